@@ -1,0 +1,257 @@
+"""The blocks: bijections between the index space of one tile and its flat space.
+
+The canonical bijection flattens row-major, `((i1*n2 + i2)*n3 + ...)`, and its inverse peels from
+the innermost dimension. RegP does that in a permuted order of dimensions, GenP does what the
+user's pair of functions says (papers/lego, section 3.2 and Figure 6).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from lego_mlir.algebra.permutations import Index, Permutation, from_functions, swizzle
+from lego_mlir.algebra.sizes import as_sizes, product, sizes_text
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.index import Int, Sym, substitute
+
+Sizes: TypeAlias = tuple[Int, ...]
+
+
+def flatten(dims: Sizes, index: Index) -> Any:
+    """The canonical bijection: the row-major flat position of `index`."""
+    flat: Any = 0
+    for n, i in zip(dims, index, strict=True):
+        flat = flat * n + i
+    return flat
+
+
+def unflatten(dims: Sizes, flat: Any) -> Index:
+    """The inverse of `flatten`."""
+    index: list[Any] = []
+    for n in reversed(dims[1:]):
+        index.append(flat % n)
+        flat = flat // n
+    index.append(flat)
+    return tuple(reversed(index))
+
+
+def permuted(xs: Sequence[Any], perm: Sequence[int]) -> tuple[Any, ...]:
+    """`xs` reordered: place k gets `xs[perm[k]]`, as in NumPy's transpose."""
+    return tuple(xs[p] for p in perm)
+
+
+def inverse_permutation(perm: Sequence[int]) -> tuple[int, ...]:
+    """The permutation that undoes `perm`."""
+    inverse = [0] * len(perm)
+    for place, p in enumerate(perm):
+        inverse[p] = place
+    return tuple(inverse)
+
+
+class Block(ABC):
+    """A bijection of one tile. `apply` takes an index to a flat position, `inv` takes it back.
+
+    Blocks are immutable values: equal if they are written the same.
+    """
+
+    __slots__ = ("dims",)
+    dims: Sizes
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable: {name} cannot be set")
+
+    @property
+    def size(self) -> Int:
+        """The number of elements."""
+        return product(self.dims)
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self.dims)
+
+    @property
+    @abstractmethod
+    def text(self) -> str:
+        """The block as a layout's text has it."""
+
+    @abstractmethod
+    def apply(self, index: Index) -> Any:
+        """The flat position of an index, one value a dimension."""
+
+    @abstractmethod
+    def inv(self, flat: Any) -> Index:
+        """The index at a flat position."""
+
+    @abstractmethod
+    def bind(self, values: Mapping[Sym, Int]) -> Block:
+        """The block with symbolic sizes replaced."""
+
+    @abstractmethod
+    def _key(self) -> tuple[Any, ...]:
+        """What makes two blocks equal."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Block) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+class RegP(Block):
+    """A regular permutation: row-major over the dimensions in another order.
+
+    `apply(i)` is the canonical flat position of `perm(i)` in the space `perm(dims)`, where
+    `perm(x)[k] = x[perm[k]]`.
+
+    Args:
+        dims: the sizes of the tile.
+        perm: a permutation of `0 .. rank-1`.
+
+    Raises:
+        LegoError: a size is no positive integer, or `perm` is no permutation of that rank.
+    """
+
+    __slots__ = ("perm",)
+    perm: tuple[int, ...]
+
+    def __init__(self, dims: Iterable[Int], perm: Iterable[int]) -> None:
+        sizes = as_sizes(dims, "RegP")
+        order = tuple(perm)
+        if len(order) != len(sizes):
+            raise LegoError(
+                f"RegP: {len(sizes)} sizes but a permutation of {len(order)}: "
+                f"{list(sizes)}, {list(order)}"
+            )
+        if any(isinstance(p, bool) or not isinstance(p, int) for p in order) or sorted(
+            order
+        ) != list(range(len(sizes))):
+            raise LegoError(
+                f"RegP: {list(order)} is not a permutation of {list(range(len(sizes)))}",
+                hint="permutations are 0-based, as in NumPy",
+            )
+        object.__setattr__(self, "dims", sizes)
+        object.__setattr__(self, "perm", order)
+
+    @property
+    def text(self) -> str:
+        return f"RegP({sizes_text(self.dims)}, {list(self.perm)})"
+
+    def _key(self) -> tuple[Any, ...]:
+        return RegP, self.dims, self.perm
+
+    def apply(self, index: Index) -> Any:
+        return flatten(permuted(self.dims, self.perm), permuted(index, self.perm))
+
+    def inv(self, flat: Any) -> Index:
+        index = unflatten(permuted(self.dims, self.perm), flat)
+        return permuted(index, inverse_permutation(self.perm))
+
+    def bind(self, values: Mapping[Sym, Int]) -> RegP:
+        return RegP(_bound(self.dims, values), self.perm)
+
+
+class Row(RegP):
+    """Row-major: the last dimension is contiguous. `Row(M, N)`, or `Row([M, N])`."""
+
+    __slots__ = ()
+
+    def __init__(self, *dims: Any) -> None:
+        sizes = as_sizes(_spread(dims), "Row")
+        super().__init__(sizes, range(len(sizes)))
+
+    @property
+    def text(self) -> str:
+        return f"Row({sizes_text(self.dims)[1:-1]})"
+
+    def bind(self, values: Mapping[Sym, Int]) -> Row:
+        return Row(*_bound(self.dims, values))
+
+
+class Col(RegP):
+    """Column-major: the first dimension is contiguous; (i, j) of `Col(M, N)` is at `i + j*M`."""
+
+    __slots__ = ()
+
+    def __init__(self, *dims: Any) -> None:
+        sizes = as_sizes(_spread(dims), "Col")
+        super().__init__(sizes, range(len(sizes) - 1, -1, -1))
+
+    @property
+    def text(self) -> str:
+        return f"Col({sizes_text(self.dims)[1:-1]})"
+
+    def bind(self, values: Mapping[Sym, Int]) -> Col:
+        return Col(*_bound(self.dims, values))
+
+
+class GenP(Block):
+    """A general permutation: what a pair of functions says.
+
+    Args:
+        dims: the sizes of the tile.
+        f: a named permutation, or a function from one index a dimension to the flat position.
+        f_inv: with a function, its inverse: from the flat position to the tuple of indices.
+
+    Raises:
+        LegoError: a size is no positive integer, the permutation cannot permute such a tile, or
+            `f_inv` is missing.
+    """
+
+    __slots__ = ("permutation",)
+    permutation: Permutation
+
+    def __init__(
+        self,
+        dims: Iterable[Int],
+        f: Permutation | Callable[..., Any],
+        f_inv: Callable[..., Any] | None = None,
+    ) -> None:
+        sizes = as_sizes(dims, "GenP")
+        if f is swizzle:  # named without parameters, as in a layout's text
+            f = swizzle()
+        if isinstance(f, Permutation):
+            if f_inv is not None:
+                raise LegoError(f"GenP: '{f.text}' brings its own inverse; f_inv is one too many")
+            permutation = f
+        elif not callable(f):
+            raise LegoError(f"GenP: {f!r} is neither a permutation nor a function")
+        elif not callable(f_inv):
+            raise LegoError(
+                "GenP: a function needs its inverse",
+                hint="GenP(dims, f, f_inv), with f_inv from the flat position to the indices",
+            )
+        else:
+            permutation = from_functions(f, f_inv)
+        permutation.check(sizes)
+        object.__setattr__(self, "dims", sizes)
+        object.__setattr__(self, "permutation", permutation)
+
+    @property
+    def text(self) -> str:
+        return f"GenP({sizes_text(self.dims)}, {self.permutation.text})"
+
+    def _key(self) -> tuple[Any, ...]:
+        return GenP, self.dims, self.permutation
+
+    def apply(self, index: Index) -> Any:
+        return self.permutation.forward(self.dims, index)
+
+    def inv(self, flat: Any) -> Index:
+        return self.permutation.inverse(self.dims, flat)
+
+    def bind(self, values: Mapping[Sym, Int]) -> GenP:
+        return GenP(_bound(self.dims, values), self.permutation)
+
+
+def _spread(dims: tuple[Any, ...]) -> Any:
+    return dims[0] if len(dims) == 1 and isinstance(dims[0], list | tuple) else dims
+
+
+def _bound(dims: Sizes, values: Mapping[Sym, Int]) -> Sizes:
+    return tuple(substitute(n, values) for n in dims)

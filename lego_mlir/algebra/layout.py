@@ -1,0 +1,438 @@
+"""Layouts: a logical view of an index space over a chain of reorderings.
+
+A layout is written as the paper writes it, in dots:
+
+    OrderBy(Row(M, K)).TileBy([M//128, K//64], [128, 64])
+
+Read it from the right: the user indexes by tile and by element within the tile; the elements lie
+in memory as a row-major M×K matrix. `apply` takes the logical index to the flat offset, `inv`
+takes a flat offset back to the index, and both work on integers, NumPy arrays, SymPy symbols,
+index expressions and a kernel's values, by the same code.
+
+The sugar is defined by the paper (section 3.2) and desugared here into `stages`, a chain of
+plain OrderBy's; with σ(d, q) the permutation that gathers the q levels of each of d dimensions:
+
+    TileBy(T1, ..., Tq)      OrderBy(RegP(T1++...++Tq, σ)).GroupBy(T1++...++Tq)
+    TileOrderBy(P1, ..., Pq) OrderBy(P1, ..., Pq).OrderBy(RegP(σ(P1.dims++...), σ⁻¹))
+
+Under TileBy every OrderBy means TileOrderBy, so that its levels meet those of the tiles.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from lego_mlir.algebra.blocks import (
+    Block,
+    RegP,
+    Sizes,
+    flatten,
+    inverse_permutation,
+    permuted,
+    unflatten,
+)
+from lego_mlir.algebra.permutations import Index
+from lego_mlir.algebra.sizes import as_sizes, check_same_size, is_sympy, product, sizes_text
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.index import Expr, Int, Sym, construct, prover, substitute, symbols
+from lego_mlir.index.functions import is_array
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Offsets = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One reordering of the chain: `OrderBy(blocks)` or `TileOrderBy(blocks)`."""
+
+    kind: Literal["OrderBy", "TileOrderBy"]
+    blocks: tuple[Block, ...]
+
+    @property
+    def text(self) -> str:
+        """As a layout's text has it."""
+        return f"{self.kind}({', '.join(b.text for b in self.blocks)})"
+
+    @property
+    def dims(self) -> Sizes:
+        """The sizes of all blocks, one after another."""
+        return tuple(n for b in self.blocks for n in b.dims)
+
+    @property
+    def size(self) -> Int:
+        """The number of elements."""
+        return product(self.dims)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The logical index space on top: `GroupBy(tiles)` or `TileBy(tiles)`."""
+
+    kind: Literal["GroupBy", "TileBy"]
+    tiles: tuple[Sizes, ...]
+
+    @property
+    def text(self) -> str:
+        """As a layout's text has it."""
+        return f"{self.kind}({', '.join(sizes_text(t) for t in self.tiles)})"
+
+    @property
+    def dims(self) -> Sizes:
+        """The sizes of all levels, outermost first."""
+        return tuple(n for t in self.tiles for n in t)
+
+
+Stage = tuple[Block, ...]
+"""A plain OrderBy of the desugared chain."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A bijection between a logical index space and flat offsets 0 .. size-1.
+
+    Made by `OrderBy(...)`, `TileOrderBy(...)`, `GroupBy(...)` and `TileBy(...)`, each of which is
+    a function and a method. Immutable; equal if written the same.
+
+    Attributes:
+        orders: the reorderings, in the order of the dots.
+        view: the logical space; without one it is that of the last reordering.
+    """
+
+    orders: tuple[Order, ...] = ()
+    view: View | None = None
+
+    def __post_init__(self) -> None:
+        if not self.orders and self.view is None:
+            raise LegoError("an empty layout has no elements")
+        parts = [*self.orders, *([self.view] if self.view else [])]
+        for part in parts[1:]:
+            check_same_size(parts[0].text, self.size, part.text, product(part.dims))
+
+    # The dot notation of the paper, hence the capitals.
+    def OrderBy(self, *blocks: Block) -> Layout:  # noqa: N802
+        """Reorder further: the blocks' tiles one inside the other, the first outermost."""
+        return self._with_order("OrderBy", blocks)
+
+    def TileOrderBy(self, *blocks: Block) -> Layout:  # noqa: N802
+        """Reorder a space that is grouped by dimension, level by level."""
+        return self._with_order("TileOrderBy", blocks)
+
+    def GroupBy(self, *tiles: Iterable[Int]) -> Layout:  # noqa: N802
+        """View the elements, in their order, as an array of these sizes."""
+        return self._with_view("GroupBy", tiles)
+
+    def TileBy(self, *tiles: Iterable[Int]) -> Layout:  # noqa: N802
+        """View a tensor as tiles of tiles: one list of sizes a level, outermost first."""
+        return self._with_view("TileBy", tiles)
+
+    def _with_order(self, kind: Literal["OrderBy", "TileOrderBy"], blocks: Any) -> Layout:
+        if self.view is not None:
+            raise LegoError(f"{kind} after {self.view.kind}: the view comes last")
+        return Layout((*self.orders, make_order(kind, blocks)))
+
+    def _with_view(self, kind: Literal["GroupBy", "TileBy"], tiles: Any) -> Layout:
+        if self.view is not None:
+            raise LegoError(f"{kind} after {self.view.kind}: a layout has one view")
+        return Layout(self.orders, make_view(kind, tiles))
+
+    # What it is.
+    @property
+    def dims(self) -> Sizes:
+        """The sizes of the logical index space, one a dimension of the index."""
+        return self.view.dims if self.view else self.orders[-1].dims
+
+    @property
+    def rank(self) -> int:
+        """How many values an index has."""
+        return len(self.dims)
+
+    @cached_property
+    def size(self) -> Int:
+        """The number of elements."""
+        return product(self.orders[0].dims if self.orders else self.dims)
+
+    @property
+    def tensor_shape(self) -> Sizes:
+        """The shape of the tensor the layout is of: tiles joined, dimension by dimension."""
+        if self.view is None or self.view.kind == "GroupBy":
+            return self.dims
+        return tuple(product(level) for level in zip(*self.view.tiles, strict=True))
+
+    @property
+    def text(self) -> str:
+        """The layout as `#lego.layout<"...">` has it."""
+        parts = [*self.orders, *([self.view] if self.view else [])]
+        return ".".join(p.text for p in parts)
+
+    def __str__(self) -> str:
+        return self.text
+
+    @property
+    def symbols(self) -> tuple[Sym, ...]:
+        """The symbolic sizes, in the order in which the text names them."""
+        dims = [n for part in (*self.orders, *([self.view] if self.view else [])) for n in part.dims]
+        found: dict[Sym, None] = {}
+        for n in dims:
+            for s in sorted(symbols(n), key=lambda s: s.name):
+                found.setdefault(s)
+        return tuple(found)
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """The chain desugared to plain OrderBy's, in the order of the dots."""
+        tiled = self.view is not None and self.view.kind == "TileBy"
+        stages: list[Stage] = []
+        for order in self.orders:
+            stages.append(order.blocks)
+            if (tiled or order.kind == "TileOrderBy") and len(order.blocks) > 1:
+                stages.append((_reshuffle(order),))
+        if tiled:
+            assert self.view is not None
+            sigma = gather(len(self.view.tiles[0]), len(self.view.tiles))
+            stages.append((RegP(self.view.dims, sigma),))
+        return tuple(stages)
+
+    def bind(self, **sizes: int) -> Layout:
+        """The layout with symbolic sizes given values.
+
+        Raises:
+            LegoError: no such symbol, no positive integer, or a size that does not divide.
+        """
+        by_name = {s.name: s for s in self.symbols}
+        for name in sizes:
+            if name not in by_name:
+                known = ", ".join(by_name) or "none"
+                raise LegoError(f"bind: '{self}' has no symbol '{name}' (it has: {known})")
+        values = {by_name[n]: as_sizes([v], f"bind({n})")[0] for n, v in sizes.items()}
+        for s, value in values.items():
+            for d in s.divisors:
+                bound = substitute(d, values)
+                if isinstance(bound, int) and isinstance(value, int) and value % bound:
+                    raise LegoError(f"bind: {s.name} = {value} is no multiple of {d!r} = {bound}")
+        return self._substituted(values)
+
+    def _substituted(self, values: Mapping[Sym, Int]) -> Layout:
+        orders = tuple(
+            Order(o.kind, tuple(b.bind(values) for b in o.blocks)) for o in self.orders
+        )
+        view = None
+        if self.view is not None:
+            tiles = tuple(tuple(substitute(n, values) for n in t) for t in self.view.tiles)
+            view = View(self.view.kind, tiles)
+        return Layout(orders, view)
+
+    # What it does.
+    def apply(self, *index: Any) -> Any:
+        """The flat offset of a logical index.
+
+        Args:
+            index: one value a dimension: ints, NumPy integer arrays, SymPy expressions, index
+                expressions or kernel values. A plain SymPy symbol counts as an index of its
+                dimension, so its range is known.
+
+        Raises:
+            LegoError: a wrong number of indices, or a number out of range.
+        """
+        if len(index) == 1 and isinstance(index[0], tuple | list):
+            index = tuple(index[0])
+        if len(index) != self.rank:
+            raise LegoError(
+                f"'{self}' takes {self.rank} indices ({sizes_text(self.dims)}), got {len(index)}"
+            )
+        for i in index:
+            if hasattr(type(i), "__lego_apply__"):
+                return type(i).__lego_apply__(self, index)
+        if any(is_sympy(i) for i in index):
+            return self._through_sympy(index, self.dims, lambda xs: self.apply(*xs))
+        checked = (
+            _checked(i, n, f"index {position} of '{self}'")
+            for position, (i, n) in enumerate(zip(index, self.dims, strict=True))
+        )
+        return self._apply(tuple(checked))
+
+    def inv(self, flat: Any) -> Index:
+        """The logical index at a flat offset, one value a dimension.
+
+        Raises:
+            LegoError: a number out of range.
+        """
+        if hasattr(type(flat), "__lego_inv__"):
+            return type(flat).__lego_inv__(self, flat)  # type: ignore[no-any-return]
+        if is_sympy(flat):
+            result = self._through_sympy((flat,), (self.size,), lambda xs: self.inv(xs[0]))
+            return tuple(result)
+        flat = _checked(flat, self.size, f"offset of '{self}'")
+        dims: Sizes | None = None
+        index: Index = (flat,)
+        for stage in self.stages:
+            flat = flat if dims is None else flatten(dims, index)
+            index, dims = _stage_inv(stage, flat), tuple(n for b in stage for n in b.dims)
+        flat = flat if dims is None else flatten(dims, index)
+        return index if dims == self.dims else unflatten(self.dims, flat)
+
+    def offsets(self) -> Offsets:
+        """The offset of every element of the tensor: an int64 array of shape `tensor_shape`.
+
+        Raises:
+            LegoError: a size is symbolic.
+        """
+        import numpy as np
+
+        shape = [self._number(n) for n in self.tensor_shape]
+        tiled = self.view is not None and self.view.kind == "TileBy"
+        stages = self.stages[:-1] if tiled else self.stages
+        flat: Any = np.arange(self._number(self.size), dtype=np.int64)
+        for stage in reversed(stages):
+            dims = tuple(n for b in stage for n in b.dims)
+            flat = _stage_apply(stage, unflatten(dims, flat))
+        return flat.reshape(shape)  # type: ignore[no-any-return]
+
+    def _apply(self, index: Index) -> Any:
+        dims = self.dims
+        for stage in reversed(self.stages):
+            stage_dims = tuple(n for b in stage for n in b.dims)
+            if stage_dims != dims:
+                index = unflatten(stage_dims, flatten(dims, index))
+            index, dims = (_stage_apply(stage, index),), (self.size,)
+        return flatten(dims, index)
+
+    def _through_sympy(self, values: Any, dims: Sizes, compute: Any) -> Any:
+        from lego_mlir.index.sympy_bridge import from_sympy, symbol, to_sympy
+
+        sympy = sys.modules["sympy"]
+        known: dict[Any, Any] = {}
+        for x, n in zip(values, dims, strict=True):
+            if is_sympy(x) and x.is_Symbol:
+                known.setdefault(x, symbol(x, lo=0, hi=construct.sub(n, 1)))
+        for x in values:
+            for s in x.free_symbols if is_sympy(x) else ():
+                known.setdefault(s, symbol(s))
+        result = compute([from_sympy(x, known) if is_sympy(x) else x for x in values])
+        back = {sym: s for s, sym in known.items()}
+        if isinstance(result, tuple):
+            return tuple(to_sympy(r, back) for r in result)
+        return to_sympy(result, back) if isinstance(result, int | Expr) else sympy.sympify(result)
+
+    def _number(self, n: Int) -> int:
+        if not isinstance(n, int):
+            names = ", ".join(s.name for s in self.symbols)
+            raise LegoError(
+                f"'{self}' has symbolic sizes ({names})", hint="give them values: layout.bind(...)"
+            )
+        return n
+
+
+def OrderBy(*blocks: Block) -> Layout:  # noqa: N802
+    """A layout of tiles one inside the other, the first block outermost."""
+    return Layout((make_order("OrderBy", blocks),))
+
+
+def TileOrderBy(*blocks: Block) -> Layout:  # noqa: N802
+    """A layout that reorders a space grouped by dimension, level by level."""
+    return Layout((make_order("TileOrderBy", blocks),))
+
+
+def GroupBy(*tiles: Iterable[Int]) -> Layout:  # noqa: N802
+    """A row-major layout, viewed as an array of these sizes."""
+    return Layout((), make_view("GroupBy", tiles))
+
+
+def TileBy(*tiles: Iterable[Int]) -> Layout:  # noqa: N802
+    """A row-major tensor, viewed as tiles of tiles: one list of sizes a level."""
+    return Layout((), make_view("TileBy", tiles))
+
+
+def gather(d: int, q: int) -> tuple[int, ...]:
+    """σ(d, q): from q levels of d dimensions to d dimensions of q levels (0-based)."""
+    return tuple(k + d * h for k in range(d) for h in range(q))
+
+
+def make_order(kind: Literal["OrderBy", "TileOrderBy"], blocks: tuple[Any, ...]) -> Order:
+    if not blocks:
+        raise LegoError(f"{kind} needs at least one block")
+    for b in blocks:
+        if not isinstance(b, Block):
+            raise LegoError(
+                f"{kind}: expected blocks, not {b!r}", hint="blocks are RegP, GenP, Row and Col"
+            )
+    order = Order(kind, blocks)
+    if kind == "TileOrderBy":
+        _check_equal_ranks(order, "TileOrderBy")
+    return order
+
+
+def make_view(kind: Literal["GroupBy", "TileBy"], tiles: tuple[Any, ...]) -> View:
+    if not tiles:
+        raise LegoError(f"{kind} needs at least one list of sizes")
+    view = View(kind, tuple(as_sizes(t, kind) for t in tiles))
+    if kind == "TileBy" and len({len(t) for t in view.tiles}) > 1:
+        ranks = ", ".join(str(len(t)) for t in view.tiles)
+        raise LegoError(
+            f"{view.text}: every level needs the same number of dimensions, here {ranks}",
+            hint="a level that does not tile a dimension has size 1 there",
+        )
+    return view
+
+
+def _check_equal_ranks(order: Order, owner: str) -> None:
+    if len({b.rank for b in order.blocks}) > 1:
+        ranks = ", ".join(str(b.rank) for b in order.blocks)
+        raise LegoError(
+            f"{owner}: the blocks of {order.text} need the same rank, here {ranks}",
+            hint="use GroupBy for the view, or blocks of one rank",
+        )
+
+
+def _reshuffle(order: Order) -> RegP:
+    """What TileOrderBy adds: from dimensions of levels back to levels of dimensions."""
+    _check_equal_ranks(order, "TileBy")
+    sigma = gather(order.blocks[0].rank, len(order.blocks))
+    return RegP(permuted(order.dims, sigma), inverse_permutation(sigma))
+
+
+def _stage_apply(stage: Stage, index: Index) -> Any:
+    """OrderBy's apply (papers/lego, Figure 6): flatten from the outermost block inwards."""
+    flat: Any = None
+    start = 0
+    for block in stage:
+        inner = block.apply(index[start : start + block.rank])
+        flat = inner if flat is None else flat * block.size + inner
+        start += block.rank
+    return flat
+
+
+def _stage_inv(stage: Stage, flat: Any) -> Index:
+    """OrderBy's inverse: peel from the innermost block outwards."""
+    index: Index = ()
+    for block in reversed(stage[1:]):
+        index = (*block.inv(flat % block.size), *index)
+        flat = flat // block.size
+    return (*stage[0].inv(flat), *index)
+
+
+def _checked(i: Any, n: Int, owner: str) -> Any:
+    """`i` if it may stand for a number in [0, n); arrays come back as int64."""
+    if isinstance(i, Expr):
+        return i
+    if not is_array(i):
+        if isinstance(i, bool) or not isinstance(i, int):
+            raise LegoError(f"{owner} must be an integer, an array or a symbol, not {i!r}")
+        if i < 0 or prover.is_nonnegative(construct.sub(i, n)):
+            raise LegoError(f"{owner} is out of range: {i} is not in [0, {n!r})")
+        return i
+    if i.dtype.kind not in "iu":
+        raise LegoError(f"{owner} must be integers, not {i.dtype}")
+    if not isinstance(n, int):
+        raise LegoError(
+            f"{owner} is an array, but the size {n!r} is symbolic", hint="bind the sizes first"
+        )
+    if i.size and (i.min() < 0 or i.max() >= n):
+        worst = i.min() if i.min() < 0 else i.max()
+        raise LegoError(f"{owner} is out of range: {worst} is not in [0, {n})")
+    return i.astype("int64")

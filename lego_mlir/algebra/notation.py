@@ -1,0 +1,359 @@
+"""The text of a layout, as in `#lego.layout<"...">`: a parser, never an evaluator.
+
+    layout  = call { "." call }
+    call    = ("OrderBy" | "TileOrderBy") "(" block { "," block } ")"
+            | ("GroupBy" | "TileBy") "(" sizes { "," sizes } ")"
+    block   = "RegP" "(" sizes "," sizes ")"
+            | ("Row" | "Col") "(" (size { "," size } | sizes) ")"
+            | "GenP" "(" sizes "," name [ "(" integer { "," integer } ")" ] ")"
+            | "GenP" "(" sizes "," "@" name "," "@" name ")"
+    sizes   = "[" size { "," size } "]"
+    size    = term { ("+" | "-") term }
+    term    = factor { ("*" | "/" | "//" | "%") factor }
+    factor  = integer | name | ("min" | "max") "(" size "," size ")" | "(" size ")"
+
+Names that are not integers are symbols. `M/128` says that 128 divides M, and the layout relies on
+it; `M//128` rounds down and says nothing. Printing a layout gives the text that parses to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from lego_mlir.algebra.blocks import Block, Col, GenP, RegP, Row
+from lego_mlir.algebra.layout import Layout, Order, View, make_order, make_view
+from lego_mlir.algebra.permutations import NAMES, Permutation, from_functions, named
+from lego_mlir.algebra.sizes import size_symbol
+from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.index import Int, Sym, construct, polynomial
+
+Functions: TypeAlias = Mapping[str, Callable[..., Any]]
+
+_TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(//|[-+*/%()\[\],.@])|(\S))")
+_VIEWS = ("GroupBy", "TileBy")
+_ORDERS = ("OrderBy", "TileOrderBy")
+_BLOCKS = ("RegP", "GenP", "Row", "Col")
+_CLOSING = {"(": ")", "[": "]"}
+
+
+def parse_layout(
+    text: str, sizes: Mapping[str, int] | None = None, functions: Functions | None = None
+) -> Layout:
+    """The layout that `text` describes.
+
+    Args:
+        text: in the notation above.
+        sizes: values of symbols; the others stay symbolic.
+        functions: what `@name` stands for in a GenP.
+
+    Raises:
+        LegoError: with the place in the text (file `<layout>`, line 1).
+    """
+    return _Parser(text, sizes or {}, functions or {}).layout()
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """A size as written: an operator with operands, a symbol or an integer."""
+
+    op: str
+    args: tuple[Any, ...]
+    at: int
+
+
+class _Parser:
+    """Recursive descent over the tokens; builds when the whole text has been read.
+
+    Building waits because a fact may be stated anywhere: in `OrderBy(Row(M, K)).TileBy([M/128,
+    ...])` the first M is already a multiple of 128.
+    """
+
+    def __init__(self, text: str, sizes: Mapping[str, int], functions: Functions) -> None:
+        self.text = text
+        self.sizes = sizes
+        self.functions = functions
+        self.tokens = list(self._tokenize())
+        self.next = 0
+        self.facts: dict[str, list[_Size]] = {}
+        self.known: dict[str, Int] = dict(sizes)
+
+    # Tokens.
+    def _tokenize(self) -> Iterator[_Token]:
+        open_brackets: list[_Token] = []
+        for m in _TOKEN.finditer(self.text):
+            token = _Token(m[m.lastindex or 0], m.start(m.lastindex or 0))
+            if m.lastindex == 4:
+                raise self.error(f"unexpected character '{token.text}'", token.at)
+            if token.text in _CLOSING:
+                open_brackets.append(token)
+            elif token.text in ")]":
+                if not open_brackets or _CLOSING[open_brackets[-1].text] != token.text:
+                    raise self._mismatch(token, open_brackets)
+                open_brackets.pop()
+            yield token
+        if open_brackets:
+            opening = open_brackets[-1]
+            raise self.error(
+                f"'{opening.text}' is never closed",
+                opening.at,
+                hint=f"close it with '{_CLOSING[opening.text]}'",
+            )
+
+    def _mismatch(self, token: _Token, open_brackets: list[_Token]) -> LegoError:
+        if not open_brackets:
+            return self.error(f"'{token.text}' closes nothing", token.at)
+        opening = open_brackets[-1]
+        return self.error(
+            f"'{token.text}' does not match the '{opening.text}' of column {opening.at + 1}",
+            token.at,
+            hint=f"that one is closed by '{_CLOSING[opening.text]}'",
+        )
+
+    def error(self, message: str, at: int, hint: str | None = None) -> LegoError:
+        return LegoError(
+            message, place=Place("<layout>", 1, at + 1), hint=hint, source=self.text
+        )
+
+    def peek(self) -> str:
+        return self.tokens[self.next].text if self.next < len(self.tokens) else ""
+
+    def at(self) -> int:
+        return self.tokens[self.next].at if self.next < len(self.tokens) else len(self.text)
+
+    def take(self) -> _Token:
+        token = _Token(self.peek(), self.at())
+        self.next += 1
+        return token
+
+    def expect(self, text: str, context: str) -> _Token:
+        if self.peek() != text:
+            found = f"'{self.peek()}'" if self.peek() else "the end"
+            raise self.error(f"expected '{text}' {context}, found {found}", self.at())
+        return self.take()
+
+    def listed(self, item: Callable[[], Any], close: str) -> list[Any]:
+        items = [item()]
+        while self.peek() == ",":
+            self.take()
+            items.append(item())
+        self.expect(close, "or ',' after an item")
+        return items
+
+    # The grammar.
+    def layout(self) -> Layout:
+        calls = [self.call()]
+        while self.peek() == ".":
+            self.take()
+            calls.append(self.call())
+        if self.peek():
+            raise self.error(f"unexpected '{self.peek()}' after the layout", self.at())
+        orders: list[Order] = []
+        view: View | None = None
+        for name, at, parts in calls:
+            if view is not None:
+                raise self.error(f"{name} after {view.kind}: the view comes last", at)
+            if name in _VIEWS:
+                tiles = [[self.value(n) for n in sizes] for sizes in parts]
+                view = self.built(lambda n=name, t=tiles: make_view(n, tuple(t)), at)
+            else:
+                blocks = tuple(self.built(make, where) for where, make in parts)
+                orders.append(self.built(lambda n=name, b=blocks: make_order(n, b), at))
+        layout = self.built(lambda: Layout(tuple(orders), view), calls[-1][1])
+        self.built(lambda: layout.stages, calls[-1][1])
+        return layout
+
+    def call(self) -> tuple[str, int, list[Any]]:
+        token = self.take()
+        if token.text not in _ORDERS + _VIEWS:
+            what = f"'{token.text}'" if token.text else "the end"
+            raise self.error(
+                f"expected {', '.join(_ORDERS + _VIEWS[:1])} or {_VIEWS[1]}, found {what}",
+                token.at,
+                hint="a bare block stands inside one: OrderBy(Row(M, N))"
+                if token.text in _BLOCKS
+                else None,
+            )
+        self.expect("(", f"after {token.text}")
+        item = self.size_list if token.text in _VIEWS else self.block
+        return token.text, token.at, self.listed(item, ")")
+
+    def block(self) -> tuple[int, Callable[[], Block]]:
+        token = self.take()
+        if token.text not in _BLOCKS:
+            what = f"'{token.text}'" if token.text else "the end"
+            raise self.error(f"expected a block (RegP, GenP, Row, Col), found {what}", token.at)
+        self.expect("(", f"after {token.text}")
+        if token.text in ("Row", "Col"):
+            sizes = self.size_list() if self.peek() == "[" else None
+            if sizes is None:
+                sizes = self.listed(self.size, ")")
+            else:
+                self.expect(")", f"at the end of {token.text}")
+            kind = Row if token.text == "Row" else Col
+            return token.at, lambda: kind(*(self.value(n) for n in sizes))
+        sizes = self.size_list()
+        self.expect(",", "after the sizes")
+        if token.text == "RegP":
+            perm = self.size_list()
+            self.expect(")", "at the end of RegP")
+            return token.at, lambda: RegP(
+                [self.value(n) for n in sizes], [_plain(self.value(p)) for p in perm]
+            )
+        permutation = self.permutation()
+        self.expect(")", "at the end of GenP")
+        return token.at, lambda: GenP([self.value(n) for n in sizes], permutation)
+
+    def permutation(self) -> Permutation:
+        if self.peek() == "@":
+            f = self.function()
+            self.expect(",", "and the inverse after the function")
+            f_inv = self.function()
+            return from_functions(f[1], f_inv[1], f"@{f[0]}, @{f_inv[0]}")
+        token = self.take()
+        parameters: list[int] = []
+        if self.peek() == "(":
+            self.take()
+            parameters = self.listed(self.integer, ")")
+        found: Permutation | None = self.built(
+            lambda: named(token.text, tuple(parameters)), token.at
+        )
+        if found is None:
+            raise self.error(
+                f"there is no permutation '{token.text}'",
+                token.at,
+                hint=f"known: {', '.join(NAMES)}; your own: @f, @f_inv",
+            )
+        return found
+
+    def function(self) -> tuple[str, Callable[..., Any]]:
+        self.expect("@", "before the inverse function's name")
+        token = self.take()
+        if token.text not in self.functions:
+            raise self.error(
+                f"there is no function @{token.text}",
+                token.at,
+                hint="a permutation's functions are func.func's over index in the same module",
+            )
+        return token.text, self.functions[token.text]
+
+    def integer(self) -> int:
+        token = self.take()
+        if not token.text.isdigit():
+            raise self.error(f"expected an integer, found '{token.text}'", token.at)
+        return int(token.text)
+
+    def size_list(self) -> list[_Size]:
+        self.expect("[", "to open a list of sizes")
+        return self.listed(self.size, "]")
+
+    def size(self) -> _Size:
+        return self._binary(("+", "-"), self.term)
+
+    def term(self) -> _Size:
+        return self._binary(("*", "/", "//", "%"), self.factor)
+
+    def _binary(self, ops: tuple[str, ...], operand: Callable[[], _Size]) -> _Size:
+        left = operand()
+        while self.peek() in ops:
+            op = self.take()
+            left = _Size(op.text, (left, operand()), op.at)
+            if op.text == "/":
+                self.note_fact(left)
+        return left
+
+    def factor(self) -> _Size:
+        token = self.take()
+        if token.text.isdigit():
+            return _Size("integer", (int(token.text),), token.at)
+        if token.text == "(":
+            inner = self.size()
+            self.expect(")", "to close the size")
+            return inner
+        if token.text == "-":
+            return _Size("-", (_Size("integer", (0,), token.at), self.factor()), token.at)
+        if token.text in ("min", "max"):
+            self.expect("(", f"after {token.text}")
+            a = self.size()
+            self.expect(",", f"between the operands of {token.text}")
+            b = self.size()
+            self.expect(")", f"at the end of {token.text}")
+            return _Size(token.text, (a, b), token.at)
+        if token.text.isidentifier():
+            return _Size("symbol", (token.text,), token.at)
+        what = f"'{token.text}'" if token.text else "the end"
+        raise self.error(f"expected a size, found {what}", token.at)
+
+    # What sizes are worth.
+    def note_fact(self, division: _Size) -> None:
+        """`M/a/b` says that a*b divides M."""
+        dividend, divisor = division.args
+        while dividend.op == "/":
+            divisor = _Size("*", (dividend.args[1], divisor), division.at)
+            dividend = dividend.args[0]
+        if dividend.op == "symbol":
+            self.facts.setdefault(dividend.args[0], []).append(divisor)
+
+    def symbol(self, name: str, at: int) -> Int:
+        if name not in self.known:
+            facts = self.facts.pop(name, [])
+            self.known[name] = Sym(name, 1)  # a fact that names its own symbol sees this one
+            self.known[name] = size_symbol(name, [self.value(d) for d in facts])
+        return self.known[name]
+
+    def value(self, x: _Size) -> Int:
+        match x.op:
+            case "integer":
+                return x.args[0]  # type: ignore[no-any-return]
+            case "symbol":
+                return self.symbol(x.args[0], x.at)
+            case _:
+                a, b = (self.value(arg) for arg in x.args)
+                return self.built(lambda: self.operation(x, a, b), x.at)  # type: ignore[no-any-return]
+
+    def operation(self, x: _Size, a: Int, b: Int) -> Int:
+        match x.op:
+            case "+":
+                return construct.add(a, b)
+            case "-":
+                return construct.sub(a, b)
+            case "*":
+                return construct.mul(a, b)
+            case "//":
+                return construct.floordiv(a, b)
+            case "%":
+                return construct.mod(a, b)
+            case "min":
+                return construct.minimum(a, b)
+            case "max":
+                return construct.maximum(a, b)
+        quotient = construct.floordiv(a, b)
+        rest = construct.sub(a, construct.mul(quotient, b))
+        if rest == 0 or polynomial.divides(b, a):
+            return quotient
+        if isinstance(a, int) and isinstance(b, int):
+            raise self.error(f"{b} does not divide {a}", x.at)
+        raise self.error(
+            f"{b!r} is not known to divide {a!r}",
+            x.at,
+            hint="'/' is exact; '//' rounds down",
+        )
+
+    def built(self, make: Callable[[], Any], at: int) -> Any:
+        """What `make` makes, with the place in the text on any error."""
+        try:
+            return make()
+        except LegoError as e:
+            raise e.at(Place("<layout>", 1, at + 1), self.text) from None
+
+
+def _plain(x: Int) -> Any:
+    return x

@@ -1,0 +1,115 @@
+"""Sizes: positive integers, known or symbolic, and the checks every block makes on them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from functools import reduce
+from typing import Any
+
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.index import Expr, Int, Sym, bounds, construct, polynomial
+from lego_mlir.index.nodes import FloorDiv, Max, Min, Poly
+
+
+def size_symbol(name: str, multiple_of: Iterable[Int] = ()) -> Sym:
+    """A symbolic size: at least 1, and a multiple of what is named.
+
+    >>> M = size_symbol("M", multiple_of=[128])
+    >>> 128 * (M // 128) is M
+    True
+    """
+    return Sym(name, 1, None, frozenset(multiple_of))
+
+
+def as_size(x: Any, owner: str) -> Int:
+    """`x` as the size of a dimension.
+
+    Args:
+        x: a positive integer, a size symbol or an expression of such; SymPy's are converted.
+        owner: the block that the error names.
+
+    Raises:
+        LegoError: `x` is no integer, zero or negative.
+    """
+    if is_sympy(x):
+        from lego_mlir.index.sympy_bridge import from_sympy, symbol
+
+        x = from_sympy(x, {s: symbol(s, lo=1) for s in x.free_symbols})
+    if type(x).__module__ == "numpy" and hasattr(x, "__index__"):
+        x = int(x)
+    if isinstance(x, bool) or not isinstance(x, int | Expr):
+        raise LegoError(
+            f"{owner}: a size is a positive integer or a symbol, not {x!r}",
+            hint="sizes are integers; M // 128 is one, M / 128 is not",
+        )
+    _, hi = bounds(x)
+    if hi is not None and hi < 1:
+        raise LegoError(f"{owner}: a size must be at least 1, not {x!r}")
+    return x
+
+
+def as_sizes(xs: Any, owner: str) -> tuple[Int, ...]:
+    """A non-empty tuple of sizes."""
+    if isinstance(xs, str) or not isinstance(xs, Iterable):
+        raise LegoError(f"{owner}: expected a list of sizes, not {xs!r}")
+    sizes = tuple(as_size(x, owner) for x in xs)
+    if not sizes:
+        raise LegoError(f"{owner}: at least one dimension is needed")
+    return sizes
+
+
+def size_text(x: Int) -> str:
+    """A size as a layout's text has it: like Python's, with `/` where a division is exact."""
+    match x:
+        case FloorDiv(num, den) if polynomial.divides(den, num):
+            return f"{_operand_text(num)}/{_operand_text(den)}"
+        case Poly(constant, ((((atom, 1),), 1), *rest)) if constant or rest:
+            remainder = construct.sub(x, atom)
+            text = size_text(remainder)
+            return f"{size_text(atom)} " + (
+                f"- {text[1:]}" if text.startswith("-") else f"+ {text}"
+            )
+        case Poly(0, (((*factors,), c),)):
+            texts = [_operand_text(a) for a, power in factors for _ in range(power)]
+            return "*".join(([str(c)] if c != 1 else []) + texts)
+    return repr(x)
+
+
+def _operand_text(x: Int) -> str:
+    text = size_text(x)
+    return text if text.isalnum() or isinstance(x, Min | Max) else f"({text})"
+
+
+def sizes_text(sizes: Iterable[Int]) -> str:
+    """A list of sizes as a layout's text has it."""
+    return f"[{', '.join(size_text(n) for n in sizes)}]"
+
+
+def product(sizes: Iterable[Int]) -> Int:
+    """The number of elements of a space with these sizes."""
+    return reduce(construct.mul, sizes, 1)
+
+
+def is_sympy(x: Any) -> bool:
+    """Whether `x` is SymPy's, told without importing SymPy."""
+    sympy = sys.modules.get("sympy")
+    return sympy is not None and isinstance(x, sympy.Basic)
+
+
+def check_same_size(left: str, left_size: Int, right: str, right_size: Int) -> None:
+    """Two spaces must have equally many elements.
+
+    Raises:
+        LegoError: they differ, or are symbolic and not the same expression; names both.
+    """
+    difference = construct.sub(left_size, right_size)
+    if isinstance(difference, int) and difference == 0:
+        return
+    if isinstance(left_size, int) and isinstance(right_size, int):
+        raise LegoError(f"{left} has {left_size} elements, {right} has {right_size}")
+    raise LegoError(
+        f"{left} has {left_size!r} elements, {right} has {right_size!r}: not known to be equal",
+        hint="write M/128 in a layout's text, or size_symbol('M', multiple_of=[128]) in Python, "
+        "where 128 divides M",
+    )

@@ -1,0 +1,180 @@
+"""What compilation leaves behind: PTX, cubin, and how to launch them.
+
+An artifact is plain data. The compiler makes it, `runtime` and `sim` run it, and neither needs
+MLIR or SymPy for that: a saved artifact runs on a machine that has only NumPy and cuda-core.
+
+On disk it is one zip file: `manifest.json`, `kernels.ptx` and, where assembled, `kernels.cubin`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from lego_mlir.diagnostics import LegoError, Place
+
+FORMAT = 1
+
+Dim3 = tuple[int, int, int]
+Access = Literal["read", "write", "readwrite", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of the host function.
+
+    Attributes:
+        name: its name in the source.
+        dtype: MLIR's name of the element type: `f16`, `bf16`, `f32`, `f64`, `i8` … `i64`.
+        shape: of the buffer, dense and row-major; `None` for a scalar.
+        layout: the text of the layout that maps the tensor's logical index to the buffer's flat
+            offset; `None` where the buffer is the tensor itself, row-major.
+        access: what the kernels do with it.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...] | None
+    layout: str | None = None
+    access: Access = "readwrite"
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A scalar kernel parameter whose value the host function fixes."""
+
+    dtype: str
+    value: int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One kernel launch of the host function.
+
+    Attributes:
+        kernel: the entry's name in the PTX.
+        grid: blocks in x, y and z.
+        block: threads in x, y and z.
+        parameters: for each kernel parameter the position of the host function's argument that
+            it receives, or a constant.
+        shared_bytes: dynamic shared memory (static shared memory stands in the PTX).
+    """
+
+    kernel: str
+    grid: Dim3
+    block: Dim3
+    parameters: tuple[int | Constant, ...]
+    shared_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A compiled host function: its arguments, its launches in order, and the code they run."""
+
+    name: str
+    target: str
+    arguments: tuple[Argument, ...]
+    launches: tuple[Launch, ...]
+    ptx: str
+    cubin: bytes | None = None
+    reference: str | None = None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the artifact as one file; an existing file is replaced whole or not at all.
+
+        Raises:
+            LegoError: the file cannot be written.
+        """
+        manifest: dict[str, Any] = {
+            "format": FORMAT,
+            "name": self.name,
+            "target": self.target,
+            "reference": self.reference,
+            "arguments": [asdict(a) for a in self.arguments],
+            "launches": [_launch_to_json(launch) for launch in self.launches],
+        }
+        goal = Path(path)
+        try:
+            with tempfile.NamedTemporaryFile(dir=goal.parent, prefix=goal.name, delete=False) as f:
+                part = Path(f.name)
+                try:
+                    with zipfile.ZipFile(f, "w", zipfile.ZIP_DEFLATED) as archive:
+                        archive.writestr("manifest.json", json.dumps(manifest, indent=2) + "\n")
+                        archive.writestr("kernels.ptx", self.ptx)
+                        if self.cubin is not None:
+                            archive.writestr("kernels.cubin", self.cubin)
+                    f.close()
+                    part.replace(goal)
+                except BaseException:
+                    part.unlink(missing_ok=True)
+                    raise
+        except OSError as e:
+            raise LegoError(
+                f"the artifact cannot be written: {e.strerror}", place=Place(str(goal))
+            ) from None
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Artifact:
+        """Read an artifact that `save` wrote.
+
+        Raises:
+            LegoError: the file is missing, is no artifact, or has another format.
+        """
+        place = Place(str(path))
+        try:
+            with zipfile.ZipFile(path) as archive:
+                manifest = json.loads(archive.read("manifest.json"))
+                ptx = archive.read("kernels.ptx").decode()
+                names = archive.namelist()
+                cubin = archive.read("kernels.cubin") if "kernels.cubin" in names else None
+        except OSError as e:
+            raise LegoError(f"the artifact cannot be read: {e.strerror}", place=place) from None
+        except (zipfile.BadZipFile, KeyError, ValueError):
+            raise LegoError(
+                "this file is no lego-mlir artifact",
+                place=place,
+                hint="make one with legoc INPUT.mlir --emit=bundle -o OUT.lego",
+            ) from None
+        if manifest.get("format") != FORMAT:
+            raise LegoError(
+                f"this artifact has format {manifest.get('format')}, this version reads {FORMAT}",
+                place=place,
+                hint="compile it again with this version of legoc",
+            )
+        return Artifact(
+            name=manifest["name"],
+            target=manifest["target"],
+            arguments=tuple(_argument_from_json(a) for a in manifest["arguments"]),
+            launches=tuple(_launch_from_json(launch) for launch in manifest["launches"]),
+            ptx=ptx,
+            cubin=cubin,
+            reference=manifest["reference"],
+        )
+
+
+def _argument_from_json(data: dict[str, Any]) -> Argument:
+    shape = data["shape"]
+    return Argument(**{**data, "shape": None if shape is None else tuple(shape)})
+
+
+def _launch_to_json(launch: Launch) -> dict[str, Any]:
+    return {
+        **asdict(launch),
+        "parameters": [
+            asdict(p) if isinstance(p, Constant) else {"argument": p} for p in launch.parameters
+        ],
+    }
+
+
+def _launch_from_json(data: dict[str, Any]) -> Launch:
+    parameters = tuple(
+        p["argument"] if "argument" in p else Constant(**p) for p in data["parameters"]
+    )
+    gx, gy, gz = data["grid"]
+    bx, by, bz = data["block"]
+    return Launch(data["kernel"], (gx, gy, gz), (bx, by, bz), parameters, data["shared_bytes"])

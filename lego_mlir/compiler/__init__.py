@@ -1,0 +1,1 @@
+"""The compiler's driver: targets, stages, pipelines, PTX and cubin."""

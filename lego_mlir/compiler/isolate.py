@@ -1,0 +1,159 @@
+"""Run work that may kill the process in a child, and turn its death into an error.
+
+LLVM answers some modules with a fatal error ("Cannot select: …") that ends the process, past any
+`except`. `call(work, isolate=True)` runs the work in a forked child: a death there comes back as a
+`LegoError` with LLVM's own words.
+
+Forking is right for a command-line run, which holds no threads and no CUDA context. It is unsafe
+in a process that does, so `isolate=False`, which calls the work directly, is the default.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import json
+import os
+import re
+import selectors
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict
+
+from lego_mlir.diagnostics import LegoError, Place
+
+_RESULT, _EXCEPTION = b"r", b"e"
+
+
+def call(
+    work: Callable[[], bytes], *, isolate: bool = False, doing: str = "generating code"
+) -> bytes:
+    """The bytes that `work` returns.
+
+    Args:
+        work: what to run; in a child nothing but its result comes back, no other effect.
+        isolate: run it in a forked child; where there is no fork (Windows), it runs here.
+        doing: names the work in the error.
+
+    Raises:
+        LegoError: the child died; carries LLVM's message.
+        LegoError: whatever LegoError the work raised.
+        RuntimeError: the work raised another exception in the child (a bug); holds its traceback.
+            Without a child that exception itself passes.
+    """
+    if not isolate or not hasattr(os, "fork"):
+        return work()
+    result_read, result_write = os.pipe()
+    errors_read, errors_write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(result_read)
+        os.close(errors_read)
+        _child(work, result_write, errors_write)
+    os.close(result_write)
+    os.close(errors_write)
+    try:
+        result, errors = _drain(result_read, errors_read)
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise
+    finally:
+        os.close(result_read)
+        os.close(errors_read)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    said = errors.decode(errors="replace")
+    if status != 0 or result[:1] not in (_RESULT, _EXCEPTION):
+        raise _death(status, said, doing)
+    if said:
+        sys.stderr.write(said)
+    if result[:1] == _EXCEPTION:
+        raise _unpacked(result[1:])
+    return result[1:]
+
+
+def _child(work: Callable[[], bytes], result: int, errors: int) -> None:
+    """The child's whole life; never returns."""
+    status = 1
+    try:
+        os.dup2(errors, 2)
+        os.close(errors)
+        faulthandler.disable()  # the parent tells the death, a Python stack says nothing of it
+        try:
+            packet = _RESULT + work()
+        except Exception as e:
+            packet = _EXCEPTION + _packed(e)
+        _write(result, packet)
+        status = 0
+    finally:
+        os._exit(status)  # not sys.exit: the parent's buffers and handlers are not ours to run
+
+
+def _packed(error: Exception) -> bytes:
+    """An exception as JSON: ours with all its parts, any other as the text of its traceback."""
+    if not isinstance(error, LegoError):
+        return json.dumps({"traceback": "".join(traceback.format_exception(error))}).encode()
+    fields = {
+        "message": error.message,
+        "place": asdict(error.place) if error.place else None,
+        "hint": error.hint,
+        "source": error.source,
+    }
+    return json.dumps(fields).encode()
+
+
+def _unpacked(packed: bytes) -> Exception:
+    fields = json.loads(packed)
+    if "traceback" in fields:
+        return RuntimeError("in the isolated child:\n" + fields["traceback"])
+    place = Place(**fields.pop("place")) if fields["place"] else fields.pop("place")
+    return LegoError(fields.pop("message"), place=place, **fields)
+
+
+def _write(to: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(to, view) :]
+
+
+def _drain(*sources: int) -> tuple[bytes, ...]:
+    """All that comes out of the pipes, read together so that no full pipe blocks the writer."""
+    parts: dict[int, list[bytes]] = {fd: [] for fd in sources}
+    with selectors.DefaultSelector() as selector:
+        for fd in sources:
+            selector.register(fd, selectors.EVENT_READ)
+        while selector.get_map():
+            for key, _ in selector.select():
+                chunk = os.read(key.fd, 1 << 16)
+                if chunk:
+                    parts[key.fd].append(chunk)
+                else:
+                    selector.unregister(key.fd)
+    return tuple(b"".join(parts[fd]) for fd in sources)
+
+
+def _death(status: int, said: str, doing: str) -> LegoError:
+    """How the child died, in LLVM's words where it left any."""
+    fatal = re.search(r"LLVM ERROR: (.+)", said)
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    if fatal is not None:
+        reason = f"LLVM gives up: {fatal[1].strip().rstrip('.')}"
+    elif lines:
+        reason = lines[-1].rstrip(".")
+    elif status < 0:
+        reason = f"the code generator died of {_signal_name(-status)}"
+    else:
+        reason = f"the code generator left with status {status}"
+    return LegoError(
+        f"{doing} failed: {reason}",
+        hint="the NVPTX back end cannot generate code for this module; --emit=llvm shows what it "
+        "was given, and another --target may do",
+    )
+
+
+def _signal_name(number: int) -> str:
+    with contextlib.suppress(ValueError):
+        return signal.Signals(number).name
+    return f"signal {number}"

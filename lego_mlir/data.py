@@ -1,0 +1,53 @@
+"""Where the files that a user may read and override lie: dialects, transforms, pipelines.
+
+An installed package carries them under `lego_mlir/share`. In a checkout, whether on `PYTHONPATH` or
+installed by `pip install -e`, they are the checkout's own, so that an edit counts at once.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+from lego_mlir.diagnostics import LegoError
+
+
+def dialects() -> Path:
+    """The folder of the dialect definitions (`lego.irdl.mlir`).
+
+    Raises:
+        LegoError: the installation is incomplete.
+    """
+    return _folder("dialects")
+
+
+def transforms() -> Path:
+    """The folder of the transform-dialect libraries.
+
+    Raises:
+        LegoError: the installation is incomplete.
+    """
+    return _folder("transforms")
+
+
+def pipelines() -> Path:
+    """The folder of the pass pipelines.
+
+    Raises:
+        LegoError: the installation is incomplete.
+    """
+    return _folder("pipelines")
+
+
+def _folder(name: str) -> Path:
+    """The folder of that name: the checkout's where this file lies in one, else the package's."""
+    checkout = Path(__file__).resolve().parents[1]
+    if (checkout / "CMakeLists.txt").is_file():
+        folder = checkout / name
+        hint = "this is a source checkout: restore the folder from version control"
+    else:
+        folder = Path(str(resources.files("lego_mlir") / "share" / name))
+        hint = "the installation is incomplete: uninstall lego-mlir and install it again"
+    if not folder.is_dir():
+        raise LegoError(f"the folder of the {name} is missing: {folder}", hint=hint)
+    return folder

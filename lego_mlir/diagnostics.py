@@ -1,0 +1,89 @@
+"""Errors that teach: what is wrong, where, and what to do about it.
+
+Everything a user can get wrong raises `LegoError`. It renders like a compiler's diagnostic:
+
+    transpose.mlir:7:31: error: the brackets of the layout do not match: '(' is never closed
+      #A = #lego.layout<"OrderBy(Row(N, N).TileBy([N/T], [T])">
+                                ^
+    hint: close it with ')'
+
+This module is the floor of the house: it imports nothing of ours, and every room may import it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A position in a text: file name, 1-based line and 1-based column (0 when unknown)."""
+
+    file: str
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        known = [str(n) for n in (self.line, self.column) if n > 0]
+        return ":".join([self.file, *known])
+
+
+class LegoError(Exception):
+    """A mistake in the input, told in one paragraph.
+
+    Args:
+        message: what is wrong, naming the offending values; no trailing full stop.
+        place: where, if known.
+        hint: what to do about it.
+        source: the text of `place.file`, so that the line and a caret can be shown.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        place: Place | None = None,
+        hint: str | None = None,
+        source: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.place = place
+        self.hint = hint
+        self.source = source
+
+    def at(self, place: Place, source: str | None = None) -> Self:
+        """The same error with a place, kept if it already has one. Returns self, to be raised."""
+        if self.place is None:
+            self.place, self.source = place, source
+        return self
+
+    def moved_to(self, file: str) -> Self:
+        """The same error with its place's file renamed (standard input is read as `-`)."""
+        if self.place is not None:
+            self.place = replace(self.place, file=file)
+        return self
+
+    def render(self) -> str:
+        """The whole diagnostic: position, message, source line with caret, hint."""
+        head = f"{self.place}: error: " if self.place else "error: "
+        lines = [head + self.message, *self._excerpt()]
+        if self.hint:
+            lines.append(f"hint: {self.hint}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.render()
+
+    def _excerpt(self) -> list[str]:
+        """The source line and, where the column is known, a caret under it."""
+        if self.source is None or self.place is None or self.place.line < 1:
+            return []
+        rows = self.source.splitlines()
+        if self.place.line > len(rows):
+            return []
+        row = rows[self.place.line - 1].expandtabs(1)
+        column = self.place.column
+        caret = [" " * (column + 1) + "^"] if 1 <= column <= len(row) + 1 else []
+        return ["  " + row, *caret]

@@ -1,0 +1,181 @@
+"""The constructors of index expressions: every operation returns its normal form.
+
+Sums and products are kept expanded, as polynomials over atoms; `//` and `%` are simplified by the
+rules of `index.rules`, each of which is one proven identity. Factoring, for the sake of fewer
+operations, is left to the moment of printing (`index.plan`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isqrt as integer_isqrt
+
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.index import nodes, polynomial, prover, rules
+from lego_mlir.index.nodes import Expr, Int, ISqrt, Less, Max, Min, Poly, Sym, Where, Xor
+from lego_mlir.index.ranges import bounds
+
+
+def add(a: Int, b: Int) -> Int:
+    """`a + b`."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    return polynomial.build(*polynomial.plus(polynomial.parts(a), polynomial.parts(b)))
+
+
+def sub(a: Int, b: Int) -> Int:
+    """`a - b`."""
+    return add(a, mul(-1, b))
+
+
+def mul(a: Int, b: Int) -> Int:
+    """`a * b`."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    return polynomial.build(*polynomial.times(polynomial.parts(a), polynomial.parts(b)))
+
+
+def floordiv(a: Int, b: Int) -> Int:
+    """`a // b`, rounded towards minus infinity.
+
+    Raises:
+        LegoError: `b` is the constant 0.
+    """
+    if isinstance(b, int):
+        if b == 0:
+            raise LegoError(f"division of '{a!r}' by zero")
+        if isinstance(a, int):
+            return a // b
+        if b < 0:
+            return floordiv(mul(-1, a), -b)
+    return rules.floordiv(a, b)
+
+
+def mod(a: Int, b: Int) -> Int:
+    """`a % b`, with the sign of `b`.
+
+    Raises:
+        LegoError: `b` is the constant 0.
+    """
+    if isinstance(b, int):
+        if b == 0:
+            raise LegoError(f"remainder of '{a!r}' by zero")
+        if isinstance(a, int):
+            return a % b
+        if b < 0:
+            return mul(-1, mod(mul(-1, a), -b))
+    return rules.mod(a, b)
+
+
+def xor(a: Int, b: Int) -> Int:
+    """`a ^ b`, bit by bit."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a ^ b
+    if a is b:
+        return 0
+    if isinstance(a, int) or (isinstance(b, Expr) and nodes.order(b) < nodes.order(a)):
+        a, b = b, a
+    if isinstance(b, int) and b == 0:
+        return a
+    for x, y in ((a, b), (b, a)):  # (p ^ y) ^ y = p
+        if isinstance(x, Xor):
+            if x.a is y or (isinstance(y, int) and x.a == y):
+                return x.b
+            if x.b is y or (isinstance(y, int) and x.b == y):
+                return x.a
+    return Xor(a, b)
+
+
+def less(a: Int, b: Int) -> Int:
+    """1 if `a < b`, else 0; a constant where the prover can tell."""
+    if prover.is_less(a, b):
+        return 1
+    if prover.is_nonnegative(sub(a, b)):
+        return 0
+    return Less(a, b)
+
+
+def minimum(a: Int, b: Int) -> Int:
+    """The lesser of `a` and `b`; the one of them that the prover shows to be it."""
+    difference = sub(b, a)
+    if prover.is_nonnegative(difference):
+        return a
+    if prover.is_nonnegative(mul(-1, difference)):
+        return b
+    return Min(*sorted((a, b), key=nodes.order))
+
+
+def maximum(a: Int, b: Int) -> Int:
+    """The greater of `a` and `b`; the one of them that the prover shows to be it."""
+    difference = sub(b, a)
+    if prover.is_nonnegative(difference):
+        return b
+    if prover.is_nonnegative(mul(-1, difference)):
+        return a
+    return Max(*sorted((a, b), key=nodes.order))
+
+
+def isqrt(x: Int) -> Int:
+    """The largest `r` with `r*r <= x`, exact at every size; `x` must not be negative."""
+    if isinstance(x, int):
+        return integer_isqrt(x)
+    lo, hi = bounds(x)
+    if lo is not None and lo >= 0 and hi is not None and integer_isqrt(lo) == integer_isqrt(hi):
+        return integer_isqrt(lo)
+    return ISqrt(x)
+
+
+def where(condition: Int, a: Int, b: Int) -> Int:
+    """`a` where `condition` is not 0, else `b`."""
+    if isinstance(condition, int):
+        return a if condition else b
+    if a is b or (isinstance(a, int) and isinstance(b, int) and a == b):
+        return a
+    if isinstance(condition, Poly):  # 1 - c, as negation is written
+        negated = sub(1, condition)
+        if isinstance(negated, Less):
+            return where(negated, b, a)
+    return Where(condition, a, b)
+
+
+def substitute(x: Int, values: Mapping[Sym, Int]) -> Int:
+    """`x` with symbols replaced, in normal form again."""
+    done: dict[Expr, Int] = dict(values)
+
+    def visit(node: Int) -> Int:
+        if isinstance(node, int):
+            return node
+        if node not in done:
+            done[node] = rebuild(node)
+        return done[node]
+
+    def rebuild(node: Expr) -> Int:
+        match node:
+            case Sym():
+                return node
+            case Poly(constant, terms):
+                total: Int = constant
+                for mono, coefficient in terms:
+                    term: Int = coefficient
+                    for atom, power in mono:
+                        for _ in range(power):
+                            term = mul(term, visit(atom))
+                    total = add(total, term)
+                return total
+            case _:
+                operands = (visit(getattr(node, f)) for f in node.__match_args__)
+                return _CONSTRUCTORS[type(node)](*operands)
+
+    return visit(x)
+
+
+_CONSTRUCTORS = {
+    nodes.FloorDiv: floordiv,
+    nodes.Mod: mod,
+    Xor: xor,
+    Min: minimum,
+    Max: maximum,
+    ISqrt: isqrt,
+    Less: less,
+    Where: where,
+}

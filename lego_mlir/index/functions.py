@@ -1,0 +1,71 @@
+"""The functions that a permutation may use besides the operators.
+
+They work on Python integers, NumPy arrays, index expressions and SymPy expressions alike, so one
+pair of Python functions serves enumeration, proof and code generation.
+"""
+
+from __future__ import annotations
+
+from math import isqrt as integer_isqrt
+from typing import Any, TypeAlias
+
+from lego_mlir.index import construct
+from lego_mlir.index.nodes import Expr
+
+Value: TypeAlias = Any
+"""An int, a NumPy integer array or an index expression."""
+
+
+def is_array(x: Value) -> bool:
+    """Whether `x` is a NumPy array or scalar, told without importing NumPy."""
+    return type(x).__module__ == "numpy"
+
+
+def where(condition: Value, a: Value, b: Value) -> Value:
+    """`a` where `condition` holds, else `b`."""
+    if any(isinstance(x, Expr) for x in (condition, a, b)):
+        return construct.where(int(condition) if isinstance(condition, bool) else condition, a, b)
+    if is_array(condition) or is_array(a) or is_array(b):
+        import numpy as np
+
+        return np.where(condition, a, b)
+    return a if condition else b
+
+
+def minimum(a: Value, b: Value) -> Value:
+    """The lesser of `a` and `b`."""
+    if isinstance(a, Expr) or isinstance(b, Expr):
+        return construct.minimum(a, b)
+    if is_array(a) or is_array(b):
+        import numpy as np
+
+        return np.minimum(a, b)
+    return min(a, b)
+
+
+def maximum(a: Value, b: Value) -> Value:
+    """The greater of `a` and `b`."""
+    if isinstance(a, Expr) or isinstance(b, Expr):
+        return construct.maximum(a, b)
+    if is_array(a) or is_array(b):
+        import numpy as np
+
+        return np.maximum(a, b)
+    return max(a, b)
+
+
+def isqrt(x: Value) -> Value:
+    """The integer square root, exact at every size.
+
+    Floating point alone is not: an array is rooted in double precision and then corrected by
+    one in either direction, which makes it exact for values below 2**62.
+    """
+    if isinstance(x, Expr):
+        return construct.isqrt(x)
+    if is_array(x):
+        import numpy as np
+
+        root = np.floor(np.sqrt(np.maximum(x, 0).astype(np.float64))).astype(np.int64)
+        root = np.where(root * root > x, root - 1, root)
+        return np.where((root + 1) * (root + 1) <= x, root + 1, root)
+    return integer_isqrt(x)

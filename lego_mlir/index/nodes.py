@@ -1,0 +1,320 @@
+"""The nodes of an index expression: immutable, hash-consed, with integer semantics.
+
+An index expression is a Python `int` or an `Expr`; a constant is never wrapped. There are few
+kinds of node:
+
+    Sym        i            a variable with its range [lo, hi] and what is known to divide it
+    Poly       3 + 2*i*K    a polynomial with integer coefficients over the other nodes, expanded
+    FloorDiv   x // d       rounds towards minus infinity, as Python and NumPy do
+    Mod        x % d        x - d*(x // d), so 0 <= x % d < d for every d > 0
+    Xor        x ^ y        bitwise, on two's complement integers
+    Min, Max, ISqrt         ISqrt is exact: the largest r with r*r <= x
+    Less, Where             a comparison, and the choice it makes
+
+Equal expressions are the same object, so `is` compares them and every property is computed once.
+Nodes are never made directly: the constructors (`index.construct`, or the operators) put
+everything into normal form on the way, applying the rules of `index.rules`. What a symbol stands
+for travels with the symbol, so an expression needs no context to be simplified in:
+
+    >>> b = Sym("b", 0, 1023)
+    >>> (32 * b + 5) // 32 is b
+    True
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from weakref import WeakValueDictionary
+
+from lego_mlir.diagnostics import LegoError
+
+if TYPE_CHECKING:
+    import sympy
+
+Int: TypeAlias = "int | Expr"
+"""An index expression: a plain integer or a node."""
+
+Mono: TypeAlias = "tuple[tuple[Expr, int], ...]"
+"""A monomial: atoms with their powers, in order; `()` is 1."""
+
+Interval: TypeAlias = tuple[int | None, int | None]
+"""Least and greatest value, both included; `None` is unbounded."""
+
+_interned: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
+
+
+class Expr:
+    """A node. Subclasses name their fields in `__match_args__`, so `match` takes them apart."""
+
+    __slots__ = ("__weakref__", "_bounds", "_order")
+    __match_args__: ClassVar[tuple[str, ...]] = ()
+    rank: ClassVar[int]
+
+    _bounds: Interval | None
+    _order: tuple[Any, ...] | None
+
+    def __new__(cls, *fields: Any) -> Self:
+        key = (cls, *fields)
+        node = _interned.get(key)
+        if node is None:
+            node = object.__new__(cls)
+            for name, value in zip(cls.__match_args__, fields, strict=True):
+                object.__setattr__(node, name, value)
+            object.__setattr__(node, "_bounds", None)
+            object.__setattr__(node, "_order", None)
+            _interned[key] = node
+        return node  # type: ignore[return-value]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"index expressions are immutable: {name} cannot be set")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, f) for f in self.__match_args__)
+
+    def __repr__(self) -> str:
+        from lego_mlir.index.text import to_text
+
+        return to_text(self)
+
+    def __bool__(self) -> bool:
+        raise LegoError(
+            f"the truth of '{self!r}' is not known while the index expression is derived",
+            hint="write where(condition, a, b) instead of an if",
+        )
+
+    def __index__(self) -> int:
+        raise LegoError(f"'{self!r}' is a symbolic index; an integer is needed here")
+
+    # The operators. Each takes ints and nodes alike and returns the normal form.
+    def __add__(self, other: Int) -> Int:
+        return construct.add(self, other) if isinstance(other, _OPERAND) else NotImplemented
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Int) -> Int:
+        return construct.sub(self, other) if isinstance(other, _OPERAND) else NotImplemented
+
+    def __rsub__(self, other: Int) -> Int:
+        return construct.sub(other, self) if isinstance(other, _OPERAND) else NotImplemented
+
+    def __neg__(self) -> Int:
+        return construct.mul(-1, self)
+
+    def __mul__(self, other: Int) -> Int:
+        return construct.mul(self, other) if isinstance(other, _OPERAND) else NotImplemented
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Int) -> Int:
+        return construct.floordiv(self, other) if isinstance(other, _OPERAND) else NotImplemented
+
+    def __rfloordiv__(self, other: Int) -> Int:
+        return construct.floordiv(other, self) if isinstance(other, _OPERAND) else NotImplemented
+
+    def __mod__(self, other: Int) -> Int:
+        return construct.mod(self, other) if isinstance(other, _OPERAND) else NotImplemented
+
+    def __rmod__(self, other: Int) -> Int:
+        return construct.mod(other, self) if isinstance(other, _OPERAND) else NotImplemented
+
+    def __xor__(self, other: Int) -> Int:
+        return construct.xor(self, other) if isinstance(other, _OPERAND) else NotImplemented
+
+    __rxor__ = __xor__
+
+    def __lt__(self, other: Int) -> Int:
+        return construct.less(self, other)
+
+    def __ge__(self, other: Int) -> Int:
+        return construct.sub(1, construct.less(self, other))
+
+    def __gt__(self, other: Int) -> Int:
+        return construct.less(other, self)
+
+    def __le__(self, other: Int) -> Int:
+        return construct.sub(1, construct.less(other, self))
+
+    def _sympy_(self) -> sympy.Expr:
+        """SymPy's own hook: an index expression may stand in any SymPy expression."""
+        from lego_mlir.index.sympy_bridge import to_sympy
+
+        return to_sympy(self)
+
+
+class Sym(Expr):
+    """A variable: a size, an index, a thread id.
+
+    Attributes:
+        name: two symbols are the same only if all their fields are.
+        lo: least value, or `None`.
+        hi: greatest value, an expression or `None`.
+        divisors: expressions known to divide every value.
+    """
+
+    __slots__ = ("divisors", "hi", "lo", "name")
+    __match_args__ = ("name", "lo", "hi", "divisors")
+    rank = 0
+    name: str
+    lo: int | None
+    hi: Int | None
+    divisors: frozenset[Int]
+
+    def __new__(
+        cls,
+        name: str,
+        lo: int | None = None,
+        hi: Int | None = None,
+        divisors: frozenset[Int] = frozenset(),
+    ) -> Self:
+        return super().__new__(cls, name, lo, hi, divisors)
+
+
+class Poly(Expr):
+    """`constant + sum(coefficient * monomial)`, at least one term, no zero coefficient."""
+
+    __slots__ = ("constant", "terms")
+    __match_args__ = ("constant", "terms")
+    rank = 9
+    constant: int
+    terms: tuple[tuple[Mono, int], ...]
+
+
+class FloorDiv(Expr):
+    """`num // den`, rounded towards minus infinity."""
+
+    __slots__ = ("den", "num")
+    __match_args__ = ("num", "den")
+    rank = 1
+    num: Expr
+    den: Int
+
+
+class Mod(Expr):
+    """`num % den` with the sign of `den`."""
+
+    __slots__ = ("den", "num")
+    __match_args__ = ("num", "den")
+    rank = 2
+    num: Expr
+    den: Int
+
+
+class Xor(Expr):
+    """Bitwise exclusive or."""
+
+    __slots__ = ("a", "b")
+    __match_args__ = ("a", "b")
+    rank = 3
+    a: Int
+    b: Int
+
+
+class Min(Expr):
+    """The lesser of two."""
+
+    __slots__ = ("a", "b")
+    __match_args__ = ("a", "b")
+    rank = 4
+    a: Int
+    b: Int
+
+
+class Max(Expr):
+    """The greater of two."""
+
+    __slots__ = ("a", "b")
+    __match_args__ = ("a", "b")
+    rank = 5
+    a: Int
+    b: Int
+
+
+class ISqrt(Expr):
+    """The integer square root of a value that is never negative."""
+
+    __slots__ = ("x",)
+    __match_args__ = ("x",)
+    rank = 6
+    x: Expr
+
+
+class Less(Expr):
+    """1 if `a < b`, else 0."""
+
+    __slots__ = ("a", "b")
+    __match_args__ = ("a", "b")
+    rank = 7
+    a: Int
+    b: Int
+
+
+class Where(Expr):
+    """`a` where the condition (0 or 1) holds, else `b`."""
+
+    __slots__ = ("a", "b", "condition")
+    __match_args__ = ("condition", "a", "b")
+    rank = 8
+    condition: Expr
+    a: Int
+    b: Int
+
+
+def order(x: Int) -> tuple[Any, ...]:
+    """A total order on expressions that depends on their structure alone, never on addresses."""
+    if isinstance(x, int):
+        return (-1, x)
+    if x._order is None:
+        match x:
+            case Sym(name, lo, hi, divisors):
+                known = tuple(sorted(order(d) for d in divisors))
+                top = () if hi is None else order(hi)
+                key: tuple[Any, ...] = (x.rank, name, lo is None, lo or 0, top, known)
+            case Poly(constant, terms):
+                key = (x.rank, len(terms), tuple((mono_order(m), c) for m, c in terms), constant)
+            case _:
+                key = (x.rank, *(order(getattr(x, f)) for f in x.__match_args__))
+        object.__setattr__(x, "_order", key)
+        return key
+    return x._order
+
+
+def mono_order(mono: Mono) -> tuple[Any, ...]:
+    """The order of monomials within a sum: by their atoms, then by their powers."""
+    return tuple((order(atom), power) for atom, power in mono)
+
+
+def children(x: Expr) -> tuple[Int, ...]:
+    """The operands of a node; for a polynomial its atoms."""
+    match x:
+        case Sym():
+            return ()
+        case Poly(_, terms):
+            return tuple(atom for mono, _ in terms for atom, _ in mono)
+        case _:
+            return tuple(getattr(x, f) for f in x.__match_args__)
+
+
+def symbols(x: Int) -> frozenset[Sym]:
+    """All variables of an expression."""
+    if isinstance(x, int):
+        return frozenset()
+    if isinstance(x, Sym):
+        return frozenset((x,))
+    found: set[Sym] = set()
+    seen: set[Expr] = set()
+    stack: list[Int] = [x]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, int) or node in seen:
+            continue
+        seen.add(node)
+        if isinstance(node, Sym):
+            found.add(node)
+        stack.extend(children(node))
+    return frozenset(found)
+
+
+_OPERAND = (int, Expr)
+
+# Nodes and their constructors need each other: operators build, constructors take apart.
+from lego_mlir.index import construct  # noqa: E402

@@ -1,0 +1,209 @@
+"""Polynomials over atoms: the normal form of sums and products.
+
+A polynomial in the making is a constant and a dictionary from monomial to coefficient. `build`
+turns it into a node after two kinds of cancellation:
+
+    d * (x // d)             ->  x          where d is known to divide x
+    d * (x // d) + x % d     ->  x          (Table 1 of the paper, its second rule)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from lego_mlir.index import construct, nodes
+from lego_mlir.index.nodes import Expr, FloorDiv, Int, Mod, Mono, Poly, Sym
+
+Terms: TypeAlias = dict[Mono, int]
+Parts: TypeAlias = tuple[int, Terms]
+
+
+def parts(x: Int) -> Parts:
+    """`x` as constant and terms; the dictionary is the caller's to change."""
+    if isinstance(x, int):
+        return x, {}
+    if isinstance(x, Poly):
+        return x.constant, dict(x.terms)
+    return 0, {((x, 1),): 1}
+
+
+def plus(a: Parts, b: Parts) -> Parts:
+    """The sum of two polynomials."""
+    terms = dict(a[1])
+    for mono, coefficient in b[1].items():
+        terms[mono] = terms.get(mono, 0) + coefficient
+    return a[0] + b[0], terms
+
+
+def times(a: Parts, b: Parts) -> Parts:
+    """The product of two polynomials, expanded."""
+    terms: Terms = {}
+    constant = 0
+    for left, p in [((), a[0]), *a[1].items()]:
+        for right, q in [((), b[0]), *b[1].items()]:
+            if not p * q:
+                continue
+            mono = mono_times(left, right)
+            if mono:
+                terms[mono] = terms.get(mono, 0) + p * q
+            else:
+                constant += p * q
+    return constant, terms
+
+
+def mono_times(a: Mono, b: Mono) -> Mono:
+    """The product of two monomials, its atoms in order."""
+    if not a or not b:
+        return a or b
+    powers = dict(a)
+    for atom, power in b:
+        powers[atom] = powers.get(atom, 0) + power
+    return tuple(sorted(powers.items(), key=lambda item: nodes.order(item[0])))
+
+
+def mono_over(a: Mono, b: Mono) -> Mono | None:
+    """The quotient of two monomials, or `None` where `b` does not divide `a`."""
+    powers = dict(a)
+    for atom, power in b:
+        rest = powers.get(atom, 0) - power
+        if rest < 0:
+            return None
+        powers[atom] = rest
+    return tuple((atom, power) for atom, power in powers.items() if power)
+
+
+def term(coefficient: int, mono: Mono) -> Int:
+    """`coefficient * mono` as an expression."""
+    return build(0, {mono: coefficient})
+
+
+def single_term(x: Int) -> tuple[int, Mono] | None:
+    """`x` as coefficient and monomial if it is one term, else `None`."""
+    if isinstance(x, int):
+        return x, ()
+    if isinstance(x, Poly):
+        return (x.terms[0][1], x.terms[0][0]) if not x.constant and len(x.terms) == 1 else None
+    return 1, ((x, 1),)
+
+
+def build(constant: int, terms: Terms) -> Int:
+    """The node of a polynomial, after cancellation."""
+    terms = {mono: c for mono, c in terms.items() if c}
+    if not terms:
+        return constant
+    cancelled = _cancel_exact_quotient(terms) or _cancel_split(terms)
+    if cancelled is not None:
+        kept, replacement = cancelled
+        return construct.add(build(constant, kept), replacement)
+    if constant == 0 and len(terms) == 1:
+        ((mono, coefficient),) = terms.items()
+        if coefficient == 1 and len(mono) == 1 and mono[0][1] == 1:
+            return mono[0][0]
+    ordered = sorted(terms.items(), key=lambda item: nodes.mono_order(item[0]))
+    return Poly(constant, tuple(ordered))
+
+
+def _cancel_exact_quotient(terms: Terms) -> tuple[Terms, Int] | None:
+    """`c*m*d*(x // d) -> c*m*x` where d divides x: facts such as `128 | M` say so."""
+    for mono, coefficient in terms.items():
+        for atom, power in mono:
+            if not isinstance(atom, FloorDiv) or not divides(atom.den, atom.num):
+                continue
+            divisor = single_term(atom.den)
+            rest = mono_over(mono, ((atom, 1),))
+            if divisor is None or rest is None or coefficient % divisor[0]:
+                continue
+            cofactor = mono_over(rest, divisor[1])
+            if cofactor is None:
+                continue
+            assert power >= 1
+            kept = {m: c for m, c in terms.items() if m != mono}
+            replacement = construct.mul(term(coefficient // divisor[0], cofactor), atom.num)
+            return kept, replacement
+    return None
+
+
+def _cancel_split(terms: Terms) -> tuple[Terms, Int] | None:
+    """`c*m*(x % d) + c*m*d*(x // d) -> c*m*x`, also where the quotient is taken mod b.
+
+    The second form is `x % d + d*((x // d) % b) -> x % (d*b)`, true for every positive d and b.
+    """
+    for mono, coefficient in terms.items():
+        for atom, _ in mono:
+            if not isinstance(atom, Mod):
+                continue
+            divisor = single_term(atom.den)
+            cofactor = mono_over(mono, ((atom, 1),))
+            if divisor is None or cofactor is None:
+                continue
+            scale = mono_times(cofactor, divisor[1])
+            for partner, whole in _quotients(atom, terms):
+                other = mono_times(scale, ((partner, 1),))
+                if terms.get(other) == coefficient * divisor[0]:
+                    kept = {m: c for m, c in terms.items() if m not in (mono, other)}
+                    return kept, construct.mul(term(coefficient, cofactor), whole)
+    return None
+
+
+def _quotients(remainder: Mod, terms: Terms) -> Iterable[tuple[Expr, Int]]:
+    """What could complete `x % d`: its quotient, or that quotient mod b, and the whole then."""
+    quotient = construct.floordiv(remainder.num, remainder.den)
+    if isinstance(quotient, Expr):
+        yield quotient, remainder.num
+    for mono in terms:
+        for atom, _ in mono:
+            if isinstance(atom, Mod) and atom.num is quotient:
+                yield atom, construct.mod(remainder.num, construct.mul(remainder.den, atom.den))
+
+
+def divides(d: Int, x: Int) -> bool:
+    """Whether `d` is known to divide `x`: by coefficients, factors, and what symbols carry."""
+    if isinstance(x, int):
+        return isinstance(d, int) and d != 0 and x % d == 0
+    constant, terms = parts(x)
+    if constant and not divides(d, constant):
+        return False
+    return all(exact_term(c, mono, d) is not None for mono, c in terms.items())
+
+
+def quotient_of_term(coefficient: int, mono: Mono, d: Int) -> Int | None:
+    """`coefficient * mono / d` where that is known to be exact, else `None`."""
+    exact = exact_term(coefficient, mono, d)
+    return None if exact is None else term(*exact)
+
+
+def exact_term(coefficient: int, mono: Mono, d: Int) -> tuple[int, Mono] | None:
+    """The exact quotient of a term as coefficient and monomial, else `None`.
+
+    Where a symbol M is known to be a multiple of g, `c*M/d` is `(c*g/d) * (M // g)`: the exact
+    quotient `M // g` is an atom of its own.
+    """
+    divisor = single_term(d)
+    if divisor is None or divisor[0] == 0:
+        return None
+    direct = _term_over(coefficient, mono, divisor)
+    if direct is not None:
+        return direct
+    for atom, _ in mono:
+        if not isinstance(atom, Sym):
+            continue
+        for known in sorted(atom.divisors, key=nodes.order, reverse=True):
+            factor = single_term(known)
+            rest = mono_over(mono, ((atom, 1),))
+            if factor is None or rest is None:
+                continue
+            raised = mono_times(rest, factor[1])
+            quotient = _term_over(coefficient * factor[0], raised, divisor)
+            if quotient is not None:
+                return quotient[0], mono_times(quotient[1], ((FloorDiv(atom, known), 1),))
+    return None
+
+
+def _term_over(
+    coefficient: int, mono: Mono, divisor: tuple[int, Mono]
+) -> tuple[int, Mono] | None:
+    rest = mono_over(mono, divisor[1])
+    if rest is None or coefficient % divisor[0]:
+        return None
+    return coefficient // divisor[0], rest

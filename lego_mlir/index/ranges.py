@@ -1,0 +1,157 @@
+"""Constant ranges: the interval [lo, hi] that holds every value of an expression.
+
+Intervals are the first and cheapest proof. Symbolic bounds (an index below `M // 128`) are the
+prover's business; here a symbol's bound counts with its own interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from math import isqrt
+
+from lego_mlir.index.nodes import (
+    Expr,
+    FloorDiv,
+    Int,
+    Interval,
+    ISqrt,
+    Less,
+    Max,
+    Min,
+    Mod,
+    Poly,
+    Sym,
+    Where,
+    Xor,
+)
+
+
+def bounds(x: Int) -> Interval:
+    """The interval of `x`, computed once per node."""
+    if isinstance(x, int):
+        return x, x
+    if x._bounds is None:
+        object.__setattr__(x, "_bounds", _bounds(x))
+    assert x._bounds is not None
+    return x._bounds
+
+
+def is_nonnegative(x: Int) -> bool:
+    """Whether the interval alone shows `x >= 0`."""
+    lo, _ = bounds(x)
+    return lo is not None and lo >= 0
+
+
+def is_positive(x: Int) -> bool:
+    """Whether the interval alone shows `x > 0`."""
+    lo, _ = bounds(x)
+    return lo is not None and lo > 0
+
+
+def _bounds(x: Expr) -> Interval:
+    match x:
+        case Sym(_, lo, hi, _):
+            return lo, None if hi is None else bounds(hi)[1]
+        case Poly(constant, terms):
+            total: Interval = (constant, constant)
+            for mono, coefficient in terms:
+                factors = [bounds(atom) for atom, power in mono for _ in range(power)]
+                total = _add(total, reduce(_mul, factors, (coefficient, coefficient)))
+            return total
+        case FloorDiv(num, den):
+            lo, hi = _floordiv(bounds(num), bounds(den))
+            if lo == 0 and is_positive(num) and isinstance(num, Sym) and den in num.divisors:
+                lo = 1  # an exact quotient of a positive number
+            return lo, hi
+        case Mod(num, den):
+            return _mod(bounds(num), bounds(den))
+        case Xor(a, b):
+            return _xor(bounds(a), bounds(b))
+        case Min(a, b):
+            (alo, ahi), (blo, bhi) = bounds(a), bounds(b)
+            return _least(alo, blo), _tighter(ahi, bhi, min)
+        case Max(a, b):
+            (alo, ahi), (blo, bhi) = bounds(a), bounds(b)
+            return _tighter(alo, blo, max), _greatest(ahi, bhi)
+        case ISqrt(a):
+            lo, hi = bounds(a)
+            return isqrt(max(lo or 0, 0)), None if hi is None else isqrt(max(hi, 0))
+        case Less():
+            return 0, 1
+        case Where(_, a, b):
+            (alo, ahi), (blo, bhi) = bounds(a), bounds(b)
+            return _least(alo, blo), _greatest(ahi, bhi)
+    raise AssertionError(f"no range rule for {type(x).__name__}")
+
+
+def _least(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else min(a, b)
+
+
+def _greatest(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else max(a, b)
+
+
+def _tighter(
+    a: int | None, b: int | None, pick: Callable[[list[int]], int]
+) -> int | None:
+    known = [n for n in (a, b) if n is not None]
+    return pick(known) if known else None
+
+
+def _add(a: Interval, b: Interval) -> Interval:
+    lo = None if a[0] is None or b[0] is None else a[0] + b[0]
+    hi = None if a[1] is None or b[1] is None else a[1] + b[1]
+    return lo, hi
+
+
+def _mul(a: Interval, b: Interval) -> Interval:
+    if a == (0, 0) or b == (0, 0):
+        return 0, 0
+    if None not in a and None not in b:
+        corners = [p * q for p in a for q in b if p is not None and q is not None]
+        return min(corners), max(corners)
+    if a[0] is not None and a[0] >= 0 and b[0] is not None and b[0] >= 0:
+        return a[0] * b[0], None if a[1] is None or b[1] is None else a[1] * b[1]
+    if a[1] is not None and a[1] <= 0 and b[0] is not None and b[0] >= 0:
+        return None if a[0] is None or b[1] is None else a[0] * b[1], a[1] * b[0]
+    if b[1] is not None and b[1] <= 0 and a[0] is not None and a[0] >= 0:
+        return _mul(b, a)
+    return None, None
+
+
+def _floordiv(a: Interval, d: Interval) -> Interval:
+    if d[0] is None or d[0] <= 0:
+        return None, None
+    # The quotient moves towards 0 (or -1) as the divisor grows: each end pairs with the divisor
+    # that pushes it outwards.
+    lo = hi = None
+    if a[0] is not None:
+        if a[0] >= 0:
+            lo = 0 if d[1] is None else a[0] // d[1]
+        else:
+            lo = a[0] // d[0]
+    if a[1] is not None:
+        if a[1] >= 0:
+            hi = a[1] // d[0]
+        else:
+            hi = -1 if d[1] is None else a[1] // d[1]
+    return lo, hi
+
+
+def _mod(a: Interval, d: Interval) -> Interval:
+    if d[0] is None or d[0] <= 0:
+        return None, None
+    hi = None if d[1] is None else d[1] - 1
+    if a[0] is not None and a[0] >= 0:
+        hi = _tighter(hi, a[1], min)
+    return 0, hi
+
+
+def _xor(a: Interval, b: Interval) -> Interval:
+    if a[0] is None or b[0] is None or a[0] < 0 or b[0] < 0:
+        return None, None
+    if a[1] is None or b[1] is None:
+        return 0, None
+    return 0, (1 << max(a[1], b[1]).bit_length()) - 1

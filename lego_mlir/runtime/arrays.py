@@ -1,0 +1,241 @@
+"""Binding a user's tensors to the host function's arguments, and reading them back.
+
+A *tensor* is what the user means: indexed logically. A *buffer* is what the kernels see: dense
+memory of the argument's shape. The argument's layout relates the two,
+
+    buffer.reshape(-1)[layout.offsets()] == tensor
+
+and without a layout they are the same array.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lego_mlir.artifact import Argument, Artifact
+from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.runtime import dtypes, views
+from lego_mlir.runtime.dtypes import Array
+
+Given = Any  # an array (NumPy, DLPack on the CPU), the path of a .npy file, a number, or None
+
+READS = ("read", "readwrite")
+WRITES = ("write", "readwrite")
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One argument with its value.
+
+    Attributes:
+        argument: the argument.
+        value: the buffer, of `argument.shape`; a NumPy scalar where that is `None`.
+        offsets: the buffer's flat offset of each element of the tensor, or `None` where the
+            buffer is the tensor.
+    """
+
+    argument: Argument
+    value: Array | np.generic
+    offsets: npt.NDArray[np.integer[Any]] | None = None
+
+    def tensor(self) -> Array:
+        """The logical tensor now in the buffer, as a copy of it."""
+        if self.offsets is None:
+            return np.array(self.value)
+        return np.asarray(self.value).reshape(-1)[self.offsets]
+
+
+def bind(
+    artifact: Artifact, given: Sequence[Given] | Mapping[str, Given] = (), *, seed: int = 0
+) -> tuple[Slot, ...]:
+    """A value for every argument; what is given is copied, never changed.
+
+    Args:
+        artifact: whose arguments.
+        given: tensors or .npy files by position or by name; `None`, and what is left over, is
+            filled: with seeded random data where the kernels read it, else with poison.
+        seed: of the random data. An argument's data does not depend on what the others are given.
+
+    Raises:
+        LegoError: too many, unknown names, an unreadable file, a wrong type or shape, a scalar
+            without a value.
+    """
+    by_name = _by_name(artifact, given)
+    slots = []
+    for position, argument in enumerate(artifact.arguments):
+        value = by_name.get(argument.name)
+        if argument.shape is None:
+            slots.append(Slot(argument, _scalar(argument, value)))
+            continue
+        offsets = layout_offsets(argument)
+        shape = argument.shape if offsets is None else offsets.shape
+        if value is not None:
+            tensor = _tensor(argument, shape, value)
+        elif argument.access in READS:
+            rng = np.random.default_rng([seed, position])
+            tensor = dtypes.random(shape, argument.dtype, rng)
+        else:
+            tensor = dtypes.poison(shape, argument.dtype)
+        slots.append(Slot(argument, _buffer(argument, tensor, offsets), offsets))
+    return tuple(slots)
+
+
+def layout_offsets(argument: Argument) -> npt.NDArray[np.integer[Any]] | None:
+    """The buffer's flat offset of each element of an argument's tensor; `None` without a layout.
+
+    Raises:
+        LegoError: the layout's text is wrong, or it reaches beyond the buffer.
+    """
+    if argument.layout is None or argument.shape is None:
+        return None
+    from lego_mlir.algebra import parse_layout
+
+    offsets: npt.NDArray[np.integer[Any]] = np.asarray(parse_layout(argument.layout).offsets())
+    size = int(np.prod(argument.shape, dtype=np.int64))
+    if offsets.size and not (0 <= int(offsets.min()) and int(offsets.max()) < size):
+        raise LegoError(
+            f"the layout of argument '{argument.name}' reaches offsets "
+            f"{int(offsets.min())} to {int(offsets.max())}, its buffer has {size} elements"
+        )
+    return offsets
+
+
+def load_npy(path: str | os.PathLike[str]) -> Array:
+    """The array of a .npy file; never runs code from it.
+
+    Raises:
+        LegoError: the file is missing or holds no plain array.
+    """
+    place = Place(os.fspath(path))
+    try:
+        array = np.load(path, allow_pickle=False)
+    except OSError as e:
+        raise LegoError(f"the array cannot be read: {e.strerror or e}", place=place) from None
+    except (ValueError, EOFError):
+        array = None
+    if not isinstance(array, np.ndarray):
+        raise LegoError(
+            "this file is no .npy array", place=place, hint="write one with numpy.save(path, array)"
+        )
+    return array
+
+
+def save_npy(directory: str | os.PathLike[str], tensors: Mapping[str, Array]) -> tuple[Path, ...]:
+    """Write each tensor to `directory/NAME.npy`, making the directory where it is missing.
+
+    Raises:
+        LegoError: a file cannot be written.
+    """
+    goal = Path(directory)
+    written = []
+    try:
+        goal.mkdir(parents=True, exist_ok=True)
+        for name, tensor in tensors.items():
+            path = goal / f"{name}.npy"
+            np.save(path, tensor, allow_pickle=False)
+            written.append(path)
+    except OSError as e:
+        place = Place(str(e.filename or goal))
+        raise LegoError(f"the outputs cannot be saved: {e.strerror}", place=place) from None
+    return tuple(written)
+
+
+def _by_name(
+    artifact: Artifact, given: Sequence[Given] | Mapping[str, Given]
+) -> Mapping[str, Given]:
+    names = [argument.name for argument in artifact.arguments]
+    listed = f"the arguments of '{artifact.name}' are {', '.join(names) or 'none'}"
+    if isinstance(given, Mapping):
+        for name in given:
+            if name not in names:
+                raise LegoError(f"there is no argument '{name}'", hint=listed)
+        return given
+    if isinstance(given, str | os.PathLike | np.ndarray):
+        given = (given,)
+    if len(given) > len(names):
+        raise LegoError(
+            f"'{artifact.name}' takes {len(names)} arguments, {len(given)} are given", hint=listed
+        )
+    return dict(zip(names, given, strict=False))
+
+
+def _scalar(argument: Argument, value: Given) -> np.generic:
+    if isinstance(value, str | os.PathLike):
+        value = load_npy(value)
+    if isinstance(value, np.ndarray) and value.size == 1:
+        value = value.reshape(-1)[0]
+    if value is None:
+        raise LegoError(
+            f"argument '{argument.name}' is a scalar of type {argument.dtype} and needs a value"
+        )
+    try:
+        return dtypes.scalar(argument.dtype, value)
+    except LegoError as e:
+        raise LegoError(f"argument '{argument.name}': {e.message}") from None
+
+
+def _tensor(argument: Argument, shape: tuple[int, ...], value: Given) -> Array:
+    """What was given, as an array of the argument's dtype and the tensor's shape."""
+    name, place = argument.name, None
+    if isinstance(value, str | os.PathLike):
+        place = Place(os.fspath(value))
+        value = load_npy(value)
+    if not isinstance(value, np.ndarray):
+        value = _lent(argument, value)
+    if not dtypes.matches(value.dtype, argument.dtype):
+        dtype = dtypes.numpy_dtype(argument.dtype)
+        raise LegoError(
+            f"argument '{name}' holds {dtypes.describe(argument.dtype)}, "
+            f"the array holds {value.dtype.name}",
+            place=place,
+            hint=f"convert it: array.astype(numpy.{dtype.name})",
+        )
+    if value.shape != shape:
+        raise LegoError(
+            f"argument '{name}' has shape {list(shape)}, the array has {list(value.shape)}",
+            place=place,
+        )
+    return in_dtype(value, argument.dtype)
+
+
+def in_dtype(array: Array, name: str) -> Array:
+    """A matching array in the dtype that carries the MLIR type: native byte order, raw bits."""
+    dtype = dtypes.numpy_dtype(name)
+    if array.dtype == dtype:
+        return array
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    # A view, not a conversion: the bits are what counts (unsigned for signless, ml_dtypes).
+    return np.ascontiguousarray(array).view(dtype).reshape(array.shape)
+
+
+def _lent(argument: Argument, value: Given) -> Array:
+    """An array of another library in host memory, as NumPy's."""
+    if views.gpu_of(value) is not None:
+        raise LegoError(
+            f"the array for argument '{argument.name}' lives on a GPU",
+            hint="use lego_mlir.runtime.launch, which runs in place, or move it to the CPU",
+        )
+    seen = views.view(value, argument.name)
+    if argument.dtype not in seen.types or not seen.dense:
+        views.check(seen, argument)
+    return np.array(views.as_numpy(seen, dtypes.numpy_dtype(argument.dtype)))
+
+
+def _buffer(
+    argument: Argument, tensor: Array, offsets: npt.NDArray[np.integer[Any]] | None
+) -> Array:
+    """The buffer that holds a tensor; elements that are no tensor element are poison."""
+    assert argument.shape is not None
+    if offsets is None:
+        return np.array(tensor, order="C")
+    buffer = dtypes.poison(argument.shape, argument.dtype)
+    buffer.reshape(-1)[offsets] = tensor
+    return buffer

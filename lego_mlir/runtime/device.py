@@ -1,0 +1,107 @@
+"""Where an artifact runs: on a GPU (`cuda`) or in the simulator (`sim`)."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import sys
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from lego_mlir.artifact import Artifact
+from lego_mlir.diagnostics import LegoError
+
+NAMES = ("auto", "cuda", "sim")
+
+
+class Device(Protocol):
+    """Runs artifacts.
+
+    Attributes:
+        name: `cuda` or `sim`.
+        reason: why it was chosen where the user left the choice open, e.g. "no CUDA driver";
+            empty otherwise.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def reason(self) -> str: ...
+
+    def describe(self) -> str:
+        """The device in a few words, for messages."""
+        ...
+
+    def run(self, artifact: Artifact, values: Sequence[Any], stream: Any = None) -> None:
+        """Run all launches of an artifact; arrays are modified in place.
+
+        Args:
+            artifact: what to run.
+            values: one for each argument: a NumPy array or a device array of exactly the
+                argument's type and shape, row-major; a NumPy scalar for a scalar.
+            stream: of the device; with one, work on device arrays is not waited for.
+
+        Raises:
+            LegoError: it cannot run here, or fails while it runs.
+        """
+        ...
+
+
+def select(name: str = "auto") -> Device:
+    """A device by name; `auto` is `cuda` where a GPU answers and `sim` elsewhere.
+
+    Raises:
+        LegoError: no such device, or `cuda` where no GPU answers.
+    """
+    if name not in NAMES:
+        raise LegoError(f"unknown device '{name}'", hint=f"devices: {', '.join(NAMES)}")
+    if name == "sim":
+        from lego_mlir.runtime.simulator import Simulator
+
+        return Simulator()
+    missing = missing_for_cuda()
+    if missing is None:
+        from lego_mlir.runtime.cuda import Cuda
+
+        return Cuda()
+    if name == "cuda":
+        raise LegoError(
+            f"device 'cuda' was asked for, but: {missing}",
+            hint="--device sim runs without a GPU; pip install cuda-core if that is what is missing",
+        )
+    from lego_mlir.runtime.simulator import Simulator
+
+    return Simulator(reason=missing)
+
+
+def missing_for_cuda() -> str | None:
+    """What is missing to run on a GPU, in a few words; `None` if nothing is.
+
+    Asks the driver's library itself: importing cuda-core only to learn that there is no driver
+    would cost ten times as much.
+    """
+    library = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+    try:
+        driver = ctypes.CDLL(library)
+        initialise, count_devices = driver.cuInit, driver.cuDeviceGetCount
+    except (OSError, AttributeError):
+        return "no CUDA driver"
+    status = initialise(0)
+    count = ctypes.c_int(0)
+    if status == 0:
+        status = count_devices(ctypes.byref(count))
+    if status == 100 or (status == 0 and count.value == 0):  # CUDA_ERROR_NO_DEVICE
+        return "no CUDA device"
+    if status != 0:
+        return f"the CUDA driver fails with error {status}"
+    if not _installed("cuda.core"):
+        return "cuda-core is not installed"
+    return None
+
+
+def _installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False

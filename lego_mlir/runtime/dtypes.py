@@ -1,0 +1,212 @@
+"""MLIR's element types as NumPy's.
+
+`bf16` and the `f8…` types have no NumPy dtype; their values travel as raw bits in `uint16` and
+`uint8`. Arrays of the package ml_dtypes are recognised by name and viewed as bits, without a
+dependency on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lego_mlir.diagnostics import LegoError
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FloatBits:
+    """A floating-point format carried as raw bits: 1 sign bit, then exponent, then mantissa."""
+
+    exponent: int
+    mantissa: int
+    ml_dtype: str
+
+    @property
+    def bias(self) -> int:
+        """What is subtracted from the stored exponent."""
+        return (1 << (self.exponent - 1)) - 1
+
+
+_NUMPY: dict[str, np.dtype[Any]] = {
+    "f16": np.dtype(np.float16),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+    "i1": np.dtype(np.bool_),
+    **{f"i{n}": np.dtype(f"int{n}") for n in (8, 16, 32, 64)},
+    **{f"si{n}": np.dtype(f"int{n}") for n in (8, 16, 32, 64)},
+    **{f"ui{n}": np.dtype(f"uint{n}") for n in (8, 16, 32, 64)},
+    "index": np.dtype(np.int64),
+    "bf16": np.dtype(np.uint16),
+    "f8E4M3FN": np.dtype(np.uint8),
+    "f8E5M2": np.dtype(np.uint8),
+}
+
+_RAW: dict[str, FloatBits] = {
+    "bf16": FloatBits(8, 7, "bfloat16"),
+    "f8E4M3FN": FloatBits(4, 3, "float8_e4m3fn"),
+    "f8E5M2": FloatBits(5, 2, "float8_e5m2"),
+}
+
+
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """The NumPy dtype that carries an MLIR element type.
+
+    Raises:
+        LegoError: the type cannot cross to NumPy.
+    """
+    try:
+        return _NUMPY[name]
+    except KeyError:
+        raise LegoError(
+            f"element type '{name}' cannot be passed to a kernel",
+            hint=f"use one of {', '.join(_NUMPY)}",
+        ) from None
+
+
+def names() -> tuple[str, ...]:
+    """The MLIR names of all element types that cross to NumPy."""
+    return tuple(_NUMPY)
+
+
+def raw_format(name: str) -> FloatBits | None:
+    """The bit format of a type that is carried as raw bits, else `None`."""
+    return _RAW.get(name)
+
+
+def is_float(name: str) -> bool:
+    """Whether the MLIR type is a floating-point type."""
+    return name in _RAW or _NUMPY[name].kind == "f"
+
+
+def matches(found: np.dtype[Any], name: str) -> bool:
+    """Whether an array of dtype `found` holds elements of the MLIR type, byte order aside.
+
+    `i32` has no sign in MLIR: it takes `int32` and `uint32`.
+    """
+    raw = _RAW.get(name)
+    if raw is not None and found.name == raw.ml_dtype:
+        return True
+    wanted = numpy_dtype(name)
+    if name[0] == "i" and wanted.kind == "i" and found.kind == "u":
+        return found.itemsize == wanted.itemsize
+    return found.newbyteorder("=") == wanted
+
+
+def describe(name: str) -> str:
+    """The type as a user should make it: `f32 (NumPy float32)`."""
+    raw = _RAW.get(name)
+    dtype = numpy_dtype(name).name
+    if raw is not None:
+        return f"{name} (raw bits in {dtype}, or ml_dtypes {raw.ml_dtype})"
+    return f"{name} (NumPy {dtype})"
+
+
+def scalar(name: str, value: Any) -> np.generic:
+    """A value as the NumPy scalar that a kernel parameter of this MLIR type takes.
+
+    For raw formats a Python float is rounded to the format, an integer is taken as its bits.
+
+    Raises:
+        LegoError: the value does not fit.
+    """
+    dtype = numpy_dtype(name)
+    raw = _RAW.get(name)
+    try:
+        if raw is not None and isinstance(value, float | np.floating):
+            return dtype.type(int(encode(np.asarray(value, np.float32), name)))  # type: ignore[no-any-return]
+        converted = np.asarray(value)
+        if converted.ndim or (dtype.kind in "iu" and converted.dtype.kind not in "iub"):
+            raise ValueError(value)
+        if dtype.kind in "iu" and not _fits(int(value), dtype):
+            raise ValueError(value)
+        with np.errstate(over="ignore"):
+            result: np.generic = dtype.type(value)
+    except (TypeError, ValueError, OverflowError):
+        raise LegoError(f"{value!r} is no value of type {name}") from None
+    return result
+
+
+def _fits(value: int, dtype: np.dtype[Any]) -> bool:
+    limits = np.iinfo(dtype)
+    return int(limits.min) <= value <= int(limits.max)
+
+
+def encode(values: npt.NDArray[np.float32], name: str) -> Array:
+    """float32 values as raw bits of a raw format, rounded to nearest even.
+
+    Meant for finite values in the format's normal range; smaller ones become zero, larger ones
+    saturate at the largest finite value.
+    """
+    raw = _RAW[name]
+    dtype = numpy_dtype(name)
+    bits = np.asarray(values, np.float32).view(np.uint32).astype(np.int64)
+    drop = 23 - raw.mantissa
+    sign = (bits >> 31) << (raw.exponent + raw.mantissa)
+    magnitude = bits & 0x7FFFFFFF
+    magnitude = (magnitude + (1 << (drop - 1)) - 1 + ((magnitude >> drop) & 1)) >> drop
+    magnitude -= (127 - raw.bias) << raw.mantissa
+    result: Array = (sign | np.clip(magnitude, 0, _largest(name))).astype(dtype)
+    return result
+
+
+def decode(values: Array, name: str) -> npt.NDArray[np.float64]:
+    """Elements of any type as float64: raw formats decoded, others converted."""
+    raw = _RAW.get(name)
+    if raw is None:
+        return np.asarray(values).astype(np.float64)
+    bits = np.asarray(values).astype(np.int64)
+    mantissa = bits & ((1 << raw.mantissa) - 1)
+    exponent = (bits >> raw.mantissa) & ((1 << raw.exponent) - 1)
+    negative = (bits >> (raw.exponent + raw.mantissa)) & 1
+    normal = exponent > 0
+    fraction = (normal + mantissa / (1 << raw.mantissa)).astype(np.float64)
+    result = np.ldexp(fraction, np.where(normal, exponent, 1) - raw.bias)
+    magnitude = bits & ((1 << (raw.exponent + raw.mantissa)) - 1)
+    result[magnitude > _largest(name)] = np.nan
+    if name != "f8E4M3FN":  # the one format without infinities
+        result[magnitude == _largest(name) + 1] = np.inf
+    signed: npt.NDArray[np.float64] = np.where(negative, -result, result)
+    return signed
+
+
+def _largest(name: str) -> int:
+    """The bits of the largest finite value."""
+    raw = _RAW[name]
+    top = (1 << (raw.exponent + raw.mantissa)) - 1
+    return top - 1 if name == "f8E4M3FN" else top - (1 << raw.mantissa)
+
+
+def poison(shape: tuple[int, ...], name: str) -> Array:
+    """An array that shows what a kernel left unwritten: NaN for floats, 0xCD bytes for integers.
+
+    All bits set is a NaN in every float format here, the raw ones included.
+    """
+    dtype = numpy_dtype(name)
+    if dtype.kind == "b":
+        return np.ones(shape, dtype)
+    count = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    byte = 0xFF if is_float(name) else 0xCD
+    return np.full(count, byte, np.uint8).view(dtype).reshape(shape)
+
+
+def random(shape: tuple[int, ...], name: str, rng: np.random.Generator) -> Array:
+    """Random elements: standard normal for floats, small integers for integers.
+
+    Integers are drawn from -8 to 8 (0 to 8 where unsigned): small enough that sums of products
+    stay exact, signed enough that a wrong extension shows.
+    """
+    dtype = numpy_dtype(name)
+    if name in _RAW:
+        return encode(rng.standard_normal(shape, dtype=np.float32), name)
+    if dtype.kind == "f":
+        draw = np.float64 if dtype.itemsize == 8 else np.float32
+        return rng.standard_normal(shape, dtype=draw).astype(dtype)
+    if dtype.kind == "b":
+        return rng.integers(0, 2, shape).astype(dtype)
+    low = 0 if dtype.kind == "u" else -8
+    return rng.integers(low, 9, shape).astype(dtype)

@@ -1,0 +1,50 @@
+"""The simulator as a device: the PTX itself is run, in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lego_mlir.artifact import Artifact
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.runtime import parameters, views
+
+
+@dataclass(frozen=True, slots=True)
+class Simulator:
+    """Runs an artifact's PTX on NumPy arrays, for any target, without a GPU."""
+
+    reason: str = ""
+    name: str = "sim"
+
+    def describe(self) -> str:
+        """`sim`, and why where it was not asked for: `sim (no CUDA driver)`."""
+        return f"{self.name} ({self.reason})" if self.reason else self.name
+
+    def run(self, artifact: Artifact, values: Sequence[Any], stream: Any = None) -> None:
+        """Run all launches in order; see `Device.run`. A stream makes no sense here."""
+        if stream is not None:
+            raise LegoError("the simulator has no streams", hint="leave the stream out")
+        for argument, value in zip(artifact.arguments, values, strict=True):
+            if not isinstance(value, np.ndarray | np.generic):
+                where = "lives on a GPU" if views.gpu_of(value) is not None else "is no NumPy array"
+                raise LegoError(
+                    f"the array for argument '{argument.name}' {where}; "
+                    "the simulator works on host memory",
+                    hint="pass a NumPy array, or run with --device cuda",
+                )
+        from lego_mlir import sim
+
+        for launch in artifact.launches:
+            sizes = parameters.parameter_sizes(artifact.ptx, launch.kernel)
+            sim.launch(
+                artifact.ptx,
+                launch.kernel,
+                launch.grid,
+                launch.block,
+                parameters.resolve(launch, artifact.arguments, values, sizes),
+                shared_bytes=launch.shared_bytes,
+            )

@@ -1,0 +1,221 @@
+"""Arrays of other libraries, seen without a copy: DLPack first, `__cuda_array_interface__` second.
+
+The DLPack capsule is read here rather than by `cuda.core` or NumPy, so that `bfloat16` and `float8`
+tensors pass (neither of the two carries them without ml_dtypes) and so that the same code serves
+every version of both. Layout of the structs: DLPack 1.1, `dlpack.h`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lego_mlir.artifact import Argument
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.runtime import dtypes
+from lego_mlir.runtime.dtypes import Array
+
+ANY_GPU = -1
+
+_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
+
+# DLDataTypeCode -> the MLIR names it can stand for, by number of bits.
+_DLPACK_TYPES: dict[tuple[int, int], tuple[str, ...]] = {
+    **{(0, n): (f"i{n}", f"si{n}") for n in (8, 16, 32, 64)},
+    **{(1, n): (f"i{n}", f"ui{n}") for n in (8, 16, 32, 64)},
+    **{(2, n): (f"f{n}",) for n in (16, 32, 64)},
+    (4, 16): ("bf16",),
+    (6, 8): ("i1",),
+    (10, 8): ("f8E4M3FN",),
+    (12, 8): ("f8E5M2",),
+}
+_DLPACK_TYPES[0, 64] += ("index",)
+_DLPACK_TYPES[1, 16] += ("bf16",)
+_DLPACK_TYPES[1, 8] += ("f8E4M3FN", "f8E5M2")
+_DLPACK_KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
+
+
+class _DLTensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Memory of an array of another library.
+
+    Attributes:
+        pointer: address of the first element.
+        shape: in elements.
+        strides: in elements; `None` where row-major and dense.
+        types: the MLIR element types that it can stand for.
+        type_name: how its own library calls the element type, for messages.
+        gpu: the CUDA device it lives on, `ANY_GPU` if unknown, or `None` for host memory.
+        read_only: writing to it is forbidden.
+        owner: keeps the memory alive.
+    """
+
+    pointer: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...] | None
+    types: tuple[str, ...]
+    type_name: str
+    gpu: int | None
+    read_only: bool
+    owner: object
+
+    @property
+    def dense(self) -> bool:
+        """Whether the elements lie row-major without gaps."""
+        if self.strides is None or 0 in self.shape:
+            return True
+        step = 1
+        for extent, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
+            if extent != 1 and stride != step:
+                return False
+            step *= extent
+        return True
+
+
+def gpu_of(array: object) -> int | None:
+    """The CUDA device an array lives on; `None` for host memory and for what is no array.
+
+    `__cuda_array_interface__` does not tell which: `ANY_GPU`.
+    """
+    if isinstance(array, np.ndarray | np.generic):
+        return None
+    device = getattr(array, "__dlpack_device__", None)
+    if device is not None:
+        kind, index = device()
+        return int(index) if int(kind) in (_CUDA, _CUDA_MANAGED) else None
+    return ANY_GPU if hasattr(array, "__cuda_array_interface__") else None
+
+
+def view(array: Any, name: str, *, stream: int | None = None) -> View:
+    """See an array of another library.
+
+    Args:
+        array: has `__dlpack__` or `__cuda_array_interface__`.
+        name: of the argument, for messages.
+        stream: handle of the CUDA stream that will use it (never 0; 1 is the legacy default
+            stream): work that the array waits for is ordered before it.
+
+    Raises:
+        LegoError: it is no array, or its library refuses to lend it.
+    """
+    if hasattr(array, "__dlpack__"):
+        return _from_dlpack(array, name, stream)
+    if hasattr(array, "__cuda_array_interface__"):
+        return _from_cuda_array_interface(array, name)
+    raise LegoError(
+        f"argument '{name}' needs an array, not {type(array).__name__}",
+        hint="pass a NumPy array, or one with DLPack (PyTorch, CuPy, JAX)",
+    )
+
+
+def check(seen: View, argument: Argument) -> None:
+    """Check that a view can stand for an argument's buffer.
+
+    Raises:
+        LegoError: type, shape, contiguity or write protection forbid it.
+    """
+    name = argument.name
+    if argument.dtype not in seen.types:
+        raise LegoError(
+            f"argument '{name}' holds {dtypes.describe(argument.dtype)}, "
+            f"the array holds {seen.type_name}"
+        )
+    if seen.shape != argument.shape:
+        raise LegoError(
+            f"argument '{name}' has shape {list(argument.shape or ())}, "
+            f"the array has {list(seen.shape)}"
+        )
+    if not seen.dense:
+        raise LegoError(
+            f"the array for argument '{name}' is not dense and row-major",
+            hint="pass a contiguous copy",
+        )
+    if seen.read_only and argument.access in ("write", "readwrite"):
+        raise LegoError(f"the kernels write argument '{name}', the array is read-only")
+
+
+def as_numpy(seen: View, dtype: np.dtype[Any]) -> Array:
+    """Host memory as a NumPy array over the same bytes; keep `seen` while it is used."""
+    count = int(np.prod(seen.shape, dtype=np.int64))
+    if count == 0:
+        return np.empty(seen.shape, dtype)
+    memory = (ctypes.c_uint8 * (count * dtype.itemsize)).from_address(seen.pointer)
+    array: Array = np.frombuffer(memoryview(memory), dtype).reshape(seen.shape)
+    array.flags.writeable = not seen.read_only
+    return array
+
+
+def _from_dlpack(array: Any, name: str, stream: int | None) -> View:
+    on_gpu = gpu_of(array) is not None
+    try:
+        capsule = array.__dlpack__(stream=stream) if on_gpu else array.__dlpack__()
+    except Exception as e:  # each library has its own
+        raise LegoError(
+            f"the array for argument '{name}' cannot be lent by DLPack: {e}",
+            hint="detach it from its graph, move it to CPU or CUDA, or copy it",
+        ) from None
+    address = ctypes.pythonapi.PyCapsule_GetPointer
+    address.restype, address.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    # The capsule stays unconsumed: its own destructor frees the tensor once `owner` is gone.
+    tensor = _DLTensor.from_address(address(capsule, b"dltensor"))
+    if tensor.device_type not in (ANY_GPU = -1
+
+_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
+        raise LegoError(f"the array for argument '{name}' lives neither on the CPU nor on CUDA")
+    on_gpu = tensor.device_type in (_CUDA, _CUDA_MANAGED)
+    kind = _DLPACK_KINDS.get(tensor.code, f"type {tensor.code} of ")
+    return View(
+        pointer=(tensor.data or 0) + tensor.byte_offset,
+        shape=tuple(tensor.shape[: tensor.ndim]),
+        strides=tuple(tensor.strides[: tensor.ndim]) if tensor.strides else None,
+        types=_DLPACK_TYPES.get((tensor.code, tensor.bits), ()) if tensor.lanes == 1 else (),
+        type_name=f"{kind}{tensor.bits}",
+        gpu=tensor.device_id if on_gpu else None,
+        read_only=False,
+        owner=(capsule, array),
+    )
+
+
+def _from_cuda_array_interface(array: Any, name: str) -> View:
+    interface = array.__cuda_array_interface__
+    try:
+        dtype = np.dtype(interface["typestr"])
+        shape = tuple(int(n) for n in interface["shape"])
+        pointer, read_only = interface["data"]
+        strides = interface.get("strides")
+    except (KeyError, TypeError, ValueError):
+        raise LegoError(
+            f"the array for argument '{name}' has a __cuda_array_interface__ that is not understood"
+        ) from None
+    if interface.get("stream") is not None:
+        _wait_for(int(interface["stream"]))
+    steps = None if strides is None else tuple(int(n) // dtype.itemsize for n in strides)
+    types = tuple(t for t in dtypes.names() if dtypes.matches(dtype, t))
+    return View(
+        int(pointer), shape, steps, types, dtype.name, ANY_GPU, bool(read_only), (interface, array)
+    )
+
+
+def _wait_for(stream: int) -> None:
+    """Wait until the producer's stream has done its work (the interface asks for that)."""
+    from cuda.bindings import driver
+
+    driver.cuStreamSynchronize(driver.CUstream(stream))

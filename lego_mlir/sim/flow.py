@@ -1,0 +1,76 @@
+"""Control flow of a kernel: basic blocks, and the order in which divergent lanes run them.
+
+Lanes that take different ways meet again only if those behind run first. The order below says who
+is behind: of several groups of lanes the one whose block comes first in the order runs. Inside a
+loop every block precedes what follows the loop, and otherwise a block precedes its successors, so
+lanes of an `if` meet at its end and lanes of a loop at its exit, wherever the compiler placed the
+blocks in the text.
+
+That order is a weak topological order: strongly connected components in topological order, each
+component's entry first and the rest of it ordered the same way without the edges back to that
+entry. Source: F. Bourdoncle, Efficient chaotic iteration strategies with widenings, 1993.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Edges = Sequence[Sequence[int]]
+
+
+def weak_topological_order(successors: Edges) -> list[int]:
+    """The nodes reachable from node 0 in a weak topological order.
+
+    Args:
+        successors: for each node the nodes it goes to.
+    """
+    return _ordered([0], successors, set(range(len(successors))))
+
+
+def _ordered(entries: Sequence[int], successors: Edges, among: set[int]) -> list[int]:
+    """Order what the entries reach inside `among`."""
+    order: list[int] = []
+    for head, *rest in _components(entries, successors, among):
+        order.append(head)
+        if rest:
+            order += _ordered(successors[head], successors, set(rest))
+    return order
+
+
+def _components(
+    entries: Sequence[int], successors: Edges, among: set[int]
+) -> list[list[int]]:
+    """Strongly connected components reachable from the entries, in topological order.
+
+    The first node of each is the one reached first. Tarjan's algorithm, without recursion: an
+    item of `work` is a node and how many of its successors are done.
+    """
+    found: list[list[int]] = []
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    work: list[tuple[int, int]] = []
+    for entry in entries:
+        if entry in among and entry not in index:
+            work.append((entry, 0))
+        while work:
+            node, done = work.pop()
+            targets = [n for n in successors[node] if n in among]
+            if done == 0:
+                index[node] = low[node] = len(index)
+                stack.append(node)
+            else:
+                low[node] = min(low[node], low[targets[done - 1]])
+            for at in range(done, len(targets)):
+                target = targets[at]
+                if target not in index:
+                    work += [(node, at + 1), (target, 0)]
+                    break
+                if target in stack:
+                    low[node] = min(low[node], index[target])
+            else:
+                if low[node] == index[node]:
+                    cut = stack.index(node)
+                    found.append(stack[cut:])
+                    del stack[cut:]
+    return found[::-1]

@@ -1,0 +1,69 @@
+"""Splits PTX text into tokens. Source: PTX ISA 4.1–4.5 (source format, identifiers, constants)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from lego_mlir.diagnostics import LegoError, Place
+
+_TOKEN = re.compile(
+    r"""
+      (?P<space>   [ \t\r\f]+ | //[^\n]* )
+    | (?P<newline> \n )
+    | (?P<comment> /\*.*?\*/ )
+    | (?P<string>  "(?:[^"\\\n]|\\.)*" )
+    | (?P<float>   0[fF][0-9a-fA-F]{8}\b | 0[dD][0-9a-fA-F]{16}\b
+                 | \d+\.\d*(?:[eE][+-]?\d+)? | \d+[eE][+-]?\d+ )
+    | (?P<int>     0[xX][0-9a-fA-F]+U? | 0[bB][01]+U? | \d+U? )
+    | (?P<name>    (?:%[A-Za-z0-9_$]+ | [A-Za-z$][A-Za-z0-9_$]* | _[A-Za-z0-9_$]+)
+                   (?:(?:\.|::)[A-Za-z0-9_$]+)* )
+    | (?P<directive> \.[A-Za-z_][A-Za-z0-9_]*(?:::[A-Za-z0-9_]+)* )
+    | (?P<punct>   [{}()\[\]<>,;:+\-*/=!~|@&^?%_] )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word of the text: its kind (`name`, `directive`, `int`, `float`, `string`, `punct`,
+    `end`), its text, and its 1-based line and column."""
+
+    kind: str
+    text: str
+    line: int
+    column: int
+
+
+def tokens(text: str, file: str) -> list[Token]:
+    """All tokens of `text`, ending with one of kind `end`.
+
+    An instruction with its modifiers (`ld.global.v4.b32`) is one name token.
+
+    Raises:
+        LegoError: a character that begins no token.
+    """
+    found: list[Token] = []
+    line, start, at = 1, 0, 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise LegoError(
+                f"the character {text[at]!r} begins nothing that PTX knows",
+                place=Place(file, line, at - start + 1),
+                source=text,
+            )
+        kind, end = match.lastgroup, match.end()
+        if kind == "newline":
+            line, start = line + 1, end
+        elif kind == "comment":
+            breaks = text.count("\n", at, end)
+            if breaks:
+                line, start = line + breaks, text.rindex("\n", at, end) + 1
+        elif kind != "space":
+            assert kind is not None
+            found.append(Token(kind, match.group(), line, at - start + 1))
+        at = end
+    found.append(Token("end", "", line, at - start + 1))
+    return found

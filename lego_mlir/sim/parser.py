@@ -1,0 +1,402 @@
+"""PTX text to a `Module`, by recursive descent.
+
+The parser knows the syntax of directives and operands but no instruction: what an opcode means is
+the business of the instruction table. An operand in an unknown form is kept as its text, so that
+the error can name the instruction it belongs to.
+
+Source: PTX ISA 4 (syntax), 5.4 (variables), 11 (directives).
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+from typing import NoReturn
+
+from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.sim.lexer import Token, tokens
+from lego_mlir.sim.operands import OperandParser, integer_of
+from lego_mlir.sim.syntax import (
+    Float,
+    Instruction,
+    Kernel,
+    Module,
+    Negated,
+    Parameter,
+    Register,
+    Variable,
+)
+from lego_mlir.sim.types import TYPES, Type
+
+_LINKAGE = {".visible", ".extern", ".weak", ".common"}
+_SPACES = {".global", ".const", ".shared", ".local"}
+_TUNING = {".minnctapersm", ".maxnctapersm", ".maxnreg", ".noreturn"}
+
+
+@lru_cache(maxsize=64)
+def parse(text: str, file: str = "<ptx>") -> Module:
+    """The module that `text` spells. The result is cached by text and file.
+
+    Raises:
+        LegoError: the text is no PTX, or uses a directive that is not modelled; with its place.
+    """
+    return _Parser(text, file).module()
+
+
+class _Parser(OperandParser):
+    """Directives, variables, kernels and statements; operands come from the base class."""
+
+    def __init__(self, text: str, file: str) -> None:
+        super().__init__(tokens(text, file))
+        self.text = text
+        self.file = file
+        self.kernels: dict[str, Kernel] = {}
+        self.variables: list[Variable] = []
+        self.files: dict[int, str] = {}
+        self.loc: tuple[int, int, int] | None = None
+
+    def fail(self, message: str, token: Token | None = None, hint: str | None = None) -> NoReturn:
+        token = token or self.token
+        raise LegoError(
+            message,
+            place=Place(self.file, token.line, token.column),
+            hint=hint,
+            source=self.text,
+        )
+
+    # --- the module (PTX ISA 11.1) ---
+
+    def module(self) -> Module:
+        version = self.header(".version").text
+        target = self.header(".target").text
+        while self.accept(","):
+            self.take()
+        if self.token.text == ".address_size":
+            self.take()
+            if self.take().text != "64":
+                self.fail("only 64-bit addresses are modelled", self.before)
+        while self.token.kind != "end":
+            self.top_level()
+        return Module(
+            self.text,
+            self.file,
+            version,
+            target,
+            self.kernels,
+            tuple(self.variables),
+            self.files,
+        )
+
+    def header(self, name: str) -> Token:
+        if self.token.text != name:
+            self.fail(
+                f"a PTX module begins with .version and .target, but here stands "
+                f"{self.token.text!r} where {name} should"
+            )
+        self.take()
+        return self.take()
+
+    def top_level(self) -> None:
+        while self.token.text in _LINKAGE:
+            self.take()
+        match self.token.text:
+            case ".entry":
+                kernel = self.kernel()
+                self.kernels[kernel.name] = kernel
+            case ".func":
+                self.skip_function()
+            case ".file":
+                self.file_directive()
+            case ".loc":
+                self.loc_directive()
+            case ".section":
+                self.skip_section()
+            case ".pragma":
+                self.take(), self.take(), self.expect(";")
+            case text if text in _SPACES:
+                self.variables.append(self.variable())
+            case text:
+                self.fail(
+                    f"the directive {text} is not modelled (PTX ISA 11)"
+                    if text.startswith(".")
+                    else f"here stands {text!r} where a directive should"
+                )
+
+    def skip_function(self) -> None:
+        """A `.func` is passed over: calls are not modelled, and `call` says so."""
+        while self.token.text not in ("{", ";"):
+            self.take()
+        if self.token.text == "{":
+            self.skip_braces()
+        else:
+            self.take()
+
+    def skip_section(self) -> None:
+        while self.token.text != "{":
+            self.take()
+        self.skip_braces()
+
+    def skip_braces(self) -> None:
+        opening = self.take()
+        depth = 1
+        while depth:
+            token = self.take()
+            if token.kind == "end":
+                self.fail("this '{' is never closed", opening)
+            depth += {"{": 1, "}": -1}.get(token.text, 0)
+
+    def file_directive(self) -> None:
+        self.take()
+        number = int(self.take().text)
+        self.files[number] = self.take().text.strip('"')
+        self.skip_line(self.before.line)
+
+    def loc_directive(self) -> None:
+        line = self.take().line
+        self.loc = int(self.take().text), int(self.take().text), int(self.take().text)
+        self.skip_line(line)
+
+    def skip_line(self, line: int) -> None:
+        while self.token.line == line and self.token.kind != "end":
+            self.take()
+
+    # --- kernels (PTX ISA 11.2, 11.4) ---
+
+    def kernel(self) -> Kernel:
+        line = self.take().line
+        name = self.name("the kernel's name")
+        parameters: list[Parameter] = []
+        if self.accept("(") and not self.accept(")"):
+            parameters.append(self.parameter())
+            while self.accept(","):
+                parameters.append(self.parameter())
+            self.expect(")")
+        limits: dict[str, tuple[int, int, int]] = {}
+        while self.token.text != "{":
+            directive = self.take()
+            if directive.text in (".maxntid", ".reqntid"):
+                limits[directive.text] = self.dim3()
+            elif directive.text in _TUNING:
+                while self.token.kind == "int" or self.token.text == ",":
+                    self.take()
+            elif directive.text == ".pragma":
+                self.take(), self.expect(";")
+            else:
+                self.fail(
+                    f"the kernel directive {directive.text} is not modelled (PTX ISA 11.4)",
+                    directive,
+                )
+        body = _Body()
+        opening = self.token
+        self.block(body, opening)
+        return Kernel(
+            name,
+            tuple(parameters),
+            body.registers,
+            tuple(body.variables),
+            tuple(body.instructions),
+            body.labels,
+            line,
+            limits.get(".maxntid"),
+            limits.get(".reqntid"),
+        )
+
+    def parameter(self) -> Parameter:
+        if self.take().text != ".param":
+            self.fail("a kernel's parameter begins with .param", self.before)
+        kind: Type | None = None
+        pointer, align = False, 0
+        while self.token.kind == "directive":
+            word = self.take()
+            if word.text == ".align":
+                # The alignment after .ptr is that of what it points to.
+                number = self.number()
+                align = align if pointer else number
+            elif word.text == ".ptr":
+                pointer = True
+            elif word.text[1:] in TYPES:
+                kind = TYPES[word.text[1:]]
+            elif not (pointer and word.text in _SPACES):
+                self.fail(f"the parameter attribute {word.text} is not modelled", word)
+        if kind is None or kind.kind == "pred":
+            self.fail("a parameter needs a type of known size")
+        name = self.name("the parameter's name")
+        count, is_array = self.extent()
+        if count is None:
+            self.fail("a parameter array needs its size")
+        size = kind.bytes * count
+        return Parameter(name, kind, size, align or kind.bytes, is_array, pointer)
+
+    def extent(self) -> tuple[int | None, bool]:
+        """Elements of `[4][8]` (1 where there is none, None for `[]`), and whether any stands."""
+        count: int | None = 1
+        is_array = False
+        while self.accept("["):
+            is_array = True
+            if self.accept("]"):
+                count = None
+            else:
+                factor = self.number()
+                count = None if count is None else count * factor
+                self.expect("]")
+        return count, is_array
+
+    def dim3(self) -> tuple[int, int, int]:
+        sizes = [self.number()]
+        while self.accept(","):
+            sizes.append(self.number())
+        x, y, z = [*sizes, 1, 1][:3]
+        return x, y, z
+
+    # --- variables (PTX ISA 5.4) ---
+
+    def variable(self) -> Variable:
+        space = self.take()
+        align, kind, vector = 0, None, 1
+        while self.token.kind == "directive":
+            word = self.take()
+            if word.text == ".align":
+                align = self.number()
+            elif word.text in (".v2", ".v4"):
+                vector = int(word.text[2])
+            elif word.text[1:] in TYPES:
+                kind = TYPES[word.text[1:]]
+            else:
+                self.fail(f"the variable attribute {word.text} is not modelled", word)
+        if kind is None or kind.kind == "pred":
+            self.fail("a variable needs a type of known size")
+        name = self.name("the variable's name")
+        count, _ = self.extent()
+        initial = b""
+        if self.accept("="):
+            if space.text not in (".global", ".const"):
+                self.fail("only .global and .const variables have an initial value", self.before)
+            initial = b"".join(self.initializer(kind))
+        self.expect(";")
+        size = None if count is None else count * kind.bytes * vector
+        if size is None and initial:
+            size = len(initial)
+        if size is not None and len(initial) > size:
+            self.fail(f"{name} has {size} bytes and an initial value of {len(initial)}", space)
+        return Variable(
+            name, space.text[1:], size, align or kind.bytes * vector, space.line, initial
+        )
+
+    def initializer(self, kind: Type) -> list[bytes]:
+        if self.accept("{"):
+            parts = self.initializer(kind)
+            while self.accept(","):
+                parts += self.initializer(kind)
+            self.expect("}")
+            return parts
+        token = self.token
+        match self.operand():
+            case Float(bits, width) if kind.is_float and width == 32 and kind.bits == 32:
+                return [bits.to_bytes(4, "little")]
+            case Float(bits, 64) if kind.is_float:
+                value = struct.unpack("<d", bits.to_bytes(8, "little"))[0]
+                return [struct.pack({16: "<e", 32: "<f", 64: "<d"}[kind.bits], value)]
+            case operand:
+                number = integer_of(operand)
+                if number is None or kind.is_float:
+                    self.fail(f"the initial value {operand} is not modelled (PTX ISA 5.4.4)", token)
+                return [(number % (1 << kind.bits)).to_bytes(kind.bytes, "little")]
+
+    # --- statements ---
+
+    def block(self, body: _Body, opening: Token) -> None:
+        """Statements between braces. Registers declared inside hide those outside."""
+        self.expect("{")
+        body.scopes.append({})
+        while not self.accept("}"):
+            if self.token.kind == "end":
+                self.fail("this '{' is never closed", opening)
+            self.statement(body)
+        body.scopes.pop()
+
+    def statement(self, body: _Body) -> None:
+        match self.token:
+            case Token(text="{"):
+                self.block(body, self.token)
+            case Token(text=".reg"):
+                self.registers(body)
+            case Token(text=".loc"):
+                self.loc_directive()
+            case Token(text=".file"):
+                self.file_directive()
+            case Token(text=".pragma"):
+                self.take(), self.take(), self.expect(";")
+            case Token(kind="directive", text=text) if text in _SPACES:
+                body.variables.append(self.variable())
+            case Token(kind="directive", text=text):
+                self.fail(f"the directive {text} is not modelled inside a kernel (PTX ISA 11)")
+            case Token(kind="name") if self.following.text == ":":
+                label = self.take()
+                self.take()
+                if label.text in body.labels:
+                    self.fail(f"the label {label.text} stands twice in this kernel", label)
+                body.labels[label.text] = len(body.instructions)
+            case _:
+                body.instructions.append(self.instruction(body))
+
+    def registers(self, body: _Body) -> None:
+        """`.reg .b32 %r<25>, %x;` (PTX ISA 5.4.6)."""
+        self.take()
+        word = self.take()
+        kind = TYPES.get(word.text[1:])
+        if kind is None or kind.lanes != 1:
+            self.fail(f"registers of type {word.text} are not modelled (PTX ISA 5.2)", word)
+        while True:
+            name = self.name("a register")
+            if self.accept("<"):
+                count = self.number()
+                self.expect(">")
+                for i in range(count):
+                    body.declare(f"{name}{i}", kind)
+            else:
+                body.declare(name, kind)
+            if not self.accept(","):
+                break
+        self.expect(";")
+
+    def instruction(self, body: _Body) -> Instruction:
+        first = self.token
+        self.register_named = body.register_named
+        guard: Register | Negated | None = None
+        if self.accept("@"):
+            negated = self.accept("!")
+            name = self.name("a predicate")
+            register = Register(body.register_named(name) or name, first.column)
+            guard = Negated(register, first.column) if negated else register
+        if self.token.kind != "name":
+            self.fail(f"here stands {self.token.text!r} where an instruction should")
+        opcode = self.take()
+        operands = self.operands()
+        self.expect(";")
+        return Instruction(opcode.text, operands, guard, first.line, first.column, self.loc)
+
+
+class _Body:
+    """What the statements of one kernel gather."""
+
+    def __init__(self) -> None:
+        self.registers: dict[str, Type] = {}
+        self.variables: list[Variable] = []
+        self.instructions: list[Instruction] = []
+        self.labels: dict[str, int] = {}
+        self.scopes: list[dict[str, str]] = []
+
+    def declare(self, name: str, kind: Type) -> None:
+        unique = name
+        while unique in self.registers:
+            unique += "'"
+        self.scopes[-1][name] = unique
+        self.registers[unique] = kind
+
+    def register_named(self, name: str) -> str | None:
+        """The register that a name means here; any other name with a `%` is taken for a special
+        register, and a name that is neither for a variable or a label (None)."""
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        return name if name.startswith("%") else None
