@@ -8,6 +8,7 @@ On disk it is one zip file: `manifest.json`, `kernels.ptx` and, where assembled,
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import tempfile
@@ -84,12 +85,8 @@ class Artifact:
     cubin: bytes | None = None
     reference: str | None = None
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the artifact as one file; an existing file is replaced whole or not at all.
-
-        Raises:
-            LegoError: the file cannot be written.
-        """
+    def to_bytes(self) -> bytes:
+        """The artifact as the content of its file; the same artifact gives the same bytes."""
         manifest: dict[str, Any] = {
             "format": FORMAT,
             "name": self.name,
@@ -98,25 +95,25 @@ class Artifact:
             "arguments": [asdict(a) for a in self.arguments],
             "launches": [_launch_to_json(launch) for launch in self.launches],
         }
-        goal = Path(path)
-        try:
-            with tempfile.NamedTemporaryFile(dir=goal.parent, prefix=goal.name, delete=False) as f:
-                part = Path(f.name)
-                try:
-                    with zipfile.ZipFile(f, "w", zipfile.ZIP_DEFLATED) as archive:
-                        archive.writestr("manifest.json", json.dumps(manifest, indent=2) + "\n")
-                        archive.writestr("kernels.ptx", self.ptx)
-                        if self.cubin is not None:
-                            archive.writestr("kernels.cubin", self.cubin)
-                    f.close()
-                    part.replace(goal)
-                except BaseException:
-                    part.unlink(missing_ok=True)
-                    raise
-        except OSError as e:
-            raise LegoError(
-                f"the artifact cannot be written: {e.strerror}", place=Place(str(goal))
-            ) from None
+        parts: dict[str, str | bytes] = {
+            "manifest.json": json.dumps(manifest, indent=2) + "\n",
+            "kernels.ptx": self.ptx,
+        }
+        if self.cubin is not None:
+            parts["kernels.cubin"] = self.cubin
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in parts.items():
+                archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
+        return file.getvalue()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the artifact as one file; an existing file is replaced whole or not at all.
+
+        Raises:
+            LegoError: the file cannot be written.
+        """
+        write_whole(path, self.to_bytes())
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Artifact:
@@ -155,6 +152,37 @@ class Artifact:
             cubin=cubin,
             reference=manifest["reference"],
         )
+
+
+def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file, or nothing at all: the data goes to a file beside it that then takes its name.
+
+    Raises:
+        LegoError: it cannot be written.
+    """
+    goal = Path(path)
+    try:
+        if goal.exists() and not goal.is_file():  # a device such as /dev/null, or a folder
+            goal.write_bytes(data)
+            return
+        descriptor, name = tempfile.mkstemp(dir=goal.parent, prefix=f".{goal.name}.")
+        part = Path(name)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            part.chmod(0o666 & ~_umask())
+            part.replace(goal)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+    except OSError as e:
+        raise LegoError(f"cannot be written: {e.strerror}", place=Place(str(goal))) from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def _argument_from_json(data: dict[str, Any]) -> Argument:

@@ -215,9 +215,10 @@ class Layout:
                 bound = substitute(d, values)
                 if isinstance(bound, int) and isinstance(value, int) and value % bound:
                     raise LegoError(f"bind: {s.name} = {value} is no multiple of {d!r} = {bound}")
-        return self._substituted(values)
+        return self.substitute(values)
 
-    def _substituted(self, values: Mapping[Sym, Int]) -> Layout:
+    def substitute(self, values: Mapping[Sym, Int]) -> Layout:
+        """The layout with symbolic sizes replaced by other sizes."""
         orders = tuple(
             Order(o.kind, tuple(b.bind(values) for b in o.blocks)) for o in self.orders
         )

@@ -69,9 +69,10 @@ def wavefronts(byte_offsets: ArrayLike, width: int, active: ArrayLike | None = N
     touched = np.broadcast_to(mask[..., None], words.shape)
     ordered, first = distinct(words.reshape(slots), touched.reshape(slots))
 
-    load = np.zeros((*slots[:-1], BANKS), np.int64)
-    where = np.nonzero(first)
-    np.add.at(load, (*where[:-1], ordered[where] % BANKS), 1)
+    # Count each phase's distinct words by bank, all phases in one histogram.
+    phase = np.arange(first.size // slots[-1]).reshape(*slots[:-1], 1)
+    bins = (phase * BANKS + ordered % BANKS)[first]
+    load = np.bincount(bins, minlength=phase.size * BANKS).reshape(*slots[:-1], BANKS)
     return Wavefronts(
         executed=load.max(axis=-1).sum(axis=-1),
         ideal=ideal_wavefronts(width, mask),

@@ -62,23 +62,19 @@ class Cubin:
     log: str
 
 
-def assemble(
-    ptx: str, target: Target, *, line_info: bool = False, options: Sequence[str] = ()
-) -> Cubin:
-    """Assemble PTX for a target.
+def assemble(ptx: str, target: Target, *, options: Sequence[str] = ()) -> Cubin:
+    """Assemble PTX for a target; its `.loc` lines are kept, so that a profiler shows the source.
 
     Args:
         ptx: the text of one PTX module.
         target: must be the module's own `.target`, or a later one that runs it.
-        line_info: keep the `.loc` lines, so that a profiler shows the source.
         options: more nvJitLink options, e.g. `-maxrregcount=128`, `-Xptxas=-O1`.
 
     Raises:
         LegoError: nvJitLink is missing or too old for the target; the PTX is wrong (the error
             shows the line); a kernel declares more static shared memory than a block may have.
     """
-    lines = ["-lineinfo"] if line_info else []
-    arguments = [f"-arch={target.name}", "-verbose", *lines, *options]
+    arguments = [f"-arch={target.name}", "-verbose", *options]
     data = ptx.encode()
     if not data.strip():
         raise LegoError("there is no PTX to assemble", place=Place(PTX_FILE))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import json
 import os
 import re
@@ -80,6 +81,7 @@ def _child(work: Callable[[], bytes], result: int, errors: int) -> None:
     try:
         os.dup2(errors, 2)
         os.close(errors)
+        gc.disable()  # a collection would touch, and so copy, every page of the parent's heap
         faulthandler.disable()  # the parent tells the death, a Python stack says nothing of it
         try:
             packet = _RESULT + work()

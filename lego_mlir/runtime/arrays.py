@@ -49,7 +49,8 @@ class Slot:
         """The logical tensor now in the buffer, as a copy of it."""
         if self.offsets is None:
             return np.array(self.value)
-        return np.asarray(self.value).reshape(-1)[self.offsets]
+        gathered: Array = np.asarray(self.value).reshape(-1)[self.offsets]
+        return gathered
 
 
 def bind(
@@ -99,7 +100,7 @@ def layout_offsets(argument: Argument) -> npt.NDArray[np.integer[Any]] | None:
 
     offsets: npt.NDArray[np.integer[Any]] = np.asarray(parse_layout(argument.layout).offsets())
     size = int(np.prod(argument.shape, dtype=np.int64))
-    if offsets.size and not (0 <= int(offsets.min()) and int(offsets.max()) < size):
+    if offsets.size and (int(offsets.min()) < 0 or int(offsets.max()) >= size):
         raise LegoError(
             f"the layout of argument '{argument.name}' reaches offsets "
             f"{int(offsets.min())} to {int(offsets.max())}, its buffer has {size} elements"

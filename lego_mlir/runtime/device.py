@@ -68,7 +68,7 @@ def select(name: str = "auto") -> Device:
     if name == "cuda":
         raise LegoError(
             f"device 'cuda' was asked for, but: {missing}",
-            hint="--device sim runs without a GPU; pip install cuda-core if that is what is missing",
+            hint="pip install cuda-core" if "cuda-core" in missing else "use --device sim",
         )
     from lego_mlir.runtime.simulator import Simulator
 

@@ -118,7 +118,7 @@ def scalar(name: str, value: Any) -> np.generic:
     raw = _RAW.get(name)
     try:
         if raw is not None and isinstance(value, float | np.floating):
-            return dtype.type(int(encode(np.asarray(value, np.float32), name)))  # type: ignore[no-any-return]
+            return dtype.type(int(encode(np.asarray(value), name)))  # type: ignore[no-any-return]
         converted = np.asarray(value)
         if converted.ndim or (dtype.kind in "iu" and converted.dtype.kind not in "iub"):
             raise ValueError(value)
@@ -136,21 +136,25 @@ def _fits(value: int, dtype: np.dtype[Any]) -> bool:
     return int(limits.min) <= value <= int(limits.max)
 
 
-def encode(values: npt.NDArray[np.float32], name: str) -> Array:
-    """float32 values as raw bits of a raw format, rounded to nearest even.
+def encode(values: npt.NDArray[np.floating[Any]], name: str) -> Array:
+    """Floats as raw bits of a raw format, rounded to nearest even.
 
-    Meant for finite values in the format's normal range; smaller ones become zero, larger ones
-    saturate at the largest finite value.
+    What is too large becomes the largest finite value; NaN stays NaN.
     """
     raw = _RAW[name]
-    dtype = numpy_dtype(name)
-    bits = np.asarray(values, np.float32).view(np.uint32).astype(np.int64)
-    drop = 23 - raw.mantissa
-    sign = (bits >> 31) << (raw.exponent + raw.mantissa)
-    magnitude = bits & 0x7FFFFFFF
-    magnitude = (magnitude + (1 << (drop - 1)) - 1 + ((magnitude >> drop) & 1)) >> drop
-    magnitude -= (127 - raw.bias) << raw.mantissa
-    result: Array = (sign | np.clip(magnitude, 0, _largest(name))).astype(dtype)
+    wide = np.asarray(values, np.float64)
+    nan = np.isnan(wide)
+    magnitude = np.minimum(np.abs(np.where(nan, 0.0, wide)), _largest_value(name))
+    lowest = 1 - raw.bias  # the exponent of subnormals, too
+    exponent = np.where(magnitude > 0, np.frexp(magnitude)[1] - 1, lowest)
+    exponent = np.maximum(exponent, lowest)
+    units = np.rint(np.ldexp(magnitude, raw.mantissa - exponent)).astype(np.int64)
+    # For a normal number `units` holds the leading one, which adds one to the exponent field.
+    bits = ((exponent.astype(np.int64) - lowest) << raw.mantissa) + units
+    bits = np.minimum(bits, _largest(name))
+    top = raw.exponent + raw.mantissa
+    bits = np.where(nan, (1 << top) - 1, bits) | (np.signbit(wide).astype(np.int64) << top)
+    result: Array = bits.astype(numpy_dtype(name))
     return result
 
 
@@ -179,6 +183,10 @@ def _largest(name: str) -> int:
     raw = _RAW[name]
     top = (1 << (raw.exponent + raw.mantissa)) - 1
     return top - 1 if name == "f8E4M3FN" else top - (1 << raw.mantissa)
+
+
+def _largest_value(name: str) -> float:
+    return float(decode(np.array([_largest(name)]), name)[0])
 
 
 def poison(shape: tuple[int, ...], name: str) -> Array:

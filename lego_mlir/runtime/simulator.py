@@ -38,10 +38,11 @@ class Simulator:
                 )
         from lego_mlir import sim
 
+        module = sim.parse(artifact.ptx)
         for launch in artifact.launches:
             sizes = parameters.parameter_sizes(artifact.ptx, launch.kernel)
             sim.launch(
-                artifact.ptx,
+                module,
                 launch.kernel,
                 launch.grid,
                 launch.block,

@@ -126,6 +126,22 @@ def view(array: Any, name: str, *, stream: int | None = None) -> View:
     )
 
 
+def of_numpy(array: Array) -> View:
+    """See a NumPy array, those with ml_dtypes' or non-native elements included."""
+    strides = tuple(step // max(array.itemsize, 1) for step in array.strides)
+    native = array.dtype.isnative
+    return View(
+        pointer=array.ctypes.data,
+        shape=array.shape,
+        strides=strides,
+        types=_types_of(array.dtype) if native else (),
+        type_name=array.dtype.name if native else f"{array.dtype.name} of foreign byte order",
+        gpu=None,
+        read_only=not array.flags.writeable,
+        owner=array,
+    )
+
+
 def check(seen: View, argument: Argument) -> None:
     """Check that a view can stand for an argument's buffer.
 
@@ -176,9 +192,7 @@ def _from_dlpack(array: Any, name: str, stream: int | None) -> View:
     address.restype, address.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     # The capsule stays unconsumed: its own destructor frees the tensor once `owner` is gone.
     tensor = _DLTensor.from_address(address(capsule, b"dltensor"))
-    if tensor.device_type not in (ANY_GPU = -1
-
-_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
+    if tensor.device_type not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
         raise LegoError(f"the array for argument '{name}' lives neither on the CPU nor on CUDA")
     on_gpu = tensor.device_type in (_CUDA, _CUDA_MANAGED)
     kind = _DLPACK_KINDS.get(tensor.code, f"type {tensor.code} of ")
@@ -208,10 +222,21 @@ def _from_cuda_array_interface(array: Any, name: str) -> View:
     if interface.get("stream") is not None:
         _wait_for(int(interface["stream"]))
     steps = None if strides is None else tuple(int(n) // dtype.itemsize for n in strides)
-    types = tuple(t for t in dtypes.names() if dtypes.matches(dtype, t))
     return View(
-        int(pointer), shape, steps, types, dtype.name, ANY_GPU, bool(read_only), (interface, array)
+        int(pointer),
+        shape,
+        steps,
+        _types_of(dtype),
+        dtype.name,
+        ANY_GPU,
+        bool(read_only),
+        (interface, array),
     )
+
+
+def _types_of(dtype: np.dtype[Any]) -> tuple[str, ...]:
+    """The MLIR element types that a NumPy dtype can stand for."""
+    return tuple(name for name in dtypes.names() if dtypes.matches(dtype, name))
 
 
 def _wait_for(stream: int) -> None:

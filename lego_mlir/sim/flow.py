@@ -37,9 +37,7 @@ def _ordered(entries: Sequence[int], successors: Edges, among: set[int]) -> list
     return order
 
 
-def _components(
-    entries: Sequence[int], successors: Edges, among: set[int]
-) -> list[list[int]]:
+def _components(entries: Sequence[int], successors: Edges, among: set[int]) -> list[list[int]]:
     """Strongly connected components reachable from the entries, in topological order.
 
     The first node of each is the one reached first. Tarjan's algorithm, without recursion: an

@@ -129,6 +129,15 @@ class Form:
             wanted = str(least) if least == most else f"{least} to {most}"
             self.fail(f"{len(self.operands)} operands where {wanted} should stand")
 
+    def constant(self, operand: Operand, least: int, most: int) -> int:
+        """An operand that must be an integer constant in a range."""
+        if not isinstance(operand, Integer) or not least <= operand.value <= most:
+            self.fail(
+                f"the operand {operand} where a constant from {least} to {most} should stand",
+                operand,
+            )
+        return operand.value
+
     # --- reading ---
 
     def read(self, operand: Operand, kind: Type, *, wider: bool = False) -> Reader:
@@ -137,6 +146,8 @@ class Form:
         Its result has one element for each lane, or a single one that stands for all lanes.
 
         Args:
+            operand: a register, a special register, a constant or the name of a variable.
+            kind: the type the instruction gives it.
             wider: a register wider than the type may stand; its low bits are read (ld, st and
                 cvt, PTX ISA 9.4.1).
         """
@@ -205,7 +216,7 @@ class Form:
             case Symbol(name, offset) if kind.bits in (32, 64) and not kind.is_float:
                 return (self.address(operand, name)[1] + offset) % (1 << kind.bits)
             case _:
-                self.fail(f"the operand {operand} where one of type {kind} should stand", operand)
+                return self.fail(f"the operand {operand} where a {kind} should stand", operand)
 
     def address(self, operand: Operand, name: str) -> tuple[str, int]:
         """State space of a variable or parameter, and its address in it."""
@@ -229,6 +240,8 @@ class Form:
         Arrays in registers are never changed in place: two registers may share one.
 
         Args:
+            operand: a register, or the sink `_`.
+            kind: the type of the result.
             wider: a register wider than the type may stand; the value is extended, with its sign
                 where the type has one (ld and cvt, PTX ISA 9.4.1).
         """

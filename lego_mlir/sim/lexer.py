@@ -27,8 +27,10 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word of the text: its kind (`name`, `directive`, `int`, `float`, `string`, `punct`,
-    `end`), its text, and its 1-based line and column."""
+    """A word of the text and its 1-based line and column.
+
+    Its kind is `name`, `directive`, `int`, `float`, `string`, `punct` or `end`.
+    """
 
     kind: str
     text: str

@@ -104,6 +104,7 @@ class Memory:
         """`access.count` arrays of unsigned integers, element k of each lane's vector in the k-th.
 
         Args:
+            access: what is read.
             address: in bytes, uint64; one element a lane, or a single one for all lanes.
             mask: the active lanes, None for all. Inactive lanes read as zero.
             lanes: of the wave.

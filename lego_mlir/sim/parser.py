@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import NoReturn
 
 from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.sim.body import Body
 from lego_mlir.sim.lexer import Token, tokens
 from lego_mlir.sim.operands import OperandParser, integer_of
 from lego_mlir.sim.syntax import (
@@ -112,7 +113,7 @@ class _Parser(OperandParser):
             case ".section":
                 self.skip_section()
             case ".pragma":
-                self.take(), self.take(), self.expect(";")
+                self.pragma()
             case text if text in _SPACES:
                 self.variables.append(self.variable())
             case text:
@@ -144,6 +145,12 @@ class _Parser(OperandParser):
             if token.kind == "end":
                 self.fail("this '{' is never closed", opening)
             depth += {"{": 1, "}": -1}.get(token.text, 0)
+
+    def pragma(self) -> None:
+        """A hint to the assembler, such as "nounroll" (PTX ISA 11.5)."""
+        self.take()
+        self.take()
+        self.expect(";")
 
     def file_directive(self) -> None:
         self.take()
@@ -180,13 +187,14 @@ class _Parser(OperandParser):
                 while self.token.kind == "int" or self.token.text == ",":
                     self.take()
             elif directive.text == ".pragma":
-                self.take(), self.expect(";")
+                self.take()
+                self.expect(";")
             else:
                 self.fail(
                     f"the kernel directive {directive.text} is not modelled (PTX ISA 11.4)",
                     directive,
                 )
-        body = _Body()
+        body = Body()
         opening = self.token
         self.block(body, opening)
         return Kernel(
@@ -304,7 +312,7 @@ class _Parser(OperandParser):
 
     # --- statements ---
 
-    def block(self, body: _Body, opening: Token) -> None:
+    def block(self, body: Body, opening: Token) -> None:
         """Statements between braces. Registers declared inside hide those outside."""
         self.expect("{")
         body.scopes.append({})
@@ -314,7 +322,7 @@ class _Parser(OperandParser):
             self.statement(body)
         body.scopes.pop()
 
-    def statement(self, body: _Body) -> None:
+    def statement(self, body: Body) -> None:
         match self.token:
             case Token(text="{"):
                 self.block(body, self.token)
@@ -325,7 +333,7 @@ class _Parser(OperandParser):
             case Token(text=".file"):
                 self.file_directive()
             case Token(text=".pragma"):
-                self.take(), self.take(), self.expect(";")
+                self.pragma()
             case Token(kind="directive", text=text) if text in _SPACES:
                 body.variables.append(self.variable())
             case Token(kind="directive", text=text):
@@ -339,7 +347,7 @@ class _Parser(OperandParser):
             case _:
                 body.instructions.append(self.instruction(body))
 
-    def registers(self, body: _Body) -> None:
+    def registers(self, body: Body) -> None:
         """`.reg .b32 %r<25>, %x;` (PTX ISA 5.4.6)."""
         self.take()
         word = self.take()
@@ -359,7 +367,7 @@ class _Parser(OperandParser):
                 break
         self.expect(";")
 
-    def instruction(self, body: _Body) -> Instruction:
+    def instruction(self, body: Body) -> Instruction:
         first = self.token
         self.register_named = body.register_named
         guard: Register | Negated | None = None
@@ -374,29 +382,3 @@ class _Parser(OperandParser):
         operands = self.operands()
         self.expect(";")
         return Instruction(opcode.text, operands, guard, first.line, first.column, self.loc)
-
-
-class _Body:
-    """What the statements of one kernel gather."""
-
-    def __init__(self) -> None:
-        self.registers: dict[str, Type] = {}
-        self.variables: list[Variable] = []
-        self.instructions: list[Instruction] = []
-        self.labels: dict[str, int] = {}
-        self.scopes: list[dict[str, str]] = []
-
-    def declare(self, name: str, kind: Type) -> None:
-        unique = name
-        while unique in self.registers:
-            unique += "'"
-        self.scopes[-1][name] = unique
-        self.registers[unique] = kind
-
-    def register_named(self, name: str) -> str | None:
-        """The register that a name means here; any other name with a `%` is taken for a special
-        register, and a name that is neither for a variable or a label (None)."""
-        for scope in reversed(self.scopes):
-            if name in scope:
-                return scope[name]
-        return name if name.startswith("%") else None

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import lego_mlir.sim.instructions  # noqa: F401  (fills the instruction table)
+from lego_mlir.sim.ends import End, Gather
 from lego_mlir.sim.flow import weak_topological_order
 from lego_mlir.sim.form import (
     Barrier,
@@ -24,9 +25,9 @@ from lego_mlir.sim.form import (
     Together,
     Trap,
 )
-from lego_mlir.sim.machine import End, Gather, Wave
-from lego_mlir.sim.memory import FIRST_VARIABLE, base_of
-from lego_mlir.sim.syntax import Instruction, Kernel, Module, Negated, Variable
+from lego_mlir.sim.machine import Wave
+from lego_mlir.sim.memory import FIRST_VARIABLE, PARAM, base_of
+from lego_mlir.sim.syntax import Address, Instruction, Kernel, Module, Symbol, Variable
 from lego_mlir.sim.table import find
 from lego_mlir.sim.types import PRED, Type
 
@@ -112,7 +113,7 @@ class _Layout:
         self.shared = self.local = at = 0
         for parameter in kernel.parameters:
             at = _aligned(at, parameter.align)
-            self.addresses[parameter.name] = ("param", at)
+            self.addresses[parameter.name] = ("param", base_of(PARAM) + at)
             at += parameter.size
         dynamic: list[Variable] = []
         used = {name for i in kernel.instructions for name in _symbols(i)}
@@ -156,8 +157,8 @@ def _symbols(instruction: Instruction) -> list[str]:
     """Names of variables among the operands."""
     found = []
     for operand in instruction.operands:
-        base = getattr(operand, "base", operand)
-        if type(base).__name__ == "Symbol":
+        base = operand.base if isinstance(operand, Address) else operand
+        if isinstance(base, Symbol):
             found.append(base.name)
     return found
 
@@ -209,7 +210,7 @@ def _blocks(kernel: Kernel, scope: Scope, decoded: Sequence[Decoded]) -> tuple[B
     # The last start is one past the last instruction: falling off the end is `exit`.
     node_at = {start: node for node, start in enumerate(starts)}
     successors: list[list[int]] = []
-    for start, stop in zip(starts, starts[1:], strict=False):
+    for stop in starts[1:]:
         last = decoded[stop - 1]
         next_node = node_at[stop]
         match last:

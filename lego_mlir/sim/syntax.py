@@ -125,9 +125,7 @@ class Unparsed:
         return self.text
 
 
-Operand = (
-    Register | Integer | Float | Symbol | Address | Vector | Negated | Pair | Sink | Unparsed
-)
+Operand = Register | Integer | Float | Symbol | Address | Vector | Negated | Pair | Sink | Unparsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +221,4 @@ class Module:
 
     def error(self, message: str, line: int, column: int = 0, hint: str | None = None) -> LegoError:
         """A diagnostic at a place of this module."""
-        return LegoError(
-            message, place=Place(self.file, line, column), hint=hint, source=self.text
-        )
+        return LegoError(message, place=Place(self.file, line, column), hint=hint, source=self.text)

@@ -140,9 +140,7 @@ def _pattern(syntax: str) -> tuple[tuple[frozenset[str], bool], ...]:
     )
 
 
-def _matches(
-    pattern: tuple[tuple[frozenset[str], bool], ...], modifiers: tuple[str, ...]
-) -> bool:
+def _matches(pattern: tuple[tuple[frozenset[str], bool], ...], modifiers: tuple[str, ...]) -> bool:
     """Whether the modifiers spell the pattern. Optional groups are tried both ways."""
     if not pattern:
         return not modifiers

@@ -1,0 +1,87 @@
+// The lego dialect: layouts in MLIR.
+//
+// A layout is one attribute, its text in the paper's dot notation:
+//
+//   #A = #lego.layout<"OrderBy(Row(M, K)).TileBy([M/128, K/64], [128, 64])">
+//
+// Names in it that the module's `lego.sizes` dictionary does not give a value are symbols. Where
+// operations below say "symbols", one index operand follows for each, in the order in which the
+// text first names them.
+//
+// This file is the dialect: legoc loads it, and so does stock mlir-opt, by
+//   mlir-opt --irdl-file=lego.irdl.mlir
+
+irdl.dialect @lego {
+  // A bijection between a logical index space and the flat offsets 0 .. size-1.
+  irdl.attribute @layout {
+    %notation = irdl.base "#builtin.string"
+    irdl.parameters(notation: %notation)
+  }
+
+  // The flat offset of a logical index.  operands: one index a dimension, symbols
+  irdl.operation @apply {
+    %index = irdl.is index
+    %layout = irdl.base @lego::@layout
+    irdl.operands(operands: variadic %index)
+    irdl.results(offset: %index)
+    irdl.attributes {"layout" = %layout}
+  }
+
+  // The logical index at a flat offset, one result a dimension.  operands: offset, symbols
+  irdl.operation @inv {
+    %index = irdl.is index
+    %layout = irdl.base @lego::@layout
+    irdl.operands(offset: %index, symbols: variadic %index)
+    irdl.results(indices: variadic %index)
+    irdl.attributes {"layout" = %layout}
+  }
+
+  // The number of elements of a layout.  operands: symbols
+  irdl.operation @size {
+    %index = irdl.is index
+    %layout = irdl.base @lego::@layout
+    irdl.operands(symbols: variadic %index)
+    irdl.results(size: %index)
+    irdl.attributes {"layout" = %layout}
+  }
+
+  // The size of one dimension of a layout's logical index space.  operands: symbols
+  irdl.operation @dim {
+    %index = irdl.is index
+    %layout = irdl.base @lego::@layout
+    %dim = irdl.base "#builtin.integer"
+    irdl.operands(symbols: variadic %index)
+    irdl.results(size: %index)
+    irdl.attributes {"layout" = %layout, "dim" = %dim}
+  }
+
+  // A buffer with room for a layout, of type memref<?xT, space>. Inside a gpu.launch with the
+  // workgroup address space it is shared memory.
+  irdl.operation @alloc {
+    %memref = irdl.base "!builtin.memref"
+    %layout = irdl.base @lego::@layout
+    irdl.results(buffer: %memref)
+    irdl.attributes {"layout" = %layout}
+  }
+
+  // The element at a logical index.  operands: one index a dimension, symbols
+  irdl.operation @load {
+    %memref = irdl.base "!builtin.memref"
+    %index = irdl.is index
+    %element = irdl.any
+    %layout = irdl.base @lego::@layout
+    irdl.operands(buffer: %memref, operands: variadic %index)
+    irdl.results(value: %element)
+    irdl.attributes {"layout" = %layout}
+  }
+
+  // Puts an element at a logical index.  operands: one index a dimension, symbols
+  irdl.operation @store {
+    %element = irdl.any
+    %memref = irdl.base "!builtin.memref"
+    %index = irdl.is index
+    %layout = irdl.base @lego::@layout
+    irdl.operands(value: %element, buffer: %memref, operands: variadic %index)
+    irdl.attributes {"layout" = %layout}
+  }
+}

@@ -1,0 +1,288 @@
+"""legoc, the command: compiles `.mlir` files with LEGO layouts, and runs them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import textwrap
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NoReturn
+
+from lego_mlir import __version__
+from lego_mlir.artifact import Artifact, Launch, write_whole
+from lego_mlir.diagnostics import LegoError, Place
+
+if TYPE_CHECKING:
+    from lego_mlir.compiler.driver import Compilation
+
+_STAGES = ("index", "scheduled", "nvvm", "llvm", "ptx", "cubin", "bundle")
+_BINARY = ("cubin", "bundle")
+_TRACEBACK = "LEGO_MLIR_TRACEBACK"
+
+_DESCRIPTION = """\
+legoc compiles an MLIR module whose tensors and work are placed by LEGO layouts.
+
+stages (--emit):
+  index      every lego operation lowered to arith, affine, memref and gpu (the default)
+  scheduled  after the schedule's transform script
+  nvvm       kernels in the nvvm and llvm dialects
+  llvm       their LLVM IR
+  ptx        what a GPU's assembler gets
+  cubin      machine code
+  bundle     code and launches in one file, to run where there is no compiler
+"""
+
+_EPILOGUE = """\
+examples:
+  legoc transpose.mlir                            the derived index arithmetic
+  legoc transpose.mlir --emit=ptx --set T=16      the PTX, with another tile size
+  legoc transpose.mlir --run                      run on random data, compare with NumPy
+  legoc transpose.mlir --run a.npy --save out     run on your data, keep the results
+  legoc transpose.mlir --emit=bundle -o t.lego    compile here ...
+  legoc t.lego --run --device=cuda                ... and run there
+
+exit status: 0 if all went well, 1 on an error in the input or a wrong result, 2 on wrong usage.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command's entry point: the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        return _run(options) if options.run else _emit(options)
+    except LegoError as e:
+        print(e.render(), file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader of our output has seen enough
+        sys.stdout = None  # type: ignore[assignment]
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except Exception as e:
+        if os.environ.get(_TRACEBACK):
+            traceback.print_exc()
+        print(
+            f"error: legoc has a bug here ({type(e).__name__}: {e})\n"
+            f"hint: {_TRACEBACK}=1 shows where; please report it with the input",
+            file=sys.stderr,
+        )
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="legoc",
+        description=_DESCRIPTION,
+        epilog=_EPILOGUE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("input", metavar="INPUT", help="a .mlir file, a bundle, or - for stdin")
+    parser.add_argument(
+        "arrays",
+        metavar="ARRAY",
+        nargs="*",
+        help="with --run: .npy files for the host function's tensors, in order; "
+        "what is left out is random",
+    )
+    parser.add_argument("--version", action="version", version=f"legoc {__version__}")
+    compiling = parser.add_argument_group("compiling")
+    compiling.add_argument("--emit", choices=_STAGES, metavar="STAGE", help="stop at this stage")
+    compiling.add_argument(
+        "--target", metavar="CHIP", help="the GPU architecture, such as sm_80 (default: sm_90a)"
+    )
+    compiling.add_argument(
+        "--set",
+        dest="sizes",
+        metavar="NAME=N",
+        action="append",
+        default=[],
+        type=_size,
+        help="another value for a size in the module's lego.sizes",
+    )
+    compiling.add_argument(
+        "--schedule", metavar="NAME|FILE", help="the transform script to apply after index"
+    )
+    compiling.add_argument(
+        "--pass-pipeline",
+        dest="pipelines",
+        metavar="STAGE=PIPELINE",
+        action="append",
+        default=[],
+        type=_pipeline,
+        help="another pass pipeline for a stage (index, scheduled, nvvm, ptx): text or a file",
+    )
+    compiling.add_argument("-o", dest="output", metavar="FILE", help="write here, not to stdout")
+    running = parser.add_argument_group("running")
+    running.add_argument("--run", action="store_true", help="execute the host function")
+    running.add_argument(
+        "--device",
+        choices=("auto", "cuda", "sim"),
+        default="auto",
+        help="auto is cuda where a GPU answers, else sim, the simulator",
+    )
+    running.add_argument("--seed", type=int, default=0, metavar="N", help="of the random data")
+    running.add_argument("--save", metavar="DIR", help="keep each output as DIR/NAME.npy")
+    return parser
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, with our way of saying what is wrong."""
+
+    def parse_args(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        """Parse, and check what argparse cannot."""
+        options = super().parse_args(*args, **kwargs)
+        if options.run and (options.emit or options.output):
+            self.error("--run executes the module; --emit and -o write a stage: choose one")
+        if options.arrays and not options.run:
+            self.error(f"'{options.arrays[0]}': arrays are for --run")
+        if options.save and not options.run:
+            self.error("--save is for --run")
+        return options
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"legoc: error: {message}\nhint: legoc --help\n")
+
+
+def _size(text: str) -> tuple[str, int]:
+    name, _, value = text.partition("=")
+    if not name.isidentifier() or not value.isdecimal() or int(value) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=N with a positive integer")
+    return name, int(value)
+
+
+def _pipeline(text: str) -> tuple[str, str]:
+    stage, _, pipeline = text.partition("=")
+    if stage not in ("index", "scheduled", "nvvm", "ptx") or not pipeline:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not STAGE=PIPELINE with a stage of index, scheduled, nvvm, ptx"
+        )
+    return stage, pipeline
+
+
+# Compiling.
+def _compilation(options: Any) -> Compilation:
+    from lego_mlir.compiler.driver import DEFAULT_TARGET, Compilation, Options
+    from lego_mlir.compiler.targets import Target
+    from lego_mlir.mlir.context import Source
+
+    target = Target.parse(options.target or DEFAULT_TARGET)
+    file, text = _read(options.input)
+    return Compilation(
+        Source(file, text),
+        Options(
+            target=target,
+            sizes=dict(options.sizes),
+            schedule=options.schedule,
+            pipelines=dict(options.pipelines),
+            isolate=True,
+        ),
+    )
+
+
+def _read(file: str) -> tuple[str, str]:
+    """The name and the text of the input."""
+    try:
+        if file == "-":
+            return "<stdin>", sys.stdin.buffer.read().decode()
+        return file, Path(file).read_text(encoding="utf-8")
+    except OSError as e:
+        raise LegoError(f"cannot read the input: {e.strerror}", place=Place(file)) from None
+    except UnicodeDecodeError:
+        raise LegoError(
+            "the input is no text",
+            place=Place(file),
+            hint="legoc reads .mlir files, and with --run the bundles it makes",
+        ) from None
+
+
+def _emit(options: Any) -> int:
+    stage = options.emit or "index"
+    if stage in _BINARY and options.output is None and sys.stdout.isatty():
+        raise LegoError(
+            f"{stage} is binary and the output is a terminal", hint="write it to a file: -o FILE"
+        )
+    compilation = _compilation(options)
+    if stage == "bundle":
+        artifact = compilation.artifact()
+        _warn(compilation)
+        _write(options.output, artifact.to_bytes())
+    elif stage == "cubin":
+        code = compilation.cubin.code
+        _warn(compilation)
+        _write(options.output, code)
+    else:
+        _write(options.output, compilation.text(stage).encode())
+    return 0
+
+
+def _warn(compilation: Compilation) -> None:
+    for warning in compilation.cubin.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+
+
+def _write(output: str | None, data: bytes) -> None:
+    """Write the whole output, or nothing."""
+    if output is None or output == "-":
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    write_whole(output, data)
+
+
+# Running.
+def _run(options: Any) -> int:
+    from lego_mlir import runtime
+
+    device = runtime.select(options.device)
+    artifact = _artifact(options, device.name)
+    result = runtime.run(artifact, options.arrays, device=device, seed=options.seed)
+    _describe(artifact, result.device, options, sys.stdout)
+    saved = result.save(options.save) if options.save else ()
+    for path in saved:
+        print(f"saved    {path}")
+    comparison = result.comparison
+    if comparison is None:
+        print("check    none: the module names no lego.reference")
+        return 0
+    verdict = "equal to" if comparison.equal else "DIFFERENT from"
+    print(f"check    {verdict} NumPy's {artifact.reference}: {comparison}")
+    return 0 if comparison.equal else 1
+
+
+def _artifact(options: Any, device: str) -> Artifact:
+    """The artifact to run: loaded if the input is one, else compiled."""
+    path = Path(options.input)
+    if options.input != "-" and path.is_file():
+        with path.open("rb") as f:
+            if f.read(2) == b"PK":
+                return Artifact.load(path)
+    return _compilation(options).artifact(assemble=device == "cuda")
+
+
+def _describe(artifact: Artifact, device: str, options: Any, out: IO[str]) -> None:
+    print(f"device   {device}", file=out)
+    for launch in artifact.launches:
+        print(f"kernel   {_launch_text(launch)}", file=out)
+    given = len(options.arrays)
+    tensors = [a for a in artifact.arguments if a.shape is not None]
+    for position, argument in enumerate(tensors):
+        shape = "×".join(str(n) for n in argument.shape or ())
+        origin = "written"
+        if argument.access in ("read", "readwrite"):
+            origin = options.arrays[position] if position < given else f"random, seed {options.seed}"
+        text = f"tensor   {argument.name}  {argument.dtype} {shape}  {origin}"
+        print(textwrap.shorten(text, 200), file=out)
+
+
+def _launch_text(launch: Launch) -> str:
+    grid, block = ("×".join(str(n) for n in size) for size in (launch.grid, launch.block))
+    shared = f"  dynamic shared memory {launch.shared_bytes} bytes" if launch.shared_bytes else ""
+    return f"{launch.kernel}  grid {grid}  block {block}{shared}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

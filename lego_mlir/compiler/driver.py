@@ -1,0 +1,201 @@
+"""The driver: a module on its way from lego operations to machine code.
+
+    index      all lego operations lowered to arith, affine, memref, gpu
+    scheduled  after the schedule's transform script (the same as index without one)
+    nvvm       one gpu.module in the nvvm and llvm dialects
+    llvm       its LLVM IR, before LLVM's own optimisations
+    ptx        what the NVPTX back end makes of it
+    cubin      machine code, assembled by nvJitLink
+    bundle     an artifact: the code, and how to launch it
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from lego_mlir.artifact import Artifact
+from lego_mlir.compiler import codegen, isolate, launches, schedules
+from lego_mlir.compiler.codegen import Cubin
+from lego_mlir.compiler.pipelines import pipeline
+from lego_mlir.compiler.targets import Target
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir.bindings import gpu, ir, llvm
+from lego_mlir.mlir.context import Source, mlir_errors, new_context, parse, run_pipeline
+from lego_mlir.mlir.lower_lego import INDEX_BITWIDTH, SIZES, lower_lego, sizes_of
+from lego_mlir.mlir.modules import clone_module, merge_gpu_modules
+
+STAGES = ("index", "scheduled", "nvvm", "llvm", "ptx", "cubin", "bundle")
+DEFAULT_TARGET = "sm_90a"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What one compilation is asked for.
+
+    Attributes:
+        target: the GPU architecture.
+        sizes: values that replace those of the module's `lego.sizes`.
+        schedule: a schedule's name or file.
+        pipelines: by stage, a pass pipeline or the file that holds it, instead of ours.
+        isolate: run LLVM's back end in a child process, so that its fatal errors are errors.
+    """
+
+    target: Target = field(default_factory=lambda: Target.parse(DEFAULT_TARGET))
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    schedule: str | None = None
+    pipelines: Mapping[str, str] = field(default_factory=dict)
+    isolate: bool = False
+
+
+class Compilation:
+    """One module, lowered stage by stage; each stage is computed once, when first asked for.
+
+    Args:
+        source: the module's text.
+        options: what to make of it.
+
+    Raises:
+        LegoError: the text is no valid module.
+    """
+
+    def __init__(self, source: Source, options: Options | None = None) -> None:
+        self.source = source
+        self.options = options or Options()
+        self.context = new_context()
+        self._parsed = parse(source, self.context)
+
+    def text(self, stage: str) -> str:
+        """The module, the LLVM IR or the PTX at a stage, as text."""
+        match stage:
+            case "index" | "scheduled" | "nvvm":
+                return f"{getattr(self, stage)}\n".rstrip("\n") + "\n"
+            case "llvm":
+                return self.llvm
+            case "ptx":
+                return self.ptx
+        raise AssertionError(f"stage '{stage}' is no text")
+
+    @cached_property
+    def index(self) -> Any:
+        """The module with all lego operations lowered."""
+        module = self._clone(self._parsed)
+        self._set_sizes(module)
+        lower_lego(module, self.source)
+        self._run("index", module)
+        return module
+
+    @cached_property
+    def scheduled(self) -> Any:
+        """The module after the schedule."""
+        if self.options.schedule is None:
+            return self.index
+        module = self._clone(self.index)
+        schedules.apply(module, self.source, self.options.schedule)
+        self._run("scheduled", module)
+        return module
+
+    @cached_property
+    def nvvm(self) -> Any:
+        """The module with one gpu.module in the nvvm and llvm dialects."""
+        module = self._clone(self.scheduled)
+        width = module.operation.attributes[INDEX_BITWIDTH].value
+        target = self.options.target
+        self._run("nvvm", module, chip=target.name, features=target.feature, index_bitwidth=width)
+        with self.context:
+            merge_gpu_modules(module)
+        return module
+
+    @cached_property
+    def llvm(self) -> str:
+        """The LLVM IR of the kernels."""
+        kernels = self._kernels()
+        with self.context, ir.Location.unknown(), mlir_errors(self.source, "no LLVM IR"):
+            alone = ir.Module.create()
+            for op in kernels.regions[0].blocks[0].operations:
+                alone.body.append(op.operation.clone())
+            text = llvm.translate_module_to_llvmir(alone.operation)
+        return str(text).rstrip("\n") + "\n"
+
+    @cached_property
+    def ptx(self) -> str:
+        """The PTX of the kernels."""
+        self._kernels()
+
+        def generate() -> bytes:
+            module = self._clone(self.nvvm)
+            self._run("ptx", module)
+            with self.context:
+                for op in module.body.operations:
+                    if op.operation.name == "gpu.binary":
+                        return bytes(gpu.ObjectAttr(op.operation.attributes["objects"][0]).object)
+            raise LegoError(
+                "the pass pipeline of stage 'ptx' left no gpu.binary",
+                hint="it needs gpu-module-to-binary{format=isa}",
+            )
+
+        code = isolate.call(generate, isolate=self.options.isolate)
+        return code.rstrip(b"\0").decode().rstrip("\n") + "\n"
+
+    @cached_property
+    def cubin(self) -> Cubin:
+        """The machine code of the kernels."""
+        return codegen.assemble(self.ptx, self.options.target)
+
+    def artifact(self, *, assemble: bool = True) -> Artifact:
+        """The code and how to launch it.
+
+        Args:
+            assemble: include the cubin; the simulator needs only the PTX.
+
+        Raises:
+            LegoError: the host function does more than launch kernels.
+        """
+        host = launches.host_function(self.scheduled, self.source)
+        return Artifact(
+            name=host.name,
+            target=self.options.target.name,
+            arguments=host.arguments,
+            launches=launches.launches(self.nvvm, host, self.source),
+            ptx=self.ptx,
+            cubin=self.cubin.code if assemble else None,
+            reference=host.reference,
+        )
+
+    def _kernels(self) -> Any:
+        """The gpu.module of the nvvm stage."""
+        for op in self.nvvm.body.operations:
+            if op.operation.name == "gpu.module":
+                return op.operation
+        raise self.source.error(
+            "the module has no kernel",
+            self._parsed.operation.location,
+            hint="a kernel is the body of a gpu.launch, or a gpu.func in a gpu.module",
+        )
+
+    def _clone(self, module: Any) -> Any:
+        with self.context:
+            return clone_module(module)
+
+    def _run(self, stage: str, module: Any, **values: object) -> None:
+        text = pipeline(stage, self.options.pipelines, **values)
+        run_pipeline(module, text, self.source, stage)
+
+    def _set_sizes(self, module: Any) -> None:
+        if not self.options.sizes:
+            return
+        sizes = sizes_of(module, self.source)
+        for name in self.options.sizes:
+            if name not in sizes:
+                known = ", ".join(sizes) or "none"
+                raise LegoError(
+                    f"the module has no size '{name}' to set", hint=f"its lego.sizes are: {known}"
+                )
+        with self.context:
+            i64 = ir.IntegerType.get_signless(64)
+            merged = {**sizes, **self.options.sizes}
+            module.operation.attributes[SIZES] = ir.DictAttr.get(
+                {name: ir.IntegerAttr.get(i64, n) for name, n in merged.items()}
+            )

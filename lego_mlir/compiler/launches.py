@@ -1,0 +1,234 @@
+"""What a host function does, as data: its arguments, and the launches it makes.
+
+Host code is not compiled. It is a list of launches whose sizes are known and whose parameters
+are the function's own arguments or constants; anything else is an error here, not later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lego_mlir.artifact import Access, Argument, Constant, Launch
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.context import Source
+from lego_mlir.mlir.layouts import layout_text
+from lego_mlir.mlir.lower_lego import LAYOUT
+
+_MAX_THREADS = 1024
+_REFERENCE = "lego.reference"
+
+# Operations that make another view of a buffer: what happens to the view happens to the buffer.
+_VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.subview", "memref.cast",
+          "memref.reinterpret_cast", "memref.memory_space_cast")  # fmt: skip
+_READS = ("memref.load", "vector.load", "vector.transfer_read", "affine.load", "vector.gather")
+_WRITES = ("memref.store", "vector.store", "vector.transfer_write", "affine.store")
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A host function that launches kernels.
+
+    Attributes:
+        name: its symbol.
+        arguments: in order.
+        reference: the known reference that the module compares it with, if any.
+    """
+
+    name: str
+    arguments: tuple[Argument, ...]
+    reference: str | None
+
+
+def host_function(module: Any, source: Source) -> Host:
+    """The one function of the module that launches kernels; before these are outlined.
+
+    Raises:
+        LegoError: there is none, there are several, or an argument has an unusable type.
+    """
+    functions = [op.operation for op in module.body.operations if _launches(op.operation)]
+    if len(functions) != 1:
+        found = ", ".join(f"@{_name(f)}" for f in functions) or "none"
+        raise source.error(
+            f"a module to run has one host function that launches kernels, this one has: {found}",
+            functions[1].location if functions else module.operation.location,
+            hint="a host function is a func.func with a gpu.launch in it",
+        )
+    (func,) = functions
+    block = func.regions[0].blocks[0]
+    names = _argument_names(func, source, len(block.arguments))
+    attributes = _argument_attributes(func, len(block.arguments))
+    arguments = tuple(
+        _argument(value, name, attrs, func, source)
+        for value, name, attrs in zip(block.arguments, names, attributes, strict=True)
+    )
+    return Host(_name(func), arguments, _reference(module, func))
+
+
+def launches(module: Any, host: Host, source: Source) -> tuple[Launch, ...]:
+    """The launches of the host function; after its kernels are outlined.
+
+    Raises:
+        LegoError: the function does more than launch, or a launch is not fully known.
+    """
+    (func,) = (
+        op.operation
+        for op in module.body.operations
+        if op.operation.name == "func.func" and _name(op.operation) == host.name
+    )
+    found: list[Launch] = []
+    for op in func.regions[0].blocks[0].operations:
+        operation = op.operation
+        match operation.name:
+            case "gpu.launch_func":
+                found.append(_launch(operation, source))
+            case "arith.constant" | "func.return":
+                continue
+            case _:
+                raise source.error(
+                    f"a host function only launches kernels; '{operation.name}' cannot run here",
+                    operation.location,
+                    hint="compute it before the call and pass it as an argument, "
+                    "or move it into the kernel",
+                )
+    return tuple(found)
+
+
+def _launches(op: Any) -> bool:
+    return op.name == "func.func" and any(inner.name == "gpu.launch" for inner in _inside(op))
+
+
+def _inside(op: Any) -> Iterator[Any]:
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield inner.operation
+                yield from _inside(inner.operation)
+
+
+def _name(func: Any) -> str:
+    return func.attributes["sym_name"].value  # type: ignore[no-any-return]
+
+
+def _reference(module: Any, func: Any) -> str | None:
+    for attributes in (func.attributes, module.operation.attributes):
+        if _REFERENCE in attributes:
+            return attributes[_REFERENCE].value  # type: ignore[no-any-return]
+    return None
+
+
+def _argument_names(func: Any, source: Source, count: int) -> list[str]:
+    """The names in the text, which MLIR does not keep; `arg0`, `arg1`, … where there is none."""
+    header = re.search(rf"@{re.escape(_name(func))}\s*\(", source.text)
+    names: list[str] = []
+    if header:
+        end = source.text.find("{", header.end())
+        body = source.text.find(") {", header.end())
+        text = source.text[header.end() : body if body >= 0 else end]
+        names = re.findall(r"%([\w$.-]+)\s*:", text)
+    return names if len(names) == count else [f"arg{n}" for n in range(count)]
+
+
+def _argument_attributes(func: Any, count: int) -> list[Mapping[str, Any]]:
+    if "arg_attrs" not in func.attributes:
+        return [{}] * count
+    return [{e.name: e.attr for e in attrs} for attrs in func.attributes["arg_attrs"]]
+
+
+def _argument(
+    value: Any, name: str, attrs: Mapping[str, Any], func: Any, source: Source
+) -> Argument:
+    layout = layout_text(attrs[LAYOUT]) if LAYOUT in attrs else None
+    if not isinstance(value.type, ir.MemRefType):
+        return Argument(name, str(value.type), None, None, "read")
+    kind = ir.MemRefType(value.type)
+    if not kind.has_static_shape:
+        raise source.error(
+            f"argument '{name}' of @{_name(func)} has the type {kind}: to run, its shape must "
+            "be known",
+            func.location,
+        )
+    return Argument(name, str(kind.element_type), tuple(kind.shape), layout, _access(value))
+
+
+def _access(buffer: Any) -> Access:
+    """Whether kernels read the buffer, write it or both; both where that cannot be told."""
+    reads = writes = False
+    stack = [buffer]
+    while stack:
+        value = stack.pop()
+        for use in value.uses:
+            op = use.owner.operation
+            if op.name in _VIEWS:
+                stack.append(op.results[0])
+            elif op.name in _READS:
+                reads = True
+            elif op.name in _WRITES:
+                writes = True
+            else:
+                return "readwrite"
+    if reads and writes:
+        return "readwrite"
+    return "read" if reads else "write" if writes else "none"
+
+
+def _launch(op: Any, source: Source) -> Launch:
+    segments = list(op.attributes["operandSegmentSizes"])
+    operands = list(op.operands)
+    starts = [sum(segments[:n]) for n in range(len(segments) + 1)]
+    asynchronous, sizes = operands[: segments[0]], operands[starts[1] : starts[7]]
+    cluster, shared = operands[starts[7] : starts[10]], operands[starts[10] : starts[11]]
+    parameters = operands[starts[11] : starts[12]]
+    if asynchronous or cluster:
+        raise source.error("asynchronous and cluster launches are not supported", op.location)
+    numbers = [_number(v, what, op, source) for v, what in zip(sizes, _SIZES, strict=True)]
+    threads = numbers[3] * numbers[4] * numbers[5]
+    if threads > _MAX_THREADS:
+        raise source.error(
+            f"a block of {numbers[3]}×{numbers[4]}×{numbers[5]} has {threads} threads; "
+            f"a GPU takes at most {_MAX_THREADS}",
+            op.location,
+        )
+    if min(numbers) < 1:
+        raise source.error(f"a launch of no threads: {numbers}", op.location)
+    kernel = str(op.attributes["kernel"]).rpartition("@")[2]
+    return Launch(
+        kernel=kernel,
+        grid=(numbers[0], numbers[1], numbers[2]),
+        block=(numbers[3], numbers[4], numbers[5]),
+        parameters=tuple(_parameter(v, n, op, source) for n, v in enumerate(parameters)),
+        shared_bytes=_number(shared[0], "dynamic shared memory", op, source) if shared else 0,
+    )
+
+
+_SIZES = ("grid x", "grid y", "grid z", "block x", "block y", "block z")
+
+
+def _constant(value: Any) -> Any:
+    if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
+        return None
+    return value.owner.attributes["value"]
+
+
+def _number(value: Any, what: str, op: Any, source: Source) -> int:
+    attribute = _constant(value)
+    if attribute is None:
+        raise source.error(f"the {what} of this launch is not a known number", op.location)
+    return attribute.value  # type: ignore[no-any-return]
+
+
+def _parameter(value: Any, number: int, op: Any, source: Source) -> int | Constant:
+    if isinstance(value, ir.BlockArgument):
+        return value.arg_number  # type: ignore[no-any-return]
+    attribute = _constant(value)
+    if attribute is None:
+        raise source.error(
+            f"parameter {number} of this kernel is neither an argument of the host function nor "
+            "a constant",
+            op.location,
+        )
+    return Constant(str(value.type), attribute.value)
+
+

@@ -1,0 +1,58 @@
+"""Pass pipelines: text that ships with the package, one file a stage, and may be replaced.
+
+A pipeline is what mlir-opt's `--pass-pipeline` takes, over several lines, with `//` comments and
+with `${name}` where the compiler fills something in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from string import Template
+
+from lego_mlir import data
+from lego_mlir.diagnostics import LegoError, Place
+
+STAGES = ("index", "scheduled", "nvvm", "ptx")
+"""The stages that have a pipeline."""
+
+
+def pipeline(stage: str, overrides: Mapping[str, str], **values: object) -> str:
+    """The pipeline of a stage on one line, filled in.
+
+    Args:
+        stage: one of `STAGES`.
+        overrides: for some stages a pipeline's text, or the path of a file that holds one.
+        values: what stands for `${name}`.
+
+    Raises:
+        LegoError: the file cannot be read, or names a value that there is none of.
+    """
+    text, file = _text(stage, overrides)
+    without_comments = re.sub(r"//[^\n]*", "", text)
+    try:
+        filled = Template(without_comments).substitute({k: str(v) for k, v in values.items()})
+    except (KeyError, ValueError) as e:
+        names = ", ".join(f"${{{name}}}" for name in values) or "none"
+        raise LegoError(
+            f"the pipeline of stage '{stage}' wants the value {e}, known are: {names}",
+            place=Place(file),
+        ) from None
+    return re.sub(r"\s+", " ", re.sub(r"\s*([,(){}])\s*", r"\1", filled)).strip()
+
+
+def _text(stage: str, overrides: Mapping[str, str]) -> tuple[str, str]:
+    given = overrides.get(stage)
+    if given is not None and "(" in given:
+        return given, "<pass pipeline>"
+    path = Path(given) if given is not None else data.pipelines() / f"{stage}.pipeline"
+    try:
+        return path.read_text(), str(path)
+    except (OSError, UnicodeDecodeError) as e:
+        reason = e.strerror if isinstance(e, OSError) else "it is no text"
+        raise LegoError(
+            f"the pass pipeline cannot be read: {reason}",
+            place=Place(str(path)),
+            hint="give a file, or the pipeline itself: 'builtin.module(canonicalize,cse)'",
+        ) from None

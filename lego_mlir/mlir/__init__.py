@@ -1,0 +1,1 @@
+"""The MLIR side: the one door to the bindings, the lego dialect, and its lowering."""

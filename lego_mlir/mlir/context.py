@@ -1,0 +1,135 @@
+"""Contexts and modules: how MLIR text comes in, and how MLIR's own errors come out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from lego_mlir import data
+from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.mlir.bindings import ir, irdl, passmanager
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A text and the name it goes by in errors and debug information."""
+
+    file: str
+    text: str
+
+    def error(self, message: str, location: Any, hint: str | None = None) -> LegoError:
+        """An error at an MLIR location, with the line of this text if it is of this file."""
+        place = place_of(location)
+        if place is None:
+            return LegoError(message, hint=hint)
+        text = self.text if place.file == self.file else None
+        return LegoError(message, place=place, hint=hint, source=text)
+
+
+def place_of(location: Any) -> Place | None:
+    """The file position of an MLIR location; `None` for an unknown one."""
+    if hasattr(location, "is_a_file") and location.is_a_file():
+        return Place(location.filename, location.start_line, location.start_col)
+    try:
+        return Place(location.filename, location.start_line, location.start_col)
+    except (AttributeError, ValueError, TypeError):
+        return None
+
+
+@cache
+def _dialect_text() -> str:
+    return (data.dialects() / "lego.irdl.mlir").read_text()
+
+
+def new_context() -> Any:
+    """A context with the lego dialect.
+
+    Multithreading is off: with operations and passes defined in Python, MLIR's threads and
+    Python's lock wait for each other.
+    """
+    context = ir.Context()
+    context.enable_multithreading(False)
+    with context:
+        irdl.load_dialects(ir.Module.parse(_dialect_text()))
+    return context
+
+
+def parse(source: Source, context: Any) -> Any:
+    """The module that a text holds, verified.
+
+    Raises:
+        LegoError: at the place where MLIR stops understanding it.
+    """
+    # The parser names its input "-"; a file-line-column location of our own gives it its name.
+    with context, mlir_errors(source):
+        module = ir.Module.parse(source.text)
+    rename_locations(module, source.file)
+    return module
+
+
+def rename_locations(module: Any, file: str) -> None:
+    """Give the operations that were parsed from `-` the file's name."""
+
+    def visit(op: Any) -> Any:
+        location = op.location
+        if place_of(location) is not None and location.filename == "-":
+            op.location = ir.Location.file(
+                file, location.start_line, location.start_col, context=op.context
+            )
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+
+
+def run_pipeline(module: Any, pipeline: str, source: Source, name: str) -> None:
+    """Run a textual pass pipeline in place.
+
+    Raises:
+        LegoError: the pipeline does not parse, or a pass fails; with MLIR's own words.
+    """
+    with module.context:
+        try:
+            manager = passmanager.PassManager.parse(pipeline)
+        except (ValueError, ir.MLIRError) as e:
+            raise LegoError(
+                f"the pass pipeline '{name}' is not understood: {_one_line(e)}",
+                hint="one pass a line or separated by commas, as in mlir-opt's --pass-pipeline",
+            ) from None
+        with mlir_errors(source, f"the pass pipeline '{name}' failed"):
+            manager.run(module.operation)
+
+
+@contextmanager
+def mlir_errors(source: Source, what: str | None = None) -> Iterator[None]:
+    """Turn MLIR's diagnostics into a LegoError: the first error, with its place."""
+    try:
+        yield
+    except ir.MLIRError as e:
+        diagnostics = list(e.error_diagnostics)
+        if not diagnostics:
+            raise LegoError(f"{what or 'MLIR'}: {_one_line(e)}") from None
+        first = diagnostics[0]
+        message = first.message if what is None else f"{what}: {first.message}"
+        place = place_of(first.location)
+        if place is None:
+            raise LegoError(message) from None
+        if place.file == "-":
+            place = Place(source.file, place.line, place.column)
+        text = source.text if place.file == source.file else None
+        hint = _hint(first.message)
+        raise LegoError(message, place=place, source=text, hint=hint) from None
+
+
+def _hint(message: str) -> str | None:
+    if "unregistered operation 'lego." in message:
+        return "lego has: apply, inv, load, store, alloc, size, dim (dialects/lego.irdl.mlir)"
+    if "expected dynamic attribute" in message:
+        return 'the attribute of the lego dialect is #lego.layout<"...">'
+    return None
+
+
+def _one_line(e: BaseException) -> str:
+    return " ".join(str(e).split())

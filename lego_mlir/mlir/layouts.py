@@ -1,0 +1,83 @@
+"""From `#lego.layout<"...">` attributes to layouts, with errors at the place in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from lego_mlir.algebra import Layout, parse_layout
+from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.context import Source
+
+_PREFIX = "#lego.layout<"
+
+
+def layout_attribute(layout: Layout) -> Any:
+    """The attribute of a layout, in the current context."""
+    return ir.Attribute.parse(f"{_PREFIX}{ir.StringAttr.get(layout.text)}>")
+
+
+def layout_text(attribute: Any) -> str:
+    """The text of a layout attribute."""
+    literal = str(attribute)[len(_PREFIX) : -1]
+    return ir.StringAttr(ir.Attribute.parse(literal, context=attribute.context)).value  # type: ignore[no-any-return]
+
+
+class Layouts:
+    """The layouts of one module, each text parsed once.
+
+    Args:
+        source: the module's text, in which errors are shown.
+        sizes: the values of symbols.
+        functions: the functions that `@name` may stand for.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        sizes: Mapping[str, int],
+        functions: Mapping[str, Callable[..., Any]],
+    ) -> None:
+        self._source = source
+        self._sizes = sizes
+        self._functions = functions
+        self._parsed: dict[str, Layout] = {}
+
+    def __call__(self, attribute: Any, location: Any) -> Layout:
+        """The layout of an attribute that stands at an MLIR location.
+
+        Raises:
+            LegoError: it is no layout; the caret points into its text if the file has it.
+        """
+        written = str(attribute)
+        if not written.startswith(_PREFIX):
+            raise self._source.error(
+                f"'{written}' is no layout", location, hint='write #lego.layout<"OrderBy(...)">'
+            )
+        if written not in self._parsed:
+            literal = written[len(_PREFIX) : -1]
+            try:
+                text = layout_text(attribute)
+                self._parsed[written] = parse_layout(text, self._sizes, self._functions)
+            except LegoError as e:
+                raise self._located(e, literal, location) from None
+        return self._parsed[written]
+
+    def _located(self, error: LegoError, literal: str, location: Any) -> LegoError:
+        """The error at its place in the file: where the text stands, or else the operation."""
+        if error.place is None or error.place.file != "<layout>":
+            return error
+        at = self._source.text.find(f"lego.layout<{literal}")
+        if at < 0:
+            message = f"{error.message}, in the layout {literal} at column {error.place.column}"
+            return self._source.error(message, location, hint=error.hint)
+        start = at + len("lego.layout<") + 1 + error.place.column - 1
+        line = self._source.text.count("\n", 0, start) + 1
+        column = start - (self._source.text.rfind("\n", 0, start) + 1) + 1
+        return LegoError(
+            error.message,
+            place=Place(self._source.file, line, column),
+            hint=error.hint,
+            source=self._source.text,
+        )

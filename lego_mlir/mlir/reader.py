@@ -1,0 +1,311 @@
+"""From SSA values to index expressions: what is known of an index before it meets a layout.
+
+Thread and block ids know their ranges from the launch, loop variables from their bounds;
+arithmetic on indices is read through. Everything else is a symbol of its own, with no range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lego_mlir.index import Int, Sym, bounds, construct, functions
+from lego_mlir.index.ranges import is_nonnegative, is_positive
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.context import Source
+
+_AXES = "xyz"
+_MAX_BLOCK = (1024, 1024, 64)
+_MAX_GRID = (2**31 - 1, 65535, 65535)
+
+
+class IndexReader:
+    """Reads index values of one module; remembers which value each symbol stands for."""
+
+    def __init__(self) -> None:
+        self.values: dict[Sym, Any] = {}
+        self._known: dict[Any, Int] = {}
+
+    def define(self, value: Any, x: Int) -> None:
+        """Say what a value is: the result of a lego operation."""
+        self._known[value] = x
+
+    def read(self, value: Any) -> Int:
+        """The expression of an index value."""
+        if value not in self._known:
+            self._known[value] = self._read(value)
+        return self._known[value]
+
+    def symbol(
+        self,
+        value: Any,
+        hint: str,
+        lo: int | None = None,
+        hi: Int | None = None,
+        divisors: frozenset[Int] = frozenset(),
+    ) -> Sym:
+        """A symbol that stands for a value; its name is unique in the module."""
+        symbol = Sym(f"{hint}.{len(self.values)}", lo, hi, divisors)
+        self.values[symbol] = value
+        return symbol
+
+    def _read(self, value: Any) -> Int:
+        if isinstance(value, ir.BlockArgument):
+            return self._read_argument(ir.BlockArgument(value))
+        op = value.owner
+        read = _ARITHMETIC.get(op.name)
+        if read is not None and isinstance(op.results[0].type, ir.IndexType):
+            operands = [self.read(operand) for operand in op.operands]
+            x = read(op, operands)
+            if x is not None:
+                return x  # type: ignore[no-any-return]
+        if op.name in _GPU_IDS:
+            return self._read_gpu_id(value, op)
+        return self.symbol(value, "v")
+
+    def _read_argument(self, argument: Any) -> Int:
+        parent = argument.owner.owner
+        number = argument.arg_number
+        if parent.name == "scf.for" and number == 0:
+            return self._read_loop(argument, parent)
+        if parent.name == "gpu.launch" and number < 12:
+            kind, axis = divmod(number, 3)
+            sizes = launch_sizes(parent)
+            if kind >= 2:
+                return self.read(sizes[number - 6])
+            size = self.read(sizes[number])
+            name = ("block", "thread")[kind] + "_" + _AXES[axis]
+            return self.symbol(argument, name, 0, construct.sub(size, 1))
+        return self.symbol(argument, "arg")
+
+    def _read_loop(self, variable: Any, loop: Any) -> Int:
+        lower, upper, step = (self.read(operand) for operand in list(loop.operands)[:3])
+        if not isinstance(lower, int):
+            lo, _ = bounds(lower)
+            return self.symbol(variable, "i", lo, construct.sub(upper, 1))
+        if not isinstance(step, int) or step < 1:
+            return self.symbol(variable, "i", lower, construct.sub(upper, 1))
+        divisors = frozenset({step}) if step > 1 and lower % step == 0 else frozenset()
+        if isinstance(upper, int):
+            last = lower + max(0, (upper - 1 - lower) // step) * step
+            return lower if last == lower else self.symbol(variable, "i", lower, last, divisors)
+        return self.symbol(variable, "i", lower, construct.sub(upper, 1), divisors)
+
+    def _read_gpu_id(self, value: Any, op: Any) -> Int:
+        kind, is_size = _GPU_IDS[op.name]
+        axis = _AXES.index(str(op.attributes["dimension"]).rstrip(">").split()[-1])
+        size = self._launch_size(op, kind, axis)
+        if size is None:
+            limit = (_MAX_BLOCK if kind == "block" else _MAX_GRID)[axis]
+            name = f"{kind}_size" if is_size else f"{kind}_id"
+            return self.symbol(value, name, int(is_size), limit if is_size else limit - 1)
+        if is_size:
+            return size
+        name = "thread" if kind == "block" else "block"
+        return self.symbol(value, f"{name}_{_AXES[axis]}", 0, construct.sub(size, 1))
+
+    def _launch_size(self, op: Any, kind: str, axis: int) -> Int | None:
+        """The size of the block or grid that `op` runs in, if its launch or function says it."""
+        parent = op.parent
+        while parent is not None:
+            if parent.name == "gpu.launch":
+                return self.read(launch_sizes(parent)[axis + (3 if kind == "block" else 0)])
+            key = f"known_{kind}_size"
+            if parent.name == "gpu.func" and key in parent.attributes:
+                return list(ir.DenseI32ArrayAttr(parent.attributes[key]))[axis]
+            parent = parent.parent
+        return None
+
+
+_GPU_IDS = {
+    "gpu.thread_id": ("block", False),
+    "gpu.block_id": ("grid", False),
+    "gpu.block_dim": ("block", True),
+    "gpu.grid_dim": ("grid", True),
+}
+
+
+def launch_sizes(launch: Any) -> list[Any]:
+    """The six size operands of a gpu.launch: grid x, y, z, then block x, y, z."""
+    segments = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
+    return list(launch.operands)[segments[0] : segments[0] + 6]
+
+
+def _constant(op: Any, _: Sequence[Int]) -> Int:
+    return ir.IntegerAttr(op.attributes["value"]).value  # type: ignore[no-any-return]
+
+
+def _binary(f: Callable[[Int, Int], Int]) -> Callable[..., Int]:
+    return lambda op, xs: f(xs[0], xs[1])
+
+
+def _division(f: Callable[[Int, Int], Int]) -> Callable[..., Int | None]:
+    """A division that truncates or is unsigned: floor division only where nothing is negative."""
+
+    def read(op: Any, xs: Sequence[Int]) -> Int | None:
+        return f(xs[0], xs[1]) if is_nonnegative(xs[0]) and is_positive(xs[1]) else None
+
+    return read
+
+
+def _shift_left(op: Any, xs: Sequence[Int]) -> Int | None:
+    return construct.mul(xs[0], 1 << xs[1]) if isinstance(xs[1], int) else None
+
+
+def _shift_right(op: Any, xs: Sequence[Int]) -> Int | None:
+    if not isinstance(xs[1], int) or (op.name == "arith.shrui" and not is_nonnegative(xs[0])):
+        return None
+    return construct.floordiv(xs[0], 1 << xs[1])
+
+
+def _mask(op: Any, xs: Sequence[Int]) -> Int | None:
+    for a, b in ((xs[0], xs[1]), (xs[1], xs[0])):
+        if isinstance(b, int) and b > 0 and b & (b + 1) == 0:
+            return construct.mod(a, b + 1)
+    return None
+
+
+def _unsigned(f: Callable[[Int, Int], Int]) -> Callable[..., Int | None]:
+    def read(op: Any, xs: Sequence[Int]) -> Int | None:
+        return f(xs[0], xs[1]) if is_nonnegative(xs[0]) and is_nonnegative(xs[1]) else None
+
+    return read
+
+
+def _affine_apply(op: Any, xs: Sequence[Int]) -> Int | None:
+    the_map = op.attributes["map"].value
+    return _affine(the_map.results[0], xs, the_map.n_dims)
+
+
+def _affine(e: Any, xs: Sequence[Int], dims: int) -> Int:
+    """The value of an affine expression; symbols follow the dimensions among the operands."""
+    match e:
+        case ir.AffineConstantExpr():
+            return e.value  # type: ignore[no-any-return]
+        case ir.AffineDimExpr():
+            return xs[e.position]
+        case ir.AffineSymbolExpr():
+            return xs[dims + e.position]
+    a, b = _affine(e.lhs, xs, dims), _affine(e.rhs, xs, dims)
+    match e:
+        case ir.AffineAddExpr():
+            return construct.add(a, b)
+        case ir.AffineMulExpr():
+            return construct.mul(a, b)
+        case ir.AffineFloorDivExpr():
+            return construct.floordiv(a, b)
+        case ir.AffineModExpr():
+            return construct.mod(a, b)
+        case ir.AffineCeilDivExpr():
+            return construct.mul(-1, construct.floordiv(construct.mul(-1, a), b))
+    raise AssertionError(f"no such affine expression: {e}")
+
+
+_ARITHMETIC: dict[str, Callable[..., Int | None]] = {
+    "affine.apply": _affine_apply,
+    "arith.constant": _constant,
+    "arith.addi": _binary(construct.add),
+    "arith.subi": _binary(construct.sub),
+    "arith.muli": _binary(construct.mul),
+    "arith.divui": _division(construct.floordiv),
+    "arith.divsi": _division(construct.floordiv),
+    "arith.floordivsi": _binary(construct.floordiv),
+    "arith.remui": _division(construct.mod),
+    "arith.remsi": _division(construct.mod),
+    "arith.shli": _shift_left,
+    "arith.shrui": _shift_right,
+    "arith.shrsi": _shift_right,
+    "arith.andi": _mask,
+    "arith.xori": _binary(construct.xor),
+    "arith.minsi": _binary(construct.minimum),
+    "arith.maxsi": _binary(construct.maximum),
+    "arith.minui": _unsigned(construct.minimum),
+    "arith.maxui": _unsigned(construct.maximum),
+}
+
+
+def _equal(a: Any, b: Any) -> Any:
+    return functions.where(a < b, 0, functions.where(b < a, 0, 1))
+
+
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "eq": _equal,
+    "ne": lambda a, b: 1 - _equal(a, b),
+    "slt": lambda a, b: a < b,
+    "sle": lambda a, b: a <= b,
+    "sgt": lambda a, b: b < a,
+    "sge": lambda a, b: b <= a,
+}
+_COMPARISON_NAMES = ("eq", "ne", "slt", "sle", "sgt", "sge", "slt", "sle", "sgt", "sge")
+
+# The operations of a permutation's functions. Their arguments are indices of a tile and
+# positions in it, never negative, so signed and unsigned forms mean the same.
+_PURE: dict[str, Callable[[Any, Any], Any]] = {
+    "arith.addi": lambda a, b: a + b,
+    "arith.subi": lambda a, b: a - b,
+    "arith.muli": lambda a, b: a * b,
+    "arith.divui": lambda a, b: a // b,
+    "arith.divsi": lambda a, b: a // b,
+    "arith.floordivsi": lambda a, b: a // b,
+    "arith.remui": lambda a, b: a % b,
+    "arith.remsi": lambda a, b: a % b,
+    "arith.shli": lambda a, b: a * (1 << b),
+    "arith.shrui": lambda a, b: a // (1 << b),
+    "arith.shrsi": lambda a, b: a // (1 << b),
+    "arith.xori": lambda a, b: a ^ b,
+    "arith.minsi": functions.minimum,
+    "arith.minui": functions.minimum,
+    "arith.maxsi": functions.maximum,
+    "arith.maxui": functions.maximum,
+}
+
+
+def read_function(func: Any, source: Source) -> Callable[..., Any]:
+    """A func.func over indices as a Python function on ints, arrays and expressions.
+
+    Raises:
+        LegoError: (when called) an operation that no index expression has, at its place.
+    """
+
+    def call(*arguments: Any) -> Any:
+        (block,) = func.regions[0].blocks
+        if len(arguments) != len(block.arguments):
+            raise source.error(
+                f"@{ir.StringAttr(func.attributes['sym_name']).value} takes "
+                f"{len(block.arguments)} indices, the layout gives it {len(arguments)}",
+                func.location,
+            )
+        env: dict[Any, Any] = dict(zip(block.arguments, arguments, strict=True))
+        for op in block.operations:
+            op = op.operation
+            operands = [env[o] for o in op.operands]
+            if op.name == "func.return":
+                return operands[0] if len(operands) == 1 else tuple(operands)
+            env[op.results[0]] = _evaluate(op, operands, source)
+        raise AssertionError("a verified func.func ends in a return")
+
+    return call
+
+
+def _evaluate(op: Any, operands: list[Any], source: Source) -> Any:
+    name = op.name
+    if name == "arith.constant":
+        return ir.IntegerAttr(op.attributes["value"]).value
+    if name in _PURE:
+        return _PURE[name](*operands)
+    if name == "arith.andi" and isinstance(operands[1], int):
+        mask = operands[1]
+        if mask > 0 and mask & (mask + 1) == 0:
+            return operands[0] % (mask + 1)
+    if name == "arith.cmpi":
+        predicate = ir.IntegerAttr(op.attributes["predicate"]).value
+        return _COMPARISONS[_COMPARISON_NAMES[predicate]](*operands)
+    if name == "arith.select":
+        return functions.where(*operands)
+    if name in ("arith.index_cast", "arith.index_castui"):
+        return operands[0]
+    raise source.error(
+        f"'{name}' cannot stand in the function of a permutation",
+        op.location,
+        hint="such functions are straight-line arith on index values",
+    )

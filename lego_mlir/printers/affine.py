@@ -1,0 +1,27 @@
+"""Sums of multiples of values, as one `affine.apply`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lego_mlir.index.nodes import Mono, Poly
+from lego_mlir.mlir.bindings import affine, ir
+
+
+def is_affine(poly: Poly) -> bool:
+    """Whether a polynomial is affine in its atoms: no product of two of them."""
+    return all(_degree(mono) == 1 for mono, _ in poly.terms)
+
+
+def _degree(mono: Mono) -> int:
+    return sum(power for _, power in mono)
+
+
+def apply(constant: int, terms: Sequence[tuple[int, Any]]) -> Any:
+    """`constant + sum(coefficient * value)` at the current insertion point."""
+    total = ir.AffineConstantExpr.get(constant)
+    for position, (coefficient, _) in enumerate(terms):
+        total = ir.AffineDimExpr.get(position) * coefficient + total
+    the_map = ir.AffineMap.get(len(terms), 0, [total])
+    return affine.AffineApplyOp(the_map, [value for _, value in terms]).result

@@ -1,0 +1,142 @@
+"""Running artifacts: on a GPU by cuda-core, or in the simulator. Needs neither MLIR nor SymPy.
+
+artifact = Artifact.load("transpose.lego")
+result = run(artifact)                      # seeded random data, compared with NumPy
+launch(artifact, x, y)                      # on one's own arrays, in place
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lego_mlir.artifact import Artifact, Launch
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.runtime import arrays as _arrays
+from lego_mlir.runtime import dtypes, references, views
+from lego_mlir.runtime.device import Device, select
+from lego_mlir.runtime.dtypes import Array
+from lego_mlir.runtime.references import Comparison
+
+__all__ = ["Artifact", "Comparison", "Device", "RunResult", "launch", "run", "select"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a run did.
+
+    Attributes:
+        device: where, in words: `sim (no CUDA driver)`, `cuda (NVIDIA H200, sm_90)`.
+        inputs: the logical tensors that the kernels read, by argument, as they were before.
+        outputs: the logical tensors that they wrote.
+        launches: the kernels launched, in order.
+        comparison: with the artifact's reference, `None` if it names none; of several outputs the
+            first that differs.
+    """
+
+    device: str
+    inputs: Mapping[str, Array]
+    outputs: Mapping[str, Array]
+    launches: tuple[Launch, ...]
+    comparison: Comparison | None
+
+    def save(self, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
+        """Write each output to `directory/NAME.npy`.
+
+        Raises:
+            LegoError: a file cannot be written.
+        """
+        return _arrays.save_npy(directory, self.outputs)
+
+
+def run(
+    artifact: Artifact,
+    arrays: Sequence[Any] | Mapping[str, Any] = (),
+    device: str | Device = "auto",
+    seed: int = 0,
+) -> RunResult:
+    """Run an artifact on tensors, which are copied, and compare with its reference.
+
+    Args:
+        artifact: what to run.
+        arrays: logical tensors, paths of .npy files, or numbers for scalars; by position or by
+            name. What is left out is seeded random data where the kernels read it, and poison
+            (NaN, 0xCD bytes) elsewhere, so that an element left unwritten shows.
+        device: `auto`, `cuda`, `sim`, or a device from `select`.
+        seed: of the random data.
+
+    Raises:
+        LegoError: an array does not fit its argument, an unknown reference, or the run fails.
+    """
+    chosen = select(device) if isinstance(device, str) else device
+    slots = _arrays.bind(artifact, arrays, seed=seed)
+    tensors = [slot for slot in slots if slot.argument.shape is not None]
+    inputs = {s.argument.name: s.tensor() for s in tensors if s.argument.access in _arrays.READS}
+    written = [s for s in tensors if s.argument.access in _arrays.WRITES]
+    expected = None
+    if artifact.reference is not None:
+        expected = references.expect(artifact.reference, list(inputs.values()), len(written))
+    chosen.run(artifact, [slot.value for slot in slots])
+    outputs = {slot.argument.name: slot.tensor() for slot in written}
+    comparison = None
+    if expected is not None:
+        comparison = _worst(
+            [
+                references.compare(
+                    want, outputs[s.argument.name], name=s.argument.name, dtype=s.argument.dtype
+                )
+                for want, s in zip(expected, written, strict=True)
+            ]
+        )
+    return RunResult(chosen.describe(), inputs, outputs, artifact.launches, comparison)
+
+
+def launch(
+    artifact: Artifact, *arrays: Any, device: str | Device = "auto", stream: Any = None
+) -> None:
+    """Run an artifact in place on one's own arrays.
+
+    Args:
+        artifact: what to run.
+        arrays: one for each argument, in order: the *buffers*, dense and of the argument's shape,
+            NumPy's or any with DLPack or `__cuda_array_interface__`; numbers for scalars. Arrays
+            on a GPU pass without a copy.
+        device: `auto` is `cuda` if an array lives there.
+        stream: a CUDA stream to use; then work on device arrays is not waited for.
+
+    Raises:
+        LegoError: number, type, shape or contiguity is wrong, or the run fails.
+    """
+    wanted = artifact.arguments
+    if len(arrays) != len(wanted):
+        raise LegoError(
+            f"'{artifact.name}' takes {len(wanted)} arguments, {len(arrays)} are given",
+            hint=f"they are {', '.join(a.name for a in wanted)}",
+        )
+    on_gpu = any(views.gpu_of(array) is not None for array in arrays)
+    name = "cuda" if device == "auto" and on_gpu else device
+    chosen = select(name) if isinstance(name, str) else name
+    kept = []  # views of host arrays of other libraries
+    values: list[Any] = []
+    for argument, given in zip(wanted, arrays, strict=True):
+        if argument.shape is None:
+            values.append(dtypes.scalar(argument.dtype, given))
+        elif views.gpu_of(given) is not None:
+            values.append(given)
+        else:
+            is_numpy = isinstance(given, np.ndarray)
+            seen = views.of_numpy(given) if is_numpy else views.view(given, argument.name)
+            views.check(seen, argument)
+            kept.append(seen)
+            values.append(views.as_numpy(seen, dtypes.numpy_dtype(argument.dtype)))
+    chosen.run(artifact, values, stream)
+
+
+def _worst(comparisons: Sequence[Comparison]) -> Comparison | None:
+    """The first that differs, else the first."""
+    return next((c for c in comparisons if not c.equal), comparisons[0] if comparisons else None)

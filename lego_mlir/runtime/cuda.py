@@ -1,0 +1,367 @@
+"""A CUDA device: artifacts launched by cuda-core.
+
+`Cuda` is the device that `select` returns. `load` gives what a benchmark wants: kernels loaded
+once, arguments bound once, and then launches without any other work:
+
+    call = load(artifact).bind(x, y)
+    for _ in range(100):
+        call(stream)
+
+cuda-core is imported on first use. Names relied on, from 0.4 (where they are in
+`cuda.core.experimental`) to 1.x: `Device`, its `set_current`, `create_stream`, `allocate`,
+`compute_capability`, `properties`; `Stream.from_handle`, `.handle`, `.sync`; `Buffer.handle`,
+`.close`; `ObjectCode.from_cubin`, `.from_ptx`, `.get_kernel`; `LaunchConfig`, `launch`. Copies and
+the shared-memory attribute go through `cuda.bindings.driver`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lego_mlir.artifact import Artifact, Launch
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.runtime import dtypes, parameters, views
+from lego_mlir.runtime.arrays import WRITES
+from lego_mlir.runtime.dtypes import Array
+from lego_mlir.runtime.fit import Capability, Code, check_shared, choose_code
+
+# The handle of the legacy default stream, as the driver (CU_STREAM_LEGACY) and DLPack write it;
+# other libraries say 0.
+_LEGACY_DEFAULT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Cuda:
+    """The CUDA device with this index; `None` is the current one, or that of the arrays."""
+
+    index: int | None = None
+    reason: str = ""
+    name: str = "cuda"
+
+    def describe(self) -> str:
+        """`cuda (NVIDIA H200, sm_90)`."""
+        device = _device(self.index)
+        major, minor = _capability(device)
+        return f"{self.name} ({device.name}, sm_{major}{minor})"
+
+    def run(self, artifact: Artifact, values: Sequence[Any], stream: Any = None) -> None:
+        """Run all launches in order; see `Device.run`.
+
+        NumPy arrays are copied to the device and, where written, back. Device arrays pass without
+        a copy; work that they wait for goes first. Without a stream this waits for the end.
+        """
+        loaded = load(artifact, self._index_for(artifact, values))
+        own = stream is None
+        queue = loaded.device.create_stream() if own else as_stream(stream)
+        with ExitStack() as cleanup:
+            pointers: list[Any] = []
+            back: list[tuple[Array, int]] = []
+            kept: list[views.View] = []  # what device arrays lend is theirs until the end
+            copied = False
+            for argument, value in zip(artifact.arguments, values, strict=True):
+                if isinstance(value, np.ndarray):
+                    with _failure(f"argument '{argument.name}' cannot be copied to the device"):
+                        pointer = _copy_in(value, loaded.device, queue, cleanup)
+                    if argument.access in WRITES and value.nbytes:
+                        back.append((value, pointer))
+                    pointers.append(pointer)
+                    copied = True
+                elif argument.shape is None:
+                    pointers.append(value)
+                else:
+                    seen = views.view(
+                        value, argument.name, stream=int(queue.handle) or _LEGACY_DEFAULT
+                    )
+                    views.check(seen, argument)
+                    kept.append(seen)
+                    pointers.append(seen.pointer)
+            loaded.launch(queue, *pointers)
+            with _failure(_running(artifact.launches)):
+                for array, pointer in back:
+                    _copy_out(array, pointer, queue)
+                if own or copied:
+                    queue.sync()
+
+    def _index_for(self, artifact: Artifact, values: Sequence[Any]) -> int | None:
+        """The device to use: this one's index, else where the arrays are."""
+        homes = {
+            argument.name: home
+            for argument, value in zip(artifact.arguments, values, strict=True)
+            if (home := views.gpu_of(value)) not in (None, views.ANY_GPU)
+        }
+        wanted = set(homes.values()) | ({self.index} if self.index is not None else set())
+        if len(wanted) > 1:
+            told = ", ".join(f"'{name}' on cuda:{home}" for name, home in homes.items())
+            raise LegoError(
+                f"the arrays of '{artifact.name}' live on different devices: {told}",
+                hint="move them to one device"
+                + (f", cuda:{self.index}" if self.index is not None else ""),
+            )
+        return wanted.pop() if wanted else None
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """An artifact whose kernels are on a device.
+
+    Attributes:
+        artifact: what was loaded.
+        device: cuda-core's `Device`.
+        code: which of the artifact's codes runs, `cubin` or `ptx` (compiled by the driver).
+        kernels: for each launch cuda-core's kernel, its launch configuration, and the sizes of the
+            kernel's parameters in bytes.
+    """
+
+    artifact: Artifact
+    device: Any
+    code: Code
+    kernels: tuple[tuple[Any, Any, tuple[int, ...]], ...]
+
+    def bind(self, *arguments: Any) -> Bound:
+        """Fix the arguments of the host function.
+
+        Args:
+            arguments: for a tensor a device array (DLPack, `__cuda_array_interface__`) or a device
+                address; for a scalar its value. Nothing is copied.
+
+        Raises:
+            LegoError: number, type or shape is wrong.
+        """
+        wanted = self.artifact.arguments
+        if len(arguments) != len(wanted):
+            raise LegoError(
+                f"'{self.artifact.name}' takes {len(wanted)} arguments, {len(arguments)} are given"
+            )
+        values: list[Any] = []
+        for argument, given in zip(wanted, arguments, strict=True):
+            if argument.shape is None:
+                values.append(dtypes.scalar(argument.dtype, given))
+            elif isinstance(given, int):
+                values.append(given)
+            elif views.gpu_of(given) is not None:
+                seen = views.view(given, argument.name, stream=-1)
+                views.check(seen, argument)
+                values.append(seen.pointer)
+            else:
+                raise LegoError(
+                    f"argument '{argument.name}' needs a device array or address, "
+                    f"not {type(given).__name__}"
+                )
+        calls = tuple(
+            (
+                launch,
+                config,
+                kernel,
+                parameters.resolve(launch, wanted, values, sizes),
+            )
+            for launch, (kernel, config, sizes) in zip(
+                self.artifact.launches, self.kernels, strict=True
+            )
+        )
+        return Bound(calls, arguments)
+
+    def launch(self, stream: Any, *arguments: Any) -> None:
+        """Bind the arguments and launch once; see `bind`. Does not wait for the end."""
+        self.bind(*arguments)(as_stream(stream))
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """Launches with all arguments fixed.
+
+    The arguments are kept alive. Device arrays are not waited for: their data must be ready on the
+    stream that is used.
+    """
+
+    calls: tuple[tuple[Launch, Any, Any, tuple[Any, ...]], ...]
+    arguments: tuple[Any, ...]
+
+    def __call__(self, stream: Any) -> None:
+        """Launch every kernel in order on cuda-core's stream; does not wait for the end."""
+        launch_kernel = _core().launch
+        for launch, config, kernel, values in self.calls:
+            try:
+                launch_kernel(stream, config, kernel, *values)
+            except Exception as e:
+                raise _error(_running((launch,)), e) from None
+
+
+def load(artifact: Artifact, device: int | None = None, *, code: Code | None = None) -> Loaded:
+    """Load an artifact's kernels; loading the same artifact again costs nothing.
+
+    Args:
+        artifact: what to load.
+        device: index of the CUDA device, the current one if `None`; it becomes the current one.
+        code: `cubin` or `ptx` to insist on one; otherwise the cubin where it fits the device, and
+            the PTX, compiled by the driver, where it does not.
+
+    Raises:
+        LegoError: the artifact does not fit the device, or the driver refuses it.
+    """
+    chosen = _device(device)
+    return _load(artifact, int(chosen.device_id), code)
+
+
+def as_stream(stream: Any) -> Any:
+    """A stream of any library as cuda-core's.
+
+    Args:
+        stream: cuda-core's own, one with `__cuda_stream__`, a PyTorch stream (`cuda_stream`), or
+            a handle.
+
+    Raises:
+        LegoError: it is no stream.
+    """
+    kind = _core().Stream
+    if isinstance(stream, kind):
+        return stream
+    handle = stream
+    protocol = getattr(stream, "__cuda_stream__", None)
+    if protocol is not None:
+        _, handle = protocol() if callable(protocol) else protocol
+    elif hasattr(stream, "cuda_stream"):
+        handle = stream.cuda_stream
+    if not isinstance(handle, int) or isinstance(handle, bool):
+        raise LegoError(f"{type(stream).__name__} is no CUDA stream")
+    return kind.from_handle(handle or _LEGACY_DEFAULT)
+
+
+@functools.lru_cache(maxsize=64)
+def _load(artifact: Artifact, index: int, code: Code | None) -> Loaded:
+    core, device = _core(), _device(index)
+    chosen = choose_code(artifact.target, _capability(device), artifact.cubin is not None, code)
+    limit = int(device.properties.max_shared_memory_per_block_optin)
+    make = core.ObjectCode
+    sizes = {k: parameters.parameter_sizes(artifact.ptx, k) for k in _names(artifact.launches)}
+    loaded = {}
+    with _failure(f"the {chosen} of '{artifact.name}' ({artifact.target}) cannot be loaded"):
+        if chosen == "cubin":
+            module = make.from_cubin(artifact.cubin)
+        else:
+            module = make.from_ptx(artifact.ptx.encode())
+        for name in sizes:
+            loaded[name] = module.get_kernel(name)
+    kernels = []
+    for launch in artifact.launches:
+        check_shared(launch.kernel, launch.shared_bytes, limit, device.name)
+        config = core.LaunchConfig(
+            grid=launch.grid, block=launch.block, shmem_size=launch.shared_bytes
+        )
+        kernels.append((loaded[launch.kernel], config, sizes[launch.kernel]))
+    for name, kernel in loaded.items():
+        most = max(launch.shared_bytes for launch in artifact.launches if launch.kernel == name)
+        if most:
+            with _failure(f"kernel '{name}' cannot have {most} bytes of dynamic shared memory"):
+                _allow_shared(kernel, most, index)
+    return Loaded(artifact, device, chosen, tuple(kernels))
+
+
+def _allow_shared(kernel: Any, size: int, index: int) -> None:
+    """Opt in to dynamic shared memory; needed beyond 48 KiB with the static part, never wrong."""
+    from cuda.bindings import driver
+
+    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    handle = kernel.handle if hasattr(kernel, "handle") else kernel._handle
+    _check(driver.cuKernelSetAttribute(attribute, size, handle, index))
+
+
+def _copy_in(array: Array, device: Any, stream: Any, cleanup: ExitStack) -> int:
+    """The device address of a copy of a C-contiguous host array, freed at the end."""
+    from cuda.bindings import driver
+
+    if array.nbytes == 0:
+        return 0
+    buffer = device.allocate(array.nbytes, stream=stream)
+    cleanup.callback(_free, buffer)
+    pointer = int(buffer.handle)
+    _check(driver.cuMemcpyHtoDAsync(pointer, array.ctypes.data, array.nbytes, stream.handle))
+    return pointer
+
+
+def _free(buffer: Any) -> None:
+    with suppress(Exception):  # after a kernel's failure this fails, too, and says nothing new
+        buffer.close()
+
+
+def _copy_out(array: Array, pointer: int, stream: Any) -> None:
+    from cuda.bindings import driver
+
+    _check(driver.cuMemcpyDtoHAsync(array.ctypes.data, pointer, array.nbytes, stream.handle))
+
+
+def _check(result: tuple[Any, ...]) -> None:
+    """Raise if a driver call failed; `_failure` around it says what was tried."""
+    from cuda.bindings import driver
+
+    status = result[0]
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise RuntimeError(str(getattr(status, "name", status)))
+
+
+@contextmanager
+def _failure(doing: str) -> Iterator[None]:
+    """Any exception of the driver or of cuda-core, as a `LegoError` that says what was tried."""
+    try:
+        yield
+    except LegoError:
+        raise
+    except Exception as e:
+        raise _error(doing, e) from None
+
+
+def _error(doing: str, error: Exception) -> LegoError:
+    said = str(error).strip().splitlines()
+    text = said[0].rstrip(".") if said else type(error).__name__
+    return LegoError(f"{doing}: {text}", hint=_hint(str(error)))
+
+
+def _hint(text: str) -> str | None:
+    if "UNSUPPORTED_PTX_VERSION" in text:
+        return "the driver is older than the PTX: update it, or compile a cubin for this device"
+    if "ILLEGAL_ADDRESS" in text or "MISALIGNED" in text or "LAUNCH_FAILED" in text:
+        return "run with --device sim to see which access it is; this process cannot use CUDA again"
+    if "OUT_OF_MEMORY" in text:
+        return "free device memory, or use smaller arrays"
+    return None
+
+
+def _running(launches: Sequence[Launch]) -> str:
+    """Names launches in an error: `kernel 't' with grid (8, 8, 1), block (256, 1, 1) failed`."""
+    told = [f"'{x.kernel}' with grid {x.grid}, block {x.block}" for x in launches]
+    return f"kernel {'; '.join(told)} failed"
+
+
+def _names(launches: Sequence[Launch]) -> dict[str, None]:
+    return dict.fromkeys(launch.kernel for launch in launches)
+
+
+def _capability(device: Any) -> Capability:
+    major, minor = device.compute_capability
+    return int(major), int(minor)
+
+
+def _device(index: int | None) -> Any:
+    """cuda-core's device, made current."""
+    with _failure("no CUDA device can be used"):
+        core = _core()
+        device = core.Device() if index is None else core.Device(index)
+        device.set_current()
+    return device
+
+
+def _core() -> Any:
+    """cuda-core's module; before 1.0 the names stood in `experimental`."""
+    try:
+        import cuda.core as core
+
+        if not hasattr(core, "Device"):
+            from cuda.core import experimental as core
+    except ImportError as e:
+        raise LegoError(f"cuda-core cannot be used: {e}", hint="pip install cuda-core") from None
+    return core

@@ -1,0 +1,130 @@
+"""Atomic operations. Source: PTX ISA 9.7.13.5 (atom), 9.7.13.6 (red).
+
+Lanes that meet at one address go one after the other, in the order of their numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lego_mlir.sim import types
+from lego_mlir.sim.form import Form, Step
+from lego_mlir.sim.instructions.movement import address_of, space_of
+from lego_mlir.sim.memory import Access
+from lego_mlir.sim.rounding import canonical
+from lego_mlir.sim.table import instruction
+from lego_mlir.sim.types import UNSIGNED, Array
+
+if TYPE_CHECKING:
+    from lego_mlir.sim.machine import Wave
+
+Update = Callable[[Array, Array, Array], Array]
+
+_UPDATE: dict[str, Update] = {
+    "and": lambda old, b, c: old & b,
+    "or": lambda old, b, c: old | b,
+    "xor": lambda old, b, c: old ^ b,
+    "exch": lambda old, b, c: b,
+    "cas": lambda old, b, c: np.where(old == b, c, old),
+    "add": lambda old, b, c: old + b,
+    "inc": lambda old, b, c: np.where(old >= b, old & 0, old + old.dtype.type(1)),
+    "dec": lambda old, b, c: np.where((old == 0) | (old > b), b, old - old.dtype.type(1)),
+    "min": lambda old, b, c: np.minimum(old, b),
+    "max": lambda old, b, c: np.maximum(old, b),
+}
+_HEAD = "[relaxed|acquire|release|acq_rel] [cta|cluster|gpu|sys] [global|shared|shared::cta]"
+_RED_HEAD = "[relaxed|release] [cta|cluster|gpu|sys] [global|shared|shared::cta]"
+_OPS = (
+    "and|or|xor b32|b64",
+    "add u32|s32|u64|f32|f64",
+    "add noftz f16|f16x2|bf16|bf16x2",
+    "inc|dec u32",
+    "min|max u32|s32|u64|s64",
+)
+
+
+@instruction(
+    "9.7.13.5",
+    *(f"atom {_HEAD} {row}" for row in _OPS),
+    f"atom {_HEAD} exch b32|b64",
+    f"atom {_HEAD} cas b16|b32|b64",
+)
+def atom(form: Form) -> Step:
+    """d = the value at an address, which becomes `d op b`; for `cas` c where it equals b."""
+    form.expect(4 if form.has("cas") else 3)
+    return _atomic(form, True)
+
+
+@instruction("9.7.13.6", *(f"red {_RED_HEAD} {row}" for row in _OPS))
+def red(form: Form) -> Step:
+    """As `atom`, without a result."""
+    form.expect(2)
+    return _atomic(form, False)
+
+
+def _atomic(form: Form, returns: bool) -> Step:
+    kind = form.types[0]
+    operation = form.one_of(*_UPDATE)
+    at = 1 if returns else 0
+    access = Access(form.instruction.opcode, space_of(form), kind.bytes, 1, True)
+    address = address_of(form, form.operands[at], access.space)
+    storage = UNSIGNED[kind.bits]
+    to_values, to_bits = types.values(kind), types.bits(kind)
+    raw = types.TYPES[f"b{kind.bits}"]
+    # Operands are read as bits and given their type where they are combined.
+    reads = [form.read(operand, raw) for operand in form.operands[at + 1 :]]
+    write = form.write(form.operands[0], raw) if returns else None
+    update = _typed(_UPDATE[operation], to_values, to_bits, kind.is_float and kind.bits < 64)
+
+    def step(w: Wave) -> None:
+        target = np.broadcast_to(address(w), w.lanes)
+        operands = [np.broadcast_to(read(w), w.lanes) for read in reads]
+        b, c = operands[0], operands[-1]
+        before = np.zeros(w.lanes, storage)
+        for buffer, index, where in w.memory.locate(access, target, w.mask):
+            view = buffer.view(kind.bytes)
+            lanes = np.arange(w.lanes) if where is None else where
+            for turn in _turns(index):
+                slots, who = index[turn], lanes[turn]
+                old = view[slots]
+                before[who] = old
+                view[slots] = update(old, b[who], c[who])
+        if write is not None:
+            write(w, before)
+
+    return step
+
+
+def _typed(
+    update: Update,
+    to_values: Callable[[Array], Array] | None,
+    to_bits: Callable[[Array], Array] | None,
+    nan: bool,
+) -> Update:
+    """The update on register bits."""
+    if to_values is None or to_bits is None:
+        return update
+
+    def apply(old: Array, b: Array, c: Array) -> Array:
+        result = update(to_values(old), to_values(b), to_values(c))
+        return to_bits(canonical(result) if nan else result)
+
+    return apply
+
+
+def _turns(index: Array) -> Iterator[Array]:
+    """Positions of `index` in turns, none of which has an address twice.
+
+    First come the first lanes of each address, then the second ones, and so on.
+    """
+    order = np.argsort(index, kind="stable")
+    ordered = index[order]
+    fresh = np.ones(len(ordered), np.bool_)
+    fresh[1:] = ordered[1:] != ordered[:-1]
+    start = np.maximum.accumulate(np.where(fresh, np.arange(len(ordered)), 0))
+    turn = np.arange(len(ordered)) - start
+    by_turn = np.argsort(turn, kind="stable")
+    yield from np.split(order[by_turn], np.flatnonzero(np.diff(turn[by_turn])) + 1)

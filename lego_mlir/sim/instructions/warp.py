@@ -1,0 +1,188 @@
+"""Instructions that the lanes of a warp perform together. Source: PTX ISA 9.7.9.6, 9.7.13.9–14.
+
+Lanes wait until all living lanes that the member mask names have come (see `machine`); a lane that
+executes such an instruction without being named in its own mask is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lego_mlir.sim.form import Form, Reader, Step, Together
+from lego_mlir.sim.memory import Fault
+from lego_mlir.sim.syntax import Pair, Sink
+from lego_mlir.sim.table import instruction
+from lego_mlir.sim.types import B32, PRED, U32, Array, Type
+
+if TYPE_CHECKING:
+    from lego_mlir.sim.machine import Wave
+
+_FIVE = np.uint32(31)
+
+
+def _together(form: Form, members: Reader, step: Step) -> Together:
+    """The step, after a check that every lane names itself."""
+    opcode = form.instruction.opcode
+
+    def checked(w: Wave) -> None:
+        mask = members(w)
+        named = mask >> w.lane_in_warp.astype(np.uint32) & np.uint32(1) != 0
+        strangers = ~named if w.mask is None else w.mask & ~named
+        if strangers.any():
+            lane = int(np.argmax(strangers))
+            word = int(np.broadcast_to(mask, w.lanes)[lane])
+            raise Fault(
+                f"{opcode} in lane {int(w.lane_in_warp[lane])}, which its member mask "
+                f"{word:#010x} does not name",
+                lane,
+            )
+        step(w)
+
+    return Together(members, checked)
+
+
+@instruction("9.7.9.6", "shfl sync up|down|bfly|idx b32")
+def shfl(form: Form) -> Together:
+    """d = a of another lane, and p whether that lane lies in range; else a of the own lane.
+
+    What comes from a lane that does not take part is undefined; here it is all ones.
+    """
+    form.expect(5)
+    target, a, b, c, members_operand = form.operands
+    mode = form.modifiers[1]
+    if isinstance(target, Pair):
+        write, write_valid = form.write(target.first, B32), form.write(target.second, PRED)
+    else:
+        write, write_valid = form.write(target, B32), form.write(Sink(), PRED)
+    source, by, clamp = form.read(a, B32), form.read(b, U32), form.read(c, U32)
+    members = form.read(members_operand, U32)
+
+    def step(w: Wave) -> None:
+        lane = w.lane_in_warp
+        shift, word = (by(w) & _FIVE).astype(np.int64), clamp(w)
+        limit = (word & _FIVE).astype(np.int64)
+        segment = (word >> np.uint32(8) & _FIVE).astype(np.int64)
+        most = (lane & segment) | (limit & ~segment)
+        match mode:
+            case "up":
+                other = lane - shift
+                valid = other >= most
+            case "down":
+                other = lane + shift
+                valid = other <= most
+            case "bfly":
+                other = lane ^ shift
+                valid = other <= most
+            case _:
+                other = (lane & segment) | (shift & ~segment)
+                valid = other <= most
+        other = np.where(valid, other, lane)
+        here = w.warp_bits(w.mask) >> (other & 31).astype(np.uint32) & np.uint32(1) != 0
+        at = np.where(here, np.arange(w.lanes) + other - lane, 0)
+        value = np.broadcast_to(source(w), w.lanes)[at]
+        write(w, np.where(here, value, np.uint32(0xFFFFFFFF)))
+        write_valid(w, valid)
+
+    return _together(form, members, step)
+
+
+@instruction("9.7.13.9", "vote sync all|any|uni pred", "vote sync ballot b32")
+def vote(form: Form) -> Together:
+    """Whether a predicate holds in all lanes, in any, in all or none; or in which."""
+    form.expect(3)
+    mode = form.modifiers[1]
+    holds = form.predicate(form.operands[1])
+    members = form.read(form.operands[2], U32)
+    write = form.write(form.operands[0], B32 if mode == "ballot" else PRED)
+
+    def step(w: Wave) -> None:
+        active = np.ones(w.lanes, np.bool_) if w.mask is None else w.mask
+        named = members(w)
+        yes = w.warp_bits(active & holds(w)) & named
+        everyone = w.warp_bits(active) & named
+        match mode:
+            case "all":
+                write(w, yes == everyone)
+            case "any":
+                write(w, yes != 0)
+            case "uni":
+                write(w, (yes == everyone) | (yes == 0))
+            case _:
+                write(w, yes)
+
+    return _together(form, members, step)
+
+
+@instruction("9.7.13.11", "activemask b32")
+def activemask(form: Form) -> Step:
+    """Which lanes of the warp execute this now: those that the simulator runs together."""
+    form.expect(1)
+    write = form.write(form.operands[0], B32)
+    return lambda w: write(w, w.warp_bits(w.mask))
+
+
+@instruction("9.7.13.14", "elect sync")
+def elect(form: Form) -> Together:
+    """One lane of the members is elected: p holds in it, d is its number. It is the lowest."""
+    form.expect(2)
+    target = form.operands[0]
+    if not isinstance(target, Pair):
+        form.fail(f"the operand {target} where d|p should stand", target)
+    write, write_chosen = form.write(target.first, B32), form.write(target.second, PRED)
+    members = form.read(form.operands[1], U32)
+
+    def step(w: Wave) -> None:
+        named = w.warp_bits(w.mask) & members(w)
+        # The lowest set bit alone; a single bit below 2**32 has an exact logarithm.
+        leader = np.log2((named & (~named + np.uint32(1))).astype(np.float64))
+        number = np.where(named != 0, leader, 0).astype(np.uint32)
+        write(w, number)
+        write_chosen(w, number == w.lane_in_warp)
+
+    return _together(form, members, step)
+
+
+_REDUCE: dict[str, tuple[Callable[..., Array], Callable[[Type], int]]] = {
+    "add": (np.add.reduce, lambda kind: 0),
+    "min": (np.minimum.reduce, lambda kind: int(np.iinfo(kind.dtype).max)),
+    "max": (np.maximum.reduce, lambda kind: int(np.iinfo(kind.dtype).min)),
+    "and": (np.bitwise_and.reduce, lambda kind: 0xFFFFFFFF),
+    "or": (np.bitwise_or.reduce, lambda kind: 0),
+    "xor": (np.bitwise_xor.reduce, lambda kind: 0),
+}
+
+
+@instruction("9.7.13.12", "redux sync add|min|max u32|s32", "redux sync and|or|xor b32")
+def redux(form: Form) -> Together:
+    """d = a of all members, combined."""
+    form.expect(3)
+    kind = form.types[0]
+    reduce, neutral = _REDUCE[form.modifiers[1]]
+    fill = kind.dtype.type(neutral(kind))
+    write, source = form.write(form.operands[0], kind), form.read(form.operands[1], kind)
+    members = form.read(form.operands[2], U32)
+
+    def step(w: Wave) -> None:
+        value = np.broadcast_to(source(w), w.lanes)
+        result = np.zeros(w.lanes, kind.dtype)
+        for lanes in _same_members(w, members(w)):
+            table = np.full((w.warps, 32), fill)
+            table[w.warp_of_lane[lanes], w.lane_in_warp[lanes]] = value[lanes]
+            combined = reduce(table, axis=1, dtype=kind.dtype)
+            result[lanes] = combined[w.warp_of_lane[lanes]]
+        write(w, result)
+
+    return _together(form, members, step)
+
+
+def _same_members(w: Wave, members: Array) -> Iterator[Array]:
+    """The active lanes, by the member mask they name."""
+    active = np.ones(w.lanes, np.bool_) if w.mask is None else w.mask
+    if len(members) == 1:
+        yield np.flatnonzero(active)
+        return
+    for word in np.unique(members[active]):
+        yield np.flatnonzero(active & (members == word))

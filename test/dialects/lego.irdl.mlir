@@ -1,0 +1,29 @@
+// The dialect loads in stock mlir-opt, and every operation of it parses, verifies and prints back.
+// REQUIRES: mlir-opt
+// RUN: %mlir-opt --irdl-file=%dialects/lego.irdl.mlir %s | FileCheck %s
+// RUN: %mlir-opt --irdl-file=%dialects/lego.irdl.mlir %s > %t
+// RUN: %mlir-opt --irdl-file=%dialects/lego.irdl.mlir %t | diff %t -
+
+#A = #lego.layout<"OrderBy(Row(M, 64))">
+
+// CHECK-LABEL: func.func @every_operation
+func.func @every_operation(%buffer: memref<?xf32>, %M: index, %i: index, %j: index) {
+  // CHECK: %[[OFFSET:.*]] = "lego.apply"({{.*}}) {layout = #lego.layout<"OrderBy(Row(M, 64))">} : (index, index, index) -> index
+  %offset = "lego.apply"(%i, %j, %M) {layout = #A} : (index, index, index) -> index
+  // CHECK: "lego.inv"(%[[OFFSET]], {{.*}}) {{.*}} : (index, index) -> (index, index)
+  %row, %column = "lego.inv"(%offset, %M) {layout = #A} : (index, index) -> (index, index)
+  // CHECK: "lego.size"({{.*}}) {{.*}} : (index) -> index
+  %size = "lego.size"(%M) {layout = #A} : (index) -> index
+  // CHECK: "lego.dim"({{.*}}) {{.*}}dim = 1{{.*}} : (index) -> index
+  %columns = "lego.dim"(%M) {layout = #A, dim = 1} : (index) -> index
+  // CHECK: "lego.alloc"() {{.*}} : () -> memref<?xf32, #gpu.address_space<workgroup>>
+  %tile = "lego.alloc"() {layout = #lego.layout<"OrderBy(Row(8, 8))">}
+      : () -> memref<?xf32, #gpu.address_space<workgroup>>
+  // CHECK: %[[VALUE:.*]] = "lego.load"({{.*}}) {{.*}} : (memref<?xf32>, index, index, index) -> f32
+  %value = "lego.load"(%buffer, %i, %j, %M) {layout = #A}
+      : (memref<?xf32>, index, index, index) -> f32
+  // CHECK: "lego.store"(%[[VALUE]], {{.*}}) {{.*}} : (f32, memref<?xf32>, index, index, index) -> ()
+  "lego.store"(%value, %buffer, %i, %j, %M) {layout = #A}
+      : (f32, memref<?xf32>, index, index, index) -> ()
+  return
+}

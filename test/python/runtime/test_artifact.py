@@ -1,0 +1,99 @@
+"""Artifacts on disk."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lego_mlir.artifact import Artifact
+from lego_mlir.diagnostics import LegoError
+
+
+@pytest.mark.parametrize("cubin", [None, b"\x7fELF\0\xff"])
+def test_round_trip(copy: Artifact, tmp_path: Path, cubin: bytes | None) -> None:
+    original = replace(copy, cubin=cubin)
+    original.save(tmp_path / "k.lego")
+    assert Artifact.load(tmp_path / "k.lego") == original
+    assert [p.name for p in tmp_path.iterdir()] == ["k.lego"]
+
+
+def test_scalars_and_layouts_survive(transpose: Artifact, tmp_path: Path) -> None:
+    transpose.save(tmp_path / "k.lego")
+    loaded = Artifact.load(tmp_path / "k.lego")
+    assert loaded.launches[0].parameters == transpose.launches[0].parameters
+    assert loaded.arguments == transpose.arguments
+    assert hash(loaded) == hash(transpose)
+
+
+def test_missing_folder(copy: Artifact, tmp_path: Path) -> None:
+    with pytest.raises(LegoError, match="cannot be written"):
+        copy.save(tmp_path / "no" / "k.lego")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="POSIX permissions")
+def test_unwritable_folder(copy: Artifact, tmp_path: Path) -> None:
+    if os.geteuid() == 0:  # root writes anywhere but here
+        with pytest.raises(LegoError, match="cannot be written"):
+            copy.save("/proc/k.lego")
+        return
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(LegoError, match="cannot be written"):
+            copy.save(tmp_path / "k.lego")
+    finally:
+        tmp_path.chmod(0o700)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_save_leaves_the_old_file(
+    copy: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy.save(tmp_path / "k.lego")
+    before = (tmp_path / "k.lego").read_bytes()
+
+    def full(*args: object, **kwargs: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", full)
+    with pytest.raises(LegoError, match="No space left on device"):
+        replace(copy, ptx="other").save(tmp_path / "k.lego")
+    assert (tmp_path / "k.lego").read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["k.lego"]
+
+
+def test_goal_is_a_folder(copy: Artifact, tmp_path: Path) -> None:
+    (tmp_path / "k.lego").mkdir()
+    with pytest.raises(LegoError, match="cannot be written"):
+        copy.save(tmp_path / "k.lego")
+    assert [p.name for p in tmp_path.iterdir()] == ["k.lego"]
+
+
+@pytest.mark.parametrize("content", [b"", b"PK no zip", b"\0" * 100])
+def test_what_is_no_artifact(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "k.lego").write_bytes(content)
+    with pytest.raises(LegoError, match="no lego-mlir artifact"):
+        Artifact.load(tmp_path / "k.lego")
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(LegoError, match="cannot be read"):
+        Artifact.load(tmp_path / "k.lego")
+
+
+def test_zip_without_manifest(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "k.lego", "w") as archive:
+        archive.writestr("other", "")
+    with pytest.raises(LegoError, match="no lego-mlir artifact"):
+        Artifact.load(tmp_path / "k.lego")
+
+
+def test_other_format(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "k.lego", "w") as archive:
+        archive.writestr("manifest.json", '{"format": 99}')
+        archive.writestr("kernels.ptx", "")
+    with pytest.raises(LegoError, match="format 99"):
+        Artifact.load(tmp_path / "k.lego")

@@ -1,0 +1,76 @@
+"""Kernel parameters, read from the PTX and packed for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lego_mlir.artifact import Argument, Artifact, Constant, Launch
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.runtime.parameters import entry_names, parameter_sizes, resolve
+
+SEVERAL = """
+.visible .entry plain(.param .u64 a, .param .f32 b){ ret; }
+.visible .entry none { ret; }
+.visible .entry nothing() { ret; }
+.entry k$0(
+    .param .u64 .ptr .align 1 k_param_0,
+    .param .u64 .ptr .global .align 16 k_param_1,
+    .param .u64 .ptr k_param_2,
+    .param .align 64 .b8 k_param_3[128],
+    .param .b16 k_param_4,
+    .param .u8 k_param_5
+)
+.maxntid 256, 1, 1
+{ ret; }
+"""
+
+
+def test_parameter_sizes() -> None:
+    assert entry_names(SEVERAL) == ("plain", "none", "nothing", "k$0")
+    assert parameter_sizes(SEVERAL, "plain") == (8, 4)
+    assert parameter_sizes(SEVERAL, "none") == ()
+    assert parameter_sizes(SEVERAL, "nothing") == ()
+    assert parameter_sizes(SEVERAL, "k$0") == (8, 8, 8, 128, 2, 1)
+
+
+def test_unknown_kernel() -> None:
+    with pytest.raises(LegoError, match="no kernel 'no'") as caught:
+        parameter_sizes(SEVERAL, "no")
+    assert caught.value.hint == "it has plain, none, nothing, k$0"
+
+
+def test_resolve(copy: Artifact) -> None:
+    x, y = np.zeros(3), np.ones(3)
+    values = resolve(copy.launches[0], copy.arguments, (x, y), (8, 8, 4))
+    assert values[0] is x
+    assert values[1] is y
+    assert values[2] == 24
+    assert values[2].dtype == np.int32
+
+
+def test_arguments_may_come_in_any_order_and_twice(copy: Artifact) -> None:
+    launch = Launch("k", (1, 1, 1), (1, 1, 1), (1, 0, 1))
+    assert resolve(launch, copy.arguments, (10, 20), (8, 8, 8)) == (20, 10, 20)
+
+
+def test_index_takes_the_kernels_width() -> None:
+    launch = Launch("k", (1, 1, 1), (1, 1, 1), (Constant("index", 7), 0))
+    arguments = (Argument("n", "index", None),)
+    narrow, wide = resolve(launch, arguments, (np.int64(5),), (4, 8))
+    assert (narrow.dtype, wide.dtype) == (np.int32, np.int64)
+    assert (narrow, wide) == (7, 5)
+    with pytest.raises(LegoError, match="no value of type i32"):
+        resolve(launch, arguments, (np.int64(1 << 40),), (4, 4))
+
+
+def test_wrong_number(copy: Artifact) -> None:
+    with pytest.raises(LegoError, match="takes 2 parameters, the artifact passes 3"):
+        resolve(copy.launches[0], copy.arguments, (1, 2), (8, 8))
+
+
+def test_wrong_size(copy: Artifact) -> None:
+    with pytest.raises(LegoError, match=r"parameter 2 .* has 8 bytes, the artifact passes 4"):
+        resolve(copy.launches[0], copy.arguments, (1, 2), (8, 8, 8))
+    with pytest.raises(LegoError, match=r"parameter 0 .* has 4 bytes, the artifact passes 8"):
+        resolve(copy.launches[0], copy.arguments, (1, 2), (4, 8, 4))
