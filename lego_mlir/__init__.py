@@ -34,12 +34,13 @@ if TYPE_CHECKING:
     from lego_mlir.diagnostics import LegoError
     from lego_mlir.frontend import (
         Kernel,
+        Scalar,
         Tensor,
         barrier,
         block_id,
         kernel,
         shared,
-        steps,
+        loop,
         thread_id,
     )
     from lego_mlir.index import isqrt, maximum, minimum, where
@@ -68,12 +69,13 @@ _ROOMS = {
     "lego_mlir.diagnostics": ("LegoError",),
     "lego_mlir.frontend": (
         "Kernel",
+        "Scalar",
         "Tensor",
         "barrier",
         "block_id",
         "kernel",
         "shared",
-        "steps",
+        "loop",
         "thread_id",
     ),
     "lego_mlir.index": ("isqrt", "maximum", "minimum", "where"),

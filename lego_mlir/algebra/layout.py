@@ -24,16 +24,22 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from lego_mlir.algebra.blocks import (
-    Block,
-    RegP,
-    Sizes,
-    flatten,
-    inverse_permutation,
-    permuted,
-    unflatten,
+from lego_mlir.algebra.blocks import Block, RegP, Sizes, flatten, unflatten
+from lego_mlir.algebra.parts import (
+    Order,
+    OrderKind,
+    Stage,
+    View,
+    ViewKind,
+    check_equal_ranks,
+    gather,
+    make_order,
+    make_view,
+    reshuffle,
+    stage_apply,
+    stage_inv,
 )
 from lego_mlir.algebra.permutations import Index
 from lego_mlir.algebra.sizes import as_sizes, check_same_size, is_sympy, product, sizes_text
@@ -45,51 +51,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     Offsets = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """One reordering of the chain: `OrderBy(blocks)` or `TileOrderBy(blocks)`."""
-
-    kind: Literal["OrderBy", "TileOrderBy"]
-    blocks: tuple[Block, ...]
-
-    @property
-    def text(self) -> str:
-        """As a layout's text has it."""
-        return f"{self.kind}({', '.join(b.text for b in self.blocks)})"
-
-    @property
-    def dims(self) -> Sizes:
-        """The sizes of all blocks, one after another."""
-        return tuple(n for b in self.blocks for n in b.dims)
-
-    @property
-    def size(self) -> Int:
-        """The number of elements."""
-        return product(self.dims)
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """The logical index space on top: `GroupBy(tiles)` or `TileBy(tiles)`."""
-
-    kind: Literal["GroupBy", "TileBy"]
-    tiles: tuple[Sizes, ...]
-
-    @property
-    def text(self) -> str:
-        """As a layout's text has it."""
-        return f"{self.kind}({', '.join(sizes_text(t) for t in self.tiles)})"
-
-    @property
-    def dims(self) -> Sizes:
-        """The sizes of all levels, outermost first."""
-        return tuple(n for t in self.tiles for n in t)
-
-
-Stage = tuple[Block, ...]
-"""A plain OrderBy of the desugared chain."""
 
 
 @dataclass(frozen=True)
@@ -110,9 +71,12 @@ class Layout:
     def __post_init__(self) -> None:
         if not self.orders and self.view is None:
             raise LegoError("an empty layout has no elements")
-        parts = [*self.orders, *([self.view] if self.view else [])]
-        for part in parts[1:]:
-            check_same_size(parts[0].text, self.size, part.text, product(part.dims))
+        first, *others = self.parts
+        for part in others:
+            check_same_size(first.text, self.size, part.text, product(part.dims))
+        if self.view is not None and self.view.kind == "TileBy":
+            for order in self.orders:
+                check_equal_ranks(order, "TileBy")
 
     # The dot notation of the paper, hence the capitals.
     def OrderBy(self, *blocks: Block) -> Layout:  # noqa: N802
@@ -131,17 +95,22 @@ class Layout:
         """View a tensor as tiles of tiles: one list of sizes a level, outermost first."""
         return self._with_view("TileBy", tiles)
 
-    def _with_order(self, kind: Literal["OrderBy", "TileOrderBy"], blocks: Any) -> Layout:
+    def _with_order(self, kind: OrderKind, blocks: Any) -> Layout:
         if self.view is not None:
             raise LegoError(f"{kind} after {self.view.kind}: the view comes last")
         return Layout((*self.orders, make_order(kind, blocks)))
 
-    def _with_view(self, kind: Literal["GroupBy", "TileBy"], tiles: Any) -> Layout:
+    def _with_view(self, kind: ViewKind, tiles: Any) -> Layout:
         if self.view is not None:
             raise LegoError(f"{kind} after {self.view.kind}: a layout has one view")
         return Layout(self.orders, make_view(kind, tiles))
 
     # What it is.
+    @property
+    def parts(self) -> tuple[Order | View, ...]:
+        """The calls of the dots, in order."""
+        return (*self.orders, self.view) if self.view else self.orders
+
     @property
     def dims(self) -> Sizes:
         """The sizes of the logical index space, one a dimension of the index."""
@@ -155,7 +124,7 @@ class Layout:
     @cached_property
     def size(self) -> Int:
         """The number of elements."""
-        return product(self.orders[0].dims if self.orders else self.dims)
+        return product(self.parts[0].dims)
 
     @property
     def tensor_shape(self) -> Sizes:
@@ -167,8 +136,7 @@ class Layout:
     @property
     def text(self) -> str:
         """The layout as `#lego.layout<"...">` has it."""
-        parts = [*self.orders, *([self.view] if self.view else [])]
-        return ".".join(p.text for p in parts)
+        return ".".join(part.text for part in self.parts)
 
     def __str__(self) -> str:
         return self.text
@@ -176,11 +144,10 @@ class Layout:
     @property
     def symbols(self) -> tuple[Sym, ...]:
         """The symbolic sizes, in the order in which the text names them."""
-        dims = [n for part in (*self.orders, *([self.view] if self.view else [])) for n in part.dims]
         found: dict[Sym, None] = {}
-        for n in dims:
-            for s in sorted(symbols(n), key=lambda s: s.name):
-                found.setdefault(s)
+        for part in self.parts:
+            for n in part.dims:
+                found |= dict.fromkeys(sorted(symbols(n), key=lambda s: s.name))
         return tuple(found)
 
     @cached_property
@@ -191,7 +158,7 @@ class Layout:
         for order in self.orders:
             stages.append(order.blocks)
             if (tiled or order.kind == "TileOrderBy") and len(order.blocks) > 1:
-                stages.append((_reshuffle(order),))
+                stages.append((reshuffle(order),))
         if tiled:
             assert self.view is not None
             sigma = gather(len(self.view.tiles[0]), len(self.view.tiles))
@@ -225,7 +192,7 @@ class Layout:
         view = None
         if self.view is not None:
             tiles = tuple(tuple(substitute(n, values) for n in t) for t in self.view.tiles)
-            view = View(self.view.kind, tiles)
+            view = make_view(self.view.kind, tiles)
         return Layout(orders, view)
 
     # What it does.
@@ -248,7 +215,7 @@ class Layout:
             )
         for i in index:
             if hasattr(type(i), "__lego_apply__"):
-                return type(i).__lego_apply__(self, index)
+                return i.__lego_apply__(self, index)
         if any(is_sympy(i) for i in index):
             return self._through_sympy(index, self.dims, lambda xs: self.apply(*xs))
         checked = (
@@ -264,7 +231,7 @@ class Layout:
             LegoError: a number out of range.
         """
         if hasattr(type(flat), "__lego_inv__"):
-            return type(flat).__lego_inv__(self, flat)  # type: ignore[no-any-return]
+            return flat.__lego_inv__(self)  # type: ignore[no-any-return]
         if is_sympy(flat):
             result = self._through_sympy((flat,), (self.size,), lambda xs: self.inv(xs[0]))
             return tuple(result)
@@ -273,7 +240,7 @@ class Layout:
         index: Index = (flat,)
         for stage in self.stages:
             flat = flat if dims is None else flatten(dims, index)
-            index, dims = _stage_inv(stage, flat), tuple(n for b in stage for n in b.dims)
+            index, dims = stage_inv(stage, flat), tuple(n for b in stage for n in b.dims)
         flat = flat if dims is None else flatten(dims, index)
         return index if dims == self.dims else unflatten(self.dims, flat)
 
@@ -291,7 +258,7 @@ class Layout:
         flat: Any = np.arange(self._number(self.size), dtype=np.int64)
         for stage in reversed(stages):
             dims = tuple(n for b in stage for n in b.dims)
-            flat = _stage_apply(stage, unflatten(dims, flat))
+            flat = stage_apply(stage, unflatten(dims, flat))
         return flat.reshape(shape)  # type: ignore[no-any-return]
 
     def _apply(self, index: Index) -> Any:
@@ -300,7 +267,7 @@ class Layout:
             stage_dims = tuple(n for b in stage for n in b.dims)
             if stage_dims != dims:
                 index = unflatten(stage_dims, flatten(dims, index))
-            index, dims = (_stage_apply(stage, index),), (self.size,)
+            index, dims = (stage_apply(stage, index),), (self.size,)
         return flatten(dims, index)
 
     def _through_sympy(self, values: Any, dims: Sizes, compute: Any) -> Any:
@@ -347,74 +314,6 @@ def GroupBy(*tiles: Iterable[Int]) -> Layout:  # noqa: N802
 def TileBy(*tiles: Iterable[Int]) -> Layout:  # noqa: N802
     """A row-major tensor, viewed as tiles of tiles: one list of sizes a level."""
     return Layout((), make_view("TileBy", tiles))
-
-
-def gather(d: int, q: int) -> tuple[int, ...]:
-    """σ(d, q): from q levels of d dimensions to d dimensions of q levels (0-based)."""
-    return tuple(k + d * h for k in range(d) for h in range(q))
-
-
-def make_order(kind: Literal["OrderBy", "TileOrderBy"], blocks: tuple[Any, ...]) -> Order:
-    if not blocks:
-        raise LegoError(f"{kind} needs at least one block")
-    for b in blocks:
-        if not isinstance(b, Block):
-            raise LegoError(
-                f"{kind}: expected blocks, not {b!r}", hint="blocks are RegP, GenP, Row and Col"
-            )
-    order = Order(kind, blocks)
-    if kind == "TileOrderBy":
-        _check_equal_ranks(order, "TileOrderBy")
-    return order
-
-
-def make_view(kind: Literal["GroupBy", "TileBy"], tiles: tuple[Any, ...]) -> View:
-    if not tiles:
-        raise LegoError(f"{kind} needs at least one list of sizes")
-    view = View(kind, tuple(as_sizes(t, kind) for t in tiles))
-    if kind == "TileBy" and len({len(t) for t in view.tiles}) > 1:
-        ranks = ", ".join(str(len(t)) for t in view.tiles)
-        raise LegoError(
-            f"{view.text}: every level needs the same number of dimensions, here {ranks}",
-            hint="a level that does not tile a dimension has size 1 there",
-        )
-    return view
-
-
-def _check_equal_ranks(order: Order, owner: str) -> None:
-    if len({b.rank for b in order.blocks}) > 1:
-        ranks = ", ".join(str(b.rank) for b in order.blocks)
-        raise LegoError(
-            f"{owner}: the blocks of {order.text} need the same rank, here {ranks}",
-            hint="use GroupBy for the view, or blocks of one rank",
-        )
-
-
-def _reshuffle(order: Order) -> RegP:
-    """What TileOrderBy adds: from dimensions of levels back to levels of dimensions."""
-    _check_equal_ranks(order, "TileBy")
-    sigma = gather(order.blocks[0].rank, len(order.blocks))
-    return RegP(permuted(order.dims, sigma), inverse_permutation(sigma))
-
-
-def _stage_apply(stage: Stage, index: Index) -> Any:
-    """OrderBy's apply (papers/lego, Figure 6): flatten from the outermost block inwards."""
-    flat: Any = None
-    start = 0
-    for block in stage:
-        inner = block.apply(index[start : start + block.rank])
-        flat = inner if flat is None else flat * block.size + inner
-        start += block.rank
-    return flat
-
-
-def _stage_inv(stage: Stage, flat: Any) -> Index:
-    """OrderBy's inverse: peel from the innermost block outwards."""
-    index: Index = ()
-    for block in reversed(stage[1:]):
-        index = (*block.inv(flat % block.size), *index)
-        flat = flat // block.size
-    return (*stage[0].inv(flat), *index)
 
 
 def _checked(i: Any, n: Int, owner: str) -> Any:

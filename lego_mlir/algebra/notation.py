@@ -24,7 +24,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from lego_mlir.algebra.blocks import Block, Col, GenP, RegP, Row
-from lego_mlir.algebra.layout import Layout, Order, View, make_order, make_view
+from lego_mlir.algebra.layout import Layout
+from lego_mlir.algebra.parts import Order, View, make_order, make_view
 from lego_mlir.algebra.permutations import NAMES, Permutation, from_functions, named
 from lego_mlir.algebra.sizes import size_symbol
 from lego_mlir.diagnostics import LegoError, Place
@@ -167,9 +168,7 @@ class _Parser:
             else:
                 blocks = tuple(self.built(make, where) for where, make in parts)
                 orders.append(self.built(lambda n=name, b=blocks: make_order(n, b), at))
-        layout = self.built(lambda: Layout(tuple(orders), view), calls[-1][1])
-        self.built(lambda: layout.stages, calls[-1][1])
-        return layout
+        return self.built(lambda: Layout(tuple(orders), view), calls[-1][1])
 
     def call(self) -> tuple[str, int, list[Any]]:
         token = self.take()

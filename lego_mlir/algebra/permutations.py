@@ -95,7 +95,7 @@ def _antidiagonal_inverse(dims: tuple[Int, ...], flat: Any) -> Index:
 
 
 def _check_square(dims: tuple[Int, ...]) -> None:
-    if len(dims) != 2 or dims[0] is not dims[1] and dims[0] != dims[1]:
+    if len(dims) != 2 or dims[0] != dims[1]:
         raise LegoError(f"antidiagonal permutes a square tile, not {list(dims)}")
 
 
@@ -153,7 +153,8 @@ def swizzle(vec: int = 1, per_phase: int = 1, max_phase: int | None = None) -> P
 
     def phases(dims: tuple[Int, ...]) -> int:
         rows, columns = dims
-        assert isinstance(rows, int) and isinstance(columns, int)
+        assert isinstance(rows, int)
+        assert isinstance(columns, int)
         return max_phase or max(1, min(rows // per_phase, columns // vec))
 
     def check(dims: tuple[Int, ...]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from functools import reduce
-from typing import Any
+from typing import Any, cast
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Expr, Int, Sym, bounds, construct, polynomial
@@ -88,7 +88,7 @@ def sizes_text(sizes: Iterable[Int]) -> str:
 
 def product(sizes: Iterable[Int]) -> Int:
     """The number of elements of a space with these sizes."""
-    return reduce(construct.mul, sizes, 1)
+    return reduce(construct.mul, sizes, cast("Int", 1))
 
 
 def is_sympy(x: Any) -> bool:

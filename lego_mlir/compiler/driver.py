@@ -56,16 +56,20 @@ class Compilation:
     Args:
         source: the module's text.
         options: what to make of it.
+        module: the module itself, where it was built and not parsed; the source then only serves
+            errors. It is left as it is.
 
     Raises:
         LegoError: the text is no valid module.
     """
 
-    def __init__(self, source: Source, options: Options | None = None) -> None:
+    def __init__(
+        self, source: Source, options: Options | None = None, module: Any = None
+    ) -> None:
         self.source = source
         self.options = options or Options()
-        self.context = new_context()
-        self._parsed = parse(source, self.context)
+        self.context = new_context() if module is None else module.context
+        self._parsed = parse(source, self.context) if module is None else module
 
     def text(self, stage: str) -> str:
         """The module, the LLVM IR or the PTX at a stage, as text."""

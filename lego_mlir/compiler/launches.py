@@ -17,6 +17,9 @@ from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.layouts import layout_text
 from lego_mlir.mlir.lower_lego import LAYOUT
 
+NAME = "lego.name"
+"""The attribute of an argument that names it; without one it has the name in the text."""
+
 _MAX_THREADS = 1024
 _REFERENCE = "lego.reference"
 
@@ -61,7 +64,7 @@ def host_function(module: Any, source: Source) -> Host:
     names = _argument_names(func, source, len(block.arguments))
     attributes = _argument_attributes(func, len(block.arguments))
     arguments = tuple(
-        _argument(value, name, attrs, func, source)
+        _argument(value, attrs[NAME].value if NAME in attrs else name, attrs, func, source)
         for value, name, attrs in zip(block.arguments, names, attributes, strict=True)
     )
     return Host(_name(func), arguments, _reference(module, func))

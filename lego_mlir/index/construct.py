@@ -7,7 +7,7 @@ operations, is left to the moment of printing (`index.plan`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import isqrt as integer_isqrt
 
 from lego_mlir.diagnostics import LegoError
@@ -140,7 +140,7 @@ def where(condition: Int, a: Int, b: Int) -> Int:
 
 def substitute(x: Int, values: Mapping[Sym, Int]) -> Int:
     """`x` with symbols replaced, in normal form again."""
-    done: dict[Expr, Int] = dict(values)
+    done: dict[Expr, Int] = {**values}
 
     def visit(node: Int) -> Int:
         if isinstance(node, int):
@@ -169,7 +169,7 @@ def substitute(x: Int, values: Mapping[Sym, Int]) -> Int:
     return visit(x)
 
 
-_CONSTRUCTORS = {
+_CONSTRUCTORS: dict[type[Expr], Callable[..., Int]] = {
     nodes.FloorDiv: floordiv,
     nodes.Mod: mod,
     Xor: xor,

@@ -123,16 +123,16 @@ class Expr:
     __rxor__ = __xor__
 
     def __lt__(self, other: Int) -> Int:
-        return construct.less(self, other)
+        return construct.less(self, other) if isinstance(other, _OPERAND) else NotImplemented
 
     def __ge__(self, other: Int) -> Int:
-        return construct.sub(1, construct.less(self, other))
+        return construct.sub(1, self < other) if isinstance(other, _OPERAND) else NotImplemented
 
     def __gt__(self, other: Int) -> Int:
-        return construct.less(other, self)
+        return construct.less(other, self) if isinstance(other, _OPERAND) else NotImplemented
 
     def __le__(self, other: Int) -> Int:
-        return construct.sub(1, construct.less(other, self))
+        return construct.sub(1, self > other) if isinstance(other, _OPERAND) else NotImplemented
 
     def _sympy_(self) -> sympy.Expr:
         """SymPy's own hook: an index expression may stand in any SymPy expression."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from lego_mlir.index import construct, nodes
+from lego_mlir.index import construct, nodes, ranges
 from lego_mlir.index.nodes import Expr, FloorDiv, Int, Mod, Mono, Poly, Sym
 
 Terms: TypeAlias = dict[Mono, int]
@@ -75,7 +75,7 @@ def mono_over(a: Mono, b: Mono) -> Mono | None:
 
 def term(coefficient: int, mono: Mono) -> Int:
     """`coefficient * mono` as an expression."""
-    return build(0, {mono: coefficient})
+    return build(0, {mono: coefficient}) if mono else coefficient
 
 
 def single_term(x: Int) -> tuple[int, Mono] | None:
@@ -107,17 +107,16 @@ def build(constant: int, terms: Terms) -> Int:
 def _cancel_exact_quotient(terms: Terms) -> tuple[Terms, Int] | None:
     """`c*m*d*(x // d) -> c*m*x` where d divides x: facts such as `128 | M` say so."""
     for mono, coefficient in terms.items():
-        for atom, power in mono:
-            if not isinstance(atom, FloorDiv) or not divides(atom.den, atom.num):
+        for atom, _ in mono:
+            if not isinstance(atom, FloorDiv):
                 continue
             divisor = single_term(atom.den)
             rest = mono_over(mono, ((atom, 1),))
             if divisor is None or rest is None or coefficient % divisor[0]:
                 continue
             cofactor = mono_over(rest, divisor[1])
-            if cofactor is None:
+            if cofactor is None or not divides(atom.den, atom.num):
                 continue
-            assert power >= 1
             kept = {m: c for m, c in terms.items() if m != mono}
             replacement = construct.mul(term(coefficient // divisor[0], cofactor), atom.num)
             return kept, replacement
@@ -129,6 +128,7 @@ def _cancel_split(terms: Terms) -> tuple[Terms, Int] | None:
 
     The second form is `x % d + d*((x // d) % b) -> x % (d*b)`, true for every positive d and b.
     """
+    coefficients = set(terms.values())
     for mono, coefficient in terms.items():
         for atom, _ in mono:
             if not isinstance(atom, Mod):
@@ -136,6 +136,8 @@ def _cancel_split(terms: Terms) -> tuple[Terms, Int] | None:
             divisor = single_term(atom.den)
             cofactor = mono_over(mono, ((atom, 1),))
             if divisor is None or cofactor is None:
+                continue
+            if coefficient * divisor[0] not in coefficients:
                 continue
             scale = mono_times(cofactor, divisor[1])
             for partner, whole in _quotients(atom, terms):
@@ -151,9 +153,11 @@ def _quotients(remainder: Mod, terms: Terms) -> Iterable[tuple[Expr, Int]]:
     quotient = construct.floordiv(remainder.num, remainder.den)
     if isinstance(quotient, Expr):
         yield quotient, remainder.num
+    if not ranges.is_positive(remainder.den):
+        return
     for mono in terms:
         for atom, _ in mono:
-            if isinstance(atom, Mod) and atom.num is quotient:
+            if isinstance(atom, Mod) and atom.num is quotient and ranges.is_positive(atom.den):
                 yield atom, construct.mod(remainder.num, construct.mul(remainder.den, atom.den))
 
 

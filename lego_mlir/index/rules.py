@@ -9,12 +9,14 @@ third and fourth) and the recombination in `index.polynomial` (its second).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from math import fmod, gcd
 
 from lego_mlir.index import construct, polynomial, prover, ranges
 from lego_mlir.index.nodes import Expr, FloorDiv, Int, Mod, Xor
 
 
+@lru_cache(maxsize=1 << 14)
 def floordiv(x: Int, d: Int) -> Int:
     """`x // d` in normal form. Where `d > 0` is not proven, nothing but the node is made."""
     if d == 1:
@@ -27,6 +29,7 @@ def floordiv(x: Int, d: Int) -> Int:
     return construct.add(quotient, _floordiv_rest(rest, d))
 
 
+@lru_cache(maxsize=1 << 14)
 def mod(x: Int, d: Int) -> Int:
     """`x % d` in normal form. Where `d > 0` is not proven, nothing but the node is made."""
     if d == 1:
@@ -66,12 +69,15 @@ def _mod_rest(x: Int, d: Int) -> Int:
     for high, low, g, reduced in common_factors(x, d):
         if prover.is_within(low, g):
             return construct.add(construct.mul(g, construct.mod(high, reduced)), low)
-    return mod_of_xor(x, d) or Mod(x, d)
+    masked = mod_of_xor(x, d)
+    return Mod(x, d) if masked is None else masked
 
 
 def split(x: Int, d: Int) -> tuple[Int, Int]:
-    """`x = d*q + r` with every term that `d` divides in q: then `x // d = q + r // d` and
-    `x % d = r % d`, whatever the sign of r."""
+    """`x = d*q + r` with every term that `d` divides in q.
+
+    Then `x // d = q + r // d` and `x % d = r % d`, whatever the sign of r.
+    """
     constant, terms = polynomial.parts(x)
     quotient: Int = 0
     rest: polynomial.Terms = {}
@@ -92,8 +98,10 @@ def split(x: Int, d: Int) -> tuple[Int, Int]:
 
 
 def constant_quotient(x: Int, d: Int) -> Int | None:
-    """`x // d = k` if `k*d <= x < (k+1)*d`, for the one constant k that the interval of x
-    leaves, or for k = 0 and k = -1 where d is symbolic."""
+    """`x // d = k` if `k*d <= x < (k+1)*d`.
+
+    The constant k is the one that the interval of x leaves, or 0 or -1 where d is symbolic.
+    """
     lo, hi = ranges.bounds(x)
     if isinstance(d, int):
         if lo is not None and hi is not None and lo // d == hi // d:
@@ -132,7 +140,7 @@ def _candidates(terms: polynomial.Terms, d: Int) -> list[Int]:
     """Divisors of `d` greater than 1 that also divide some term."""
     if isinstance(d, int):
         found = {gcd(c, d) for c in terms.values()}
-        return sorted((g for g in found if 1 < g), reverse=True)
+        return sorted((g for g in found if g > 1), reverse=True)
     single = polynomial.single_term(d)
     if single is None:
         return []
@@ -174,8 +182,10 @@ def mod_of_xor(x: Int, d: Int) -> Int | None:
 
 
 def drop_inner_mod(x: Int, d: Int) -> Int:
-    """`(c*(y % n) + r) % d = (c*y + r) % d` if d divides c*n: the two differ by a multiple
-    of d. Gives the sum to take mod d, with such inner remainders gone."""
+    """`(c*(y % n) + r) % d = (c*y + r) % d` if d divides c*n: they differ by a multiple of d.
+
+    Gives the sum to take mod d, with such inner remainders gone.
+    """
     constant, terms = polynomial.parts(x)
     total: Int = constant
     changed = False

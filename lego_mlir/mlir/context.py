@@ -30,13 +30,21 @@ class Source:
 
 
 def place_of(location: Any) -> Place | None:
-    """The file position of an MLIR location; `None` for an unknown one."""
-    if hasattr(location, "is_a_file") and location.is_a_file():
-        return Place(location.filename, location.start_line, location.start_col)
-    try:
-        return Place(location.filename, location.start_line, location.start_col)
-    except (AttributeError, ValueError, TypeError):
-        return None
+    """The file position of an MLIR location; `None` where it has none.
+
+    A diagnostic gives its location as the base class, so it is narrowed here first.
+    """
+    match ir.Location.from_attr(location.attr, location.context):
+        case ir.FileLineColLoc() as at:
+            return Place(at.filename, at.start_line, at.start_col)
+        case ir.NameLoc() as named:
+            return place_of(named.child_loc)
+        case ir.CallSiteLoc() as call:
+            return place_of(call.callee)
+        case ir.FusedLoc() as fused:
+            places = (place_of(part) for part in fused.locations)
+            return next((place for place in places if place is not None), None)
+    return None
 
 
 @cache

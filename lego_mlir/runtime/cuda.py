@@ -346,6 +346,16 @@ def _capability(device: Any) -> Capability:
     return int(major), int(minor)
 
 
+def native_target(device: int | None = None) -> str:
+    """The target whose code a device runs best: `sm_90a` on compute capability 9.0.
+
+    Raises:
+        LegoError: there is no such device.
+    """
+    major, minor = _capability(_device(device))
+    return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
+
+
 def _device(index: int | None) -> Any:
     """cuda-core's device, made current."""
     with _failure("no CUDA device can be used"):

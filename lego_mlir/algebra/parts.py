@@ -1,0 +1,138 @@
+"""The parts of a layout: its reorderings, its view, and the plain OrderBy's they desugar to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from lego_mlir.algebra.blocks import Block, RegP, Sizes, inverse_permutation, permuted
+from lego_mlir.algebra.permutations import Index
+from lego_mlir.algebra.sizes import as_sizes, product, sizes_text
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.index import Int
+
+OrderKind: TypeAlias = Literal["OrderBy", "TileOrderBy"]
+ViewKind: TypeAlias = Literal["GroupBy", "TileBy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One reordering of the chain: `OrderBy(blocks)` or `TileOrderBy(blocks)`."""
+
+    kind: OrderKind
+    blocks: tuple[Block, ...]
+
+    @property
+    def text(self) -> str:
+        """As a layout's text has it."""
+        return f"{self.kind}({', '.join(b.text for b in self.blocks)})"
+
+    @property
+    def dims(self) -> Sizes:
+        """The sizes of all blocks, one after another."""
+        return tuple(n for b in self.blocks for n in b.dims)
+
+    @property
+    def size(self) -> Int:
+        """The number of elements."""
+        return product(self.dims)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The logical index space on top: `GroupBy(tiles)` or `TileBy(tiles)`."""
+
+    kind: ViewKind
+    tiles: tuple[Sizes, ...]
+
+    @property
+    def text(self) -> str:
+        """As a layout's text has it."""
+        return f"{self.kind}({', '.join(sizes_text(t) for t in self.tiles)})"
+
+    @property
+    def dims(self) -> Sizes:
+        """The sizes of all levels, outermost first."""
+        return tuple(n for t in self.tiles for n in t)
+
+
+Stage: TypeAlias = tuple[Block, ...]
+"""A plain OrderBy of the desugared chain."""
+
+
+def gather(d: int, q: int) -> tuple[int, ...]:
+    """σ(d, q): from q levels of d dimensions to d dimensions of q levels (0-based)."""
+    return tuple(k + d * h for k in range(d) for h in range(q))
+
+
+def make_order(kind: OrderKind, blocks: tuple[Any, ...]) -> Order:
+    """A reordering of these blocks.
+
+    Raises:
+        LegoError: there is none, one is no block, or a TileOrderBy's differ in rank.
+    """
+    if not blocks:
+        raise LegoError(f"{kind} needs at least one block")
+    for b in blocks:
+        if not isinstance(b, Block):
+            raise LegoError(
+                f"{kind}: expected blocks, not {b!r}", hint="blocks are RegP, GenP, Row and Col"
+            )
+    order = Order(kind, blocks)
+    if kind == "TileOrderBy":
+        check_equal_ranks(order, "TileOrderBy")
+    return order
+
+
+def make_view(kind: ViewKind, tiles: tuple[Any, ...]) -> View:
+    """A view of these levels.
+
+    Raises:
+        LegoError: there is none, a size is wrong, or a TileBy's levels differ in rank.
+    """
+    if not tiles:
+        raise LegoError(f"{kind} needs at least one list of sizes")
+    view = View(kind, tuple(as_sizes(t, kind) for t in tiles))
+    if kind == "TileBy" and len({len(t) for t in view.tiles}) > 1:
+        ranks = ", ".join(str(len(t)) for t in view.tiles)
+        raise LegoError(
+            f"{view.text}: every level needs the same number of dimensions, here {ranks}",
+            hint="a level that does not tile a dimension has size 1 there",
+        )
+    return view
+
+
+def check_equal_ranks(order: Order, owner: str) -> None:
+    """Levels meet only where every block has the same number of dimensions."""
+    if len({b.rank for b in order.blocks}) > 1:
+        ranks = ", ".join(str(b.rank) for b in order.blocks)
+        raise LegoError(
+            f"{owner}: the blocks of {order.text} need the same rank, here {ranks}",
+            hint="use GroupBy for the view, or blocks of one rank",
+        )
+
+
+def reshuffle(order: Order) -> RegP:
+    """What TileOrderBy adds: from dimensions of levels back to levels of dimensions."""
+    sigma = gather(order.blocks[0].rank, len(order.blocks))
+    return RegP(permuted(order.dims, sigma), inverse_permutation(sigma))
+
+
+def stage_apply(stage: Stage, index: Index) -> Any:
+    """OrderBy's apply (papers/lego, Figure 6): flatten from the outermost block inwards."""
+    flat: Any = None
+    start = 0
+    for block in stage:
+        inner = block.apply(index[start : start + block.rank])
+        flat = inner if flat is None else flat * block.size + inner
+        start += block.rank
+    return flat
+
+
+def stage_inv(stage: Stage, flat: Any) -> Index:
+    """OrderBy's inverse: peel from the innermost block outwards."""
+    index: Index = ()
+    for block in reversed(stage[1:]):
+        index = (*block.inv(flat % block.size), *index)
+        flat = flat // block.size
+    return (*stage[0].inv(flat), *index)

@@ -1,0 +1,30 @@
+"""The Python face: a function that is traced becomes a kernel.
+
+    @lg.kernel(grid=blocks.size, block=threads.size)
+    def transpose(a: lg.Tensor["f32", A], b: lg.Tensor["f32", B]):
+        m, n = blocks.inv(lg.block_id())
+        ...
+
+The function runs once, on values that stand for what a thread holds. Layouts apply to these
+values as they do to numbers; every operation is recorded, with the Python line that it came from
+as its location. What comes out is an MLIR module in the lego dialect, the same that one could
+have written by hand, and from there on everything is shared with `legoc`.
+"""
+
+from lego_mlir.frontend.kernel import Kernel, kernel
+from lego_mlir.frontend.operations import barrier, block_id, loop, shared, thread_id
+from lego_mlir.frontend.tensors import Scalar, Tensor
+from lego_mlir.frontend.values import Value
+
+__all__ = [
+    "Kernel",
+    "Scalar",
+    "Tensor",
+    "Value",
+    "barrier",
+    "block_id",
+    "kernel",
+    "loop",
+    "shared",
+    "thread_id",
+]

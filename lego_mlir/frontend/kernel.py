@@ -1,0 +1,250 @@
+"""`@kernel`: from a Python function to a module, an artifact, and a launch."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from lego_mlir import runtime
+from lego_mlir.artifact import Artifact
+from lego_mlir.compiler.driver import DEFAULT_TARGET, Compilation, Options
+from lego_mlir.compiler.launches import NAME
+from lego_mlir.compiler.targets import Target
+from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.frontend.tensors import ScalarType, TensorType, TensorValue
+from lego_mlir.frontend.trace import Trace
+from lego_mlir.frontend.values import Value
+from lego_mlir.mlir.bindings import arith, func, ir
+from lego_mlir.mlir.context import Source, mlir_errors, new_context
+from lego_mlir.mlir.lower_lego import LAYOUT
+
+Size: TypeAlias = int | Sequence[int]
+Parameter: TypeAlias = TensorType | ScalarType
+
+
+class Kernel:
+    """A traced kernel.
+
+    Calling it launches it, in place, on buffers: NumPy arrays or anything with DLPack.
+
+    Attributes:
+        name: the function's.
+        grid: blocks along x, y and z.
+        block: threads along x, y and z.
+        reference: the known reference that `run` compares with, if any.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        grid: Size,
+        block: Size,
+        reference: str | None = None,
+        parameters: Mapping[str, Parameter] | None = None,
+    ) -> None:
+        self.name = function.__name__
+        self.grid = _dim3(grid, "grid", self.name)
+        self.block = _dim3(block, "block", self.name)
+        self.reference = reference
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+        self._given = parameters
+        self._artifacts: dict[str, Artifact] = {}
+
+    def __repr__(self) -> str:
+        grid, block = ("×".join(str(n) for n in size) for size in (self.grid, self.block))
+        return f"<kernel {self.name}  grid {grid}  block {block}>"
+
+    def __call__(self, *arrays: Any, device: str = "auto", stream: Any = None) -> None:
+        """Launch on buffers, in place.
+
+        Args:
+            arrays: one a parameter, in order; numbers for scalars.
+            device: `auto`, `cuda` or `sim`.
+            stream: a CUDA stream; without one the call returns when the work is done.
+
+        Raises:
+            LegoError: the kernel does not compile, or an array does not fit.
+        """
+        on_gpu = any(runtime.views.gpu_of(a) is not None for a in arrays)
+        chosen = runtime.select("cuda" if device == "auto" and on_gpu else device)
+        artifact = self.compile(_target_for(chosen))
+        runtime.launch(artifact, *arrays, device=chosen, stream=stream)
+
+    def run(self, *arrays: Any, device: str = "auto", seed: int = 0) -> runtime.RunResult:
+        """Run on logical tensors, which are copied; random ones for what is left out.
+
+        Returns:
+            What was read, what was written, and how that compares with the reference.
+        """
+        chosen = runtime.select(device)
+        artifact = self.compile(_target_for(chosen))
+        return runtime.run(artifact, arrays, device=chosen, seed=seed)
+
+    def compile(self, target: str = DEFAULT_TARGET) -> Artifact:
+        """The compiled kernel for a GPU architecture, cached."""
+        if target not in self._artifacts:
+            compilation = self.compilation(Options(target=Target.parse(target)))
+            self._artifacts[target] = compilation.artifact()
+        return self._artifacts[target]
+
+    def compilation(self, options: Options | None = None) -> Compilation:
+        """The kernel on its way through the stages: `.text("index")`, `.text("ptx")`, …"""
+        return Compilation(self._source, options, self.module)
+
+    @cached_property
+    def module(self) -> Any:
+        """The MLIR module: one host function that launches this kernel, in the lego dialect.
+
+        Raises:
+            LegoError: at the Python line of a mistake.
+        """
+        with new_context(), mlir_errors(self._source):
+            return self._trace()
+
+    @cached_property
+    def _source(self) -> Source:
+        file = self.__wrapped__.__code__.co_filename
+        return Source(file, "".join(linecache.getlines(file)))
+
+    @property
+    def _place(self) -> Place:
+        return Place(self._source.file, self.__wrapped__.__code__.co_firstlineno)
+
+    def _trace(self) -> Any:
+        parameters = self._parameters()
+        place = self._place
+        with ir.Location.file(place.file, place.line, 1):
+            module = ir.Module.create()
+            if self.reference is not None:
+                module.operation.attributes["lego.reference"] = ir.StringAttr.get(self.reference)
+            trace = Trace(module, self._source)
+            with trace.active(), ir.InsertionPoint(module.body):
+                kinds = [_mlir_type(kind) for kind in parameters.values()]
+                host = func.FuncOp(self.name, ir.FunctionType.get(kinds, []))
+                entry = host.add_entry_block()
+                host.attributes["arg_attrs"] = ir.ArrayAttr.get(
+                    [_attributes(name, kind, trace) for name, kind in parameters.items()]
+                )
+                with ir.InsertionPoint(entry):
+                    trace.launch = self._launch()
+                    self._body(trace, parameters, entry.arguments)
+                    func.ReturnOp([])
+            module.operation.verify()
+        return module
+
+    def _launch(self) -> Any:
+        index = ir.IndexType.get()
+        sizes = [arith.ConstantOp(index, n).result for n in (*self.grid, *self.block)]
+        segments = ir.DenseI32ArrayAttr.get([0, *([1] * 6), 0, 0, 0, 0])
+        op = ir.Operation.create(
+            "gpu.launch",
+            operands=sizes,
+            attributes={"operandSegmentSizes": segments},
+            regions=1,
+        )
+        here = ir.Location.current
+        op.regions[0].blocks.append(*([index] * 12), arg_locs=[here] * 12)
+        return op
+
+    def _body(self, trace: Trace, parameters: dict[str, Any], values: Any) -> None:
+        arguments = {
+            name: TensorValue(name, value, kind.dtype, kind.layout, trace)
+            if isinstance(kind, TensorType)
+            else Value(value, trace)
+            for (name, kind), value in zip(parameters.items(), values, strict=True)
+        }
+        with ir.InsertionPoint(trace.launch.regions[0].blocks[0]):
+            result = self.__wrapped__(**arguments)
+            if result is not None:
+                raise LegoError(
+                    f"kernel '{self.name}' returns a value; kernels store their results",
+                    place=self._place,
+                    source=self._source.text,
+                )
+            if trace.left_loop is not None:
+                raise LegoError(
+                    "a traced loop was left before its end",
+                    place=trace.left_loop,
+                    source=self._source.text,
+                    hint="there is no break or return out of lg.loop",
+                )
+            ir.Operation.create("gpu.terminator")
+
+    def _parameters(self) -> dict[str, Parameter]:
+        try:
+            annotations = self._given or inspect.get_annotations(self.__wrapped__, eval_str=True)
+        except NameError as e:
+            raise LegoError(
+                f"the annotations of kernel '{self.name}' cannot be read: {e}",
+                place=self._place,
+                source=self._source.text,
+                hint="names in annotations must be global where the file has "
+                "'from __future__ import annotations'",
+            ) from None
+        found: dict[str, Parameter] = {}
+        for name in inspect.signature(self.__wrapped__).parameters:
+            kind = annotations.get(name)
+            if not isinstance(kind, TensorType | ScalarType):
+                raise LegoError(
+                    f"parameter '{name}' of kernel '{self.name}' is not annotated as a tensor",
+                    place=self._place,
+                    source=self._source.text,
+                    hint=f'{name}: lg.Tensor["f32", layout], or lg.Scalar["f32"]',
+                )
+            found[name] = kind
+        return found
+
+
+def kernel(
+    *,
+    grid: Size,
+    block: Size,
+    reference: str | None = None,
+    parameters: Mapping[str, Parameter] | None = None,
+) -> Callable[[Callable[..., Any]], Kernel]:
+    """Make a function a kernel.
+
+    Args:
+        grid: blocks along x, or a sequence of up to three numbers.
+        block: threads of a block along x, or a sequence of up to three numbers.
+        reference: a known reference (`lego_mlir.runtime.references`) that `run` compares with.
+        parameters: the types of the function's parameters, where they are not its annotations.
+
+    Raises:
+        LegoError: a size is no positive integer.
+    """
+    return lambda function: Kernel(function, grid, block, reference, parameters)
+
+
+def _dim3(size: Any, what: str, name: str) -> tuple[int, int, int]:
+    sizes = tuple(size) if isinstance(size, Sequence) else (size,)
+    good = all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in sizes)
+    if not 1 <= len(sizes) <= 3 or not good:
+        raise LegoError(f"kernel '{name}': {what} is one to three positive integers, not {size!r}")
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z
+
+
+def _mlir_type(kind: Parameter) -> Any:
+    if isinstance(kind, ScalarType):
+        return ir.Type.parse(kind.dtype)
+    return ir.MemRefType.get(list(kind.shape), ir.Type.parse(kind.dtype))
+
+
+def _attributes(name: str, kind: Parameter, trace: Trace) -> Any:
+    attributes = {NAME: ir.StringAttr.get(name)}
+    if isinstance(kind, TensorType):
+        attributes[LAYOUT] = trace.layout(kind.layout)
+    return ir.DictAttr.get(attributes)
+
+
+def _target_for(device: runtime.Device) -> str:
+    if device.name != "cuda":
+        return DEFAULT_TARGET
+    from lego_mlir.runtime.cuda import native_target
+
+    return native_target()

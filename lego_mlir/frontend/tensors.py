@@ -1,0 +1,135 @@
+"""Tensors inside a kernel, indexed through their layouts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lego_mlir.algebra import Layout
+from lego_mlir.algebra.blocks import flatten
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.frontend.trace import Trace
+from lego_mlir.frontend.values import Value, as_index, as_value
+from lego_mlir.index import Int, Sym
+from lego_mlir.mlir.bindings import ir
+
+DTYPES = ("f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64", "f8E4M3FN", "f8E5M2")
+"""The element types that a kernel may name."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """A parameter that is a tensor: `Tensor[dtype, layout]`.
+
+    Attributes:
+        dtype: MLIR's name of the element type.
+        layout: from the index that the kernel uses to the offset in memory.
+    """
+
+    dtype: str
+    layout: Layout
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the buffer: the tensor's if it lies in memory row-major, else one dimension."""
+        shape = tuple(_number(n, self.layout) for n in self.layout.tensor_shape)
+        if _is_row_major(self.layout):
+            return shape
+        return (_number(self.layout.size, self.layout),)
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarType:
+    """A parameter that is one number: `Scalar[dtype]`."""
+
+    dtype: str
+
+
+class Tensor:
+    """Annotates a kernel's parameter: `a: lg.Tensor["f32", layout]`."""
+
+    def __class_getitem__(cls, item: Any) -> TensorType:
+        if not isinstance(item, tuple) or len(item) != 2:
+            raise LegoError('a tensor parameter is annotated as lg.Tensor["f32", layout]')
+        dtype, layout = item
+        check_dtype(dtype)
+        if not isinstance(layout, Layout):
+            raise LegoError(f'lg.Tensor["{dtype}", layout]: {layout!r} is no layout')
+        return TensorType(dtype, layout)
+
+
+class Scalar:
+    """Annotates a kernel's parameter: `alpha: lg.Scalar["f32"]`."""
+
+    def __class_getitem__(cls, dtype: Any) -> ScalarType:
+        check_dtype(dtype)
+        return ScalarType(dtype)
+
+
+class TensorValue:
+    """A tensor inside a kernel: `t[i, j]` loads, `t[i, j] = v` stores, both through its layout."""
+
+    __slots__ = ("_dtype", "_layout", "_memref", "_name", "_trace")
+
+    def __init__(self, name: str, memref: Any, dtype: str, layout: Layout, trace: Trace) -> None:
+        self._name = name
+        self._memref = memref
+        self._dtype = dtype
+        self._layout = layout
+        self._trace = trace
+
+    def __repr__(self) -> str:
+        return f"<kernel tensor {self._name}: {self._dtype}, {self._layout}>"
+
+    def __getitem__(self, index: Any) -> Value:
+        element = ir.Type.parse(self._dtype)
+        operands = [self._memref, *self._indices(index)]
+        layout = self._trace.layout(self._layout)
+        (result,) = self._trace.create("lego.load", [element], operands, layout=layout)
+        return Value(result, self._trace)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        element = as_value(value, ir.Type.parse(self._dtype), self._trace)
+        operands = [element.ssa, self._memref, *self._indices(index)]
+        self._trace.create("lego.store", [], operands, layout=self._trace.layout(self._layout))
+
+    def __iter__(self) -> Any:
+        raise self._trace.error(f"tensor '{self._name}' is indexed, not iterated")
+
+    def _indices(self, index: Any) -> list[Any]:
+        indices = index if isinstance(index, tuple) else (index,)
+        if len(indices) != self._layout.rank:
+            dims = ", ".join(str(n) for n in self._layout.dims)
+            raise self._trace.error(
+                f"tensor '{self._name}' takes {self._layout.rank} indices ({dims}), "
+                f"got {len(indices)}"
+            )
+        return [as_index(i, self._trace).ssa for i in indices]
+
+
+def check_dtype(dtype: Any) -> None:
+    """Raise LegoError for what is no element type."""
+    if dtype not in DTYPES:
+        raise LegoError(f"{dtype!r} is no element type", hint=f"known: {', '.join(DTYPES)}")
+
+
+def _number(n: Int, layout: Layout) -> int:
+    if not isinstance(n, int):
+        raise LegoError(
+            f"the layout '{layout}' of a kernel's tensor has symbolic sizes",
+            hint="give them values: layout.bind(...)",
+        )
+    return n
+
+
+def _is_row_major(layout: Layout) -> bool:
+    """Whether the tensor lies in memory row-major, whatever tiles it is viewed by."""
+    index = [Sym(f"i{k}", 0, _number(n, layout) - 1) for k, n in enumerate(layout.dims)]
+    rank = len(layout.tensor_shape)
+    tiles = layout.view.tiles if layout.view and layout.view.kind == "TileBy" else (layout.dims,)
+    coordinates = tuple(
+        flatten(tuple(level[k] for level in tiles), tuple(index[k::rank])) for k in range(rank)
+    )
+    row_major = flatten(layout.tensor_shape, coordinates)
+    offset = layout.apply(*index)
+    return row_major is offset or (isinstance(offset, int) and row_major == offset)

@@ -1,0 +1,147 @@
+"""The recording of one kernel: its module, where operations go, and which line they come from."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from lego_mlir.algebra import GenP, Layout
+from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.index import Sym
+from lego_mlir.mlir.bindings import func, ir
+from lego_mlir.mlir.context import Source
+from lego_mlir.mlir.layouts import layout_attribute
+from lego_mlir.printers.arith import Printer
+
+_OURS = str(Path(__file__).resolve().parents[1])
+_current: ContextVar[Trace] = ContextVar("trace")
+
+
+class Trace:
+    """What is known while a kernel function runs.
+
+    Attributes:
+        module: the module being built.
+        source: the text of the Python file, for errors.
+        launch: the gpu.launch, once it is there.
+    """
+
+    def __init__(self, module: Any, source: Source) -> None:
+        self.module = module
+        self.source = source
+        self.launch: Any = None
+        self.left_loop: Place | None = None
+        self._functions: set[str] = set()
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Make this the trace that operations are recorded in."""
+        token = _current.set(self)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+
+    def create(
+        self, name: str, results: list[Any], operands: list[Any], **attributes: Any
+    ) -> list[Any]:
+        """Record an operation at the caller's line; its result values."""
+        op = ir.Operation.create(
+            name, results=results, operands=operands, attributes=attributes, loc=self.location()
+        )
+        return list(op.results)
+
+    def layout(self, layout: Layout) -> Any:
+        """The attribute of a layout; the functions of its permutations join the module.
+
+        Raises:
+            LegoError: it has symbolic sizes, or two functions share a name.
+        """
+        if layout.symbols:
+            names = ", ".join(s.name for s in layout.symbols)
+            raise self.error(
+                f"the layout '{layout}' has symbolic sizes ({names})",
+                hint="give them values: layout.bind(...)",
+            )
+        for order in layout.orders:
+            for block in order.blocks:
+                if isinstance(block, GenP) and block.permutation.functions is not None:
+                    self._define(block)
+        return layout_attribute(layout)
+
+    def _define(self, block: GenP) -> None:
+        """Put the pair of functions of a user's permutation into the module, as func.func's."""
+        functions = block.permutation.functions
+        assert functions is not None
+        forward, inverse = (f.__name__ for f in functions)
+        if forward in self._functions:
+            return
+        self._functions.add(forward)
+        n = len(block.dims)
+        self._define_function(forward, n, 1, lambda *xs: (block.apply(xs),))
+        self._define_function(inverse, 1, n, block.inv)
+
+    def _define_function(self, name: str, arguments: int, results: int, compute: Any) -> None:
+        index = ir.IndexType.get()
+        with ir.InsertionPoint.at_block_begin(self.module.body), self.location():
+            op = func.FuncOp(name, ir.FunctionType.get([index] * arguments, [index] * results))
+            op.attributes["sym_visibility"] = ir.StringAttr.get("private")
+            entry = op.add_entry_block()
+            symbols = [Sym(f"x{k}", 0) for k in range(arguments)]
+            with ir.InsertionPoint(entry):
+                printer = Printer(dict(zip(symbols, entry.arguments, strict=True)))
+                func.ReturnOp([printer.print(x) for x in compute(*symbols)])
+
+    def place(self) -> Place:
+        """The user's line that is running."""
+        frame = user_frame()
+        return Place(frame.f_code.co_filename, frame.f_lineno, _column(frame))
+
+    def location(self) -> Any:
+        """The user's line that is running, as an MLIR location."""
+        place = self.place()
+        return ir.Location.file(place.file, place.line, max(place.column, 1))
+
+    def error(self, message: str, hint: str | None = None) -> LegoError:
+        """An error at the user's line that is running."""
+        place = self.place()
+        text = self.source.text if place.file == self.source.file else None
+        return LegoError(message, place=place, hint=hint, source=text)
+
+
+def current(what: str) -> Trace:
+    """The trace that is active.
+
+    Raises:
+        LegoError: no kernel is being traced.
+    """
+    try:
+        return _current.get()
+    except LookupError:
+        raise LegoError(
+            f"{what} works only inside a kernel", hint="call it in a function under @lg.kernel"
+        ) from None
+
+
+def user_frame() -> FrameType:
+    """The innermost frame that is not of this package."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_back is not None:
+        if not frame.f_code.co_filename.startswith(_OURS):
+            return frame
+        frame = frame.f_back
+    assert frame is not None
+    return frame
+
+
+def _column(frame: FrameType) -> int:
+    """The 1-based column of the expression a frame is at."""
+    positions = list(frame.f_code.co_positions())
+    number = frame.f_lasti // 2
+    column = positions[number][2] if 0 <= number < len(positions) else None
+    return 0 if column is None else column + 1
