@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from lego_mlir.algebra.permutations import Index, Permutation, from_functions, swizzle
-from lego_mlir.algebra.sizes import as_sizes, product, sizes_text
+from lego_mlir.algebra.sizes import as_sizes, is_numpy_integer, product, sizes_text
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, Sym, substitute
 
@@ -99,6 +99,10 @@ class Block(ABC):
     def __hash__(self) -> int:
         return hash(self._key())
 
+    @abstractmethod
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How copies and pickles are made: nothing is set after construction."""
+
     def __repr__(self) -> str:
         return self.text
 
@@ -122,7 +126,7 @@ class RegP(Block):
 
     def __init__(self, dims: Iterable[Int], perm: Iterable[int]) -> None:
         sizes = as_sizes(dims, "RegP")
-        order = tuple(perm)
+        order = _as_permutation(perm)
         if len(order) != len(sizes):
             raise LegoError(
                 f"RegP: {len(sizes)} sizes but a permutation of {len(order)}: "
@@ -144,6 +148,9 @@ class RegP(Block):
 
     def _key(self) -> tuple[Any, ...]:
         return RegP, self.dims, self.perm
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RegP, (self.dims, self.perm)
 
     def apply(self, index: Index) -> Any:
         return flatten(permuted(self.dims, self.perm), permuted(index, self.perm))
@@ -169,6 +176,9 @@ class Row(RegP):
     def text(self) -> str:
         return f"Row({sizes_text(self.dims)[1:-1]})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Row, self.dims
+
     def bind(self, values: Mapping[Sym, Int]) -> Row:
         return Row(*_bound(self.dims, values))
 
@@ -185,6 +195,9 @@ class Col(RegP):
     @property
     def text(self) -> str:
         return f"Col({sizes_text(self.dims)[1:-1]})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Col, self.dims
 
     def bind(self, values: Mapping[Sym, Int]) -> Col:
         return Col(*_bound(self.dims, values))
@@ -239,6 +252,9 @@ class GenP(Block):
     def _key(self) -> tuple[Any, ...]:
         return GenP, self.dims, self.permutation
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return GenP, (self.dims, self.permutation)
+
     def apply(self, index: Index) -> Any:
         return self.permutation.forward(self.dims, index)
 
@@ -247,6 +263,12 @@ class GenP(Block):
 
     def bind(self, values: Mapping[Sym, Int]) -> GenP:
         return GenP(_bound(self.dims, values), self.permutation)
+
+
+def _as_permutation(perm: Any) -> tuple[Any, ...]:
+    if isinstance(perm, str) or not isinstance(perm, Iterable):
+        raise LegoError(f"RegP: expected a permutation as a list, not {perm!r}")
+    return tuple(int(p) if is_numpy_integer(p) else p for p in perm)
 
 
 def _spread(dims: tuple[Any, ...]) -> Any:

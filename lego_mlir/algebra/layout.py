@@ -42,7 +42,7 @@ from lego_mlir.algebra.parts import (
     stage_inv,
 )
 from lego_mlir.algebra.permutations import Index
-from lego_mlir.algebra.sizes import as_sizes, check_same_size, is_sympy, product, sizes_text
+from lego_mlir.algebra.sizes import as_size, check_same_size, is_sympy, product, sizes_text
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Expr, Int, Sym, construct, prover, substitute, symbols
 from lego_mlir.index.functions import is_array
@@ -171,12 +171,13 @@ class Layout:
         Raises:
             LegoError: no such symbol, no positive integer, or a size that does not divide.
         """
-        by_name = {s.name: s for s in self.symbols}
+        names = dict.fromkeys(s.name for s in self.symbols)
         for name in sizes:
-            if name not in by_name:
-                known = ", ".join(by_name) or "none"
+            if name not in names:
+                known = ", ".join(names) or "none"
                 raise LegoError(f"bind: '{self}' has no symbol '{name}' (it has: {known})")
-        values = {by_name[n]: as_sizes([v], f"bind({n})")[0] for n, v in sizes.items()}
+        given = {name: as_size(n, f"bind({name})") for name, n in sizes.items()}
+        values = {s: given[s.name] for s in self.symbols if s.name in given}
         for s, value in values.items():
             for d in s.divisors:
                 bound = substitute(d, values)
@@ -186,9 +187,7 @@ class Layout:
 
     def substitute(self, values: Mapping[Sym, Int]) -> Layout:
         """The layout with symbolic sizes replaced by other sizes."""
-        orders = tuple(
-            Order(o.kind, tuple(b.bind(values) for b in o.blocks)) for o in self.orders
-        )
+        orders = tuple(Order(o.kind, tuple(b.bind(values) for b in o.blocks)) for o in self.orders)
         view = None
         if self.view is not None:
             tiles = tuple(tuple(substitute(n, values) for n in t) for t in self.view.tiles)

@@ -21,16 +21,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any, TypeAlias, TypeVar, cast
 
 from lego_mlir.algebra.blocks import Block, Col, GenP, RegP, Row
 from lego_mlir.algebra.layout import Layout
-from lego_mlir.algebra.parts import Order, View, make_order, make_view
+from lego_mlir.algebra.parts import Order, OrderKind, View, ViewKind, make_order, make_view
 from lego_mlir.algebra.permutations import NAMES, Permutation, from_functions, named
-from lego_mlir.algebra.sizes import size_symbol
+from lego_mlir.algebra.sizes import as_size, size_symbol
 from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.index import Int, Sym, construct, polynomial
 
+Made = TypeVar("Made")
 Functions: TypeAlias = Mapping[str, Callable[..., Any]]
 
 _TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(//|[-+*/%()\[\],.@])|(\S))")
@@ -38,6 +40,8 @@ _VIEWS = ("GroupBy", "TileBy")
 _ORDERS = ("OrderBy", "TileOrderBy")
 _BLOCKS = ("RegP", "GenP", "Row", "Col")
 _CLOSING = {"(": ")", "[": "]"}
+_DIGITS = 30
+"""Longer numbers are refused: no size needs them, and Python reads them slowly."""
 
 
 def parse_layout(
@@ -53,7 +57,15 @@ def parse_layout(
     Raises:
         LegoError: with the place in the text (file `<layout>`, line 1).
     """
-    return _Parser(text, sizes or {}, functions or {}).layout()
+    known = {name: as_size(n, name) for name, n in (sizes or {}).items()}
+    try:
+        return _Parser(text, known, functions or {}).layout()
+    except RecursionError:
+        raise LegoError(
+            "the sizes of the layout are nested too deeply to be read",
+            place=Place("<layout>", 1, 1),
+            source=text,
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +90,8 @@ class _Parser:
     ...])` the first M is already a multiple of 128.
     """
 
-    def __init__(self, text: str, sizes: Mapping[str, int], functions: Functions) -> None:
+    def __init__(self, text: str, sizes: Mapping[str, Int], functions: Functions) -> None:
         self.text = text
-        self.sizes = sizes
         self.functions = functions
         self.tokens = list(self._tokenize())
         self.next = 0
@@ -94,6 +105,8 @@ class _Parser:
             token = _Token(m[m.lastindex or 0], m.start(m.lastindex or 0))
             if m.lastindex == 4:
                 raise self.error(f"unexpected character '{token.text}'", token.at)
+            if m.lastindex == 1 and len(token.text) > _DIGITS:
+                raise self.error(f"a number of {len(token.text)} digits is no size", token.at)
             if token.text in _CLOSING:
                 open_brackets.append(token)
             elif token.text in ")]":
@@ -120,9 +133,7 @@ class _Parser:
         )
 
     def error(self, message: str, at: int, hint: str | None = None) -> LegoError:
-        return LegoError(
-            message, place=Place("<layout>", 1, at + 1), hint=hint, source=self.text
-        )
+        return LegoError(message, place=Place("<layout>", 1, at + 1), hint=hint, source=self.text)
 
     def peek(self) -> str:
         return self.tokens[self.next].text if self.next < len(self.tokens) else ""
@@ -164,11 +175,11 @@ class _Parser:
                 raise self.error(f"{name} after {view.kind}: the view comes last", at)
             if name in _VIEWS:
                 tiles = [[self.value(n) for n in sizes] for sizes in parts]
-                view = self.built(lambda n=name, t=tiles: make_view(n, tuple(t)), at)
+                view = self.built(partial(make_view, cast(ViewKind, name), tuple(tiles)), at)
             else:
                 blocks = tuple(self.built(make, where) for where, make in parts)
-                orders.append(self.built(lambda n=name, b=blocks: make_order(n, b), at))
-        return self.built(lambda: Layout(tuple(orders), view), calls[-1][1])
+                orders.append(self.built(partial(make_order, cast(OrderKind, name), blocks), at))
+        return self.built(partial(Layout, tuple(orders), view), calls[-1][1])
 
     def call(self) -> tuple[str, int, list[Any]]:
         token = self.take()
@@ -316,7 +327,7 @@ class _Parser:
                 return self.symbol(x.args[0], x.at)
             case _:
                 a, b = (self.value(arg) for arg in x.args)
-                return self.built(lambda: self.operation(x, a, b), x.at)  # type: ignore[no-any-return]
+                return self.built(lambda: self.operation(x, a, b), x.at)
 
     def operation(self, x: _Size, a: Int, b: Int) -> Int:
         match x.op:
@@ -346,7 +357,7 @@ class _Parser:
             hint="'/' is exact; '//' rounds down",
         )
 
-    def built(self, make: Callable[[], Any], at: int) -> Any:
+    def built(self, make: Callable[[], Made], at: int) -> Made:
         """What `make` makes, with the place in the text on any error."""
         try:
             return make()

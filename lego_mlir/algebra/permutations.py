@@ -123,9 +123,7 @@ def _unflatten(dims: tuple[Int, ...], flat: Any) -> Index:
 reverse = Permutation(
     "reverse",
     lambda dims, index: _flatten(dims, tuple(n - 1 - i for n, i in zip(dims, index, strict=True))),
-    lambda dims, flat: tuple(
-        n - 1 - i for n, i in zip(dims, _unflatten(dims, flat), strict=True)
-    ),
+    lambda dims, flat: tuple(n - 1 - i for n, i in zip(dims, _unflatten(dims, flat), strict=True)),
 )
 """Every dimension backwards."""
 

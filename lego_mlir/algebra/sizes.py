@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Expr, Int, Sym, bounds, construct, polynomial
-from lego_mlir.index.nodes import FloorDiv, Max, Min, Poly
+from lego_mlir.index.nodes import FloorDiv, Max, Min, Mod, Mono, Poly
 
 
 def size_symbol(name: str, multiple_of: Iterable[Int] = ()) -> Sym:
@@ -36,7 +36,7 @@ def as_size(x: Any, owner: str) -> Int:
         from lego_mlir.index.sympy_bridge import from_sympy, symbol
 
         x = from_sympy(x, {s: symbol(s, lo=1) for s in x.free_symbols})
-    if type(x).__module__ == "numpy" and hasattr(x, "__index__"):
+    if is_numpy_integer(x):
         x = int(x)
     if isinstance(x, bool) or not isinstance(x, int | Expr):
         raise LegoError(
@@ -62,23 +62,33 @@ def as_sizes(xs: Any, owner: str) -> tuple[Int, ...]:
 def size_text(x: Int) -> str:
     """A size as a layout's text has it: like Python's, with `/` where a division is exact."""
     match x:
-        case FloorDiv(num, den) if polynomial.divides(den, num):
-            return f"{_operand_text(num)}/{_operand_text(den)}"
-        case Poly(constant, ((((atom, 1),), 1), *rest)) if constant or rest:
-            remainder = construct.sub(x, atom)
-            text = size_text(remainder)
-            return f"{size_text(atom)} " + (
-                f"- {text[1:]}" if text.startswith("-") else f"+ {text}"
-            )
-        case Poly(0, (((*factors,), c),)):
-            texts = [_operand_text(a) for a, power in factors for _ in range(power)]
-            return "*".join(([str(c)] if c != 1 else []) + texts)
+        case FloorDiv(num, den):
+            sign = "/" if polynomial.divides(den, num) else "//"
+            return f"{_operand_text(num)}{sign}{_operand_text(den)}"
+        case Mod(num, den):
+            return f"{_operand_text(num)}%{_operand_text(den)}"
+        case Min(a, b) | Max(a, b):
+            return f"{'min' if isinstance(x, Min) else 'max'}({size_text(a)}, {size_text(b)})"
+        case Poly(constant, terms):
+            summands = [_term_text(c, mono) for mono, c in terms]
+            summands += [str(constant)] if constant else []
+            return " + ".join(summands).replace("+ -", "- ")
     return repr(x)
+
+
+def _term_text(coefficient: int, mono: Mono) -> str:
+    match mono:
+        case ((atom, 1),) if coefficient == 1:
+            return size_text(atom)
+    factors = [_operand_text(atom) for atom, power in mono for _ in range(power)]
+    sign, scale = "-" if coefficient < 0 else "", abs(coefficient)
+    return sign + "*".join([str(scale)] * (scale != 1) + factors)
 
 
 def _operand_text(x: Int) -> str:
     text = size_text(x)
-    return text if text.isalnum() or isinstance(x, Min | Max) else f"({text})"
+    atomic = text.isidentifier() or text.isdigit() or isinstance(x, Min | Max)
+    return text if atomic else f"({text})"
 
 
 def sizes_text(sizes: Iterable[Int]) -> str:
@@ -89,6 +99,13 @@ def sizes_text(sizes: Iterable[Int]) -> str:
 def product(sizes: Iterable[Int]) -> Int:
     """The number of elements of a space with these sizes."""
     return reduce(construct.mul, sizes, cast("Int", 1))
+
+
+def is_numpy_integer(x: Any) -> bool:
+    """Whether `x` is one of NumPy's integer scalars, told without importing NumPy."""
+    if type(x).__module__ != "numpy" or not hasattr(x, "dtype"):
+        return False
+    return x.dtype.kind in "iu" and x.shape == ()
 
 
 def is_sympy(x: Any) -> bool:

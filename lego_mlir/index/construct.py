@@ -140,7 +140,8 @@ def where(condition: Int, a: Int, b: Int) -> Int:
 
 def substitute(x: Int, values: Mapping[Sym, Int]) -> Int:
     """`x` with symbols replaced, in normal form again."""
-    done: dict[Expr, Int] = {**values}
+    done: dict[Expr, Int] = {}
+    done.update(values)
 
     def visit(node: Int) -> Int:
         if isinstance(node, int):

@@ -67,7 +67,10 @@ def evaluate(x: Int, values: Mapping[str, Any]) -> Any:
             case Less(a, b):
                 return (visit(a) < visit(b)) * 1
             case Where(condition, a, b):
-                return functions.where(visit(condition), visit(a), visit(b))
+                chosen = visit(condition)
+                if not functions.is_array(chosen):  # the other may have no value: a root, a // 0
+                    return visit(a if chosen else b)
+                return functions.where(chosen, visit(a), visit(b))
         raise AssertionError(f"no value for {type(node).__name__}")
 
     return visit(x)

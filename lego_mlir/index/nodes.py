@@ -21,6 +21,9 @@ for travels with the symbol, so an expression needs no context to be simplified 
     True
 """
 
+# The operators check what the types already say: other libraries' operands come here too.
+# mypy: disable-error-code="redundant-expr"
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias

@@ -25,6 +25,9 @@ def parts(x: Int) -> Parts:
         return x, {}
     if isinstance(x, Poly):
         return x.constant, dict(x.terms)
+    lo, hi = ranges.bounds(x)
+    if lo is not None and lo == hi:  # one value only: the index of a dimension of size 1
+        return lo, {}
     return 0, {((x, 1),): 1}
 
 
@@ -204,9 +207,7 @@ def exact_term(coefficient: int, mono: Mono, d: Int) -> tuple[int, Mono] | None:
     return None
 
 
-def _term_over(
-    coefficient: int, mono: Mono, divisor: tuple[int, Mono]
-) -> tuple[int, Mono] | None:
+def _term_over(coefficient: int, mono: Mono, divisor: tuple[int, Mono]) -> tuple[int, Mono] | None:
     rest = mono_over(mono, divisor[1])
     if rest is None or coefficient % divisor[0]:
         return None

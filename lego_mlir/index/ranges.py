@@ -56,8 +56,8 @@ def _bounds(x: Expr) -> Interval:
         case Poly(constant, terms):
             total: Interval = (constant, constant)
             for mono, coefficient in terms:
-                factors = [bounds(atom) for atom, power in mono for _ in range(power)]
-                total = _add(total, reduce(_mul, factors, (coefficient, coefficient)))
+                factors = (bounds(atom) for atom, power in mono for _ in range(power))
+                total = _add(total, reduce(_mul, factors, bounds(coefficient)))
             return total
         case FloorDiv(num, den):
             lo, hi = _floordiv(bounds(num), bounds(den))
@@ -93,9 +93,7 @@ def _greatest(a: int | None, b: int | None) -> int | None:
     return None if a is None or b is None else max(a, b)
 
 
-def _tighter(
-    a: int | None, b: int | None, pick: Callable[[list[int]], int]
-) -> int | None:
+def _tighter(a: int | None, b: int | None, pick: Callable[[list[int]], int]) -> int | None:
     known = [n for n in (a, b) if n is not None]
     return pick(known) if known else None
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from math import fmod, gcd
 
 from lego_mlir.index import construct, polynomial, prover, ranges
-from lego_mlir.index.nodes import Expr, FloorDiv, Int, Mod, Xor
+from lego_mlir.index.nodes import FloorDiv, Int, Mod, Xor
 
 
 @lru_cache(maxsize=1 << 14)
@@ -191,10 +191,9 @@ def drop_inner_mod(x: Int, d: Int) -> Int:
     changed = False
     for mono, coefficient in terms.items():
         summand = polynomial.term(coefficient, mono)
-        if len(mono) == 1 and mono[0][1] == 1 and isinstance(mono[0][0], Mod):
-            inner: Expr = mono[0][0]
-            if polynomial.divides(d, construct.mul(coefficient, inner.den)):
-                summand, changed = construct.mul(coefficient, inner.num), True
+        match mono:
+            case ((Mod(y, n), 1),) if polynomial.divides(d, construct.mul(coefficient, n)):
+                summand, changed = construct.mul(coefficient, y), True
         total = construct.add(total, summand)
     return total if changed else x
 

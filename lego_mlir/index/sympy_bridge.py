@@ -78,7 +78,7 @@ class Less(_IntegerFunction):
     """1 if a < b, else 0."""
 
     nargs = 2
-    form = "({} < {})"
+    form = "(({} < {})*1)"  # a number: NumPy would add booleans as `or`
 
 
 class Where(_IntegerFunction):

@@ -32,25 +32,51 @@ class Scope:
 
     def level(self, value: Any) -> int:
         """In how many of the loops a value is defined."""
-        block = value.owner if isinstance(value, ir.BlockArgument) else value.owner.block
-        inside = _ancestors(block.owner)
+        inside = _ancestors(_block_of(value).owner)
         return sum(any(loop == parent for parent in inside) for loop in self.loops)
 
     def entry(self, value: Any) -> Any:
-        """An insertion point at the start of the body, or right after `value` if it is there."""
-        if not isinstance(value, ir.BlockArgument) and value.owner.block == self.body:
-            following = list(self.body.operations)
-            position = next(i for i, o in enumerate(following) if o.operation == value.owner)
-            return ir.InsertionPoint(following[position + 1])
-        return ir.InsertionPoint.at_block_begin(self.body)
+        """An insertion point right after `value` is defined, at the earliest where the body starts.
+
+        Values of the host, a kernel's operands, are used at the start of the kernel.
+        """
+        block = _block_of(value)
+        if not any(parent == self.body.owner.operation for parent in _ancestors(block.owner)):
+            return ir.InsertionPoint.at_block_begin(self.body)
+        if isinstance(value, ir.BlockArgument):
+            return ir.InsertionPoint.at_block_begin(block)
+        following = list(block.operations)
+        position = next(
+            i for i, o in enumerate(following) if o.operation == value.owner.operation
+        )
+        return ir.InsertionPoint(following[position + 1])
+
+    def has_private_buffers(self) -> bool:
+        """Whether buffers of single threads stand among the kernel's block arguments."""
+        shared = self._shared_buffers()
+        if self.kernel.name == "gpu.func":
+            kind = ir.FunctionType(ir.TypeAttr(self.kernel.attributes["function_type"]).value)
+            return len(self.body.arguments) > len(kind.inputs) + shared
+        segments = list(ir.DenseI32ArrayAttr(self.kernel.attributes["operandSegmentSizes"]))
+        ids = 18 if any(segments[7:10]) else 12  # with the cluster's ids and sizes
+        return len(self.body.arguments) > ids + shared
 
     def add_workgroup_buffer(self, kind: Any, location: Any) -> Any:
-        """Give the kernel a static shared-memory buffer; its value is a block argument."""
-        attributes = self.kernel.attributes
-        count = ir.IntegerAttr(attributes[_ATTRIBUTIONS]).value if _ATTRIBUTIONS in attributes else 0
+        """Give the kernel a static shared-memory buffer; its value is a block argument.
+
+        Shared buffers come before private ones, so there must be none of these yet.
+        """
         buffer = self.body.add_argument(kind, location)
-        attributes[_ATTRIBUTIONS] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), count + 1)
+        i64 = ir.IntegerType.get_signless(64)
+        count = ir.IntegerAttr.get(i64, self._shared_buffers() + 1)
+        self.kernel.attributes[_ATTRIBUTIONS] = count
         return buffer
+
+    def _shared_buffers(self) -> int:
+        attributes = self.kernel.attributes
+        if _ATTRIBUTIONS not in attributes:
+            return 0
+        return ir.IntegerAttr(attributes[_ATTRIBUTIONS]).value  # type: ignore[no-any-return]
 
 
 def scope_of(op: Any) -> Scope:
@@ -63,6 +89,11 @@ def scope_of(op: Any) -> Scope:
             kernel = parent if parent.name in _KERNELS else None
             return Scope(kernel, parent.regions[0].blocks[0], tuple(loops))
     return Scope(None, None, tuple(loops))
+
+
+def _block_of(value: Any) -> Any:
+    """The block that defines a value."""
+    return value.owner if isinstance(value, ir.BlockArgument) else value.owner.operation.block
 
 
 def _ancestors(op: Any) -> list[Any]:

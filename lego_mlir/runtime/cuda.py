@@ -168,7 +168,7 @@ class Loaded:
 
     def launch(self, stream: Any, *arguments: Any) -> None:
         """Bind the arguments and launch once; see `bind`. Does not wait for the end."""
-        self.bind(*arguments)(as_stream(stream))
+        self.bind(*arguments)(stream)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +183,8 @@ class Bound:
     arguments: tuple[Any, ...]
 
     def __call__(self, stream: Any) -> None:
-        """Launch every kernel in order on cuda-core's stream; does not wait for the end."""
-        launch_kernel = _core().launch
+        """Launch every kernel in order on a stream of any library; does not wait for the end."""
+        launch_kernel, stream = _core().launch, as_stream(stream)
         for launch, config, kernel, values in self.calls:
             try:
                 launch_kernel(stream, config, kernel, *values)

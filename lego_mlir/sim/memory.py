@@ -189,6 +189,13 @@ class Memory:
     def _part(self, access: Access, buffer: Buffer, offset: Array, where: Array | None) -> Part:
         """Check offsets in bytes from the start of the buffer; give them in elements."""
         width, total = access.width, access.bytes
+        if total > 1 and int(np.bitwise_or.reduce(offset)) & (total - 1):
+            bad = int(np.flatnonzero(offset & np.uint64(total - 1))[0])
+            raise Fault(
+                f"misaligned: {access.opcode} {_verb(access)} {total} bytes at byte offset "
+                f"{int(offset[bad])} of {buffer.name}, which is no multiple of {total}",
+                bad if where is None else int(where[bad]),
+            )
         if int(offset.max()) > buffer.size - total:
             bad = int(np.flatnonzero(offset > np.uint64(max(buffer.size - total, 0)))[0])
             if buffer.size < total:
@@ -197,14 +204,7 @@ class Memory:
                 f"out of bounds: {access.opcode} {_verb(access)} {total} bytes at byte offset "
                 f"{int(offset[bad].astype(np.int64))} of {buffer.name}, which has "
                 f"{buffer.size} bytes",
-                bad if where is None or len(offset) == 1 else int(where[bad]),
-            )
-        if total > 1 and int(np.bitwise_or.reduce(offset)) & (total - 1):
-            bad = int(np.flatnonzero(offset & np.uint64(total - 1))[0])
-            raise Fault(
-                f"misaligned: {access.opcode} {_verb(access)} {total} bytes at byte offset "
-                f"{int(offset[bad])} of {buffer.name}, which is no multiple of {total}",
-                bad if where is None or len(offset) == 1 else int(where[bad]),
+                bad if where is None else int(where[bad]),
             )
         index = offset.view(np.int64)
         if buffer.starts is not None:

@@ -99,6 +99,8 @@ class OperandParser:
         try:
             operand = self._operand()
             if self.token.text not in (",", ";", "}"):
+                if self.token.line > self.before.line:
+                    self.expect(";")
                 raise _Unknown
             return operand
         except _Unknown:

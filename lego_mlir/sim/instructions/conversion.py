@@ -42,12 +42,13 @@ def integers(form: Form) -> Step:
     to, of = form.types
     if not form.has("sat"):
         return form.compute(lambda a: a.astype(to.dtype), [of], to, wider=True)
-    info = np.iinfo(to.dtype)
+    info, source = np.iinfo(to.dtype), np.iinfo(of.dtype)
+    if info.min <= source.min and source.max <= info.max:
+        form.fail("the modifier .sat, though nothing can be out of range,")
 
     def clamp(a: Array) -> Array:
         # Limits that the source cannot reach would not fit its dtype.
-        least = max(int(info.min), int(np.iinfo(a.dtype).min))
-        most = min(int(info.max), int(np.iinfo(a.dtype).max))
+        least, most = max(info.min, source.min), min(info.max, source.max)
         return np.clip(a, a.dtype.type(least), a.dtype.type(most)).astype(to.dtype)
 
     return form.compute(clamp, [of], to, wider=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -101,11 +104,36 @@ def test_name_and_versions_agree(target: Target) -> None:
     assert 83 <= target.ptx <= 90, "a driver of CUDA 13.0 compiles PTX up to 9.0"
 
 
-@pytest.mark.parametrize("target", [t for t in TARGETS.values() if t.exact], ids=str)
-def test_optin_shared_memory_is_what_the_assembler_says(target: Target) -> None:
-    """For arch-specific targets the assembler states the limit when it is exceeded."""
-    with pytest.raises(LegoError, match=rf"{hex(target.optin_shared_bytes)} max"):
-        assemble(kernel(target, shared=target.optin_shared_bytes + 4), target)
+def test_optin_shared_memory_is_what_the_assembler_says() -> None:
+    """For arch-specific targets the assembler states the limit when it is exceeded.
+
+    In a process of its own: once nvJitLink has refused other PTX in a process, it lets an excess
+    of static shared memory pass (where our own check then catches it).
+    """
+    exact = [t for t in TARGETS.values() if t.exact]
+    too_much = {t.name: kernel(t, shared=t.optin_shared_bytes + 4) for t in exact}
+    script = (
+        "import json, sys\n"
+        "from lego_mlir.compiler.codegen import assemble\n"
+        "from lego_mlir.compiler.targets import Target\n"
+        "from lego_mlir.diagnostics import LegoError\n"
+        "for name, ptx in json.load(sys.stdin).items():\n"
+        "    try:\n"
+        "        assemble(ptx, Target.parse(name))\n"
+        "    except LegoError as e:\n"
+        "        print(name, ' '.join(e.message.split()))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        input=json.dumps(too_much),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    said = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert said.keys() == too_much.keys()
+    for target in exact:
+        assert f"{hex(target.optin_shared_bytes)} max" in said[target.name]
 
 
 def test_sibling_targets_agree() -> None:

@@ -58,7 +58,7 @@ def test_a_failed_save_leaves_the_old_file(
     def full(*args: object, **kwargs: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(zipfile.ZipFile, "writestr", full)
+    monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(LegoError, match="No space left on device"):
         replace(copy, ptx="other").save(tmp_path / "k.lego")
     assert (tmp_path / "k.lego").read_bytes() == before

@@ -80,13 +80,13 @@ def lanewise(run: Callable[..., None]) -> Callable[..., np.ndarray]:
         loads = "".join(_load(name, array) for name, array in inputs.items())
         body = f"""
             .reg .pred %p, %q;
-            .reg .b32 %x, %y, %tid, %ctaid, %ntid, %index;
+            .reg .b32 %x, %y, %thread, %group, %extent, %index;
             .reg .b64 %u, %v, %base, %at;
             {declared}
-            mov.u32 %tid, %tid.x;
-            mov.u32 %ctaid, %ctaid.x;
-            mov.u32 %ntid, %ntid.x;
-            mad.lo.u32 %index, %ctaid, %ntid, %tid;
+            mov.u32 %thread, %tid.x;
+            mov.u32 %group, %ctaid.x;
+            mov.u32 %extent, %ntid.x;
+            mad.lo.u32 %index, %group, %extent, %thread;
             {loads}
             {lines}
             ld.param.u64 %base, [out];
@@ -131,17 +131,25 @@ def pairs() -> Callable[..., tuple[np.ndarray, ...]]:
             edges = [info.min, info.min + 1, info.max, info.max - 1, info.max // 2, info.max // 3]
             edges += [e for e in EDGES if e <= info.max] + ([-1, -2, -7] if info.min else [])
             drawn = rng.integers(info.min, info.max, 6, kind, endpoint=True).tolist()
-            columns.append(edges[: 22 if len(kinds) < 3 else 12] + drawn[: 6 if len(kinds) < 3 else 3])
+            columns.append(
+                edges[: 22 if len(kinds) < 3 else 12] + drawn[: 6 if len(kinds) < 3 else 3]
+            )
         rows = list(itertools.product(*columns))
         rows += rows[: -len(rows) % 32]
         return tuple(
-            np.array(column, kind) for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)
+            np.array(column, kind)
+            for column, kind in zip(zip(*rows, strict=True), kinds, strict=True)
         )
 
     return make
 
 
-FORMATS = {"f2": (11, -14, 15), "bf": (8, -126, 127), "f4": (24, -126, 127), "f8": (53, -1022, 1023)}
+FORMATS = {
+    "f2": (11, -14, 15),
+    "bf": (8, -126, 127),
+    "f4": (24, -126, 127),
+    "f8": (53, -1022, 1023),
+}
 
 
 def exactly_rounded(x: Fraction, form: str, mode: str = "rn") -> float:

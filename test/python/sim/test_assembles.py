@@ -17,14 +17,16 @@ def test_all_programs_assemble(programs):
         body = re.sub(r"^\.(version|target|address_size).*$", "", text, flags=re.MULTILINE)
         names = set(re.findall(r"\.entry (\w+)|\.func [^;{]*?\) (\w+) \(", body))
         names = {name for pair in names for name in pair if name}
-        names |= set(re.findall(r"^\s*\.(?:global|const|extern .shared)[^\n]* (\w+)[\[ ]", body, re.M))
+        names |= set(
+            re.findall(r"^\s*\.(?:global|const|extern .shared)[^\n]* (\w+)[\[ ]", body, re.M)
+        )
         for name in names:
             body = re.sub(rf"\b{name}\b", f"{name}_{number}", body)
         kernels.append((test, body))
     bad = []
     for test, body in _failing(linker, kernels):
-        bad.append(f"{test}:\n{body}")
-    assert not bad, "\n".join(bad[:3])
+        bad.append(f"{test}: {body}")
+    assert not bad, "\n".join([f"{len(bad)} programs do not assemble", *bad[:30]])
 
 
 def _failing(linker, kernels):
@@ -33,7 +35,8 @@ def _failing(linker, kernels):
     if problem is None:
         return []
     if len(kernels) == 1:
-        return [(kernels[0][0], problem + kernels[0][1])]
+        errors = [row for row in problem.splitlines() if "error" in row]
+        return [(kernels[0][0], "; ".join(errors[:2]))]
     middle = len(kernels) // 2
     return _failing(linker, kernels[:middle]) + _failing(linker, kernels[middle:])
 

@@ -52,7 +52,9 @@ def test_shared_memory_is_not_zero_before_it_is_written(run):
 def test_a_barrier_in_a_divergent_branch_waits_for_all(run):
     """Both halves of the block come to barrier 0, from different places and at different times."""
     out = np.zeros(128, "u4")
-    body = HEAD + """
+    body = (
+        HEAD
+        + """
         setp.lt.u32 %p, %t, 64;
         @%p bra LOW;
         st.shared.b32 [%s], %t;
@@ -69,18 +71,22 @@ def test_a_barrier_in_a_divergent_branch_waits_for_all(run):
         ld.shared.b32 %x, [%s];
         st.global.b32 [%a], %x;
     """
+    )
     run(body, [out], parameters=ONE, block=(128, 1, 1))
     assert out.tolist() == [*range(64, 128), *range(1000, 1064)]
 
 
 def test_exited_threads_are_not_waited_for(run):
     out = np.zeros(64, "u4")
-    body = HEAD + """
+    body = (
+        HEAD
+        + """
         setp.ge.u32 %p, %t, 32;
         @%p ret;
         bar.sync 0;
         st.global.b32 [%a], 1;
     """
+    )
     run(body, [out], parameters=ONE, block=(64, 1, 1))
     assert out.tolist() == [1] * 32 + [0] * 32
 
@@ -88,7 +94,9 @@ def test_exited_threads_are_not_waited_for(run):
 def test_named_barriers_with_counts(run):
     """Two halves of a block, each behind its own barrier of 32 threads, both twice."""
     out = np.zeros(64, "u4")
-    body = HEAD + """
+    body = (
+        HEAD
+        + """
         shr.u32 %x, %t, 5;
         add.u32 %x, %x, 1;
         st.shared.b32 [%s], %t;
@@ -100,6 +108,7 @@ def test_named_barriers_with_counts(run):
         barrier.sync %x, 32;
         st.global.b32 [%a], %y;
     """
+    )
     run(body, [out], parameters=ONE, block=(64, 1, 1))
     assert out.tolist() == [*range(31, -1, -1), *range(63, 31, -1)]
 
@@ -107,7 +116,9 @@ def test_named_barriers_with_counts(run):
 def test_producer_and_consumer_pass_a_barrier_in_turn(run):
     """A barrier in a loop with different bodies: phases must not mix."""
     out = np.zeros(64, "u4")
-    body = HEAD + """
+    body = (
+        HEAD
+        + """
         mov.b32 %x, 0;
         mov.b32 %y, 0;
         setp.lt.u32 %p, %t, 32;
@@ -126,12 +137,15 @@ def test_producer_and_consumer_pass_a_barrier_in_turn(run):
         @%q bra NEXT;
         st.global.b32 [%a], %y;
     """
+    )
     run(body, [out], parameters=ONE, block=(64, 1, 1))
     assert out.tolist() == [20 + n for n in range(32)] * 2
 
 
 def test_deadlock_of_two_barriers(run):
-    body = HEAD + """
+    body = (
+        HEAD
+        + """
         setp.lt.u32 %p, %t, 32;
         @%p bra LOW;
         bar.sync 1;
@@ -141,6 +155,7 @@ def test_deadlock_of_two_barriers(run):
     MEET:
         st.global.b32 [%a], 1;
     """
+    )
     with pytest.raises(LegoError) as e:
         run(body, [np.zeros(64, "u4")], parameters=ONE, block=(64, 1, 1), grid=(3, 1, 1))
     text = str(e.value)
@@ -151,11 +166,14 @@ def test_deadlock_of_two_barriers(run):
 
 
 def test_deadlock_of_a_count_that_exited_threads_leave_open(run):
-    body = HEAD + """
+    body = (
+        HEAD
+        + """
         setp.ge.u32 %p, %t, 32;
         @%p exit;
         bar.sync 0, 64;
     """
+    )
     with pytest.raises(LegoError, match="32 wait at `bar.sync 0, 64` .*, 32 have exited"):
         run(body, [np.zeros(64, "u4")], parameters=ONE, block=(64, 1, 1))
 
@@ -190,5 +208,7 @@ def test_dynamic_shared_memory_follows_static(run):
     out = np.zeros(32, "u4")
     run(text, [out], shared_bytes=128)
     assert out.tolist() == [n + 5 for n in range(32)]
-    with pytest.raises(LegoError, match=r"byte offset 236 of the shared memory, which has 236 bytes"):
+    with pytest.raises(
+        LegoError, match=r"byte offset 236 of the shared memory, which has 236 bytes"
+    ):
         run(text, [out], shared_bytes=124)

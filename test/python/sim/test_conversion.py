@@ -27,6 +27,8 @@ def test_integer_to_integer(lanewise, pairs, of, to):
     got = lanewise(f"cvt.{name(to)}.{name(of)} %d, %a;", to, a=a)
     assert got.tolist() == [wrap(x, to) for x in a.tolist()]
     info = np.iinfo(to)
+    if info.min <= np.iinfo(of).min and np.iinfo(of).max <= info.max:
+        return
     got = lanewise(f"cvt.sat.{name(to)}.{name(of)} %d, %a;", to, a=a)
     assert got.tolist() == [min(max(x, info.min), info.max) for x in a.tolist()]
 
@@ -98,7 +100,11 @@ def test_narrowing(lanewise, floats, rounded, of, to, mode):
     if to == "bf":
         got = (got.astype("u4") << np.uint32(16)).view("f4")
     want = [rounded(Fraction(x), to, mode) for x in a.tolist()]
-    bad = [(x, g, w) for x, g, w in zip(a.tolist(), got.astype("f8").tolist(), want, strict=True) if g != w]
+    bad = [
+        (x, g, w)
+        for x, g, w in zip(a.tolist(), got.astype("f8").tolist(), want, strict=True)
+        if g != w
+    ]
     assert not bad, (len(bad), bad[:3])
 
 
@@ -138,4 +144,10 @@ def test_packing_two(lanewise, floats, kind):
 def test_tf32_ties_go_away_from_zero(lanewise):
     a = np.array([0x3F801000, 0x3F800FFF, 0xBF801000, 0x3F803000, 0x7F800000], "u4")
     got = lanewise("cvt.rna.tf32.f32 %d, %a;", "u4", a=a)
-    assert [hex(x) for x in got] == ["0x3f802000", "0x3f800000", "0xbf802000", "0x3f804000", "0x7f800000"]
+    assert [hex(x) for x in got] == [
+        "0x3f802000",
+        "0x3f800000",
+        "0xbf802000",
+        "0x3f804000",
+        "0x7f800000",
+    ]

@@ -123,8 +123,9 @@ def test_lanes_meet_behind_a_body_that_stands_before_its_loop(lanewise):
         bra.uni JOIN;
     DONE:
     """
-    # Even lanes go round 8 times, odd ones first step 2, then 1 each: 7 times.
-    want = [32 * 7 + 16 if n % 2 == 0 else 32 * 7 for n in range(32)]
+    # Odd lanes step by 2 and go round 4 times, together with the even ones, which step by 1 first
+    # and go round once more.
+    want = [32 * 4 + 16 if n % 2 == 0 else 32 * 4 for n in range(32)]
     assert lanewise(lines, "u4", a=a).tolist() == want
 
 

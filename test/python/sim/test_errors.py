@@ -145,13 +145,16 @@ def test_a_function_elsewhere_in_the_module_does_no_harm(run):
     assert out[0] == 3
 
 
-GOOD = HEADER + """
+GOOD = (
+    HEADER
+    + """
 .visible .entry scale(.param .u64 .ptr .global .align 4 x, .param .f32 by, .param .u32 n)
 .maxntid 128, 1, 1
 { ret; }
 .visible .entry fixed() .reqntid 32, 2, 1 { ret; }
 .visible .entry big() { .reg .b32 %r; .shared .b8 x[50000]; ld.shared.b8 %r, [x]; ret; }
 """
+)
 X = np.zeros(4, "f4")
 
 

@@ -19,7 +19,10 @@ def trunc_div(a, b):
 
 
 def check(got, reference, *inputs):
-    want = [wrap(reference(*row), got.dtype) for row in zip(*map(np.ndarray.tolist, inputs), strict=True)]
+    want = [
+        wrap(reference(*row), got.dtype)
+        for row in zip(*map(np.ndarray.tolist, inputs), strict=True)
+    ]
     bad = [(row, g, w) for *row, g, w in zip(*inputs, got.tolist(), want, strict=True) if g != w]
     assert not bad, bad[:5]
 
@@ -214,12 +217,15 @@ def test_dot_products_of_bytes(lanewise, pairs):
         return wrap(x >> 8 * i & 255, kind)
 
     got = lanewise("dp4a.u32.s32 %d, %a, %b, %c;", "i4", a=a, b=b, c=c)
-    check(got, lambda a, b, c: c + sum(byte(a, i, "u1") * byte(b, i, "i1") for i in range(4)), a, b, c)
+    check(
+        got, lambda a, b, c: c + sum(byte(a, i, "u1") * byte(b, i, "i1") for i in range(4)), a, b, c
+    )
     got = lanewise("dp2a.hi.s32.u32 %d, %a, %b, %c;", "i4", a=a, b=b, c=c)
     check(
         got,
-        lambda a, b, c: c
-        + sum(wrap(a >> 16 * i & 65535, "i2") * byte(b, i + 2, "u1") for i in range(2)),
+        lambda a, b, c: (
+            c + sum(wrap(a >> 16 * i & 65535, "i2") * byte(b, i + 2, "u1") for i in range(2))
+        ),
         a,
         b,
         c,

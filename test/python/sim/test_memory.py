@@ -17,13 +17,16 @@ HEAD = """
 def test_vectors(run):
     a = np.arange(128, dtype="u4")
     b = np.zeros(128, "u4")
-    body = HEAD + """
+    body = (
+        HEAD
+        + """
         mad.wide.u32 %pa, %t, 16, %a;
         mad.wide.u32 %pb, %t, 16, %b;
         ld.global.nc.L1::no_allocate.v4.b32 {%x0, %x1, %x2, %x3}, [%pa];
         st.global.v2.b32 [%pb+8], {%x0, %x1};
         st.global.cs.v2.u32 [%pb], {%x3, %x2};
     """
+    )
     run(body, [a, b], parameters=TWO)
     want = a.reshape(32, 4)[:, [3, 2, 0, 1]]
     assert np.array_equal(b.reshape(32, 4), want)
@@ -32,13 +35,16 @@ def test_vectors(run):
 def test_small_vectors(run):
     a = np.arange(64, dtype="u1")
     b = np.zeros(32, "u2")
-    body = HEAD + """
+    body = (
+        HEAD
+        + """
         mad.wide.u32 %pa, %t, 2, %a;
         mad.wide.u32 %pb, %t, 2, %b;
         ld.volatile.global.v2.u8 {%h0, %h1}, [%pa];
         mad.lo.u16 %h2, %h0, 256, %h1;
         st.relaxed.gpu.global.u16 [%pb], %h2;
     """
+    )
     run(body, [a, b], parameters=TWO)
     assert np.array_equal(b, a.reshape(32, 2) @ np.array([256, 1], "u2"))
 
@@ -47,7 +53,9 @@ def test_extension_and_truncation(run):
     """Registers wider than the access: signs extended on loads, low bits kept on stores."""
     a = np.arange(-16, 16, dtype="i1")
     b = np.zeros(32, "i8")
-    body = HEAD + """
+    body = (
+        HEAD
+        + """
         cvt.u64.u32 %l, %t;
         add.s64 %pa, %a, %l;
         mad.wide.u32 %pb, %t, 8, %b;
@@ -57,6 +65,7 @@ def test_extension_and_truncation(run):
         add.u32 %x0, %x0, 0x1100;
         st.global.b8 [%pa], %x0;
     """
+    )
     before = a.copy()
     run(body, [a, b], parameters=TWO)
     assert b.tolist() == before.tolist()
@@ -111,7 +120,9 @@ def test_generic_addresses_reach_every_space(run):
 def test_lanes_may_read_different_buffers(run):
     """A pointer picked by each lane: one access, three state spaces."""
     a, b = np.full(32, 5, "u4"), np.zeros(32, "u4")
-    body = HEAD + """
+    body = (
+        HEAD
+        + """
         .shared .align 4 .b32 cell;
         st.shared.b32 [cell], 7;
         mov.b64 %l, cell;
@@ -123,6 +134,7 @@ def test_lanes_may_read_different_buffers(run):
         mad.wide.u32 %pb, %t, 4, %b;
         st.global.b32 [%pb], %x1;
     """
+    )
     run(body, [a, b], parameters=TWO)
     assert b.tolist() == [5, 7] * 16
 
@@ -199,8 +211,8 @@ def test_out_of_bounds_names_argument_offset_and_thread(run):
         "out of bounds: ld.global.b32 reads 4 bytes at byte offset 128 of argument 0 (a), which "
         "has 128 bytes, in thread (30, 0, 0) of block (0, 0, 0)"
     )
-    message = fault(run, "st.global.b64 [%pa+-8], %b;")
-    assert "writes 8 bytes at byte offset -8 of argument 0 (a)" in message
+    message = fault(run, "st.global.b32 [%pa+-8], 1;")
+    assert "writes 4 bytes at byte offset -8 of argument 0 (a)" in message
     assert "in thread (0, 0, 0) of" in message
 
 
@@ -237,7 +249,9 @@ def test_misaligned(run):
 
 
 def test_wild_and_mixed_up_addresses(run):
-    assert "address 0x10, where no buffer is" in fault(run, "mov.b64 %l, 16; ld.global.b8 %h0, [%l];")
+    assert "address 0x10, where no buffer is" in fault(
+        run, "mov.b64 %l, 16; ld.global.b8 %h0, [%l];"
+    )
     shared = ".shared .b32 cell; mov.b64 %l, cell;"
     message = fault(run, shared + "cvta.shared.u64 %l, %l; ld.global.b32 %x0, [%l];", record=False)
     assert "a generic address of the shared memory" in message
@@ -255,11 +269,14 @@ def test_views_of_any_dtype_and_shape(run):
     """The device sees the bytes of an array, whatever it calls them."""
     a = np.arange(32, dtype="f4").reshape(2, 4, 4)
     b = np.zeros((4, 8), "i4")
-    body = HEAD + """
+    body = (
+        HEAD
+        + """
         mad.wide.u32 %pa, %t, 4, %a;
         mad.wide.u32 %pb, %t, 4, %b;
         ld.global.f32 %x0, [%pa];
         st.global.f32 [%pb], %x0;
     """
+    )
     run(body, [a, b], parameters=TWO)
     assert np.array_equal(b.view("f4").ravel(), a.ravel())

@@ -113,7 +113,9 @@ def test_one_lane_is_elected(lanewise):
 
 
 def test_a_lane_that_its_mask_does_not_name(lanewise):
-    with pytest.raises(LegoError, match="in lane 4, which its member mask 0x0000000f does not name"):
+    with pytest.raises(
+        LegoError, match="in lane 4, which its member mask 0x0000000f does not name"
+    ):
         lanewise("shfl.sync.idx.b32 %d, %a, 0, 31, 15;", "u4", a=LANES)
 
 
@@ -147,7 +149,13 @@ def test_atomics_on_one_address_take_turns(run):
         mad.wide.u32 %a, %t, 4, %o;
         st.global.b32 [%a], %x;
     """
-    run(body, [total, old], parameters=(("p", "u64"), ("o", "u64")), grid=(4, 1, 1), block=(128, 1, 1))
+    run(
+        body,
+        [total, old],
+        parameters=(("p", "u64"), ("o", "u64")),
+        grid=(4, 1, 1),
+        block=(128, 1, 1),
+    )
     assert total[0] == 3 * 512
     assert sorted(old.tolist()) == list(range(0, 3 * 512, 3))
 
