@@ -141,7 +141,6 @@ def where(condition: Int, a: Int, b: Int) -> Int:
 def substitute(x: Int, values: Mapping[Sym, Int]) -> Int:
     """`x` with symbols replaced, in normal form again."""
     done: dict[Expr, Int] = {}
-    done.update(values)
 
     def visit(node: Int) -> Int:
         if isinstance(node, int):
@@ -153,7 +152,7 @@ def substitute(x: Int, values: Mapping[Sym, Int]) -> Int:
     def rebuild(node: Expr) -> Int:
         match node:
             case Sym():
-                return node
+                return values.get(node, node)
             case Poly(constant, terms):
                 total: Int = constant
                 for mono, coefficient in terms:
