@@ -13,13 +13,15 @@ have written by hand, and from there on everything is shared with `legoc`.
 
 from lego_mlir.frontend.kernel import Kernel, kernel
 from lego_mlir.frontend.operations import barrier, block_id, loop, shared, thread_id
-from lego_mlir.frontend.tensors import Scalar, Tensor
+from lego_mlir.frontend.tensors import Scalar, ScalarType, Tensor, TensorType
 from lego_mlir.frontend.values import Value
 
 __all__ = [
     "Kernel",
     "Scalar",
+    "ScalarType",
     "Tensor",
+    "TensorType",
     "Value",
     "barrier",
     "block_id",

@@ -15,7 +15,7 @@ from lego_mlir.compiler.launches import NAME
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.frontend.tensors import ScalarType, TensorType, TensorValue
-from lego_mlir.frontend.trace import Trace
+from lego_mlir.frontend.trace import Trace, place_of_traceback
 from lego_mlir.frontend.values import Value
 from lego_mlir.mlir.bindings import arith, func, ir
 from lego_mlir.mlir.context import Source, mlir_errors, new_context
@@ -158,7 +158,11 @@ class Kernel:
             for (name, kind), value in zip(parameters.items(), values, strict=True)
         }
         with ir.InsertionPoint(trace.launch.regions[0].blocks[0]):
-            result = self.__wrapped__(**arguments)
+            try:
+                result = self.__wrapped__(**arguments)
+            except LegoError as e:
+                place = place_of_traceback(e) or self._place
+                raise e.at(place, self._source.text if place.file == self._source.file else None)
             if result is not None:
                 raise LegoError(
                     f"kernel '{self.name}' returns a value; kernels store their results",

@@ -29,6 +29,11 @@ class TensorType:
     dtype: str
     layout: Layout
 
+    def __post_init__(self) -> None:
+        check_dtype(self.dtype)
+        if not isinstance(self.layout, Layout):
+            raise LegoError(f'lg.Tensor["{self.dtype}", layout]: {self.layout!r} is no layout')
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Of the buffer: the tensor's if it lies in memory row-major, else one dimension."""
@@ -44,6 +49,9 @@ class ScalarType:
 
     dtype: str
 
+    def __post_init__(self) -> None:
+        check_dtype(self.dtype)
+
 
 class Tensor:
     """Annotates a kernel's parameter: `a: lg.Tensor["f32", layout]`."""
@@ -51,18 +59,13 @@ class Tensor:
     def __class_getitem__(cls, item: Any) -> TensorType:
         if not isinstance(item, tuple) or len(item) != 2:
             raise LegoError('a tensor parameter is annotated as lg.Tensor["f32", layout]')
-        dtype, layout = item
-        check_dtype(dtype)
-        if not isinstance(layout, Layout):
-            raise LegoError(f'lg.Tensor["{dtype}", layout]: {layout!r} is no layout')
-        return TensorType(dtype, layout)
+        return TensorType(*item)
 
 
 class Scalar:
     """Annotates a kernel's parameter: `alpha: lg.Scalar["f32"]`."""
 
     def __class_getitem__(cls, dtype: Any) -> ScalarType:
-        check_dtype(dtype)
         return ScalarType(dtype)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
@@ -38,7 +39,7 @@ class Trace:
         self.left_loop: Place | None = None
         self._functions: set[str] = set()
 
-    @contextmanager
+    @contextlib.contextmanager
     def active(self) -> Iterator[None]:
         """Make this the trace that operations are recorded in."""
         token = _current.set(self)
@@ -129,14 +130,29 @@ def current(what: str) -> Trace:
 
 
 def user_frame() -> FrameType:
-    """The innermost frame that is not of this package."""
+    """The innermost frame of the user's code."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_back is not None:
-        if not frame.f_code.co_filename.startswith(_OURS):
+        if not _is_ours(frame):
             return frame
         frame = frame.f_back
     assert frame is not None
     return frame
+
+
+def place_of_traceback(error: BaseException) -> Place | None:
+    """The innermost line of the user's code that an error passed through."""
+    found = None
+    step = error.__traceback__
+    while step is not None:
+        if not _is_ours(step.tb_frame):
+            found = Place(step.tb_frame.f_code.co_filename, step.tb_lineno)
+        step = step.tb_next
+    return found
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return frame.f_code.co_filename.startswith((_OURS, functools.__file__, contextlib.__file__))
 
 
 def _column(frame: FrameType) -> int:

@@ -6,7 +6,16 @@ from typing import Any
 
 from lego_mlir.algebra import GenP, Layout, OrderBy, Row, swizzle
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import Kernel, Tensor, barrier, block_id, kernel, loop, shared, thread_id
+from lego_mlir.frontend import (
+    Kernel,
+    TensorType,
+    barrier,
+    block_id,
+    kernel,
+    loop,
+    shared,
+    thread_id,
+)
 
 
 def transpose(
@@ -51,7 +60,7 @@ def transpose(
         grid=down * across,
         block=rows * tile,
         reference="transpose",
-        parameters={"a": Tensor[dtype, source], "b": Tensor[dtype, target]},
+        parameters={"a": TensorType(dtype, source), "b": TensorType(dtype, target)},
     )
     def transpose(a: Any, b: Any) -> None:
         i, j = blocks.inv(block_id())

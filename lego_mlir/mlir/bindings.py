@@ -59,11 +59,11 @@ def _open_without_running(package: str, spec: Any) -> None:
     module = importlib.util.module_from_spec(spec)
 
     def run_body(name: str) -> Any:
-        del module.__getattr__  # type: ignore[attr-defined]
+        del module.__dict__["__getattr__"]
         spec.loader.exec_module(module)
         return getattr(module, name)
 
-    module.__getattr__ = run_body  # type: ignore[method-assign, assignment]
+    module.__dict__["__getattr__"] = run_body
     sys.modules[package] = module
     # What that body does for the bindings: another LLVM in the process (PyTorch's, Triton's)
     # must not get to answer for symbols of this one.

@@ -1,0 +1,71 @@
+"""The one door to MLIR: which package it opens, and what it leaves shut."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+IMPORT = "from lego_mlir.mlir.bindings import ir"
+
+
+def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a fresh interpreter, which has imported nothing yet."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_parent_package_is_opened_without_running_it() -> None:
+    code = f"{IMPORT}; import sys; print([m for m in sys.modules if 'numba_cuda_mlir.num' in m])"
+    assert python(code).stdout.strip() == "[]"
+
+
+def test_whoever_wants_the_parent_package_still_gets_it() -> None:
+    code = (
+        f"{IMPORT}; import numba_cuda_mlir; from numba_cuda_mlir import cuda;"
+        "print(numba_cuda_mlir.__version__, hasattr(cuda, 'jit'), hasattr(numba_cuda_mlir, 'no'))"
+    )
+    done = python(code)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[1:] == ["True", "False"]
+
+
+def test_the_parent_package_may_come_first() -> None:
+    done = python(f"import numba_cuda_mlir; {IMPORT}; print(ir.Context.__name__)")
+    assert done.stdout.strip() == "Context", done.stderr
+
+
+def test_the_variable_takes_upstreams_package(tmp_path: Path) -> None:
+    """A stand-in with upstream's layout: `mlir.ir`, `mlir.passmanager`, `mlir.dialects.*`."""
+    (tmp_path / "mlir" / "dialects").mkdir(parents=True)
+    for module in ("__init__", "ir", "passmanager", "dialects/__init__", "dialects/arith"):
+        (tmp_path / "mlir" / f"{module}.py").write_text(f"where = 'upstream {module}'\n")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    code = "from lego_mlir.mlir.bindings import ir, arith; print(ir.where, '|', arith.where)"
+    done = python(code, LEGO_MLIR_BINDINGS="mlir", PYTHONPATH=path)
+    assert done.stdout.strip() == "upstream ir | upstream dialects/arith", done.stderr
+
+
+def test_missing_and_unknown_packages_say_what_to_do() -> None:
+    show = f"""
+try:
+    {IMPORT}
+except Exception as e:
+    print(type(e).__name__, e)
+"""
+    missing = python(show, LEGO_MLIR_BINDINGS="mlir").stdout
+    assert missing.startswith("LegoError error: the MLIR bindings are missing")
+    assert "unset LEGO_MLIR_BINDINGS" in missing
+    unknown = python(show, LEGO_MLIR_BINDINGS="llvm").stdout
+    assert "LEGO_MLIR_BINDINGS=llvm: no such MLIR bindings" in unknown
+
+
+def test_unknown_dialect() -> None:
+    done = python("import lego_mlir.mlir.bindings as b; print(hasattr(b, 'no_such_dialect'))")
+    assert done.stdout.strip() == "False"
