@@ -27,7 +27,7 @@ from lego_mlir.sim.types import Array
 Dim3 = tuple[int, int, int]
 Argument = Array | np.generic
 
-LIMIT = 10_000_000
+LIMIT = 2_000_000
 """Instructions that one wave of blocks may execute unless the caller says otherwise."""
 
 _WAVE_LANES = 8192  # enough lanes to hide NumPy's cost a call, few enough to stay in the cache

@@ -6,7 +6,8 @@ nothing but global memory, so running them side by side is one of the orders a G
 
 Lanes at the same place form a group; a mask says which lanes those are (None: all of them). Of
 several groups the one whose block comes first in the program's order runs next, so that lanes
-which went different ways meet again (see `flow`). Lanes leave that race in three ways: they exit,
+which went different ways meet again (see `flow`); now and then the last one runs, so that none
+starves. Lanes leave that race in three ways: they exit,
 they wait at a barrier, or they wait for the other lanes of their warp before an instruction that
 a warp performs together. When no group is left to run, barriers whose threads have all come open;
 if none does, that is a deadlock and an error.
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     from lego_mlir.sim.program import Program
 
 WARP = 32
+FAIRNESS = 256
+"""Every so many turns the last group runs instead of the first, so that a loop which waits for
+what another thread of the wave does cannot keep it from doing it."""
+
 Mask = Array | None
 
 
@@ -134,8 +139,10 @@ class Wave:
         blocks = self.program.blocks
         ready = self.ready
         limit = self.launch.limit
+        turn = 0
         while ready or self.release():
-            at = min(ready)
+            turn += 1
+            at = max(ready) if turn % FAIRNESS == 0 else min(ready)
             self.mask = ready.pop(at)
             block = blocks[at]
             if block.gather is not None and not self.gathered(at, block.gather):

@@ -168,11 +168,11 @@ def exactly_rounded(x: Fraction, form: str, mode: str = "rn") -> float:
     if mode == "rn":
         up = rest * 2 > unit or (rest * 2 == unit and quotient % 2 == 1)
     else:
-        up = rest != 0 and (mode == "rp" and not negative or mode == "rm" and negative)
+        up = rest != 0 and mode == ("rm" if negative else "rp")
     total = (quotient + up) * unit
     largest = (2 - Fraction(2) ** (1 - digits)) * Fraction(2) ** most
     if total > largest:
-        outwards = mode == "rn" or (mode == "rp") != negative and mode != "rz"
+        outwards = mode in ("rn", "rm" if negative else "rp")
         total_value = float("inf") if outwards else float(largest)
     else:
         total_value = float(total)

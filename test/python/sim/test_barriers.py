@@ -174,12 +174,12 @@ def test_deadlock_of_a_count_that_exited_threads_leave_open(run):
         bar.sync 0, 64;
     """
     )
-    with pytest.raises(LegoError, match="32 wait at `bar.sync 0, 64` .*, 32 have exited"):
+    with pytest.raises(LegoError, match=r"32 wait at `bar.sync 0, 64` .*, 32 have exited"):
         run(body, [np.zeros(64, "u4")], parameters=ONE, block=(64, 1, 1))
 
 
 def test_a_count_that_is_no_multiple_of_the_warp(run):
-    with pytest.raises(LegoError, match="a barrier for 40 threads: .* multiple of 32"):
+    with pytest.raises(LegoError, match=r"a barrier for 40 threads: .* multiple of 32"):
         run(HEAD + "bar.sync 0, 40;", [np.zeros(64, "u4")], parameters=ONE, record=False)
 
 

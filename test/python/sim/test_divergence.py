@@ -1,6 +1,7 @@
 """Threads that go different ways, and the order in which they meet again."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -127,6 +128,35 @@ def test_lanes_meet_behind_a_body_that_stands_before_its_loop(lanewise):
     # and go round once more.
     want = [32 * 4 + 16 if n % 2 == 0 else 32 * 4 for n in range(32)]
     assert lanewise(lines, "u4", a=a).tolist() == want
+
+
+@pytest.mark.parametrize("first", ["WAIT", "STORE"])
+def test_a_thread_may_wait_for_another_of_its_warp(run, first):
+    """A loop that waits for a store by another thread, wherever the two stand."""
+    cell = np.zeros(1, "u4")
+    wait = """
+    WAIT:
+        ld.acquire.gpu.global.b32 %x, [%o];
+        setp.eq.u32 %q, %x, 0;
+        @%q bra WAIT;
+        bra.uni DONE;
+    """
+    store = """
+    STORE:
+        st.release.gpu.global.b32 [%o], 1;
+        bra.uni DONE;
+    """
+    body = f"""
+        .reg .pred %p, %q; .reg .b32 %t, %x; .reg .b64 %o;
+        mov.u32 %t, %tid.x;
+        ld.param.u64 %o, [o];
+        setp.eq.u32 %p, %t, 31;
+        @{"%p" if first == "WAIT" else "!%p"} bra {"STORE" if first == "WAIT" else "WAIT"};
+        {wait + store if first == "WAIT" else store + wait}
+    DONE:
+    """
+    run(body, [cell], parameters=(("o", "u64"),), limit=10000)
+    assert cell[0] == 1
 
 
 def test_order_of_a_loop():

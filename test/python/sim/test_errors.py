@@ -64,6 +64,8 @@ def test_an_instruction_nobody_knows():
 
 FORMS = {
     "add.sat.u32 %r0, %r1, %r2;": "9.7.1.1",
+    "add.u32.sat %r0, %r1, %r2;": "9.7.1.1",
+    "mov.b32.volatile %r0, %r1;": "9.7.9.3",
     "add.rn.ftz.f64 %d0, %d1, %d2;": "9.7.3.3",
     "mul.wide.u64 %d0, %d1, %d2;": "9.7.1.3",
     "ld.global.v3.b32 {%r0, %r1, %r2}, [%d0];": "9.7.9.8",
@@ -121,13 +123,13 @@ def test_syntax():
     assert "the directive .branchtargets is not modelled" in refused(kernel(".branchtargets A;"))
     assert "registers of type .b128" in refused(kernel(".reg .b128 %big;"))
     assert "the label A stands twice" in refused(kernel("A: bra A; A:"))
-    with pytest.raises(LegoError, match="begins with .version and .target"):
+    with pytest.raises(LegoError, match=r"begins with .version and .target"):
         sim.parse("add.u32 %r0, %r1, %r2;")
-    with pytest.raises(LegoError, match="'{' is never closed"):
+    with pytest.raises(LegoError, match=r"'{' is never closed"):
         sim.parse(HEADER + ".visible .entry k() {\nret;\n")
-    with pytest.raises(LegoError, match="the directive .alias is not modelled"):
+    with pytest.raises(LegoError, match=r"the directive .alias is not modelled"):
         sim.parse(HEADER + ".alias a, b;\n")
-    with pytest.raises(LegoError, match="the kernel directive .reqnctapercluster is not modelled"):
+    with pytest.raises(LegoError, match=r"the kernel directive .reqnctapercluster is not modelled"):
         sim.parse(HEADER + ".visible .entry k() .reqnctapercluster 2 { ret; }\n")
 
 

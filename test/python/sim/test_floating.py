@@ -89,6 +89,13 @@ def test_packed_pairs_are_two_halves(lanewise, floats, kind):
     assert np.array_equal(single.view("u2"), packed.view("u2"))
 
 
+@pytest.mark.parametrize(("mode", "sign"), [("rn", 0), ("rz", 0), ("rp", 0), ("rm", 1)])
+def test_the_sign_of_a_sum_that_cancels(lanewise, mode, sign):
+    a = np.array([1.5, -0.0, 0.0], "f4")
+    got = lanewise(f"sub.{mode}.f32 %d, %a, %a;", "f4", a=a)
+    assert np.signbit(got).tolist() == [sign] * 3
+
+
 NAN, INF = float("nan"), float("inf")
 
 

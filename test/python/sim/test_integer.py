@@ -246,6 +246,22 @@ def test_carries_add_up_to_long_numbers(lanewise, pairs):
     check(lanewise(lines.replace("OP", "sub"), "u8", a=a, b=b), lambda a, b: a - b, a, b)
 
 
+def test_carries_run_through(lanewise):
+    """A middle word that overflows only by the carry that comes in."""
+    a, b = np.array([0xFFFFFFFF_00000001], "u8"), np.array([0x00000002_FFFFFFFF], "u8")
+    lines = """
+        .reg .b32 %a0, %a1, %b0, %b1;
+        mov.b64 {%a0, %a1}, %a;
+        mov.b64 {%b0, %b1}, %b;
+        add.cc.u32 %x, %a0, %b0;
+        addc.cc.u32 %x, %a1, 0;
+        addc.u32 %d, 0, 0;
+    """
+    assert lanewise(lines, "u4", a=a, b=b).tolist() == [1]
+    lines = lines.replace("add", "sub").replace("%a1, 0;", "0, 0;").replace("%a0, %b0", "%b1, %b0")
+    assert lanewise(lines, "u4", a=a, b=b).tolist() == [0xFFFFFFFF]
+
+
 def test_carries_multiply_long_numbers(lanewise, pairs):
     """The upper 64 bits of a 64-bit square, from 32-bit products with carries."""
     (a,) = pairs("u8")

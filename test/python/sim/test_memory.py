@@ -155,10 +155,13 @@ def test_parameters_of_every_size(run):
         ld.param.b16 %h, [t];
         st.global.b16 [%o+32], %h;
     """
-    kinds = (("o", "u64"), ("p", "u8"), ("q", "s16"), ("r", "f32"), ("s", "f64"), ("t", "b16"))
+    kinds = (
+        *(("p", "u8"), ("o", "u64 .ptr .global .align 1")),
+        *(("q", "s16"), ("r", "f32"), ("s", "f64"), ("t", "b16")),
+    )
     run(
         body,
-        [out, np.uint8(200), np.int16(-3), np.float32(1.5), np.float64(0.1), np.float16(-2)],
+        [np.uint8(200), out, np.int16(-3), np.float32(1.5), np.float64(0.1), np.float16(-2)],
         parameters=kinds,
         block=(1, 1, 1),
     )
@@ -170,27 +173,29 @@ def test_parameters_of_every_size(run):
 
 
 def test_special_registers(run):
-    out = np.zeros((24, 8), "u4")
+    out = np.zeros((48, 12), "u4")
     body = """
-        .reg .b32 %x<8>, %t, %n; .reg .b64 %o, %a;
-        mov.u32 %x0, %tid.x; mov.u32 %x1, %tid.y; mov.u32 %x2, %ctaid.x; mov.u32 %x3, %ctaid.y;
-        mov.u32 %x4, %ntid.x; mov.u32 %x5, %nctaid.y; mov.u32 %x6, %laneid; mov.u32 %x7, %warpid;
-        mad.lo.u32 %t, %x3, 2, %x2;
-        mad.lo.u32 %t, %t, 2, %x1;
-        mad.lo.u32 %t, %t, 2, %x0;
+        .reg .b32 %x<12>, %i; .reg .b64 %o, %a;
+        mov.u32 %x0, %tid.x; mov.u32 %x1, %tid.y; mov.u32 %x2, %tid.z; mov.u32 %x3, %ctaid.x;
+        mov.u32 %x4, %ctaid.y; mov.u32 %x5, %ctaid.z; mov.u32 %x6, %ntid.x; mov.u32 %x7, %ntid.z;
+        mov.u32 %x8, %nctaid.y; mov.u32 %x9, %laneid; mov.u32 %x10, %warpid;
+        mov.u32 %x11, %lanemask_lt;
+        mad.lo.u32 %i, %x5, 2, %x4;
+        mad.lo.u32 %i, %i, 1, %x3;
+        mad.lo.u32 %i, %i, 3, %x2;
+        mad.lo.u32 %i, %i, 2, %x1;
+        mad.lo.u32 %i, %i, 2, %x0;
         ld.param.u64 %o, [o];
-        mad.wide.u32 %a, %t, 32, %o;
+        mad.wide.u32 %a, %i, 48, %o;
         st.global.v4.b32 [%a], {%x0, %x1, %x2, %x3};
         st.global.v4.b32 [%a+16], {%x4, %x5, %x6, %x7};
+        st.global.v4.b32 [%a+32], {%x8, %x9, %x10, %x11};
     """
-    run(body, [out], parameters=(("o", "u64"),), grid=(2, 3, 1), block=(2, 2, 1))
-    rows = [
-        [tx, ty, bx, by, 2, 3, 2 * ty + tx, 0]
-        for by in range(3)
-        for bx in range(2)
-        for ty in range(2)
-        for tx in range(2)
-    ]
+    run(body, [out], parameters=(("o", "u64"),), grid=(1, 2, 2), block=(2, 2, 3))
+    rows = []
+    for bz, by, tz, ty, tx in np.ndindex(2, 2, 3, 2, 2):
+        lane = tx + 2 * ty + 4 * tz
+        rows.append([tx, ty, tz, 0, by, bz, 2, 3, 2, lane, 0, (1 << lane) - 1])
     assert out.tolist() == rows
 
 
