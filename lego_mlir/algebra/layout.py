@@ -44,13 +44,17 @@ from lego_mlir.algebra.parts import (
 from lego_mlir.algebra.permutations import Index
 from lego_mlir.algebra.sizes import as_size, check_same_size, is_sympy, product, sizes_text
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import Expr, Int, Sym, construct, prover, substitute, symbols
+from lego_mlir.index import Expr, Int, Sym, bounds, construct, prover, substitute, symbols
 from lego_mlir.index.functions import is_array
 
 if TYPE_CHECKING:
     import numpy as np
 
     Offsets = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+
+_MOST_IN_INT64 = 1 << 61
+"""Above it what a permutation computes on the way, twice a position, may not fit."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +225,10 @@ class Layout:
             _checked(i, n, f"index {position} of '{self}'")
             for position, (i, n) in enumerate(zip(index, self.dims, strict=True))
         )
-        return self._apply(tuple(checked))
+        index = tuple(checked)
+        if any(is_array(i) for i in index):
+            self._check_int64()
+        return self._apply(index)
 
     def inv(self, flat: Any) -> Index:
         """The logical index at a flat offset, one value a dimension.
@@ -235,6 +242,8 @@ class Layout:
             result = self._through_sympy((flat,), (self.size,), lambda xs: self.inv(xs[0]))
             return tuple(result)
         flat = _checked(flat, self.size, f"offset of '{self}'")
+        if is_array(flat):
+            self._check_int64()
         dims: Sizes | None = None
         index: Index = (flat,)
         for stage in self.stages:
@@ -286,6 +295,13 @@ class Layout:
             return tuple(to_sympy(r, back) for r in result)
         return to_sympy(result, back) if isinstance(result, int | Expr) else sympy.sympify(result)
 
+    def _check_int64(self) -> None:
+        if isinstance(self.size, int) and self.size > _MOST_IN_INT64:
+            raise LegoError(
+                f"'{self}' has {self.size} elements: too many for int64 arrays",
+                hint="Python integers have no such limit",
+            )
+
     def _number(self, n: Int) -> int:
         if not isinstance(n, int):
             names = ", ".join(s.name for s in self.symbols)
@@ -318,6 +334,9 @@ def TileBy(*tiles: Iterable[Int]) -> Layout:  # noqa: N802
 def _checked(i: Any, n: Int, owner: str) -> Any:
     """`i` if it may stand for a number in [0, n); arrays come back as int64."""
     if isinstance(i, Expr):
+        lo, hi = bounds(i)
+        if (hi is not None and hi < 0) or (isinstance(n, int) and lo is not None and lo >= n):
+            raise LegoError(f"{owner} is out of range: {i!r} is never in [0, {n!r})")
         return i
     if not is_array(i):
         if isinstance(i, bool) or not isinstance(i, int):

@@ -8,8 +8,9 @@ from functools import reduce
 from typing import Any, cast
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import Expr, Int, Sym, bounds, construct, polynomial
+from lego_mlir.index import Expr, Int, Sym, bounds, construct
 from lego_mlir.index.nodes import FloorDiv, Max, Min, Mod, Mono, Poly
+from lego_mlir.index.polynomial import divides
 
 
 def size_symbol(name: str, multiple_of: Iterable[Int] = ()) -> Sym:
@@ -19,7 +20,9 @@ def size_symbol(name: str, multiple_of: Iterable[Int] = ()) -> Sym:
     >>> 128 * (M // 128) is M
     True
     """
-    return Sym(name, 1, None, frozenset(multiple_of))
+    facts = set(multiple_of)
+    implied = {d for d in facts for e in facts if divides(d, e) and not divides(e, d)}
+    return Sym(name, 1, None, frozenset(facts - implied))
 
 
 def as_size(x: Any, owner: str) -> Int:
@@ -30,12 +33,11 @@ def as_size(x: Any, owner: str) -> Int:
         owner: the block that the error names.
 
     Raises:
-        LegoError: `x` is no integer, zero or negative.
+        LegoError: `x` is no integer, zero or negative; a symbol of SymPy's is not declared
+            positive.
     """
     if is_sympy(x):
-        from lego_mlir.index.sympy_bridge import from_sympy, symbol
-
-        x = from_sympy(x, {s: symbol(s, lo=1) for s in x.free_symbols})
+        x = _from_sympy(x, owner)
     if is_numpy_integer(x):
         x = int(x)
     if isinstance(x, bool) or not isinstance(x, int | Expr):
@@ -47,6 +49,20 @@ def as_size(x: Any, owner: str) -> Int:
     if hi is not None and hi < 1:
         raise LegoError(f"{owner}: a size must be at least 1, not {x!r}")
     return x
+
+
+def _from_sympy(x: Any, owner: str) -> Int:
+    """A size that is SymPy's. Its symbols have to be positive integers: those come back as they
+    were, where an unassuming symbol would come back as another one of the same name."""
+    from lego_mlir.index.sympy_bridge import from_sympy, symbol
+
+    for s in sorted(x.free_symbols, key=str):
+        if not (s.is_integer and s.is_positive):
+            raise LegoError(
+                f"{owner}: the size symbol '{s}' is not declared a positive integer",
+                hint=f"sympy.Symbol('{s}', integer=True, positive=True)",
+            )
+    return from_sympy(x, {s: symbol(s) for s in x.free_symbols})
 
 
 def as_sizes(xs: Any, owner: str) -> tuple[Int, ...]:
@@ -63,7 +79,7 @@ def size_text(x: Int) -> str:
     """A size as a layout's text has it: like Python's, with `/` where a division is exact."""
     match x:
         case FloorDiv(num, den):
-            sign = "/" if polynomial.divides(den, num) else "//"
+            sign = "/" if divides(den, num) else "//"
             return f"{_operand_text(num)}{sign}{_operand_text(den)}"
         case Mod(num, den):
             return f"{_operand_text(num)}%{_operand_text(den)}"

@@ -183,8 +183,8 @@ def quotient_of_term(coefficient: int, mono: Mono, d: Int) -> Int | None:
 def exact_term(coefficient: int, mono: Mono, d: Int) -> tuple[int, Mono] | None:
     """The exact quotient of a term as coefficient and monomial, else `None`.
 
-    Where a symbol M is known to be a multiple of g, `c*M/d` is `(c*g/d) * (M // g)`: the exact
-    quotient `M // g` is an atom of its own.
+    Where a symbol M is known to be a multiple of g, `c*M` is also `c*g*(M // g)`: the exact
+    quotient `M // g` is an atom of its own, and `d` may divide it or the rest.
     """
     divisor = single_term(d)
     if divisor is None or divisor[0] == 0:
@@ -200,10 +200,10 @@ def exact_term(coefficient: int, mono: Mono, d: Int) -> tuple[int, Mono] | None:
             rest = mono_over(mono, ((atom, 1),))
             if factor is None or rest is None:
                 continue
-            raised = mono_times(rest, factor[1])
-            quotient = _term_over(coefficient * factor[0], raised, divisor)
+            opened = mono_times(rest, mono_times(factor[1], ((FloorDiv(atom, known), 1),)))
+            quotient = exact_term(coefficient * factor[0], opened, d)
             if quotient is not None:
-                return quotient[0], mono_times(quotient[1], ((FloorDiv(atom, known), 1),))
+                return quotient
     return None
 
 

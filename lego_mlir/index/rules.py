@@ -152,9 +152,10 @@ def _candidates(terms: polynomial.Terms, d: Int) -> list[Int]:
 
 
 def div_of_div(x: Int, d: Int) -> Int | None:
-    """`(x // a) // d = x // (a*d)` if a > 0."""
-    if isinstance(x, FloorDiv) and ranges.is_positive(x.den):
-        return construct.floordiv(x.num, construct.mul(x.den, d))
+    """`(x // a) // d = x // (a*d)` if a > 0; an exact quotient `x // a` stays whole."""
+    match x:
+        case FloorDiv(num, den) if ranges.is_positive(den) and not polynomial.divides(den, num):
+            return construct.floordiv(num, construct.mul(den, d))
     return None
 
 

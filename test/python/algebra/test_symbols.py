@@ -1,0 +1,30 @@
+"""Symbols of SymPy's as sizes and as indices: they come back as they went in."""
+
+from __future__ import annotations
+
+import pytest
+import sympy
+
+from lego_mlir import LegoError, OrderBy, Row
+from lego_mlir.index import Sym
+
+
+def test_size_symbols_come_back_as_they_were() -> None:
+    m = sympy.Symbol("M", integer=True, positive=True)
+    i, j = sympy.symbols("i j")
+    offset = OrderBy(Row(4, m)).apply(i, j)
+    assert offset == m * i + j
+    assert offset.subs({m: 5, i: 1, j: 2}) == 7
+
+
+def test_size_symbols_say_that_they_are_positive() -> None:
+    with pytest.raises(LegoError, match="'M' is not declared a positive integer"):
+        Row(4, sympy.Symbol("M"))
+
+
+def test_an_index_that_is_never_in_range() -> None:
+    layout = OrderBy(Row(4, 4))
+    for index in (Sym("i", 4, 20), Sym("i", None, -1)):
+        with pytest.raises(LegoError, match="is never in"):
+            layout.apply(index, 0)
+    assert layout.apply(Sym("i", 0, 20), 0) is not None  # it may be

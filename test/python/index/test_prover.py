@@ -1,0 +1,80 @@
+"""What the prover can show, how tight it is, and that it claims nothing beyond.
+
+Every claim `x >= 0` here is exact: `x - 1 >= 0` is false at some point, so a bound that is off by
+one in the prover either loses the claim or claims the false one.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from lego_mlir.index import Int, Sym, maximum, minimum, prover
+
+BK = Sym("BK", 1)
+K = Sym("K", 1, None, frozenset({BK}))
+P = Sym("P", 1, None, frozenset({128}))
+N, M = Sym("N", 1), Sym("M", 1)
+s = SimpleNamespace(
+    k=Sym("k", 0, K // BK - 1),
+    kk=Sym("kk", 0, BK - 1),
+    p=Sym("p", 0, P // 128 - 1),
+    r=Sym("r", 0, 127),
+    j=Sym("j", 0, N - 1),
+    x=Sym("x"),
+)
+
+TIGHT: list[Int] = [
+    s.kk,
+    BK - 1 - s.kk,
+    N - 1 - s.j,
+    K - 1 - (BK * s.k + s.kk),  # the last element of the last tile
+    P - 1 - (128 * s.p + s.r),
+    M * N - 1 - (N * Sym("i", 0, M - 1) + s.j),
+    N - 1 - s.x % N,
+    s.x % N,
+    maximum(4, N) - N,
+    maximum(4, N) - 4,
+    N - minimum(4, N),
+    4 - minimum(4, N),
+    N // 8 - 1 - Sym("q", 0, N // 8 - 1),
+    (N - 1) // 4 - s.j // 4,
+    K // BK - 1 - (K - 1 - Sym("m", 0, K - 1)) // BK,
+    maximum(4, N) - 1 - Sym("t", 0, maximum(4, N) - 1),
+]
+UNKNOWN: list[Int] = [
+    s.x,
+    -1 * s.x * s.x,
+    M - N,
+    N - 1 - s.kk,
+    s.x // N,
+    maximum(N, M) - K,
+    N - maximum(4, N),
+    minimum(4, N) - N,
+    s.j - 1,
+]
+
+
+@pytest.mark.parametrize("x", TIGHT, ids=str)
+def test_claims_are_proven_and_tight(x: Int) -> None:
+    assert prover.is_nonnegative(x)
+    assert not prover.is_nonnegative(x - 1)
+    assert prover.is_less(-1, x)
+    assert not prover.is_less(0, x)
+
+
+@pytest.mark.parametrize("x", UNKNOWN, ids=str)
+def test_nothing_is_said_without_a_proof(x: Int) -> None:
+    assert not prover.is_nonnegative(x)
+    assert not prover.is_less(-1, x)
+
+
+def test_within() -> None:
+    assert prover.is_within(s.kk, BK)
+    assert prover.is_within(BK * s.k + s.kk, K)
+    assert not prover.is_within(s.kk + 1, BK)
+    assert not prover.is_within(s.kk - 1, BK)
+    assert prover.is_within(3, 4)
+    assert not prover.is_within(4, 4)
+    assert not prover.is_within(-1, 4)
