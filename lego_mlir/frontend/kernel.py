@@ -92,7 +92,7 @@ class Kernel:
         return self._artifacts[target]
 
     def compilation(self, options: Options | None = None) -> Compilation:
-        """The kernel on its way through the stages: `.text("index")`, `.text("ptx")`, …"""
+        """The kernel on its way through the stages, such as `.text("index")`, `.text("ptx")`."""
         return Compilation(self._source, options, self.module)
 
     @cached_property
@@ -162,7 +162,8 @@ class Kernel:
                 result = self.__wrapped__(**arguments)
             except LegoError as e:
                 place = place_of_traceback(e) or self._place
-                raise e.at(place, self._source.text if place.file == self._source.file else None)
+                text = self._source.text if place.file == self._source.file else None
+                raise e.at(place, text) from None
             if result is not None:
                 raise LegoError(
                     f"kernel '{self.name}' returns a value; kernels store their results",

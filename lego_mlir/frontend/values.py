@@ -147,5 +147,3 @@ def as_value(x: Any, kind: Any, trace: Trace) -> Value:
         raise trace.error(f"a value of type {kind} is needed, not {x!r}")
     (result,) = trace.create("arith.constant", [kind], [], value=attribute)
     return Value(result, trace)
-
-
