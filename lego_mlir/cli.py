@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _STAGES = ("index", "scheduled", "nvvm", "llvm", "ptx", "cubin", "bundle")
 _BINARY = ("cubin", "bundle")
+_BUNDLE = b"PK\x03\x04"  # a zip file
+_STDIN = "<stdin>"
 _TRACEBACK = "LEGO_MLIR_TRACEBACK"
 
 _DESCRIPTION = """\
@@ -57,10 +59,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(e.render(), file=sys.stderr)
         return 1
     except BrokenPipeError:  # the reader of our output has seen enough
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         return 0
     except KeyboardInterrupt:
         return 130
+    except MemoryError:
+        print("error: this needs more memory than there is\nhint: smaller sizes", file=sys.stderr)
+        return 1
+    except RecursionError:
+        print("error: the input is nested too deeply to be read", file=sys.stderr)
+        return 1
     except Exception as e:
         if os.environ.get(_TRACEBACK):
             traceback.print_exc()
@@ -85,6 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         "arrays",
         metavar="ARRAY",
         nargs="*",
+        default=[],  # else argparse says that arrays are required
         help="with --run: .npy files for the host function's tensors, in order; "
         "what is left out is random",
     )
@@ -124,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
         default="auto",
         help="auto is cuda where a GPU answers, else sim, the simulator",
     )
-    running.add_argument("--seed", type=int, default=0, metavar="N", help="of the random data")
+    running.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the random data")
     running.add_argument("--save", metavar="DIR", help="keep each output as DIR/NAME.npy")
     return parser
 
@@ -132,11 +141,19 @@ def _parser() -> argparse.ArgumentParser:
 class _Parser(argparse.ArgumentParser):
     """argparse, with our way of saying what is wrong."""
 
-    def parse_args(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+    def parse_args(self, *args: Any, **kwargs: Any) -> Any:
         """Parse, and check what argparse cannot."""
         options = super().parse_args(*args, **kwargs)
         if options.run and (options.emit or options.output):
             self.error("--run executes the module; --emit and -o write a stage: choose one")
+        if options.output == "":
+            self.error("-o takes the name of a file, or - for stdout")
+        if (
+            options.schedule is not None
+            and (options.emit or "index") == "index"
+            and not options.run
+        ):
+            self.error("--schedule comes after index: add --emit=scheduled or a later stage")
         if options.arrays and not options.run:
             self.error(f"'{options.arrays[0]}': arrays are for --run")
         if options.save and not options.run:
@@ -149,9 +166,16 @@ class _Parser(argparse.ArgumentParser):
 
 def _size(text: str) -> tuple[str, int]:
     name, _, value = text.partition("=")
-    if not name.isidentifier() or not value.isdecimal() or int(value) < 1:
+    is_number = value.isdecimal() and len(value) < 19  # then it fits 64 bits
+    if not (name.isidentifier() and is_number and int(value) > 0):
         raise argparse.ArgumentTypeError(f"'{text}' is not NAME=N with a positive integer")
     return name, int(value)
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is not an integer of at least 0")
+    return int(text)
 
 
 def _pipeline(text: str) -> tuple[str, str]:
@@ -185,16 +209,26 @@ def _compilation(options: Any) -> Compilation:
 
 def _read(file: str) -> tuple[str, str]:
     """The name and the text of the input."""
+    name = _STDIN if file == "-" else file
     try:
-        if file == "-":
-            return "<stdin>", sys.stdin.buffer.read().decode()
-        return file, Path(file).read_text(encoding="utf-8")
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        if data.startswith(_BUNDLE):
+            raise LegoError(
+                "the input is a bundle, compiled already",
+                place=Place(name),
+                hint="run it from its file: legoc FILE.lego --run",
+            )
+        return name, data.decode()
     except OSError as e:
-        raise LegoError(f"cannot read the input: {e.strerror}", place=Place(file)) from None
+        raise LegoError(
+            f"cannot read the input: {e.strerror}",
+            place=Place(name),
+            hint="give a .mlir file, or - for stdin",
+        ) from None
     except UnicodeDecodeError:
         raise LegoError(
             "the input is no text",
-            place=Place(file),
+            place=Place(name),
             hint="legoc reads .mlir files, and with --run the bundles it makes",
         ) from None
 
@@ -230,7 +264,11 @@ def _write(output: str | None, data: bytes) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
-    write_whole(output, data)
+    try:
+        write_whole(output, data)
+    except LegoError as e:
+        e.hint = e.hint or "-o names a file in a folder that exists; without it, stdout is written"
+        raise
 
 
 # Running.
@@ -239,9 +277,13 @@ def _run(options: Any) -> int:
 
     device = runtime.select(options.device)
     artifact = _artifact(options, device.name)
-    result = runtime.run(artifact, options.arrays, device=device, seed=options.seed)
-    _describe(artifact, result.device, options, sys.stdout)
+    _check_layouts(artifact)
+    try:
+        result = runtime.run(artifact, options.arrays, device=device, seed=options.seed)
+    except LegoError as e:
+        raise e.at(Place(_STDIN if options.input == "-" else options.input)) from None
     saved = result.save(options.save) if options.save else ()
+    _describe(artifact, result.device, options, sys.stdout)
     for path in saved:
         print(f"saved    {path}")
     comparison = result.comparison
@@ -253,12 +295,24 @@ def _run(options: Any) -> int:
     return 0 if comparison.equal else 1
 
 
+def _check_layouts(artifact: Artifact) -> None:
+    """A run brings tensors into their layouts; an artifact does not hold a module's functions."""
+    for argument in artifact.arguments:
+        if argument.layout is not None and "@" in argument.layout:
+            raise LegoError(
+                f"argument '{argument.name}' has the layout '{argument.layout}': to run, it must "
+                "do without functions of the module",
+                hint="give the argument a layout of named permutations; inside the kernel any "
+                "will do",
+            )
+
+
 def _artifact(options: Any, device: str) -> Artifact:
     """The artifact to run: loaded if the input is one, else compiled."""
     path = Path(options.input)
-    if options.input != "-" and path.is_file():
+    if options.input != "-" and path.is_file() and os.access(path, os.R_OK):
         with path.open("rb") as f:
-            if f.read(2) == b"PK":
+            if f.read(len(_BUNDLE)) == _BUNDLE:
                 return Artifact.load(path)
     return _compilation(options).artifact(assemble=device == "cuda")
 
@@ -273,7 +327,9 @@ def _describe(artifact: Artifact, device: str, options: Any, out: IO[str]) -> No
         shape = "×".join(str(n) for n in argument.shape or ())
         origin = "written"
         if argument.access in ("read", "readwrite"):
-            origin = options.arrays[position] if position < given else f"random, seed {options.seed}"
+            origin = (
+                options.arrays[position] if position < given else f"random, seed {options.seed}"
+            )
         text = f"tensor   {argument.name}  {argument.dtype} {shape}  {origin}"
         print(textwrap.shorten(text, 200), file=out)
 

@@ -1,12 +1,12 @@
-"""The driver: a module on its way from lego operations to machine code.
+"""The driver: a module on its way from lego operations to machine code, stage by stage.
 
-    index      all lego operations lowered to arith, affine, memref, gpu
-    scheduled  after the schedule's transform script (the same as index without one)
-    nvvm       one gpu.module in the nvvm and llvm dialects
-    llvm       its LLVM IR, before LLVM's own optimisations
-    ptx        what the NVPTX back end makes of it
-    cubin      machine code, assembled by nvJitLink
-    bundle     an artifact: the code, and how to launch it
+index      all lego operations lowered to arith, affine, memref, gpu
+scheduled  after the schedule's transform script (the same as index without one)
+nvvm       one gpu.module in the nvvm and llvm dialects
+llvm       its LLVM IR, before LLVM's own optimisations
+ptx        what the NVPTX back end makes of it
+cubin      machine code, assembled by nvJitLink
+bundle     an artifact: the code, and how to launch it
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.bindings import gpu, ir, llvm
 from lego_mlir.mlir.context import Source, mlir_errors, new_context, parse, run_pipeline
 from lego_mlir.mlir.lower_lego import INDEX_BITWIDTH, SIZES, lower_lego, sizes_of
-from lego_mlir.mlir.modules import clone_module, merge_gpu_modules
+from lego_mlir.mlir.modules import clone_module, merge_gpu_modules, operations_in
 
 STAGES = ("index", "scheduled", "nvvm", "llvm", "ptx", "cubin", "bundle")
 DEFAULT_TARGET = "sm_90a"
@@ -63,9 +63,7 @@ class Compilation:
         LegoError: the text is no valid module.
     """
 
-    def __init__(
-        self, source: Source, options: Options | None = None, module: Any = None
-    ) -> None:
+    def __init__(self, source: Source, options: Options | None = None, module: Any = None) -> None:
         self.source = source
         self.options = options or Options()
         self.context = new_context() if module is None else module.context
@@ -105,7 +103,7 @@ class Compilation:
     def nvvm(self) -> Any:
         """The module with one gpu.module in the nvvm and llvm dialects."""
         module = self._clone(self.scheduled)
-        width = module.operation.attributes[INDEX_BITWIDTH].value
+        width = _index_bitwidth(module)
         target = self.options.target
         self._run("nvvm", module, chip=target.name, features=target.feature, index_bitwidth=width)
         with self.context:
@@ -116,12 +114,16 @@ class Compilation:
     def llvm(self) -> str:
         """The LLVM IR of the kernels."""
         kernels = self._kernels()
-        with self.context, ir.Location.unknown(), mlir_errors(self.source, "no LLVM IR"):
-            alone = ir.Module.create()
-            for op in kernels.regions[0].blocks[0].operations:
-                alone.body.append(op.operation.clone())
-            text = llvm.translate_module_to_llvmir(alone.operation)
-        return str(text).rstrip("\n") + "\n"
+
+        def translate() -> bytes:
+            with self.context, ir.Location.unknown(), mlir_errors(self.source, "no LLVM IR"):
+                alone = ir.Module.create()
+                for op in kernels.regions[0].blocks[0].operations:
+                    alone.body.append(op.operation.clone())
+                return str(llvm.translate_module_to_llvmir(alone.operation)).encode()
+
+        code = isolate.call(translate, isolate=self.options.isolate, doing="making LLVM IR")
+        return code.decode().rstrip("\n") + "\n"
 
     @cached_property
     def ptx(self) -> str:
@@ -169,15 +171,25 @@ class Compilation:
         )
 
     def _kernels(self) -> Any:
-        """The gpu.module of the nvvm stage."""
+        """The gpu.module of the nvvm stage, with nothing in it that LLVM does not know."""
         for op in self.nvvm.body.operations:
             if op.operation.name == "gpu.module":
+                self._check_lowered(op.operation)
                 return op.operation
         raise self.source.error(
             "the module has no kernel",
             self._parsed.operation.location,
             hint="a kernel is the body of a gpu.launch, or a gpu.func in a gpu.module",
         )
+
+    def _check_lowered(self, kernels: Any) -> None:
+        for op in operations_in(kernels):
+            if op.name.partition(".")[0] not in ("llvm", "nvvm"):
+                raise self.source.error(
+                    f"'{op.name}' is left after the pass pipeline 'nvvm'; LLVM does not know it",
+                    op.location,
+                    hint="--emit=nvvm shows what the pipeline makes of the kernels",
+                )
 
     def _clone(self, module: Any) -> Any:
         with self.context:
@@ -203,3 +215,20 @@ class Compilation:
             module.operation.attributes[SIZES] = ir.DictAttr.get(
                 {name: ir.IntegerAttr.get(i64, n) for name, n in merged.items()}
             )
+
+
+def _index_bitwidth(module: Any) -> int:
+    """The width of the kernels' indices that the passes of stage nvvm can keep to.
+
+    `lego.index_bitwidth`, but 64 where an operation is left to passes that take every index for
+    one of 64 bits: convert-nvgpu-to-nvvm, and convert-vector-to-llvm for accesses of memory.
+    """
+    for op in operations_in(module.operation):
+        dialect, _, name = op.name.partition(".")
+        accesses = any(isinstance(operand.type, ir.MemRefType) for operand in op.operands)
+        if dialect == "nvgpu" or (dialect == "vector" and accesses and name not in _ANY_WIDTH):
+            return 64
+    return ir.IntegerAttr(module.operation.attributes[INDEX_BITWIDTH]).value  # type: ignore[no-any-return]
+
+
+_ANY_WIDTH = ("load", "store")

@@ -7,20 +7,24 @@ are the function's own arguments or constants; anything else is an error here, n
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from lego_mlir.artifact import Access, Argument, Constant, Launch
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.buffers import is_dense
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.layouts import layout_text
 from lego_mlir.mlir.lower_lego import LAYOUT
+from lego_mlir.mlir.modules import operations_in
 
 NAME = "lego.name"
 """The attribute of an argument that names it; without one it has the name in the text."""
 
 _MAX_THREADS = 1024
+_MAX_SIZES = (2**31 - 1, 65535, 65535, 1024, 1024, 64)
+_LAUNCHES = ("gpu.launch", "gpu.launch_func")
 _REFERENCE = "lego.reference"
 
 # Operations that make another view of a buffer: what happens to the view happens to the buffer.
@@ -60,14 +64,18 @@ def host_function(module: Any, source: Source) -> Host:
             hint="a host function is a func.func with a gpu.launch in it",
         )
     (func,) = functions
+    kernels = _gpu_functions(module)
+    for op in operations_in(func):
+        if op.name == "gpu.launch_func":
+            _check_known_sizes(op, kernels, source)
     block = func.regions[0].blocks[0]
     names = _argument_names(func, source, len(block.arguments))
     attributes = _argument_attributes(func, len(block.arguments))
     arguments = tuple(
-        _argument(value, attrs[NAME].value if NAME in attrs else name, attrs, func, source)
+        _argument(value, attrs[NAME].value if NAME in attrs else name, attrs, func, kernels, source)
         for value, name, attrs in zip(block.arguments, names, attributes, strict=True)
     )
-    return Host(_name(func), arguments, _reference(module, func))
+    return Host(_name(func), arguments, _reference(module, func, source))
 
 
 def launches(module: Any, host: Host, source: Source) -> tuple[Launch, ...]:
@@ -100,38 +108,74 @@ def launches(module: Any, host: Host, source: Source) -> tuple[Launch, ...]:
 
 
 def _launches(op: Any) -> bool:
-    return op.name == "func.func" and any(inner.name == "gpu.launch" for inner in _inside(op))
+    return op.name == "func.func" and any(inner.name in _LAUNCHES for inner in operations_in(op))
 
 
-def _inside(op: Any) -> Iterator[Any]:
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                yield inner.operation
-                yield from _inside(inner.operation)
+def _gpu_functions(module: Any) -> dict[tuple[str, ...], Any]:
+    """The kernels that the user wrote as gpu.func, by gpu.module and name."""
+    return {
+        (_name(container.operation), _name(op.operation)): op.operation
+        for container in module.body.operations
+        if container.operation.name == "gpu.module"
+        for op in container.operation.regions[0].blocks[0].operations
+        if op.operation.name == "gpu.func"
+    }
+
+
+def _check_known_sizes(launch: Any, kernels: Mapping[tuple[str, ...], Any], source: Source) -> None:
+    """A kernel is compiled for the sizes that it says it knows, so it is launched with them."""
+    kernel = kernels.get(tuple(launch.attributes["kernel"].value))
+    if kernel is None:
+        return
+    segments = list(launch.attributes["operandSegmentSizes"])
+    sizes = [_constant(v) for v in list(launch.operands)[segments[0] :][:6]]
+    for key, given in (("known_grid_size", sizes[:3]), ("known_block_size", sizes[3:])):
+        if key not in kernel.attributes:
+            continue
+        known = list(ir.DenseI32ArrayAttr(kernel.attributes[key]))
+        if [None if n is None else n.value for n in given] != known:
+            raise source.error(
+                f"this launch does not have the {key} of @{_name(kernel)}, {known}",
+                launch.location,
+                hint="launch it with these sizes as constants, or take the attribute away",
+            )
 
 
 def _name(func: Any) -> str:
     return func.attributes["sym_name"].value  # type: ignore[no-any-return]
 
 
-def _reference(module: Any, func: Any) -> str | None:
+def _reference(module: Any, func: Any, source: Source) -> str | None:
     for attributes in (func.attributes, module.operation.attributes):
-        if _REFERENCE in attributes:
-            return attributes[_REFERENCE].value  # type: ignore[no-any-return]
+        if _REFERENCE not in attributes:
+            continue
+        reference = attributes[_REFERENCE]
+        if not isinstance(reference, ir.StringAttr):
+            raise source.error(
+                f"{_REFERENCE} is a name in quotes, not '{reference}'", func.location
+            )
+        return ir.StringAttr(reference).value  # type: ignore[no-any-return]
     return None
 
 
 def _argument_names(func: Any, source: Source, count: int) -> list[str]:
     """The names in the text, which MLIR does not keep; `arg0`, `arg1`, … where there is none."""
-    header = re.search(rf"@{re.escape(_name(func))}\s*\(", source.text)
+    header = re.search(rf"func\.func\s+(?:\w+\s+)?@{re.escape(_name(func))}\s*\(", source.text)
     names: list[str] = []
     if header:
-        end = source.text.find("{", header.end())
-        body = source.text.find(") {", header.end())
-        text = source.text[header.end() : body if body >= 0 else end]
+        text = _up_to_closing(source.text[header.end() :])
         names = re.findall(r"%([\w$.-]+)\s*:", text)
     return names if len(names) == count else [f"arg{n}" for n in range(count)]
+
+
+def _up_to_closing(text: str) -> str:
+    """The text before the parenthesis that closes one opened before it."""
+    depth = 1
+    for m in re.finditer(r'"(?:[^"\\]|\\.)*"|//[^\n]*|[()]', text):
+        depth += {"(": 1, ")": -1}.get(m[0], 0)
+        if depth == 0:
+            return text[: m.start()]
+    return text
 
 
 def _argument_attributes(func: Any, count: int) -> list[Mapping[str, Any]]:
@@ -141,7 +185,12 @@ def _argument_attributes(func: Any, count: int) -> list[Mapping[str, Any]]:
 
 
 def _argument(
-    value: Any, name: str, attrs: Mapping[str, Any], func: Any, source: Source
+    value: Any,
+    name: str,
+    attrs: Mapping[str, Any],
+    func: Any,
+    kernels: Mapping[tuple[str, ...], Any],
+    source: Source,
 ) -> Argument:
     layout = layout_text(attrs[LAYOUT]) if LAYOUT in attrs else None
     if not isinstance(value.type, ir.MemRefType):
@@ -153,10 +202,18 @@ def _argument(
             "be known",
             func.location,
         )
-    return Argument(name, str(kind.element_type), tuple(kind.shape), layout, _access(value))
+    if not is_dense(kind):
+        raise source.error(
+            f"argument '{name}' of @{_name(func)} has the type {kind}: to run, its elements must "
+            "lie one after another",
+            func.location,
+            hint="say where they lie by a lego.layout, and take the memref's own layout away",
+        )
+    access = _access(value, kernels)
+    return Argument(name, str(kind.element_type), tuple(kind.shape), layout, access)
 
 
-def _access(buffer: Any) -> Access:
+def _access(buffer: Any, kernels: Mapping[tuple[str, ...], Any]) -> Access:
     """Whether kernels read the buffer, write it or both; both where that cannot be told."""
     reads = writes = False
     stack = [buffer]
@@ -170,6 +227,13 @@ def _access(buffer: Any) -> Access:
                 reads = True
             elif op.name in _WRITES:
                 writes = True
+            elif op.name == "gpu.launch_func":
+                kernel = kernels.get(tuple(op.attributes["kernel"].value))
+                first = len(op.operands) - list(op.attributes["operandSegmentSizes"])[-2]
+                if kernel is None or list(op.attributes["operandSegmentSizes"])[-1]:
+                    return "readwrite"
+                arguments = kernel.regions[0].blocks[0].arguments
+                stack.append(arguments[use.operand_number - first])
             else:
                 return "readwrite"
     if reads and writes:
@@ -194,9 +258,12 @@ def _launch(op: Any, source: Source) -> Launch:
             f"a GPU takes at most {_MAX_THREADS}",
             op.location,
         )
-    if min(numbers) < 1:
-        raise source.error(f"a launch of no threads: {numbers}", op.location)
-    kernel = str(op.attributes["kernel"]).rpartition("@")[2]
+    for number, most, what in zip(numbers, _MAX_SIZES, _SIZES, strict=True):
+        if not 1 <= number <= most:
+            raise source.error(
+                f"the {what} of this launch is {number}; a GPU takes 1 to {most}", op.location
+            )
+    kernel = list(op.attributes["kernel"].value)[-1]
     return Launch(
         kernel=kernel,
         grid=(numbers[0], numbers[1], numbers[2]),
@@ -212,7 +279,7 @@ _SIZES = ("grid x", "grid y", "grid z", "block x", "block y", "block z")
 def _constant(value: Any) -> Any:
     if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
         return None
-    return value.owner.attributes["value"]
+    return value.owner.operation.attributes["value"]
 
 
 def _number(value: Any, what: str, op: Any, source: Source) -> int:
@@ -226,12 +293,10 @@ def _parameter(value: Any, number: int, op: Any, source: Source) -> int | Consta
     if isinstance(value, ir.BlockArgument):
         return value.arg_number  # type: ignore[no-any-return]
     attribute = _constant(value)
-    if attribute is None:
+    if not isinstance(attribute, ir.IntegerAttr | ir.FloatAttr):
         raise source.error(
             f"parameter {number} of this kernel is neither an argument of the host function nor "
             "a constant",
             op.location,
         )
     return Constant(str(value.type), attribute.value)
-
-

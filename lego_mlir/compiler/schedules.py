@@ -51,10 +51,8 @@ def apply(module: Any, source: Source, schedule: str) -> None:
     library = parse(script, module.context)
     with module.context:
         entry = _entry(library, script)
-        with mlir_errors(source, f"the schedule '{schedule}' failed"):
-            transform_interpreter().apply_named_sequence(
-                module.operation, entry, library.operation
-            )
+        with mlir_errors(source, f"the schedule '{schedule}' failed", script):
+            transform_interpreter().apply_named_sequence(module.operation, entry, library.operation)
 
 
 def _entry(library: Any, script: Source) -> Any:

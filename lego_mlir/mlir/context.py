@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -102,8 +103,9 @@ def run_pipeline(module: Any, pipeline: str, source: Source, name: str) -> None:
         try:
             manager = passmanager.PassManager.parse(pipeline)
         except (ValueError, ir.MLIRError) as e:
+            reason = str(e).strip().splitlines()[0].rpartition(" error: ")[2]
             raise LegoError(
-                f"the pass pipeline '{name}' is not understood: {_one_line(e)}",
+                f"the pass pipeline '{name}' is not understood: {reason}",
                 hint="one pass a line or separated by commas, as in mlir-opt's --pass-pipeline",
             ) from None
         with mlir_errors(source, f"the pass pipeline '{name}' failed"):
@@ -111,33 +113,59 @@ def run_pipeline(module: Any, pipeline: str, source: Source, name: str) -> None:
 
 
 @contextmanager
-def mlir_errors(source: Source, what: str | None = None) -> Iterator[None]:
-    """Turn MLIR's diagnostics into a LegoError: the first error, with its place."""
+def mlir_errors(source: Source, what: str | None = None, *more: Source) -> Iterator[None]:
+    """Turn MLIR's diagnostics into a LegoError: the first error, with its place.
+
+    Args:
+        source: the text that MLIR reads or works on.
+        what: what failed, to begin the message with.
+        more: other texts that a diagnostic may point into.
+    """
+    texts = {s.file: s.text for s in (source, *more)}
     try:
         yield
+    except ValueError as e:  # how the transform interpreter tells of a failure
+        found = _INTERPRETER_ERROR.search(str(e))
+        if found is None:
+            raise
+        where = _FILE_LOCATION.match(found[1])
+        place = Place(where[1], int(where[2]), int(where[3])) if where else None
+        text = texts.get(where[1]) if where else None
+        message = f"{what or 'MLIR'}: {_one_line(found[2])}"
+        raise LegoError(message, place=place, source=text) from None
     except ir.MLIRError as e:
         diagnostics = list(e.error_diagnostics)
         if not diagnostics:
             raise LegoError(f"{what or 'MLIR'}: {_one_line(e)}") from None
         first = diagnostics[0]
-        message = first.message if what is None else f"{what}: {first.message}"
+        said = _ASIDE.split(_one_line(first.message))[0]
+        message = said if what is None else f"{what}: {said}"
         place = place_of(first.location)
         if place is None:
             raise LegoError(message) from None
         if place.file == "-":
             place = Place(source.file, place.line, place.column)
-        text = source.text if place.file == source.file else None
         hint = _hint(first.message)
-        raise LegoError(message, place=place, source=text, hint=hint) from None
+        raise LegoError(message, place=place, source=texts.get(place.file), hint=hint) from None
+
+
+# What MLIR adds for the users of its own tools: an option that legoc has not, the operation's text.
+_ASIDE = re.compile(r"\. If this is intended| that was explicitly marked illegal")
+_INTERPRETER_ERROR = re.compile(r"Diagnostic message at loc\((.*?)\): (.*)", re.DOTALL)
+_FILE_LOCATION = re.compile(r'"(.*)":(\d+):(\d+)')
 
 
 def _hint(message: str) -> str | None:
     if "unregistered operation 'lego." in message:
         return "lego has: apply, inv, load, store, alloc, size, dim (dialects/lego.irdl.mlir)"
+    if "unregistered dialect" in message or "not found for custom op" in message:
+        return "legoc knows lego and the dialects of upstream MLIR"
+    if "failed to legalize operation 'gpu.func'" in message:
+        return "a kernel takes memrefs of known shape, numbers and indices"
     if "expected dynamic attribute" in message:
         return 'the attribute of the lego dialect is #lego.layout<"...">'
     return None
 
 
-def _one_line(e: BaseException) -> str:
+def _one_line(e: object) -> str:
     return " ".join(str(e).split())

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from lego_mlir.algebra import Layout, parse_layout
 from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.index import Sym
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
+from lego_mlir.mlir.permutations import check_permutations
 
 _PREFIX = "#lego.layout<"
 
@@ -22,6 +25,14 @@ def layout_text(attribute: Any) -> str:
     """The text of a layout attribute."""
     literal = str(attribute)[len(_PREFIX) : -1]
     return ir.StringAttr(ir.Attribute.parse(literal, context=attribute.context)).value  # type: ignore[no-any-return]
+
+
+def symbols_of(layout: Layout, attribute: Any) -> tuple[Sym, ...]:
+    """The symbols of a layout, in the order in which its attribute's text first names them."""
+    if not layout.symbols:
+        return ()
+    named = list(dict.fromkeys(re.findall(r"[A-Za-z_]\w*", layout_text(attribute))))
+    return tuple(sorted(layout.symbols, key=lambda s: named.index(s.name)))
 
 
 class Layouts:
@@ -59,15 +70,26 @@ class Layouts:
             literal = written[len(_PREFIX) : -1]
             try:
                 text = layout_text(attribute)
-                self._parsed[written] = parse_layout(text, self._sizes, self._functions)
+                layout = parse_layout(text, self._sizes, self._functions)
+                check_permutations(layout, self._source, location)
+                self._parsed[written] = layout
             except LegoError as e:
                 raise self._located(e, literal, location) from None
         return self._parsed[written]
+
+    def _values(self, literal: str) -> str | None:
+        """The values that stand behind the names in a text."""
+        named = dict.fromkeys(re.findall(r"[A-Za-z_]\w*", literal))
+        known = [f"{name} = {self._sizes[name]}" for name in named if name in self._sizes]
+        return f"the sizes are {', '.join(known)}" if known else None
 
     def _located(self, error: LegoError, literal: str, location: Any) -> LegoError:
         """The error at its place in the file: where the text stands, or else the operation."""
         if error.place is None or error.place.file != "<layout>":
             return error
+        values = self._values(literal)
+        if values and (error.hint is None or "not known" in error.message):
+            error.hint = "; ".join(filter(None, (error.hint, values)))
         at = self._source.text.find(f"lego.layout<{literal}")
         if at < 0:
             message = f"{error.message}, in the layout {literal} at column {error.place.column}"

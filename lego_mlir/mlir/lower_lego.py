@@ -21,15 +21,17 @@ the sizes filled in. `lego.index_bitwidth` is set to 32 where every index is pro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import Int, Sym, construct, substitute
+from lego_mlir.index import Int
 from lego_mlir.mlir.bindings import ir, memref
+from lego_mlir.mlir.buffers import FlatBuffers, allocate, elements_of
 from lego_mlir.mlir.context import Source, mlir_errors
-from lego_mlir.mlir.layouts import Layouts, layout_attribute
+from lego_mlir.mlir.layouts import Layouts, layout_attribute, symbols_of
+from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.operands import SizeOperands
 from lego_mlir.mlir.reader import IndexReader, read_function
 from lego_mlir.mlir.scopes import Scope, scope_of
 from lego_mlir.printers.arith import Printer, widest
@@ -85,15 +87,21 @@ class _Lowering:
         }
         self.layouts = Layouts(source, sizes_of(module, source), functions)
         self.reader = IndexReader()
+        self.sizes = SizeOperands(self.reader, source, self.lasting)
+        self.reader.leaf = self.sizes.leaf
+        self.flat = FlatBuffers(source)
         self.lego_ops: list[Any] = []
         self.index_ops: list[Any] = []
-        self.flat: dict[tuple[Any, Any], Any] = {}
         self.narrow = True
 
     def run(self) -> None:
+        given = list(operations_in(self.module.operation))
+        for op in given:
+            self.note(op)
         for op in self.module.body.operations:
             self.visit_arguments(op.operation)
             self.visit(op.operation)
+        self.check_indices([op for op in given if scope_of(op).kernel is not None])
         for op in self.index_ops:
             self.print_results(op)
         # Erasing comes last: the reader knows values by address, and those are used again.
@@ -102,6 +110,15 @@ class _Lowering:
         self.set_bitwidth()
         if SIZES in self.module.operation.attributes:
             del self.module.operation.attributes[SIZES]
+
+    def note(self, op: Any) -> None:
+        """Collect what a lego operation's layout says of its size operands."""
+        if not op.name.startswith("lego."):
+            return
+        layout = self.layouts(op.attributes["layout"], op.location)
+        symbols = symbols_of(layout, op.attributes["layout"])
+        if symbols and len(op.operands) >= len(symbols):
+            self.sizes.note(symbols, list(op.operands)[-len(symbols) :])
 
     def visit(self, op: Any) -> None:
         for region in op.regions:
@@ -117,31 +134,29 @@ class _Lowering:
         """Check the layouts of a function's arguments and fill in their sizes."""
         if func.name != "func.func" or "arg_attrs" not in func.attributes:
             return
+        kinds = ir.FunctionType(ir.TypeAttr(func.attributes["function_type"]).value).inputs
         kept = []
-        for argument, attrs in zip(
-            func.regions[0].blocks[0].arguments,
-            ir.ArrayAttr(func.attributes["arg_attrs"]),
-            strict=True,
-        ):
+        for number, attrs in enumerate(ir.ArrayAttr(func.attributes["arg_attrs"])):
             entries = {entry.name: entry.attr for entry in ir.DictAttr(attrs)}
             if LAYOUT in entries:
                 layout = self.layouts(entries[LAYOUT], func.location)
-                self.check_argument(argument, layout, func)
+                self.check_argument(number, kinds[number], layout, func)
                 entries[LAYOUT] = layout_attribute(layout)
             kept.append(ir.DictAttr.get(entries))
         func.attributes["arg_attrs"] = ir.ArrayAttr.get(kept)
 
-    def check_argument(self, argument: Any, layout: Layout, func: Any) -> None:
-        what = f"argument {argument.arg_number} of @{ir.StringAttr(func.attributes['sym_name']).value}"
-        if not isinstance(argument.type, ir.MemRefType):
-            raise self.source.error(f"{what} has a layout but is no memref", func.location)
-        elements = _elements(ir.MemRefType(argument.type))
+    def check_argument(self, number: int, kind: Any, layout: Layout, func: Any) -> None:
+        what = f"argument {number} of @{ir.StringAttr(func.attributes['sym_name']).value}"
+        if not isinstance(kind, ir.MemRefType):
+            raise self.source.error(
+                f"{what} has a layout but is no memref, it is {kind}", func.location
+            )
+        elements = elements_of(ir.MemRefType(kind))
         if elements is None or not isinstance(layout.size, int):
             return
         if elements != layout.size:
             raise self.source.error(
-                f"{what}: {argument.type} has {elements} elements, its layout '{layout}' "
-                f"has {layout.size}",
+                f"{what}: {kind} has {elements} elements, its layout '{layout}' has {layout.size}",
                 func.location,
                 hint="the memref's shape and the sizes in lego.sizes must agree",
             )
@@ -161,6 +176,7 @@ class _Lowering:
                         f"'lego.inv' has {len(op.results)} results, "
                         f"its layout '{layout}' {layout.rank} dimensions",
                         op.location,
+                        hint="it has one index result a dimension",
                     )
                 self.define(op, self.derived(op, lambda: layout.inv(x)))
             case "lego.size":
@@ -168,7 +184,7 @@ class _Lowering:
             case "lego.dim":
                 self.define(op, [self.dim(op, self.bound(op, layout, list(op.operands)))])
             case "lego.alloc":
-                self.alloc(op, layout)
+                allocate(op, layout, self.source)
             case "lego.load":
                 self.load(op, layout)
             case "lego.store":
@@ -179,9 +195,11 @@ class _Lowering:
         indices, symbols = operands[: layout.rank], operands[layout.rank :]
         if len(indices) < layout.rank:
             raise self.source.error(
-                f"'{op.name}' got {len(indices)} indices, its layout '{layout}' takes "
+                f"'{op.name}' got {_count(len(indices), 'index', 'indices')}, "
+                f"its layout '{layout}' takes "
                 f"{layout.rank} ({', '.join(str(n) for n in layout.dims)})",
                 op.location,
+                hint="one index operand a dimension, then one a symbol of the layout",
             )
         bound = self.bound(op, layout, symbols)
         xs = [self.reader.read(i) for i in indices]
@@ -189,21 +207,19 @@ class _Lowering:
 
     def bound(self, op: Any, layout: Layout, operands: list[Any]) -> Layout:
         """The layout with its symbols tied to the operands that give their values."""
-        symbols = layout.symbols
+        symbols = symbols_of(layout, op.attributes["layout"])
         if len(operands) != len(symbols):
-            names = ", ".join(s.name for s in symbols) or "none"
+            names = ", ".join(s.name for s in symbols)
             raise self.source.error(
-                f"'{op.name}' got {len(operands)} operands for the symbols of its layout "
-                f"'{layout}' ({names})",
+                f"'{op.name}' got {_count(len(operands), 'operand', 'operands')} for "
+                + (f"the symbols {names} of" if symbols else "symbols, but there are none in")
+                + f" its layout '{layout}'",
                 op.location,
                 hint="pass one index operand a symbol, or give it a value in lego.sizes",
             )
-        values: dict[Sym, Int] = {}
-        for s, operand in zip(symbols, operands, strict=True):
-            x = self.reader.read(operand)
-            known = isinstance(x, int) or isinstance(x, Sym) and x.lo is not None
-            divisors = frozenset(substitute(d, values) for d in s.divisors)
-            values[s] = x if known else self.reader.symbol(operand, s.name, 1, None, divisors)
+        if not symbols:
+            return layout
+        values = self.sizes.values(op, layout, symbols, operands)
         return self.derived(op, lambda: layout.substitute(values))  # type: ignore[no-any-return]
 
     def dim(self, op: Any, layout: Layout) -> Int:
@@ -213,34 +229,9 @@ class _Lowering:
                 f"'lego.dim': dimension {number} is not in [0, {layout.rank}), "
                 f"the dimensions of '{layout}'",
                 op.location,
+                hint="dimensions count from 0",
             )
-        return layout.dims[number]
-
-    def alloc(self, op: Any, layout: Layout) -> None:
-        if not isinstance(layout.size, int):
-            names = ", ".join(s.name for s in layout.symbols)
-            raise self.source.error(
-                f"'lego.alloc' needs a layout of known size, '{layout}' has symbols ({names})",
-                op.location,
-                hint="give them values in lego.sizes",
-            )
-        given = ir.MemRefType(op.results[0].type)
-        buffer_type = ir.MemRefType.get(
-            [layout.size], given.element_type, memory_space=given.memory_space
-        )
-        scope = scope_of(op)
-        if scope.kernel is None:
-            raise self.source.error(
-                "'lego.alloc' stands outside of a kernel",
-                op.location,
-                hint="shared and private buffers belong inside the gpu.launch",
-            )
-        if "workgroup" in str(given.memory_space):
-            buffer = scope.add_workgroup_buffer(buffer_type, op.location)
-        else:
-            with ir.InsertionPoint(op), op.location:
-                buffer = memref.AllocaOp(buffer_type, [], []).memref
-        op.results[0].replace_all_uses_with(buffer)
+        return layout.dims[number]  # type: ignore[no-any-return]
 
     def load(self, op: Any, layout: Layout) -> None:
         buffer, *operands = list(op.operands)
@@ -263,52 +254,23 @@ class _Lowering:
         kind = ir.MemRefType(buffer.type)
         if kind.element_type != element:
             raise self.source.error(
-                f"'{op.name}' of {element} through a buffer of {kind.element_type}", op.location
+                f"'{op.name}' of {element} through a buffer of {kind.element_type}",
+                op.location,
+                hint="convert the value before it is stored or after it is loaded",
             )
-        elements = _elements(kind)
+        elements = elements_of(kind)
         offset = self.apply(op, layout, operands)
         if elements is not None and isinstance(layout.size, int) and layout.size > elements:
             raise self.source.error(
                 f"'{op.name}': the layout '{layout}' has {layout.size} elements, "
                 f"the buffer {kind} only {elements}",
                 op.location,
+                hint="the buffer's shape and the sizes of the layout must agree",
             )
         if elements is None or elements >= 1 << 31:
             self.narrow = False
         scope = scope_of(op)
-        return self.flattened(buffer, scope, op), self.printed(op, scope, offset)
-
-    def flattened(self, buffer: Any, scope: Scope, op: Any) -> Any:
-        """The buffer as one dimension, made once a kernel."""
-        kind = ir.MemRefType(buffer.type)
-        if not kind.layout.is_identity if hasattr(kind.layout, "is_identity") else False:
-            raise self.source.error(f"the buffer {kind} is strided", op.location)
-        if kind.rank == 1:
-            return buffer
-        key = (buffer, scope.body)
-        if key not in self.flat:
-            elements = _elements(kind)
-            dynamic = ir.ShapedType.get_dynamic_size()
-            flat_type = ir.MemRefType.get(
-                [dynamic if elements is None else elements],
-                kind.element_type,
-                memory_space=kind.memory_space,
-            )
-            groups = ir.ArrayAttr.get(
-                [
-                    ir.ArrayAttr.get(
-                        [
-                            ir.IntegerAttr.get(ir.IntegerType.get_signless(64), d)
-                            for d in range(kind.rank)
-                        ]
-                    )
-                ]
-                if kind.rank
-                else []
-            )
-            with scope.entry(buffer), op.location:
-                self.flat[key] = memref.CollapseShapeOp(flat_type, buffer, groups).result
-        return self.flat[key]
+        return self.flat(buffer, scope, op), self.printed(op, scope, offset)
 
     def printed(self, op: Any, scope: Scope, x: Int) -> Any:
         """The value of an expression at an operation, outside of the loops it does not need."""
@@ -317,7 +279,14 @@ class _Lowering:
             printer = Printer(
                 self.reader.values, scope.points(op), lambda s: scope.level(self.reader.values[s])
             )
-            return printer.print(x)
+            return self.derived(op, lambda: printer.print(x))
+
+    def lasting(self, value: Any, x: Int) -> Any:
+        """A value that stays when the lego operations go: theirs are printed where they stand."""
+        if isinstance(value, ir.BlockArgument) or not value.owner.name.startswith("lego."):
+            return value
+        owner = value.owner.operation
+        return self.printed(owner, scope_of(owner), x)
 
     def define(self, op: Any, xs: Any) -> None:
         for result, x in zip(op.results, xs, strict=True):
@@ -340,28 +309,19 @@ class _Lowering:
                 raise self.source.error(e.message, op.location, hint=e.hint) from None
             raise
 
+    def check_indices(self, ops: list[Any]) -> None:
+        """Whether 32 bits hold every index that kernels had before anything was printed."""
+        self.narrow = self.narrow and all(
+            _fits(self.reader.read(value))
+            for op in ops
+            for value in (*op.operands, *op.results)
+            if isinstance(value.type, ir.IndexType)
+        )
+
     def set_bitwidth(self) -> None:
         """32 bits if every index of the kernels is proven to fit, else 64."""
-        reader = IndexReader()  # a new one: what the old one knows may be gone
-        narrow = self.narrow and all(
-            _fits(reader.read(result))
-            for op in operations(self.module)
-            if scope_of(op).kernel is not None
-            for result in op.results
-            if isinstance(result.type, ir.IndexType)
-        )
-        width = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 32 if narrow else 64)
+        width = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 32 if self.narrow else 64)
         self.module.operation.attributes[INDEX_BITWIDTH] = width
-
-
-def operations(module: Any) -> Iterator[Any]:
-    """All operations of a module, outer before inner, in order."""
-    stack = [module.operation]
-    while stack:
-        op = stack.pop()
-        yield op
-        inner = [o.operation for r in op.regions for b in r.blocks for o in b.operations]
-        stack.extend(reversed(inner))
 
 
 def _fits(x: Int) -> bool:
@@ -370,14 +330,5 @@ def _fits(x: Int) -> bool:
     return size is not None and size < 1 << 31
 
 
-def _elements(kind: Any) -> int | None:
-    """The number of elements of a memref type; `None` where a dimension is dynamic."""
-    if not kind.has_static_shape:
-        return None
-    total: Int = 1
-    for n in kind.shape:
-        total = construct.mul(total, n)
-    assert isinstance(total, int)
-    return total
-
-
+def _count(n: int, one: str, many: str) -> str:
+    return f"{n} {one if n == 1 else many}"

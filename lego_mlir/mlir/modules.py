@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from lego_mlir.mlir.bindings import ir
@@ -22,43 +24,66 @@ def named_attributes(op: Any) -> dict[str, Any]:
     return {name: op.attributes[name] for name in list(op.attributes)}
 
 
+def operations_in(op: Any) -> Iterator[Any]:
+    """All operations inside of one, outer before inner, in order."""
+    stack = [op]
+    while stack:
+        current = stack.pop()
+        if current is not op:
+            yield current
+        inner = [o.operation for r in current.regions for b in r.blocks for o in b.operations]
+        stack.extend(reversed(inner))
+
+
 def merge_gpu_modules(module: Any) -> None:
     """Bring all kernels into the first gpu.module, so that one PTX text holds them.
 
-    Outlining makes one gpu.module a launch. Their kernels have different names; a declaration
-    that several need is kept once.
+    Outlining makes one gpu.module a launch, and kernels of one function all have the same name in
+    theirs. What would clash gets a number; a declaration that several need is kept once.
     """
-    containers = [op.operation for op in module.body.operations if op.operation.name == "gpu.module"]
+    containers = [
+        op.operation for op in module.body.operations if op.operation.name == "gpu.module"
+    ]
     if len(containers) < 2:
         return
     first, *others = containers
-    target = first.regions[0].blocks[0]
-    known = {_symbol(op.operation) for op in target.operations}
+    home, target = _symbol(first), first.regions[0].blocks[0]
+    taken = {_symbol(op.operation) for op in target.operations}
+    moved: dict[tuple[Any, ...], Any] = {}
     for container in others:
-        for op in list(container.regions[0].blocks[0].operations):
-            name = _symbol(op.operation)
-            if name is None or name not in known:
-                op.operation.detach_from_parent()
-                target.append(op)
-                known.add(name)
-    home = _symbol(first)
-    merged = {_symbol(container) for container in others}
-    for func in module.body.operations:
-        _redirect(func.operation, merged, home)
+        operations = [op.operation for op in container.regions[0].blocks[0].operations]
+        kept = [op for op in operations if not (_symbol(op) in taken and _is_declaration(op))]
+        # All are renamed where they still see one another, then all move.
+        for op in kept:
+            old = _symbol(op)
+            if old is None:
+                continue
+            new = _fresh(old, taken)
+            if new != old:
+                ir.SymbolTable.replace_all_symbol_uses(old, new, container)
+                ir.SymbolTable.set_symbol_name(op, new)
+            taken.add(new)
+            moved[_symbol(container), old] = new
+        for op in kept:
+            op.detach_from_parent()
+            target.append(op)
+    for op in operations_in(module.operation):
+        if op.name == "gpu.launch_func":
+            kernel = tuple(op.attributes["kernel"].value)
+            if kernel in moved:
+                op.attributes["kernel"] = ir.SymbolRefAttr.get([home, moved[kernel]])
     for container in others:
         container.erase()
 
 
-def _redirect(op: Any, merged: set[Any], home: Any) -> None:
-    """Point launches of kernels that moved at where they are now."""
-    if op.name == "gpu.launch_func":
-        container, kernel = list(op.attributes["kernel"].value)
-        if container in merged:
-            op.attributes["kernel"] = ir.SymbolRefAttr.get([home, kernel])
-    for region in op.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                _redirect(inner.operation, merged, home)
+def _fresh(name: str, taken: Collection[Any]) -> str:
+    """The name itself or with the first number that makes it new."""
+    candidates = itertools.chain((name,), (f"{name}_{n}" for n in itertools.count()))
+    return next(candidate for candidate in candidates if candidate not in taken)
+
+
+def _is_declaration(op: Any) -> bool:
+    return op.name == "llvm.func" and not list(op.regions[0].blocks)
 
 
 def _symbol(op: Any) -> Any:

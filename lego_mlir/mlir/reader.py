@@ -7,9 +7,10 @@ arithmetic on indices is read through. Everything else is a symbol of its own, w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
-from lego_mlir.index import Int, Sym, bounds, construct, functions
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.index import Expr, Int, Sym, bounds, construct, functions
 from lego_mlir.index.ranges import is_nonnegative, is_positive
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
@@ -20,11 +21,18 @@ _MAX_GRID = (2**31 - 1, 65535, 65535)
 
 
 class IndexReader:
-    """Reads index values of one module; remembers which value each symbol stands for."""
+    """Reads index values of one module; remembers which value each symbol stands for.
+
+    Attributes:
+        values: the value of each symbol.
+        leaf: asked for the symbol of a value that reading tells nothing about.
+    """
 
     def __init__(self) -> None:
         self.values: dict[Sym, Any] = {}
+        self.leaf: Callable[[Any], Sym | None] = lambda value: None
         self._known: dict[Any, Int] = {}
+        self._names: set[str] = set()
 
     def define(self, value: Any, x: Int) -> None:
         """Say what a value is: the result of a lego operation."""
@@ -36,6 +44,20 @@ class IndexReader:
             self._known[value] = self._read(value)
         return self._known[value]
 
+    def is_readable(self, value: Any) -> bool:
+        """Whether reading a value now tells all about it: no lego operation is still ahead."""
+        if value in self._known:
+            return True
+        if isinstance(value, ir.BlockArgument):
+            parent = value.owner.owner
+            needed = list(parent.operands) if parent.name in ("scf.for", "gpu.launch") else []
+        else:
+            op = value.owner
+            if op.name.startswith("lego."):
+                return False
+            needed = list(op.operands) if op.name in _ARITHMETIC else []
+        return all(self.is_readable(o) for o in needed if isinstance(o.type, ir.IndexType))
+
     def symbol(
         self,
         value: Any,
@@ -45,7 +67,9 @@ class IndexReader:
         divisors: frozenset[Int] = frozenset(),
     ) -> Sym:
         """A symbol that stands for a value; its name is unique in the module."""
-        symbol = Sym(f"{hint}.{len(self.values)}", lo, hi, divisors)
+        name = hint if hint not in self._names else f"{hint}.{len(self.values)}"
+        self._names.add(name)
+        symbol = Sym(name, lo, hi, divisors)
         self.values[symbol] = value
         return symbol
 
@@ -58,10 +82,14 @@ class IndexReader:
             operands = [self.read(operand) for operand in op.operands]
             x = read(op, operands)
             if x is not None:
-                return x  # type: ignore[no-any-return]
+                return x
         if op.name in _GPU_IDS:
             return self._read_gpu_id(value, op)
-        return self.symbol(value, "v")
+        if op.name == "arith.remui":  # unsigned: it has a range whatever is divided
+            divisor = self.read(op.operands[1])
+            if isinstance(divisor, int) and divisor > 0:
+                return self.symbol(value, "v", 0, divisor - 1)
+        return self._unknown(value, "v")
 
     def _read_argument(self, argument: Any) -> Int:
         parent = argument.owner.owner
@@ -76,7 +104,11 @@ class IndexReader:
             size = self.read(sizes[number])
             name = ("block", "thread")[kind] + "_" + _AXES[axis]
             return self.symbol(argument, name, 0, construct.sub(size, 1))
-        return self.symbol(argument, "arg")
+        return self._unknown(argument, "arg")
+
+    def _unknown(self, value: Any, hint: str) -> Sym:
+        told = self.leaf(value)
+        return self.symbol(value, hint) if told is None else told
 
     def _read_loop(self, variable: Any, loop: Any) -> Int:
         lower, upper, step = (self.read(operand) for operand in list(loop.operands)[:3])
@@ -112,7 +144,7 @@ class IndexReader:
                 return self.read(launch_sizes(parent)[axis + (3 if kind == "block" else 0)])
             key = f"known_{kind}_size"
             if parent.name == "gpu.func" and key in parent.attributes:
-                return list(ir.DenseI32ArrayAttr(parent.attributes[key]))[axis]
+                return list(ir.DenseI32ArrayAttr(parent.attributes[key]))[axis]  # type: ignore[no-any-return]
             parent = parent.parent
         return None
 
@@ -139,6 +171,11 @@ def _binary(f: Callable[[Int, Int], Int]) -> Callable[..., Int]:
     return lambda op, xs: f(xs[0], xs[1])
 
 
+def _floor_division(f: Callable[[Int, Int], Int]) -> Callable[..., Int | None]:
+    """A division that rounds down; by zero it has no value, so it stays where it stands."""
+    return lambda op, xs: f(xs[0], xs[1]) if is_positive(xs[1]) else None
+
+
 def _division(f: Callable[[Int, Int], Int]) -> Callable[..., Int | None]:
     """A division that truncates or is unsigned: floor division only where nothing is negative."""
 
@@ -149,13 +186,17 @@ def _division(f: Callable[[Int, Int], Int]) -> Callable[..., Int | None]:
 
 
 def _shift_left(op: Any, xs: Sequence[Int]) -> Int | None:
-    return construct.mul(xs[0], 1 << xs[1]) if isinstance(xs[1], int) else None
+    return construct.mul(xs[0], 1 << xs[1]) if _is_shift(xs[1]) else None
 
 
 def _shift_right(op: Any, xs: Sequence[Int]) -> Int | None:
-    if not isinstance(xs[1], int) or (op.name == "arith.shrui" and not is_nonnegative(xs[0])):
+    if not _is_shift(xs[1]) or (op.name == "arith.shrui" and not is_nonnegative(xs[0])):
         return None
     return construct.floordiv(xs[0], 1 << xs[1])
+
+
+def _is_shift(x: Int) -> TypeGuard[int]:
+    return isinstance(x, int) and 0 <= x < 32
 
 
 def _mask(op: Any, xs: Sequence[Int]) -> Int | None:
@@ -173,31 +214,42 @@ def _unsigned(f: Callable[[Int, Int], Int]) -> Callable[..., Int | None]:
 
 
 def _affine_apply(op: Any, xs: Sequence[Int]) -> Int | None:
+    try:
+        return _affine_value(op, xs)  # type: ignore[no-any-return]
+    except LegoError:  # a division by what may be zero
+        return None
+
+
+def _affine_value(op: Any, xs: Sequence[Any]) -> Any:
+    """What an affine.apply makes of its operands: ints, arrays or expressions."""
     the_map = op.attributes["map"].value
     return _affine(the_map.results[0], xs, the_map.n_dims)
 
 
-def _affine(e: Any, xs: Sequence[Int], dims: int) -> Int:
+def _affine(e: Any, xs: Sequence[Any], dims: int) -> Any:
     """The value of an affine expression; symbols follow the dimensions among the operands."""
     match e:
         case ir.AffineConstantExpr():
-            return e.value  # type: ignore[no-any-return]
+            return e.value
         case ir.AffineDimExpr():
             return xs[e.position]
         case ir.AffineSymbolExpr():
             return xs[dims + e.position]
     a, b = _affine(e.lhs, xs, dims), _affine(e.rhs, xs, dims)
+    divides = isinstance(e, ir.AffineFloorDivExpr | ir.AffineModExpr | ir.AffineCeilDivExpr)
+    if divides and isinstance(b, int | Expr) and not is_positive(b):
+        raise LegoError(f"{b} is not known to be positive, and divides")
     match e:
         case ir.AffineAddExpr():
-            return construct.add(a, b)
+            return a + b
         case ir.AffineMulExpr():
-            return construct.mul(a, b)
+            return a * b
         case ir.AffineFloorDivExpr():
-            return construct.floordiv(a, b)
+            return a // b
         case ir.AffineModExpr():
-            return construct.mod(a, b)
+            return a % b
         case ir.AffineCeilDivExpr():
-            return construct.mul(-1, construct.floordiv(construct.mul(-1, a), b))
+            return -(-a // b)
     raise AssertionError(f"no such affine expression: {e}")
 
 
@@ -209,7 +261,7 @@ _ARITHMETIC: dict[str, Callable[..., Int | None]] = {
     "arith.muli": _binary(construct.mul),
     "arith.divui": _division(construct.floordiv),
     "arith.divsi": _division(construct.floordiv),
-    "arith.floordivsi": _binary(construct.floordiv),
+    "arith.floordivsi": _floor_division(construct.floordiv),
     "arith.remui": _division(construct.mod),
     "arith.remsi": _division(construct.mod),
     "arith.shli": _shift_left,
@@ -259,6 +311,14 @@ _PURE: dict[str, Callable[[Any, Any], Any]] = {
     "arith.maxui": functions.maximum,
 }
 
+_LOGIC: dict[str, Callable[[Any, Any], Any]] = {
+    "arith.andi": lambda a, b: functions.where(a, b, 0),
+    "arith.ori": lambda a, b: functions.where(a, 1, b),
+    "arith.xori": lambda a, b: a + b - 2 * a * b,
+}
+
+_STRAIGHT = "such functions are straight-line arith on index values"
+
 
 def read_function(func: Any, source: Source) -> Callable[..., Any]:
     """A func.func over indices as a Python function on ints, arrays and expressions.
@@ -268,7 +328,14 @@ def read_function(func: Any, source: Source) -> Callable[..., Any]:
     """
 
     def call(*arguments: Any) -> Any:
-        (block,) = func.regions[0].blocks
+        blocks = list(func.regions[0].blocks)
+        if len(blocks) != 1:
+            raise source.error(
+                "the function of a permutation is one block of operations",
+                func.location,
+                hint="write choices with arith.select",
+            )
+        (block,) = blocks
         if len(arguments) != len(block.arguments):
             raise source.error(
                 f"@{ir.StringAttr(func.attributes['sym_name']).value} takes "
@@ -281,7 +348,16 @@ def read_function(func: Any, source: Source) -> Callable[..., Any]:
             operands = [env[o] for o in op.operands]
             if op.name == "func.return":
                 return operands[0] if len(operands) == 1 else tuple(operands)
-            env[op.results[0]] = _evaluate(op, operands, source)
+            try:
+                env[op.results[0]] = _evaluate(op, operands, source)
+            except LegoError as e:
+                raise (
+                    e if e.place else source.error(e.message, op.location, hint=_STRAIGHT)
+                ) from None
+            except (ArithmeticError, TypeError, ValueError) as e:
+                raise source.error(
+                    f"'{op.name}' has no value here: {e}", op.location, hint=_STRAIGHT
+                ) from None
         raise AssertionError("a verified func.func ends in a return")
 
     return call
@@ -289,14 +365,23 @@ def read_function(func: Any, source: Source) -> Callable[..., Any]:
 
 def _evaluate(op: Any, operands: list[Any], source: Source) -> Any:
     name = op.name
+    logical = str(op.results[0].type) == "i1"
     if name == "arith.constant":
-        return ir.IntegerAttr(op.attributes["value"]).value
+        value = op.attributes["value"]
+        if isinstance(value, ir.BoolAttr):
+            return int(ir.BoolAttr(value).value)
+        if isinstance(value, ir.IntegerAttr):
+            return ir.IntegerAttr(value).value
+    if name in _LOGIC and logical:
+        return _LOGIC[name](*operands)
     if name in _PURE:
         return _PURE[name](*operands)
     if name == "arith.andi" and isinstance(operands[1], int):
         mask = operands[1]
         if mask > 0 and mask & (mask + 1) == 0:
             return operands[0] % (mask + 1)
+    if name == "affine.apply":
+        return _affine_value(op, operands)
     if name == "arith.cmpi":
         predicate = ir.IntegerAttr(op.attributes["predicate"]).value
         return _COMPARISONS[_COMPARISON_NAMES[predicate]](*operands)
@@ -307,5 +392,5 @@ def _evaluate(op: Any, operands: list[Any], source: Source) -> Any:
     raise source.error(
         f"'{name}' cannot stand in the function of a permutation",
         op.location,
-        hint="such functions are straight-line arith on index values",
+        hint=_STRAIGHT,
     )

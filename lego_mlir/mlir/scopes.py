@@ -46,9 +46,7 @@ class Scope:
         if isinstance(value, ir.BlockArgument):
             return ir.InsertionPoint.at_block_begin(block)
         following = list(block.operations)
-        position = next(
-            i for i, o in enumerate(following) if o.operation == value.owner.operation
-        )
+        position = next(i for i, o in enumerate(following) if o.operation == value.owner.operation)
         return ir.InsertionPoint(following[position + 1])
 
     def has_private_buffers(self) -> bool:

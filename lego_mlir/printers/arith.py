@@ -16,6 +16,7 @@ from contextlib import nullcontext
 from itertools import groupby
 from typing import Any
 
+from lego_mlir.diagnostics import LegoError
 from lego_mlir.index.factor import Product, Sum, Tree, factor
 from lego_mlir.index.nodes import (
     Expr,
@@ -26,6 +27,7 @@ from lego_mlir.index.nodes import (
     Max,
     Min,
     Mod,
+    Mono,
     Poly,
     Sym,
     Where,
@@ -70,10 +72,8 @@ class Printer:
         match x:
             case Sym():
                 return self._values[x]
-            case Poly() if affine.is_affine(x):
-                return self._affine(x)
             case Poly():
-                return self._tree(factor(x))
+                return self._sum(x)
             case FloorDiv(num, den):
                 return self._floordiv(x, num, den)
             case Mod(num, den):
@@ -95,43 +95,54 @@ class Printer:
         raise AssertionError(f"no printer for {type(x).__name__}")
 
     # Sums and products.
-    def _affine(self, x: Poly) -> Any:
-        """One affine.apply a loop level, each added to what the level outside of it has summed.
+    def _sum(self, x: Poly) -> Any:
+        """One part a loop level, each added to what the levels outside of it have summed.
 
         The addition is arith's: MLIR would compose one affine.apply into the other, and with it
         move the work back into the loop.
         """
-        terms = sorted(((mono[0][0], c) for mono, c in x.terms), key=lambda t: self._level(t[0]))
+        terms = sorted(x.terms, key=lambda term: self._level_of(term[0]))
         total: Any = None
-        for level, group in groupby(terms, key=lambda t: self._level(t[0])):
-            operands = [(c, self.print(atom)) for atom, c in group]
-            constant = x.constant if total is None else 0
+        for level, group in groupby(terms, key=lambda term: self._level_of(term[0])):
+            part = Poly(x.constant if total is None else 0, tuple(group))
+            value = self._affine(part, level) if affine.is_affine(x) else self._factored(part)
             with self._point(level):
-                if len(operands) == 1 and operands[0][0] == 1 and constant == 0:
-                    part = operands[0][1]
-                else:
-                    part = affine.apply(constant, operands)
-                total = part if total is None else arith.AddIOp(total, part).result
+                total = value if total is None else arith.AddIOp(total, value).result
         return total
 
-    def _tree(self, tree: Tree) -> Any:
+    def _affine(self, part: Poly, level: int) -> Any:
+        operands = [(c, self.print(mono[0][0])) for mono, c in part.terms]
+        if len(operands) == 1 and operands[0][0] == 1 and part.constant == 0:
+            return operands[0][1]
+        with self._point(level):
+            return affine.apply(part.constant, operands)
+
+    def _factored(self, part: Poly) -> Any:
+        return self._tree(factor(part))[0]
+
+    def _tree(self, tree: Tree) -> tuple[Any, int]:
+        """The value of a factored sum, and its loop level; outer levels are combined first."""
         match tree:
             case Sum(terms):
-                (sign, first), *rest = terms
-                total = self._tree(first)
+                parts = [(sign, *self._tree(t)) for sign, t in terms]
+                (sign, total, level), *rest = sorted(parts, key=lambda p: (p[2], -p[0]))
                 if sign < 0:
-                    total = self._binary(arith.SubIOp, self._constant(0), total)
-                for sign, t in rest:
-                    op = arith.AddIOp if sign > 0 else arith.SubIOp
-                    total = self._binary(op, total, self._tree(t))
-                return total
+                    with self._point(level):
+                        total = arith.SubIOp(self._constant(0), total).result
+                for sign, value, at in rest:
+                    level = max(level, at)
+                    with self._point(level):
+                        total = (arith.AddIOp if sign > 0 else arith.SubIOp)(total, value).result
+                return total, level
             case Product(factors):
-                product = self._tree(factors[0])
-                for f in factors[1:]:
-                    product = self._binary(arith.MulIOp, product, self._tree(f))
-                return product
+                (product, level), *others = sorted(map(self._tree, factors), key=lambda f: f[1])
+                for value, at in others:
+                    level = max(level, at)
+                    with self._point(level):
+                        product = arith.MulIOp(product, value).result
+                return product, level
             case _:
-                return self.print(tree)
+                return self.print(tree), self._level(tree)
 
     # Divisions.
     def _floordiv(self, x: Expr, num: Int, den: Int) -> Any:
@@ -171,13 +182,19 @@ class Printer:
             return arith.SelectOp(*chosen).result
 
     def _isqrt(self, x: Expr, a: Int) -> Any:
-        """The root in double precision, then one step up or down: exact for a < 2**52."""
+        """The root in floating point, then one step up or down: exact for a < 2**52."""
         n = self.print(a)
-        index, i64, f64 = ir.IndexType.get(), ir.IntegerType.get_signless(64), ir.F64Type.get()
+        _, hi = bounds(a)
+        small = hi is not None and hi < 1 << 24  # then single precision holds it exactly
+        index, integer = ir.IndexType.get(), ir.IntegerType.get_signless(32 if small else 64)
+        real = ir.F32Type.get() if small else ir.F64Type.get()
         one = self._constant(1)
         with self._point(self._level(x)):
-            wide = arith.UIToFPOp(f64, arith.IndexCastUIOp(i64, n).result).result
-            root = arith.FPToUIOp(i64, llvm.SqrtOp(wide).res).result
+            wide = arith.UIToFPOp(real, arith.IndexCastUIOp(integer, n).result).result
+            # Not math.sqrt, which becomes a call into libdevice.
+            name = ir.StringAttr.get(f"llvm.sqrt.{real}")
+            approximate = llvm.CallIntrinsicOp(real, name, [wide], [], []).results
+            root = arith.FPToUIOp(integer, approximate).result
             r = arith.IndexCastUIOp(index, root).result
             too_big = arith.CmpIOp(arith.CmpIPredicate.ugt, arith.MulIOp(r, r).result, n).result
             r = arith.SelectOp(too_big, arith.SubIOp(r, one).result, r).result
@@ -191,18 +208,18 @@ class Printer:
         with self._point(self._level(x)):
             return op(lhs, rhs).result
 
-    def _binary(self, op: Any, lhs: Any, rhs: Any) -> Any:
-        """A step of a factored tree, at the place itself: its parts need not be expressions."""
-        with self._point(len(self._points) - 1):
-            return op(lhs, rhs).result
-
     def _constant(self, value: int) -> Any:
+        if not -(1 << 63) <= value < 1 << 63:
+            raise LegoError(f"the index {value} does not fit 64 bits", hint="use smaller sizes")
         with self._point(0):
             return arith.ConstantOp(ir.IndexType.get(), value).result
 
     # Places.
     def _level(self, x: Int) -> int:
         return max((self._level_of_symbol(s) for s in symbols(x)), default=0)
+
+    def _level_of(self, mono: Mono) -> int:
+        return max((self._level(atom) for atom, _ in mono), default=0)
 
     def _point(self, level: int) -> Any:
         return self._points[level] if self._points else nullcontext()

@@ -1,0 +1,163 @@
+"""Buffers: room for a layout, and the flat memory that its offsets count in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lego_mlir.algebra import Layout
+from lego_mlir.index import Int, construct
+from lego_mlir.mlir.bindings import ir, memref
+from lego_mlir.mlir.context import Source
+from lego_mlir.mlir.scopes import Scope, scope_of
+
+
+class FlatBuffers:
+    """The buffers of one module with one dimension, each made once a kernel."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._made: dict[tuple[Any, Any], Any] = {}
+
+    def __call__(self, buffer: Any, scope: Scope, op: Any) -> Any:
+        """The buffer as one dimension.
+
+        Raises:
+            LegoError: its elements do not lie at equal distances.
+        """
+        kind = ir.MemRefType(buffer.type)
+        if kind.rank == 1:
+            return buffer
+        key = (buffer, scope.body)
+        if key not in self._made:
+            with op.location, scope.entry(buffer):
+                flat = self._flat_type(kind, op)
+                i64 = ir.IntegerType.get_signless(64)
+                dims = ir.ArrayAttr.get([ir.IntegerAttr.get(i64, d) for d in range(kind.rank)])
+                groups = ir.ArrayAttr.get([dims])
+                self._made[key] = memref.CollapseShapeOp(flat, buffer, groups).result
+        return self._made[key]
+
+    def _flat_type(self, kind: Any, op: Any) -> Any:
+        if kind.rank == 0:
+            raise self._source.error(
+                f"'{op.name}' through a buffer without dimensions, {kind}",
+                op.location,
+                hint=f"write it as memref<1x{kind.element_type}>",
+            )
+        elements = elements_of(kind)
+        size = ir.ShapedType.get_dynamic_size() if elements is None else elements
+        element, space = kind.element_type, kind.memory_space
+        if is_dense(kind):
+            return ir.MemRefType.get([size], element, memory_space=space)
+        placed = _evenly_spaced(kind)
+        if placed is None:
+            raise self._source.error(
+                f"'{op.name}': the elements of the buffer {kind} are not known to lie one after "
+                "another",
+                op.location,
+                hint="a layout counts in flat memory: pass the whole buffer and let the layout "
+                "describe the part",
+            )
+        stride, offset = placed
+        layout = ir.StridedLayoutAttr.get(offset, [stride])
+        return ir.MemRefType.get([size], element, layout, space)
+
+
+def allocate(op: Any, layout: Layout, source: Source) -> None:
+    """Replace a lego.alloc by a buffer with room for a layout.
+
+    Raises:
+        LegoError: the layout has no known size, the type no room for it, or there is no kernel.
+    """
+    if not isinstance(layout.size, int):
+        names = ", ".join(s.name for s in layout.symbols)
+        raise source.error(
+            f"'lego.alloc' needs a layout of known size, '{layout}' has symbols ({names})",
+            op.location,
+            hint="give them values in lego.sizes",
+        )
+    given = ir.MemRefType(op.results[0].type)
+    kind = ir.MemRefType.get([layout.size], given.element_type, memory_space=given.memory_space)
+    if given.rank != 1 or (given.has_static_shape and given != kind):
+        raise source.error(
+            f"'lego.alloc' of {given}, its layout '{layout}' has {layout.size} elements",
+            op.location,
+            hint="the result is a memref of one dynamic dimension, "
+            f"memref<?x{given.element_type}, #gpu.address_space<workgroup>>",
+        )
+    scope = scope_of(op)
+    if scope.kernel is None:
+        raise source.error(
+            "'lego.alloc' stands outside of a kernel",
+            op.location,
+            hint="shared and private buffers belong inside the gpu.launch",
+        )
+    buffer = _room(op, scope, kind, source)
+    result = op.results[0]
+    if given != kind and any(not _takes_any_memref(use.owner) for use in result.uses):
+        with ir.InsertionPoint(op), op.location:
+            cast = memref.CastOp(given, buffer).result
+        for use in list(result.uses):
+            if not _takes_any_memref(use.owner):
+                use.owner.operation.operands[use.operand_number] = cast
+    result.replace_all_uses_with(buffer)
+
+
+def _room(op: Any, scope: Scope, kind: Any, source: Source) -> Any:
+    """Room of a memref type, in the address space that it names."""
+    match str(kind.memory_space):
+        case "#gpu.address_space<workgroup>":
+            if scope.has_private_buffers():
+                raise source.error(
+                    "'lego.alloc' of shared memory in a kernel that declares private(...)",
+                    op.location,
+                    hint="allocate the private buffers with lego.alloc or memref.alloca too",
+                )
+            return scope.add_workgroup_buffer(kind, op.location)
+        case "None" | "#gpu.address_space<private>":
+            with ir.InsertionPoint.at_block_begin(scope.body), op.location:
+                return memref.AllocaOp(kind, [], []).memref
+        case space:
+            raise source.error(
+                f"'lego.alloc' in the memory space {space}",
+                op.location,
+                hint="a kernel has #gpu.address_space<workgroup>, shared by a block, and "
+                "#gpu.address_space<private>, each thread's own",
+            )
+
+
+def _takes_any_memref(op: Any) -> bool:
+    """Whether a buffer's operand may become a memref of known size."""
+    return op.name.startswith("lego.") or op.name in ("memref.load", "memref.store")
+
+
+def is_dense(kind: Any) -> bool:
+    """Whether a memref type is plain row-major memory, with no layout of its own."""
+    with kind.context:
+        identity = ir.AffineMap.get_identity(kind.rank)
+    return isinstance(kind.layout, ir.AffineMapAttr) and kind.affine_map == identity
+
+
+def elements_of(kind: Any) -> int | None:
+    """The number of elements of a memref type; `None` where a dimension is dynamic."""
+    if not kind.has_static_shape:
+        return None
+    total: Int = 1
+    for n in kind.shape:
+        total = construct.mul(total, n)
+    assert isinstance(total, int)
+    return total
+
+
+def _evenly_spaced(kind: Any) -> tuple[int, int] | None:
+    """The distance of neighbours and the offset, if row-major order is one even walk."""
+    if not isinstance(kind.layout, ir.StridedLayoutAttr):
+        return None
+    strides, offset = kind.get_strides_and_offset()
+    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+    if dynamic in strides or not kind.has_static_shape:
+        return None
+    outer_to_inner = zip(strides, strides[1:], kind.shape[1:], strict=False)
+    if any(outer != inner * n for outer, inner, n in outer_to_inner):
+        return None
+    return strides[-1], offset

@@ -1,0 +1,149 @@
+// Permutations by name, and a user's own by a pair of functions.
+// RUN: %legoc %s | FileCheck %s
+
+// CHECK: #[[MAP:.*]] = affine_map<()[s0, s1] -> (s0 * 16 + s1)>
+// CHECK: #[[MAP1:.*]] = affine_map<()[s0, s1, s2] -> (s0 * 16 + s1 + s2 * 4)>
+// CHECK: #[[MAP2:.*]] = affine_map<()[s0, s1] -> (s0 * -8 - s1 + 31)>
+// CHECK: #[[MAP3:.*]] = affine_map<()[s0] -> (-s0 + 255)>
+// CHECK: #[[MAP4:.*]] = affine_map<()[s0] -> (s0 * 2)>
+// CHECK: #[[MAP5:.*]] = affine_map<()[s0, s1] -> (s0 + s1)>
+// CHECK: #[[MAP6:.*]] = affine_map<()[s0, s1] -> (s0 * 8 + s1)>
+// CHECK: #[[MAP7:.*]] = affine_map<()[s0, s1] -> (s0 - s1 + 8)>
+// CHECK: #[[MAP8:.*]] = affine_map<()[s0, s1] -> (s0 - s1)>
+
+// CHECK-LABEL: func.func @swizzle(
+// CHECK-SAME: %[[X:.*]]: index, %[[Y:.*]]: index
+// CHECK: %[[V0:.*]] = arith.andi %[[X]], %c15
+// CHECK-NEXT: %[[V1:.*]] = arith.andi %[[Y]], %c15
+// CHECK-NEXT: %[[V2:.*]] = arith.xori %[[V0]], %[[V1]]
+// CHECK-NEXT: %[[V3:.*]] = affine.apply #[[MAP]]()[%[[V0]], %[[V2]]]
+// CHECK-NEXT: return %[[V3]], %[[V0]], %[[V1]] : index, index, index
+func.func @swizzle(%x: index, %y: index) -> (index, index, index) {
+  %c15 = arith.constant 15 : index
+  %i = arith.andi %x, %c15 : index
+  %j = arith.andi %y, %c15 : index
+  %0 = "lego.apply"(%i, %j) {layout = #lego.layout<"OrderBy(GenP([16, 16], swizzle))">} : (index, index) -> index
+  %1, %2 = "lego.inv"(%0) {layout = #lego.layout<"OrderBy(GenP([16, 16], swizzle))">} : (index) -> (index, index)
+  return %0, %1, %2 : index, index, index
+}
+
+// Chunks of 4 elements stay together; two rows share a phase.
+// CHECK-LABEL: func.func @swizzle_of_chunks(
+// CHECK-SAME: %[[X:.*]]: index, %[[Y:.*]]: index
+// CHECK: %[[V0:.*]] = arith.andi %[[X]], %c15
+// CHECK-NEXT: %[[V1:.*]] = arith.andi %[[Y]], %c3
+// CHECK-NEXT: %[[V2:.*]] = arith.shrsi %[[X]], %c1
+// CHECK-NEXT: %[[V3:.*]] = arith.andi %[[V2]], %c3
+// CHECK-NEXT: %[[V4:.*]] = arith.shrsi %[[Y]], %c2
+// CHECK-NEXT: %[[V5:.*]] = arith.andi %[[V4]], %c3
+// CHECK-NEXT: %[[V6:.*]] = arith.xori %[[V3]], %[[V5]]
+// CHECK-NEXT: %[[V7:.*]] = affine.apply #[[MAP1]]()[%[[V0]], %[[V1]], %[[V6]]]
+// CHECK-NEXT: return %[[V7]]
+func.func @swizzle_of_chunks(%x: index, %y: index) -> index {
+  %c15 = arith.constant 15 : index
+  %i = arith.andi %x, %c15 : index
+  %j = arith.andi %y, %c15 : index
+  %0 = "lego.apply"(%i, %j) {layout = #lego.layout<"OrderBy(GenP([16, 16], swizzle(4, 2)))">} : (index, index) -> index
+  return %0 : index
+}
+
+// CHECK-LABEL: func.func @reverse(
+// CHECK-SAME: %[[I:.*]]: index, %[[J:.*]]: index
+// CHECK: %[[V0:.*]] = affine.apply #[[MAP2]]()[%[[I]], %[[J]]]
+// CHECK-NEXT: return %[[V0]]
+func.func @reverse(%i: index, %j: index) -> index {
+  %0 = "lego.apply"(%i, %j) {layout = #lego.layout<"OrderBy(GenP([4, 8], reverse))">} : (index, index) -> index
+  return %0 : index
+}
+
+// Its square root is exact: single precision, and then one step up or down.
+// CHECK-LABEL: func.func @antidiagonal(
+// CHECK-SAME: %[[X:.*]]: index
+// CHECK: %[[V0:.*]] = arith.andi %[[X]], %c255
+// CHECK-NEXT: %[[V1:.*]] = arith.cmpi ult, %[[V0]], %c136
+// CHECK-NEXT: %[[V2:.*]] = affine.apply #[[MAP3]]()[%[[V0]]]
+// CHECK-NEXT: %[[V3:.*]] = arith.select %[[V1]], %[[V0]], %[[V2]]
+// CHECK-NEXT: %[[V4:.*]] = affine.apply #[[MAP4]]()[%[[V3]]]
+// CHECK-NEXT: %[[V5:.*]] = arith.index_castui %[[V4]] : index to i32
+// CHECK-NEXT: %[[V6:.*]] = arith.uitofp %[[V5]] : i32 to f32
+// CHECK-NEXT: %[[V7:.*]] = llvm.call_intrinsic "llvm.sqrt.f32"(%[[V6]]) : (f32) -> f32
+// CHECK-NEXT: %[[V8:.*]] = arith.fptoui %[[V7]] : f32 to i32
+// CHECK-NEXT: %[[V9:.*]] = arith.index_castui %[[V8]] : i32 to index
+// CHECK-NEXT: %[[V10:.*]] = arith.muli %[[V9]], %[[V9]]
+// CHECK-NEXT: %[[V11:.*]] = arith.cmpi ugt, %[[V10]], %[[V4]]
+// CHECK-NEXT: %[[V12:.*]] = arith.subi %[[V9]], %c1
+// CHECK-NEXT: %[[V13:.*]] = arith.select %[[V11]], %[[V12]], %[[V9]]
+// CHECK-NEXT: %[[V14:.*]] = arith.addi %[[V13]], %c1
+// CHECK-NEXT: %[[V15:.*]] = arith.muli %[[V14]], %[[V14]]
+// CHECK-NEXT: %[[V16:.*]] = arith.cmpi ule, %[[V15]], %[[V4]]
+// CHECK-NEXT: %[[V17:.*]] = arith.select %[[V16]], %[[V14]], %[[V13]]
+// CHECK-NEXT: %[[V18:.*]] = arith.addi %[[V17]], %c1
+// CHECK-NEXT: %[[V19:.*]] = arith.muli %[[V18]], %[[V17]]
+// CHECK-NEXT: %[[V20:.*]] = arith.shrui %[[V19]], %c1
+// CHECK-NEXT: %[[V21:.*]] = arith.cmpi ult, %[[V3]], %[[V20]]
+// CHECK-NEXT: %[[V22:.*]] = arith.select %[[V21]], %c0, %c1
+// CHECK-NEXT: %[[V23:.*]] = arith.subi %[[V22]], %c1
+// CHECK-NEXT: %[[V24:.*]] = arith.muli %[[V23]], %[[V22]]
+// CHECK-NEXT: %[[V25:.*]] = arith.subi %[[V17]], %c1
+// CHECK-NEXT: %[[V26:.*]] = arith.muli %[[V25]], %[[V17]]
+// CHECK-NEXT: %[[V27:.*]] = arith.addi %[[V24]], %[[V26]]
+// CHECK-NEXT: %[[V28:.*]] = arith.shrsi %[[V27]], %c1
+// CHECK-NEXT: %[[V29:.*]] = arith.muli %[[V17]], %[[V22]]
+// CHECK-NEXT: %[[V30:.*]] = arith.subi %[[V3]], %[[V28]]
+// CHECK-NEXT: %[[V31:.*]] = arith.subi %[[V30]], %[[V29]]
+// CHECK-NEXT: %[[V32:.*]] = arith.addi %[[V28]], %[[V29]]
+// CHECK-NEXT: %[[V33:.*]] = arith.addi %[[V32]], %c15
+// CHECK-NEXT: %[[V34:.*]] = arith.subi %[[V33]], %[[V3]]
+// CHECK-NEXT: %[[V35:.*]] = arith.select %[[V1]], %[[V31]], %[[V34]]
+// CHECK-NEXT: return %[[V35]]
+func.func @antidiagonal(%x: index) -> index {
+  %c255 = arith.constant 255 : index
+  %flat = arith.andi %x, %c255 : index
+  %0, %1 = "lego.inv"(%flat) {layout = #lego.layout<"OrderBy(GenP([16, 16], antidiagonal))">} : (index) -> (index, index)
+  return %0 : index
+}
+
+func.func @skew(%i: index, %j: index) -> index {
+  %c8 = arith.constant 8 : index
+  %sum = arith.addi %i, %j : index
+  %column = arith.remui %sum, %c8 : index
+  %row = arith.muli %i, %c8 : index
+  %flat = arith.addi %row, %column : index
+  return %flat : index
+}
+
+func.func @unskew(%flat: index) -> (index, index) {
+  %c8 = arith.constant 8 : index
+  %i = arith.divui %flat, %c8 : index
+  %column = arith.remui %flat, %c8 : index
+  %less = arith.cmpi ult, %column, %i : index
+  %back = arith.subi %column, %i : index
+  %wrapped = arith.addi %back, %c8 : index
+  %j = arith.select %less, %wrapped, %back : index
+  return %i, %j : index, index
+}
+
+#skewed = #lego.layout<"OrderBy(GenP([8, 8], @skew, @unskew))">
+
+// The functions are read, not called: what they compute is simplified with the rest.
+// CHECK-LABEL: func.func @own(
+// CHECK-SAME: %[[X:.*]]: index
+// CHECK: %[[V0:.*]] = arith.shrsi %[[X]], %c3
+// CHECK-NEXT: %[[V1:.*]] = arith.andi %[[V0]], %c7
+// CHECK-NEXT: %[[V2:.*]] = affine.apply #[[MAP5]]()[%[[X]], %[[V0]]]
+// CHECK-NEXT: %[[V3:.*]] = arith.andi %[[V2]], %c7
+// CHECK-NEXT: %[[V4:.*]] = affine.apply #[[MAP6]]()[%[[V1]], %[[V3]]]
+// CHECK-NEXT: %[[V5:.*]] = arith.andi %[[X]], %c7
+// CHECK-NEXT: %[[V6:.*]] = arith.cmpi ult, %[[V5]], %[[V1]]
+// CHECK-NEXT: %[[V7:.*]] = affine.apply #[[MAP7]]()[%[[V5]], %[[V1]]]
+// CHECK-NEXT: %[[V8:.*]] = affine.apply #[[MAP8]]()[%[[V5]], %[[V1]]]
+// CHECK-NEXT: %[[V9:.*]] = arith.select %[[V6]], %[[V7]], %[[V8]]
+// CHECK-NEXT: return %[[V4]], %[[V9]] : index, index
+func.func @own(%x: index) -> (index, index) {
+  %c63 = arith.constant 63 : index
+  %flat = arith.andi %x, %c63 : index
+  %i, %j = "lego.inv"(%flat) {layout = #lego.layout<"OrderBy(Row(8, 8))">} : (index) -> (index, index)
+  %0 = "lego.apply"(%i, %j) {layout = #skewed} : (index, index) -> index
+  %1, %2 = "lego.inv"(%flat) {layout = #skewed} : (index) -> (index, index)
+  return %0, %2 : index, index
+}

@@ -1,0 +1,448 @@
+"""What legoc says to bad input: one paragraph with the place and the way out, and nothing else."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lego_mlir import cli
+
+EXAMPLE = (Path(__file__).parents[3] / "docs" / "examples" / "transpose.mlir").read_text()
+SMALL = EXAMPLE.replace("1024", "64")
+TILE = "memref<?xf32, #gpu.address_space<workgroup>>"
+
+
+@pytest.fixture
+def legoc(capsysbinary: Any, monkeypatch: Any, tmp_path: Path) -> Any:
+    """Run legoc in an empty folder: its status, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str, stdin: str | bytes = "") -> SimpleNamespace:
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(data)))
+        try:
+            status = cli.main(arguments)
+        except SystemExit as e:
+            status = int(e.code or 0)
+        captured = capsysbinary.readouterr()
+        return SimpleNamespace(status=status, out=captured.out, err=captured.err.decode())
+
+    return run
+
+
+def edited(text: str, old: str, new: str) -> str:
+    assert old in text, old
+    return text.replace(old, new, 1)
+
+
+def check(answer: SimpleNamespace, says: str, *, status: int = 1) -> None:
+    """One paragraph: `[place: ]error: what`, the line and a caret, `hint: way out`; no more."""
+    assert answer.status == status, answer.err
+    assert answer.out == b""
+    first, *rest = answer.err.splitlines()
+    assert re.search(says, answer.err), answer.err
+    assert "error: " in first
+    assert "Traceback" not in answer.err
+    assert "has a bug" not in answer.err
+    assert "\n\n" not in answer.err
+    assert all(line.startswith(("  ", "hint: ")) for line in rest), answer.err
+
+
+def pointed_at(err: str) -> str:
+    """The text that the caret of an error stands under, to the end of its line."""
+    _, row, caret, *_ = err.splitlines()
+    assert caret.strip() == "^"
+    return row[caret.index("^") :]
+
+
+# (name, what to replace in the example, by what, what the error says, what the caret points at)
+LAYOUT_ERRORS = [
+    ("bracket left open", "Row(N, N)).TileBy", "Row(N, N).TileBy",
+     r"<stdin>:11:33: error: '\(' is never closed", "(Row(N, N).TileBy"),
+    ("wrong bracket", "[T, T])", "[T, T))",
+     r"<stdin>:11:69: error: '\)' does not match the '\['", "))"),
+    ("bracket too many", "OrderBy(Row(R, T))", "OrderBy(Row(R, T)))",
+     r"<stdin>:9:44: error: '\)' closes nothing", ')">'),
+    ("unknown permutation", "swizzle", "swizle",
+     r"no permutation 'swizle'.*\n.*\n.*\nhint: known: antidiagonal, reverse, swizzle", "swizle"),
+    ("unknown function", "swizzle", "@f, @f_inv",
+     r"there is no function @f", "f, @f_inv"),
+    ("no permutation", "Row(R, T)", "RegP([R, T], [0, 2])",
+     r"RegP: \[0, 2\] is not a permutation of \[0, 1\]", "RegP"),
+    ("sizes whose products differ", "[T, T])", "[T, R])",
+     r"1048576 elements.* 262144\n.*\n.*\nhint: the sizes are N = 1024, T = 32, R = 8", "TileBy"),
+    ("not a layout", "OrderBy(Row(R, T))", "Ordered(Row(R, T))",
+     r"expected OrderBy, TileOrderBy, GroupBy or TileBy, found 'Ordered'", "Ordered"),
+    ("empty", "OrderBy(Row(R, T))", "",
+     r"<stdin>:9:26: error: expected OrderBy", '">'),
+    ("no square", "GenP([T, T], swizzle)", "GenP([T, R], antidiagonal)",
+     r"antidiagonal permutes a square tile, not \[32, 8\]", "GenP"),
+    ("size zero", "Row(R, T)", "Row(R - 8, T)",
+     r"Row: a size must be at least 1, not 0", "Row"),
+    ("division by zero", "Row(R, T)", "Row(R/0, T)", r"<stdin>:9:39: error: .* by zero", "/0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says", "at"),
+    [pytest.param(*case, id=name) for name, *case in LAYOUT_ERRORS],
+)
+def test_an_error_in_a_layout_points_into_its_text(
+    legoc: Any, old: str, new: str, says: str, at: str
+) -> None:
+    answer = legoc("-", stdin=edited(EXAMPLE, old, new))
+    check(answer, says)
+    assert pointed_at(answer.err).startswith(at)
+
+
+APPLY = '"lego.apply"(%step, %row) {layout = #rows} : (index, index)'
+INV = '%m, %n = "lego.inv"(%bid) {layout = #blocks} : (index) -> (index, index)'
+
+# (name, what to replace in the example, by what, what the error says, what the caret points at)
+OPERATION_ERRORS = [
+    ("unknown operation", "gpu.barrier", "gpu.barier",
+     r"<stdin>:37:7: error: custom op 'gpu.barier' is unknown", "gpu.barier"),
+    ("unknown dialect", "gpu.barrier", '"foo.bar"() : () -> ()',
+     r"unregistered dialect\n.*\n.*\nhint: legoc knows lego and", "() : ()"),
+    ("unknown lego operation", '"lego.apply"', '"lego.aply"',
+     r"unregistered operation 'lego.aply'.*\n.*\n.*\nhint: lego has: apply, inv,", '"lego.aply"'),
+    ("unknown lego attribute", "#lego.layout", "#lego.layot",
+     r"expected dynamic attribute\n.*\n.*\nhint: .*#lego.layout", "layot"),
+    ("too few indices", APPLY, '"lego.apply"(%step) {layout = #rows} : (index)',
+     r"'lego.apply' got 1 index, its layout 'OrderBy\(Row\(4, 8\)\)' takes 2 \(4, 8\)", '"lego.a'),
+    ("too many indices", APPLY,
+     '"lego.apply"(%step, %row, %row) {layout = #rows} : (index, index, index)',
+     r"'lego.apply' got 1 operand for symbols, but there are none", '"lego.apply"'),
+    ("too many results", INV,
+     '%m, %n, %o = "lego.inv"(%bid) {layout = #blocks} : (index) -> (index, index, index)',
+     r"'lego.inv' has 3 results, its layout .* 2 dimensions", '"lego.inv"'),
+    ("no such dimension", "dim = 0", "dim = 2",
+     r"'lego.dim': dimension 2 is not in \[0, 2\)", '"lego.dim"'),
+    ("a symbol without a value", "OrderBy(Row(R, T))", "OrderBy(Row(Q, T))",
+     r"got 0 operands for the symbols Q of .*\n.*\n.*\nhint: .*lego.sizes", '"lego.size"'),
+    ("a divisor without a value", ", R = 8", "",
+     r"R is not known to divide 32", "/R"),
+    ("shape and layout", "%b: memref<1024x1024xf32>", "%b: memref<512x1024xf32>",
+     r"expects different type", "%b"),
+    ("layout of a number", "@transpose(", "@transpose(%x: index {lego.layout = #A}, ",
+     r"argument 0 of @transpose has a layout but is no memref", "func.func"),
+    ("element type", "index, index, index, index) -> f32\n", "index, index, index, index) -> f16\n",
+     r"expects different type than prior uses: 'f32' vs 'f16'", "%v"),
+    ("another element type", "%v, %tile, %i, %col) {layout = #tile}\n            : (f32,",
+     "%step, %tile, %i, %col) {layout = #tile}\n            : (index,",
+     r"'lego.store' of index through a buffer of f32\n.*\n.*\nhint: convert", '"lego.store"'),
+    ("larger than the buffer", '%i, %col) {layout = #B}',
+     '%i, %col) {layout = #lego.layout<"OrderBy(Row(64, 64, 32, 32))">}',
+     r"has 4194304 elements, the buffer memref<1024x1024xf32> only 1048576", '"lego.store"'),
+    ("alloc outside of a kernel", "%c0 = arith",
+     f'%t = "lego.alloc"() {{layout = #tile}} : () -> {TILE}\n    %c0 = arith',
+     r"'lego.alloc' stands outside of a kernel", '"lego.alloc"'),
+    ("alloc of no known size", "GenP([T, T], swizzle)", "Row(Q, Q)",
+     r"'lego.alloc' needs a layout of known size, .* has symbols \(Q\)", '"lego.alloc"'),
+    ("alloc in global memory", '%tile = "lego.alloc"() {layout = #tile}',
+     '%x = "lego.alloc"() {layout = #tile} : () -> memref<?xf32, 1>\n'
+     '      %tile = "lego.alloc"() {layout = #tile}',
+     r"'lego.alloc' in the memory space 1 : i64\n.*\n.*\nhint: ", '"lego.alloc"'),
+    ("sizes are no dictionary", "lego.sizes = {N = 1024, T = 32, R = 8}", "lego.sizes = [1024]",
+     r"lego.sizes is a dictionary, not", "module"),
+    ("a size is no integer", "T = 32", 'T = "32"',
+     r"lego.sizes: T is a positive integer, not '\"32\"'", "module"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says", "at"),
+    [pytest.param(*case, id=name) for name, *case in OPERATION_ERRORS],
+)
+def test_an_error_in_the_module_has_its_line(
+    legoc: Any, old: str, new: str, says: str, at: str
+) -> None:
+    answer = legoc("-", stdin=edited(EXAMPLE, old, new))
+    check(answer, says)
+    assert re.match(r"<stdin>:\d+:\d+: error: ", answer.err)
+    assert pointed_at(answer.err).startswith(at)
+
+
+def test_a_module_that_does_not_parse(legoc: Any) -> None:
+    answer = legoc("-", stdin="func.func @f( {\n")
+    check(answer, r"<stdin>:1:14: error: expected")
+    assert pointed_at(answer.err) == " {"
+
+
+@pytest.mark.parametrize(
+    ("operation", "says"),
+    [
+        ('%c = arith.constant 100 : index\n  %0 = "lego.size"(%c) '
+         '{layout = #lego.layout<"OrderBy(Row(M)).TileBy([M/128], [128])">} : (index) -> index',
+         "M is 100 here, but its layout .* says that 128 divides it"),
+        ('%c = arith.constant 0 : index\n  %0 = "lego.size"(%c) '
+         '{layout = #lego.layout<"OrderBy(Row(M))">} : (index) -> index',
+         "Row: a size must be at least 1, not 0"),
+        ('%m = memref.alloca() : memref<8x8xf32, strided<[16, 1]>>\n'
+         '  %0 = "lego.load"(%m, %i, %i) {layout = #lego.layout<"OrderBy(Row(8, 8))">} '
+         ': (memref<8x8xf32, strided<[16, 1]>>, index, index) -> f32',
+         "strided<.* are not known to lie one after another"),
+        ('%c = arith.constant 9 : index\n  %0 = "lego.apply"(%i, %c) '
+         '{layout = #lego.layout<"OrderBy(Row(8, 8))">} : (index, index) -> index',
+         "out of range: 9 is not in .0, 8."),
+    ],
+    ids=["fact", "zero", "strided", "out of range"],
+)  # fmt: skip
+def test_an_operation_that_cannot_be_lowered(legoc: Any, operation: str, says: str) -> None:
+    answer = legoc("-", stdin=f"func.func @f(%i: index) {{\n  {operation}\n  return\n}}\n")
+    check(answer, rf"<stdin>:[234]:\d+: error: .*({says})")
+
+
+def test_functions_that_permute_nothing(legoc: Any) -> None:
+    module = """
+func.func @f(%i: index, %j: index) -> index {
+  return %i : index
+}
+func.func @f_inv(%x: index) -> (index, index) {
+  return %x, %x : index, index
+}
+func.func @g(%i: index, %j: index) -> index {
+  %0 = "lego.apply"(%i, %j) {layout = #lego.layout<"OrderBy(GenP([4, 4], @f, @f_inv))">}
+      : (index, index) -> index
+  return %0 : index
+}
+"""
+    check(legoc("-", stdin=module), r"<stdin>:9:8: error: .* is no permutation: element \[0, 0\]")
+    work = edited(module, "return %i", "%0 = memref.alloca() : memref<4xf32>\n  return %i")
+    check(legoc("-", stdin=work), r"<stdin>:3:8: error: 'memref.alloca' cannot stand in the func")
+
+
+# Files.
+def test_an_input_that_is_not_there(legoc: Any, tmp_path: Path) -> None:
+    check(legoc("none.mlir"), r"^none.mlir: error: cannot read .*\nhint: give a .mlir file")
+    check(legoc("none.mlir", "--run"), r"^none.mlir: error: cannot read the input: No such file")
+    check(legoc("."), r"^\.: error: cannot read the input: Is a directory")
+    check(legoc(".", "--run"), r"^\.: error: cannot read the input: Is a directory")
+
+
+def test_an_input_that_is_no_text(legoc: Any, tmp_path: Path) -> None:
+    (tmp_path / "b.mlir").write_bytes(bytes(range(256)))
+    check(legoc("b.mlir"), r"^b.mlir: error: the input is no text\nhint: ")
+    check(legoc("-", stdin=b"\xff\xfe"), r"^<stdin>: error: the input is no text\nhint: ")
+    (tmp_path / "b.lego").write_bytes(b"PK\x03\x04 and no more")
+    check(legoc("b.lego"), r"^b.lego: error: the input is a bundle")
+    check(legoc("b.lego", "--run"), r"^b.lego: error: this file is no lego-mlir artifact\nhint: ")
+
+
+def test_an_output_that_cannot_be_written(legoc: Any, tmp_path: Path) -> None:
+    nowhere = legoc("-", "-o", "no/such/file", stdin=EXAMPLE)
+    check(nowhere, r"^no/such/file: error: cannot be written: No such .*\nhint: ")
+    check(legoc("-", "-o", ".", stdin=EXAMPLE), r"error: cannot be written: Is a directory\nhint: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("stage", ["index", "ptx", "cubin", "bundle"])
+def test_an_error_leaves_the_output_untouched(legoc: Any, tmp_path: Path, stage: str) -> None:
+    (tmp_path / "out").write_text("precious")
+    wrong = edited(EXAMPLE, "swizzle", "swizle")
+    check(legoc("-", f"--emit={stage}", "-o", "out", stdin=wrong), "swizle")
+    check(legoc("-", f"--emit={stage}", "-o", "new", stdin=wrong), "swizle")
+    assert (tmp_path / "out").read_text() == "precious"
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+# Options.
+def test_an_unknown_target(legoc: Any) -> None:
+    check(legoc("-", "--target=sm_12", stdin=EXAMPLE), r"unknown target 'sm_12'\nhint: .*sm_90a")
+
+
+def test_sizes_to_set(legoc: Any) -> None:
+    check(legoc("-", "--set", "X=1", stdin=EXAMPLE), r"no size 'X' to set\nhint: .*N, R, T")
+    check(legoc("-", "--set", "T=24", stdin=EXAMPLE), r"24 does not divide 1024(.|\n)*T = 24")
+    check(legoc("-", "--set", "N=512", stdin=EXAMPLE), r"1048576 elements, its layout .* 262144")
+
+
+SCHEDULE = """module attributes {transform.with_named_sequence} {
+  transform.named_sequence @__transform_main(%module: !transform.any_op) {
+    %x = transform.structured.match ops{["gpu.launch"]} in %module
+        : (!transform.any_op) -> !transform.any_op
+    STEP
+    transform.yield
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("module { transform.foo }", r"^s.mlir:1:10: error: custom op 'transform.foo' is unknown"),
+        ("module { }", r"^s.mlir:1:1: error: the schedule has no named sequence @__transform_main"),
+        (SCHEDULE.replace("STEP", "transform.loop.unroll %x {factor = 4} : !transform.any_op"),
+         r"^s.mlir:5:5: error: the schedule 's.mlir' failed: failed to unroll"),
+        (SCHEDULE.replace("STEP", 'transform.apply_registered_pass "foo" to %x '
+                          ": (!transform.any_op) -> !transform.any_op"),
+         r"^s.mlir:5:5: error: the schedule 's.mlir' failed: unknown pass"),
+        ("\x00\xff", r"^s.mlir"),
+    ],
+    ids=["unparsable", "empty", "failing step", "unknown pass", "binary"],
+)  # fmt: skip
+def test_a_schedule_that_fails(legoc: Any, tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "s.mlir").write_text(text, encoding="latin-1")
+    check(legoc("-", "--schedule=s.mlir", "--emit=scheduled", stdin=EXAMPLE), says)
+
+
+def test_an_unknown_schedule(legoc: Any) -> None:
+    answer = legoc("-", "--schedule=nope", "--emit=scheduled", stdin=EXAMPLE)
+    check(answer, r"there is no schedule 'nope'.*\nhint: give a file, or one of: .*unroll")
+
+
+@pytest.mark.parametrize(
+    ("stage", "pipeline", "says"),
+    [
+        ("index", "index=builtin.module(foo)", r"'index' is not understood: 'foo'.*\nhint: "),
+        ("index", "index=builtin.module(cse", r"pipeline 'index' is not understood"),
+        ("index", "index=nofile", r"^nofile: error: the pass pipeline cannot be read.*\nhint: "),
+        ("index", "index=builtin.module(${x})", r"wants the value 'x', known are: none"),
+        ("ptx", "nvvm=builtin.module(gpu-kernel-outlining)",
+         r"^<stdin>:\d+:\d+: error: 'gpu.func' is left after the pass pipeline 'nvvm'"),
+        ("llvm", "nvvm=builtin.module(gpu-kernel-outlining)",
+         r"^<stdin>:\d+:\d+: error: 'gpu.func' is left after the pass pipeline 'nvvm'"),
+        ("ptx", "nvvm=builtin.module(canonicalize)", r"the module has no kernel"),
+        ("ptx", "ptx=builtin.module(cse)", r"left no gpu.binary\nhint: "),
+    ],
+)  # fmt: skip
+def test_a_pipeline_that_fails(legoc: Any, stage: str, pipeline: str, says: str) -> None:
+    answer = legoc("-", f"--emit={stage}", "--pass-pipeline", pipeline, stdin=EXAMPLE)
+    check(answer, says)
+
+
+def test_a_kernel_that_stays_symbolic(legoc: Any) -> None:
+    answer = legoc("-", "--emit=ptx", stdin=SMALL.replace("64x64", "?x?"))
+    check(
+        answer,
+        r"^<stdin>:24:5: error: the pass pipeline 'nvvm' failed: failed to legalize operation "
+        r"'gpu.func'\n.*\n.*\nhint: a kernel takes memrefs of known shape",
+    )
+
+
+# Running.
+HOST_WORK = """%z = memref.load %a[%c0, %c0] : memref<64x64xf32>
+    memref.store %z, %a[%c0, %c0] : memref<64x64xf32>
+    %c1 = arith"""
+START, END = SMALL.index("  func.func"), SMALL.rindex("}")
+
+# (name, module, what the error says)
+RUN_ERRORS = [
+    ("host work", edited(SMALL, "%c1 = arith", HOST_WORK),
+     r"<stdin>:19:10: error: a host function only launches kernels; 'memref.load' cannot run here"),
+    ("two host functions",
+     SMALL[:END] + SMALL[START:END].replace("@transpose", "@again") + "}\n",
+     r"<stdin>:\d+:3: error: .* this one has: @transpose, @again"),
+    ("no kernel", "module {}\n", r"<stdin>:1:1: error: .* this one has: none"),
+    ("unknown reference", edited(SMALL, '"transpose"', '"matmul"'),
+     r"<stdin>: error: unknown reference 'matmul'\nhint: known references: transpose"),
+    ("reference is no name", edited(SMALL, '"transpose"', "3"),
+     r"lego.reference is a name in quotes, not '3 : i64'"),
+    ("block too large", edited(SMALL, "R = 8", "R = 32").replace("T = 32", "T = 64"),
+     r"a block of 2048×1×1 has 2048 threads; a GPU takes at most 1024"),
+    ("grid too large",
+     edited(SMALL, "%gy = %c1", "%gy = %x")
+     .replace("%c1 =", "%x = arith.constant 65536 : index\n    %c1 ="),
+     r"the grid y of this launch is 65536; a GPU takes 1 to 65535"),
+    ("unknown launch size",
+     edited(SMALL, "@transpose(", "@transpose(%x: index, ").replace("%gx = %grid", "%gx = %x"),
+     r"the grid x of this launch is not a known number"),
+    ("dynamic shape", SMALL.replace("64x64", "?x?"),
+     r"argument 'a' of @transpose has the type memref<\?x\?xf32>: to run, its shape must be known"),
+    ("known sizes", """
+module attributes {gpu.container_module} {
+  func.func @host() {
+    %c1 = arith.constant 1 : index
+    gpu.launch_func @k::@f blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)
+    return
+  }
+  gpu.module @k {
+    gpu.func @f() kernel attributes {known_block_size = array<i32: 32, 1, 1>} {
+      gpu.return
+    }
+  }
+}
+""", r"<stdin>:5:5: error: this launch does not have the known_block_size of @f, \[32, 1, 1\]"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("module", "says"), [pytest.param(*case, id=name) for name, *case in RUN_ERRORS]
+)
+def test_a_module_that_cannot_run(legoc: Any, module: str, says: str) -> None:
+    check(legoc("-", "--run", "--device=sim", stdin=module), says)
+
+
+def test_arrays_that_do_not_fit(legoc: Any, tmp_path: Path) -> None:
+    np.save(tmp_path / "shape.npy", np.zeros((3, 3), np.float32))
+    np.save(tmp_path / "type.npy", np.zeros((64, 64)))
+    (tmp_path / "text.npy").write_text("no array")
+    run = ("--run", "--device=sim")
+    check(legoc("-", "shape.npy", *run, stdin=SMALL), r"^shape.npy: .* \[64, 64\], .* \[3, 3\]")
+    check(legoc("-", "type.npy", *run, stdin=SMALL), r"^type.npy: .* f32 .* float64\nhint: convert")
+    check(legoc("-", "none.npy", *run, stdin=SMALL), r"^none.npy: error: .* No such file")
+    check(legoc("-", "text.npy", *run, stdin=SMALL), r"^text.npy: error: this file is no .npy")
+    many = ["shape.npy"] * 3
+    check(legoc("-", *many, *run, stdin=SMALL), r"takes 2 arguments, 3 are given\nhint: .* a, b")
+
+
+def test_outputs_that_cannot_be_saved(legoc: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("precious")
+    answer = legoc("-", "--run", "--device=sim", "--save=file", stdin=SMALL)
+    check(answer, r"^file: error: the outputs cannot be saved")
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+def test_a_device_that_is_not_there(legoc: Any, monkeypatch: Any) -> None:
+    from lego_mlir.runtime import device
+
+    if device.select("auto").name == "cuda":
+        pytest.skip("there is a GPU")
+    check(legoc("-", "--run", "--device=cuda", stdin=SMALL), r"device 'cuda' .*\nhint: .*sim")
+
+
+def test_a_wrong_result_is_told_with_its_place(legoc: Any) -> None:
+    wrong = edited(SMALL, "(%v, %b, %n, %m, %i, %col)", "(%v, %b, %m, %n, %i, %col)")
+    answer = legoc("-", "--run", "--device=sim", stdin=wrong)
+    assert (answer.status, answer.err) == (1, "")
+    assert re.search(
+        r"DIFFERENT from NumPy's transpose: b: \d+ of 4096 elements differ, "
+        r"the first at \[0, 32\]: expected [-.\d]+, found [-.\d]+",
+        answer.out.decode(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "required: INPUT"),
+        (["-", "--foo"], "unrecognized arguments: --foo"),
+        (["-", "--emit=foo"], "invalid choice: 'foo'"),
+        (["-", "--device=foo"], "invalid choice: 'foo'"),
+        (["-", "--run", "--emit=ptx"], "--run executes the module"),
+        (["-", "--run", "-o", "x"], "--run executes the module"),
+        (["-", "a.npy"], "'a.npy': arrays are for --run"),
+        (["-", "--save=x"], "--save is for --run"),
+        (["-", "--schedule=unroll"], "--schedule comes after index"),
+        (["-", "-o", ""], "-o takes the name of a file"),
+        (["-", "--set", "T"], "'T' is not NAME=N"),
+        (["-", "--set", "T=a"], "'T=a' is not NAME=N"),
+        (["-", "--set", "T=0"], "'T=0' is not NAME=N"),
+        (["-", "--set", "T=" + "9" * 5000], "is not NAME=N"),
+        (["-", "--run", "--seed=-1"], "'-1' is not an integer of at least 0"),
+        (["-", "--pass-pipeline", "cse"], "'cse' is not STAGE=PIPELINE"),
+        (["-", "--pass-pipeline", "llvm=cse"], "'llvm=cse' is not STAGE=PIPELINE"),
+    ],
+)
+def test_wrong_usage(legoc: Any, arguments: list[str], says: str) -> None:
+    answer = legoc(*arguments)
+    check(answer, re.escape(says), status=2)
+    assert answer.err.endswith("hint: legoc --help\n")
