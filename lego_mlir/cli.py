@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import textwrap
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
@@ -321,17 +320,13 @@ def _describe(artifact: Artifact, device: str, options: Any, out: IO[str]) -> No
     print(f"device   {device}", file=out)
     for launch in artifact.launches:
         print(f"kernel   {_launch_text(launch)}", file=out)
-    given = len(options.arrays)
     tensors = [a for a in artifact.arguments if a.shape is not None]
-    for position, argument in enumerate(tensors):
+    origins = [*options.arrays, *([f"random, seed {options.seed}"] * len(tensors))]
+    for argument, origin in zip(tensors, origins, strict=False):
         shape = "×".join(str(n) for n in argument.shape or ())
-        origin = "written"
-        if argument.access in ("read", "readwrite"):
-            origin = (
-                options.arrays[position] if position < given else f"random, seed {options.seed}"
-            )
-        text = f"tensor   {argument.name}  {argument.dtype} {shape}  {origin}"
-        print(textwrap.shorten(text, 200), file=out)
+        is_read = argument.access in ("read", "readwrite")
+        source = origin if is_read else "written"
+        print(f"tensor   {argument.name}  {argument.dtype} {shape}  {source}", file=out)
 
 
 def _launch_text(launch: Launch) -> str:

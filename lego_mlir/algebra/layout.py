@@ -147,7 +147,7 @@ class Layout:
 
     @property
     def symbols(self) -> tuple[Sym, ...]:
-        """The symbolic sizes, in the order in which the text names them."""
+        """The symbolic sizes, dimension by dimension, and by name within one dimension's size."""
         found: dict[Sym, None] = {}
         for part in self.parts:
             for n in part.dims:

@@ -52,8 +52,11 @@ def as_size(x: Any, owner: str) -> Int:
 
 
 def _from_sympy(x: Any, owner: str) -> Int:
-    """A size that is SymPy's. Its symbols have to be positive integers: those come back as they
-    were, where an unassuming symbol would come back as another one of the same name."""
+    """A size that is SymPy's.
+
+    Its symbols have to be declared positive integers: those come back as they were, where an
+    unassuming symbol would come back as another one of the same name.
+    """
     from lego_mlir.index.sympy_bridge import from_sympy, symbol
 
     for s in sorted(x.free_symbols, key=str):

@@ -6,8 +6,8 @@
 // RUN: %legoc %s --emit=index | %legoc - --run --device=sim | FileCheck %s --check-prefix=AGAIN
 
 // CHECK: kernel{{ +}}t{{ +}}grid 4×1×1{{ +}}block 256×1×1
-// CHECK: tensor{{ +}}a f32 64×64 random, seed 0
-// CHECK: tensor{{ +}}b f32 64×64 written
+// CHECK: tensor{{ +}}a{{ +}}f32 64×64{{ +}}random, seed 0
+// CHECK: tensor{{ +}}b{{ +}}f32 64×64{{ +}}written
 // CHECK: check{{ +}}equal to NumPy's transpose: b: all 4096 elements equal
 // AGAIN: check{{ +}}equal to NumPy's transpose
 

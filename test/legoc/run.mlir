@@ -5,8 +5,8 @@
 // RUN: %legoc %t.mlir --emit=index | %legoc - --run --device=sim | FileCheck %s --check-prefix=PIPE
 // PIPE: device{{ +}}sim
 // PIPE-NEXT: kernel{{ +}}transpose_kernel{{ +}}grid 4×1×1{{ +}}block 256×1×1
-// PIPE-NEXT: tensor{{ +}}arg0 f32 64×64 random, seed 0
-// PIPE-NEXT: tensor{{ +}}arg1 f32 64×64 written
+// PIPE-NEXT: tensor{{ +}}arg0{{ +}}f32 64×64{{ +}}random, seed 0
+// PIPE-NEXT: tensor{{ +}}arg1{{ +}}f32 64×64{{ +}}written
 // PIPE-NEXT: check{{ +}}equal to NumPy's transpose: arg1: all 4096 elements equal
 
 // Outputs are saved; one of them is the next input.
@@ -15,10 +15,10 @@
 // RUN: %legoc %t.mlir %t.out/b.npy --run --device=sim --save %t.back | FileCheck %s --check-prefix=GIVEN
 // RUN: %legoc %t.mlir %t.back/b.npy --run --device=sim --save %t.out/again
 // RUN: cmp %t.out/b.npy %t.out/again/b.npy
-// SAVE: tensor{{ +}}a f32 64×64 random, seed 7
+// SAVE: tensor{{ +}}a{{ +}}f32 64×64{{ +}}random, seed 7
 // SAVE: saved{{ +}}{{.*}}run.mlir.tmp.out{{.}}b.npy
 // SAVE-NEXT: check{{ +}}equal
-// GIVEN: tensor{{ +}}a f32 64×64 {{.*}}run.mlir.tmp.out/b.npy
+// GIVEN: tensor{{ +}}a{{ +}}f32 64×64{{ +}}{{.*}}run.mlir.tmp.out/b.npy
 // GIVEN: check{{ +}}equal
 
 // A module without a reference is run and not compared.

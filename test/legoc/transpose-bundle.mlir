@@ -7,8 +7,8 @@
 
 // CHECK: device sim
 // CHECK: kernel transpose_kernel{{ +}}grid 1024×1×1 block 256×1×1
-// CHECK: tensor a f32 1024×1024 random, seed 0
-// CHECK: tensor b f32 1024×1024 written
+// CHECK: tensor{{ +}}a{{ +}}f32 1024×1024{{ +}}random, seed 0
+// CHECK: tensor{{ +}}b{{ +}}f32 1024×1024{{ +}}written
 // CHECK: check{{ +}}equal to NumPy's transpose: b: all 1048576 elements equal
 
 // EMIT: transpose-bundle.mlir.tmp.lego: error: the input is a bundle, compiled already
