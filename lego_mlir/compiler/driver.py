@@ -73,7 +73,7 @@ class Compilation:
         """The module, the LLVM IR or the PTX at a stage, as text."""
         match stage:
             case "index" | "scheduled" | "nvvm":
-                return f"{getattr(self, stage)}\n".rstrip("\n") + "\n"
+                return str(getattr(self, stage)).rstrip("\n") + "\n"
             case "llvm":
                 return self.llvm
             case "ptx":
