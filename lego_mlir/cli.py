@@ -16,6 +16,7 @@ from lego_mlir.diagnostics import LegoError, Place
 
 if TYPE_CHECKING:
     from lego_mlir.compiler.driver import Compilation
+    from lego_mlir.runtime import Device
 
 _STAGES = ("index", "scheduled", "nvvm", "llvm", "ptx", "cubin", "bundle")
 _BINARY = ("cubin", "bundle")
@@ -100,7 +101,9 @@ def _parser() -> argparse.ArgumentParser:
     compiling = parser.add_argument_group("compiling")
     compiling.add_argument("--emit", choices=_STAGES, metavar="STAGE", help="stop at this stage")
     compiling.add_argument(
-        "--target", metavar="CHIP", help="the GPU architecture, such as sm_80 (default: sm_90a)"
+        "--target",
+        metavar="CHIP",
+        help="the GPU architecture, such as sm_80 (default: sm_90a; with --run on a GPU, its own)",
     )
     compiling.add_argument(
         "--set",
@@ -275,7 +278,7 @@ def _run(options: Any) -> int:
     from lego_mlir import runtime
 
     device = runtime.select(options.device)
-    artifact = _artifact(options, device.name)
+    artifact = _artifact(options, device)
     _check_layouts(artifact)
     try:
         result = runtime.run(artifact, options.arrays, device=device, seed=options.seed)
@@ -306,14 +309,15 @@ def _check_layouts(artifact: Artifact) -> None:
             )
 
 
-def _artifact(options: Any, device: str) -> Artifact:
+def _artifact(options: Any, device: Device) -> Artifact:
     """The artifact to run: loaded if the input is one, else compiled."""
     path = Path(options.input)
     if options.input != "-" and path.is_file() and os.access(path, os.R_OK):
         with path.open("rb") as f:
             if f.read(len(_BUNDLE)) == _BUNDLE:
                 return Artifact.load(path)
-    return _compilation(options).artifact(assemble=device == "cuda")
+    options.target = options.target or device.target
+    return _compilation(options).artifact(assemble=device.name == "cuda")
 
 
 def _describe(artifact: Artifact, device: str, options: Any, out: IO[str]) -> None:

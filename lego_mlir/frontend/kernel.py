@@ -71,7 +71,7 @@ class Kernel:
         """
         on_gpu = any(runtime.views.gpu_of(a) is not None for a in arrays)
         chosen = runtime.select("cuda" if device == "auto" and on_gpu else device)
-        artifact = self.compile(_target_for(chosen))
+        artifact = self.compile(chosen.target or DEFAULT_TARGET)
         runtime.launch(artifact, *arrays, device=chosen, stream=stream)
 
     def run(self, *arrays: Any, device: str = "auto", seed: int = 0) -> runtime.RunResult:
@@ -81,7 +81,7 @@ class Kernel:
             What was read, what was written, and how that compares with the reference.
         """
         chosen = runtime.select(device)
-        artifact = self.compile(_target_for(chosen))
+        artifact = self.compile(chosen.target or DEFAULT_TARGET)
         return runtime.run(artifact, arrays, device=chosen, seed=seed)
 
     def compile(self, target: str = DEFAULT_TARGET) -> Artifact:
@@ -245,11 +245,3 @@ def _attributes(name: str, kind: Parameter, trace: Trace) -> Any:
     if isinstance(kind, TensorType):
         attributes[LAYOUT] = trace.layout(kind.layout)
     return ir.DictAttr.get(attributes)
-
-
-def _target_for(device: runtime.Device) -> str:
-    if device.name != "cuda":
-        return DEFAULT_TARGET
-    from lego_mlir.runtime.cuda import native_target
-
-    return native_target()

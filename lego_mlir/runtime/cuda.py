@@ -44,6 +44,12 @@ class Cuda:
     reason: str = ""
     name: str = "cuda"
 
+    @property
+    def target(self) -> str:
+        """`sm_90a` on compute capability 9.0."""
+        major, minor = _capability(_device(self.index))
+        return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
+
     def describe(self) -> str:
         """`cuda (NVIDIA H200, sm_90)`."""
         device = _device(self.index)
@@ -344,16 +350,6 @@ def _names(launches: Sequence[Launch]) -> dict[str, None]:
 def _capability(device: Any) -> Capability:
     major, minor = device.compute_capability
     return int(major), int(minor)
-
-
-def native_target(device: int | None = None) -> str:
-    """The target whose code a device runs best: `sm_90a` on compute capability 9.0.
-
-    Raises:
-        LegoError: there is no such device.
-    """
-    major, minor = _capability(_device(device))
-    return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
 
 
 def _device(index: int | None) -> Any:

@@ -29,6 +29,11 @@ class Device(Protocol):
     @property
     def reason(self) -> str: ...
 
+    @property
+    def target(self) -> str | None:
+        """The target whose code it runs best, such as `sm_90a`; `None` if it runs any."""
+        ...
+
     def describe(self) -> str:
         """The device in a few words, for messages."""
         ...

@@ -19,6 +19,7 @@ class Simulator:
 
     reason: str = ""
     name: str = "sim"
+    target: None = None
 
     def describe(self) -> str:
         """`sim`, and why where it was not asked for: `sim (no CUDA driver)`."""

@@ -168,6 +168,12 @@ def test_numpy_arrays_are_copied_in_and_out(gpu: Gpu, copy: Artifact) -> None:
     assert gpu.alive == {}
 
 
+@pytest.mark.parametrize(("capability", "target"), [((9, 0), "sm_90a"), ((8, 6), "sm_86")])
+def test_the_target_is_the_devices_own(gpu: Gpu, capability: tuple[int, int], target: str) -> None:
+    gpu.capability = capability
+    assert cuda.Cuda().target == target
+
+
 def test_run_compares(gpu: Gpu, transpose: Artifact) -> None:
     result = run(transpose, device=cuda.Cuda())
     assert result.device == "cuda (Fake, sm_90)"
