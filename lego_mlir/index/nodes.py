@@ -26,6 +26,7 @@ for travels with the symbol, so an expression needs no context to be simplified 
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 from weakref import WeakValueDictionary
 
@@ -44,6 +45,7 @@ Interval: TypeAlias = tuple[int | None, int | None]
 """Least and greatest value, both included; `None` is unbounded."""
 
 _interned: WeakValueDictionary[tuple[Any, ...], Expr] = WeakValueDictionary()
+_interning = Lock()
 
 
 class Expr:
@@ -60,12 +62,13 @@ class Expr:
         key = (cls, *fields)
         node = _interned.get(key)
         if node is None:
-            node = object.__new__(cls)
+            made = object.__new__(cls)
             for name, value in zip(cls.__match_args__, fields, strict=True):
-                object.__setattr__(node, name, value)
-            object.__setattr__(node, "_bounds", None)
-            object.__setattr__(node, "_order", None)
-            _interned[key] = node
+                object.__setattr__(made, name, value)
+            object.__setattr__(made, "_bounds", None)
+            object.__setattr__(made, "_order", None)
+            with _interning:  # two threads that make the same node get the same object
+                node = _interned.setdefault(key, made)
         return node  # type: ignore[return-value]
 
     def __setattr__(self, name: str, value: object) -> None:
