@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
@@ -16,7 +16,6 @@ from lego_mlir.diagnostics import LegoError, Place
 
 if TYPE_CHECKING:
     from lego_mlir.compiler.driver import Compilation
-    from lego_mlir.runtime import Device
 
 _STAGES = ("index", "scheduled", "nvvm", "llvm", "ptx", "cubin", "bundle")
 _BINARY = ("cubin", "bundle")
@@ -278,10 +277,17 @@ def _run(options: Any) -> int:
     from lego_mlir import runtime
 
     device = runtime.select(options.device)
-    artifact = _artifact(options, device)
-    _check_layouts(artifact)
+    artifact = _loaded(options)
+    functions: Mapping[str, Callable[..., Any]] = {}
+    if artifact is None:
+        options.target = options.target or device.target
+        compilation = _compilation(options)
+        artifact = compilation.artifact(assemble=device.name == "cuda")
+        functions = compilation.functions
     try:
-        result = runtime.run(artifact, options.arrays, device=device, seed=options.seed)
+        result = runtime.run(
+            artifact, options.arrays, device=device, seed=options.seed, functions=functions
+        )
     except LegoError as e:
         raise e.at(Place(_STDIN if options.input == "-" else options.input)) from None
     saved = result.save(options.save) if options.save else ()
@@ -297,27 +303,14 @@ def _run(options: Any) -> int:
     return 0 if comparison.equal else 1
 
 
-def _check_layouts(artifact: Artifact) -> None:
-    """A run brings tensors into their layouts; an artifact does not hold a module's functions."""
-    for argument in artifact.arguments:
-        if argument.layout is not None and "@" in argument.layout:
-            raise LegoError(
-                f"argument '{argument.name}' has the layout '{argument.layout}': to run, it must "
-                "do without functions of the module",
-                hint="give the argument a layout of named permutations; inside the kernel any "
-                "will do",
-            )
-
-
-def _artifact(options: Any, device: Device) -> Artifact:
-    """The artifact to run: loaded if the input is one, else compiled."""
+def _loaded(options: Any) -> Artifact | None:
+    """The artifact that the input is; `None` if it is a module."""
     path = Path(options.input)
     if options.input != "-" and path.is_file() and os.access(path, os.R_OK):
         with path.open("rb") as f:
             if f.read(len(_BUNDLE)) == _BUNDLE:
                 return Artifact.load(path)
-    options.target = options.target or device.target
-    return _compilation(options).artifact(assemble=device.name == "cuda")
+    return None
 
 
 def _describe(artifact: Artifact, device: str, options: Any, out: IO[str]) -> None:

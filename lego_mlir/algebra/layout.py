@@ -21,12 +21,12 @@ Under TileBy every OrderBy means TileOrderBy, so that its levels meet those of t
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from lego_mlir.algebra.blocks import Block, RegP, Sizes, flatten, unflatten
+from lego_mlir.algebra.blocks import Block, GenP, RegP, Sizes, flatten, unflatten
 from lego_mlir.algebra.parts import (
     Order,
     OrderKind,
@@ -152,6 +152,15 @@ class Layout:
         for part in self.parts:
             for n in part.dims:
                 found |= dict.fromkeys(sorted(symbols(n), key=lambda s: s.name))
+        return tuple(found)
+
+    @property
+    def functions(self) -> tuple[Callable[..., Any], ...]:
+        """The functions of users' own permutations in it, each before its inverse."""
+        found: dict[Callable[..., Any], None] = {}
+        for block in (b for order in self.orders for b in order.blocks):
+            if isinstance(block, GenP):
+                found |= dict.fromkeys(block.permutation.functions or ())
         return tuple(found)
 
     @cached_property

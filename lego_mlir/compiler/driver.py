@@ -11,7 +11,7 @@ bundle     an artifact: the code, and how to launch it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -24,7 +24,13 @@ from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.bindings import gpu, ir, llvm
 from lego_mlir.mlir.context import Source, mlir_errors, new_context, parse, run_pipeline
-from lego_mlir.mlir.lower_lego import INDEX_BITWIDTH, SIZES, lower_lego, sizes_of
+from lego_mlir.mlir.lower_lego import (
+    INDEX_BITWIDTH,
+    SIZES,
+    functions_of,
+    lower_lego,
+    sizes_of,
+)
 from lego_mlir.mlir.modules import clone_module, merge_gpu_modules, operations_in
 
 STAGES = ("index", "scheduled", "nvvm", "llvm", "ptx", "cubin", "bundle")
@@ -68,6 +74,11 @@ class Compilation:
         self.options = options or Options()
         self.context = new_context() if module is None else module.context
         self._parsed = parse(source, self.context) if module is None else module
+
+    @property
+    def functions(self) -> Mapping[str, Callable[..., Any]]:
+        """What `@name` in a layout of this module stands for, callable on arrays."""
+        return functions_of(self._parsed, self.source)
 
     def text(self, stage: str) -> str:
         """The module, the LLVM IR or the PTX at a stage, as text."""

@@ -82,7 +82,16 @@ class Kernel:
         """
         chosen = runtime.select(device)
         artifact = self.compile(chosen.target or DEFAULT_TARGET)
-        return runtime.run(artifact, arrays, device=chosen, seed=seed)
+        return runtime.run(artifact, arrays, device=chosen, seed=seed, functions=self._functions())
+
+    def _functions(self) -> dict[str, Callable[..., Any]]:
+        """The functions of the permutations in the parameters' layouts."""
+        return {
+            f.__name__: f
+            for kind in self._parameters().values()
+            if isinstance(kind, TensorType)
+            for f in kind.layout.functions
+        }
 
     def compile(self, target: str = DEFAULT_TARGET) -> Artifact:
         """The compiled kernel for a GPU architecture, cached."""

@@ -21,6 +21,7 @@ the sizes filled in. `lego.index_bitwidth` is set to 32 where every index is pro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from lego_mlir.algebra import Layout
@@ -74,18 +75,25 @@ def sizes_of(module: Any, source: Source) -> dict[str, int]:
     return sizes
 
 
+def functions_of(module: Any, source: Source) -> dict[str, Callable[..., Any]]:
+    """The module's functions by name, to be called on ints, arrays and expressions.
+
+    Which of them are permutations, and so can be called, the layouts tell.
+    """
+    return {
+        ir.StringAttr(op.attributes["sym_name"]).value: read_function(op, source)
+        for op in (o.operation for o in module.body.operations)
+        if op.name == "func.func"
+    }
+
+
 class _Lowering:
     """One run over one module."""
 
     def __init__(self, module: Any, source: Source) -> None:
         self.module = module
         self.source = source
-        functions = {
-            ir.StringAttr(op.attributes["sym_name"]).value: read_function(op, source)
-            for op in (o.operation for o in module.body.operations)
-            if op.name == "func.func"
-        }
-        self.layouts = Layouts(source, sizes_of(module, source), functions)
+        self.layouts = Layouts(source, sizes_of(module, source), functions_of(module, source))
         self.reader = IndexReader()
         self.sizes = SizeOperands(self.reader, source, self.lasting)
         self.reader.leaf = self.sizes.leaf

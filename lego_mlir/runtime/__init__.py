@@ -59,6 +59,7 @@ def run(
     arrays: Sequence[Any] | Mapping[str, Any] = (),
     device: str | Device = "auto",
     seed: int = 0,
+    functions: _arrays.Functions | None = None,
 ) -> RunResult:
     """Run an artifact on tensors, which are copied, and compare with its reference.
 
@@ -69,12 +70,13 @@ def run(
             (NaN, 0xCD bytes) elsewhere, so that an element left unwritten shows.
         device: `auto`, `cuda`, `sim`, or a device from `select`.
         seed: of the random data.
+        functions: what `@name` stands for in the arguments' layouts: an artifact does not hold it.
 
     Raises:
         LegoError: an array does not fit its argument, an unknown reference, or the run fails.
     """
     chosen = select(device) if isinstance(device, str) else device
-    slots = _arrays.bind(artifact, arrays, seed=seed)
+    slots = _arrays.bind(artifact, arrays, seed=seed, functions=functions)
     tensors = [slot for slot in slots if slot.argument.shape is not None]
     inputs = {s.argument.name: s.tensor() for s in tensors if s.argument.access in _arrays.READS}
     written = [s for s in tensors if s.argument.access in _arrays.WRITES]

@@ -11,7 +11,8 @@ and without a layout they are the same array.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,9 @@ from lego_mlir.runtime import dtypes, views
 from lego_mlir.runtime.dtypes import Array
 
 Given = Any  # an array (NumPy, DLPack on the CPU), the path of a .npy file, a number, or None
+
+Functions = Mapping[str, Callable[..., Any]]
+"""Permutation functions of layouts by name, on NumPy arrays."""
 
 READS = ("read", "readwrite")
 WRITES = ("write", "readwrite")
@@ -54,7 +58,11 @@ class Slot:
 
 
 def bind(
-    artifact: Artifact, given: Sequence[Given] | Mapping[str, Given] = (), *, seed: int = 0
+    artifact: Artifact,
+    given: Sequence[Given] | Mapping[str, Given] = (),
+    *,
+    seed: int = 0,
+    functions: Functions | None = None,
 ) -> tuple[Slot, ...]:
     """A value for every argument; what is given is copied, never changed.
 
@@ -63,6 +71,7 @@ def bind(
         given: tensors or .npy files by position or by name; `None`, and what is left over, is
             filled: with seeded random data where the kernels read it, else with poison.
         seed: of the random data. An argument's data does not depend on what the others are given.
+        functions: what `@name` stands for in the arguments' layouts.
 
     Raises:
         LegoError: too many, unknown names, an unreadable file, a wrong type or shape, a scalar
@@ -75,7 +84,7 @@ def bind(
         if argument.shape is None:
             slots.append(Slot(argument, _scalar(argument, value)))
             continue
-        offsets = layout_offsets(argument)
+        offsets = layout_offsets(argument, functions or {})
         shape = argument.shape if offsets is None else offsets.shape
         if value is not None:
             tensor = _tensor(argument, shape, value)
@@ -88,17 +97,26 @@ def bind(
     return tuple(slots)
 
 
-def layout_offsets(argument: Argument) -> npt.NDArray[np.integer[Any]] | None:
+def layout_offsets(argument: Argument, functions: Functions) -> npt.NDArray[np.integer[Any]] | None:
     """The buffer's flat offset of each element of an argument's tensor; `None` without a layout.
 
     Raises:
-        LegoError: the layout's text is wrong, or it reaches beyond the buffer.
+        LegoError: the layout's text is wrong, names a function that is not given, or it reaches
+            beyond the buffer.
     """
     if argument.layout is None or argument.shape is None:
         return None
     from lego_mlir.algebra import parse_layout
 
-    offsets: npt.NDArray[np.integer[Any]] = np.asarray(parse_layout(argument.layout).offsets())
+    unknown = [f for f in re.findall(r"@(\w+)", argument.layout) if f not in functions]
+    if unknown:
+        raise LegoError(
+            f"argument '{argument.name}' has the layout '{argument.layout}'; its functions are "
+            "not in the artifact",
+            hint="run the module itself, or give the argument a layout of named permutations",
+        )
+    layout = parse_layout(argument.layout, functions=functions)
+    offsets: npt.NDArray[np.integer[Any]] = np.asarray(layout.offsets())
     size = int(np.prod(argument.shape, dtype=np.int64))
     if offsets.size and (int(offsets.min()) < 0 or int(offsets.max()) >= size):
         raise LegoError(

@@ -99,6 +99,8 @@ def test_a_user_permutation_becomes_functions_of_the_module() -> None:
     b = np.zeros(64, dtype=np.int32)
     kernel(a, b, device="sim")
     assert (b[skewed.offsets()] == a).all()
+    result = kernel.run(a, device="sim")  # on logical tensors: the functions are at hand
+    assert (result.outputs["b"] == a).all()
 
 
 def test_the_module_is_in_the_lego_dialect_with_the_lines_of_python() -> None:

@@ -99,7 +99,7 @@ def fake_layout(monkeypatch: pytest.MonkeyPatch, offsets: Any) -> None:
         def offsets(self) -> Any:
             return offsets
 
-    monkeypatch.setattr(lego_mlir.algebra, "parse_layout", lambda text: Layout())
+    monkeypatch.setattr(lego_mlir.algebra, "parse_layout", lambda text, functions: Layout())
 
 
 def test_wrong_layout_text(copy: Artifact) -> None:
