@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import traceback
@@ -51,6 +52,9 @@ exit status: 0 if all went well, 1 on an error in the input or a wrong result, 2
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command's entry point: the exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal may lack some of our characters
+            stream.reconfigure(errors="replace")
     options = _parser().parse_args(arguments)
     try:
         return _run(options) if options.run else _emit(options)

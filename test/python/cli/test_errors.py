@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -446,3 +448,16 @@ def test_wrong_usage(legoc: Any, arguments: list[str], says: str) -> None:
     answer = legoc(*arguments)
     check(answer, re.escape(says), status=2)
     assert answer.err.endswith("hint: legoc --help\n")
+
+
+def test_an_output_that_lacks_characters() -> None:
+    """`1024×1024` on an ASCII terminal loses its ×, not the run."""
+    done = subprocess.run(
+        [sys.executable, "-m", "lego_mlir.cli", "-", "--run", "--device=sim"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        input=SMALL.encode(),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"f32 64?64" in done.stdout
