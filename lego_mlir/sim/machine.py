@@ -153,7 +153,7 @@ class Wave:
                     f"the kernel {self.kernel.name} has run {limit} instructions in "
                     f"{self.lane_name(self.first(self.mask))} and does not end",
                     block.instructions[0],
-                    "if it is meant to run so long, raise the limit",
+                    "look for a loop that never ends; sim.launch(..., limit=N) lets it run longer",
                 )
             step_number = 0
             try:
