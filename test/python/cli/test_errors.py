@@ -461,3 +461,19 @@ def test_an_output_that_lacks_characters() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert b"f32 64?64" in done.stdout
+
+
+def test_nesting_without_end(legoc: Any) -> None:
+    ops = "".join(
+        f"    %d{k} = arith.floordivsi %{'n' if k == 0 else f'd{k - 1}'}, %m : index\n"
+        for k in range(2000)
+    )
+    text = (
+        "func.func @f(%n: index, %m: index) -> index {\n"
+        f"{ops}"
+        '  %0 = "lego.inv"(%d1999) {layout = #lego.layout<"OrderBy(Row(7))">} : (index) -> index\n'
+        "  return %0 : index\n}\n"
+    )
+    answer = legoc("-", stdin=text)
+    assert answer.status in (0, 1)
+    assert "has a bug" not in answer.err
