@@ -13,13 +13,12 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from lego_mlir import __version__
 from lego_mlir.artifact import Artifact, Launch, write_whole
+from lego_mlir.compiler.stages import BINARY, DEFAULT_TARGET, PIPELINED, STAGES
 from lego_mlir.diagnostics import LegoError, Place
 
 if TYPE_CHECKING:
     from lego_mlir.compiler.driver import Compilation
 
-_STAGES = ("index", "scheduled", "nvvm", "llvm", "ptx", "cubin", "bundle")
-_BINARY = ("cubin", "bundle")
 _BUNDLE = b"PK\x03\x04"  # a zip file
 _STDIN = "<stdin>"
 _TRACEBACK = "LEGO_MLIR_TRACEBACK"
@@ -102,11 +101,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"legoc {__version__}")
     compiling = parser.add_argument_group("compiling")
-    compiling.add_argument("--emit", choices=_STAGES, metavar="STAGE", help="stop at this stage")
+    compiling.add_argument("--emit", choices=STAGES, metavar="STAGE", help="stop at this stage")
     compiling.add_argument(
         "--target",
         metavar="CHIP",
-        help="the GPU architecture, such as sm_80 (default: sm_90a; with --run on a GPU, its own)",
+        help="the GPU architecture, such as sm_80 (default: "
+        f"{DEFAULT_TARGET}; with --run on a GPU, its own)",
     )
     compiling.add_argument(
         "--set",
@@ -127,7 +127,7 @@ def _parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         type=_pipeline,
-        help="another pass pipeline for a stage (index, scheduled, nvvm, ptx): text or a file",
+        help=f"another pass pipeline for a stage ({', '.join(PIPELINED)}): text or a file",
     )
     compiling.add_argument("-o", dest="output", metavar="FILE", help="write here, not to stdout")
     running = parser.add_argument_group("running")
@@ -185,16 +185,16 @@ def _seed(text: str) -> int:
 
 def _pipeline(text: str) -> tuple[str, str]:
     stage, _, pipeline = text.partition("=")
-    if stage not in ("index", "scheduled", "nvvm", "ptx") or not pipeline:
+    if stage not in PIPELINED or not pipeline:
         raise argparse.ArgumentTypeError(
-            f"'{text}' is not STAGE=PIPELINE with a stage of index, scheduled, nvvm, ptx"
+            f"'{text}' is not STAGE=PIPELINE with a stage of {', '.join(PIPELINED)}"
         )
     return stage, pipeline
 
 
 # Compiling.
 def _compilation(options: Any) -> Compilation:
-    from lego_mlir.compiler.driver import DEFAULT_TARGET, Compilation, Options
+    from lego_mlir.compiler.driver import Compilation, Options
     from lego_mlir.compiler.targets import Target
     from lego_mlir.mlir.context import Source
 
@@ -240,7 +240,7 @@ def _read(file: str) -> tuple[str, str]:
 
 def _emit(options: Any) -> int:
     stage = options.emit or "index"
-    if stage in _BINARY and options.output is None and sys.stdout.isatty():
+    if stage in BINARY and options.output is None and sys.stdout.isatty():
         raise LegoError(
             f"{stage} is binary and the output is a terminal", hint="write it to a file: -o FILE"
         )

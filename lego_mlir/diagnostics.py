@@ -12,7 +12,7 @@ This module is the floor of the house: it imports nothing of ours, and every roo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 
@@ -57,12 +57,6 @@ class LegoError(Exception):
         """The same error with a place, kept if it already has one. Returns self, to be raised."""
         if self.place is None:
             self.place, self.source = place, source
-        return self
-
-    def moved_to(self, file: str) -> Self:
-        """The same error with its place's file renamed (standard input is read as `-`)."""
-        if self.place is not None:
-            self.place = replace(self.place, file=file)
         return self
 
     def render(self) -> str:

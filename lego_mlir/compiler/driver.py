@@ -20,6 +20,7 @@ from lego_mlir.artifact import Artifact
 from lego_mlir.compiler import codegen, isolate, launches, schedules
 from lego_mlir.compiler.codegen import Cubin
 from lego_mlir.compiler.pipelines import pipeline
+from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.bindings import gpu, ir, llvm
@@ -32,9 +33,6 @@ from lego_mlir.mlir.lower_lego import (
     sizes_of,
 )
 from lego_mlir.mlir.modules import clone_module, merge_gpu_modules, operations_in
-
-STAGES = ("index", "scheduled", "nvvm", "llvm", "ptx", "cubin", "bundle")
-DEFAULT_TARGET = "sm_90a"
 
 
 @dataclass(frozen=True)
@@ -116,7 +114,14 @@ class Compilation:
         module = self._clone(self.scheduled)
         width = _index_bitwidth(module)
         target = self.options.target
-        self._run("nvvm", module, chip=target.name, features=target.feature, index_bitwidth=width)
+        self._run(
+            "nvvm",
+            module,
+            chip=target.name,
+            features=target.feature,
+            index_bitwidth=width,
+            has_redux=str(target.capability >= (8, 0)).lower(),  # PTX ISA 9.7.13, redux.sync
+        )
         with self.context:
             merge_gpu_modules(module)
         return module

@@ -14,15 +14,12 @@ from string import Template
 from lego_mlir import data
 from lego_mlir.diagnostics import LegoError, Place
 
-STAGES = ("index", "scheduled", "nvvm", "ptx")
-"""The stages that have a pipeline."""
-
 
 def pipeline(stage: str, overrides: Mapping[str, str], **values: object) -> str:
     """The pipeline of a stage on one line, filled in.
 
     Args:
-        stage: one of `STAGES`.
+        stage: one of `stages.PIPELINED`.
         overrides: for some stages a pipeline's text, or the path of a file that holds one.
         values: what stands for `${name}`.
 
@@ -39,7 +36,9 @@ def pipeline(stage: str, overrides: Mapping[str, str], **values: object) -> str:
             f"the pipeline of stage '{stage}' wants the value {e}, known are: {names}",
             place=Place(file),
         ) from None
-    return re.sub(r"\s+", " ", re.sub(r"\s*([,(){}])\s*", r"\1", filled)).strip()
+    # The space behind a closing brace may part it from the next option: {a={1,2} b=3}.
+    tight = re.sub(r"\s*([,()])\s*|\s*(\{)\s*|\s*(\})", r"\1\2\3", filled)
+    return re.sub(r"\s+", " ", tight).strip()
 
 
 def _text(stage: str, overrides: Mapping[str, str]) -> tuple[str, str]:

@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 
 from lego_mlir import runtime
 from lego_mlir.artifact import Artifact
-from lego_mlir.compiler.driver import DEFAULT_TARGET, Compilation, Options
+from lego_mlir.compiler.driver import Compilation, Options
 from lego_mlir.compiler.launches import NAME
+from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.frontend.tensors import ScalarType, TensorType, TensorValue
@@ -130,7 +131,7 @@ class Kernel:
             module = ir.Module.create()
             if self.reference is not None:
                 module.operation.attributes["lego.reference"] = ir.StringAttr.get(self.reference)
-            trace = Trace(module, self._source)
+            trace = Trace(module, self.name, self._source)
             with trace.active(), ir.InsertionPoint(module.body):
                 kinds = [_mlir_type(kind) for kind in parameters.values()]
                 host = func.FuncOp(self.name, ir.FunctionType.get(kinds, []))

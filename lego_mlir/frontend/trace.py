@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
@@ -28,16 +28,18 @@ class Trace:
 
     Attributes:
         module: the module being built.
+        kernel: the kernel's name, which is that of the host function.
         source: the text of the Python file, for errors.
         launch: the gpu.launch, once it is there.
     """
 
-    def __init__(self, module: Any, source: Source) -> None:
+    def __init__(self, module: Any, kernel: str, source: Source) -> None:
         self.module = module
+        self.kernel = kernel
         self.source = source
         self.launch: Any = None
         self.left_loop: Place | None = None
-        self._functions: set[str] = set()
+        self._functions: dict[str, Callable[..., Any]] = {}
 
     @contextlib.contextmanager
     def active(self) -> Iterator[None]:
@@ -61,7 +63,7 @@ class Trace:
         """The attribute of a layout; the functions of its permutations join the module.
 
         Raises:
-            LegoError: it has symbolic sizes, or two functions share a name.
+            LegoError: it has symbolic sizes, or a function's name stands for something else.
         """
         if layout.symbols:
             names = ", ".join(s.name for s in layout.symbols)
@@ -77,15 +79,28 @@ class Trace:
 
     def _define(self, block: GenP) -> None:
         """Put the pair of functions of a user's permutation into the module, as func.func's."""
-        functions = block.permutation.functions
-        assert functions is not None
-        forward, inverse = (f.__name__ for f in functions)
-        if forward in self._functions:
-            return
-        self._functions.add(forward)
+        assert block.permutation.functions is not None
+        forward, inverse = block.permutation.functions
         n = len(block.dims)
-        self._define_function(forward, n, 1, lambda *xs: (block.apply(xs),))
-        self._define_function(inverse, 1, n, block.inv)
+        if self._is_new(forward):
+            self._define_function(forward.__name__, n, 1, lambda *xs: (block.apply(xs),))
+        if self._is_new(inverse):
+            self._define_function(inverse.__name__, 1, n, block.inv)
+
+    def _is_new(self, function: Callable[..., Any]) -> bool:
+        """Whether a function has yet to join the module; its name must be its own there."""
+        name = function.__name__
+        known = self._functions.get(name)
+        if known is function:
+            return False
+        if known is not None or name == self.kernel:
+            what = "the kernel" if name == self.kernel else "another permutation function"
+            raise self.error(
+                f"the permutation function '{name}' has the name of {what}",
+                hint="layouts know their functions by name: give each its own",
+            )
+        self._functions[name] = function
+        return True
 
     def _define_function(self, name: str, arguments: int, results: int, compute: Any) -> None:
         index = ir.IndexType.get()

@@ -73,11 +73,6 @@ def names() -> tuple[str, ...]:
     return tuple(_NUMPY)
 
 
-def raw_format(name: str) -> FloatBits | None:
-    """The bit format of a type that is carried as raw bits, else `None`."""
-    return _RAW.get(name)
-
-
 def is_float(name: str) -> bool:
     """Whether the MLIR type is a floating-point type."""
     return name in _RAW or _NUMPY[name].kind == "f"

@@ -232,6 +232,34 @@ def test_unknown_types_and_sizes() -> None:
         lg.kernel(grid=(1, 2, 3, 4), block=1)(lambda: None)
 
 
+def test_permutation_functions_of_one_name() -> None:
+    """Layouts print their functions by name, so two of one name would be taken for one."""
+
+    def skewed(by: int) -> lg.Layout:
+        def f(i: Any, j: Any) -> Any:
+            return i * 8 + (j + by * i) % 8
+
+        def f_inv(flat: Any) -> Any:
+            return flat // 8, (flat % 8 - by * (flat // 8)) % 8
+
+        return lg.OrderBy(lg.GenP([8, 8], f, f_inv))
+
+    def copy(a: Any, b: Any) -> None:
+        i, j = MATRIX.inv(lg.thread_id())
+        b[i, j] = a[i, j]
+
+    types = {"a": lg.Tensor["i32", skewed(1)], "b": lg.Tensor["i32", skewed(3)]}
+    assert "'f' has the name of another permutation function" in wrong(copy, **types).message
+
+    def f(a: Any) -> None:
+        a[0, 0] = 1
+
+    one = skewed(1)
+    assert "'f' has the name of the kernel" in wrong(f, a=lg.Tensor["i32", one]).message
+    same = {"a": lg.Tensor["i32", one], "b": lg.Tensor["i32", one]}
+    _ = kernel_of(copy, **same).module  # the very functions may come twice
+
+
 def test_operations_outside_of_a_kernel() -> None:
     for call in (lg.thread_id, lg.block_id, lg.barrier, lambda: lg.shared("f32", MATRIX)):
         with pytest.raises(LegoError, match="only inside a kernel"):

@@ -1,0 +1,14 @@
+"""The stages of a compilation, by name; `driver` says what each holds."""
+
+from __future__ import annotations
+
+STAGES = ("index", "scheduled", "nvvm", "llvm", "ptx", "cubin", "bundle")
+"""All stages, in order."""
+
+BINARY = ("cubin", "bundle")
+"""Those that are no text."""
+
+PIPELINED = ("index", "scheduled", "nvvm", "ptx")
+"""Those that have a pass pipeline."""
+
+DEFAULT_TARGET = "sm_90a"
