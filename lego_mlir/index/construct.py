@@ -8,11 +8,26 @@ operations, is left to the moment of printing (`index.factor`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import reduce
 from math import isqrt as integer_isqrt
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import nodes, polynomial, prover, rules
-from lego_mlir.index.nodes import Expr, Int, ISqrt, Less, Max, Min, Poly, Sym, Where, Xor
+from lego_mlir.index import forms, nodes, polynomial, prover, rules
+from lego_mlir.index.nodes import (
+    Expr,
+    Int,
+    ISqrt,
+    Less,
+    Max,
+    Min,
+    Mul,
+    Poly,
+    Spelled,
+    Sym,
+    Where,
+    Xor,
+    plain,
+)
 from lego_mlir.index.ranges import bounds
 
 
@@ -32,6 +47,8 @@ def mul(a: Int, b: Int) -> Int:
     """`a * b`."""
     if isinstance(a, int) and isinstance(b, int):
         return a * b
+    if isinstance(a, Poly) and isinstance(b, Poly) and forms.keeps_product(a, b):
+        return Mul(*sorted((a, b), key=nodes.order))
     return polynomial.build(*polynomial.times(polynomial.parts(a), polynomial.parts(b)))
 
 
@@ -48,7 +65,7 @@ def floordiv(a: Int, b: Int) -> Int:
             return a // b
         if b < 0:
             return floordiv(mul(-1, a), -b)
-    return rules.floordiv(a, b)
+    return rules.floordiv(plain(a), plain(b), forms.expanding())
 
 
 def mod(a: Int, b: Int) -> Int:
@@ -64,11 +81,12 @@ def mod(a: Int, b: Int) -> Int:
             return a % b
         if b < 0:
             return mul(-1, mod(mul(-1, a), -b))
-    return rules.mod(a, b)
+    return rules.mod(plain(a), plain(b), forms.expanding())
 
 
 def xor(a: Int, b: Int) -> Int:
     """`a ^ b`, bit by bit."""
+    a, b = plain(a), plain(b)
     if isinstance(a, int) and isinstance(b, int):
         return a ^ b
     if a is b:
@@ -88,35 +106,49 @@ def xor(a: Int, b: Int) -> Int:
 
 def less(a: Int, b: Int) -> Int:
     """1 if `a < b`, else 0; a constant where the prover can tell."""
+    a, b = plain(a), plain(b)
     if prover.is_less(a, b):
         return 1
     if prover.is_nonnegative(sub(a, b)):
         return 0
+    for number, other in ((a, b), (b, a)):  # 3 < x + 1 is 2 < x
+        if isinstance(number, int) and isinstance(other, Poly):
+            a, b = sub(a, other.constant), sub(b, other.constant)
+            break
     return Less(a, b)
 
 
 def minimum(a: Int, b: Int) -> Int:
     """The lesser of `a` and `b`; the one of them that the prover shows to be it."""
-    difference = sub(b, a)
-    if prover.is_nonnegative(difference):
-        return a
-    if prover.is_nonnegative(mul(-1, difference)):
-        return b
-    return Min(*sorted((a, b), key=nodes.order))
+    return _extreme(Min, a, b)
 
 
 def maximum(a: Int, b: Int) -> Int:
     """The greater of `a` and `b`; the one of them that the prover shows to be it."""
-    difference = sub(b, a)
-    if prover.is_nonnegative(difference):
-        return b
-    if prover.is_nonnegative(mul(-1, difference)):
-        return a
-    return Max(*sorted((a, b), key=nodes.order))
+    return _extreme(Max, a, b)
+
+
+def _extreme(kind: type[Min] | type[Max], a: Int, b: Int) -> Int:
+    """Min or Max of all operands, however they were nested, less those that never are it."""
+    kept: list[Int] = []
+    for x in sorted({*_operands(kind, plain(a)), *_operands(kind, plain(b))}, key=nodes.order):
+        if not any(_surpasses(kind, y, x) for y in kept):
+            kept = [*(y for y in kept if not _surpasses(kind, x, y)), x]
+    return reduce(kind, kept)
+
+
+def _operands(kind: type[Min] | type[Max], x: Int) -> tuple[Int, ...]:
+    return (*_operands(kind, x.a), x.b) if isinstance(x, kind) else (x,)
+
+
+def _surpasses(kind: type[Min] | type[Max], x: Int, y: Int) -> bool:
+    """Whether Min (Max) of the two is proven to be `x`."""
+    return prover.is_nonnegative(sub(y, x) if kind is Min else sub(x, y))
 
 
 def isqrt(x: Int) -> Int:
     """The largest `r` with `r*r <= x`, exact at every size; `x` must not be negative."""
+    x = plain(x)
     if isinstance(x, int):
         return integer_isqrt(x)
     lo, hi = bounds(x)
@@ -127,6 +159,7 @@ def isqrt(x: Int) -> Int:
 
 def where(condition: Int, a: Int, b: Int) -> Int:
     """`a` where `condition` is not 0, else `b`."""
+    condition, a, b = plain(condition), plain(a), plain(b)
     if isinstance(condition, int):
         return a if condition else b
     if a is b or (isinstance(a, int) and isinstance(b, int) and a == b):
@@ -153,6 +186,8 @@ def substitute(x: Int, values: Mapping[Sym, Int]) -> Int:
         match node:
             case Sym():
                 return values.get(node, node)
+            case Spelled(value, _):
+                return visit(value)
             case Poly(constant, terms):
                 total: Int = constant
                 for mono, coefficient in terms:
@@ -178,4 +213,5 @@ _CONSTRUCTORS: dict[type[Expr], Callable[..., Int]] = {
     ISqrt: isqrt,
     Less: less,
     Where: where,
+    Mul: mul,
 }

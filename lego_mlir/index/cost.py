@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
 
-from lego_mlir.index.factor import Product, Sum, Tree, factor
-from lego_mlir.index.nodes import Expr, FloorDiv, Int, Mod, Poly, children
+from lego_mlir.index.factor import Product, Sum, Tree, factor, without_constant
+from lego_mlir.index.nodes import Expr, FloorDiv, Int, ISqrt, Mod, Mul, Poly, Spelled, children
 
 
 class Kind(StrEnum):
@@ -18,7 +18,13 @@ class Kind(StrEnum):
     SHIFT = "shift or mask"
     DIVIDE_BY_CONSTANT = "division by a constant"
     DIVIDE = "division"
+    ROOT = "square root"
     OTHER = "other"
+
+
+_WEIGHTS = {Kind.DIVIDE_BY_CONSTANT: 4, Kind.DIVIDE: 24, Kind.ROOT: 12}
+"""Instructions for what is not one: a multiply-high with its corrections, a reciprocal with its
+Newton step and corrections, a floating-point root with its rounding."""
 
 
 def operations(expressions: Int | Iterable[Int]) -> Counter[Kind]:
@@ -41,7 +47,11 @@ def operations(expressions: Int | Iterable[Int]) -> Counter[Kind]:
                 for f in factors:
                     visit(f)
             case Poly():
-                visit(factor(x))
+                base = without_constant(x)
+                counts[Kind.ADD] += base is not None
+                visit(factor(x) if base is None else base)
+            case Spelled(_, form):
+                visit(form)
             case Expr():
                 if kind := _kind(x):
                     counts[kind] += 1
@@ -58,9 +68,18 @@ def count(expressions: Int | Iterable[Int]) -> int:
     return operations(expressions).total()
 
 
+def weight(expressions: Int | Iterable[Int]) -> int:
+    """About how many instructions a GPU needs for them."""
+    return sum(n * _WEIGHTS.get(kind, 1) for kind, n in operations(expressions).items())
+
+
 def _kind(x: Expr) -> Kind | None:
     if not children(x):
         return None
+    if isinstance(x, Mul):
+        return Kind.MULTIPLY
+    if isinstance(x, ISqrt):
+        return Kind.ROOT
     if not isinstance(x, FloorDiv | Mod):
         return Kind.OTHER
     if _is_power_of_two(x.den):

@@ -16,7 +16,9 @@ from lego_mlir.index.nodes import (
     Max,
     Min,
     Mod,
+    Mul,
     Poly,
+    Spelled,
     Sym,
     Where,
     Xor,
@@ -71,6 +73,10 @@ def evaluate(x: Int, values: Mapping[str, Any]) -> Any:
                 if not functions.is_array(chosen):  # the other may have no value: a root, a // 0
                     return visit(a if chosen else b)
                 return functions.where(chosen, visit(a), visit(b))
+            case Mul(a, b):
+                return visit(a) * visit(b)
+            case Spelled(_, form):
+                return visit(form)
         raise AssertionError(f"no value for {type(node).__name__}")
 
     return visit(x)

@@ -12,8 +12,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from lego_mlir.index import nodes
-from lego_mlir.index.nodes import Expr, Mono, Poly
+from lego_mlir.index import nodes, polynomial
+from lego_mlir.index.nodes import Expr, Int, Mono, Poly
 
 Tree: TypeAlias = "int | Expr | Sum | Product"
 """A factored polynomial; every other expression is its own leaf."""
@@ -39,6 +39,16 @@ _Terms: TypeAlias = "list[tuple[Mono, int]]"
 def factor(poly: Poly) -> Tree:
     """`poly` as nested sums and products."""
     return _sum(poly.constant, list(poly.terms))
+
+
+def without_constant(poly: Poly) -> Int | None:
+    """`poly` less its constant, where adding that afterwards costs no more.
+
+    `i + j`, `i + j + 1` and `i + j + 2` then have the sum in common.
+    """
+    if poly.constant and any(c > 0 for _, c in poly.terms):
+        return polynomial.build(0, dict(poly.terms))
+    return None
 
 
 def _sum(constant: int, terms: _Terms) -> Tree:

@@ -10,6 +10,7 @@ kinds of node:
     Xor        x ^ y        bitwise, on two's complement integers
     Min, Max, ISqrt         ISqrt is exact: the largest r with r*r <= x
     Less, Where             a comparison, and the choice it makes
+    Mul, Spelled            a product of sums that is kept as one, where that is cheaper
 
 Equal expressions are the same object, so `is` compares them and every property is computed once.
 Nodes are never made directly: the constructors (`index.construct`, or the operators) put
@@ -265,6 +266,35 @@ class Where(Expr):
     b: Int
 
 
+class Mul(Expr):
+    """`a * b`, two sums, not expanded: only in the forms that `index.forms` weighs."""
+
+    __slots__ = ("a", "b")
+    __match_args__ = ("a", "b")
+    rank = 10
+    a: Expr
+    b: Expr
+
+
+class Spelled(Expr):
+    """`value`, together with the cheaper form in which it is to be computed.
+
+    Every constructor takes it for its value, which is in normal form; what is printed, counted
+    and evaluated is `form`.
+    """
+
+    __slots__ = ("form", "value")
+    __match_args__ = ("value", "form")
+    rank = 11
+    value: Expr
+    form: Expr
+
+
+def plain(x: Int) -> Int:
+    """`x` in normal form."""
+    return x.value if isinstance(x, Spelled) else x
+
+
 def order(x: Int) -> tuple[Any, ...]:
     """A total order on expressions that depends on their structure alone, never on addresses."""
     if isinstance(x, int):
@@ -296,6 +326,8 @@ def children(x: Expr) -> tuple[Int, ...]:
             return ()
         case Poly(_, terms):
             return tuple(atom for mono, _ in terms for atom, _ in mono)
+        case Spelled(_, form):
+            return (form,)
         case _:
             return tuple(getattr(x, f) for f in x.__match_args__)
 

@@ -1,10 +1,13 @@
 """Polynomials over atoms: the normal form of sums and products.
 
 A polynomial in the making is a constant and a dictionary from monomial to coefficient. `build`
-turns it into a node after two kinds of cancellation:
+turns it into a node after three kinds of cancellation:
 
     d * (x // d)             ->  x          where d is known to divide x
     d * (x // d) + x % d     ->  x          (Table 1 of the paper, its second rule)
+    x - d * (x // d)         ->  x % d
+
+Products of sums are expanded too, but for `index.forms`, which tries them whole as well.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ Parts: TypeAlias = tuple[int, Terms]
 
 def parts(x: Int) -> Parts:
     """`x` as constant and terms; the dictionary is the caller's to change."""
+    x = nodes.plain(x)
     if isinstance(x, int):
         return x, {}
     if isinstance(x, Poly):
@@ -95,7 +99,7 @@ def build(constant: int, terms: Terms) -> Int:
     terms = {mono: c for mono, c in terms.items() if c}
     if not terms:
         return constant
-    cancelled = _cancel_exact_quotient(terms) or _cancel_split(terms)
+    cancelled = _cancel_exact_quotient(terms) or _cancel_split(terms) or _cancel_multiple(terms)
     if cancelled is not None:
         kept, replacement = cancelled
         return construct.add(build(constant, kept), replacement)
@@ -136,18 +140,40 @@ def _cancel_split(terms: Terms) -> tuple[Terms, Int] | None:
         for atom, _ in mono:
             if not isinstance(atom, Mod):
                 continue
-            divisor = single_term(atom.den)
             cofactor = mono_over(mono, ((atom, 1),))
-            if divisor is None or cofactor is None:
+            if cofactor is None or coefficients.isdisjoint(
+                _scaled(atom.den, coefficient, ()).values()
+            ):
                 continue
-            if coefficient * divisor[0] not in coefficients:
-                continue
-            scale = mono_times(cofactor, divisor[1])
             for partner, whole in _quotients(atom, terms):
-                other = mono_times(scale, ((partner, 1),))
-                if terms.get(other) == coefficient * divisor[0]:
-                    kept = {m: c for m, c in terms.items() if m not in (mono, other)}
+                multiple = _scaled(atom.den, coefficient, mono_times(cofactor, ((partner, 1),)))
+                if all(terms.get(m) == c for m, c in multiple.items()):
+                    kept = {m: c for m, c in terms.items() if m != mono and m not in multiple}
                     return kept, construct.mul(term(coefficient, cofactor), whole)
+    return None
+
+
+def _cancel_multiple(terms: Terms) -> tuple[Terms, Int] | None:
+    """`c*m*x - c*m*d*(x // d) -> c*m*(x % d)`, with x all of a sum or nothing."""
+    for mono, coefficient in terms.items():
+        for atom, _ in mono:
+            if not isinstance(atom, FloorDiv):
+                continue
+            divisor = single_term(atom.den)
+            rest = mono_over(mono, ((atom, 1),))
+            if divisor is None or rest is None or coefficient % divisor[0]:
+                continue
+            cofactor = mono_over(rest, divisor[1])
+            if cofactor is None:
+                continue
+            scale = -coefficient // divisor[0]
+            whole = _scaled(atom.num, scale, cofactor)
+            constant = whole.pop((), 0)
+            if all(terms.get(m) == c for m, c in whole.items()):
+                kept = {m: c for m, c in terms.items() if m != mono and m not in whole}
+                remainder = construct.mod(atom.num, atom.den)
+                replacement = construct.mul(term(scale, cofactor), remainder)
+                return kept, construct.sub(replacement, constant)
     return None
 
 
@@ -162,6 +188,35 @@ def _quotients(remainder: Mod, terms: Terms) -> Iterable[tuple[Expr, Int]]:
         for atom, _ in mono:
             if isinstance(atom, Mod) and atom.num is quotient and ranges.is_positive(atom.den):
                 yield atom, construct.mod(remainder.num, construct.mul(remainder.den, atom.den))
+
+
+def _scaled(x: Int, coefficient: int, mono: Mono) -> Terms:
+    """The terms of `coefficient * mono * x`, a constant under the monomial `()`."""
+    constant, terms = parts(x)
+    if constant:
+        terms[()] = constant
+    return {mono_times(mono, m): coefficient * c for m, c in terms.items()}
+
+
+def multiples(x: Int, d: Poly) -> tuple[Int, Int]:
+    """`x = d*q + r` for a sum d: what of x is d times something, term by term.
+
+    With d = N + 2, `i*N + 2*i + j` gives q = i and r = j: the row and the column of an array
+    with a margin.
+    """
+    rest = _scaled(x, 1, ())
+    leading, scale = max(d.terms, key=lambda t: (sum(p for _, p in t[0]), nodes.mono_order(t[0])))
+    quotient: Int = 0
+    for mono, coefficient in list(rest.items()):
+        exact = exact_term(coefficient, mono, term(scale, leading))
+        if exact is None:
+            continue
+        multiple = _scaled(d, *exact)
+        if all(c * rest.get(m, 0) >= c * c for m, c in multiple.items()):
+            quotient = construct.add(quotient, term(*exact))
+            for m, c in multiple.items():
+                rest[m] -= c
+    return quotient, build(rest.pop((), 0), rest)
 
 
 def divides(d: Int, x: Int) -> bool:

@@ -1,4 +1,4 @@
-"""Proofs of inequalities, by intervals and by the bounds that symbols carry.
+"""Proofs of inequalities: by intervals, by the bounds that symbols carry, at last by Z3.
 
 `is_nonnegative(e)` first asks the interval of `e`. If that does not tell, it replaces one atom at
 a time by the bound that makes `e` least: the lower bound where the atom's cofactor cannot be
@@ -6,58 +6,98 @@ negative, the upper bound where it cannot be positive. What is left once the ind
 a polynomial in sizes, and its interval decides. So `i*128 + j < M` follows from `i < M // 128`,
 `j < 128` and `128 | M`, with no search and no solver.
 
+A claim that is left is evaluated at sample points; what none of them refutes goes to the solver,
+under a limit that counts its steps, so the answer is the same everywhere.
+
 A failed proof says nothing: the answer is then `False`, never a guess.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
-from lego_mlir.index import construct, nodes, polynomial, ranges
+from lego_mlir.index import construct, forms, nodes, polynomial, ranges, samples
 from lego_mlir.index.nodes import Expr, FloorDiv, Int, Max, Min, Mod, Sym
 
 _DEPTH = 8
 """How many atoms a proof may eliminate, one inside another."""
 
+_RLIMIT = 100_000
+"""Z3's steps for one condition: some hundredths of a second."""
+
 
 def is_nonnegative(x: Int) -> bool:
     """Whether `x >= 0` is proven for every value of its symbols."""
-    lo, hi = ranges.bounds(x)
-    if lo is not None and lo >= 0:
-        return True
-    if hi is not None and hi < 0:
-        return False
-    return _is_nonnegative(x, _DEPTH)
+    return _all_nonnegative(x)
 
 
 def is_less(a: Int, b: Int) -> bool:
     """Whether `a < b` is proven."""
     if isinstance(a, int) and isinstance(b, int):
         return a < b
-    _, top = ranges.bounds(a)
-    bottom, _ = ranges.bounds(b)
-    if top is not None and bottom is not None and top < bottom:
-        return True
-    return is_nonnegative(construct.sub(construct.sub(b, a), 1))
+    return _is_surely_less(a, b) or _all_nonnegative(_room(a, b))
 
 
 def is_within(x: Int, d: Int) -> bool:
     """Whether `0 <= x < d` is proven: the condition of most rules."""
-    return is_nonnegative(x) and is_less(x, d)
+    if _is_surely_less(x, d):
+        return _all_nonnegative(x)
+    return _all_nonnegative(x, _room(x, d))
+
+
+def _is_surely_less(a: Int, b: Int) -> bool:
+    _, top = ranges.bounds(a)
+    bottom, _ = ranges.bounds(b)
+    return top is not None and bottom is not None and top < bottom
+
+
+def _room(a: Int, b: Int) -> Int:
+    """What is not negative if and only if `a < b`."""
+    return construct.sub(construct.sub(b, a), 1)
+
+
+def _all_nonnegative(*claims: Int) -> bool:
+    """Whether all are proven. The cheap refutation of one spares the proof of another."""
+    left = []
+    for x in claims:
+        lo, hi = ranges.bounds(x)
+        if hi is not None and hi < 0:
+            return False
+        if lo is None or lo < 0:
+            left.append(x)
+    if left and not forms.expanding():
+        return forms.expanded(
+            lambda: _all_nonnegative(*(construct.substitute(x, {}) for x in left))
+        )
+    return not any(map(_is_refuted, left)) and all(
+        _is_nonnegative(x, _DEPTH) or _is_shown_by_solver(x) for x in left
+    )
+
+
+_is_refuted = lru_cache(maxsize=1 << 14)(samples.is_refuted)
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_shown_by_solver(x: Int) -> bool:
+    from lego_mlir.index import solver  # Z3 takes longer to load than most compilations need
+
+    return solver.prove(nonnegative=[x], rlimit=_RLIMIT).holds is True
 
 
 @lru_cache(maxsize=1 << 14)
 def _is_nonnegative(x: Int, depth: int) -> bool:
+    """By the interval, or by the bounds of one atom after another."""
     lo, hi = ranges.bounds(x)
     if lo is not None and lo >= 0:
         return True
     if depth == 0 or (hi is not None and hi < 0):
         return False
-    for atom in _atoms_to_eliminate(x):
-        least = _least(x, atom, depth)
-        if least is not None and _is_nonnegative(least, depth - 1):
-            return True
-    return False
+    return any(
+        _is_nonnegative(least, depth - 1)
+        for atom in _atoms_to_eliminate(x)
+        for least in _least(x, atom, depth)
+    )
 
 
 def _atoms_to_eliminate(x: Int) -> list[Expr]:
@@ -76,8 +116,8 @@ def _symbolic_bound(atom: Expr) -> bool:
     return False
 
 
-def _least(x: Int, atom: Expr, depth: int) -> Int | None:
-    """A lower bound of `x` without `atom`, where `x` is linear in it and the slope has a sign."""
+def _least(x: Int, atom: Expr, depth: int) -> Iterator[Int]:
+    """Lower bounds of `x` without `atom`, where `x` is linear in it and the slope has a sign."""
     constant, terms = polynomial.parts(x)
     slope: polynomial.Terms = {}
     rest: polynomial.Terms = {}
@@ -87,7 +127,7 @@ def _least(x: Int, atom: Expr, depth: int) -> Int | None:
         if atom not in powers:
             rest[mono] = coefficient
         elif powers[atom] > 1:
-            return None
+            return
         else:
             cofactor = polynomial.mono_over(mono, ((atom, 1),))
             assert cofactor is not None
@@ -97,47 +137,55 @@ def _least(x: Int, atom: Expr, depth: int) -> Int | None:
                 offset = coefficient
     factor = polynomial.build(offset, slope)
     if _is_nonnegative(factor, depth - 1):
-        bound = _lower(atom)
+        ends = _lower(atom)
     elif _is_nonnegative(construct.mul(-1, factor), depth - 1):
-        bound = _upper(atom, depth)
+        ends = _upper(atom, depth)
     else:
-        return None
-    if bound is None:
-        return None
-    return construct.add(polynomial.build(constant, rest), construct.mul(factor, bound))
+        return
+    for end in ends:
+        yield construct.add(polynomial.build(constant, rest), construct.mul(factor, end))
 
 
-def _lower(atom: Expr) -> Int | None:
+def _lower(atom: Expr) -> Iterator[Int]:
+    """Lower bounds of an atom."""
     match atom:
         case Max(a, b):
-            return b if isinstance(a, int) else a
+            yield from (x for x in (a, b) if not isinstance(x, int))
         case Mod(_, den) if ranges.is_positive(den):
-            return 0
-    return ranges.bounds(atom)[0]
+            yield 0
+            return
+    constant = ranges.bounds(atom)[0]
+    if constant is not None:
+        yield constant
 
 
-def _upper(atom: Expr, depth: int) -> Int | None:
+def _upper(atom: Expr, depth: int) -> Iterator[Int]:
+    """Upper bounds of an atom."""
     match atom:
         case Sym(_, _, hi, _):
-            return hi
+            if hi is not None:
+                yield hi
+            return
         case Mod(_, den) if ranges.is_positive(den):
-            return construct.sub(den, 1)
+            yield construct.sub(den, 1)
         case Min(a, b):
-            return b if isinstance(a, int) else a
+            yield from (x for x in (a, b) if not isinstance(x, int))
         case FloorDiv(num, den) if ranges.is_positive(den):
-            top = _greatest(num, depth - 1)
-            return None if top is None else construct.floordiv(top, den)
-    return ranges.bounds(atom)[1]
+            for top in _tops(num, depth - 1):
+                yield construct.floordiv(top, den)
+    constant = ranges.bounds(atom)[1]
+    if constant is not None:
+        yield constant
 
 
-def _greatest(x: Int, depth: int) -> Int | None:
-    """An upper bound of `x` in terms of sizes alone, where one is found."""
+def _tops(x: Int, depth: int) -> Iterator[Int]:
+    """Upper bounds of `x`, each without one more of its atoms, down to sizes alone."""
     for _ in range(max(depth, 0)):
         atoms = _atoms_to_eliminate(x)
         if not atoms:
-            return x
-        least = _least(construct.mul(-1, x), atoms[0], depth)
+            return
+        least = next(_least(construct.mul(-1, x), atoms[0], depth), None)
         if least is None:
-            return None
+            return
         x = construct.mul(-1, least)
-    return None
+        yield x

@@ -20,7 +20,9 @@ from lego_mlir.index.nodes import (
     Max,
     Min,
     Mod,
+    Mul,
     Poly,
+    Spelled,
     Sym,
     Where,
     Xor,
@@ -55,10 +57,23 @@ def _bounds(x: Expr) -> Interval:
             return lo, None if hi is None else bounds(hi)[1]
         case Poly(constant, terms):
             total: Interval = (constant, constant)
+            coefficients = dict(terms)
             for mono, coefficient in terms:
-                factors = (bounds(atom) for atom, power in mono for _ in range(power))
-                total = _add(total, reduce(_mul, factors, bounds(coefficient)))
+                match mono:
+                    case ((atom, 2),) if ((atom, 1),) in coefficients:
+                        total = _add(
+                            total, _quadratic(coefficient, coefficients[((atom, 1),)], bounds(atom))
+                        )
+                    case ((atom, 1),) if ((atom, 2),) in coefficients:
+                        pass  # counted with its square
+                    case _:
+                        factors = (bounds(atom) for atom, power in mono for _ in range(power))
+                        total = _add(total, reduce(_mul, factors, bounds(coefficient)))
             return total
+        case Mul(a, b):
+            return _mul(bounds(a), bounds(b))
+        case Spelled(value, _):
+            return bounds(value)
         case FloorDiv(num, den):
             lo, hi = _floordiv(bounds(num), bounds(den))
             if lo == 0 and is_positive(num) and isinstance(num, Sym) and den in num.divisors:
@@ -117,6 +132,19 @@ def _mul(a: Interval, b: Interval) -> Interval:
     if b[1] is not None and b[1] <= 0 and a[0] is not None and a[0] >= 0:
         return _mul(b, a)
     return None, None
+
+
+def _quadratic(a: int, b: int, x: Interval) -> Interval:
+    """Of `a*x*x + b*x`: its extremes are at the ends of x or at the integers next to its vertex."""
+    if a < 0:
+        lo, hi = _quadratic(-a, -b, x)
+        return (None if hi is None else -hi), (None if lo is None else -lo)
+    vertex = -b // (2 * a)
+    low, high = x
+    near = [v for v in (vertex, vertex + 1) if (low is None or v >= low)]
+    near = [v for v in near if high is None or v <= high]
+    values = [a * v * v + b * v for v in (*near, low, high) if v is not None]
+    return min(values), max(values) if low is not None and high is not None else None
 
 
 def _floordiv(a: Interval, d: Interval) -> Interval:

@@ -13,12 +13,15 @@ from functools import lru_cache
 from math import fmod, gcd
 
 from lego_mlir.index import construct, polynomial, prover, ranges
-from lego_mlir.index.nodes import FloorDiv, Int, Mod, Xor
+from lego_mlir.index.nodes import FloorDiv, Int, Mod, Poly, Xor
 
 
 @lru_cache(maxsize=1 << 14)
-def floordiv(x: Int, d: Int) -> Int:
-    """`x // d` in normal form. Where `d > 0` is not proven, nothing but the node is made."""
+def floordiv(x: Int, d: Int, expanding: bool = True) -> Int:
+    """`x // d` in normal form. Where `d > 0` is not proven, nothing but the node is made.
+
+    `expanding` is the mode of `index.forms`: results of one are none of the other.
+    """
     if d == 1:
         return x
     if isinstance(x, int) and x == 0:
@@ -30,7 +33,7 @@ def floordiv(x: Int, d: Int) -> Int:
 
 
 @lru_cache(maxsize=1 << 14)
-def mod(x: Int, d: Int) -> Int:
+def mod(x: Int, d: Int, expanding: bool = True) -> Int:
     """`x % d` in normal form. Where `d > 0` is not proven, nothing but the node is made."""
     if d == 1:
         return 0
@@ -78,6 +81,8 @@ def split(x: Int, d: Int) -> tuple[Int, Int]:
 
     Then `x // d = q + r // d` and `x % d = r % d`, whatever the sign of r.
     """
+    if isinstance(d, Poly) and polynomial.single_term(d) is None:
+        return polynomial.multiples(x, d)
     constant, terms = polynomial.parts(x)
     quotient: Int = 0
     rest: polynomial.Terms = {}

@@ -151,6 +151,10 @@ def to_sympy(x: Int, symbols: Mapping[Sym, sympy.Symbol] | None = None) -> sympy
                         for mono, c in terms
                     ),
                 )
+            case nodes.Mul(a, b):
+                return sympy.Mul(visit(a), visit(b))
+            case nodes.Spelled(_, form):
+                return visit(form)
             case _:
                 operands = (visit(getattr(node, f)) for f in node.__match_args__)
                 return _TO_SYMPY[type(node)](*operands)

@@ -11,7 +11,9 @@ from lego_mlir.index.nodes import (
     Min,
     Mod,
     Mono,
+    Mul,
     Poly,
+    Spelled,
     Sym,
     Where,
     Xor,
@@ -46,6 +48,10 @@ def _with_level(x: Int) -> tuple[str, int]:
             return f"{_text(num, _ATOM)}//{_text(den, _ATOM)}", _PRODUCT
         case Mod(num, den):
             return f"{_text(num, _ATOM)}%{_text(den, _ATOM)}", _PRODUCT
+        case Mul(a, b):
+            return f"{_text(a, _ATOM)}*{_text(b, _ATOM)}", _PRODUCT
+        case Spelled(_, form):
+            return _with_level(form)
         case Xor(a, b):
             return f"({_text(a, _ATOM)} ^ {_text(b, _ATOM)})", _ATOM
         case Less(a, b):

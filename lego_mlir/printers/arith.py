@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import Any
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index.factor import Product, Sum, Tree, factor
+from lego_mlir.index.factor import Product, Sum, Tree, factor, without_constant
 from lego_mlir.index.nodes import (
     Expr,
     FloorDiv,
@@ -28,7 +28,9 @@ from lego_mlir.index.nodes import (
     Min,
     Mod,
     Mono,
+    Mul,
     Poly,
+    Spelled,
     Sym,
     Where,
     Xor,
@@ -74,6 +76,10 @@ class Printer:
                 return self._values[x]
             case Poly():
                 return self._sum(x)
+            case Mul(a, b):
+                return self._op(x, arith.MulIOp, a, b)
+            case Spelled(_, form):
+                return self.print(form)
             case FloorDiv(num, den):
                 return self._floordiv(x, num, den)
             case Mod(num, den):
@@ -101,6 +107,10 @@ class Printer:
         The addition is arith's: MLIR would compose one affine.apply into the other, and with it
         move the work back into the loop.
         """
+        if not affine.is_affine(x) and (base := without_constant(x)) is not None:
+            value, constant = self.print(base), self._constant(x.constant)
+            with self._point(self._level(x)):
+                return arith.AddIOp(value, constant).result
         terms = sorted(x.terms, key=lambda term: self._level_of(term[0]))
         total: Any = None
         for level, group in groupby(terms, key=lambda term: self._level_of(term[0])):
@@ -242,6 +252,8 @@ def widest(x: Int) -> int | None:
         match node:
             case int() | Sym():
                 continue
+            case Spelled(_, form):
+                stack.append(form)
             case Poly(constant, terms):
                 # Every partial sum lies between the sum of all negative and of all positive terms.
                 parts = [Poly(0, ((mono, c),)) for mono, c in terms]

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from lego_mlir.index import Int, Sym, isqrt
-from lego_mlir.index.cost import Kind, count, operations
+from lego_mlir.index.cost import Kind, count, operations, weight
 from lego_mlir.index.factor import Product, Sum, factor
 
 I, J, K, M, N = (Sym(name) for name in "ijKMN")  # noqa: E741 - the names in the formulas
@@ -26,7 +26,7 @@ EXPRESSIONS: list[tuple[Int, dict[Kind, int]]] = [
     (I % 32, {Kind.SHIFT: 1}),
     (I // 6, {Kind.DIVIDE_BY_CONSTANT: 1}),
     (I // K, {Kind.DIVIDE: 1}),
-    ((I ^ J) + isqrt(N), {Kind.OTHER: 2, Kind.ADD: 1}),
+    ((I ^ J) + isqrt(N), {Kind.OTHER: 1, Kind.ROOT: 1, Kind.ADD: 1}),
     (I // 8 + (I // 8) * (I // 8), {Kind.SHIFT: 1, Kind.MULTIPLY: 1, Kind.ADD: 1}),
 ]
 
@@ -39,8 +39,16 @@ def test_operations_by_kind(x: Int, kinds: dict[Kind, int]) -> None:
 
 def test_what_several_share_is_counted_once() -> None:
     q = I // K
-    assert count([q, q + 1, I - K * q]) == count(q) + 1 + 2
+    assert count([q, q + 1, J - K * q]) == count(q) + 1 + 2
+    assert count([I + J, I + J + 1, I + J + 2]) == 3
     assert count([I, J, 4]) == 0
+
+
+def test_a_division_weighs_what_it_takes() -> None:
+    shift, constant, symbolic = (weight(I // d) for d in (8, 6, K))
+    assert shift == 1
+    assert shift < constant < symbolic
+    assert weight([I + J, isqrt(I)]) == 1 + weight(isqrt(I))
 
 
 def test_the_tile_of_a_matmul_is_factored() -> None:

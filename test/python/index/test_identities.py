@@ -66,6 +66,11 @@ def recombination() -> Iterator[Claim]:
         yield z3.BoolVal(True), x % d + d * (divided(x, d) % b) == x % (d * b)
 
 
+def multiple() -> Iterator[Claim]:
+    for d in SMALL:
+        yield z3.BoolVal(True), x - d * divided(x, d) == x % d
+
+
 def exact_quotient() -> Iterator[Claim]:
     for d in range(2, 7):
         yield x % d == 0, d * divided(x, d) == x
@@ -79,7 +84,7 @@ def xor_of_shifts() -> Iterator[Claim]:
         yield z3.BoolVal(True), (a ^ b) & mask == (a & mask) ^ (b & mask)
 
 
-FREE = [split, div_of_div, recombination, xor_of_shifts]
+FREE = [split, div_of_div, recombination, multiple, xor_of_shifts]
 CONDITIONAL = [constant_quotient, common_factors, div_of_mod, drop_inner_mod, exact_quotient]
 
 

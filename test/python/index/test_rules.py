@@ -16,7 +16,18 @@ import numpy as np
 import pytest
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import Expr, Int, Sym, evaluate, maximum, minimum, polynomial, prover, rules
+from lego_mlir.index import (
+    Expr,
+    Int,
+    Sym,
+    evaluate,
+    maximum,
+    minimum,
+    polynomial,
+    prover,
+    rules,
+    solver,
+)
 from lego_mlir.index.text import to_text
 
 Example = Callable[[Any], Any]
@@ -93,7 +104,10 @@ RULES: list[tuple[Any, Example, str]] = [
     ((rules, "constant_quotient"), lambda e: (e.BK * e.k + e.kk) // e.K, "0"),
     ((rules, "constant_quotient"), lambda e: (e.BM * e.m + e.mm) % e.M, "BM*m + mm"),
     ((rules, "constant_quotient"), lambda e: (e.K * e.x + e.BK * e.k + e.kk) // e.K, "x"),
-    ((prover, "_is_nonnegative"), lambda e: (e.BK * e.k + e.kk) // e.K, "0"),
+    ((prover, "_all_nonnegative"), lambda e: (e.BK * e.k + e.kk) // e.K, "0"),
+    # What bounds do not tell, the solver does.
+    ((solver, "prove"), lambda e: (2 * maximum(e.i, e.j) - e.i - e.j) // 128, "0"),
+    ((solver, "prove"), lambda e: (e.j * e.j - 2 * e.j * e.i + e.i * e.i) // 4096, "0"),
     # Second row, in its two forms.
     ((polynomial, "_cancel_split"), lambda e: e.a * (e.x // e.a) + e.x % e.a, "x"),
     ((polynomial, "_cancel_split"), lambda e: 12 * e.n * (e.x // 6) + 2 * e.n * (e.x % 6), "2*n*x"),
@@ -104,6 +118,26 @@ RULES: list[tuple[Any, Example, str]] = [
         lambda e: e.x % e.a + e.a * ((e.x // e.a) % e.b),
         "x%(a*b)",
     ),
+    (
+        (polynomial, "_cancel_split"),
+        lambda e: (e.a + 2) * (e.x // (e.a + 2)) + e.x % (e.a + 2),
+        "x",
+    ),
+    ((polynomial, "_cancel_multiple"), lambda e: e.x - 6 * (e.x // 6), "x%6"),
+    ((polynomial, "_cancel_multiple"), lambda e: e.x - e.n * (e.x // e.n), "x%n"),
+    (
+        (polynomial, "_cancel_multiple"),
+        lambda e: e.a * (e.x + e.n + 1) - 4 * e.a * ((e.x + e.n + 1) // 4),
+        "a*((n + x + 1)%4)",
+    ),
+    (
+        (polynomial, "_cancel_multiple"),
+        lambda e: e.x + e.n - 4 * ((e.x + e.n + 1) // 4),
+        "(n + x + 1)%4 - 1",
+    ),
+    # A divisor that is a sum.
+    ((polynomial, "multiples"), lambda e: (e.x * (e.a + 2) + e.n) // (e.a + 2), "x + n//(a + 2)"),
+    ((polynomial, "multiples"), lambda e: (e.x * (e.a + 2) + e.n) % (e.a + 2), "n%(a + 2)"),
     # What symbols carry: 128 divides P, BK divides K.
     ((polynomial, "_cancel_exact_quotient"), lambda e: 128 * (e.P // 128), "P"),
     ((polynomial, "_cancel_exact_quotient"), lambda e: 2 * e.x * e.BK * (e.K // e.BK), "2*K*x"),
@@ -173,6 +207,13 @@ KEPT: list[tuple[str, Example, str]] = [
     ("256 divides P is not known", lambda e: e.P % 256, "P%256"),
     ("no power of two", lambda e: (e.x ^ e.i) // 6, "(i ^ x)//6"),
     ("no power of two", lambda e: (e.i ^ e.j) % 6, "(i ^ j)%6"),
+    (
+        "only a part of the sum",
+        lambda e: 2 * e.x - 3 * e.a * ((e.x + e.n) // 3),
+        "-3*a*((n + x)//3) + 2*x",
+    ),
+    ("the multiple is another", lambda e: e.x - 4 * (e.x // 6), "x - 4*(x//6)"),
+    ("d is not all there", lambda e: (e.x * e.a + 1) // (e.a + 2), "(a*x + 1)//(a + 2)"),
     ("the scales differ", lambda e: 2 * (e.x // 2) + 3 * (e.x % 2), "2*(x//2) + 3*(x%2)"),
     ("an exact quotient stays", lambda e: (e.M // e.BM) // e.BK, "(M//BM)//BK"),
     ("Min of overlapping ranges", lambda e: minimum(e.i, e.j), "min(i, j)"),
@@ -182,7 +223,13 @@ KEPT: list[tuple[str, Example, str]] = [
 
 def fresh(example: Example) -> Int:
     """The expression derived anew: nothing that an earlier test cached counts."""
-    for cached in (rules.floordiv, rules.mod, prover._is_nonnegative):
+    for cached in (
+        rules.floordiv,
+        rules.mod,
+        prover._is_nonnegative,
+        prover._is_refuted,
+        prover._is_shown_by_solver,
+    ):
         getattr(cached, "cache_clear", lambda: None)()
     return example(SYMBOLS)  # type: ignore[no-any-return]
 
@@ -206,7 +253,10 @@ WITHOUT: dict[str, Any] = {
     "exact_term": lambda coefficient, mono, d: None,
     "common_factors": lambda x, d: iter(()),
     "drop_inner_mod": lambda x, d: x,
-    "_is_nonnegative": lambda x, depth: False,
+    "_cancel_multiple": lambda terms: None,
+    "multiples": lambda x, d: (0, x),
+    "_all_nonnegative": lambda *claims: False,
+    "prove": lambda nonnegative, rlimit: solver.Answer(None),
 }
 
 

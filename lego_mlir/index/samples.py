@@ -1,0 +1,86 @@
+"""Sample points: values for symbols that keep every fact, to refute a claim before proving it.
+
+Most conditions that a rule asks for are plainly false somewhere, mostly at a corner of the index
+space. A few evaluations tell, and the solver is kept for claims that nothing refutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from random import Random
+
+from lego_mlir.index import nodes
+from lego_mlir.index.evaluate import evaluate
+from lego_mlir.index.nodes import Int, Sym
+
+_RANDOM_POINTS = 6
+_REACH = 7
+"""How far from its bound a value without another bound is drawn, in multiples of its divisors."""
+
+
+def is_refuted(x: Int) -> bool:
+    """Whether `x` is negative at a sample point."""
+    for point in points(nodes.symbols(x)):
+        try:
+            if evaluate(x, point) < 0:
+                return True
+        except (ZeroDivisionError, ValueError):  # no value there
+            continue
+    return False
+
+
+@lru_cache(maxsize=1 << 10)
+def points(symbols: frozenset[Sym]) -> tuple[dict[str, int], ...]:
+    """Corners of the space of these symbols and some points within, the same at every call."""
+    closed = _closure(symbols)
+    if len({s.name for s in closed}) < len(closed):  # values go by name
+        return ()
+    return tuple(p for draw in _draws(len(closed)) if (p := _point(closed, draw)) is not None)
+
+
+def _closure(symbols: frozenset[Sym]) -> list[Sym]:
+    """The symbols and those that their bounds and divisors name, the latter first."""
+    found: dict[Sym, None] = {}
+
+    def visit(s: Sym) -> None:
+        if s in found:
+            return
+        for x in (*([] if s.hi is None else [s.hi]), *s.divisors):
+            for inner in sorted(nodes.symbols(x), key=nodes.order):
+                visit(inner)
+        found[s] = None
+
+    for s in sorted(symbols, key=nodes.order):
+        visit(s)
+    return list(found)
+
+
+def _draws(count: int) -> Iterator[list[float]]:
+    """Where in its range each symbol stands, 0 to 1: corners, then random points."""
+    for low, high in ((0.0, 1.0), (1.0, 0.0)):
+        yield [low] * count
+        for k in range(count if count > 1 else 0):
+            yield [high if j == k else low for j in range(count)]
+    random = Random(count)
+    for _ in range(_RANDOM_POINTS):
+        yield [random.random() for _ in range(count)]
+
+
+def _point(symbols: list[Sym], draw: list[float]) -> dict[str, int] | None:
+    values: dict[str, int] = {}
+    for s, at in zip(symbols, draw, strict=True):
+        step = 1
+        for d in s.divisors:
+            step *= evaluate(d, values)
+        top = None if s.hi is None else evaluate(s.hi, values)
+        reach = _REACH * max(abs(step), 1)
+        lo = s.lo if s.lo is not None else (0 if top is None else top) - reach
+        hi = top if top is not None else lo + reach
+        value = lo + round(at * (hi - lo))
+        if step > 1:  # to a multiple: up at the lower end, else down
+            value = -(-value // step) * step if value - lo < step else value // step * step
+        if not lo <= value <= hi:
+            return None
+        values[s.name] = value
+    return values

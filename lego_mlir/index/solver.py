@@ -1,0 +1,206 @@
+"""Proofs by Z3: the last resort, where intervals and bounds do not tell.
+
+A claim is that expressions are 0, or not negative, for all values of their symbols within what
+the symbols carry: range and divisors. The negation is handed to Z3, under a limit that counts
+its steps and not seconds, so the same input has the same answer on every machine. What cannot be
+decided within it is answered by "unknown", and a counter-example is evaluated before it is
+believed.
+
+Quotients by a constant are Z3's own. Those by a symbol get a quotient and a remainder of their
+own, `x = d*q + r` with r between 0 and d, which is what nonlinear reasoning can use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from lego_mlir.index import ranges
+from lego_mlir.index.evaluate import evaluate
+from lego_mlir.index.nodes import (
+    Expr,
+    FloorDiv,
+    Int,
+    ISqrt,
+    Less,
+    Max,
+    Min,
+    Mod,
+    Mul,
+    Poly,
+    Spelled,
+    Sym,
+    Where,
+    Xor,
+)
+
+RLIMIT = 4_000_000
+"""Z3's steps for a proof that somebody asked for: a few seconds at most."""
+
+_XOR_BITS = 24
+"""Wider exclusive ors are not spelled out bit by bit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the solver found.
+
+    Attributes:
+        holds: whether the claim is true; `None` where that stays unknown.
+        counterexample: if it is false, a value for each symbol, by name.
+    """
+
+    holds: bool | None
+    counterexample: dict[str, int] | None = None
+
+
+def prove(
+    zero: Iterable[Int] = (), nonnegative: Iterable[Int] = (), rlimit: int = RLIMIT
+) -> Answer:
+    """Whether all of `zero` are 0 and all of `nonnegative` at least 0, at every point.
+
+    Args:
+        zero: expressions claimed to be 0.
+        nonnegative: expressions claimed not to be negative.
+        rlimit: Z3's resource limit.
+    """
+    zero, nonnegative = list(zero), list(nonnegative)
+    import z3
+
+    context = z3.Context()
+    translation = _Translation(z3, context)
+    try:
+        broken = [translation(x) != 0 for x in zero] + [translation(x) < 0 for x in nonnegative]
+    except _OutOfReachError:
+        return Answer(None)
+    solver = z3.Solver(ctx=context)
+    solver.set("rlimit", rlimit)
+    solver.add(*translation.facts, z3.Or(*broken, context))
+    verdict = solver.check()
+    if verdict == z3.unsat:
+        return Answer(True)
+    if verdict != z3.sat:
+        return Answer(None)
+    model = solver.model()
+    point = {
+        s.name: model.eval(value, model_completion=True).as_long()
+        for s, value in translation.symbols.items()
+    }
+    if len(point) == len(translation.symbols) and _breaks(point, zero, nonnegative):
+        return Answer(False, point)
+    return Answer(None)
+
+
+def _breaks(point: dict[str, int], zero: list[Int], nonnegative: list[Int]) -> bool:
+    try:
+        return any(evaluate(x, point) for x in zero) or any(
+            evaluate(x, point) < 0 for x in nonnegative
+        )
+    except (ZeroDivisionError, ValueError):  # the claim means nothing there
+        return False
+
+
+class _OutOfReachError(Exception):
+    """An expression that is not spelled out for Z3."""
+
+
+class _Translation:
+    """Index expressions as Z3 terms, with the facts that their symbols and quotients bring."""
+
+    def __init__(self, z3: Any, context: Any) -> None:
+        self.z3 = z3
+        self.context = context
+        self.facts: list[Any] = []
+        self.symbols: dict[Sym, Any] = {}
+        self.terms: dict[Expr, Any] = {}
+
+    def __call__(self, x: Int) -> Any:
+        if isinstance(x, int):
+            return self.z3.IntVal(x, self.context)
+        if x not in self.terms:
+            self.terms[x] = self.translate(x)
+        return self.terms[x]
+
+    def fresh(self) -> Any:
+        return self.z3.FreshInt("v", self.context)
+
+    def translate(self, x: Expr) -> Any:
+        match x:
+            case Sym():
+                return self.symbol(x)
+            case Poly(constant, terms):
+                total = self(constant)
+                for mono, coefficient in terms:
+                    term = self(coefficient)
+                    for atom, power in mono:
+                        for _ in range(power):
+                            term = term * self(atom)
+                    total = total + term
+                return total
+            case FloorDiv(num, den):
+                return self(num) / self(den) if _positive_int(den) else self.divide(num, den)[0]
+            case Mod(num, den):
+                return self(num) % self(den) if _positive_int(den) else self.divide(num, den)[1]
+            case Xor(a, b):
+                return self.xor(a, b)
+            case Min(a, b):
+                return self.z3.If(self(a) <= self(b), self(a), self(b))
+            case Max(a, b):
+                return self.z3.If(self(a) >= self(b), self(a), self(b))
+            case ISqrt(a):
+                n, root = self(a), self.fresh()
+                exact = self.z3.And(root >= 0, root * root <= n, n < (root + 1) * (root + 1))
+                self.facts.append(self.z3.Implies(n >= 0, exact))  # elsewhere it is not defined
+                return root
+            case Less(a, b):
+                return self.z3.If(self(a) < self(b), self(1), self(0))
+            case Where(condition, a, b):
+                return self.z3.If(self(condition) != 0, self(a), self(b))
+            case Mul(a, b):
+                return self(a) * self(b)
+            case Spelled(value, _):
+                return self(value)
+        raise AssertionError(f"no Z3 term for {type(x).__name__}")
+
+    def symbol(self, s: Sym) -> Any:
+        # By name and number: symbols of one name may differ in what they carry.
+        value = self.z3.Int(f"{s.name}.{len(self.symbols)}", self.context)
+        self.symbols[s] = self.terms[s] = value
+        if s.lo is not None:
+            self.facts.append(value >= s.lo)
+        if s.hi is not None:
+            self.facts.append(value <= self(s.hi))
+        for d in s.divisors:
+            self.facts.append(value == self(d) * self.fresh())
+        return value
+
+    def divide(self, num: Int, den: Int) -> tuple[Any, Any]:
+        """Quotient and remainder, where the divisor is not 0."""
+        quotient, rest = FloorDiv(num, den), Mod(num, den)
+        if quotient not in self.terms or rest not in self.terms:
+            n, d, q, r = self(num), self(den), self.fresh(), self.fresh()
+            self.facts.append(self.z3.Implies(d != 0, n == d * q + r))
+            self.facts.append(self.z3.Implies(d > 0, self.z3.And(r >= 0, r < d)))
+            if not ranges.is_positive(den):
+                self.facts.append(self.z3.Implies(d < 0, self.z3.And(r <= 0, r > d)))
+            self.terms[quotient], self.terms[rest] = q, r
+        return self.terms[quotient], self.terms[rest]
+
+    def xor(self, a: Int, b: Int) -> Any:
+        (alo, ahi), (blo, bhi) = ranges.bounds(a), ranges.bounds(b)
+        if alo is None or blo is None or ahi is None or bhi is None or min(alo, blo) < 0:
+            raise _OutOfReachError
+        width = max(ahi, bhi).bit_length()
+        if width > _XOR_BITS:
+            raise _OutOfReachError
+        x, y = self(a), self(b)
+        total = self(0)
+        for k in range(width):
+            differs = (x / (1 << k)) % 2 != (y / (1 << k)) % 2
+            total = total + self.z3.If(differs, self(1 << k), self(0))
+        return total
+
+
+def _positive_int(x: Int) -> bool:
+    return isinstance(x, int) and x > 0

@@ -1,0 +1,109 @@
+"""Expanded or whole: the cheaper form is kept, its value is the normal form's, nothing is lost."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from lego_mlir.index import Int, Sym, evaluate, forms, where
+from lego_mlir.index.construct import substitute
+from lego_mlir.index.cost import count, weight
+from lego_mlir.index.nodes import Expr, Mul, Poly, Spelled, plain
+
+I, J, N = Sym("i", 0, 40), Sym("j", 0, 40), Sym("n", 1, 41)  # noqa: E741 - the names in the formulas
+
+
+def triangle(i: Int, j: Int) -> Int:
+    """The place of an element on its anti-diagonal: s*(s + 1)/2 + i with s = i + j."""
+    s = i + j
+    return i + s * (s + 1) // 2
+
+
+def test_a_product_of_sums_stays_whole_where_that_is_cheaper() -> None:
+    normal = triangle(I, J)
+    chosen = forms.derive(lambda: triangle(I, J))
+    assert isinstance(chosen, Spelled)
+    assert chosen.value is normal
+    assert repr(chosen) == "i + ((i + j)*(i + j + 1))//2"
+    assert count(chosen) == 5 < count(normal)
+    assert weight(chosen) < weight(normal)
+
+
+def test_it_is_expanded_where_that_is_cheaper() -> None:
+    """(i + 1)*(j + 1) - i*j - 1 is i + j: only expanded does it cancel."""
+    chosen = forms.derive(lambda: (I + 1) * (J + 1) - I * J - 1)
+    assert chosen is I + J
+
+
+def test_without_a_product_of_sums_there_is_one_derivation() -> None:
+    calls = []
+
+    def make() -> Int:
+        calls.append(1)
+        return N * (I + J) + 3
+
+    assert forms.derive(make) is N * I + N * J + 3
+    assert len(calls) == 1
+
+
+def test_it_is_right_at_every_point() -> None:
+    i, j = np.meshgrid(np.arange(41), np.arange(41))
+    chosen = forms.derive(lambda: triangle(I, J))
+    assert (evaluate(chosen, {"i": i, "j": j}) == i + (i + j) * (i + j + 1) // 2).all()
+
+
+def test_arithmetic_goes_on_with_the_normal_form() -> None:
+    chosen, normal = forms.derive(lambda: triangle(I, J)), triangle(I, J)
+    assert chosen + 1 is normal + 1
+    assert chosen - normal == 0
+    assert (3 * chosen) // 3 is normal
+    assert (4 * chosen + 3) % 4 == 3
+    assert where(chosen < 0, 1, 2) == 2
+    assert (chosen ^ normal) == 0
+    assert substitute(chosen, {}) is normal
+    assert plain(chosen) is normal
+    assert plain(7) == 7
+
+
+def test_several_results_are_weighed_together() -> None:
+    """The products that two results share are counted once, so the whole form wins for both."""
+    a, b = forms.derive(lambda: (triangle(I, J), triangle(I, J) + 1))
+    assert isinstance(a, Spelled)
+    assert isinstance(b, Spelled)
+    assert count((a, b)) == 6
+
+
+def test_a_part_leaves_the_choice_to_the_whole() -> None:
+    """Nested derivations: cancellation in the outer one needs the inner one expanded."""
+    chosen = forms.derive(lambda: forms.derive(lambda: (I + 1) * (J + 1)) - I * J - I)
+    assert chosen is J + 1
+
+
+def test_whole_products_do_not_leak() -> None:
+    """What was cached while products were kept whole is not used by an expanding derivation."""
+
+    def make(divide: bool) -> Int:
+        x = (I + J) * (I + N)
+        return x // 7 if divide else x
+
+    forms.derive(lambda: make(True))
+    for x in (make(True), make(False)):
+        seen: list[Int] = [x]
+        while seen:
+            node = seen.pop()
+            assert not isinstance(node, Mul | Spelled)
+            if isinstance(node, Poly):
+                seen += [atom for mono, _ in node.terms for atom, _ in mono]
+            elif isinstance(node, Expr):
+                seen += [getattr(node, f) for f in node.__match_args__ if f in ("num", "den")]
+
+
+def test_threads_choose_each_for_itself() -> None:
+    def derived(k: int) -> str:
+        return repr(forms.derive(lambda: triangle(I, J)) if k % 2 else triangle(I, J))
+
+    with ThreadPoolExecutor(4) as pool:
+        texts = list(pool.map(derived, range(64)))
+    assert set(texts[1::2]) == {repr(forms.derive(lambda: triangle(I, J)))}
+    assert set(texts[::2]) == {repr(triangle(I, J))}

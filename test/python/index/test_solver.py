@@ -1,0 +1,136 @@
+"""Z3's proofs and counter-examples, and the sample points that spare most of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lego_mlir.index import Int, Sym, evaluate, isqrt, maximum, minimum, prover, samples, where
+from lego_mlir.index.nodes import FloorDiv, Mod
+from lego_mlir.index.nodes import ISqrt as Root
+from lego_mlir.index.solver import Answer, prove
+
+X = Sym("x")
+T = Sym("t", 0, 1023)
+D = Sym("d", 1)
+BK = Sym("BK", 1)
+K = Sym("K", 1, None, frozenset({BK}))
+k, kk = Sym("k", 0, K // BK - 1), Sym("kk", 0, BK - 1)
+
+ZERO: list[Callable[[], Int]] = [
+    lambda: minimum(X, T) + maximum(X, T) - X - T,
+    lambda: FloorDiv(X, 8) * 8 + Mod(X, 8) - X,
+    lambda: FloorDiv(X, D) * D + Mod(X, D) - X,
+    lambda: FloorDiv(X, Sym("s", -4, -1)) * Sym("s", -4, -1) + Mod(X, Sym("s", -4, -1)) - X,
+    lambda: (T ^ 21) % 32 - ((T % 32) ^ 21),
+    lambda: where(X < 0, -1, 1) * where(X < 0, -1, 1) - 1,
+    lambda: K - BK * FloorDiv(K, BK),
+]
+NONNEGATIVE: list[Callable[[], Int]] = [
+    lambda: K - 1 - (BK * k + kk),
+    lambda: T - isqrt(T) * isqrt(T),
+    lambda: Mod(X, D),
+    lambda: D - 1 - Mod(X, D),
+    lambda: 2 * maximum(X, T) - X - T,
+]
+WRONG: list[tuple[list[Int], list[Int]]] = [
+    ([X], []),
+    ([], [X]),
+    ([], [T - 1]),
+    ([], [1022 - T]),
+    ([T % 7 - T], []),
+    ([0, (T ^ 5) - T], [T]),
+    ([], [K - 2 - (BK * k + kk)]),
+    ([], [T, isqrt(T) - 1]),
+]
+
+
+@pytest.mark.parametrize("claim", ZERO)
+def test_equations_are_proven(claim: Callable[[], Int]) -> None:
+    assert prove(zero=[claim()]) == Answer(True)
+    assert prove(zero=[claim() + 1]).holds is not True
+
+
+@pytest.mark.parametrize("claim", NONNEGATIVE)
+def test_inequalities_are_proven_and_tight(claim: Callable[[], Int]) -> None:
+    assert prove(nonnegative=[claim()]) == Answer(True)
+    assert prove(nonnegative=[claim() - 1]).holds is not True
+
+
+@pytest.mark.parametrize(("zero", "nonnegative"), WRONG)
+def test_a_wrong_claim_has_a_counterexample(zero: list[Int], nonnegative: list[Int]) -> None:
+    answer = prove(zero, nonnegative)
+    assert answer.holds is False
+    assert answer.counterexample is not None
+    point: dict[str, Any] = answer.counterexample
+    broken = [evaluate(x, point) != 0 for x in zero] + [evaluate(x, point) < 0 for x in nonnegative]
+    assert any(broken)
+    if "t" in point:
+        assert 0 <= point["t"] <= 1023
+    if "K" in point:
+        assert point["K"] % point["BK"] == 0
+
+
+def test_out_of_reach_is_unknown() -> None:
+    """An exclusive or of unbounded operands, and a limit of no steps at all."""
+    assert prove(zero=[(X ^ D) - X - D]) == Answer(None)
+    assert prove(zero=[FloorDiv(X, D) * D + Mod(X, D) - X], rlimit=1) == Answer(None)
+
+
+def test_an_undefined_branch_does_not_make_a_claim_true() -> None:
+    """x is negative in the branch that is not taken: its root must not exclude those points."""
+    x = where(X < 0, 1, Root(X))
+    assert prove(nonnegative=[x - 2]).holds is False
+    quotient = where(X < 1, -1, FloorDiv(T, X))
+    assert prove(nonnegative=[quotient]).holds is False
+
+
+def test_two_symbols_of_one_name_are_not_confused() -> None:
+    a, b = Sym("a", 0, 7), Sym("a", 8, 9)
+    assert prove(nonnegative=[b - a - 1]) == Answer(True)
+    assert prove(nonnegative=[a - b]).holds is not True
+
+
+def test_samples_keep_every_fact() -> None:
+    found = samples.points(frozenset({k, kk, T}))
+    assert len(found) > 10
+    for p in found:
+        assert p["K"] >= 1
+        assert p["K"] % p["BK"] == 0
+        assert 0 <= p["k"] <= p["K"] // p["BK"] - 1
+        assert 0 <= p["kk"] <= p["BK"] - 1
+        assert 0 <= p["t"] <= 1023
+    ends = {p["t"] for p in found}
+    assert {0, 1023} <= ends
+
+
+def test_a_claim_that_a_sample_refutes_never_reaches_the_solver(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def never(*args: Any, **kwargs: Any) -> Answer:
+        raise AssertionError("the solver was asked")
+
+    monkeypatch.setattr("lego_mlir.index.solver.prove", never)
+    fresh = Sym("fresh", 0, 99)
+    assert not prover.is_nonnegative(fresh - 50)
+    assert not prover.is_within(fresh + T, 100)
+    with pytest.raises(AssertionError, match="asked"):
+        prover.is_nonnegative(2 * maximum(fresh, T) - fresh - T)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    st.integers(-6, 6), st.integers(-6, 6), st.integers(-40, 40), st.integers(2, 9), st.booleans()
+)
+def test_the_solver_and_enumeration_agree(a: int, b: int, c: int, d: int, product: bool) -> None:
+    u, v = Sym("u", 0, 11), Sym("v", -3, 5)
+    x = a * (u // d) + b * (v % d) + (u * v if product else 0) + c
+    truth = [evaluate(x, {"u": i, "v": j}) for i in range(12) for j in range(-3, 6)]
+    answer = prove(nonnegative=[x])
+    if answer.holds is None:
+        pytest.fail(f"{x} is decidable: finitely many points")
+    assert answer.holds == (min(truth) >= 0)
