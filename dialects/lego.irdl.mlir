@@ -55,6 +55,17 @@ irdl.dialect @lego {
     irdl.attributes {"layout" = %layout, "dim" = %dim}
   }
 
+  // Whether there is an element at a logical index: not where partial tiles pad the tensor up.
+  // operands: one index a dimension, symbols
+  irdl.operation @mask {
+    %index = irdl.is index
+    %i1 = irdl.is i1
+    %layout = irdl.base @lego::@layout
+    irdl.operands(operands: variadic %index)
+    irdl.results(exists: %i1)
+    irdl.attributes {"layout" = %layout}
+  }
+
   // A buffer with room for a layout, of type memref<?xT, space>. Inside a gpu.launch with the
   // workgroup address space it is shared memory.
   irdl.operation @alloc {
@@ -65,6 +76,10 @@ irdl.dialect @lego {
   }
 
   // The element at a logical index.  operands: one index a dimension, symbols
+  //
+  // With `slice = array<i64: ...>`, which lists the dimensions that are whole, the value is a
+  // vector of their sizes, and only the other dimensions have an index. What partial tiles pad
+  // reads as 0, or as the attribute `other`, of the element's type.
   irdl.operation @load {
     %memref = irdl.base "!builtin.memref"
     %index = irdl.is index
@@ -76,12 +91,23 @@ irdl.dialect @lego {
   }
 
   // Puts an element at a logical index.  operands: one index a dimension, symbols
+  //
+  // With `slice` a vector, as above. Where partial tiles pad, nothing is written.
   irdl.operation @store {
     %element = irdl.any
     %memref = irdl.base "!builtin.memref"
     %index = irdl.is index
     %layout = irdl.base @lego::@layout
     irdl.operands(value: %element, buffer: %memref, operands: variadic %index)
+    irdl.attributes {"layout" = %layout}
+  }
+
+  // Fails the compilation if the layout is not known to have a property, which is a unit
+  // attribute: {layout = #L, bijective}. It leaves nothing behind.  operands: symbols
+  irdl.operation @check {
+    %index = irdl.is index
+    %layout = irdl.base @lego::@layout
+    irdl.operands(symbols: variadic %index)
     irdl.attributes {"layout" = %layout}
   }
 }

@@ -13,8 +13,9 @@ from typing import Any
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "algebra": "Block Col GenP GroupBy Layout OrderBy Permutation RegP Row TileBy TileOrderBy "
-    "antidiagonal parse_layout reverse size_symbol swizzle",
+    "algebra": "Block Col GenP GroupBy Layout OrderBy Permutation RegP Row Strides TileBy "
+    "TileOrderBy antidiagonal block_cyclic bricks ceildiv from_strides hilbert "
+    "inverse morton parse_layout reverse size_symbol swizzle tma_swizzle",
     "artifact": "Artifact",
     "diagnostics": "LegoError",
     "frontend": "Kernel Scalar ScalarType Tensor TensorType barrier block_id kernel loop shared "

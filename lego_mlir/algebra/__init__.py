@@ -3,12 +3,26 @@
 from lego_mlir.algebra.blocks import Block, Col, GenP, RegP, Row
 from lego_mlir.algebra.layout import GroupBy, Layout, OrderBy, TileBy, TileOrderBy
 from lego_mlir.algebra.notation import parse_layout
-from lego_mlir.algebra.permutations import Permutation, antidiagonal, reverse, swizzle
-from lego_mlir.algebra.sizes import size_symbol
+from lego_mlir.algebra.permutations import (
+    Permutation,
+    antidiagonal,
+    block_cyclic,
+    bricks,
+    hilbert,
+    inverse,
+    morton,
+    reverse,
+    swizzle,
+    tma_swizzle,
+)
+from lego_mlir.algebra.sizes import ceildiv, size_symbol
+from lego_mlir.algebra.strides import Strides, from_strides
+from lego_mlir.algebra.verdict import Counterexample, Verdict
 
 __all__ = [
     "Block",
     "Col",
+    "Counterexample",
     "GenP",
     "GroupBy",
     "Layout",
@@ -16,11 +30,21 @@ __all__ = [
     "Permutation",
     "RegP",
     "Row",
+    "Strides",
     "TileBy",
     "TileOrderBy",
+    "Verdict",
     "antidiagonal",
+    "block_cyclic",
+    "bricks",
+    "ceildiv",
+    "from_strides",
+    "hilbert",
+    "inverse",
+    "morton",
     "parse_layout",
     "reverse",
     "size_symbol",
     "swizzle",
+    "tma_swizzle",
 ]

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from lego_mlir.algebra.permutations import Index, Permutation, from_functions, swizzle
+from lego_mlir.algebra.permutations import Index, Permutation, as_permutation, inverse
 from lego_mlir.algebra.sizes import as_sizes, is_numpy_integer, product, sizes_text
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, Sym, substitute
@@ -90,6 +90,10 @@ class Block(ABC):
         """The block with symbolic sizes replaced."""
 
     @abstractmethod
+    def inverted(self) -> Block:
+        """The block that undoes it, flat position for flat position."""
+
+    @abstractmethod
     def _key(self) -> tuple[Any, ...]:
         """What makes two blocks equal."""
 
@@ -162,6 +166,9 @@ class RegP(Block):
     def bind(self, values: Mapping[Sym, Int]) -> RegP:
         return RegP(_bound(self.dims, values), self.perm)
 
+    def inverted(self) -> RegP:
+        return regular(permuted(self.dims, self.perm), inverse_permutation(self.perm))
+
 
 class Row(RegP):
     """Row-major: the last dimension is contiguous. `Row(M, N)`, or `Row([M, N])`."""
@@ -203,6 +210,15 @@ class Col(RegP):
         return Col(*_bound(self.dims, values))
 
 
+def regular(dims: Sizes, perm: Sequence[int]) -> RegP:
+    """RegP, as Row or Col where it is one."""
+    if list(perm) == sorted(perm):
+        return Row(*dims)
+    if list(perm) == sorted(perm, reverse=True):
+        return Col(*dims)
+    return RegP(dims, perm)
+
+
 class GenP(Block):
     """A general permutation: what a pair of functions says.
 
@@ -226,21 +242,7 @@ class GenP(Block):
         f_inv: Callable[..., Any] | None = None,
     ) -> None:
         sizes = as_sizes(dims, "GenP")
-        if f is swizzle:  # named without parameters, as in a layout's text
-            f = swizzle()
-        if isinstance(f, Permutation):
-            if f_inv is not None:
-                raise LegoError(f"GenP: '{f.text}' brings its own inverse; f_inv is one too many")
-            permutation = f
-        elif not callable(f):
-            raise LegoError(f"GenP: {f!r} is neither a permutation nor a function")
-        elif not callable(f_inv):
-            raise LegoError(
-                "GenP: a function needs its inverse",
-                hint="GenP(dims, f, f_inv), with f_inv from the flat position to the indices",
-            )
-        else:
-            permutation = from_functions(f, f_inv)
+        permutation = as_permutation(f, f_inv)
         permutation.check(sizes)
         object.__setattr__(self, "dims", sizes)
         object.__setattr__(self, "permutation", permutation)
@@ -263,6 +265,9 @@ class GenP(Block):
 
     def bind(self, values: Mapping[Sym, Int]) -> GenP:
         return GenP(_bound(self.dims, values), self.permutation)
+
+    def inverted(self) -> GenP:
+        return GenP(self.dims, inverse(self.permutation))
 
 
 def _as_permutation(perm: Any) -> tuple[Any, ...]:

@@ -20,13 +20,14 @@ Under TileBy every OrderBy means TileOrderBy, so that its levels meet those of t
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from lego_mlir.algebra.blocks import Block, GenP, RegP, Sizes, flatten, unflatten
+from lego_mlir.algebra import partial
+from lego_mlir.algebra.arguments import checked, through_sympy
+from lego_mlir.algebra.blocks import Block, GenP, RegP, Row, Sizes, flatten, unflatten
 from lego_mlir.algebra.parts import (
     Order,
     OrderKind,
@@ -43,12 +44,16 @@ from lego_mlir.algebra.parts import (
 )
 from lego_mlir.algebra.permutations import Index
 from lego_mlir.algebra.sizes import as_size, check_same_size, is_sympy, product, sizes_text
+from lego_mlir.algebra.slices import Slice, make_slice
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import Expr, Int, Sym, bounds, construct, prover, substitute, symbols
+from lego_mlir.index import Expr, Int, Sym, forms, substitute, symbols
 from lego_mlir.index.functions import is_array
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from lego_mlir.algebra.strides import Strides
+    from lego_mlir.algebra.verdict import Method, Verdict
 
     Offsets = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
@@ -76,11 +81,19 @@ class Layout:
         if not self.orders and self.view is None:
             raise LegoError("an empty layout has no elements")
         first, *others = self.parts
+        if self.is_partial:
+            others.pop()
         for part in others:
-            check_same_size(first.text, self.size, part.text, product(part.dims))
+            check_same_size(first.text, self.size, part.text, product(part.dims), self._way_out)
         if self.view is not None and self.view.kind == "TileBy":
             for order in self.orders:
                 check_equal_ranks(order, "TileBy")
+
+    def _way_out(self) -> str | None:
+        """What to do about parts of different sizes."""
+        if not self.orders or self.view is None or self.view.kind != "TileBy":
+            return None
+        return partial.hint(self.orders[-1], self.view)
 
     # The dot notation of the paper, hence the capitals.
     def OrderBy(self, *blocks: Block) -> Layout:  # noqa: N802
@@ -127,15 +140,24 @@ class Layout:
 
     @cached_property
     def size(self) -> Int:
-        """The number of elements."""
+        """The number of elements, which is that of places in memory."""
         return product(self.parts[0].dims)
+
+    @cached_property
+    def is_partial(self) -> bool:
+        """Whether its tiles pad the tensor up: then not every index stands for an element."""
+        if not self.orders or self.view is None or self.view.kind != "TileBy":
+            return False
+        return partial.is_padded(self.orders[-1], self.view)
 
     @property
     def tensor_shape(self) -> Sizes:
         """The shape of the tensor the layout is of: tiles joined, dimension by dimension."""
         if self.view is None or self.view.kind == "GroupBy":
             return self.dims
-        return tuple(product(level) for level in zip(*self.view.tiles, strict=True))
+        if self.is_partial:
+            return partial.shape_of_order(self.orders[-1])
+        return partial.shape_of_view(self.view)
 
     @property
     def text(self) -> str:
@@ -163,9 +185,48 @@ class Layout:
                 found |= dict.fromkeys(block.permutation.functions or ())
         return tuple(found)
 
+    def verify(self, method: Method | None = None) -> Verdict:
+        """Whether it is a bijection onto 0 .. size-1, and `inv` its inverse: `algebra.verify`."""
+        from lego_mlir.algebra.verify import verify
+
+        return verify(self, method)
+
+    def compose(self, inner: Layout) -> Layout:
+        """First `inner`, then this: `self` at the flat position that `inner` gives."""
+        from lego_mlir.algebra.compose import composed
+
+        return composed(self, inner)
+
+    def inverse(self) -> Layout:
+        """The layout from flat offset to the flat position of the index, in one dimension."""
+        from lego_mlir.algebra.compose import inverted
+
+        return inverted(self)
+
+    def simplified(self) -> Layout:
+        """The same function in fewer, plain OrderBy's: `algebra.compose`."""
+        from lego_mlir.algebra.compose import simplified
+
+        return simplified(self)
+
+    def equals(self, other: Layout) -> Verdict:
+        """Whether both are the same function, however written: `algebra.equality`."""
+        from lego_mlir.algebra.equality import equality
+
+        return equality(self, other)
+
+    def to_strides(self) -> Strides:
+        """Shape and strides, in CuTe's notation; LegoError where it has none."""
+        from lego_mlir.algebra.strides import to_strides
+
+        return to_strides(self)
+
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
-        """The chain desugared to plain OrderBy's, in the order of the dots."""
+        """The chain desugared to plain OrderBy's, in the order of the dots.
+
+        Of partial tiles the last one takes coordinates (`algebra.partial`), not tiled indices.
+        """
         tiled = self.view is not None and self.view.kind == "TileBy"
         stages: list[Stage] = []
         for order in self.orders:
@@ -175,7 +236,8 @@ class Layout:
         if tiled:
             assert self.view is not None
             sigma = gather(len(self.view.tiles[0]), len(self.view.tiles))
-            stages.append((RegP(self.view.dims, sigma),))
+            whole = RegP(self.view.dims, sigma)
+            stages.append((Row(*self.tensor_shape) if self.is_partial else whole,))
         return tuple(stages)
 
     def bind(self, **sizes: int) -> Layout:
@@ -219,25 +281,43 @@ class Layout:
         Raises:
             LegoError: a wrong number of indices, or a number out of range.
         """
-        if len(index) == 1 and isinstance(index[0], tuple | list):
-            index = tuple(index[0])
-        if len(index) != self.rank:
-            raise LegoError(
-                f"'{self}' takes {self.rank} indices ({sizes_text(self.dims)}), got {len(index)}"
-            )
+        index = self._index(index)
         for i in index:
             if hasattr(type(i), "__lego_apply__"):
                 return i.__lego_apply__(self, index)
         if any(is_sympy(i) for i in index):
-            return self._through_sympy(index, self.dims, lambda xs: self.apply(*xs))
-        checked = (
-            _checked(i, n, f"index {position} of '{self}'")
-            for position, (i, n) in enumerate(zip(index, self.dims, strict=True))
-        )
-        index = tuple(checked)
-        if any(is_array(i) for i in index):
-            self._check_int64()
+            return through_sympy(index, self.dims, lambda xs: self.apply(*xs))
+        index = self._checked(index)
+        if any(isinstance(i, Expr) for i in index):
+            return forms.derive(lambda: self._apply(index))
         return self._apply(index)
+
+    def mask(self, *index: Any) -> Any:
+        """1 where there is an element at a logical index, 0 where its tile is only padding.
+
+        The comparisons that are proven to hold are left out, so where the tiles divide the tensor
+        the mask is 1.
+
+        Args:
+            index: as for `apply`. Arrays give an array of booleans.
+
+        Raises:
+            LegoError: as `apply`, but not for an index in the padding.
+        """
+        index = self._index(index)
+        for i in index:
+            if hasattr(type(i), "__lego_mask__"):
+                return i.__lego_mask__(self, index)
+        if any(is_sympy(i) for i in index):
+            return through_sympy(index, self.dims, lambda xs: self.mask(*xs))
+        index = self._checked(index)
+        inside = partial.mask(self.limits(index))
+        if any(is_array(i) for i in index):
+            import numpy as np
+
+            everywhere = np.broadcast_shapes(*(np.shape(i) for i in index))
+            return np.broadcast_to(np.asarray(inside, bool), everywhere)
+        return inside
 
     def inv(self, flat: Any) -> Index:
         """The logical index at a flat offset, one value a dimension.
@@ -248,16 +328,24 @@ class Layout:
         if hasattr(type(flat), "__lego_inv__"):
             return flat.__lego_inv__(self)  # type: ignore[no-any-return]
         if is_sympy(flat):
-            result = self._through_sympy((flat,), (self.size,), lambda xs: self.inv(xs[0]))
+            result = through_sympy((flat,), (self.size,), lambda xs: self.inv(xs[0]))
             return tuple(result)
-        flat = _checked(flat, self.size, f"offset of '{self}'")
+        flat = checked(flat, self.size, f"offset of '{self}'")
         if is_array(flat):
             self._check_int64()
+        if isinstance(flat, Expr):
+            return forms.derive(lambda: self._inv(flat))
+        return self._inv(flat)
+
+    def _inv(self, flat: Any) -> Index:
         dims: Sizes | None = None
         index: Index = (flat,)
         for stage in self.stages:
             flat = flat if dims is None else flatten(dims, index)
             index, dims = stage_inv(stage, flat), tuple(n for b in stage for n in b.dims)
+        if self.is_partial:
+            assert self.view is not None
+            return partial.tiled_index(self.view, index)
         flat = flat if dims is None else flatten(dims, index)
         return index if dims == self.dims else unflatten(self.dims, flat)
 
@@ -278,31 +366,55 @@ class Layout:
             flat = stage_apply(stage, unflatten(dims, flat))
         return flat.reshape(shape)  # type: ignore[no-any-return]
 
+    def __getitem__(self, item: Any) -> Slice:
+        """The slice `layout[i, k, :, :]`: whole dimensions where `:` stands, `...` for the rest."""
+        return make_slice(self, item)
+
+    __iter__ = None
+    """A layout is indexed, not iterated: without this, Python would try both."""
+
+    def limits(self, index: Index) -> list[tuple[Any, Int]]:
+        """What the mask compares: coordinates of an index, and the sizes they are below."""
+        if not self.is_partial:
+            return []
+        assert self.view is not None
+        return partial.limits(self.view, self.tensor_shape, index)
+
+    def _index(self, index: Index) -> Index:
+        """The values of an index, which may come as one tuple."""
+        if len(index) == 1 and isinstance(index[0], tuple | list):
+            index = tuple(index[0])
+        if len(index) != self.rank:
+            raise LegoError(
+                f"'{self}' takes {self.rank} indices ({sizes_text(self.dims)}), got {len(index)}"
+            )
+        return index
+
+    def _checked(self, index: Index) -> Index:
+        if any(is_array(i) for i in index):
+            self._check_int64()
+        return tuple(
+            checked(i, n, f"index {position} of '{self}'")
+            for position, (i, n) in enumerate(zip(index, self.dims, strict=True))
+        )
+
     def _apply(self, index: Index) -> Any:
-        dims = self.dims
+        if not self.is_partial:
+            return self._through_stages(index, self.dims)
+        assert self.view is not None
+        shape, coordinates = self.tensor_shape, partial.coordinates(self.view, index)
+        partial.check_inside(shape, coordinates, f"'{self}' at {list(index)}")
+        return partial.derive_inside(
+            shape, coordinates, lambda inside: self._through_stages(inside, shape)
+        )
+
+    def _through_stages(self, index: Index, dims: Sizes) -> Any:
         for stage in reversed(self.stages):
             stage_dims = tuple(n for b in stage for n in b.dims)
             if stage_dims != dims:
                 index = unflatten(stage_dims, flatten(dims, index))
             index, dims = (stage_apply(stage, index),), (self.size,)
         return flatten(dims, index)
-
-    def _through_sympy(self, values: Any, dims: Sizes, compute: Any) -> Any:
-        from lego_mlir.index.sympy_bridge import from_sympy, symbol, to_sympy
-
-        sympy = sys.modules["sympy"]
-        known: dict[Any, Any] = {}
-        for x, n in zip(values, dims, strict=True):
-            if is_sympy(x) and x.is_Symbol:
-                known.setdefault(x, symbol(x, lo=0, hi=construct.sub(n, 1)))
-        for x in values:
-            for s in x.free_symbols if is_sympy(x) else ():
-                known.setdefault(s, symbol(s))
-        result = compute([from_sympy(x, known) if is_sympy(x) else x for x in values])
-        back = {sym: s for s, sym in known.items()}
-        if isinstance(result, tuple):
-            return tuple(to_sympy(r, back) for r in result)
-        return to_sympy(result, back) if isinstance(result, int | Expr) else sympy.sympify(result)
 
     def _check_int64(self) -> None:
         if isinstance(self.size, int) and self.size > _MOST_IN_INT64:
@@ -338,28 +450,3 @@ def GroupBy(*tiles: Iterable[Int]) -> Layout:  # noqa: N802
 def TileBy(*tiles: Iterable[Int]) -> Layout:  # noqa: N802
     """A row-major tensor, viewed as tiles of tiles: one list of sizes a level."""
     return Layout((), make_view("TileBy", tiles))
-
-
-def _checked(i: Any, n: Int, owner: str) -> Any:
-    """`i` if it may stand for a number in [0, n); arrays come back as int64."""
-    if isinstance(i, Expr):
-        lo, hi = bounds(i)
-        if (hi is not None and hi < 0) or (isinstance(n, int) and lo is not None and lo >= n):
-            raise LegoError(f"{owner} is out of range: {i!r} is never in [0, {n!r})")
-        return i
-    if not is_array(i):
-        if isinstance(i, bool) or not isinstance(i, int):
-            raise LegoError(f"{owner} must be an integer, an array or a symbol, not {i!r}")
-        if i < 0 or prover.is_nonnegative(construct.sub(i, n)):
-            raise LegoError(f"{owner} is out of range: {i} is not in [0, {n!r})")
-        return i
-    if i.dtype.kind not in "iu":
-        raise LegoError(f"{owner} must be integers, not {i.dtype}")
-    if not isinstance(n, int):
-        raise LegoError(
-            f"{owner} is an array, but the size {n!r} is symbolic", hint="bind the sizes first"
-        )
-    if i.size and (i.min() < 0 or i.max() >= n):
-        worst = i.min() if i.min() < 0 else i.max()
-        raise LegoError(f"{owner} is out of range: {worst} is not in [0, {n})")
-    return i.astype("int64")

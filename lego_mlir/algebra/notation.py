@@ -5,15 +5,19 @@
             | ("GroupBy" | "TileBy") "(" sizes { "," sizes } ")"
     block   = "RegP" "(" sizes "," sizes ")"
             | ("Row" | "Col") "(" (size { "," size } | sizes) ")"
-            | "GenP" "(" sizes "," name [ "(" integer { "," integer } ")" ] ")"
-            | "GenP" "(" sizes "," "@" name "," "@" name ")"
+            | "GenP" "(" sizes "," permutation ")"
+    permutation = name [ "(" integer { "," integer } ")" ]
+            | "@" name "," "@" name
+            | "inverse" "(" permutation ")"
     sizes   = "[" size { "," size } "]"
     size    = term { ("+" | "-") term }
     term    = factor { ("*" | "/" | "//" | "%") factor }
-    factor  = integer | name | ("min" | "max") "(" size "," size ")" | "(" size ")"
+    factor  = integer | name | "(" size ")"
+            | ("min" | "max" | "ceildiv") "(" size "," size ")"
 
 Names that are not integers are symbols. `M/128` says that 128 divides M, and the layout relies on
-it; `M//128` rounds down and says nothing. Printing a layout gives the text that parses to it.
+it; `M//128` rounds down and says nothing; `ceildiv(M, 128)` rounds up: so many tiles cover M.
+Printing a layout gives the text that parses to it.
 """
 
 from __future__ import annotations
@@ -27,15 +31,15 @@ from typing import Any, TypeAlias, TypeVar, cast
 from lego_mlir.algebra.blocks import Block, Col, GenP, RegP, Row
 from lego_mlir.algebra.layout import Layout
 from lego_mlir.algebra.parts import Order, OrderKind, View, ViewKind, make_order, make_view
-from lego_mlir.algebra.permutations import NAMES, Permutation, from_functions, named
-from lego_mlir.algebra.sizes import as_size, size_symbol
+from lego_mlir.algebra.permutations import NAMES, Permutation, from_functions, inverse, named
+from lego_mlir.algebra.sizes import as_size, ceildiv, size_symbol
 from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.index import Int, Sym, construct, polynomial
 
 Made = TypeVar("Made")
 Functions: TypeAlias = Mapping[str, Callable[..., Any]]
 
-_TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(//|[-+*/%()\[\],.@])|(\S))")
+_TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(//|[-+*/%()\[\],.:@])|(\S))")
 _VIEWS = ("GroupBy", "TileBy")
 _ORDERS = ("OrderBy", "TileOrderBy")
 _BLOCKS = ("RegP", "GenP", "Row", "Col")
@@ -68,6 +72,19 @@ def parse_layout(
         ) from None
 
 
+def parse_strides(text: str) -> tuple[Any, Any]:
+    """Shape and strides of a text such as "((8,4),2):((4,1),32)", as nested tuples of sizes.
+
+    Raises:
+        LegoError: with the place in the text (file `<strides>`, line 1).
+    """
+    parser = _Parser(text, {}, {}, "<strides>")
+    try:
+        return parser.strides()
+    except RecursionError:
+        raise parser.error("the modes are nested too deeply to be read", 0) from None
+
+
 @dataclass(frozen=True, slots=True)
 class _Token:
     text: str
@@ -90,8 +107,15 @@ class _Parser:
     ...])` the first M is already a multiple of 128.
     """
 
-    def __init__(self, text: str, sizes: Mapping[str, Int], functions: Functions) -> None:
+    def __init__(
+        self,
+        text: str,
+        sizes: Mapping[str, Int],
+        functions: Functions,
+        file: str = "<layout>",
+    ) -> None:
         self.text = text
+        self.file = file
         self.functions = functions
         self.tokens = list(self._tokenize())
         self.next = 0
@@ -133,7 +157,7 @@ class _Parser:
         )
 
     def error(self, message: str, at: int, hint: str | None = None) -> LegoError:
-        return LegoError(message, place=Place("<layout>", 1, at + 1), hint=hint, source=self.text)
+        return LegoError(message, place=Place(self.file, 1, at + 1), hint=hint, source=self.text)
 
     def peek(self) -> str:
         return self.tokens[self.next].text if self.next < len(self.tokens) else ""
@@ -220,6 +244,9 @@ class _Parser:
             )
         permutation = self.permutation()
         self.expect(")", "at the end of GenP")
+        for n, d in zip(sizes, permutation.divisors, strict=False):  # ranks may still differ
+            if d > 1:
+                self.note_fact(_Size("/", (n, _Size("integer", (d,), n.at)), n.at))
         return token.at, lambda: GenP([self.value(n) for n in sizes], permutation)
 
     def permutation(self) -> Permutation:
@@ -229,6 +256,11 @@ class _Parser:
             f_inv = self.function()
             return from_functions(f[1], f_inv[1], f"@{f[0]}, @{f_inv[0]}")
         token = self.take()
+        if token.text == "inverse":
+            self.expect("(", "after inverse")
+            undone = self.permutation()
+            self.expect(")", "at the end of inverse")
+            return inverse(undone)
         parameters: list[int] = []
         if self.peek() == "(":
             self.take()
@@ -261,6 +293,32 @@ class _Parser:
             raise self.error(f"expected an integer, found '{token.text}'", token.at)
         return int(token.text)
 
+    def strides(self) -> tuple[Any, Any]:
+        shape = self.modes()
+        self.expect(":", "between the shape and its strides")
+        stride = self.modes()
+        if self.peek():
+            raise self.error(f"unexpected '{self.peek()}' after the strides", self.at())
+        return self.values(shape), self.values(stride)
+
+    def modes(self) -> Any:
+        """A size, or modes in brackets: those after which no operator goes on."""
+        depth = 0
+        for k, token in enumerate(self.tokens[self.next :] if self.peek() == "(" else ()):
+            depth += (token.text == "(") - (token.text == ")")
+            if depth == 0:
+                after = self.tokens[self.next + k + 1 :][:1]
+                if not after or after[0].text in ",):":
+                    self.take()
+                    return tuple(self.listed(self.modes, ")"))
+                break
+        return self.size()
+
+    def values(self, modes: Any) -> Any:
+        if isinstance(modes, tuple):
+            return tuple(self.values(m) for m in modes)
+        return self.value(modes)
+
     def size_list(self) -> list[_Size]:
         self.expect("[", "to open a list of sizes")
         return self.listed(self.size, "]")
@@ -290,7 +348,7 @@ class _Parser:
             return inner
         if token.text == "-":
             return _Size("-", (_Size("integer", (0,), token.at), self.factor()), token.at)
-        if token.text in ("min", "max"):
+        if token.text in ("min", "max", "ceildiv"):
             self.expect("(", f"after {token.text}")
             a = self.size()
             self.expect(",", f"between the operands of {token.text}")
@@ -345,6 +403,8 @@ class _Parser:
                 return construct.minimum(a, b)
             case "max":
                 return construct.maximum(a, b)
+            case "ceildiv":
+                return cast("Int", ceildiv(a, b))
         quotient = construct.floordiv(a, b)
         rest = construct.sub(a, construct.mul(quotient, b))
         if rest == 0 or polynomial.divides(b, a):
@@ -362,7 +422,7 @@ class _Parser:
         try:
             return make()
         except LegoError as e:
-            raise e.at(Place("<layout>", 1, at + 1), self.text) from None
+            raise e.at(Place(self.file, 1, at + 1), self.text) from None
 
 
 def _plain(x: Int) -> Any:

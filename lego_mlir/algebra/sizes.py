@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import Any, cast
 
@@ -78,8 +78,27 @@ def as_sizes(xs: Any, owner: str) -> tuple[Int, ...]:
     return sizes
 
 
+def ceildiv(a: Any, b: Any) -> Any:
+    """`a / b` rounded up: how many tiles of size `b` cover `a` elements.
+
+    Args:
+        a: an integer, a NumPy array, a size symbol or expression, or SymPy's.
+        b: the same; positive.
+
+    Raises:
+        LegoError: `b` is a number below 1.
+    """
+    if isinstance(b, int) and b < 1:
+        raise LegoError(f"ceildiv: a tile has at least 1 element, not {b}")
+    return (a + (b - 1)) // b
+
+
 def size_text(x: Int) -> str:
     """A size as a layout's text has it: like Python's, with `/` where a division is exact."""
+    rounded_up = _operands_of_ceildiv(x)
+    if rounded_up is not None:
+        a, b = rounded_up
+        return f"ceildiv({size_text(a)}, {size_text(b)})"
     match x:
         case FloorDiv(num, den):
             sign = "/" if divides(den, num) else "//"
@@ -106,8 +125,18 @@ def _term_text(coefficient: int, mono: Mono) -> str:
 
 def _operand_text(x: Int) -> str:
     text = size_text(x)
-    atomic = text.isidentifier() or text.isdigit() or isinstance(x, Min | Max)
-    return text if atomic else f"({text})"
+    call = isinstance(x, Min | Max) or _operands_of_ceildiv(x) is not None
+    return text if call or text.isidentifier() or text.isdigit() else f"({text})"
+
+
+def _operands_of_ceildiv(x: Int) -> tuple[Int, Int] | None:
+    """The operands that give `x` as `ceildiv(a, b)`; `None` where it reads better as it is."""
+    match x:
+        case FloorDiv(Poly(constant, _) as num, int() as den) if constant == den - 1:
+            return construct.sub(num, constant), den  # (a + b - 1) // b
+        case Poly(1, ((((FloorDiv(num, den), 1),), 1),)) if isinstance(den, Expr):
+            return construct.add(num, 1), den  # (a - 1) // b + 1, its normal form
+    return None
 
 
 def sizes_text(sizes: Iterable[Int]) -> str:
@@ -133,8 +162,21 @@ def is_sympy(x: Any) -> bool:
     return sympy is not None and isinstance(x, sympy.Basic)
 
 
-def check_same_size(left: str, left_size: Int, right: str, right_size: Int) -> None:
+def check_same_size(
+    left: str,
+    left_size: Int,
+    right: str,
+    right_size: Int,
+    way_out: Callable[[], str | None] = lambda: None,
+) -> None:
     """Two spaces must have equally many elements.
+
+    Args:
+        left: the text of one space.
+        left_size: its number of elements.
+        right: the text of the other.
+        right_size: its number of elements.
+        way_out: a hint for sizes that are known and differ.
 
     Raises:
         LegoError: they differ, or are symbolic and not the same expression; names both.
@@ -143,9 +185,10 @@ def check_same_size(left: str, left_size: Int, right: str, right_size: Int) -> N
     if isinstance(difference, int) and difference == 0:
         return
     if isinstance(left_size, int) and isinstance(right_size, int):
-        raise LegoError(f"{left} has {left_size} elements, {right} has {right_size}")
+        message = f"{left} has {left_size} elements, {right} has {right_size}"
+        raise LegoError(message, hint=way_out())
     raise LegoError(
         f"{left} has {left_size!r} elements, {right} has {right_size!r}: not known to be equal",
         hint="write M/128 in a layout's text, or size_symbol('M', multiple_of=[128]) in Python, "
-        "where 128 divides M",
+        "where 128 divides M; the outermost tiles may be ceildiv(M, 128) where it does not",
     )

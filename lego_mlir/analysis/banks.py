@@ -46,7 +46,13 @@ class Wavefronts:
         return self.executed - self.ideal
 
 
-def wavefronts(byte_offsets: ArrayLike, width: int, active: ArrayLike | None = None) -> Wavefronts:
+def wavefronts(
+    byte_offsets: ArrayLike,
+    width: int,
+    active: ArrayLike | None = None,
+    *,
+    combine: bool = True,
+) -> Wavefronts:
     """The wavefronts of warp-wide shared-memory requests.
 
     Args:
@@ -54,6 +60,8 @@ def wavefronts(byte_offsets: ArrayLike, width: int, active: ArrayLike | None = N
             128 bytes in shared memory.
         width: bytes that each lane accesses: 1, 2, 4, 8 or 16.
         active: booleans that broadcast to `(..., 32)`; `None` when every lane is active.
+        combine: lanes that touch the same word share it; not so those of an atomic operation,
+            which take it one after the other.
 
     Returns:
         Counts of shape `(...)`; a request without active lanes costs nothing.
@@ -67,11 +75,13 @@ def wavefronts(byte_offsets: ArrayLike, width: int, active: ArrayLike | None = N
     slots = (*offsets.shape[:-1], phases, LANES // phases * words_a_lane)
     words = offsets[..., None] // WORD_BYTES + np.arange(words_a_lane)
     touched = np.broadcast_to(mask[..., None], words.shape)
-    ordered, first = distinct(words.reshape(slots), touched.reshape(slots))
+    words, touched = words.reshape(slots), touched.reshape(slots)
+    if combine:
+        words, touched = distinct(words, touched)
 
-    # Count each phase's distinct words by bank, all phases in one histogram.
-    phase = np.arange(first.size // slots[-1]).reshape(*slots[:-1], 1)
-    bins = (phase * BANKS + ordered % BANKS)[first]
+    # Count each phase's words by bank, all phases in one histogram.
+    phase = np.arange(touched.size // slots[-1]).reshape(*slots[:-1], 1)
+    bins = (phase * BANKS + words % BANKS)[touched]
     load = np.bincount(bins, minlength=phase.size * BANKS).reshape(*slots[:-1], BANKS)
     return Wavefronts(
         executed=load.max(axis=-1).sum(axis=-1),

@@ -11,12 +11,14 @@ from lego_mlir.diagnostics import LegoError
 
 LANES = 32
 WIDTHS = (1, 2, 4, 8, 16)
+GLOBAL_WIDTHS = (*WIDTHS, 32)
+"""Global memory has the widest access, from sm_100 on: `.v8.b32` and `.v4.b64`."""
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-def check_width(width: int) -> None:
+def check_width(width: int, widths: tuple[int, ...] = WIDTHS) -> None:
     """Accept the widths in bytes that one lane can access in one instruction.
 
     Source: PTX ISA, "Vectors" and "ld": at most 128 bits by powers of two.
@@ -24,10 +26,10 @@ def check_width(width: int) -> None:
     Raises:
         LegoError: there is no access of that width.
     """
-    if width not in WIDTHS:
+    if width not in widths:
         raise LegoError(
             f"no lane accesses {width} bytes at once",
-            hint=f"the widths are {', '.join(map(str, WIDTHS))} bytes; split a wider access",
+            hint=f"the widths are {', '.join(map(str, widths))} bytes; split a wider access",
         )
 
 
@@ -62,13 +64,19 @@ def active_lanes(active: ArrayLike | None, shape: tuple[int, ...]) -> Bools:
         ) from None
 
 
-def request(byte_offsets: ArrayLike, width: int, active: ArrayLike | None) -> tuple[Ints, Bools]:
+def request(
+    byte_offsets: ArrayLike,
+    width: int,
+    active: ArrayLike | None,
+    widths: tuple[int, ...] = WIDTHS,
+) -> tuple[Ints, Bools]:
     """The offsets and the mask of one or more requests, checked.
 
     Args:
         byte_offsets: integers of shape `(..., 32)`, in bytes, one for each lane.
         width: bytes that each lane accesses.
         active: booleans that broadcast to the same shape; `None` when every lane is active.
+        widths: the widths that there are.
 
     Returns:
         Both in shape `(..., 32)`; the offsets of inactive lanes are as given and mean nothing.
@@ -77,7 +85,7 @@ def request(byte_offsets: ArrayLike, width: int, active: ArrayLike | None) -> tu
         LegoError: a wrong shape, element type or width, or an active lane whose offset is negative
             or no multiple of the width (which the hardware traps).
     """
-    check_width(width)
+    check_width(width, widths)
     offsets: NDArray[Any] = np.asarray(byte_offsets)
     check_shape(offsets.shape)
     if not np.issubdtype(offsets.dtype, np.integer):

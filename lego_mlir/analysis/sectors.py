@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lego_mlir.analysis.lanes import Bools, Ints, distinct, request
+from lego_mlir.analysis.lanes import GLOBAL_WIDTHS, Bools, Ints, distinct, request
 
 SECTOR_BYTES = 32
 LINE_BYTES = 128
@@ -64,7 +64,7 @@ def sectors(byte_offsets: ArrayLike, width: int, active: ArrayLike | None = None
     Args:
         byte_offsets: integers of shape `(..., 32)`: the byte offset of each lane from a multiple of
             128 bytes (every allocation starts at one).
-        width: bytes that each lane accesses: 1, 2, 4, 8 or 16.
+        width: bytes that each lane accesses: 1, 2, 4, 8, 16 or 32.
         active: booleans that broadcast to `(..., 32)`; `None` when every lane is active.
 
     Returns:
@@ -73,8 +73,8 @@ def sectors(byte_offsets: ArrayLike, width: int, active: ArrayLike | None = None
     Raises:
         LegoError: a wrong shape, element type or width, or a negative or misaligned offset.
     """
-    offsets, mask = request(byte_offsets, width, active)
-    # An aligned access of at most 16 bytes never straddles sectors, and equal widths never overlap
+    offsets, mask = request(byte_offsets, width, active, GLOBAL_WIDTHS)
+    # An aligned access of at most 32 bytes never straddles sectors, and equal widths never overlap
     # in part: distinct offsets are distinct bytes.
     asked = _count(offsets, mask) * width
     return Sectors(

@@ -16,7 +16,7 @@ from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.frontend.tensors import ScalarType, TensorType, TensorValue
-from lego_mlir.frontend.trace import Trace, place_of_traceback
+from lego_mlir.frontend.trace import Trace, named, place_of_traceback
 from lego_mlir.frontend.values import Value
 from lego_mlir.mlir.bindings import arith, func, ir
 from lego_mlir.mlir.context import Source, mlir_errors, new_context
@@ -75,13 +75,21 @@ class Kernel:
         artifact = self.compile(chosen.target or DEFAULT_TARGET)
         runtime.launch(artifact, *arrays, device=chosen, stream=stream)
 
-    def run(self, *arrays: Any, device: str = "auto", seed: int = 0) -> runtime.RunResult:
+    def run(
+        self, *arrays: Any, device: str = "auto", seed: int = 0, costs: bool = False
+    ) -> runtime.RunResult:
         """Run on logical tensors, which are copied; random ones for what is left out.
+
+        Args:
+            arrays: one a parameter, in order.
+            device: `auto`, `cuda` or `sim`.
+            seed: of the random data.
+            costs: count what the launch costs, which `sim` does.
 
         Returns:
             What was read, what was written, and how that compares with the reference.
         """
-        chosen = runtime.select(device)
+        chosen = runtime.select(device, costs=costs)
         artifact = self.compile(chosen.target or DEFAULT_TARGET)
         return runtime.run(artifact, arrays, device=chosen, seed=seed, functions=self._functions())
 
@@ -118,16 +126,16 @@ class Kernel:
     @cached_property
     def _source(self) -> Source:
         file = self.__wrapped__.__code__.co_filename
-        return Source(file, "".join(linecache.getlines(file)))
+        return Source(named(file), "".join(linecache.getlines(file)))
 
     @property
     def _place(self) -> Place:
-        return Place(self._source.file, self.__wrapped__.__code__.co_firstlineno)
+        code = self.__wrapped__.__code__
+        return Place(code.co_filename, code.co_firstlineno)
 
     def _trace(self) -> Any:
         parameters = self._parameters()
-        place = self._place
-        with ir.Location.file(place.file, place.line, 1):
+        with ir.Location.file(self._source.file, self._place.line, 1):
             module = ir.Module.create()
             if self.reference is not None:
                 module.operation.attributes["lego.reference"] = ir.StringAttr.get(self.reference)
@@ -172,7 +180,7 @@ class Kernel:
                 result = self.__wrapped__(**arguments)
             except LegoError as e:
                 place = place_of_traceback(e) or self._place
-                text = self._source.text if place.file == self._source.file else None
+                text = self._source.text if named(place.file) == self._source.file else None
                 raise e.at(place, text) from None
             if result is not None:
                 raise LegoError(

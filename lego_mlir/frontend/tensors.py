@@ -7,6 +7,8 @@ from typing import Any
 
 from lego_mlir.algebra import Layout
 from lego_mlir.algebra.blocks import flatten
+from lego_mlir.algebra.partial import coordinates
+from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend.trace import Trace
 from lego_mlir.frontend.values import Value, as_index, as_value
@@ -70,7 +72,11 @@ class Scalar:
 
 
 class TensorValue:
-    """A tensor inside a kernel: `t[i, j]` loads, `t[i, j] = v` stores, both through its layout."""
+    """A tensor inside a kernel: `t[i, j]` loads, `t[i, j] = v` stores, both through its layout.
+
+    `t[i, :]` is a vector of all elements of a dimension. What partial tiles pad the tensor with
+    reads as 0 and is not written.
+    """
 
     __slots__ = ("_dtype", "_layout", "_memref", "_name", "_trace")
 
@@ -85,29 +91,43 @@ class TensorValue:
         return f"<kernel tensor {self._name}: {self._dtype}, {self._layout}>"
 
     def __getitem__(self, index: Any) -> Value:
-        element = ir.Type.parse(self._dtype)
-        operands = [self._memref, *self._indices(index)]
-        layout = self._trace.layout(self._layout)
-        (result,) = self._trace.create("lego.load", [element], operands, layout=layout)
+        piece = self._piece(index)
+        operands = [self._memref, *self._indices(piece)]
+        kind, attributes = self._kind(piece), self._attributes(piece)
+        (result,) = self._trace.create("lego.load", [kind], operands, **attributes)
         return Value(result, self._trace)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        element = as_value(value, ir.Type.parse(self._dtype), self._trace)
-        operands = [element.ssa, self._memref, *self._indices(index)]
-        self._trace.create("lego.store", [], operands, layout=self._trace.layout(self._layout))
+        piece = self._piece(index)
+        stored = as_value(value, self._kind(piece), self._trace)
+        operands = [stored.ssa, self._memref, *self._indices(piece)]
+        self._trace.create("lego.store", [], operands, **self._attributes(piece))
 
     def __iter__(self) -> Any:
         raise self._trace.error(f"tensor '{self._name}' is indexed, not iterated")
 
-    def _indices(self, index: Any) -> list[Any]:
-        indices = index if isinstance(index, tuple) else (index,)
-        if len(indices) != self._layout.rank:
-            dims = ", ".join(str(n) for n in self._layout.dims)
-            raise self._trace.error(
-                f"tensor '{self._name}' takes {self._layout.rank} indices ({dims}), "
-                f"got {len(indices)}"
-            )
-        return [as_index(i, self._trace).ssa for i in indices]
+    def _piece(self, index: Any) -> Slice:
+        """The slice of the layout that an index means."""
+        try:
+            return self._layout[index]
+        except LegoError as e:
+            raise self._trace.error(f"tensor '{self._name}': {e.message}", e.hint) from None
+
+    def _kind(self, piece: Slice) -> Any:
+        """The type of an element, or of the vector that a slice holds."""
+        element = ir.Type.parse(self._dtype)
+        sizes = [_number(n, self._layout) for n in piece.shape]
+        return ir.VectorType.get(sizes, element) if sizes else element
+
+    def _attributes(self, piece: Slice) -> dict[str, Any]:
+        attributes = {"layout": self._trace.layout(self._layout)}
+        whole = [k for k, i in enumerate(piece.index) if i is None]
+        if whole:
+            attributes["slice"] = ir.DenseI64ArrayAttr.get(whole)
+        return attributes
+
+    def _indices(self, piece: Slice) -> list[Any]:
+        return [as_index(i, self._trace).ssa for i in piece.index if i is not None]
 
 
 def check_dtype(dtype: Any) -> None:
@@ -128,11 +148,8 @@ def _number(n: Int, layout: Layout) -> int:
 def _is_row_major(layout: Layout) -> bool:
     """Whether the tensor lies in memory row-major, whatever tiles it is viewed by."""
     index = [Sym(f"i{k}", 0, _number(n, layout) - 1) for k, n in enumerate(layout.dims)]
-    rank = len(layout.tensor_shape)
-    tiles = layout.view.tiles if layout.view and layout.view.kind == "TileBy" else (layout.dims,)
-    coordinates = tuple(
-        flatten(tuple(level[k] for level in tiles), tuple(index[k::rank])) for k in range(rank)
-    )
-    row_major = flatten(layout.tensor_shape, coordinates)
+    tiled = layout.view is not None and layout.view.kind == "TileBy"
+    at = coordinates(layout.view, tuple(index)) if layout.view and tiled else tuple(index)
+    row_major = flatten(layout.tensor_shape, at)
     offset = layout.apply(*index)
     return row_major is offset or (isinstance(offset, int) and row_major == offset)

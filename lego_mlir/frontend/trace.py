@@ -19,7 +19,9 @@ from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.printers.arith import Printer
 
-_OURS = str(Path(__file__).resolve().parents[1])
+_HOME = Path(__file__).resolve().parents[1]
+_OURS = (str(_HOME), functools.__file__, contextlib.__file__)
+_KERNELS = str(_HOME / "kernels")  # ours, but written as users write theirs
 _current: ContextVar[Trace] = ContextVar("trace")
 
 
@@ -81,11 +83,12 @@ class Trace:
         """Put the pair of functions of a user's permutation into the module, as func.func's."""
         assert block.permutation.functions is not None
         forward, inverse = block.permutation.functions
-        n = len(block.dims)
+        own = GenP(block.dims, forward, inverse)  # `block` may be their inverse
+        n = own.rank
         if self._is_new(forward):
-            self._define_function(forward.__name__, n, 1, lambda *xs: (block.apply(xs),))
+            self._define_function(forward.__name__, n, 1, lambda *xs: (own.apply(xs),))
         if self._is_new(inverse):
-            self._define_function(inverse.__name__, 1, n, block.inv)
+            self._define_function(inverse.__name__, 1, n, own.inv)
 
     def _is_new(self, function: Callable[..., Any]) -> bool:
         """Whether a function has yet to join the module; its name must be its own there."""
@@ -121,12 +124,12 @@ class Trace:
     def location(self) -> Any:
         """The user's line that is running, as an MLIR location."""
         place = self.place()
-        return ir.Location.file(place.file, place.line, max(place.column, 1))
+        return ir.Location.file(named(place.file), place.line, max(place.column, 1))
 
     def error(self, message: str, hint: str | None = None) -> LegoError:
         """An error at the user's line that is running."""
         place = self.place()
-        text = self.source.text if place.file == self.source.file else None
+        text = self.source.text if named(place.file) == self.source.file else None
         return LegoError(message, place=place, hint=hint, source=text)
 
 
@@ -142,6 +145,19 @@ def current(what: str) -> Trace:
         raise LegoError(
             f"{what} works only inside a kernel", hint="call it in a function under @lg.kernel"
         ) from None
+
+
+@functools.cache
+def named(file: str) -> str:
+    """The name of a Python file below the import path: `transpose.py`, `kernels/transpose.py`.
+
+    It goes into the PTX, and the same kernel is to give the same PTX on every machine.
+    """
+    path = Path(file)
+    if not path.is_absolute():
+        return file
+    entries = [entry for entry in sys.path if entry and path.is_relative_to(entry)]
+    return min((str(path.relative_to(entry)) for entry in entries), key=len, default=path.name)
 
 
 def user_frame() -> FrameType:
@@ -167,7 +183,8 @@ def place_of_traceback(error: BaseException) -> Place | None:
 
 
 def _is_ours(frame: FrameType) -> bool:
-    return frame.f_code.co_filename.startswith((_OURS, functools.__file__, contextlib.__file__))
+    file = frame.f_code.co_filename
+    return file.startswith(_OURS) and not file.startswith(_KERNELS)
 
 
 def _column(frame: FrameType) -> int:

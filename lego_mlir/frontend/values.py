@@ -12,7 +12,7 @@ Operand: TypeAlias = "Value | int | float"
 
 
 class Value:
-    """An SSA value with Python's operators: an index, an integer or a floating-point number.
+    """An SSA value with Python's operators: a number, an index, or a vector of these.
 
     On indices `//` and `%` are floor division and modulo, as in index expressions. Rather than to
     compute indices, apply a layout: `layout.apply(i, j)` and `layout.inv(flat)` take these values.
@@ -43,6 +43,9 @@ class Value:
 
     def __lego_apply__(self, layout: Layout, index: tuple[Any, ...]) -> Value:
         return apply(layout, index)
+
+    def __lego_mask__(self, layout: Layout, index: tuple[Any, ...]) -> Value:
+        return mask(layout, index)
 
     def __lego_inv__(self, layout: Layout) -> tuple[Value, ...]:
         trace = self._trace
@@ -89,8 +92,11 @@ class Value:
     def _arithmetic(self, name: str, a: Operand, b: Operand) -> Value:
         trace = self._trace
         kind = self.ssa.type
+        for x in (a, b):
+            if isinstance(x, Value) and isinstance(x.ssa.type, ir.VectorType):
+                kind = x.ssa.type
         lhs, rhs = (as_value(x, kind, trace) for x in (a, b))
-        floating = isinstance(kind, ir.FloatType)
+        floating = isinstance(_element(kind), ir.FloatType)
         if name == "div" and not floating:
             raise trace.error(
                 f"'/' of {kind} values", hint="'//' is floor division; '/' is for floating point"
@@ -103,7 +109,7 @@ class Value:
     def _index_division(self, name: str, other: Operand) -> Value:
         trace = self._trace
         kind = self.ssa.type
-        if isinstance(kind, ir.FloatType):
+        if isinstance(_element(kind), ir.FloatType):
             raise trace.error(f"'//' and '%' are for integers, not {kind}")
         rhs = as_value(other, kind, trace)
         (result,) = trace.create(name, [kind], [self.ssa, rhs.ssa])
@@ -120,18 +126,29 @@ def apply(layout: Layout, index: tuple[Any, ...]) -> Value:
     return Value(result, trace)
 
 
+def mask(layout: Layout, index: tuple[Any, ...]) -> Value:
+    """`layout.mask` on kernel values, as a lego.mask: a truth value."""
+    trace = current("a layout on kernel values")
+    operands = [as_index(i, trace).ssa for i in index]
+    kind = ir.IntegerType.get_signless(1)
+    (result,) = trace.create("lego.mask", [kind], operands, layout=trace.layout(layout))
+    return Value(result, trace)
+
+
 def as_index(x: Any, trace: Trace) -> Value:
     """`x` as an index value."""
     return as_value(x, ir.IndexType.get(), trace)
 
 
 def as_value(x: Any, kind: Any, trace: Trace) -> Value:
-    """`x` as a value of an MLIR type: itself, or a constant.
+    """`x` as a value of an MLIR type: itself, or a constant; of a vector, in every place.
 
     Raises:
         LegoError: it has another type, or is no number.
     """
     if isinstance(x, Value):
+        if isinstance(kind, ir.VectorType) and x.ssa.type == kind.element_type:
+            return Value(trace.create("vector.broadcast", [kind], [x.ssa])[0], trace)
         if x.ssa.type != kind:
             raise trace.error(f"a value of type {kind} is needed, not {x.ssa.type}")
         return x
@@ -139,11 +156,19 @@ def as_value(x: Any, kind: Any, trace: Trace) -> Value:
         x = x.item()
     if isinstance(x, bool) or not isinstance(x, int | float):
         raise trace.error(f"a value of type {kind} is needed, not {x!r}")
-    if isinstance(kind, ir.FloatType):
-        attribute = ir.FloatAttr.get(kind, float(x))
+    element = _element(kind)
+    if isinstance(element, ir.FloatType):
+        attribute = ir.FloatAttr.get(element, float(x))
     elif isinstance(x, int):
-        attribute = ir.IntegerAttr.get(kind, x)
+        attribute = ir.IntegerAttr.get(element, x)
     else:
         raise trace.error(f"a value of type {kind} is needed, not {x!r}")
+    if isinstance(kind, ir.VectorType):
+        attribute = ir.DenseElementsAttr.get_splat(kind, attribute)
     (result,) = trace.create("arith.constant", [kind], [], value=attribute)
     return Value(result, trace)
+
+
+def _element(kind: Any) -> Any:
+    """The type of a vector's elements; another type is its own."""
+    return kind.element_type if isinstance(kind, ir.VectorType) else kind

@@ -87,21 +87,34 @@ def mod(a: Int, b: Int) -> Int:
 def xor(a: Int, b: Int) -> Int:
     """`a ^ b`, bit by bit."""
     a, b = plain(a), plain(b)
-    if isinstance(a, int) and isinstance(b, int):
-        return a ^ b
-    if a is b:
-        return 0
-    if isinstance(a, int) or (isinstance(b, Expr) and nodes.order(b) < nodes.order(a)):
-        a, b = b, a
-    if isinstance(b, int) and b == 0:
-        return a
-    for x, y in ((a, b), (b, a)):  # (p ^ y) ^ y = p
-        if isinstance(x, Xor):
-            if x.a is y or (isinstance(y, int) and x.a == y):
-                return x.b
-            if x.b is y or (isinstance(y, int) and x.b == y):
-                return x.a
-    return Xor(a, b)
+    left, right = _xor_operands(a), _xor_operands(b)
+    if (isinstance(left[-1], int) and isinstance(right[-1], int)) or not set(left).isdisjoint(
+        right
+    ):
+        return _xor_of(*left, *right)
+    a, b = sorted((a, b), key=nodes.order, reverse=isinstance(a, int) or isinstance(b, int))
+    return a if isinstance(b, int) and b == 0 else Xor(a, b)
+
+
+def _xor_of(*operands: Int) -> Int:
+    """The exclusive or of all operands; what stands an even number of times cancels."""
+    constant = 0
+    odd: dict[Expr, None] = {}
+    for x in operands:
+        if isinstance(x, int):
+            constant ^= x
+        elif x in odd:
+            del odd[x]
+        else:
+            odd[x] = None
+    kept: list[Int] = sorted(odd, key=nodes.order)
+    if constant or not kept:
+        kept.append(constant)
+    return reduce(Xor, kept)
+
+
+def _xor_operands(x: Int) -> tuple[Int, ...]:
+    return (*_xor_operands(x.a), *_xor_operands(x.b)) if isinstance(x, Xor) else (x,)
 
 
 def less(a: Int, b: Int) -> Int:
@@ -164,6 +177,11 @@ def where(condition: Int, a: Int, b: Int) -> Int:
         return a if condition else b
     if a is b or (isinstance(a, int) and isinstance(b, int) and a == b):
         return a
+    if isinstance(a, int) and isinstance(b, int) and bounds(condition) == (0, 1):
+        if (a, b) == (1, 0):
+            return condition
+        if (a, b) == (0, 1):
+            return sub(1, condition) if isinstance(condition, Less) else xor(condition, 1)
     if isinstance(condition, Poly):  # 1 - c, as negation is written
         negated = sub(1, condition)
         if isinstance(negated, Less):

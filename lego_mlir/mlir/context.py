@@ -157,7 +157,8 @@ _FILE_LOCATION = re.compile(r'"(.*)":(\d+):(\d+)')
 
 def _hint(message: str) -> str | None:
     if "unregistered operation 'lego." in message:
-        return "lego has: apply, inv, load, store, alloc, size, dim (dialects/lego.irdl.mlir)"
+        names = re.findall(r"irdl\.operation @(\w+)", _dialect_text())
+        return f"lego has: {', '.join(names)} (dialects/lego.irdl.mlir)"
     if "unregistered dialect" in message or "not found for custom op" in message:
         return "legoc knows lego and the dialects of upstream MLIR"
     if "failed to legalize operation 'gpu.func'" in message:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lego_mlir.algebra import Layout, parse_layout
+from lego_mlir.algebra.verdict import Verdict
 from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.index import Sym
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.permutations import check_permutations
+from lego_mlir.mlir.permutations import verified
 
 _PREFIX = "#lego.layout<"
 
@@ -54,6 +55,7 @@ class Layouts:
         self._sizes = sizes
         self._functions = functions
         self._parsed: dict[str, Layout] = {}
+        self._verdicts: dict[Layout, Verdict] = {}
 
     def __call__(self, attribute: Any, location: Any) -> Layout:
         """The layout of an attribute that stands at an MLIR location.
@@ -71,11 +73,22 @@ class Layouts:
             try:
                 text = layout_text(attribute)
                 layout = parse_layout(text, self._sizes, self._functions)
-                check_permutations(layout, self._source, location)
+                if not layout.symbols:  # else each operation's own sizes count
+                    self.verified(layout, location)
                 self._parsed[written] = layout
             except LegoError as e:
                 raise self._located(e, literal, location) from None
         return self._parsed[written]
+
+    def verified(self, layout: Layout, location: Any) -> Verdict:
+        """Whether a layout that is used at an MLIR location is a bijection, or that is unknown.
+
+        Raises:
+            LegoError: it is none.
+        """
+        if layout not in self._verdicts:
+            self._verdicts[layout] = verified(layout, self._source, location)
+        return self._verdicts[layout]
 
     def _values(self, literal: str) -> str | None:
         """The values that stand behind the names in a text."""
@@ -88,7 +101,8 @@ class Layouts:
         if error.place is None or error.place.file != "<layout>":
             return error
         values = self._values(literal)
-        if values and (error.hint is None or "not known" in error.message):
+        about_sizes = any(said in error.message for said in ("not known", " elements"))
+        if values and (error.hint is None or about_sizes):
             error.hint = "; ".join(filter(None, (error.hint, values)))
         at = self._source.text.find(f"lego.layout<{literal}")
         if at < 0:

@@ -15,24 +15,36 @@ becomes
     %2 = affine.apply affine_map<(d0, d1, d2, d3) -> (d0 * 32768 + d1 * 32 + d2 * 1024 + d3)>(...)
     %v = memref.load %flat[%2]
 
-The module's `lego.sizes` are consumed: the layouts of the host function's arguments come out with
-the sizes filled in. `lego.index_bitwidth` is set to 32 where every index is proven to fit.
+How memory is accessed, `mlir.accesses` says. The module's `lego.sizes` are consumed: the layouts of
+the host function's arguments come out with the sizes filled in. `lego.index_bitwidth` is set to 32
+where every index is proven to fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lego_mlir.algebra import Layout
+from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int
-from lego_mlir.mlir.bindings import ir, memref
+from lego_mlir.mlir.accesses import (
+    Access,
+    Print,
+    check_value,
+    load,
+    other_of,
+    store,
+    whole_dimensions,
+)
+from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.buffers import FlatBuffers, allocate, elements_of
 from lego_mlir.mlir.context import Source, mlir_errors
 from lego_mlir.mlir.layouts import Layouts, layout_attribute, symbols_of
-from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.operands import SizeOperands
+from lego_mlir.mlir.permutations import check_known
 from lego_mlir.mlir.reader import IndexReader, read_function
 from lego_mlir.mlir.scopes import Scope, scope_of
 from lego_mlir.printers.arith import Printer, widest
@@ -108,7 +120,7 @@ class _Lowering:
             self.note(op)
         for op in self.module.body.operations:
             self.visit_arguments(op.operation)
-            self.visit(op.operation)
+        self.visit(self.module.operation)
         self.check_indices([op for op in given if scope_of(op).kernel is not None])
         for op in self.index_ops:
             self.print_results(op)
@@ -175,7 +187,10 @@ class _Lowering:
         self.lego_ops.append(op)
         match op.name:
             case "lego.apply":
-                self.define(op, [self.apply(op, layout, list(op.operands))])
+                bound, index = self.indexed(op, layout, list(op.operands))
+                self.define(op, [self.derived(op, lambda: bound.apply(*index))])
+            case "lego.mask":
+                self.mask(op, layout)
             case "lego.inv":
                 offset, *rest = list(op.operands)
                 layout, x = self.bound(op, layout, rest), self.reader.read(offset)
@@ -197,21 +212,31 @@ class _Lowering:
                 self.load(op, layout)
             case "lego.store":
                 self.store(op, layout)
+            case "lego.check":
+                self.check(op, layout)
 
-    def apply(self, op: Any, layout: Layout, operands: list[Any]) -> Int:
-        """The offset of operands that are indices and then symbols."""
-        indices, symbols = operands[: layout.rank], operands[layout.rank :]
-        if len(indices) < layout.rank:
+    def indexed(
+        self, op: Any, layout: Layout, operands: list[Any], whole: Sequence[int] = ()
+    ) -> tuple[Layout, list[Any]]:
+        """The layout and index of operands that are indices and then symbols.
+
+        Of the dimensions in `whole` there is no index: `None` stands for it.
+        """
+        dims = [n for k, n in enumerate(layout.dims) if k not in whole]
+        indices, symbols = operands[: len(dims)], operands[len(dims) :]
+        if len(indices) < len(dims):
             raise self.source.error(
                 f"'{op.name}' got {_count(len(indices), 'index', 'indices')}, "
                 f"its layout '{layout}' takes "
-                f"{layout.rank} ({', '.join(str(n) for n in layout.dims)})",
+                f"{len(dims)} ({', '.join(str(n) for n in dims)})",
                 op.location,
                 hint="one index operand a dimension, then one a symbol of the layout",
             )
         bound = self.bound(op, layout, symbols)
-        xs = [self.reader.read(i) for i in indices]
-        return self.derived(op, lambda: bound.apply(*xs))  # type: ignore[no-any-return]
+        given = iter(indices)
+        return bound, [
+            None if k in whole else self.reader.read(next(given)) for k in range(layout.rank)
+        ]
 
     def bound(self, op: Any, layout: Layout, operands: list[Any]) -> Layout:
         """The layout with its symbols tied to the operands that give their values."""
@@ -228,7 +253,9 @@ class _Lowering:
         if not symbols:
             return layout
         values = self.sizes.values(op, layout, symbols, operands)
-        return self.derived(op, lambda: layout.substitute(values))  # type: ignore[no-any-return]
+        bound = self.derived(op, lambda: layout.substitute(values))
+        self.layouts.verified(bound, op.location)
+        return bound  # type: ignore[no-any-return]
 
     def dim(self, op: Any, layout: Layout) -> Int:
         number = ir.IntegerAttr(op.attributes["dim"]).value
@@ -241,33 +268,49 @@ class _Lowering:
             )
         return layout.dims[number]  # type: ignore[no-any-return]
 
+    def mask(self, op: Any, layout: Layout) -> None:
+        bound, index = self.indexed(op, layout, list(op.operands))
+        inside = self.derived(op, lambda: bound.mask(*index))
+        result = op.results[0]
+        if any(True for _ in result.uses):
+            _, condition = self.printers(op, scope_of(op))
+            result.replace_all_uses_with(condition(inside))
+
     def load(self, op: Any, layout: Layout) -> None:
         buffer, *operands = list(op.operands)
-        flat, offset = self.access(op, layout, buffer, operands, op.results[0].type)
+        access = self.access(op, layout, buffer, operands, op.results[0].type)
         with ir.InsertionPoint(op), op.location:
-            value = memref.LoadOp(flat, [offset]).result
+            value = self.derived(op, lambda: load(access))
         op.results[0].replace_all_uses_with(value)
 
     def store(self, op: Any, layout: Layout) -> None:
         value, buffer, *operands = list(op.operands)
-        flat, offset = self.access(op, layout, buffer, operands, value.type)
+        access = self.access(op, layout, buffer, operands, value.type)
         with ir.InsertionPoint(op), op.location:
-            memref.StoreOp(value, flat, [offset])
+            self.derived(op, lambda: store(access, value))
+
+    def check(self, op: Any, layout: Layout) -> None:
+        asked = {name: a for name, a in named_attributes(op).items() if name != "layout"}
+        if list(asked) != ["bijective"] or not isinstance(asked["bijective"], ir.UnitAttr):
+            raise self.source.error(
+                f"'lego.check' asks for {', '.join(asked) or 'nothing'}",
+                op.location,
+                hint="it takes the property as a unit attribute: {layout = #L, bijective}",
+            )
+        bound = self.bound(op, layout, list(op.operands))
+        check_known(self.layouts.verified(bound, op.location), bound, self.source, op.location)
 
     # What they share.
     def access(
-        self, op: Any, layout: Layout, buffer: Any, operands: list[Any], element: Any
-    ) -> tuple[Any, Any]:
-        """The flat buffer and the offset value of a load or store."""
+        self, op: Any, layout: Layout, buffer: Any, operands: list[Any], value: Any
+    ) -> Access:
+        """What a load or store of a value of this type does to memory."""
         kind = ir.MemRefType(buffer.type)
-        if kind.element_type != element:
-            raise self.source.error(
-                f"'{op.name}' of {element} through a buffer of {kind.element_type}",
-                op.location,
-                hint="convert the value before it is stored or after it is loaded",
-            )
+        whole = whole_dimensions(op, layout, self.source)
+        bound, index = self.indexed(op, layout, operands, whole)
+        piece = Slice(bound, tuple(index))
+        check_value(op, value, piece if whole else None, kind.element_type, self.source)
         elements = elements_of(kind)
-        offset = self.apply(op, layout, operands)
         if elements is not None and isinstance(layout.size, int) and layout.size > elements:
             raise self.source.error(
                 f"'{op.name}': the layout '{layout}' has {layout.size} elements, "
@@ -278,16 +321,31 @@ class _Lowering:
         if elements is None or elements >= 1 << 31:
             self.narrow = False
         scope = scope_of(op)
-        return self.flat(buffer, scope, op), self.printed(op, scope, offset)
+        flat, other = self.flat(buffer, scope, op), other_of(op, kind.element_type, self.source)
+        return Access(piece, value, flat, other, *self.printers(op, scope))
+
+    def printers(self, op: Any, scope: Scope) -> tuple[Print, Print]:
+        """What prints expressions at an operation, outside of the loops they do not need.
+
+        The first gives their value, the second their truth.
+        """
+        printer = Printer(
+            self.reader.values, scope.points(op), lambda s: scope.level(self.reader.values[s])
+        )
+
+        def noting(make: Print) -> Print:
+            def printed(x: Int) -> Any:
+                self.narrow = self.narrow and _fits(x)
+                with op.location:
+                    return self.derived(op, lambda: make(x))
+
+            return printed
+
+        return noting(printer.print), noting(printer.condition)
 
     def printed(self, op: Any, scope: Scope, x: Int) -> Any:
-        """The value of an expression at an operation, outside of the loops it does not need."""
-        self.narrow = self.narrow and _fits(x)
-        with op.location:
-            printer = Printer(
-                self.reader.values, scope.points(op), lambda s: scope.level(self.reader.values[s])
-            )
-            return self.derived(op, lambda: printer.print(x))
+        """The value of an expression at an operation."""
+        return self.printers(op, scope)[0](x)
 
     def lasting(self, value: Any, x: Int) -> Any:
         """A value that stays when the lego operations go: theirs are printed where they stand."""

@@ -1,56 +1,48 @@
-"""A user's own permutation: a pair of functions in the module, `GenP([n, n], @f, @f_inv)`.
+"""Whether layouts are bijections, told at the place of the operation that uses them.
 
-Whether they permute the tile is tried, not proven: on every element, where the sizes are known.
+A user's own permutation is a pair of functions in the module, `GenP([n, n], @f, @f_inv)`. In every
+layout that is used, a pair that is seen to be wrong is an error. `lego.check {bijective}` asks for
+more: there, what stays unknown is an error, too.
 """
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
-from lego_mlir.algebra import GenP, Layout
+from lego_mlir.algebra import Layout
+from lego_mlir.algebra.verdict import Verdict
+from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.context import Source
 
-_CHECKED_ELEMENTS = 1 << 22
 
-
-def check_permutations(layout: Layout, source: Source, location: Any) -> None:
-    """Try a layout's own functions on every element of their tile, where its size is known.
+def verified(layout: Layout, source: Source, location: Any) -> Verdict:
+    """Whether a layout is a bijection, where it is not seen to be none.
 
     Raises:
-        LegoError: they do not permute the tile, or do not undo one another.
+        LegoError: it is none; with the elements that show it.
     """
-    for block in (b for order in layout.orders for b in order.blocks):
-        if isinstance(block, GenP) and block.permutation.functions is not None:
-            dims = [n for n in block.dims if isinstance(n, int)]
-            if len(dims) == len(block.dims) and prod(dims) <= _CHECKED_ELEMENTS:
-                _check(block, dims, source, location)
-
-
-def _check(block: GenP, dims: list[int], source: Source, location: Any) -> None:
-    import numpy as np
-
-    size = prod(dims)
-    index = np.unravel_index(np.arange(size), dims)
-    flat = np.broadcast_to(np.asarray(block.apply(index)), (size,))
-    outside = (flat < 0) | (flat >= size)
-    reached = np.bincount(flat[~outside], minlength=size)
-    if outside.any() or (reached != 1).any():
-        wrong = int(np.argmax(outside | (reached[np.where(outside, 0, flat)] > 1)))
-        at, position = [int(i[wrong]) for i in index], int(flat[wrong])
-        what = f"outside of the tile's {size}" if outside[wrong] else "as another element does"
+    try:
+        verdict = layout.verify()
+    except LegoError as e:
+        raise (e if e.place else source.error(e.message, location, hint=e.hint)) from None
+    if verdict.holds is False:
         raise source.error(
-            f"{block.text} is no permutation: element {at} goes to position {position}, {what}",
+            verdict.detail,
             location,
-            hint="each element of the tile goes to a position of its own, 0 to size - 1",
+            hint="each element goes to a position of its own, 0 to size - 1, and comes back",
         )
-    back = np.broadcast_arrays(*block.inv(flat), flat)[:-1]
-    differs = np.any([b != i for b, i in zip(back, index, strict=True)], axis=0)
-    if differs.any():
-        wrong = int(np.argmax(differs))
+    return verdict
+
+
+def check_known(verdict: Verdict, layout: Layout, source: Source, location: Any) -> None:
+    """Refuse a verdict that says neither yes nor no.
+
+    Raises:
+        LegoError: it is unknown; with what to do.
+    """
+    if verdict.holds is None:
+        sizes = "give its sizes values, in lego.sizes or by --set, and every element is looked at"
+        tiles = "split the tile: in blocks inside one another each is looked at by itself"
         raise source.error(
-            f"{block.text}: the functions do not undo one another: element "
-            f"{[int(i[wrong]) for i in index]} goes to position {int(flat[wrong])}, which comes "
-            f"back as {[int(b[wrong]) for b in back]}",
-            location,
+            f"'lego.check': {verdict.detail}", location, hint=sizes if layout.symbols else tiles
         )

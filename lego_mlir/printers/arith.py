@@ -61,6 +61,7 @@ class Printer:
         self._points = points
         self._level_of_symbol = level
         self._done: dict[Expr, Any] = {}
+        self._conditions: dict[Int, Any] = {}
 
     def print(self, x: Int) -> Any:
         """The value of `x`, of type index."""
@@ -107,7 +108,8 @@ class Printer:
         The addition is arith's: MLIR would compose one affine.apply into the other, and with it
         move the work back into the loop.
         """
-        if not affine.is_affine(x) and (base := without_constant(x)) is not None:
+        one_level = len({self._level_of(mono) for mono, _ in x.terms}) == 1
+        if one_level and not affine.is_affine(x) and (base := without_constant(x)) is not None:
             value, constant = self.print(base), self._constant(x.constant)
             with self._point(self._level(x)):
                 return arith.AddIOp(value, constant).result
@@ -175,19 +177,33 @@ class Printer:
             return arith.SubIOp(n, arith.MulIOp(quotient, d).result).result
 
     # The rest.
+    def condition(self, x: Int) -> Any:
+        """`x != 0`, of type i1; a conjunction is `where(a, b, 0)`."""
+        if x not in self._conditions:
+            self._conditions[x] = self._condition(x)
+        return self._conditions[x]
+
     def _condition(self, x: Int) -> Any:
-        """`x != 0`, of type i1."""
-        if isinstance(x, Less):
-            unsigned = is_nonnegative(x.a) and is_nonnegative(x.b)
-            predicate = arith.CmpIPredicate.ult if unsigned else arith.CmpIPredicate.slt
-            a, b = self.print(x.a), self.print(x.b)
-        else:
-            predicate, a, b = arith.CmpIPredicate.ne, self.print(x), self._constant(0)
+        match x:
+            case int():
+                with self._point(0):
+                    return arith.ConstantOp(ir.IntegerType.get_signless(1), int(x != 0)).result
+            case Where(c, a, 0):
+                both = self.condition(c), self.condition(a)
+                with self._point(self._level(x)):
+                    return arith.AndIOp(*both).result
+            case Less(a, b):
+                unsigned = is_nonnegative(a) and is_nonnegative(b)
+                predicate = arith.CmpIPredicate.ult if unsigned else arith.CmpIPredicate.slt
+                compared = self.print(a), self.print(b)
+            case _:
+                predicate = arith.CmpIPredicate.ne
+                compared = self.print(x), self._constant(0)
         with self._point(self._level(x)):
-            return arith.CmpIOp(predicate, a, b).result
+            return arith.CmpIOp(predicate, *compared).result
 
     def _select(self, x: Expr, condition: Int, a: Int, b: Int) -> Any:
-        chosen = self._condition(condition), self.print(a), self.print(b)
+        chosen = self.condition(condition), self.print(a), self.print(b)
         with self._point(self._level(x)):
             return arith.SelectOp(*chosen).result
 

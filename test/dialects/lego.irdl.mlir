@@ -19,11 +19,21 @@ func.func @every_operation(%buffer: memref<?xf32>, %M: index, %i: index, %j: ind
   // CHECK: "lego.alloc"() {{.*}} : () -> memref<?xf32, #gpu.address_space<workgroup>>
   %tile = "lego.alloc"() {layout = #lego.layout<"OrderBy(Row(8, 8))">}
       : () -> memref<?xf32, #gpu.address_space<workgroup>>
+  // CHECK: "lego.mask"({{.*}}) {{.*}} : (index, index, index) -> i1
+  %exists = "lego.mask"(%i, %j, %M) {layout = #A} : (index, index, index) -> i1
+  // CHECK: %[[ROW:.*]] = "lego.load"({{.*}}) {{.*}}slice = array<i64: 1>{{.*}} -> vector<64xf32>
+  %row_of_64 = "lego.load"(%buffer, %i, %M) {layout = #A, slice = array<i64: 1>}
+      : (memref<?xf32>, index, index) -> vector<64xf32>
+  // CHECK: "lego.store"(%[[ROW]], {{.*}}) {{.*}}slice = array<i64: 1>
+  "lego.store"(%row_of_64, %buffer, %i, %M) {layout = #A, slice = array<i64: 1>}
+      : (vector<64xf32>, memref<?xf32>, index, index) -> ()
   // CHECK: %[[VALUE:.*]] = "lego.load"({{.*}}) {{.*}} : (memref<?xf32>, index, index, index) -> f32
   %value = "lego.load"(%buffer, %i, %j, %M) {layout = #A}
       : (memref<?xf32>, index, index, index) -> f32
   // CHECK: "lego.store"(%[[VALUE]], {{.*}}) {{.*}} : (f32, memref<?xf32>, index, index, index) -> ()
   "lego.store"(%value, %buffer, %i, %j, %M) {layout = #A}
       : (f32, memref<?xf32>, index, index, index) -> ()
+  // CHECK: "lego.check"({{.*}}) {bijective, layout = {{.*}}} : (index) -> ()
+  "lego.check"(%M) {layout = #A, bijective} : (index) -> ()
   return
 }

@@ -2,14 +2,17 @@
 // RUN: %legoc %s | FileCheck %s
 
 // CHECK: #[[MAP:.*]] = affine_map<()[s0, s1] -> (s0 * 16 + s1)>
-// CHECK: #[[MAP1:.*]] = affine_map<()[s0, s1, s2] -> (s0 * 16 + s1 + s2 * 4)>
+// CHECK: #[[MAP1:.*]] = affine_map<()[s0] -> (s0 * 4)>
 // CHECK: #[[MAP2:.*]] = affine_map<()[s0, s1] -> (s0 * -8 - s1 + 31)>
 // CHECK: #[[MAP3:.*]] = affine_map<()[s0] -> (-s0 + 255)>
 // CHECK: #[[MAP4:.*]] = affine_map<()[s0] -> (s0 * 2)>
-// CHECK: #[[MAP5:.*]] = affine_map<()[s0, s1] -> (s0 + s1)>
-// CHECK: #[[MAP6:.*]] = affine_map<()[s0, s1] -> (s0 * 8 + s1)>
-// CHECK: #[[MAP7:.*]] = affine_map<()[s0, s1] -> (s0 - s1 + 8)>
-// CHECK: #[[MAP8:.*]] = affine_map<()[s0, s1] -> (s0 - s1)>
+// CHECK: #[[MAP5:.*]] = affine_map<()[s0, s1] -> (s0 - s1)>
+// CHECK: #[[MAP6:.*]] = affine_map<()[s0, s1] -> (s0 - s1 + 1)>
+// CHECK: #[[MAP7:.*]] = affine_map<()[s0, s1] -> (-s0 + s1)>
+// CHECK: #[[MAP8:.*]] = affine_map<()[s0, s1] -> (s0 - s1 + 15)>
+// CHECK: #[[MAP9:.*]] = affine_map<()[s0, s1] -> (s0 + s1)>
+// CHECK: #[[MAP10:.*]] = affine_map<()[s0, s1] -> (s0 * 8 + s1)>
+// CHECK: #[[MAP11:.*]] = affine_map<()[s0, s1] -> (s0 - s1 + 8)>
 
 // CHECK-LABEL: func.func @swizzle(
 // CHECK-SAME: %[[X:.*]]: index, %[[Y:.*]]: index
@@ -31,14 +34,13 @@ func.func @swizzle(%x: index, %y: index) -> (index, index, index) {
 // CHECK-LABEL: func.func @swizzle_of_chunks(
 // CHECK-SAME: %[[X:.*]]: index, %[[Y:.*]]: index
 // CHECK: %[[V0:.*]] = arith.andi %[[X]], %c15
-// CHECK-NEXT: %[[V1:.*]] = arith.andi %[[Y]], %c3
+// CHECK-NEXT: %[[V1:.*]] = arith.andi %[[Y]], %c15
 // CHECK-NEXT: %[[V2:.*]] = arith.shrsi %[[X]], %c1
 // CHECK-NEXT: %[[V3:.*]] = arith.andi %[[V2]], %c3
-// CHECK-NEXT: %[[V4:.*]] = arith.shrsi %[[Y]], %c2
-// CHECK-NEXT: %[[V5:.*]] = arith.andi %[[V4]], %c3
-// CHECK-NEXT: %[[V6:.*]] = arith.xori %[[V3]], %[[V5]]
-// CHECK-NEXT: %[[V7:.*]] = affine.apply #[[MAP1]]()[%[[V0]], %[[V1]], %[[V6]]]
-// CHECK-NEXT: return %[[V7]]
+// CHECK-NEXT: %[[V4:.*]] = affine.apply #[[MAP1]]()[%[[V3]]]
+// CHECK-NEXT: %[[V5:.*]] = arith.xori %[[V1]], %[[V4]]
+// CHECK-NEXT: %[[V6:.*]] = affine.apply #[[MAP]]()[%[[V0]], %[[V5]]]
+// CHECK-NEXT: return %[[V6]]
 func.func @swizzle_of_chunks(%x: index, %y: index) -> index {
   %c15 = arith.constant 15 : index
   %i = arith.andi %x, %c15 : index
@@ -81,21 +83,15 @@ func.func @reverse(%i: index, %j: index) -> index {
 // CHECK-NEXT: %[[V19:.*]] = arith.muli %[[V18]], %[[V17]]
 // CHECK-NEXT: %[[V20:.*]] = arith.shrui %[[V19]], %c1
 // CHECK-NEXT: %[[V21:.*]] = arith.cmpi ult, %[[V3]], %[[V20]]
-// CHECK-NEXT: %[[V22:.*]] = arith.select %[[V21]], %c0, %c1
-// CHECK-NEXT: %[[V23:.*]] = arith.subi %[[V22]], %c1
-// CHECK-NEXT: %[[V24:.*]] = arith.muli %[[V23]], %[[V22]]
-// CHECK-NEXT: %[[V25:.*]] = arith.subi %[[V17]], %c1
-// CHECK-NEXT: %[[V26:.*]] = arith.muli %[[V25]], %[[V17]]
-// CHECK-NEXT: %[[V27:.*]] = arith.addi %[[V24]], %[[V26]]
-// CHECK-NEXT: %[[V28:.*]] = arith.shrsi %[[V27]], %c1
-// CHECK-NEXT: %[[V29:.*]] = arith.muli %[[V17]], %[[V22]]
-// CHECK-NEXT: %[[V30:.*]] = arith.subi %[[V3]], %[[V28]]
-// CHECK-NEXT: %[[V31:.*]] = arith.subi %[[V30]], %[[V29]]
-// CHECK-NEXT: %[[V32:.*]] = arith.addi %[[V28]], %[[V29]]
-// CHECK-NEXT: %[[V33:.*]] = arith.addi %[[V32]], %c15
-// CHECK-NEXT: %[[V34:.*]] = arith.subi %[[V33]], %[[V3]]
-// CHECK-NEXT: %[[V35:.*]] = arith.select %[[V1]], %[[V31]], %[[V34]]
-// CHECK-NEXT: return %[[V35]]
+// CHECK-NEXT: %[[V22:.*]] = arith.select %[[V21]], %c1, %c0
+// CHECK-NEXT: %[[V23:.*]] = affine.apply #[[MAP5]]()[%[[V17]], %[[V22]]]
+// CHECK-NEXT: %[[V24:.*]] = affine.apply #[[MAP6]]()[%[[V17]], %[[V22]]]
+// CHECK-NEXT: %[[V25:.*]] = arith.muli %[[V23]], %[[V24]]
+// CHECK-NEXT: %[[V26:.*]] = arith.shrsi %[[V25]], %c1
+// CHECK-NEXT: %[[V27:.*]] = affine.apply #[[MAP7]]()[%[[V26]], %[[V3]]]
+// CHECK-NEXT: %[[V28:.*]] = affine.apply #[[MAP8]]()[%[[V26]], %[[V3]]]
+// CHECK-NEXT: %[[V29:.*]] = arith.select %[[V1]], %[[V27]], %[[V28]]
+// CHECK-NEXT: return %[[V29]]
 func.func @antidiagonal(%x: index) -> index {
   %c255 = arith.constant 255 : index
   %flat = arith.andi %x, %c255 : index
@@ -130,13 +126,13 @@ func.func @unskew(%flat: index) -> (index, index) {
 // CHECK-SAME: %[[X:.*]]: index
 // CHECK: %[[V0:.*]] = arith.shrsi %[[X]], %c3
 // CHECK-NEXT: %[[V1:.*]] = arith.andi %[[V0]], %c7
-// CHECK-NEXT: %[[V2:.*]] = affine.apply #[[MAP5]]()[%[[X]], %[[V0]]]
+// CHECK-NEXT: %[[V2:.*]] = affine.apply #[[MAP9]]()[%[[X]], %[[V0]]]
 // CHECK-NEXT: %[[V3:.*]] = arith.andi %[[V2]], %c7
-// CHECK-NEXT: %[[V4:.*]] = affine.apply #[[MAP6]]()[%[[V1]], %[[V3]]]
+// CHECK-NEXT: %[[V4:.*]] = affine.apply #[[MAP10]]()[%[[V1]], %[[V3]]]
 // CHECK-NEXT: %[[V5:.*]] = arith.andi %[[X]], %c7
 // CHECK-NEXT: %[[V6:.*]] = arith.cmpi ult, %[[V5]], %[[V1]]
-// CHECK-NEXT: %[[V7:.*]] = affine.apply #[[MAP7]]()[%[[V5]], %[[V1]]]
-// CHECK-NEXT: %[[V8:.*]] = affine.apply #[[MAP8]]()[%[[V5]], %[[V1]]]
+// CHECK-NEXT: %[[V7:.*]] = affine.apply #[[MAP11]]()[%[[V5]], %[[V1]]]
+// CHECK-NEXT: %[[V8:.*]] = affine.apply #[[MAP5]]()[%[[V5]], %[[V1]]]
 // CHECK-NEXT: %[[V9:.*]] = arith.select %[[V6]], %[[V7]], %[[V8]]
 // CHECK-NEXT: return %[[V4]], %[[V9]] : index, index
 func.func @own(%x: index) -> (index, index) {

@@ -48,6 +48,12 @@ APPLY: list[tuple[str, str, str | None, int]] = [
         10,
     ),
     (
+        "TileBy([M//BM, K//BK], [BM, BK])",  # nothing is known to divide
+        "m k i j",
+        "BK*BM*(K//BK)*m + BK*(K//BK)*i + BK*k + j",  # BK*(K//BK*(BM*m + i) + k) + j
+        17,
+    ),
+    (
         "OrderBy(Row(1024, 1024)).TileBy([32, 32], [4, 1], [8, 32])",
         "by bx r z ty tx",
         "32*bx + 32768*by + 8192*r + tx + 1024*ty",  # z has one value: gone
@@ -71,6 +77,12 @@ INVERSE: list[tuple[str, tuple[str, ...] | None, int]] = [
     ("OrderBy(Row(32, 32))", ("p//32", "p%32"), 3),
     ("OrderBy(Col(32, 32))", ("p%32", "p//32"), 3),
     ("OrderBy(Row(M/BM, N/BN))", ("p//(N//BN)", "p%(N//BN)"), 3),
+    ("OrderBy(Row(M/B, M/B))", ("p//(M//B)", "p%(M//B)"), 3),
+    (
+        "OrderBy(Col(max(m//G, 1), 1), Col(min(m, G), n)).TileBy([max(m//G, 1)*min(m, G), n])",
+        None,
+        19,
+    ),
     (EQUATION_7, ("p%2", "(p//8)%2", "(p//2)%2", "(p//4)%2", "p//16"), 12),
     (NESTED, ("p//512", "(p//64)%8", "(p//4)%4", "(p//16)%4", "(p//2)%2", "p%2"), 38),
     ("OrderBy(Col(m/G, 1), Col(G, n)).TileBy([m, n])", ("G*(p//(G*n)) + p%G", "(p//G)%n"), 82),

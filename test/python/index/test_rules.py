@@ -20,6 +20,7 @@ from lego_mlir.index import (
     Expr,
     Int,
     Sym,
+    construct,
     evaluate,
     maximum,
     minimum,
@@ -27,7 +28,9 @@ from lego_mlir.index import (
     prover,
     rules,
     solver,
+    where,
 )
+from lego_mlir.index.nodes import Xor
 from lego_mlir.index.text import to_text
 
 Example = Callable[[Any], Any]
@@ -172,6 +175,10 @@ RULES: list[tuple[Any, Example, str]] = [
     ((rules, "div_of_xor"), lambda e: (e.i ^ e.j) // 8, "j//8"),
     ((rules, "mod_of_xor"), lambda e: (e.i ^ e.j) % 8, "(i ^ (j%8))"),
     ((rules, "mod_of_xor"), lambda e: (e.x ^ 5) % 8, "((x%8) ^ 5)"),
+    ((construct, "_xor_of"), lambda e: (e.x ^ e.i) ^ (e.j ^ e.x), "(i ^ j)"),
+    ((construct, "_xor_of"), lambda e: ((e.x ^ 5) ^ e.i) ^ 6, "((i ^ x) ^ 3)"),
+    (None, lambda e: where(e.i % 2, 0, 1) ^ 1, "i%2"),
+    (None, lambda e: where(e.i < e.j, 1, 0), "(i < j)"),
     # The example that the paper's own implementation leaves (Figure 9).
     (None, lambda e: (6 * e.u + e.v) % 18 // 6, "u%3"),
     # A variable with one value is that value.
@@ -253,6 +260,7 @@ WITHOUT: dict[str, Any] = {
     "exact_term": lambda coefficient, mono, d: None,
     "common_factors": lambda x, d: iter(()),
     "drop_inner_mod": lambda x, d: x,
+    "_xor_of": lambda *operands: Xor(operands[0], operands[-1]),
     "_cancel_multiple": lambda terms: None,
     "multiples": lambda x, d: (0, x),
     "_all_nonnegative": lambda *claims: False,

@@ -1,0 +1,146 @@
+"""Composition and inverse of layouts, inside the notation.
+
+A layout is a chain of stages, each a bijection of flat positions: the stages desugared from its
+dots, whatever index space views them. Chains are composed by writing one behind the other, and
+inverted by inverting each stage and reading them from the end:
+
+    f(a.compose(b)) = f(a) . f(b)          stages of a, then those of b, viewed as b is
+    f(a.inverse())  = f(a)^-1              inverted stages of a backwards, viewed as one dimension
+
+Stages that do nothing are dropped, neighbours that undo one another cancel, and a regular
+permutation of what another one gives is one of the two together.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from lego_mlir.algebra.blocks import RegP, Row, Sizes, permuted, regular
+from lego_mlir.algebra.parts import Order, Stage, make_view
+from lego_mlir.algebra.sizes import check_same_size, product
+from lego_mlir.diagnostics import LegoError
+
+if TYPE_CHECKING:
+    from lego_mlir.algebra.layout import Layout
+
+
+def composed(outer: Layout, inner: Layout) -> Layout:
+    """First `inner`, then `outer`, which takes the offset as the flat position of its index.
+
+    The index space is that of `inner`. Where `inner` is tiled it stays written so, unless stages
+    of the two merge, or `outer` nests blocks in one another, which TileBy would take for levels.
+
+    Raises:
+        LegoError: the sizes differ, or one of the two has partial tiles or is no layout.
+    """
+    check_layout("compose", inner)
+    refuse_partial("compose", outer, inner)
+    check_same_size(f"'{outer}'", outer.size, f"'{inner}'", inner.size)
+    kept = simplified_stages(outer.stages)
+    if not kept:
+        return inner
+    stages = simplified_stages((*kept, *inner.stages))
+    apart = len(stages) == len(kept) + len(simplified_stages(inner.stages))
+    tiled = inner.view is not None and inner.view.kind == "TileBy"
+    if not (tiled and apart) or any(len(stage) > 1 for stage in kept):
+        return chain(outer, stages, inner.dims)
+    moving = (o for o in inner.orders if len(o.blocks) > 1 or not _is_identity(o.blocks))
+    return type(outer)((*(Order("OrderBy", stage) for stage in kept), *moving), inner.view)
+
+
+def inverted(layout: Layout) -> Layout:
+    """The layout of the inverse function, from flat offset to the flat position of the index.
+
+    Its index space has one dimension, as offsets do.
+
+    Raises:
+        LegoError: it has partial tiles: some of its indices have no offset.
+    """
+    refuse_partial("inverse", layout)
+    backwards = tuple(inverse_stage(stage) for stage in reversed(layout.stages))
+    return chain(layout, simplified_stages(backwards), (layout.size,))
+
+
+def simplified(layout: Layout) -> Layout:
+    """The same function of the same index, in as few plain OrderBy's as these rules reach."""
+    refuse_partial("simplified", layout)
+    return chain(layout, simplified_stages(layout.stages), layout.dims)
+
+
+def chain(like: Layout, stages: tuple[Stage, ...], dims: Sizes) -> Layout:
+    """A layout of plain OrderBy's with this index space; a view only where one is needed."""
+    orders = tuple(Order("OrderBy", stage) for stage in stages)
+    view = None if orders and orders[-1].dims == dims else make_view("GroupBy", (dims,))
+    return type(like)(orders, view)
+
+
+def inverse_stage(stage: Stage) -> Stage:
+    """The stage that undoes another: its blocks stay inside one another as they are."""
+    return tuple(block.inverted() for block in stage)
+
+
+def simplified_stages(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    """A chain that maps flat positions alike, with stages dropped, cancelled and merged."""
+    return reduce(_with_stage, stages, ())
+
+
+def _with_stage(kept: tuple[Stage, ...], stage: Stage) -> tuple[Stage, ...]:
+    stage = _as_one_block(stage)
+    if _is_identity(stage):
+        return kept
+    merged = _merged(kept[-1], stage) if kept else None
+    return (*kept, stage) if merged is None else _with_stage(kept[:-1], merged)
+
+
+def _as_one_block(stage: Stage) -> Stage:
+    """Regular blocks in one another are one: each permutes dimensions of its own."""
+    perm: list[int] = []
+    for block in stage:
+        if not isinstance(block, RegP):
+            return stage
+        perm += [len(perm) + p for p in block.perm]
+    return (regular(tuple(n for block in stage for n in block.dims), perm),)
+
+
+def _is_identity(stage: Stage) -> bool:
+    """Whether positions stay: where a dimension of size 1 stands makes no difference."""
+    for block in stage:
+        if not isinstance(block, RegP):
+            return False
+        moved = [p for p in block.perm if block.dims[p] != 1]
+        if moved != sorted(moved):
+            return False
+    return True
+
+
+def _merged(outer: Stage, inner: Stage) -> Stage | None:
+    """The two as one stage, where a rule says which."""
+    match outer, inner:
+        case (RegP() as a,), (RegP() as b,) if a.dims == permuted(b.dims, b.perm):
+            return (regular(b.dims, permuted(b.perm, a.perm)),)
+    if outer == inverse_stage(inner):
+        return (Row(product(block.size for block in inner)),)
+    return None
+
+
+def check_layout(what: str, x: object) -> None:
+    """Raise LegoError where something else is given for a layout."""
+    from lego_mlir.algebra.layout import Layout
+
+    if not isinstance(x, Layout):
+        raise LegoError(f"{what} takes a layout, not {x!r}")
+
+
+def refuse_partial(what: str, *layouts: Layout) -> None:
+    """Tiles that stick out of their tensor have indices without an offset.
+
+    Raises:
+        LegoError: one of the layouts has such tiles; names it.
+    """
+    for layout in layouts:
+        if layout.is_partial:
+            raise LegoError(
+                f"{what}: the tiles of '{layout}' stick out of the tensor, so it is no bijection",
+                hint="use sizes that the tiles divide",
+            )

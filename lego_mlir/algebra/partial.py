@@ -1,0 +1,144 @@
+"""Partial tiles: tensors that their tiles do not divide.
+
+    OrderBy(Row(100, 70)).TileBy([ceildiv(100, 64), ceildiv(70, 64)], [64, 64])
+
+The tiles pad every dimension up to a whole number of tiles, here to 128x128. The index ranges over
+the padded space; memory holds the tensor alone, and the mask tells which indices stand for an
+element. An index is first taken to its *coordinates*, one a dimension of the tensor: element j of
+tile i, with tiles of T, has the coordinate i*T + j. Mask and offset follow from the coordinates.
+
+Only the outermost level may pad a dimension, and by no more than its last tile needs: the number
+of tiles is the least that covers the dimension. So sizes that do not match stay a mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from lego_mlir.algebra.blocks import Sizes, flatten, unflatten
+from lego_mlir.algebra.parts import Order, View
+from lego_mlir.algebra.permutations import Index
+from lego_mlir.algebra.sizes import ceildiv, product, sizes_text
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.index import Expr, Int, Sym, bounds, construct, polynomial, prover, substitute
+from lego_mlir.index.functions import is_array, where
+
+
+def shape_of_order(order: Order) -> Sizes:
+    """The tensor that a reordering is of: its blocks joined, dimension by dimension."""
+    return tuple(map(product, zip(*(b.dims for b in order.blocks), strict=True)))
+
+
+def shape_of_view(view: View) -> Sizes:
+    """The space that the tiles of a view span, any padding included."""
+    return tuple(map(product, zip(*view.tiles, strict=True)))
+
+
+def is_padded(order: Order, view: View) -> bool:
+    """Whether the tiles of `view` cover the tensor of `order` without dividing it."""
+    if view.kind != "TileBy" or any(b.rank != len(view.tiles[0]) for b in order.blocks):
+        return False
+    shape, spanned = shape_of_order(order), shape_of_view(view)
+    whole = [_is_same(n, p) for n, p in zip(shape, spanned, strict=True)]
+    if all(whole):
+        return False
+    least = [_is_same(t, n) for t, n in zip(view.tiles[0], covering(order, view), strict=True)]
+    return all(w or c for w, c in zip(whole, least, strict=True))
+
+
+def covering(order: Order, view: View) -> Sizes:
+    """The outermost level with the fewest tiles that cover the tensor of `order`."""
+    tiles = (product(levels[1:]) for levels in zip(*view.tiles, strict=True))
+    return tuple(ceildiv(n, t) for n, t in zip(shape_of_order(order), tiles, strict=True))
+
+
+def hint(order: Order, view: View) -> str | None:
+    """How tiles would cover the tensor, for an error about sizes that do not match."""
+    if view.kind != "TileBy" or any(b.rank != len(view.tiles[0]) for b in order.blocks):
+        return None
+    shape, tiles = sizes_text(shape_of_order(order)), sizes_text(covering(order, view))
+    return f"to cover {shape} by these tiles, the outermost level is {tiles}: ceildiv(size, tile)"
+
+
+def coordinates(view: View, index: Index) -> Index:
+    """The coordinates in the tensor of a tiled index: tile by tile of tiles."""
+    rank = len(view.tiles[0])
+    return tuple(
+        flatten(levels, tuple(index[k::rank]))
+        for k, levels in enumerate(zip(*view.tiles, strict=True))
+    )
+
+
+def tiled_index(view: View, coordinates: Index) -> Index:
+    """The inverse of `coordinates`."""
+    levels = zip(*view.tiles, strict=True)
+    by_dimension = [unflatten(sizes, c) for sizes, c in zip(levels, coordinates, strict=True)]
+    return tuple(i for level in zip(*by_dimension, strict=True) for i in level)
+
+
+def limits(view: View, shape: Sizes, index: Index) -> list[tuple[Any, Int]]:
+    """The coordinates of the padded dimensions, each with the size that it has to stay below."""
+    bounded = zip(coordinates(view, index), shape, shape_of_view(view), strict=True)
+    return [(c, n) for c, n, spanned in bounded if not _is_same(n, spanned)]
+
+
+def mask(limits: Iterable[tuple[Any, Int]]) -> Any:
+    """1 where all coordinates are below their limits, else 0; true or false for arrays."""
+    inside: Any = 1
+    for c, n in limits:
+        inside = where(inside, c < n, 0)
+    return inside if _is_expr(inside) or is_array(inside) else int(inside)
+
+
+def check_inside(shape: Sizes, coordinates: Index, owner: str) -> None:
+    """Raise LegoError where numbers are known to lie outside of the tensor."""
+    for k, (c, n) in enumerate(zip(coordinates, shape, strict=True)):
+        if _is_expr(c):
+            continue
+        greatest = c.max(initial=0) if is_array(c) else c
+        if construct.less(int(greatest), n) == 0:
+            raise LegoError(
+                f"{owner}: coordinate {greatest} in dimension {k} is outside of the tensor "
+                f"{sizes_text(shape)}",
+                hint="its tiles pad the tensor; the layout's mask is 1 where there is an element",
+            )
+
+
+def derive_inside(shape: Sizes, coordinates: Index, make: Callable[[Index], Any]) -> Any:
+    """What `make` derives of coordinates that lie inside of the tensor.
+
+    It is derived on symbols with the ranges of the tensor, so that nothing is left that would only
+    matter in the padding; then the coordinates take their place.
+    """
+    inside = tuple(
+        Sym(f"coordinate {k}", 0, construct.sub(n, 1)) if _is_expr(c) else c
+        for k, (c, n) in enumerate(zip(coordinates, shape, strict=True))
+    )
+    values = {s: c for s, c in zip(inside, coordinates, strict=True) if isinstance(s, Sym)}
+    made = make(inside)
+    return substitute(made, values) if values else made
+
+
+def is_uniform(n: Int, start: Int, coordinate: Int) -> bool:
+    """Whether `coordinate < n` is proven to hold exactly where `start < n` does.
+
+    It is where both always hold, and where coordinates are less than g above a start that, as n,
+    is a multiple of g.
+    """
+    if prover.is_less(coordinate, n) and prover.is_less(start, n):
+        return True
+    lo, hi = bounds(construct.sub(coordinate, start))
+    if lo is None or hi is None or lo < 0:
+        return False
+    step = hi + 1
+    return step == 1 or (polynomial.divides(step, start) and polynomial.divides(step, n))
+
+
+def _is_same(a: Int, b: Int) -> bool:
+    difference = construct.sub(a, b)
+    return isinstance(difference, int) and difference == 0
+
+
+def _is_expr(x: Any) -> bool:
+    return isinstance(x, Expr)

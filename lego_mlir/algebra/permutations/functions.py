@@ -1,0 +1,96 @@
+"""A user's own permutation, and the inverse of any: permutations made from given ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lego_mlir.algebra.permutations.permutation import Index, Permutation, flatten, unflatten
+from lego_mlir.algebra.permutations.swizzles import swizzle
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.index import Int
+
+
+def from_functions(
+    f: Callable[..., Any], f_inv: Callable[..., Any], text: str | None = None
+) -> Permutation:
+    """A user's own permutation.
+
+    Args:
+        f: takes one index a dimension, returns the flat position.
+        f_inv: takes the flat position, returns the tuple of indices.
+        text: how it is written in a layout; by default by the functions' names.
+    """
+
+    def inverse(dims: tuple[Int, ...], flat: Any) -> Index:
+        index = f_inv(flat)
+        index = tuple(index) if isinstance(index, tuple | list) else (index,)
+        if len(index) != len(dims):
+            raise LegoError(
+                f"GenP: the inverse function returns {len(index)} indices, the tile has {len(dims)}"
+            )
+        return index
+
+    if text is None:
+        text = f"@{_name_of(f)}, @{_name_of(f_inv)}"
+    return Permutation(text, lambda dims, index: f(*index), inverse, functions=(f, f_inv))
+
+
+def as_permutation(
+    f: Any, f_inv: Callable[..., Any] | None = None, owner: str = "GenP"
+) -> Permutation:
+    """What a GenP is given, as a permutation: one with a name, or a pair of functions.
+
+    Raises:
+        LegoError: it is neither; names the owner.
+    """
+    if f is swizzle:  # named without parameters, as in a layout's text
+        f = swizzle()
+    if isinstance(f, Permutation):
+        if f_inv is not None:
+            raise LegoError(f"{owner}: '{f.text}' brings its own inverse; f_inv is one too many")
+        return f
+    if not callable(f):
+        raise LegoError(f"{owner}: {f!r} is neither a permutation nor a function")
+    if not callable(f_inv):
+        raise LegoError(
+            f"{owner}: a function needs its inverse",
+            hint="give both: f, f_inv, with f_inv from the flat position to the indices",
+        )
+    return from_functions(f, f_inv)
+
+
+def inverse(f: Permutation | Callable[..., Any], f_inv: Any = None) -> Permutation:
+    """The permutation of the same tile that undoes another, flat position for flat position.
+
+    What `f` puts at flat position y, from the element of flat index x, `inverse(f)` puts at x from
+    the element y: `GenP(dims, inverse(f))` applied after `GenP(dims, f)` leaves all as it was.
+
+    Args:
+        f: a named permutation, or a function as in `GenP(dims, f, f_inv)`.
+        f_inv: with a function, its inverse.
+    """
+    given = as_permutation(f, f_inv, "inverse")
+    if given.is_involution:
+        return given
+    if given.inverse_of is not None:
+        return given.inverse_of
+    return Permutation(
+        f"inverse({given.text})",
+        lambda dims, index: flatten(dims, given.inverse(dims, flatten(dims, index))),
+        lambda dims, flat: unflatten(dims, given.forward(dims, unflatten(dims, flat))),
+        given.check,
+        given.functions,
+        inverse_of=given,
+        divisors=given.divisors,
+    )
+
+
+def _name_of(f: Callable[..., Any]) -> str:
+    name = getattr(f, "__name__", "")
+    if not name.isidentifier():
+        raise LegoError(
+            f"GenP: a permutation function needs a name to be printed by, {name or f!r} is none",
+            hint="define it with def",
+        )
+    return name

@@ -1,0 +1,123 @@
+"""Accesses that cannot be: each is told at its operation, with both sides of the mistake."""
+
+from __future__ import annotations
+
+import pytest
+
+from lego_mlir.compiler.driver import Compilation
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir.context import Source
+
+ROW = 'layout = #lego.layout<"OrderBy(Row(8, 64))">'
+TILED = 'layout = #lego.layout<"OrderBy(Row(10)).TileBy([3], [4])">'
+
+
+def lowered(operation: str, arguments: str) -> str:
+    text = f"func.func @f({arguments}) {{\n  {operation}\n  return\n}}\n"
+    return Compilation(Source("t.mlir", text)).text("index")
+
+
+@pytest.mark.parametrize(
+    ("operation", "says", "hint"),
+    [
+        (
+            f'%v = "lego.load"(%a, %i) {{{ROW}, slice = array<i64: 1>}} '
+            ": (memref<512xf32>, index) -> vector<32xf32>",
+            "vector<32xf32> through a slice of type vector<64xf32>",
+            "sizes of the whole dimensions",
+        ),
+        (
+            f'%v = "lego.load"(%a, %i) {{{ROW}, slice = array<i64: 1>}} '
+            ": (memref<512xf32>, index) -> vector<64xf16>",
+            "vector<64xf16> through a slice of type vector<64xf32>",
+            "buffer's elements",
+        ),
+        (
+            f'%v = "lego.load"(%a, %i, %i) {{{ROW}}} '
+            ": (memref<512xf32>, index, index) -> vector<64xf32>",
+            "vector<64xf32> through a buffer of f32",
+            "slice = array<i64: 1>",
+        ),
+        (
+            f'%v = "lego.load"(%a, %i) {{{ROW}, slice = array<i64: 2>}} '
+            ": (memref<512xf32>, index) -> vector<64xf32>",
+            "has the dimensions 0 to 1",
+            "in order",
+        ),
+        (
+            f'%v = "lego.load"(%a) {{{ROW}, slice = array<i64: 1, 0>}} '
+            ": (memref<512xf32>) -> vector<64x8xf32>",
+            "slice is array<i64: 1, 0>",
+            "in order",
+        ),
+        (
+            f'%v = "lego.load"(%a, %i) {{{ROW}, slice = "all"}} '
+            ": (memref<512xf32>, index) -> vector<64xf32>",
+            'slice is "all"',
+            "array<i64",
+        ),
+        (
+            f'%v = "lego.load"(%a) {{{ROW}, slice = array<i64: 1>}} '
+            ": (memref<512xf32>) -> vector<64xf32>",
+            "got 0 indices, its layout .* takes 1 \\(8\\)",
+            "one index operand a dimension",
+        ),
+        (
+            f'"lego.mask"(%i) {{{ROW}}} : (index) -> i1',
+            "got 1 index, its layout .* takes 2",
+            "one index operand a dimension",
+        ),
+        (
+            '%v = "lego.load"(%a) {layout = #lego.layout<"OrderBy(Row(2048))">, '
+            "slice = array<i64: 0>} : (memref<512xf32>) -> vector<2048xf32>",
+            "2048 elements are more than the 1024",
+            "tile the dimension",
+        ),
+        (
+            '%v = "lego.load"(%a, %i) {layout = #lego.layout<"OrderBy(Row(N))">, '
+            "slice = array<i64: 0>} : (memref<512xf32>, index) -> vector<8xf32>",
+            r"sizes \[N\]: a vector has known sizes",
+            "lego.sizes",
+        ),
+        (
+            f'%v = "lego.load"(%a, %i, %i) {{{TILED}, other = 0 : i32}} '
+            ": (memref<512xf32>, index, index) -> f32",
+            "other is 0 : i32, the buffer's elements are f32",
+            "other = 1.0 : f32",
+        ),
+        (
+            f'%v = "lego.load"(%c, %i, %i) {{{TILED}}} '
+            ": (memref<16xcomplex<f32>>, index, index) -> complex<f32>",
+            "no 0 of type complex<f32>",
+            "other",
+        ),
+        (
+            '%c9 = arith.constant 9 : index\n  %v = "lego.apply"(%c9, %c9) '
+            f"{{{ROW}}} : (index, index) -> index",
+            "index 0 of .* is out of range: 9",
+            "",
+        ),
+        (
+            '%c2 = arith.constant 2 : index\n  %v = "lego.apply"(%c2, %c2) '
+            f"{{{TILED}}} : (index, index) -> index",
+            r"coordinate 10 in dimension 0 is outside of the tensor \[10\]",
+            "mask",
+        ),
+    ],
+)
+def test_mistakes(operation: str, says: str, hint: str) -> None:
+    with pytest.raises(LegoError, match=says) as caught:
+        lowered(operation, "%a: memref<512xf32>, %c: memref<16xcomplex<f32>>, %i: index")
+    assert caught.value.place is not None
+    assert caught.value.place.line in (2, 3)
+    assert hint in (caught.value.hint or "")
+
+
+def test_types_without_a_zero_are_fine_where_nothing_is_padded() -> None:
+    assert "memref.load" in lowered(
+        '%v = "lego.load"(%c, %i, %i) {layout = #lego.layout<"OrderBy(Row(4, 4))">} '
+        ": (memref<16xcomplex<f32>>, index, index) -> complex<f32>\n"
+        '  "lego.store"(%v, %c, %i, %i) {layout = #lego.layout<"OrderBy(Row(4, 4))">} '
+        ": (complex<f32>, memref<16xcomplex<f32>>, index, index) -> ()",
+        "%c: memref<16xcomplex<f32>>, %i: index",
+    )
