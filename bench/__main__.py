@@ -1,4 +1,4 @@
-"""The command line: `python -m bench build | run | report`."""
+"""The command line: `python -m bench build | run | report | index`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from bench import index
 from bench.build import build
 from bench.report import report
 from bench.run import one, run
@@ -30,6 +31,7 @@ def main() -> int:
     step.add_argument("--check", action="store_true")
     step = steps.add_parser("report", help="the table of a file of JSON lines")
     step.add_argument("file", type=Path)
+    index.add_options(steps.add_parser("index", help="derive index expressions; no GPU is needed"))
     options = parser.parse_args()
     match options.step:
         case "build":
@@ -41,6 +43,8 @@ def main() -> int:
             one(options.folder, options.case, not options.check)
         case "report":
             print(report(options.file), end="")
+        case "index":
+            return 1 if index.run(options.only, options.json) else 0
     return 0
 
 

@@ -11,6 +11,18 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Expr, Int, bounds, construct, prover
 from lego_mlir.index.functions import is_array
 
+_MOST_IN_INT64 = 1 << 61
+"""Above it what a permutation computes on the way, twice a position, may not fit."""
+
+
+def check_int64(size: Int, owner: str) -> None:
+    """Raise LegoError where positions below `size` are too large for arrays of int64."""
+    if isinstance(size, int) and size > _MOST_IN_INT64:
+        raise LegoError(
+            f"{owner} has {size} elements: too many for int64 arrays",
+            hint="Python integers have no such limit",
+        )
+
 
 def checked(i: Any, n: Int, owner: str) -> Any:
     """`i` if it may stand for a number in [0, n); arrays come back as int64."""

@@ -26,7 +26,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lego_mlir.algebra import partial
-from lego_mlir.algebra.arguments import checked, through_sympy
+from lego_mlir.algebra.arguments import check_int64, checked, through_sympy
 from lego_mlir.algebra.blocks import Block, GenP, RegP, Row, Sizes, flatten, unflatten
 from lego_mlir.algebra.parts import (
     Order,
@@ -56,10 +56,6 @@ if TYPE_CHECKING:
     from lego_mlir.algebra.verdict import Method, Verdict
 
     Offsets = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
-
-
-_MOST_IN_INT64 = 1 << 61
-"""Above it what a permutation computes on the way, twice a position, may not fit."""
 
 
 @dataclass(frozen=True)
@@ -332,7 +328,7 @@ class Layout:
             return tuple(result)
         flat = checked(flat, self.size, f"offset of '{self}'")
         if is_array(flat):
-            self._check_int64()
+            check_int64(self.size, f"'{self}'")
         if isinstance(flat, Expr):
             return forms.derive(lambda: self._inv(flat))
         return self._inv(flat)
@@ -392,7 +388,7 @@ class Layout:
 
     def _checked(self, index: Index) -> Index:
         if any(is_array(i) for i in index):
-            self._check_int64()
+            check_int64(self.size, f"'{self}'")
         return tuple(
             checked(i, n, f"index {position} of '{self}'")
             for position, (i, n) in enumerate(zip(index, self.dims, strict=True))
@@ -415,13 +411,6 @@ class Layout:
                 index = unflatten(stage_dims, flatten(dims, index))
             index, dims = (stage_apply(stage, index),), (self.size,)
         return flatten(dims, index)
-
-    def _check_int64(self) -> None:
-        if isinstance(self.size, int) and self.size > _MOST_IN_INT64:
-            raise LegoError(
-                f"'{self}' has {self.size} elements: too many for int64 arrays",
-                hint="Python integers have no such limit",
-            )
 
     def _number(self, n: Int) -> int:
         if not isinstance(n, int):

@@ -1,9 +1,13 @@
-"""Expanded or not: the cost model's choice between two forms of one expression.
+"""The cost model's choice between several forms of one expression.
 
-Sums and products are kept expanded, so that terms cancel. Where two sums were multiplied on the
-way, `s*(s + 1)`, that may cost more than it saves: expanded, it is `s*s + s`, and s may be a sum
-itself. So what multiplies sums is derived once more with such products kept whole, and the
-cheaper form is what will be computed (papers/lego, section 4: "the cost model keeps the cheaper").
+Sums and products are kept expanded, so that terms cancel. Two other forms may cost less:
+
+    s*(s + 1)                     whole, where s*s + s is a product of sums expanded
+    x + 248*(x // 8)              for 256*(x // 8) + x % 8: no remainder to take
+
+So what multiplies sums is derived once more with such products kept whole, remainders are taken
+out where their quotient is there too, and the cheapest form is what will be computed (papers/lego,
+section 4, counts operations to choose between expanded and unexpanded).
 """
 
 from __future__ import annotations
@@ -13,9 +17,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeVar
 
-from lego_mlir.index.nodes import Expr, Int, Poly, Spelled
+from lego_mlir.index.nodes import Expr, Int, Mod, Mono, Poly, Spelled, mono_order
 
-Derived = TypeVar("Derived", Int, "tuple[Int, ...]")
+Derived = TypeVar("Derived", bound="Int | tuple[Int, ...]")
 Result = TypeVar("Result")
 
 
@@ -50,7 +54,7 @@ def _is_term(x: Poly) -> bool:
 
 
 def derive(make: Callable[[], Derived]) -> Derived:
-    """What `make` derives, in the form that costs less.
+    """What `make` derives, in the form that costs least.
 
     Args:
         make: builds expressions with the operators and constructors; it is called once or twice.
@@ -59,7 +63,14 @@ def derive(make: Callable[[], Derived]) -> Derived:
         return make()
     first = _Derivation(expands=True)
     normal = _with(first, make)
-    return _cheaper(normal, make) if first.multiplied else normal
+    found = [_each(normal)]
+    if first.multiplied:
+        found.append(_each(_with(_Derivation(expands=False), make)))
+    found += [other for form in found if (other := _without_remainders(form)) != form]
+    if len(found) == 1:
+        return normal
+    chosen = _cheapest(found)
+    return chosen if isinstance(normal, tuple) else chosen[0]  # type: ignore[return-value]
 
 
 def expanded(make: Callable[[], Result]) -> Result:
@@ -75,19 +86,61 @@ def _with(derivation: _Derivation, make: Callable[[], Result]) -> Result:
         _derivation.reset(token)
 
 
-def _cheaper(normal: Derived, make: Callable[[], Derived]) -> Derived:
+def _each(derived: Int | tuple[Int, ...]) -> tuple[Int, ...]:
+    return derived if isinstance(derived, tuple) else (derived,)
+
+
+def _cheapest(found: list[tuple[Int, ...]]) -> tuple[Int, ...]:
+    """The first of the forms, the normal one, spelled as the cheapest."""
     from lego_mlir.index.cost import weight  # it needs the nodes' constructors, and they this
 
-    whole = _with(_Derivation(expands=False), make)
-    if weight(whole) >= weight(normal):
-        return normal
-    if isinstance(normal, tuple):
-        assert isinstance(whole, tuple)
-        return tuple(_spelled(n, w) for n, w in zip(normal, whole, strict=True))
-    assert not isinstance(whole, tuple)
-    return _spelled(normal, whole)
+    normal = found[0]
+    form = min((f for f in found if not _widens(normal, f)), key=weight)
+    return tuple(_spelled(n, f) for n, f in zip(normal, form, strict=True))
+
+
+def _widens(normal: tuple[Int, ...], form: tuple[Int, ...]) -> bool:
+    """Whether a form needs more than 32 bits on the way, and the normal one does not."""
+    from lego_mlir.index.width import widest
+
+    def fits(x: Int) -> bool:
+        most = widest(x)
+        return most is not None and most < 1 << 31
+
+    return any(fits(n) and not fits(f) for n, f in zip(normal, form, strict=True))
 
 
 def _spelled(value: Int, form: Int) -> Int:
     different = isinstance(value, Expr) and isinstance(form, Expr) and value is not form
     return Spelled(value, form) if different else value
+
+
+def _without_remainders(form: tuple[Int, ...]) -> tuple[Int, ...]:
+    """The form with the remainders gone that a quotient makes good."""
+    return tuple(_telescoped(x) if isinstance(x, Poly) else x for x in form)
+
+
+def _telescoped(x: Poly) -> Poly:
+    """`a*(y // d) + b*(y % d) -> b*y + (a - b*d)*(y // d)`, for constants a, b and d.
+
+    Not by the constructors: they would put the remainder back.
+    """
+    from lego_mlir.index import construct, polynomial
+
+    total: polynomial.Parts = (x.constant, dict(x.terms))
+    for mono, coefficient in x.terms:
+        match mono:
+            case ((Mod(num, int(den)), 1),) if den > 0:
+                quotient = construct.floordiv(num, den)
+                if not isinstance(quotient, Expr) or ((quotient, 1),) not in total[1]:
+                    continue
+                del total[1][mono]
+                whole = polynomial.times(polynomial.parts(num), (coefficient, {}))
+                total = polynomial.plus(total, whole)
+                total = polynomial.plus(total, (0, {((quotient, 1),): -coefficient * den}))
+    terms = tuple(sorted(((m, c) for m, c in total[1].items() if c), key=_order_of))
+    return Poly(total[0], terms)
+
+
+def _order_of(term: tuple[Mono, int]) -> tuple[object, ...]:
+    return mono_order(term[0])

@@ -176,8 +176,10 @@ def _mod(a: Interval, d: Interval) -> Interval:
 
 
 def _xor(a: Interval, b: Interval) -> Interval:
-    if a[0] is None or b[0] is None or a[0] < 0 or b[0] < 0:
-        return None, None
-    if a[1] is None or b[1] is None:
-        return 0, None
-    return 0, (1 << max(a[1], b[1]).bit_length()) - 1
+    if None in a or None in b:
+        both_nonnegative = a[0] is not None and b[0] is not None and min(a[0], b[0]) >= 0
+        return (0 if both_nonnegative else None), None
+    ends = [n for n in (*a, *b) if n is not None]
+    top = 1 << max(n.bit_length() if n >= 0 else (~n).bit_length() for n in ends)
+    signs = {(x < 0) != (y < 0) for x in ends[:2] for y in ends[2:]}  # of the result
+    return -top if True in signs else 0, top - 1 if False in signs else -1

@@ -7,7 +7,8 @@ decided within it is answered by "unknown", and a counter-example is evaluated b
 believed.
 
 Quotients by a constant are Z3's own. Those by a symbol get a quotient and a remainder of their
-own, `x = d*q + r` with r between 0 and d, which is what nonlinear reasoning can use.
+own, `x = d*q + r` with r between 0 and d, which is what nonlinear reasoning can use. Exclusive ors
+of bounded numbers are decided bit by bit.
 """
 
 from __future__ import annotations
@@ -33,13 +34,11 @@ from lego_mlir.index.nodes import (
     Sym,
     Where,
     Xor,
+    children,
 )
 
 RLIMIT = 4_000_000
 """Z3's steps for a proof that somebody asked for: a few seconds at most."""
-
-_XOR_BITS = 24
-"""Wider exclusive ors are not spelled out bit by bit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,8 @@ def prove(
     import z3
 
     context = z3.Context()
-    translation = _Translation(z3, context)
+    width = _bit_width([*zero, *nonnegative])
+    translation = _Translation(z3, context) if width is None else _Bits(z3, context, width)
     try:
         broken = [translation(x) != 0 for x in zero] + [translation(x) < 0 for x in nonnegative]
     except _OutOfReachError:
@@ -84,7 +84,7 @@ def prove(
         return Answer(None)
     model = solver.model()
     point = {
-        s.name: model.eval(value, model_completion=True).as_long()
+        s.name: translation.number(model.eval(value, model_completion=True))
         for s, value in translation.symbols.items()
     }
     if len(point) == len(translation.symbols) and _breaks(point, zero, nonnegative):
@@ -117,10 +117,17 @@ class _Translation:
 
     def __call__(self, x: Int) -> Any:
         if isinstance(x, int):
-            return self.z3.IntVal(x, self.context)
+            return self.constant(x)
         if x not in self.terms:
             self.terms[x] = self.translate(x)
         return self.terms[x]
+
+    def constant(self, x: int) -> Any:
+        return self.z3.IntVal(x, self.context)
+
+    def number(self, value: Any) -> int:
+        """The integer that a term of a model is."""
+        return value.as_long()  # type: ignore[no-any-return]
 
     def fresh(self) -> Any:
         return self.z3.FreshInt("v", self.context)
@@ -139,9 +146,9 @@ class _Translation:
                     total = total + term
                 return total
             case FloorDiv(num, den):
-                return self(num) / self(den) if _positive_int(den) else self.divide(num, den)[0]
+                return self.quotient(num, den) if _positive_int(den) else self.divide(num, den)[0]
             case Mod(num, den):
-                return self(num) % self(den) if _positive_int(den) else self.divide(num, den)[1]
+                return self.rest(num, den) if _positive_int(den) else self.divide(num, den)[1]
             case Xor(a, b):
                 return self.xor(a, b)
             case Min(a, b):
@@ -165,15 +172,27 @@ class _Translation:
 
     def symbol(self, s: Sym) -> Any:
         # By name and number: symbols of one name may differ in what they carry.
-        value = self.z3.Int(f"{s.name}.{len(self.symbols)}", self.context)
+        value = self.variable(f"{s.name}.{len(self.symbols)}")
         self.symbols[s] = self.terms[s] = value
         if s.lo is not None:
             self.facts.append(value >= s.lo)
         if s.hi is not None:
             self.facts.append(value <= self(s.hi))
         for d in s.divisors:
-            self.facts.append(value == self(d) * self.fresh())
+            self.facts.append(
+                self.rest(s, d) == 0 if _positive_int(d) else value == self(d) * self.fresh()
+            )
         return value
+
+    def variable(self, name: str) -> Any:
+        return self.z3.Int(name, self.context)
+
+    def quotient(self, num: Int, den: Int) -> Any:
+        """By a positive constant: Z3's division is Euclid's, which then rounds down."""
+        return self(num) / self(den)
+
+    def rest(self, num: Int, den: Int) -> Any:
+        return self(num) % self(den)
 
     def divide(self, num: Int, den: Int) -> tuple[Any, Any]:
         """Quotient and remainder, where the divisor is not 0."""
@@ -188,18 +207,70 @@ class _Translation:
         return self.terms[quotient], self.terms[rest]
 
     def xor(self, a: Int, b: Int) -> Any:
-        (alo, ahi), (blo, bhi) = ranges.bounds(a), ranges.bounds(b)
-        if alo is None or blo is None or ahi is None or bhi is None or min(alo, blo) < 0:
-            raise _OutOfReachError
-        width = max(ahi, bhi).bit_length()
-        if width > _XOR_BITS:
-            raise _OutOfReachError
-        x, y = self(a), self(b)
-        total = self(0)
-        for k in range(width):
-            differs = (x / (1 << k)) % 2 != (y / (1 << k)) % 2
-            total = total + self.z3.If(differs, self(1 << k), self(0))
-        return total
+        raise _OutOfReachError  # see _Bits
+
+
+class _Bits(_Translation):
+    """The same in two's complement, of so many bits: sums wrap, and are right in the end.
+
+    For expressions with an exclusive or: bit by bit among integers, it is beyond Z3.
+    """
+
+    def __init__(self, z3: Any, context: Any, width: int) -> None:
+        super().__init__(z3, context)
+        self.width = width
+
+    def constant(self, x: int) -> Any:
+        return self.z3.BitVecVal(x, self.width, self.context)
+
+    def number(self, value: Any) -> int:
+        return value.as_signed_long()  # type: ignore[no-any-return]
+
+    def variable(self, name: str) -> Any:
+        return self.z3.BitVec(name, self.width, self.context)
+
+    def fresh(self) -> Any:
+        raise _OutOfReachError  # it has no bounds, and might wrap
+
+    def quotient(self, num: Int, den: Int) -> Any:
+        n, d = self(num), self(den)
+        if isinstance(den, int) and den & (den - 1) == 0:
+            return n >> (den.bit_length() - 1)  # an arithmetic shift rounds down
+        up = self.z3.UDiv(n, d)
+        if ranges.is_nonnegative(num):
+            return up
+        return self.z3.If(n >= 0, up, ~self.z3.UDiv(~n, d))  # -1 - (-1 - n) // d
+
+    def rest(self, num: Int, den: Int) -> Any:
+        return self(num) - self(den) * self.quotient(num, den)
+
+    def xor(self, a: Int, b: Int) -> Any:
+        return self(a) ^ self(b)
+
+
+def _bit_width(xs: list[Int]) -> int | None:
+    """The bits that hold every part of expressions, where an exclusive or is one of them."""
+    found: set[Expr] = set()
+    todo = [x for x in xs if isinstance(x, Expr)]
+    while todo:
+        x = todo.pop()
+        if x not in found:
+            found.add(x)
+            todo += [c for c in (*children(x), *_bounds_of(x)) if isinstance(c, Expr)]
+    if not any(isinstance(x, Xor) for x in found):
+        return None
+    most = 0
+    parts: list[Int] = [*found, *xs]
+    for part in parts:
+        lo, hi = ranges.bounds(part)
+        if lo is None or hi is None:
+            return None
+        most = max(most, abs(lo), abs(hi))
+    return most.bit_length() + 2
+
+
+def _bounds_of(x: Expr) -> tuple[Int, ...]:
+    return (*([] if x.hi is None else [x.hi]), *x.divisors) if isinstance(x, Sym) else ()
 
 
 def _positive_int(x: Int) -> bool:

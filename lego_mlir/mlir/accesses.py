@@ -28,6 +28,7 @@ from lego_mlir.algebra.sizes import sizes_text
 from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, construct, substitute
+from lego_mlir.index.nodes import Spelled
 from lego_mlir.index.polynomial import parts
 from lego_mlir.mlir.bindings import arith, ir, memref, scf, vector
 from lego_mlir.mlir.context import Source
@@ -85,6 +86,8 @@ class Access:
 
     def place(self, offset: Int) -> Any:
         """The value of an offset; those that differ by a constant share the rest."""
+        if isinstance(offset, Spelled):
+            return self.index(offset)
         constant, _ = parts(offset)
         rest = construct.sub(offset, constant)
         if rest not in self._printed:
@@ -102,9 +105,11 @@ class Access:
         free = self.piece.symbols
         inside = self.piece.mask(*free)
         offset = 0 if _is_never(inside) else self.piece.offset(*free)  # derived once for all runs
+        if not free:
+            return width, [Run(0, offset, inside)]
         runs = []
         for start in range(0, prod(shape), width):
-            at = dict(zip(free, unflatten(shape, start), strict=True)) if shape else {}
+            at = dict(zip(free, unflatten(shape, start), strict=True))
             runs.append(Run(start, substitute(offset, at), substitute(inside, at)))
         return width, runs
 

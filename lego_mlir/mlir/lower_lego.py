@@ -29,6 +29,7 @@ from lego_mlir.algebra import Layout
 from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int
+from lego_mlir.index.width import widest
 from lego_mlir.mlir.accesses import (
     Access,
     Print,
@@ -47,7 +48,7 @@ from lego_mlir.mlir.operands import SizeOperands
 from lego_mlir.mlir.permutations import check_known
 from lego_mlir.mlir.reader import IndexReader, read_function
 from lego_mlir.mlir.scopes import Scope, scope_of
-from lego_mlir.printers.arith import Printer, widest
+from lego_mlir.printers.arith import Printer
 
 SIZES = "lego.sizes"
 LAYOUT = "lego.layout"

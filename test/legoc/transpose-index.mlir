@@ -11,13 +11,14 @@
 // NONE-NOT: {{arith.(div|rem|floordiv|ceildiv)}}
 // NONE-NOT: {{floordiv|ceildiv| mod }}
 
-// A block's tile and a thread's element, and where they lie in memory.
-// CHECK: #[[A:.*]] = affine_map<()[s0, s1, s2, s3] -> (s0 * 32768 + s1 * 1024 + s2 * 32 + s3)>
+// Where a block's tile and a thread's element lie in memory. With M and I the quotients by 32, the
+// remainders are not taken: 1024*I + TID % 32 is TID + 992*I.
+// CHECK: #[[A:.*]] = affine_map<()[s0, s1, s2, s3] -> (s0 * 32 + s1 + s2 * 31744 + s3 * 992)>
 // CHECK: #[[ROW:.*]] = affine_map<()[s0] -> (s0 * 32)>
 // CHECK: #[[STEP_A:.*]] = affine_map<(d0) -> (d0 * 8192)>
 // CHECK: #[[STEP_ROW:.*]] = affine_map<(d0) -> (d0 * 8)>
 // CHECK: #[[TILE:.*]] = affine_map<(d0, d1) -> (d0 * 256 + d1)>
-// CHECK: #[[B:.*]] = affine_map<()[s0, s1, s2, s3] -> (s0 * 32 + s1 * 1024 + s2 * 32768 + s3)>
+// CHECK: #[[B:.*]] = affine_map<()[s0, s1, s2, s3] -> (s0 * 32768 + s1 - s2 * 1048544 + s3 * 992)>
 
 // CHECK: lego.index_bitwidth = 32
 // CHECK-SAME: lego.reference = "transpose"
@@ -30,10 +31,9 @@
 // CHECK-DAG: %[[B_FLAT:.*]] = memref.collapse_shape %[[OUT]] {{.*}} into memref<1048576xf32>
 // CHECK: %[[M:.*]] = arith.shrui %[[BID]], %c5
 // CHECK-NEXT: %[[I:.*]] = arith.shrui %[[TID]], %c5
-// CHECK-NEXT: %[[N:.*]] = arith.andi %[[BID]], %c31
-// CHECK-NEXT: %[[J:.*]] = arith.andi %[[TID]], %c31
-// CHECK-NEXT: %[[A_BASE:.*]] = affine.apply #[[A]]()[%[[M]], %[[I]], %[[N]], %[[J]]]
+// CHECK-NEXT: %[[A_BASE:.*]] = affine.apply #[[A]]()[%[[BID]], %[[TID]], %[[M]], %[[I]]]
 // CHECK-NEXT: %[[I_BASE:.*]] = affine.apply #[[ROW]]()[%[[I]]]
+// CHECK-NEXT: %[[J:.*]] = arith.andi %[[TID]], %c31
 
 // CHECK-NEXT: scf.for %[[S:.*]] = %c0 to %c4 step %c1 {
 // CHECK-NEXT: %[[A_STEP:.*]] = affine.apply #[[STEP_A]](%[[S]])
@@ -49,7 +49,7 @@
 
 // CHECK-NEXT: gpu.barrier
 // CHECK-NEXT: %[[J_BASE:.*]] = affine.apply #[[ROW]]()[%[[J]]]
-// CHECK-NEXT: %[[B_BASE:.*]] = affine.apply #[[B]]()[%[[M]], %[[I]], %[[N]], %[[J]]]
+// CHECK-NEXT: %[[B_BASE:.*]] = affine.apply #[[B]]()[%[[BID]], %[[TID]], %[[M]], %[[I]]]
 // CHECK-NEXT: scf.for %[[S:.*]] = %c0 to %c4 step %c1 {
 // CHECK-NEXT: %[[I_STEP:.*]] = affine.apply #[[STEP_ROW]](%[[S]])
 // CHECK-NEXT: %[[I_NOW:.*]] = arith.addi %[[I]], %[[I_STEP]]

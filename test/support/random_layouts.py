@@ -5,9 +5,6 @@ and the oracle (`table_of` and what it calls) lists its offsets, written from th
 the paper (section 3.2) on NumPy's own reshape and transpose, and sharing no code with the product.
 Sizes are products of a common pool of factors, so every reordering of a chain has equally many
 elements. A factor may be symbolic; `bound` puts numbers for it.
-
-A user's own permutation stands here twice as well: as Python functions and as functions of an
-MLIR module, `FUNCTIONS_MLIR`.
 """
 
 from __future__ import annotations
@@ -19,6 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from hypothesis import strategies as st
+from own_permutations import FUNCTIONS
 
 from lego_mlir.algebra import (
     Col,
@@ -39,7 +37,7 @@ from lego_mlir.algebra import (
     tma_swizzle,
 )
 from lego_mlir.algebra.parts import make_order, make_view
-from lego_mlir.index import Int, evaluate, where
+from lego_mlir.index import Int, evaluate
 
 MIXED = st.sampled_from([2, 2, 2, 2, 3, 3, 4, 5, 7, 8, 11])
 POWERS = st.sampled_from([2, 2, 4, 8])
@@ -96,102 +94,6 @@ def values_of(draw: st.DrawFn, layout: Layout) -> dict[str, int]:
         s.name: draw(st.integers(1, 3), label=s.name) * (4 if s.divisors else 1)
         for s in layout.symbols
     }
-
-
-# ------------------------------------------------------------- users' own permutations, twice
-def rotate(i: Any, j: Any) -> Any:
-    """Of 8 columns: row i turned by i places."""
-    return i * 8 + (i + j) % 8
-
-
-def rotate_inv(flat: Any) -> Any:
-    return flat // 8, (flat - flat // 8) % 8
-
-
-def snake(i: Any, j: Any) -> Any:
-    """Of 4 columns: every other row backwards."""
-    return i * 4 + where(i % 2 < 1, j, 3 - j)
-
-
-def snake_inv(flat: Any) -> Any:
-    return flat // 4, where(flat // 4 % 2 < 1, flat % 4, 3 - flat % 4)
-
-
-def stride(i: Any) -> Any:
-    """Of 8 elements: every third."""
-    return (3 * i + 1) % 8
-
-
-def stride_inv(flat: Any) -> Any:
-    return (3 * (flat - 1)) % 8
-
-
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (rotate, rotate_inv, snake, snake_inv, stride, stride_inv)
-}
-
-FUNCTIONS_MLIR = """
-func.func @rotate(%i: index, %j: index) -> index {
-  %c8 = arith.constant 8 : index
-  %turned = arith.addi %i, %j : index
-  %column = arith.remui %turned, %c8 : index
-  %row = arith.muli %i, %c8 : index
-  %flat = arith.addi %row, %column : index
-  return %flat : index
-}
-func.func @rotate_inv(%flat: index) -> (index, index) {
-  %c7 = arith.constant 7 : index
-  %c8 = arith.constant 8 : index
-  %i = arith.divui %flat, %c8 : index
-  %back = arith.subi %flat, %i : index
-  %j = arith.andi %back, %c7 : index
-  return %i, %j : index, index
-}
-func.func @snake(%i: index, %j: index) -> index {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c3 = arith.constant 3 : index
-  %c4 = arith.constant 4 : index
-  %parity = arith.remui %i, %c2 : index
-  %even = arith.cmpi slt, %parity, %c1 : index
-  %back = arith.subi %c3, %j : index
-  %column = arith.select %even, %j, %back : index
-  %row = arith.muli %i, %c4 : index
-  %flat = arith.addi %row, %column : index
-  return %flat : index
-}
-func.func @snake_inv(%flat: index) -> (index, index) {
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c3 = arith.constant 3 : index
-  %c4 = arith.constant 4 : index
-  %i = arith.divui %flat, %c4 : index
-  %column = arith.remui %flat, %c4 : index
-  %parity = arith.remui %i, %c2 : index
-  %even = arith.cmpi slt, %parity, %c1 : index
-  %back = arith.subi %c3, %column : index
-  %j = arith.select %even, %column, %back : index
-  return %i, %j : index, index
-}
-func.func @stride(%i: index) -> index {
-  %c1 = arith.constant 1 : index
-  %c3 = arith.constant 3 : index
-  %c7 = arith.constant 7 : index
-  %far = arith.muli %i, %c3 : index
-  %next = arith.addi %far, %c1 : index
-  %flat = arith.andi %next, %c7 : index
-  return %flat : index
-}
-func.func @stride_inv(%flat: index) -> index {
-  %c1 = arith.constant 1 : index
-  %c3 = arith.constant 3 : index
-  %c7 = arith.constant 7 : index
-  %back = arith.subi %flat, %c1 : index
-  %far = arith.muli %back, %c3 : index
-  %i = arith.andi %far, %c7 : index
-  return %i : index
-}
-"""
 
 
 # -------------------------------------------------------------------------------- strategies

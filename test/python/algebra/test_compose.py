@@ -12,14 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from own_permutations import FUNCTIONS, rotate, rotate_inv
 from random_layouts import (
-    FUNCTIONS,
     L,
     blocks,
     built,
     layouts,
-    rotate,
-    rotate_inv,
     spread,
     symbolic_layouts,
     table_of,

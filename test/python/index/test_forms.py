@@ -107,3 +107,44 @@ def test_threads_choose_each_for_itself() -> None:
         texts = list(pool.map(derived, range(64)))
     assert set(texts[1::2]) == {repr(forms.derive(lambda: triangle(I, J)))}
     assert set(texts[::2]) == {repr(triangle(I, J))}
+
+
+P = Sym("p", 0, 1023)
+
+
+def test_a_quotient_makes_its_remainder_good() -> None:
+    """256*(p // 32) + p % 32 has a shift, a mask and a product; p + 224*(p // 32) no mask."""
+    chosen = forms.derive(lambda: 256 * (P // 32) + P % 32)
+    assert repr(chosen) == "p + 224*(p//32)"
+    assert repr(plain(chosen)) == "256*(p//32) + p%32"
+    p = np.arange(1024)
+    assert (evaluate(chosen, {"p": p}) == 256 * (p // 32) + p % 32).all()
+
+
+def test_a_remainder_stays_where_nothing_is_gained() -> None:
+    for make in (
+        lambda: P // 32 + 64 * (P % 32),  # 64*p - 2047*(p // 32) takes as many
+        lambda: 256 * (P // 16) + P % 32,
+        lambda: N * (P // 32) + P % 32,
+        lambda: (P % 32) * (P // 32),
+    ):
+        assert not isinstance(forms.derive(make), Spelled)
+
+
+def test_digits_in_another_order() -> None:
+    p = np.arange(1024)
+
+    def make(x: Int) -> Int:
+        return 7 * (x // 64) + 30 * ((x // 16) % 4) + 3 * ((x // 4) % 4) + 100 * (x % 4) + 5
+
+    chosen = forms.derive(lambda: make(P))
+    assert count(chosen) < count(plain(chosen))
+    assert (evaluate(chosen, {"p": p}) == make(p)).all()
+
+
+def test_no_form_leaves_32_bits_for_fewer_operations() -> None:
+    """2**26*(i % 32) fits; 2**26*i, which saves the mask, does not."""
+    i = Sym("i", 0, 1023)
+    assert not isinstance(forms.derive(lambda: i // 32 * 4 + (i % 32) * (1 << 26)), Spelled)
+    wide = Sym("i", 0, (1 << 40) - 1)  # 64 bits anyway
+    assert isinstance(forms.derive(lambda: 256 * (wide // 32) + wide % 32), Spelled)

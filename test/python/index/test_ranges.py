@@ -25,3 +25,20 @@ def test_without_a_bound_the_vertex_is_one() -> None:
     far = x * x - x * n
     assert isinstance(far, Expr)
     assert bounds(far) == (None, None)
+
+
+@given(st.integers(-20, 20), st.integers(0, 9), st.integers(-20, 20), st.integers(0, 9))
+def test_an_exclusive_or_stays_within_its_bits(p: int, m: int, q: int, n: int) -> None:
+    x, y = Sym("x", p, p + m), Sym("y", q, q + n)
+    values = [i ^ j for i in range(p, p + m + 1) for j in range(q, q + n + 1)]
+    lo, hi = bounds(x ^ y)
+    assert lo is not None
+    assert hi is not None
+    assert lo <= min(values)
+    assert hi >= max(values)
+    assert (lo >= 0) == (min(values) >= 0)
+    assert (hi < 0) == (max(values) < 0)
+    ends = (p, p + m, q, q + n)
+    assert max(-lo - 1, hi) < 2 * max(*(e if e >= 0 else ~e for e in ends), 1)
+    unbounded = Sym("z", 0)
+    assert bounds(unbounded ^ x) == (0 if p >= 0 else None, None)

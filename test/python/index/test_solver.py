@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lego_mlir.index import Int, Sym, evaluate, isqrt, maximum, minimum, prover, samples, where
+from lego_mlir.index import (
+    Int,
+    Sym,
+    evaluate,
+    isqrt,
+    maximum,
+    minimum,
+    prover,
+    samples,
+    where,
+)
 from lego_mlir.index.nodes import FloorDiv, Mod
 from lego_mlir.index.nodes import ISqrt as Root
 from lego_mlir.index.solver import Answer, prove
@@ -79,6 +89,33 @@ def test_out_of_reach_is_unknown() -> None:
     """An exclusive or of unbounded operands, and a limit of no steps at all."""
     assert prove(zero=[(X ^ D) - X - D]) == Answer(None)
     assert prove(zero=[FloorDiv(X, D) * D + Mod(X, D) - X], rlimit=1) == Answer(None)
+
+
+@settings(max_examples=80, deadline=None, derandomize=True)
+@given(
+    st.integers(-9, 9), st.integers(-9, 9), st.integers(-40, 40), st.integers(1, 9),
+    st.integers(0, 40), st.booleans(),
+)  # fmt: skip
+def test_exclusive_ors_are_decided_bit_by_bit(
+    a: int, b: int, c: int, d: int, mask: int, signed: bool
+) -> None:
+    """Every claim, also about negative numbers, quotients of those, and multiples of 3."""
+    u, v = Sym("u", -7 if signed else 0, 9), Sym("v", 3, 12, frozenset({3}))
+    x = a * ((u ^ mask) // d) + b * ((v ^ u) % d) + c
+    truth = [
+        a * ((i ^ mask) // d) + b * ((j ^ i) % d) + c
+        for i in range(-7 if signed else 0, 10)
+        for j in (3, 6, 9, 12)
+    ]
+    answer = prove(nonnegative=[x])
+    assert answer.holds == (min(truth) >= 0)
+
+
+def test_two_ways_to_write_a_swizzle_are_one() -> None:
+    i, j = Sym("i", 0, 8191), Sym("j", 0, 8191)
+    swizzled = ((j // 8) ^ (i % 8)) * 8 + j % 8
+    assert prove(zero=[(j ^ (i % 8 * 8)) - swizzled]) == Answer(True)
+    assert prove(zero=[(j ^ (i % 16 * 8)) - swizzled]).holds is False
 
 
 def test_an_undefined_branch_does_not_make_a_claim_true() -> None:

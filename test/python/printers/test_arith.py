@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from lego_mlir.index import Sym, bounds, evaluate, isqrt, maximum, minimum, where
 from lego_mlir.index.nodes import Int
+from lego_mlir.index.width import widest
 from lego_mlir.mlir.bindings import func, ir
 from lego_mlir.mlir.context import Source, new_context
 from lego_mlir.mlir.reader import read_function
-from lego_mlir.printers.arith import Printer, widest
+from lego_mlir.printers.arith import Printer
 
 SOURCE = Source("test", "")
 SYMBOLS = [Sym("a", 0, 63), Sym("b", -17, 40), Sym("c", 1, 9), Sym("d", None, None)]

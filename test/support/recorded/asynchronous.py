@@ -35,8 +35,10 @@ def _fill(words: int, threads: int = 32, value: str = "0x5a5a5a5a") -> str:
 
 def _dump(words: int, threads: int = 32) -> str:
     lines = ["bar.sync 0; mad.wide.u32 %at, %t, 4, %out; mad.lo.u32 %x, %t, 4, %s;"]
-    for at in range(0, 4 * words, 4 * threads):
-        lines.append(f"ld.shared.b32 %y, [%x+{at}]; st.global.b32 [%at+{at}], %y;")
+    lines += (
+        f"ld.shared.b32 %y, [%x+{at}]; st.global.b32 [%at+{at}], %y;"
+        for at in range(0, 4 * words, 4 * threads)
+    )
     return "\n".join(lines)
 
 
@@ -82,8 +84,10 @@ def _bulk() -> Program:
         + _INIT
         + """
     @%q mbarrier.arrive.expect_tx.shared::cta.b64 %state, [%bar], 1552;
-    @%q cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%s+16], [%in+32], 1040, [%bar];
-    @%q cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%s+2048], [%in], 512, [%bar];
+    @%q cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
+      [%s+16], [%in+32], 1040, [%bar];
+    @%q cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
+      [%s+2048], [%in], 512, [%bar];
     """
         + _wait(0)
         + """
@@ -232,10 +236,12 @@ def _multicast() -> Program:
     shr.u32 %x, %rank, 1; setp.eq.u32 %p, %x, 0; selp.b32 %z, 2048, 1024, %p;
     @%q mbarrier.arrive.expect_tx.shared::cta.b64 %state, [%bar], %z;
     setp.eq.and.u32 %p, %rank, 0, %q; mov.b16 %mask, 15;
-    @%p cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
+    @%p
+    cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
       [%s], [%map, {0, 0}], [%bar], %mask;
     setp.eq.and.u32 %p, %rank, 2, %q; mov.b16 %mask, 3;
-    @%p cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
+    @%p
+    cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
       [%s+1024], [%map, {32, 8}], [%bar], %mask;
     """
         + _wait(0)
@@ -311,7 +317,8 @@ def _st_async() -> Program:
     mad.lo.u32 %y, %rank, 100, %t;
     st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%c1], {%y, %rank}, [%c2];
     mapa.shared::cluster.u32 %c1, %s, %c0;
-    red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%c1+256], %t, [%c2];
+    red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32
+      [%c1+256], %t, [%c2];
     """ + _wait(0) + """
     mul.lo.u32 %z, %rank, 128; add.u32 %z, %z, %t; mad.wide.u32 %out, %z, 4, %out;
     mov.b32 %t, %t; bar.sync 0; mad.lo.u32 %x, %t, 4, %s;

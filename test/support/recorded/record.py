@@ -44,11 +44,11 @@ def main() -> int:
                 work += [[name] for name in chunk]
             else:
                 failed.append(chunk[0])
-                print(chunk[0], problem)
+                print(chunk[0], problem)  # noqa: T201
     (folder / "part.npz").unlink(missing_ok=True)
     np.savez_compressed(folder / "answers.npz", **answers)
     (folder / "device.json").write_text(json.dumps(_device(), indent=2) + "\n")
-    print(f"{len(names) - len(failed)} recorded; failed: {', '.join(failed) or 'none'}")
+    print(f"{len(names) - len(failed)} recorded; failed: {', '.join(failed) or 'none'}")  # noqa: T201
     return 1 if failed else 0
 
 

@@ -274,7 +274,7 @@ PROGRAMS: tuple[Program, ...] = (
         "convert_to_float",
         *(f"cvt.{m}.f32.{b} %ro, %{w}0;" for m in _ROUNDINGS
           for w, b in (("r", "s32"), ("r", "u32"), ("d", "s64"), ("d", "u64"))),
-        *(f"cvt.{m}.f64.{b} %do, %{w}0;" for m in _ROUNDINGS for w, b in (("d", "s64"), ("d", "u64"))),
+        *(f"cvt.{m}.f64.{b} %do, %d0;" for m in _ROUNDINGS for b in ("s64", "u64")),
         "cvt.rn.f64.s32 %do, %r0;",
         *(f"cvt.rn.f16.{b} %ho, %{w}0;" for w, b in (("h", "s16"), ("r", "s32"), ("r", "u32"))),
     ),
@@ -282,7 +282,8 @@ PROGRAMS: tuple[Program, ...] = (
         "convert_from_float",
         *(f"cvt.{m}.{t}.f32 %{w}o, %r0;" for m in ("rni", "rzi", "rmi", "rpi")
           for w, t in (("r", "s32"), ("r", "u32"), ("d", "s64"), ("d", "u64"))),
-        *(f"cvt.{m}.{t}.f64 %{w}o, %d0;" for m in ("rni", "rzi") for w, t in (("r", "s32"), ("d", "u64"))),
+        *(f"cvt.{m}.s32.f64 %ro, %d0;" for m in ("rni", "rzi")),
+        *(f"cvt.{m}.u64.f64 %do, %d0;" for m in ("rni", "rzi")),
         *(f"cvt.{m}.f32.f32 %ro, %r0;" for m in ("rni", "rzi", "rmi", "rpi")),
         values="float",
     ),

@@ -72,7 +72,10 @@ PROGRAMS: tuple[Program, ...] = (
     ),
     _per_thread(
         "redux",
-        *(f"redux.sync.{op}.{t} %d, %a, -1;" for op in ("add", "min", "max") for t in ("u32", "s32")),
+        *(
+            f"redux.sync.{op} %d, %a, -1;"
+            for op in ("add.u32", "add.s32", "min.u32", "min.s32", "max.u32", "max.s32")
+        ),
         *(f"redux.sync.{op}.b32 %d, %a, -1;" for op in ("and", "or", "xor")),
     ),
     _per_thread(
