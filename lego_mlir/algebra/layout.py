@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from lego_mlir.algebra import partial
 from lego_mlir.algebra.arguments import check_int64, checked, through_sympy
 from lego_mlir.algebra.blocks import Block, GenP, RegP, Row, Sizes, flatten, unflatten
+from lego_mlir.algebra.facts import with_facts
 from lego_mlir.algebra.parts import (
     Order,
     OrderKind,
@@ -155,10 +156,17 @@ class Layout:
             return partial.shape_of_order(self.orders[-1])
         return partial.shape_of_view(self.view)
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The layout as `#lego.layout<"...">` has it."""
-        return ".".join(part.text for part in self.parts)
+        text = ".".join(part.text for part in self.parts)
+        if not any(s.divisors for s in self.symbols):
+            return text
+        blocks = [b for order in self.orders for b in order.blocks if isinstance(b, GenP)]
+        stated = [
+            pair for b in blocks for pair in zip(b.dims, b.permutation.divisors, strict=False)
+        ]
+        return with_facts(text, (n for part in self.parts for n in part.dims), stated)
 
     def __str__(self) -> str:
         return self.text

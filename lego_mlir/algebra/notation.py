@@ -12,11 +12,12 @@
     sizes   = "[" size { "," size } "]"
     size    = term { ("+" | "-") term }
     term    = factor { ("*" | "/" | "//" | "%") factor }
-    factor  = integer | name | "(" size ")"
+    factor  = integer | name [ "{" size { "," size } "}" ] | "(" size ")"
             | ("min" | "max" | "ceildiv") "(" size "," size ")"
 
 Names that are not integers are symbols. `M/128` says that 128 divides M, and the layout relies on
-it; `M//128` rounds down and says nothing; `ceildiv(M, 128)` rounds up: so many tiles cover M.
+it; `M{128, BM}` is M, and says that 128 and BM divide it. `M//128` rounds down and says nothing;
+`ceildiv(M, 128)` rounds up: so many tiles cover M.
 Printing a layout gives the text that parses to it.
 """
 
@@ -39,11 +40,11 @@ from lego_mlir.index import Int, Sym, construct, polynomial
 Made = TypeVar("Made")
 Functions: TypeAlias = Mapping[str, Callable[..., Any]]
 
-_TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(//|[-+*/%()\[\],.:@])|(\S))")
+_TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(//|[-+*/%()\[\]{},.:@])|(\S))")
 _VIEWS = ("GroupBy", "TileBy")
 _ORDERS = ("OrderBy", "TileOrderBy")
 _BLOCKS = ("RegP", "GenP", "Row", "Col")
-_CLOSING = {"(": ")", "[": "]"}
+_CLOSING = {"(": ")", "[": "]", "{": "}"}
 _DIGITS = 30
 """Longer numbers are refused: no size needs them, and Python reads them slowly."""
 
@@ -133,7 +134,7 @@ class _Parser:
                 raise self.error(f"a number of {len(token.text)} digits is no size", token.at)
             if token.text in _CLOSING:
                 open_brackets.append(token)
-            elif token.text in ")]":
+            elif token.text in ")]}":
                 if not open_brackets or _CLOSING[open_brackets[-1].text] != token.text:
                     raise self._mismatch(token, open_brackets)
                 open_brackets.pop()
@@ -356,9 +357,20 @@ class _Parser:
             self.expect(")", f"at the end of {token.text}")
             return _Size(token.text, (a, b), token.at)
         if token.text.isidentifier():
-            return _Size("symbol", (token.text,), token.at)
+            return self.multiple(_Size("symbol", (token.text,), token.at))
         what = f"'{token.text}'" if token.text else "the end"
         raise self.error(f"expected a size, found {what}", token.at)
+
+    def multiple(self, symbol: _Size) -> _Size:
+        """A symbol, which may carry what divides it."""
+        if self.peek() != "{":
+            return symbol
+        self.take()
+        divisors = self.listed(self.size, "}")
+        divisions = tuple(_Size("/", (symbol, d), d.at) for d in divisors)
+        for division in divisions:
+            self.note_fact(division)
+        return _Size("multiple", (symbol, *divisions), symbol.at)
 
     # What sizes are worth.
     def note_fact(self, division: _Size) -> None:
@@ -383,6 +395,9 @@ class _Parser:
                 return x.args[0]  # type: ignore[no-any-return]
             case "symbol":
                 return self.symbol(x.args[0], x.at)
+            case "multiple":
+                symbol, *_ = [self.value(arg) for arg in x.args]  # the divisions have to be exact
+                return symbol
             case _:
                 a, b = (self.value(arg) for arg in x.args)
                 return self.built(lambda: self.operation(x, a, b), x.at)

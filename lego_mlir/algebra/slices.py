@@ -61,6 +61,10 @@ class Slice:
         """1 where there is an element at an index of the slice, as `Layout.mask` gives it."""
         return self.layout.mask(*self._full(free))
 
+    def limits(self, *free: Any) -> list[tuple[Any, Int]]:
+        """What the mask compares at an index of the slice: coordinates and their limits."""
+        return self.layout.limits(self._full(free))
+
     def offsets(self) -> Array:
         """The offsets of all elements: an int64 array of shape `shape`.
 
@@ -90,7 +94,7 @@ class Slice:
         offset = self._proven(free)
         run: Int = 1
         for s, n in zip(reversed(free), reversed(self.shape), strict=True):
-            if _is_step(offset, s, run):
+            if _is_step(offset, s, run) or (isinstance(n, int) and _is_run(offset, s, n, run)):
                 run = construct.mul(run, n)
                 continue
             parts = _divisors(n) if isinstance(n, int) else []

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lego_mlir.algebra import Layout, OrderBy, Row, TileBy, notation, parse_layout, size_symbol
+from lego_mlir.algebra import (
+    Col,
+    GenP,
+    Layout,
+    OrderBy,
+    Row,
+    TileBy,
+    bricks,
+    notation,
+    parse_layout,
+    size_symbol,
+)
 from lego_mlir.diagnostics import LegoError
 
 
@@ -254,3 +266,39 @@ def test_dots_and_text_give_equal_layouts() -> None:
     dots = OrderBy(Row(m, k)).TileBy([m // 128, k // 64], [128, 64])
     assert parse_layout(CANONICAL[0]) == dots
     assert parse_layout("TileBy([2, 3], [4, 5])") == TileBy([2, 3], [4, 5])
+
+
+BK = size_symbol("BK", multiple_of=[16])
+WITH_FACTS = {
+    OrderBy(Row(size_symbol("M", [4]), 3)): "OrderBy(Row(M{4}, 3))",
+    OrderBy(Row(size_symbol("M", [4, 6]), 3)): "OrderBy(Row(M{4, 6}, 3))",
+    OrderBy(Col(2 * size_symbol("M", [BK]) + 1)): "OrderBy(Col(2*M{BK{16}} + 1))",
+    TileBy([size_symbol("M", [128]) // 128], [128]): "TileBy([M/128], [128])",
+    TileBy([size_symbol("M", [128]) // 64], [64]): "TileBy([2*(M/128)], [64])",
+    TileBy([size_symbol("M", [BK]) // BK], [BK]): "TileBy([M/BK{16}], [BK])",
+    OrderBy(GenP([size_symbol("K", [8])], bricks(8))): "OrderBy(GenP([K], bricks(8)))",
+    OrderBy(Row(size_symbol("MN", [3]), size_symbol("N", [5]))): "OrderBy(Row(MN{3}, N{5}))",
+}
+
+
+@pytest.mark.parametrize(("layout", "text"), WITH_FACTS.items(), ids=WITH_FACTS.values())
+def test_what_symbols_carry_is_said_once(layout: Layout, text: str) -> None:
+    """Where no division says it; the text parses to the same layout with the same facts."""
+    assert layout.text == text
+    assert parse_layout(text) == layout
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes", "message"),
+    [
+        ("OrderBy(Row(M{4}))", {"M": 6}, "4 does not divide 6"),
+        ("OrderBy(Row(M{0}))", {}, "by zero"),
+        ("OrderBy(Row(M{}))", {}, "expected a size"),
+        ("OrderBy(Row(M{4))", {}, "does not match the '{'"),
+        ("OrderBy(Row(4{2}))", {}, "found '{'"),
+    ],
+)
+def test_facts_that_cannot_be(text: str, sizes: dict[str, int], message: str) -> None:
+    with pytest.raises(LegoError, match=re.escape(message)):
+        parse_layout(text, sizes)
+    assert parse_layout("OrderBy(Row(M{4}))", {"M": 8}).size == 8

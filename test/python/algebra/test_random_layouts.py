@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from own_permutations import FUNCTIONS
 from random_layouts import (
-    SYMBOLS,
     B,
     L,
     bound,
@@ -125,7 +124,7 @@ def test_symbolic_sizes_are_right_at_each(d: L, data: st.DataObject) -> None:
 
 
 @settings(max_examples=LAYOUTS // 2)
-@given(st.one_of(layouts(), layouts((*SYMBOLS[:3], 2, 3), most=5)), st.data())
+@given(st.one_of(layouts(), symbolic_layouts()), st.data())
 def test_text_parses_to_the_layout_it_prints(d: L, data: st.DataObject) -> None:
     layout = built(d)
     parsed = parse_layout(layout.text, functions=FUNCTIONS)
@@ -134,7 +133,7 @@ def test_text_parses_to_the_layout_it_prints(d: L, data: st.DataObject) -> None:
     assert hash(parsed) == hash(layout)
     # Blanks mean nothing between tokens.
     blank = data.draw(st.sampled_from([" ", "  ", "\t", "\n"]))
-    spaced = "".join(blank + c + blank if c in "()[],.*@" else c for c in layout.text)
+    spaced = "".join(blank + c + blank if c in "()[]{},.*@" else c for c in layout.text)
     assert parse_layout(spaced, functions=FUNCTIONS) == layout
 
 
