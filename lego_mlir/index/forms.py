@@ -128,13 +128,13 @@ def _telescoped(x: Poly) -> Poly:
     from lego_mlir.index import construct, polynomial
 
     total: polynomial.Parts = (x.constant, dict(x.terms))
-    for mono, coefficient in x.terms:
+    for mono, _ in x.terms:
         match mono:
-            case ((Mod(num, int(den)), 1),) if den > 0:
+            case ((Mod(num, int(den)), 1),) if den > 0 and mono in total[1]:
                 quotient = construct.floordiv(num, den)
                 if not isinstance(quotient, Expr) or ((quotient, 1),) not in total[1]:
                     continue
-                del total[1][mono]
+                coefficient = total[1].pop(mono)  # its own may be a quotient that has changed
                 whole = polynomial.times(polynomial.parts(num), (coefficient, {}))
                 total = polynomial.plus(total, whole)
                 total = polynomial.plus(total, (0, {((quotient, 1),): -coefficient * den}))

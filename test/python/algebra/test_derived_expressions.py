@@ -172,3 +172,16 @@ def test_indices_may_be_expressions() -> None:
     t: Int = Sym("t", 0, 63)
     assert repr(layout.apply(t, t)) == "65*t"
     assert layout.apply(3, t) is 192 + t
+
+
+def test_a_remainder_that_is_the_quotient_of_another() -> None:
+    """Both are taken out of one sum: the second one's factor is what the first one left of it."""
+    layout = parse_layout(
+        "OrderBy(Col(2, 11, 1), RegP([2, 1, 3], [2, 0, 1]))"
+        ".OrderBy(GenP([66], block_cyclic(33, 2)), RegP([2], [0])).TileBy([12], [1], [11])"
+    )
+    index = np.unravel_index(np.arange(132), (12, 1, 11))
+    offset = layout.apply(*(Sym(f"i{k}") for k in range(3)))
+    values = {f"i{k}": i for k, i in enumerate(index)}
+    assert (evaluate(offset, values) == layout.apply(*index)).all()
+    assert count(offset) < count(plain(offset))

@@ -156,3 +156,10 @@ def test_mistakes_of_use() -> None:
         SWIZZLED[1, :].offset(64)
     with pytest.raises(TypeError, match="not iterable"):
         iter(SWIZZLED)
+
+
+def test_a_chunk_of_a_swizzle_is_contiguous_as_a_whole() -> None:
+    """Also where the chunk is all of the slice."""
+    chunks = SWIZZLED.TileBy([8, 8], [1, 8])
+    assert chunks[P, Q, 0, :].contiguous == 8
+    assert chunks[3, 5, 0, :].contiguous == 8
