@@ -5,47 +5,111 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
-from bench import index
-from bench.build import build
-from bench.report import report
-from bench.run import one, run
+from lego_mlir.diagnostics import LegoError
+
+RESULTS = Path(__file__).with_name("results") / "transpose.jsonl"
 
 
 def main() -> int:
-    """Run one step."""
-    parser = argparse.ArgumentParser(prog="python -m bench", allow_abbrev=False)
-    steps = parser.add_subparsers(dest="step", required=True)
-    step = steps.add_parser("build", help="compile the cases into a folder; no GPU is needed")
-    step.add_argument("folder", type=Path)
-    step.add_argument("--only", default="", help="cases whose name contains this")
-    step.add_argument("--target", default="sm_90a")
-    step = steps.add_parser("run", help="check and time the cases of a folder")
-    step.add_argument("folder", type=Path)
-    step.add_argument("--only", default="", help="cases whose name contains this")
-    step.add_argument("--check", action="store_true", help="do not time")
-    step.add_argument("-o", dest="output", type=Path, help="write JSON lines")
-    step = steps.add_parser("one", help="one case, in this process")
-    step.add_argument("folder", type=Path)
-    step.add_argument("--case", required=True)
-    step.add_argument("--check", action="store_true")
-    step = steps.add_parser("report", help="the table of a file of JSON lines")
-    step.add_argument("file", type=Path)
-    index.add_options(steps.add_parser("index", help="derive index expressions; no GPU is needed"))
-    options = parser.parse_args()
+    """Run one step; status 1 says that a case is not right, 2 that nothing could be done."""
+    options = _parser().parse_args()
+    try:
+        return _step(options)
+    except LegoError as e:
+        print(e.render(), file=sys.stderr)
+        return 2
+
+
+def _step(options: argparse.Namespace) -> int:
+    # Each step imports what it needs alone: `run` works where there is no MLIR, `build` where
+    # there is no GPU, and only `report` wants matplotlib.
     match options.step:
         case "build":
-            build(options.folder, options.only, options.target)
+            from bench.build import build
+
+            failures = build(options.folder, options.only, options.target)
         case "run":
-            failures = run(options.folder, options.only, options.output, not options.check)
-            return 1 if failures else 0
+            from bench.run import run
+
+            failures = run(
+                options.folder,
+                options.only,
+                options.output,
+                rounds=0 if options.check else options.rounds,
+                limit_s=options.limit,
+                check_by_numpy=options.check_by_numpy,
+            )
         case "one":
-            one(options.folder, options.case, not options.check)
+            from bench.one import Options, serve
+
+            failures = serve(
+                options.folder, Options(options.rounds, options.scratch, options.check_by_numpy)
+            )
         case "report":
-            print(report(options.file), end="")
-        case "index":
-            return 1 if index.run(options.only, options.json) else 0
-    return 0
+            from bench.report import write
+
+            failures = 0
+            for file in options.files:
+                print(write(file, mixed=options.mixed), end="")
+        case _:
+            from bench import index
+
+            failures = index.run(options.only, options.json)
+    return 1 if failures else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    from bench import index
+    from bench.run import LIMIT_S, ROUNDS
+
+    parser = argparse.ArgumentParser(prog="python -m bench", allow_abbrev=False)
+    steps = parser.add_subparsers(
+        dest="step", required=True, metavar="build | run | report | index"
+    )
+    only: dict[str, Any] = {
+        "action": "append",
+        "default": [],
+        "metavar": "WORD",
+        "help": "cases whose name contains this; may be given again for more",
+    }
+
+    step = steps.add_parser("build", help="compile the cases into a folder; no GPU is needed")
+    step.add_argument("folder", type=Path)
+    step.add_argument("--only", **only)
+    step.add_argument("--target", default="sm_90a")
+
+    step = steps.add_parser("run", help="check and time the cases of a folder")
+    step.add_argument("folder", type=Path)
+    step.add_argument("--only", **only)
+    step.add_argument("--rounds", type=_rounds, default=ROUNDS, help="how many count (%(default)s)")
+    step.add_argument("--check", action="store_true", help="do not time")
+    step.add_argument(
+        "--limit", type=float, default=LIMIT_S, metavar="S", help="seconds a case (%(default)g)"
+    )
+    step.add_argument("--check-by-numpy", action="store_true", help="even where PyTorch is there")
+    step.add_argument("-o", dest="output", type=Path, metavar="FILE", help="write JSON lines")
+
+    step = steps.add_parser("one")  # the child of `run`: names on stdin, JSON on stdout
+    step.add_argument("folder", type=Path)
+    step.add_argument("--rounds", type=int, required=True)
+    step.add_argument("--scratch", type=Path, required=True)
+    step.add_argument("--check-by-numpy", action="store_true")
+
+    step = steps.add_parser("report", help="tables and a figure, beside files of JSON lines")
+    step.add_argument("files", type=Path, nargs="*", metavar="FILE", default=[RESULTS])
+    step.add_argument("--mixed", action="store_true", help="of several commits or devices, too")
+
+    index.add_options(steps.add_parser("index", help="derive index expressions; no GPU is needed"))
+    return parser
+
+
+def _rounds(text: str) -> int:
+    """The quartiles want some rounds to be quartiles of."""
+    if not text.isdecimal() or int(text) < 3:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of rounds, at least 3")
+    return int(text)
 
 
 if __name__ == "__main__":

@@ -4,25 +4,86 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from bench.cases import CASES
+from bench.cases import CASES, Case
+from lego_mlir.diagnostics import LegoError
+
+if TYPE_CHECKING:
+    from lego_mlir import Artifact
+
+FORMAT = 1
+MANIFEST = "manifest.json"
 
 
-def build(folder: Path, only: str, target: str) -> None:
-    """Compile every case whose name contains `only`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    chosen = [case for case in CASES if only in case.name]
-    for number, case in enumerate(chosen, 1):
-        print(f"[{number}/{len(chosen)}] {case.name}")
-        case.kernel().compile(target).save(folder / f"{case.name}.lego")
-    manifest = {
-        "commit": commit(),
-        "target": target,
-        "cases": {case.name: asdict(case) for case in chosen},
-    }
-    (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
+def chosen(names: Sequence[str], only: Sequence[str]) -> list[str]:
+    """The names that contain one of the words in `only`; all of them without any.
+
+    Raises:
+        LegoError: there are none.
+    """
+    if not names:
+        raise LegoError("there are no cases", hint="build some first")
+    found = [name for name in names if not only or any(word in name for word in only)]
+    if not found:
+        words = " or ".join(f"'{word}'" for word in only)
+        raise LegoError(
+            f"no case has {words} in its name",
+            hint=f"there are {len(names)} cases, such as {', '.join(names[:3])}",
+        )
+    return found
+
+
+def build(folder: Path, only: Sequence[str], target: str) -> int:
+    """Compile the chosen cases into a folder; the number of cases that do not compile.
+
+    Raises:
+        LegoError: no case is chosen, or the folder cannot be written.
+    """
+    cases = {case.name: case for case in CASES}
+    names = chosen(list(cases), only)
+    entries, failures = {}, 0
+    _make(folder)
+    for number, name in enumerate(names, 1):
+        print(f"[{number}/{len(names)}] {name}", flush=True)
+        try:
+            artifact = cases[name].make().compile(target)
+        except LegoError as e:
+            failures += 1
+            print(e.render(), flush=True)
+            continue
+        artifact.save(folder / f"{name}.lego")
+        entries[name] = _entry(cases[name], artifact)
+    manifest = {"format": FORMAT, "commit": commit(), "target": target, "cases": entries}
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+    print(f"{len(entries)} of {len(names)} cases are in {folder}")
+    return failures
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """What a bundle says of itself.
+
+    Raises:
+        LegoError: it is no bundle, or of another format.
+    """
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+    except (OSError, ValueError):
+        manifest = None
+    if not isinstance(manifest, dict):
+        raise LegoError(
+            f"'{folder}' is no bundle: it has no {MANIFEST}",
+            hint=f"make one with python -m bench build {folder}",
+        )
+    if manifest.get("format") != FORMAT:
+        raise LegoError(
+            f"the bundle '{folder}' has format {manifest.get('format')}, this bench reads {FORMAT}",
+            hint=f"make it again with python -m bench build {folder}",
+        )
+    return manifest
 
 
 def commit() -> str:
@@ -36,3 +97,26 @@ def commit() -> str:
         check=False,
     )
     return said.stdout.strip() or "unknown"
+
+
+def _entry(case: Case, artifact: Artifact) -> dict[str, Any]:
+    """A case in the manifest: all that is needed to run and to check it."""
+    return {
+        "kernel": artifact.name,
+        "dtype": case.dtype,
+        "variant": case.variant,
+        "reference": asdict(case.reference),
+        "layouts": {argument.name: argument.layout for argument in artifact.arguments},
+        "launch": [
+            {"grid": x.grid, "block": x.block, "shared_bytes": x.shared_bytes}
+            for x in artifact.launches
+        ],
+        "peers": case.peers,
+    }
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise LegoError(f"the folder '{folder}' cannot be made: {e.strerror}") from None

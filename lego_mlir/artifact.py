@@ -36,6 +36,7 @@ class Argument:
         layout: the text of the layout that maps the tensor's logical index to the buffer's flat
             offset; `None` where the buffer is the tensor itself, row-major.
         access: what the kernels do with it.
+        alignment: of the buffer's address, in bytes; a power of two that the kernels rely on.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Argument:
     shape: tuple[int, ...] | None
     layout: str | None = None
     access: Access = "readwrite"
+    alignment: int = 1
 
 
 @dataclass(frozen=True, slots=True)

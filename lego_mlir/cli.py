@@ -42,6 +42,7 @@ examples:
   legoc transpose.mlir --emit=ptx --set T=16      the PTX, with another tile size
   legoc transpose.mlir --run                      run on random data, compare with NumPy
   legoc transpose.mlir --run a.npy --save out     run on your data, keep the results
+  legoc transpose.mlir --run --report             count bank conflicts, sectors, instructions
   legoc transpose.mlir --emit=bundle -o t.lego    compile here ...
   legoc t.lego --run --device=cuda                ... and run there
 
@@ -140,6 +141,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     running.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the random data")
     running.add_argument("--save", metavar="DIR", help="keep each output as DIR/NAME.npy")
+    running.add_argument(
+        "--sim-order",
+        metavar="ORDER",
+        help="when the simulator does asynchronous work: late (the default), early, or "
+        "random[:SEED]",
+    )
+    running.add_argument(
+        "--report",
+        action="store_true",
+        help="count in the simulator what each kernel costs: sectors, wavefronts, instructions",
+    )
     return parser
 
 
@@ -163,6 +175,14 @@ class _Parser(argparse.ArgumentParser):
             self.error(f"'{options.arrays[0]}': arrays are for --run")
         if options.save and not options.run:
             self.error("--save is for --run")
+        if options.report and not options.run:
+            self.error("--report is for --run")
+        if options.report and options.device == "cuda":
+            self.error("--report counts in the simulator: leave out --device=cuda")
+        if options.sim_order is not None and not options.run:
+            self.error("--sim-order is for --run")
+        if options.sim_order is not None and options.device == "cuda":
+            self.error("--sim-order is for the simulator: leave out --device=cuda")
         return options
 
     def error(self, message: str) -> NoReturn:
@@ -280,7 +300,7 @@ def _write(output: str | None, data: bytes) -> None:
 def _run(options: Any) -> int:
     from lego_mlir import runtime
 
-    device = runtime.select(options.device)
+    device = runtime.select(options.device, costs=options.report, order=options.sim_order)
     artifact = _loaded(options)
     functions: Mapping[str, Callable[..., Any]] = {}
     if artifact is None:
@@ -298,6 +318,11 @@ def _run(options: Any) -> int:
     _describe(artifact, result.device, options, sys.stdout)
     for path in saved:
         print(f"saved    {path}")
+    if options.report:
+        from lego_mlir.sim.report import report
+
+        for costs in result.costs:
+            print(report(costs))
     comparison = result.comparison
     if comparison is None:
         print("check    none: the module names no lego.reference")

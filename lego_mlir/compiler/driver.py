@@ -24,6 +24,7 @@ from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.bindings import gpu, ir, llvm
+from lego_mlir.mlir.buffers import align_shared
 from lego_mlir.mlir.context import Source, mlir_errors, new_context, parse, run_pipeline
 from lego_mlir.mlir.lower_lego import (
     INDEX_BITWIDTH,
@@ -124,6 +125,7 @@ class Compilation:
         )
         with self.context:
             merge_gpu_modules(module)
+            align_shared(module)
         return module
 
     @cached_property

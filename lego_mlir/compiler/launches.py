@@ -13,7 +13,7 @@ from typing import Any
 
 from lego_mlir.artifact import Access, Argument, Constant, Launch
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.buffers import is_dense
+from lego_mlir.mlir.buffers import ALIGNMENT, is_dense
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.layouts import layout_text
 from lego_mlir.mlir.lower_lego import LAYOUT
@@ -210,7 +210,8 @@ def _argument(
             hint="say where they lie by a lego.layout, and take the memref's own layout away",
         )
     access = _access(value, kernels)
-    return Argument(name, str(kind.element_type), tuple(kind.shape), layout, access)
+    alignment = ir.IntegerAttr(attrs[ALIGNMENT]).value if ALIGNMENT in attrs else 1
+    return Argument(name, str(kind.element_type), tuple(kind.shape), layout, access, alignment)
 
 
 def _access(buffer: Any, kernels: Mapping[tuple[str, ...], Any]) -> Access:

@@ -19,6 +19,7 @@ from lego_mlir.frontend.tensors import ScalarType, TensorType, TensorValue
 from lego_mlir.frontend.trace import Trace, named, place_of_traceback
 from lego_mlir.frontend.values import Value
 from lego_mlir.mlir.bindings import arith, func, ir
+from lego_mlir.mlir.buffers import ALIGNMENT
 from lego_mlir.mlir.context import Source, mlir_errors, new_context
 from lego_mlir.mlir.lower_lego import LAYOUT
 
@@ -262,4 +263,7 @@ def _attributes(name: str, kind: Parameter, trace: Trace) -> Any:
     attributes = {NAME: ir.StringAttr.get(name)}
     if isinstance(kind, TensorType):
         attributes[LAYOUT] = trace.layout(kind.layout)
+        if kind.alignment > 1:
+            i64 = ir.IntegerType.get_signless(64)
+            attributes[ALIGNMENT] = ir.IntegerAttr.get(i64, kind.alignment)
     return ir.DictAttr.get(attributes)

@@ -21,20 +21,26 @@ DTYPES = ("f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64", "f8E4M3FN", "f
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """A parameter that is a tensor: `Tensor[dtype, layout]`.
+    """A parameter that is a tensor: `Tensor[dtype, layout]`, or `Tensor[dtype, layout, alignment]`.
 
     Attributes:
         dtype: MLIR's name of the element type.
         layout: from the index that the kernel uses to the offset in memory.
+        alignment: of the buffer's address, in bytes, a power of two: what the kernel relies on to
+            access vectors at once, and every launch on a GPU is checked for.
     """
 
     dtype: str
     layout: Layout
+    alignment: int = 1
 
     def __post_init__(self) -> None:
         check_dtype(self.dtype)
         if not isinstance(self.layout, Layout):
             raise LegoError(f'lg.Tensor["{self.dtype}", layout]: {self.layout!r} is no layout')
+        n = self.alignment
+        if n < 1 or n & (n - 1):
+            raise LegoError(f"the alignment of a tensor is a power of two in bytes, not {n!r}")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -59,7 +65,7 @@ class Tensor:
     """Annotates a kernel's parameter: `a: lg.Tensor["f32", layout]`."""
 
     def __class_getitem__(cls, item: Any) -> TensorType:
-        if not isinstance(item, tuple) or len(item) != 2:
+        if not isinstance(item, tuple) or len(item) not in (2, 3):
             raise LegoError('a tensor parameter is annotated as lg.Tensor["f32", layout]')
         return TensorType(*item)
 
@@ -105,6 +111,19 @@ class TensorValue:
 
     def __iter__(self) -> Any:
         raise self._trace.error(f"tensor '{self._name}' is indexed, not iterated")
+
+    def view(self, layout: Layout) -> TensorValue:
+        """The same memory, indexed through another layout of as many elements.
+
+        Raises:
+            LegoError: it has another size.
+        """
+        if layout.size != self._layout.size:
+            raise self._trace.error(
+                f"tensor '{self._name}' has {self._layout.size} elements, the layout '{layout}' "
+                f"of its view {layout.size}"
+            )
+        return TensorValue(self._name, self._memref, self._dtype, layout, self._trace)
 
     def _piece(self, index: Any) -> Slice:
         """The slice of the layout that an index means."""

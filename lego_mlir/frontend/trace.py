@@ -156,7 +156,7 @@ def named(file: str) -> str:
     path = Path(file)
     if not path.is_absolute():
         return file
-    entries = [entry for entry in sys.path if entry and path.is_relative_to(entry)]
+    entries = [e for e in (*sys.path, str(_HOME.parent)) if e and path.is_relative_to(e)]
     return min((str(path.relative_to(entry)) for entry in entries), key=len, default=path.name)
 
 

@@ -41,6 +41,37 @@ class Value:
     def __iter__(self) -> Any:
         raise self._trace.error("a kernel value is one element and cannot be unpacked")
 
+    def __getitem__(self, index: int | tuple[int, ...]) -> Value:
+        """An element of a vector, or one of its rows: `v[1]`, `v[1, 2]`, the indices numbers."""
+        at = index if isinstance(index, tuple) else (index,)
+        shape = self._shape("[]")
+        inside = all(-n <= i < n for i, n in zip(at, shape, strict=False))
+        if not 0 < len(at) <= len(shape) or not inside:
+            raise self._trace.error(f"index {list(at)} is not inside of the vector {self.dtype}")
+        rest = list(shape[len(at) :])
+        element = self.ssa.type.element_type
+        kind = ir.VectorType.get(rest, element) if rest else element
+        place = [i % n for i, n in zip(at, shape, strict=False)]
+        static = ir.DenseI64ArrayAttr.get(place)
+        (result,) = self._trace.create("vector.extract", [kind], [self.ssa], static_position=static)
+        return Value(result, self._trace)
+
+    @property
+    def T(self) -> Value:  # noqa: N802  (NumPy's name)
+        """A vector with its dimensions in reverse order."""
+        shape = self._shape(".T")
+        kind = ir.VectorType.get(list(reversed(shape)), self.ssa.type.element_type)
+        order = ir.DenseI64ArrayAttr.get(list(reversed(range(len(shape)))))
+        (result,) = self._trace.create("vector.transpose", [kind], [self.ssa], permutation=order)
+        return Value(result, self._trace)
+
+    def _shape(self, what: str) -> tuple[int, ...]:
+        """The sizes of a vector, for an operation on vectors alone."""
+        kind = self.ssa.type
+        if not isinstance(kind, ir.VectorType):
+            raise self._trace.error(f"'{what}' is for vectors, not {kind}")
+        return tuple(kind.shape)
+
     def __lego_apply__(self, layout: Layout, index: tuple[Any, ...]) -> Value:
         return apply(layout, index)
 

@@ -1,5 +1,5 @@
 """Kernels of our own, built on the public API: layout-free, their layouts are arguments."""
 
-from lego_mlir.kernels.transpose import transpose
+from lego_mlir.kernels.transpose import permute, transpose
 
-__all__ = ["transpose"]
+__all__ = ["permute", "transpose"]

@@ -1,21 +1,24 @@
-"""The matrix transpose, through a swizzled tile in shared memory (papers/lego, section 6.3)."""
+"""Transposes and other permutations of dimensions, of any size and any layout."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from math import prod
 
-from lego_mlir.algebra import GenP, Layout, OrderBy, Row, swizzle
+from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import (
-    Kernel,
-    TensorType,
-    barrier,
-    block_id,
-    kernel,
-    loop,
-    shared,
-    thread_id,
-)
+from lego_mlir.frontend import Kernel, TensorType
+from lego_mlir.frontend.tensors import check_dtype
+from lego_mlir.kernels.elements import elementwise
+from lego_mlir.kernels.moves import Move, find_move
+from lego_mlir.kernels.planning import choose_tile
+from lego_mlir.kernels.vectors import copied, tiled
+
+VARIANTS = ("naive", "shared", "vector")
+
+_BYTES = {"i8": 1, "f8E4M3FN": 1, "f8E5M2": 1, "f64": 8, "i64": 8, "f32": 4, "i32": 4}
+_WIDEST = 16
+"""Bytes of the widest access."""
 
 
 def transpose(
@@ -25,53 +28,134 @@ def transpose(
     *,
     a: Layout | None = None,
     b: Layout | None = None,
+    batch: int | None = None,
+    variant: str | None = None,
     tile: int = 32,
     rows: int = 8,
+    alignment: int = 16,
 ) -> Kernel:
-    """A kernel that writes the transpose of an m×n matrix.
+    """A kernel that writes the transpose of an m×n matrix, or of a batch of them.
 
     Args:
-        m: rows of the input, a multiple of `tile`.
-        n: columns of the input, a multiple of `tile`.
+        m: rows of the input.
+        n: columns of the input.
         dtype: element type.
-        a: where the input's elements lie, m×n; row-major by default.
-        b: where the output's elements lie, n×m; row-major by default.
-        tile: side of the square tile that one block moves; a power of two.
-        rows: rows of the tile that its threads move at a time; a divisor of `tile`.
+        a: where the input's elements lie, m×n, with a batch batch×m×n; row-major by default.
+        b: where the output's elements lie, n×m, with a batch batch×n×m; row-major by default.
+        batch: number of matrices, if they are more than a matrix.
+        variant: `naive` and `shared` move one element at a time, as in the paper's Figure 13,
+            straight or through shared memory; `vector` moves up to 16 bytes both ways. By default
+            `vector` where both layouts are strides, else `shared`.
+        tile: side of the square tile that a block of `naive` and `shared` moves; a power of two.
+        rows: rows of it that its threads move at a time; a divisor of `tile`.
+        alignment: of both arrays' addresses, in bytes, that `vector` relies on.
 
     Raises:
-        LegoError: a size is not a multiple of what it should be.
+        LegoError: a size or a layout is not what it should be, or the layouts have no such variant.
     """
-    for what, size, unit in (("m", m, tile), ("n", n, tile), ("tile", tile, rows)):
-        if size < 1 or unit < 1 or size % unit:
+    lead = () if batch is None else (batch,)
+    axes = (*range(len(lead)), len(lead) + 1, len(lead))
+    source = _tensor("transpose", "a", (*lead, m, n), dtype, a, alignment)
+    target = _tensor("transpose", "b", (*lead, n, m), dtype, b, alignment)
+    if variant not in (*VARIANTS, None):
+        raise LegoError(
+            f"transpose: there is no variant {variant!r}", hint=f"known: {', '.join(VARIANTS)}"
+        )
+    reference = "transpose" if batch is None else _reference(axes)
+    if variant in ("vector", None):
+        move = find_move((*lead, m, n), axes, source.layout, target.layout)
+        if move is not None:
+            return _by_vectors("transpose", move, source, target, reference)
+        if variant == "vector":
             raise LegoError(
-                f"transpose: {what} = {size} is no positive multiple of {unit}",
-                hint="choose another tile or rows",
+                f"transpose: the layouts '{source.layout}' and '{target.layout}' are not both "
+                "strides, as the variant 'vector' needs",
+                hint="leave the variant out, or choose 'shared'",
             )
-    down, across = m // tile, n // tile
-    blocks = OrderBy(Row(down, across))
-    threads = OrderBy(Row(rows, tile))
-    steps = OrderBy(Row(tile // rows, rows))
-    source = (a or OrderBy(Row(m, n))).TileBy([down, across], [tile, tile])
-    target = (b or OrderBy(Row(n, m))).TileBy([across, down], [tile, tile])
-    staged = OrderBy(GenP([tile, tile], swizzle))
-
-    @kernel(
-        grid=down * across,
-        block=rows * tile,
-        reference="transpose",
-        parameters={"a": TensorType(dtype, source), "b": TensorType(dtype, target)},
+    if not _is_power(tile) or rows < 1 or tile % rows or tile * rows > 1024:
+        raise LegoError(
+            f"transpose: a tile of side {tile} is not moved {rows} rows at a time",
+            hint="tile is a power of two, rows divides it, and a block has at most 1024 threads",
+        )
+    return elementwise(
+        (*lead, m, n),
+        TensorType(dtype, source.layout),
+        TensorType(dtype, target.layout),
+        tile,
+        rows,
+        staged=variant != "naive",
+        reference=reference,
     )
-    def transpose(a: Any, b: Any) -> None:
-        i, j = blocks.inv(block_id())
-        row, col = threads.inv(thread_id())
-        buffer = shared(dtype, staged)
-        for step in loop(tile // rows):
-            r = steps.apply(step, row)
-            buffer[r, col] = a[i, j, r, col]
-        barrier()
-        for step in loop(tile // rows):
-            r = steps.apply(step, row)
-            b[j, i, r, col] = buffer[col, r]
 
-    return transpose
+
+def permute(
+    shape: Sequence[int],
+    axes: Sequence[int],
+    dtype: str = "f32",
+    *,
+    a: Layout | None = None,
+    b: Layout | None = None,
+    alignment: int = 16,
+) -> Kernel:
+    """A kernel that writes a tensor with its dimensions in another order, as NumPy's transpose.
+
+    Args:
+        shape: of the input.
+        axes: dimension k of the output is dimension axes[k] of the input.
+        dtype: element type.
+        a: where the input's elements lie, row-major by default; strides.
+        b: where the output's elements lie, row-major by default; strides.
+        alignment: of both arrays' addresses, in bytes.
+
+    Raises:
+        LegoError: the axes are no permutation, or a layout has no strides.
+    """
+    shape, axes = tuple(shape), tuple(axes)
+    if sorted(axes) != list(range(len(shape))) or not shape:
+        raise LegoError(
+            f"permute: the axes {list(axes)} are no order of the {len(shape)} dimensions "
+            f"{list(shape)}",
+            hint="name each dimension once, counting from 0",
+        )
+    source = _tensor("permute", "a", shape, dtype, a, alignment)
+    target = _tensor("permute", "b", tuple(shape[k] for k in axes), dtype, b, alignment)
+    move = find_move(shape, axes, source.layout, target.layout)
+    if move is None:
+        raise LegoError(
+            f"permute: the layouts '{source.layout}' and '{target.layout}' are not both strides"
+        )
+    return _by_vectors("permute", move, source, target, _reference(axes))
+
+
+def _by_vectors(name: str, move: Move, a: TensorType, b: TensorType, reference: str) -> Kernel:
+    size = _BYTES.get(a.dtype, 2)
+    wide, high = move.widths(max(1, min(_WIDEST, a.alignment, b.alignment) // size))
+    if move.is_copy:
+        return copied(name, move, min(wide, high), a, b, reference)
+    return tiled(name, move, choose_tile(move, size, wide, high), size, a, b, reference)
+
+
+def _tensor(
+    name: str, what: str, shape: tuple[int, ...], dtype: str, layout: Layout | None, alignment: int
+) -> TensorType:
+    """A parameter of this logical shape."""
+    check_dtype(dtype)
+    if any(n < 1 for n in shape):
+        raise LegoError(f"{name}: {list(shape)} is no shape", hint="sizes are positive")
+    chosen = OrderBy(Row(*shape)) if layout is None else layout
+    if chosen.size != prod(shape):
+        raise LegoError(
+            f"{name}: the layout {what} = '{chosen}' has {chosen.size} elements, "
+            f"the tensor {list(shape)} has {prod(shape)}"
+        )
+    if tuple(chosen.dims) != shape:
+        chosen = chosen.TileBy(list(shape))
+    return TensorType(dtype, chosen, alignment)
+
+
+def _reference(axes: Sequence[int]) -> str:
+    return f"permute({', '.join(map(str, axes))})"
+
+
+def _is_power(n: int) -> bool:
+    return n > 0 and n & (n - 1) == 0

@@ -2,7 +2,8 @@
 
 A vector access takes a slice of the layout. It becomes as few accesses of memory as is proven:
 runs of elements that lie one after another are read as one vector, the rest element by element.
-Nothing is assumed of their alignment beyond that of the element.
+Their alignment is what is proven of the offset and known of the buffer, up to 16 bytes: a vector
+that is not known to be aligned is accessed in the parts that are.
 
 Where tiles are partial, what may be padding is accessed under its mask; what is not there reads
 as the operation's `other`, or 0.
@@ -16,31 +17,23 @@ becomes, with the rows of a whole tile contiguous,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from math import prod
 from typing import Any, TypeAlias, cast
 
-from lego_mlir.algebra import Layout
 from lego_mlir.algebra.blocks import unflatten
-from lego_mlir.algebra.sizes import sizes_text
 from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, construct, substitute
 from lego_mlir.index.nodes import Spelled
 from lego_mlir.index.polynomial import parts
+from lego_mlir.index.prover import is_nonnegative
 from lego_mlir.mlir.bindings import arith, ir, memref, scf, vector
-from lego_mlir.mlir.context import Source
-
-SLICE = "slice"
-OTHER = "other"
 
 Print: TypeAlias = Callable[[Int], Any]
 """Makes the operations that compute an expression; their value."""
-
-MOST_ELEMENTS = 1024
-"""The greatest vector that is accessed: each of its elements may become an instruction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +52,21 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """Runs that exist all or none.
+
+    Attributes:
+        condition: the value that tells whether they do, or the answer where it is known.
+        runs: in order.
+        places: the value of each run's offset; none where it is known that none exists.
+    """
+
+    condition: Any
+    runs: Sequence[Run]
+    places: Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
     """What a lego.load or lego.store does to memory.
 
@@ -66,6 +74,7 @@ class Access:
         piece: the slice of the layout, that of no dimension for a single element.
         kind: the type of the value, of the element or a vector.
         flat: the memory, a buffer of one dimension.
+        base: its first element's address is known to be a multiple of so many bytes.
         other: the attribute of what is read where there is no element; `None` for 0.
         index: prints an expression.
         condition: prints an expression's truth.
@@ -74,6 +83,7 @@ class Access:
     piece: Slice
     kind: Any
     flat: Any
+    base: int
     other: Any
     index: Print
     condition: Print
@@ -98,6 +108,47 @@ class Access:
         distance = arith.ConstantOp(ir.IndexType.get(), constant - known).result
         return arith.AddIOp(value, distance).result
 
+    def alignment(self, offset: Int) -> int | None:
+        """The greatest power of two, in bytes, that is known to divide an offset's address.
+
+        `None` where that is no more than the element's own.
+        """
+        size = _bytes_of(self.element)
+        alignment = self.base
+        while alignment > size and not _is_multiple(offset, alignment // size):
+            alignment //= 2
+        return alignment if alignment > size else None
+
+    def groups(self, runs: Sequence[Run]) -> list[Group]:
+        """Runs that follow one another under the same mask; makes all that addresses them."""
+        found = []
+        for inside, same in groupby(runs, key=lambda run: run.inside):
+            group = list(same)
+            known = bool(inside) if isinstance(inside, int) else None
+            places = [] if known is False else [self.place(run.offset) for run in group]
+            condition = self.condition(inside) if known is None else known
+            found.append(Group(condition, group, places))
+        return found
+
+    def whole(self, runs: Sequence[Run]) -> Any:
+        """The truth under which all runs exist; `None` where there is no use in asking for it.
+
+        It is the mask of the last element, where no other is proven to lie further out.
+        """
+        asked = {run.inside for run in runs if not isinstance(run.inside, int)}
+        if len(asked) < 2 or any(_is_never(run.inside) for run in runs):
+            return None
+        free = self.piece.symbols
+        last = tuple(construct.sub(n, 1) for n in self.piece.shape)
+        limits, outmost = self.piece.limits(*free), self.piece.limits(*last)
+        if not all(
+            is_nonnegative(construct.sub(far, near))
+            for (near, _), (far, _) in zip(limits, outmost, strict=True)
+        ):
+            return None
+        mask = self.piece.mask(*last)
+        return None if isinstance(mask, int) else self.condition(mask)
+
     def runs(self) -> tuple[int, list[Run]]:
         """How many elements each run has, and the runs in order."""
         shape = cast("tuple[int, ...]", self.piece.shape)
@@ -114,147 +165,91 @@ class Access:
         return width, runs
 
 
-def whole_dimensions(op: Any, layout: Layout, source: Source) -> tuple[int, ...]:
-    """The dimensions that an operation's `slice` names, none if it has no such attribute.
-
-    Raises:
-        LegoError: it is no ascending list of dimensions of the layout.
-    """
-    if SLICE not in op.attributes:
-        return ()
-    attribute = op.attributes[SLICE]
-    dims = tuple(attribute) if isinstance(attribute, ir.DenseI64ArrayAttr) else ()
-    ascending = dims == tuple(sorted(set(dims)))
-    if not dims or not ascending or dims[0] < 0 or dims[-1] >= layout.rank:
-        raise source.error(
-            f"'{op.name}': slice is {attribute}, its layout '{layout}' has the dimensions 0 to "
-            f"{layout.rank - 1}",
-            op.location,
-            hint="it lists the whole dimensions in order, such as array<i64: 2, 3>",
-        )
-    return dims
-
-
-def check_value(op: Any, kind: Any, piece: Slice | None, element: Any, source: Source) -> None:
-    """Check the type of what a load or store moves.
-
-    Args:
-        op: the load or store.
-        kind: the type of its value.
-        piece: the slice it takes; `None` for one element.
-        element: the type of the buffer's elements.
-        source: the module's text, in which errors are shown.
-
-    Raises:
-        LegoError: the type is not that of the element or slice, or the slice is too large.
-    """
-    if piece is None:
-        if kind != element:
-            vectors = isinstance(kind, ir.VectorType) and kind.element_type == element
-            raise source.error(
-                f"'{op.name}' of {kind} through a buffer of {element}",
-                op.location,
-                hint="name the dimensions that are whole: {layout = #L, slice = array<i64: 1>}"
-                if vectors
-                else "convert the value before it is stored or after it is loaded",
-            )
-        return
-    sizes = sizes_text(piece.shape)
-    if not all(isinstance(n, int) for n in piece.shape):
-        raise source.error(
-            f"'{op.name}' of a slice of sizes {sizes}: a vector has known sizes",
-            op.location,
-            hint="give the symbols values in lego.sizes, or access the elements one by one",
-        )
-    shape = cast("tuple[int, ...]", piece.shape)
-    if prod(shape) > MOST_ELEMENTS:
-        raise source.error(
-            f"'{op.name}' of a slice of sizes {sizes}: {prod(shape)} elements are more than the "
-            f"{MOST_ELEMENTS} that one access takes",
-            op.location,
-            hint="tile the dimension, and access one tile at a time",
-        )
-    expected = ir.VectorType.get(list(shape), element)
-    if kind != expected:
-        raise source.error(
-            f"'{op.name}' of {kind} through a slice of type {expected}",
-            op.location,
-            hint="the vector has the sizes of the whole dimensions and the buffer's elements",
-        )
-
-
-def other_of(op: Any, element: Any, source: Source) -> Any:
-    """What an operation reads where there is no element, if it has an `other`.
-
-    Raises:
-        LegoError: it is not of the element's type.
-    """
-    if OTHER not in op.attributes:
-        return None
-    attribute = op.attributes[OTHER]
-    if getattr(attribute, "type", None) != element:
-        raise source.error(
-            f"'{op.name}': other is {attribute}, the buffer's elements are {element}",
-            op.location,
-            hint="write its type along: other = 1.0 : f32",
-        )
-    return attribute
-
-
 def load(access: Access) -> Any:
     """Read memory: the value of the access."""
     width, runs = access.runs()
     unit = access.element if width == 1 else ir.VectorType.get([width], access.element)
-    found: list[Any] = []
-    for inside, group in groupby(runs, key=lambda run: run.inside):
-        if _is_never(inside):
-            found += [_nothing(access, unit)] * len(list(group))
-            continue
-        places = [access.place(run.offset) for run in group]
-        found += _guarded_read(access, inside, unit, places)
-    return _joined(access.kind, found, width)
+    groups, whole = access.groups(runs), access.whole(runs)
+    if whole is None:
+        return _joined(access.kind, _read_by_groups(access, unit, groups), width)
+    guard = scf.IfOp(whole, [unit] * len(runs), has_else=True)
+    with ir.InsertionPoint(guard.then_block):
+        scf.YieldOp([x for group in groups for x in _read(access, unit, group)])
+    with ir.InsertionPoint(guard.else_block):
+        scf.YieldOp(_read_by_groups(access, unit, groups))
+    return _joined(access.kind, list(guard.results), width)
 
 
 def store(access: Access, value: Any) -> None:
     """Write a value to memory."""
     width, runs = access.runs()
-    for inside, group in groupby(runs, key=lambda run: run.inside):
-        if _is_never(inside):
-            continue
-        written = [(access.place(r.offset), _part(value, r.start, width)) for r in group]
-        if isinstance(inside, int):
-            _write(access.flat, written, width)
-            continue
-        guard = scf.IfOp(access.condition(inside))
-        with ir.InsertionPoint(guard.then_block):
-            _write(access.flat, written, width)
-            scf.YieldOp([])
-
-
-def _guarded_read(access: Access, inside: Int, unit: Any, places: Sequence[Any]) -> list[Any]:
-    """The values at places in memory, or `other` where they are not there."""
-    if isinstance(inside, int):
-        return _read(access.flat, unit, places)
-    guard = scf.IfOp(access.condition(inside), [unit] * len(places), has_else=True)
+    parts = {run.start: _part(value, run.start, width) for run in runs}
+    groups, whole = access.groups(runs), access.whole(runs)
+    if whole is None:
+        _write_by_groups(access, groups, parts)
+        return
+    guard = scf.IfOp(whole, has_else=True)
     with ir.InsertionPoint(guard.then_block):
-        scf.YieldOp(_read(access.flat, unit, places))
+        for group in groups:
+            _write(access, group, parts)
+        scf.YieldOp([])
     with ir.InsertionPoint(guard.else_block):
-        scf.YieldOp([_nothing(access, unit)] * len(places))
-    return list(guard.results)
+        _write_by_groups(access, groups, parts)
+        scf.YieldOp([])
 
 
-def _read(flat: Any, unit: Any, places: Sequence[Any]) -> list[Any]:
-    if unit == ir.MemRefType(flat.type).element_type:
-        return [memref.LoadOp(flat, [place]).result for place in places]
-    return [vector.LoadOp(unit, flat, [place]).result for place in places]
+def _read_by_groups(access: Access, unit: Any, groups: Sequence[Group]) -> list[Any]:
+    """The values of runs, each group under its mask; `other` where there is nothing."""
+    found: list[Any] = []
+    for group in groups:
+        count = len(group.runs)
+        match group.condition:
+            case True:
+                found += _read(access, unit, group)
+            case False:
+                found += [_nothing(access, unit)] * count
+            case condition:
+                guard = scf.IfOp(condition, [unit] * count, has_else=True)
+                with ir.InsertionPoint(guard.then_block):
+                    scf.YieldOp(_read(access, unit, group))
+                with ir.InsertionPoint(guard.else_block):
+                    scf.YieldOp([_nothing(access, unit)] * count)
+                found += guard.results
+    return found
 
 
-def _write(flat: Any, written: Sequence[tuple[Any, Any]], width: int) -> None:
-    for place, value in written:
-        if width == 1:
-            memref.StoreOp(value, flat, [place])
+def _write_by_groups(access: Access, groups: Sequence[Group], parts: Mapping[int, Any]) -> None:
+    """Write runs, each group under its mask."""
+    for group in groups:
+        match group.condition:
+            case True:
+                _write(access, group, parts)
+            case False:
+                continue
+            case condition:
+                guard = scf.IfOp(condition)
+                with ir.InsertionPoint(guard.then_block):
+                    _write(access, group, parts)
+                    scf.YieldOp([])
+
+
+def _read(access: Access, unit: Any, group: Group) -> list[Any]:
+    if unit == access.element:
+        return [memref.LoadOp(access.flat, [place]).result for place in group.places]
+    return [
+        vector.LoadOp(unit, access.flat, [place], alignment=access.alignment(run.offset)).result
+        for run, place in zip(group.runs, group.places, strict=True)
+    ]
+
+
+def _write(access: Access, group: Group, parts: Mapping[int, Any]) -> None:
+    for run, place in zip(group.runs, group.places, strict=True):
+        value = parts[run.start]
+        if value.type == access.element:
+            memref.StoreOp(value, access.flat, [place])
         else:
-            vector.StoreOp(value, flat, [place])
+            alignment = access.alignment(run.offset)
+            vector.StoreOp(value, access.flat, [place], alignment=alignment)
 
 
 def _joined(kind: Any, found: list[Any], width: int) -> Any:
@@ -335,6 +330,19 @@ def _takes_vectors(kind: Any) -> bool:
         case _:
             wide = False
     return bool(strides[-1] == 1 and wide)
+
+
+def _bytes_of(element: Any) -> int:
+    """The size of a buffer's element in bytes, 1 where it has none that is known here."""
+    match element:
+        case ir.IntegerType() | ir.FloatType():
+            return max(1, int(element.width) // 8)
+    return 1
+
+
+def _is_multiple(offset: Int, n: int) -> bool:
+    rest = construct.mod(offset, n)
+    return isinstance(rest, int) and rest == 0
 
 
 def _is_never(inside: Int) -> bool:

@@ -8,7 +8,14 @@ from lego_mlir.algebra import Layout
 from lego_mlir.index import Int, construct
 from lego_mlir.mlir.bindings import ir, memref
 from lego_mlir.mlir.context import Source
+from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.scopes import Scope, scope_of
+
+ALIGNMENT = "lego.alignment"
+"""The attribute of a host function's argument that its buffer begins at a multiple of, in bytes."""
+
+SHARED_ALIGNMENT = 16
+"""Bytes; of the widest access."""
 
 
 class FlatBuffers:
@@ -124,6 +131,36 @@ def _room(op: Any, scope: Scope, kind: Any, source: Source) -> Any:
                 hint="a kernel has #gpu.address_space<workgroup>, shared by a block, and "
                 "#gpu.address_space<private>, each thread's own",
             )
+
+
+def alignment_of(buffer: Any, scope: Scope) -> int:
+    """What the address of a buffer's first element is known to be a multiple of, in bytes.
+
+    Shared memory begins at multiples of `SHARED_ALIGNMENT`; an argument of the host function may
+    say so of itself, by the attribute `lego.alignment`. Of other buffers nothing is known: 1.
+    """
+    kind = ir.MemRefType(buffer.type)
+    if not isinstance(buffer, ir.BlockArgument) or not is_dense(kind):
+        return 1
+    if str(kind.memory_space) == "#gpu.address_space<workgroup>" and buffer.owner == scope.body:
+        return SHARED_ALIGNMENT
+    function = buffer.owner.owner.operation
+    if function.name != "func.func" or "arg_attrs" not in function.attributes:
+        return 1
+    attributes = ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[buffer.arg_number])
+    return ir.IntegerAttr(attributes[ALIGNMENT]).value if ALIGNMENT in attributes else 1
+
+
+def align_shared(module: Any) -> None:
+    """Let every buffer of shared memory begin at a multiple of `SHARED_ALIGNMENT` bytes.
+
+    Args:
+        module: with kernels in the llvm dialect.
+    """
+    i64 = ir.IntegerType.get_signless(64)
+    for op in operations_in(module.operation):
+        if op.name == "llvm.mlir.global" and ir.IntegerAttr(op.attributes["addr_space"]).value == 3:
+            op.attributes["alignment"] = ir.IntegerAttr.get(i64, SHARED_ALIGNMENT)
 
 
 def _takes_any_memref(op: Any) -> bool:

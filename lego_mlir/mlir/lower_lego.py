@@ -30,17 +30,10 @@ from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int
 from lego_mlir.index.width import widest
-from lego_mlir.mlir.accesses import (
-    Access,
-    Print,
-    check_value,
-    load,
-    other_of,
-    store,
-    whole_dimensions,
-)
+from lego_mlir.mlir.access_checks import check_value, other_of, whole_dimensions
+from lego_mlir.mlir.accesses import Access, Print, load, store
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.buffers import FlatBuffers, allocate, elements_of
+from lego_mlir.mlir.buffers import ALIGNMENT, FlatBuffers, alignment_of, allocate, elements_of
 from lego_mlir.mlir.context import Source, mlir_errors
 from lego_mlir.mlir.layouts import Layouts, layout_attribute, symbols_of
 from lego_mlir.mlir.modules import named_attributes, operations_in
@@ -159,12 +152,21 @@ class _Lowering:
         kept = []
         for number, attrs in enumerate(ir.ArrayAttr(func.attributes["arg_attrs"])):
             entries = {entry.name: entry.attr for entry in ir.DictAttr(attrs)}
+            if ALIGNMENT in entries:
+                self.check_alignment(entries[ALIGNMENT], func)
             if LAYOUT in entries:
                 layout = self.layouts(entries[LAYOUT], func.location)
                 self.check_argument(number, kinds[number], layout, func)
                 entries[LAYOUT] = layout_attribute(layout)
             kept.append(ir.DictAttr.get(entries))
         func.attributes["arg_attrs"] = ir.ArrayAttr.get(kept)
+
+    def check_alignment(self, attribute: Any, func: Any) -> None:
+        n = attribute.value if isinstance(attribute, ir.IntegerAttr) else 0
+        if n < 1 or n & (n - 1):
+            raise self.source.error(
+                f"{ALIGNMENT} is a power of two in bytes, not '{attribute}'", func.location
+            )
 
     def check_argument(self, number: int, kind: Any, layout: Layout, func: Any) -> None:
         what = f"argument {number} of @{ir.StringAttr(func.attributes['sym_name']).value}"
@@ -323,7 +325,8 @@ class _Lowering:
             self.narrow = False
         scope = scope_of(op)
         flat, other = self.flat(buffer, scope, op), other_of(op, kind.element_type, self.source)
-        return Access(piece, value, flat, other, *self.printers(op, scope))
+        base = alignment_of(buffer, scope)
+        return Access(piece, value, flat, base, other, *self.printers(op, scope))
 
     def printers(self, op: Any, scope: Scope) -> tuple[Print, Print]:
         """What prints expressions at an operation, outside of the loops they do not need.

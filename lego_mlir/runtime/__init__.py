@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from lego_mlir.runtime import dtypes, references, views
 from lego_mlir.runtime.device import Device, select
 from lego_mlir.runtime.dtypes import Array
 from lego_mlir.runtime.references import Comparison
+
+if TYPE_CHECKING:
+    from lego_mlir.sim.costs import Costs
 
 __all__ = ["Artifact", "Comparison", "Device", "RunResult", "launch", "run", "select"]
 
@@ -37,6 +40,7 @@ class RunResult:
         launches: the kernels launched, in order.
         comparison: with the artifact's reference, `None` if it names none; of several outputs the
             first that differs.
+        costs: what each launch cost, if that was counted.
     """
 
     device: str
@@ -44,6 +48,7 @@ class RunResult:
     outputs: Mapping[str, Array]
     launches: tuple[Launch, ...]
     comparison: Comparison | None
+    costs: tuple[Costs, ...] = ()
 
     def save(self, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
         """Write each output to `directory/NAME.npy`.
@@ -60,6 +65,7 @@ def run(
     device: str | Device = "auto",
     seed: int = 0,
     functions: _arrays.Functions | None = None,
+    costs: bool = False,
 ) -> RunResult:
     """Run an artifact on tensors, which are copied, and compare with its reference.
 
@@ -71,11 +77,13 @@ def run(
         device: `auto`, `cuda`, `sim`, or a device from `select`.
         seed: of the random data.
         functions: what `@name` stands for in the arguments' layouts: an artifact does not hold it.
+        costs: count what each launch costs; `auto` is then `sim`. (A device from `select` has been
+            told so there.)
 
     Raises:
         LegoError: an array does not fit its argument, an unknown reference, or the run fails.
     """
-    chosen = select(device) if isinstance(device, str) else device
+    chosen = select(device, costs=costs) if isinstance(device, str) else device
     slots = _arrays.bind(artifact, arrays, seed=seed, functions=functions)
     tensors = [slot for slot in slots if slot.argument.shape is not None]
     inputs = {s.argument.name: s.tensor() for s in tensors if s.argument.access in _arrays.READS}
@@ -83,7 +91,7 @@ def run(
     expected = None
     if artifact.reference is not None:
         expected = references.expect(artifact.reference, list(inputs.values()), len(written))
-    chosen.run(artifact, [slot.value for slot in slots])
+    counted = chosen.run(artifact, [slot.value for slot in slots])
     outputs = {slot.argument.name: slot.tensor() for slot in written}
     comparison = None
     if expected is not None:
@@ -95,7 +103,7 @@ def run(
                 for want, s in zip(expected, written, strict=True)
             ]
         )
-    return RunResult(chosen.describe(), inputs, outputs, artifact.launches, comparison)
+    return RunResult(chosen.describe(), inputs, outputs, artifact.launches, comparison, counted)
 
 
 def launch(

@@ -20,7 +20,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,10 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes, parameters, views
 from lego_mlir.runtime.arrays import WRITES
 from lego_mlir.runtime.dtypes import Array
-from lego_mlir.runtime.fit import Capability, Code, check_shared, choose_code
+from lego_mlir.runtime.fit import Capability, Code, check_alignment, check_shared, choose_code
+
+if TYPE_CHECKING:
+    from lego_mlir.sim.costs import Costs
 
 # The handle of the legacy default stream, as the driver (CU_STREAM_LEGACY) and DLPack write it;
 # other libraries say 0.
@@ -56,7 +59,9 @@ class Cuda:
         major, minor = _capability(device)
         return f"{self.name} ({device.name}, sm_{major}{minor})"
 
-    def run(self, artifact: Artifact, values: Sequence[Any], stream: Any = None) -> None:
+    def run(
+        self, artifact: Artifact, values: Sequence[Any], stream: Any = None
+    ) -> tuple[Costs, ...]:
         """Run all launches in order; see `Device.run`.
 
         NumPy arrays are copied to the device and, where written, back. Device arrays pass without
@@ -93,6 +98,7 @@ class Cuda:
                     _copy_out(array, pointer, queue)
                 if own or copied:
                     queue.sync()
+        return ()
 
     def _index_for(self, artifact: Artifact, values: Sequence[Any]) -> int | None:
         """The device to use: this one's index, else where the arrays are."""
@@ -149,6 +155,7 @@ class Loaded:
             if argument.shape is None:
                 values.append(dtypes.scalar(argument.dtype, given))
             elif isinstance(given, int):
+                check_alignment(argument, given)
                 values.append(given)
             elif views.gpu_of(given) is not None:
                 seen = views.view(given, argument.name, stream=-1)

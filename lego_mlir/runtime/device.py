@@ -6,10 +6,13 @@ import ctypes
 import importlib.util
 import sys
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lego_mlir.artifact import Artifact
 from lego_mlir.diagnostics import LegoError
+
+if TYPE_CHECKING:
+    from lego_mlir.sim.costs import Costs
 
 NAMES = ("auto", "cuda", "sim")
 
@@ -38,7 +41,9 @@ class Device(Protocol):
         """The device in a few words, for messages."""
         ...
 
-    def run(self, artifact: Artifact, values: Sequence[Any], stream: Any = None) -> None:
+    def run(
+        self, artifact: Artifact, values: Sequence[Any], stream: Any = None
+    ) -> tuple[Costs, ...]:
         """Run all launches of an artifact; arrays are modified in place.
 
         Args:
@@ -47,24 +52,43 @@ class Device(Protocol):
                 argument's type and shape, row-major; a NumPy scalar for a scalar.
             stream: of the device; with one, work on device arrays is not waited for.
 
+        Returns:
+            What each launch cost, where the device counts that.
+
         Raises:
             LegoError: it cannot run here, or fails while it runs.
         """
         ...
 
 
-def select(name: str = "auto") -> Device:
+def select(name: str = "auto", *, costs: bool = False, order: str | None = None) -> Device:
     """A device by name; `auto` is `cuda` where a GPU answers and `sim` elsewhere.
 
+    Args:
+        name: `auto`, `cuda` or `sim`.
+        costs: a device that counts what launches cost: `sim`.
+        order: a device that performs asynchronous operations in this order: `sim` with `late`,
+            `early`, `random` or `random:SEED`.
+
     Raises:
-        LegoError: no such device, or `cuda` where no GPU answers.
+        LegoError: no such device or order, or `cuda` where no GPU answers, or with what only `sim`
+            does.
     """
     if name not in NAMES:
         raise LegoError(f"unknown device '{name}'", hint=f"devices: {', '.join(NAMES)}")
-    if name == "sim":
-        from lego_mlir.runtime.simulator import Simulator
+    if costs and name == "cuda":
+        raise LegoError("device 'cuda' does not count costs", hint="the device 'sim' does")
+    if order is not None and name == "cuda":
+        raise LegoError("device 'cuda' has no order to choose", hint="the device 'sim' has")
+    if name == "sim" or costs or order is not None:
+        from lego_mlir.runtime.simulator import Simulator, order_named
 
-        return Simulator()
+        why = "it counts costs" if costs else "it has orders" if order is not None else ""
+        return Simulator(
+            reason=why if name == "auto" else "",
+            costs=costs,
+            order=order_named("late" if order is None else order),
+        )
     missing = missing_for_cuda()
     if missing is None:
         from lego_mlir.runtime.cuda import Cuda

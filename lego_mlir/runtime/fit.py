@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from lego_mlir.artifact import Argument
 from lego_mlir.diagnostics import LegoError
 
 Capability = tuple[int, int]
@@ -65,6 +66,20 @@ def choose_code(target: str, device: Capability, has_cubin: bool, only: Code | N
         f"{major}.{minor}",
         hint=f"compile it with --target sm_{major}{minor}, or run it with --device sim",
     )
+
+
+def check_alignment(argument: Argument, address: int) -> None:
+    """Check a device buffer's address, in bytes, against what the kernels rely on.
+
+    Raises:
+        LegoError: it is no multiple of the argument's alignment.
+    """
+    if address % argument.alignment:
+        raise LegoError(
+            f"argument '{argument.name}' begins at a multiple of {argument.alignment} bytes, "
+            f"the array at address {address:#x} does not",
+            hint="pass a copy, or compile the kernel for this alignment",
+        )
 
 
 def check_shared(kernel: str, size: int, limit: int, device: str) -> None:

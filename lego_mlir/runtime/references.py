@@ -6,6 +6,7 @@ from the tensors the kernels read, in argument order, to those they write.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -61,16 +62,26 @@ class Comparison:
         )
 
 
+def _permutation(reference: str) -> Reference | None:
+    """The reference that `permute(1, 0, 2)` names: NumPy's transpose by these axes."""
+    found = re.fullmatch(r"permute\((\d+(?:, \d+)*)\)", reference)
+    if found is None:
+        return None
+    axes = tuple(int(axis) for axis in found[1].split(", "))
+    return lambda a: a.transpose(axes)
+
+
 def expect(reference: str, inputs: Sequence[Array], outputs: int) -> tuple[Array, ...]:
     """The tensors that a reference says `outputs` written arguments hold.
 
     Raises:
         LegoError: no such reference, or the module's arguments are not what it is about.
     """
-    function = REFERENCES.get(reference)
+    function = REFERENCES.get(reference) or _permutation(reference)
     if function is None:
         raise LegoError(
-            f"unknown reference '{reference}'", hint=f"known references: {', '.join(REFERENCES)}"
+            f"unknown reference '{reference}'",
+            hint=f"known references: {', '.join(REFERENCES)}, permute(1, 0, 2)",
         )
     takes = function.__code__.co_argcount if hasattr(function, "__code__") else len(inputs)
     if takes != len(inputs):

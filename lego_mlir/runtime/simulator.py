@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,12 +12,23 @@ from lego_mlir.artifact import Artifact
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import parameters, views
 
+if TYPE_CHECKING:
+    from lego_mlir.sim.costs import Costs
+
 
 @dataclass(frozen=True, slots=True)
 class Simulator:
-    """Runs an artifact's PTX on NumPy arrays, for any target, without a GPU."""
+    """Runs an artifact's PTX on NumPy arrays, for any target, without a GPU.
+
+    Attributes:
+        costs: count what each launch costs.
+        order: when asynchronous operations are performed, and the seed of the random order (see
+            `sim.launch`).
+    """
 
     reason: str = ""
+    costs: bool = False
+    order: tuple[str, int] = ("late", 0)
     name: str = "sim"
     target: None = None
 
@@ -25,7 +36,9 @@ class Simulator:
         """`sim`, and why where it was not asked for: `sim (no CUDA driver)`."""
         return f"{self.name} ({self.reason})" if self.reason else self.name
 
-    def run(self, artifact: Artifact, values: Sequence[Any], stream: Any = None) -> None:
+    def run(
+        self, artifact: Artifact, values: Sequence[Any], stream: Any = None
+    ) -> tuple[Costs, ...]:
         """Run all launches in order; see `Device.run`. A stream makes no sense here."""
         if stream is not None:
             raise LegoError("the simulator has no streams", hint="leave the stream out")
@@ -40,13 +53,36 @@ class Simulator:
         from lego_mlir import sim
 
         module = sim.parse(artifact.ptx)
+        found = []
         for launch in artifact.launches:
             sizes = parameters.parameter_sizes(artifact.ptx, launch.kernel)
-            sim.launch(
+            costs = sim.launch(
                 module,
                 launch.kernel,
                 launch.grid,
                 launch.block,
                 parameters.resolve(launch, artifact.arguments, values, sizes),
                 shared_bytes=launch.shared_bytes,
+                order=self.order[0],
+                seed=self.order[1],
+                costs=self.costs,
             )
+            found += [costs] if costs is not None else []
+        return tuple(found)
+
+
+def order_named(text: str) -> tuple[str, int]:
+    """An order as a user writes it: `late`, `early`, `random` or `random:SEED`.
+
+    Raises:
+        LegoError: no such order.
+    """
+    kind, colon, seed = text.partition(":")
+    if kind not in ("late", "early", "random") or (
+        colon and (kind != "random" or not seed.isdecimal())
+    ):
+        raise LegoError(
+            f"the simulator has no order '{text}'",
+            hint="orders: late, early, random, random:SEED",
+        )
+    return kind, int(seed or 0)

@@ -17,6 +17,7 @@ from lego_mlir.artifact import Argument
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes
 from lego_mlir.runtime.dtypes import Array
+from lego_mlir.runtime.fit import check_alignment
 
 ANY_GPU = -1
 
@@ -166,6 +167,8 @@ def check(seen: View, argument: Argument) -> None:
         )
     if seen.read_only and argument.access in ("write", "readwrite"):
         raise LegoError(f"the kernels write argument '{name}', the array is read-only")
+    if seen.gpu is not None:  # what lies on the host is copied, and copies are aligned
+        check_alignment(argument, seen.pointer)
 
 
 def as_numpy(seen: View, dtype: np.dtype[Any]) -> Array:

@@ -3,17 +3,20 @@
     module = parse(ptx, "transpose.ptx")
     launch(module, "transpose_kernel", (1024, 1, 1), (256, 1, 1), [a, b])
 
-What is modelled: index and memory kernels — integer, logic, conversion, f16/bf16/f32/f64
-arithmetic, predicates and divergence, all state spaces, barriers, warp votes, shuffles and
-reductions, atomics. What is not (asynchronous copies, matrix instructions, mbarriers, clusters,
-calls) is an error that names the instruction, its place and its section in the PTX ISA, before
-the kernel starts.
+What is modelled: integer, logic, conversion and floating-point arithmetic, predicates and
+divergence, all state spaces, barriers, warp votes, shuffles and reductions, atomics; asynchronous
+copies of threads and of the copy engine with tensor maps, mbarriers, clusters; matrix instructions.
+What is not (calls, textures, `tcgen05`) is an error that names the instruction, its place and its
+section in the PTX ISA, before the kernel starts.
 
-Execution is sequentially consistent and has no notion of time.
+Execution is sequentially consistent and has no notion of time; asynchronous work is done as late as
+the program allows, as early, or at random moments (see `asynchronous`).
 """
 
+from lego_mlir.sim.costs import Costs
 from lego_mlir.sim.launch import LIMIT, launch
 from lego_mlir.sim.parser import parse
 from lego_mlir.sim.syntax import Kernel, Module
+from lego_mlir.sim.tensormap import TensorMap
 
-__all__ = ["LIMIT", "Kernel", "Module", "launch", "parse"]
+__all__ = ["LIMIT", "Costs", "Kernel", "Module", "TensorMap", "launch", "parse"]

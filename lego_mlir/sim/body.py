@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Container
+
 from lego_mlir.sim.syntax import Instruction, Variable
 from lego_mlir.sim.types import Type
 
@@ -9,23 +12,56 @@ from lego_mlir.sim.types import Type
 class Body:
     """Registers, variables, instructions and labels so far, and the braces that are open.
 
-    A register declared between inner braces hides one of the same name outside. It is kept under
-    a name of its own, with a prime for each that it hides.
+    A register or label declared between inner braces hides one of the same name outside. It is
+    kept under a name of its own, with a prime for each of that name before it.
+
+    Args:
+        marks: see `lexer.undefined_marks`; those in the kernel and before it are taken out.
+        line: of the brace that opens the kernel.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, marks: deque[tuple[int, str]], line: int) -> None:
         self.registers: dict[str, Type] = {}
         self.variables: list[Variable] = []
         self.instructions: list[Instruction] = []
         self.labels: dict[str, int] = {}
+        self.undefined: dict[int, tuple[str, ...]] = {}
         self.scopes: list[dict[str, str]] = []
+        self.label_scopes: list[dict[str, str]] = []
+        self.label_names: set[str] = set()
+        self.marks = marks
+        self.undefine(line)
+
+    def open(self, labels: list[str]) -> None:
+        """Begin a scope, in which these labels stand: a branch may come before its label."""
+        self.scopes.append({})
+        self.label_scopes.append({name: _unique(name, self.label_names) for name in labels})
+        self.label_names.update(self.label_scopes[-1].values())
+
+    def close(self) -> None:
+        self.scopes.pop()
+        self.label_scopes.pop()
 
     def declare(self, name: str, kind: Type) -> None:
-        unique = name
-        while unique in self.registers:
-            unique += "'"
+        unique = _unique(name, self.registers)
         self.scopes[-1][name] = unique
         self.registers[unique] = kind
+
+    def undefine(self, line: int) -> None:
+        """An instruction begins at a line: what the marks before it name has some value now."""
+        names = []
+        while self.marks and self.marks[0][0] < line:
+            names.append(self.register_named(self.marks.popleft()[1]))
+        known = tuple(name for name in names if name in self.registers)
+        if known:
+            self.undefined[len(self.instructions)] = known
+
+    def label_named(self, name: str) -> str:
+        """The label that a name means here; the name itself for a variable."""
+        for scope in reversed(self.label_scopes):
+            if name in scope:
+                return scope[name]
+        return name
 
     def register_named(self, name: str) -> str | None:
         """The register that a name means here; None for a variable or a label.
@@ -36,3 +72,9 @@ class Body:
             if name in scope:
                 return scope[name]
         return name if name.startswith("%") else None
+
+
+def _unique(name: str, taken: Container[str]) -> str:
+    while name in taken:
+        name += "'"
+    return name

@@ -1,4 +1,4 @@
-"""What happens at the edges of a basic block: how its lanes go on, and what they wait for.
+"""What happens at the edges of a basic block: what its lanes wait for, and how they go on.
 
 Source: PTX ISA 9.7.12 (control flow), 9.7.13.1 (barriers), 9.3 (predicated execution).
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lego_mlir.sim.syntax import Instruction
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.form import Reader
+    from lego_mlir.sim.form import Barrier, Reader
     from lego_mlir.sim.machine import Wave
 
 
@@ -62,17 +62,13 @@ class End:
 
     @staticmethod
     def barrier(
-        guard: Reader | None,
-        number: Reader,
-        count: Reader | None,
-        after: int | None,
-        instruction: Instruction,
+        guard: Reader | None, barrier: Barrier, after: int | None, instruction: Instruction
     ) -> End:
         def run(w: Wave) -> None:
             taken, rest, some, others = w.split(None if guard is None else guard(w))
             if some:
                 assert after is not None
-                w.arrive(number(w), None if count is None else count(w), after, taken, instruction)
+                w.barriers.arrive(barrier, after, taken, instruction)
             if others:
                 w.go_on(after, rest)
 
@@ -81,8 +77,33 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Gather:
-    """Before this instruction lanes wait for the lanes of their warp that `members` names."""
+    """Before this instruction lanes wait for the lanes of their warp that `members` names.
+
+    Attributes:
+        warpgroup: whether they wait for all lanes of their warpgroup, too.
+    """
 
     members: Reader
     guard: Reader | None
     instruction: Instruction
+    warpgroup: bool = False
+
+    def admits(self, w: Wave, at: int) -> bool:
+        """Whether any lane that has come to block `at` goes on now; those stay in the mask."""
+        return w.gathered(at, self)
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Before this instruction lanes stall until something holds for them (see `form.Wait`)."""
+
+    holds: Reader
+    reason: Callable[[Wave, int], str]
+    awaits: Reader
+    tries: bool
+    guard: Reader | None
+    instruction: Instruction
+
+    def admits(self, w: Wave, at: int) -> bool:
+        """Whether any lane that has come to block `at` goes on now; those stay in the mask."""
+        return w.stalls.admits(at, self)

@@ -55,22 +55,80 @@ class Trap:
 
 
 @dataclass(frozen=True, slots=True)
+class Reduction:
+    """What the threads at a barrier combine: `popc`, `and` or `or` of a predicate."""
+
+    operation: str
+    predicate: Reader
+    write: Writer
+
+
+@dataclass(frozen=True, slots=True)
 class Barrier:
-    """Wait at barrier `number` for `count` threads, or for all of the block."""
+    """Come to barrier `number`, and wait there for `count` threads, or for all of the block.
+
+    Attributes:
+        waits: whether the thread waits, or only counts as one that has come.
+    """
 
     number: Reader
     count: Reader | None
+    waits: bool = True
+    reduction: Reduction | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """A step that the lanes of a warp named by `members` perform together."""
+    """A step that the lanes of a warp named by `members` perform together.
+
+    Attributes:
+        warpgroup: whether all warps of the warpgroup come together first.
+    """
 
     members: Reader
     step: Step
+    warpgroup: bool = False
 
 
-Decoded = Step | Branch | Exit | Trap | Barrier | Together
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A step before which a lane stalls until something holds.
+
+    Attributes:
+        step: what it does then.
+        holds: whether each lane may go on; asked of the active lanes.
+        reason: what a lane waits for, for the report of a deadlock: `for ...`.
+        awaits: the mbarriers of the active lanes, as words of shared memory (see `mbarrier`).
+        tries: whether a lane may go on without, when nothing else can run; the step then does
+            what the instruction does when it fails.
+    """
+
+    step: Step
+    holds: Reader
+    reason: Callable[[Wave, int], str]
+    awaits: Reader
+    tries: bool
+
+
+Decoded = Step | Branch | Exit | Trap | Barrier | Together | Wait
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """The registers that an instruction touches, by their index.
+
+    Attributes:
+        reads, writes: of its operands, in those lanes where the guard holds.
+        guard: where the instruction is performed; None: in all lanes.
+        decides: the register of the guard, where it is one.
+        undefined: what before the instruction gets a value that does not matter (see `Kernel`).
+    """
+
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+    guard: Reader | None
+    decides: tuple[int, ...]
+    undefined: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +138,14 @@ class Scope:
     Attributes:
         registers: name → (index in the wave's register file, declared type).
         addresses: variable or parameter → (state space, address in that space).
+        product_registers: those that some `wgmma` of the kernel uses (see `warpgroup`).
     """
 
     module: Module
     registers: Mapping[str, tuple[int, Type]]
     addresses: Mapping[str, tuple[str, int]]
     labels: frozenset[str]
+    product_registers: frozenset[str] = frozenset()
 
 
 class Form:
@@ -95,6 +155,7 @@ class Form:
         modifiers: the opcode's words after the first.
         types: those of them that are types, in order.
         section: of the PTX ISA, for errors.
+        reads, writes: the registers that have been asked for so far, by their index.
     """
 
     def __init__(self, instruction: Instruction, scope: Scope, section: str) -> None:
@@ -105,6 +166,8 @@ class Form:
         self.modifiers = tuple(rest)
         self.types = [TYPES[word] for word in rest if word in TYPES]
         self.operands = instruction.operands
+        self.reads: list[int] = []
+        self.writes: list[int] = []
 
     def fail(self, message: str, operand: Operand | None = None) -> NoReturn:
         """Refuse the instruction."""
@@ -156,6 +219,7 @@ class Form:
             case Register(name) if name in self.scope.registers:
                 index, declared = self.scope.registers[name]
                 self._check(operand, declared, kind, wider)
+                self.reads.append(index)
                 if declared.bits == kind.bits:
                     if convert is None:
                         return lambda w: w.regs[index]
@@ -251,6 +315,7 @@ class Form:
             self.fail(f"the operand {operand} where a register should stand", operand)
         index, declared = self.scope.registers[operand.name]
         self._check(operand, declared, kind, wider)
+        self.writes.append(index)
         convert = _extended(declared, kind) if declared.bits > kind.bits else types.bits(kind)
 
         def write(w: Wave, value: Array) -> None:

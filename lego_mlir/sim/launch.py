@@ -8,7 +8,9 @@ from math import prod
 import numpy as np
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.sim.machine import Launch, Wave
+from lego_mlir.sim.asynchronous import Order
+from lego_mlir.sim.costs import Costs, Counter
+from lego_mlir.sim.machine import Dim3, Launch, Wave
 from lego_mlir.sim.memory import (
     FIRST_ARGUMENT,
     LOCAL,
@@ -19,13 +21,15 @@ from lego_mlir.sim.memory import (
     Memory,
     base_of,
 )
+from lego_mlir.sim.observer import Observers
+from lego_mlir.sim.races import Races
 from lego_mlir.sim.parser import parse
 from lego_mlir.sim.program import Program, decode
 from lego_mlir.sim.syntax import Kernel, Module, Parameter
+from lego_mlir.sim.tensormap import ALIGN, BYTES, TensorMap
 from lego_mlir.sim.types import Array
 
-Dim3 = tuple[int, int, int]
-Argument = Array | np.generic
+Argument = Array | np.generic | TensorMap
 
 LIMIT = 2_000_000
 """Instructions that one wave of blocks may execute unless the caller says otherwise."""
@@ -34,6 +38,7 @@ _WAVE_LANES = 8192  # enough lanes to hide NumPy's cost a call, few enough to st
 _MAX_GRID = (2**31 - 1, 65535, 65535)
 _MAX_BLOCK = (1024, 1024, 64)
 _MAX_THREADS = 1024
+_MAX_CLUSTER = 16  # 8 everywhere; 16 where a kernel asks for a size that is not portable
 _MAX_STATIC_SHARED = 48 * 1024
 _MAX_SHARED = 227 * 1024
 
@@ -46,9 +51,14 @@ def launch(
     arguments: Sequence[Argument],
     *,
     shared_bytes: int = 0,
+    cluster: Dim3 | None = None,
+    order: str = "late",
+    seed: int = 0,
+    costs: bool = False,
+    checks: bool = True,
     file: str = "<ptx>",
     limit: int = LIMIT,
-) -> None:
+) -> Costs | None:
     """Run a kernel to its end.
 
     Args:
@@ -57,10 +67,22 @@ def launch(
         grid: blocks in x, y and z.
         block: threads of a block in x, y and z.
         arguments: one for each kernel parameter. A C-contiguous array stands for the pointer to a
-            buffer that holds it, and is changed in place; a NumPy scalar is passed by value.
+            buffer that holds it, and is changed in place; a NumPy scalar is passed by value; a
+            `TensorMap` fills a parameter of 128 bytes.
         shared_bytes: dynamic shared memory of each block.
+        cluster: blocks of a cluster in x, y and z; None: as the kernel says, or 1.
+        order: when asynchronous operations are performed: `late`, `early` or `random` (see
+            `asynchronous`). Late costs no more than early and finds the missing waits, the
+            commonest of mistakes; early finds targets overwritten too soon, random both in time.
+        seed: of the random order.
+        costs: count what it costs.
+        checks: find data races in shared memory, missing proxy fences, and reads of shared memory
+            that nothing has written (see `races`).
         file: name of the PTX in errors.
         limit: instructions that a wave of blocks may execute before it counts as run away.
+
+    Returns:
+        What it cost, if asked for.
 
     Raises:
         LegoError: bad PTX, something not modelled, a bad launch, or an error of the kernel (an
@@ -71,46 +93,60 @@ def launch(
     entry = _entry(module, kernel)
     program = decode(module, entry)
     _check_shape(module, entry, grid, block)
+    clustered = cluster is not None or entry.reqnctapercluster is not None
+    cluster = _cluster(module, entry, grid, cluster)
     _check_shared(module, program, shared_bytes)
+    Order(order)
     buffers = _arguments(module, entry, arguments)
     buffers |= _variables(program)
     shared = program.dynamic_start + shared_bytes
-    state = Launch(program, grid, block, shared_bytes, shared, limit)
+    state = Launch(program, grid, block, cluster, clustered, shared_bytes, shared, limit)
+    counter = Counter(program) if costs else None
     # Overflow, division by zero and NaN are results in PTX, not events.
     with np.errstate(all="ignore"):
-        for blocks in _waves(prod(grid), prod(block)):
-            Wave(state, blocks, _memory(state, len(blocks), prod(block), buffers)).run()
+        for number, blocks in enumerate(_waves(grid, cluster, prod(block))):
+            watching = [Races()] if checks else []
+            observer = Observers(*watching, *([counter] if counter else []))
+            memory = Memory(buffers | _private(state, len(blocks)), observer)
+            Wave(state, blocks, memory, Order(order, (seed, number)), observer).run()
+    return None if counter is None else counter.costs()
 
 
-def _waves(blocks: int, threads: int) -> Iterator[Array]:
-    """Block numbers, wave by wave."""
-    size = max(1, _WAVE_LANES // threads)
-    for start in range(0, blocks, size):
-        yield np.arange(start, min(start + size, blocks))
+def _waves(grid: Dim3, cluster: Dim3, threads: int) -> Iterator[Array]:
+    """Block numbers, wave by wave; the blocks of a cluster side by side, by rank."""
+    numbers = np.arange(prod(grid)).reshape(grid[::-1])
+    if prod(cluster) > 1:
+        (x, y, z), (a, b, c) = grid, cluster
+        numbers = numbers.reshape(z // c, c, y // b, b, x // a, a).transpose(0, 2, 4, 1, 3, 5)
+    numbers = numbers.reshape(-1)
+    size = prod(cluster) * max(1, _WAVE_LANES // (threads * prod(cluster)))
+    for start in range(0, len(numbers), size):
+        yield numbers[start : start + size]
 
 
-def _memory(launch: Launch, blocks: int, threads: int, buffers: dict[int, Buffer]) -> Memory:
-    """The launch's buffers and fresh shared and local memory for a wave."""
-    # Parts begin at multiples of 16 bytes, so that alignment in a part is alignment.
-    shared, local = (-(-n // 16) * 16 for n in (launch.shared, launch.program.local_bytes))
+def _private(launch: Launch, blocks: int) -> dict[int, Buffer]:
+    """Fresh shared and local memory for the blocks of a wave, by window."""
+    threads = prod(launch.block)
+    # Parts begin at multiples of 16 bytes, so that alignment in a part is alignment, and those of
+    # shared memory at bank 0.
+    shared, local = -(-launch.shared // 128) * 128, -(-launch.program.local_bytes // 16) * 16
     slots = np.repeat(np.arange(blocks), threads) if blocks > 1 else np.zeros(1, np.int64)
-    return Memory(
-        buffers
-        | {
-            SHARED: Buffer(
-                "the shared memory",
-                np.full(shared * blocks, POISON, np.uint8),
-                launch.shared,
-                slots * shared,
-            ),
-            LOCAL: Buffer(
-                "the thread's local memory",
-                np.full(local * blocks * threads, POISON, np.uint8),
-                launch.program.local_bytes,
-                np.arange(blocks * threads) * local,
-            ),
-        }
-    )
+    return {
+        SHARED: Buffer(
+            "the shared memory",
+            np.full(shared * blocks, POISON, np.uint8),
+            launch.shared,
+            slots * shared,
+            stride=shared,
+            cluster=prod(launch.cluster),
+        ),
+        LOCAL: Buffer(
+            "the thread's local memory",
+            np.full(local * blocks * threads, POISON, np.uint8),
+            launch.program.local_bytes,
+            np.arange(blocks * threads) * local,
+        ),
+    }
 
 
 # --- checking the launch ---
@@ -140,6 +176,26 @@ def _check_shape(module: Module, kernel: Kernel, grid: Dim3, block: Dim3) -> Non
         raise wrong(f"a block of {block} where .reqntid asks for {kernel.reqntid}")
     if kernel.maxntid is not None and threads > prod(kernel.maxntid):
         raise wrong(f"a block of {threads} threads where .maxntid allows {prod(kernel.maxntid)}")
+
+
+def _cluster(module: Module, kernel: Kernel, grid: Dim3, cluster: Dim3 | None) -> Dim3:
+    """The launch's cluster, checked against what the kernel and the grid say."""
+
+    def wrong(what: str) -> LegoError:
+        return module.error(f"{what} in the launch of {kernel.name}", kernel.line)
+
+    required = kernel.reqnctapercluster
+    if kernel.explicitcluster and cluster is None and required is None:
+        raise wrong("no cluster where .explicitcluster asks for one")
+    if required is not None and cluster is not None and cluster != required:
+        raise wrong(f"a cluster of {cluster} where .reqnctapercluster asks for {required}")
+    cluster = cluster or required or (1, 1, 1)
+    most = kernel.maxclusterrank or _MAX_CLUSTER
+    if min(cluster) < 1 or prod(cluster) > most:
+        raise wrong(f"a cluster of {cluster}: 1 to {most} blocks are possible")
+    if any(n % c for n, c in zip(grid, cluster, strict=True)):
+        raise wrong(f"a grid of {grid}, which is no multiple of the cluster {cluster}")
+    return cluster
 
 
 def _check_shared(module: Module, program: Program, dynamic: int) -> None:
@@ -177,14 +233,18 @@ def _arguments(module: Module, kernel: Kernel, arguments: Sequence[Argument]) ->
                 f"argument {i} of {kernel.name} ({parameter.name}): {problem}", kernel.line
             )
         block += bytes(-len(block) % parameter.align)
-        if isinstance(argument, np.ndarray):
-            window = FIRST_ARGUMENT + i
-            data = argument.reshape(-1).view(np.uint8)
-            name = f"argument {i} ({parameter.name})"
-            buffers[window] = Buffer(name, data, data.size, writable=argument.flags.writeable)
-            block += base_of(window).to_bytes(8, "little")
-        else:
+        if isinstance(argument, np.generic):
             block += argument.tobytes()
+            continue
+        window = FIRST_ARGUMENT + i
+        array = argument.array if isinstance(argument, TensorMap) else argument
+        data = array.reshape(-1).view(np.uint8)
+        name = f"argument {i} ({parameter.name})"
+        buffers[window] = Buffer(name, data, data.size, writable=array.flags.writeable)
+        if isinstance(argument, TensorMap):
+            block += argument.encoded(base_of(window))
+        else:
+            block += base_of(window).to_bytes(8, "little")
     data = np.frombuffer(block, np.uint8)
     buffers[PARAM] = Buffer("the parameters", data, data.size, writable=False)
     return buffers
@@ -192,6 +252,13 @@ def _arguments(module: Module, kernel: Kernel, arguments: Sequence[Argument]) ->
 
 def _mismatch(argument: object, parameter: Parameter) -> str | None:
     """What is wrong with an argument, if anything."""
+    if isinstance(argument, TensorMap):
+        if parameter.size != BYTES or parameter.align % ALIGN:
+            return (
+                f"a tensor map where {parameter.size} bytes with an alignment of "
+                f"{parameter.align} should stand; it has {BYTES} with {ALIGN}"
+            )
+        return None
     if not isinstance(argument, np.ndarray | np.generic):
         return f"{type(argument).__name__} is neither a NumPy array nor a NumPy scalar"
     if isinstance(argument, np.ndarray):

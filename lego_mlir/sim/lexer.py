@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from lego_mlir.diagnostics import LegoError, Place
 
@@ -23,6 +26,8 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+
+_UNDEFINED = re.compile(r"\n|//[ \t]*implicit-def:[ \t]*(?P<name>%[A-Za-z0-9_$]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +74,31 @@ def tokens(text: str, file: str) -> list[Token]:
         at = end
     found.append(Token("end", "", line, at - start + 1))
     return found
+
+
+def undefined_marks(text: str) -> deque[tuple[int, str]]:
+    """The comments `// implicit-def: %r5`, as (line, register), in their order.
+
+    With such a comment LLVM says that a register has a value from here on, and that it does not
+    matter which.
+    """
+    found: deque[tuple[int, str]] = deque()
+    if "implicit-def:" in text:
+        line = 1
+        for match in _UNDEFINED.finditer(text):
+            if match["name"]:
+                found.append((line, match["name"]))
+            else:
+                line += 1
+    return found
+
+
+def labels_ahead(stream: list[Token], start: int) -> Iterator[Token]:
+    """The labels from a position on to the brace that closes its scope, but not in inner braces."""
+    depth = 0
+    for token, following in pairwise(stream[start:]):
+        depth += {"{": 1, "}": -1}.get(token.text, 0)
+        if depth < 0:
+            return
+        if depth == 0 and token.kind == "name" and following.text == ":":
+            yield token

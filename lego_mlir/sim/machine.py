@@ -1,16 +1,19 @@
 """The machine: a wave of thread blocks that runs a program in lock step.
 
 A *wave* is a few thread blocks whose threads are the lanes of NumPy vectors: lane
-`slot * threads + t` is thread `t` of the wave's block number `slot`. Blocks of a wave share
-nothing but global memory, so running them side by side is one of the orders a GPU may choose.
+`slot * threads + t` is thread `t` of the block in slot number `slot`. The blocks of a cluster have
+slots next to each other, by their rank. Blocks of different clusters share nothing but global
+memory, so running them side by side is one of the orders a GPU may choose.
 
 Lanes at the same place form a group; a mask says which lanes those are (None: all of them). Of
 several groups the one whose block comes first in the program's order runs next, so that lanes
 which went different ways meet again (see `flow`); now and then the last one runs, so that none
-starves. Lanes leave that race in three ways: they exit,
-they wait at a barrier, or they wait for the other lanes of their warp before an instruction that
-a warp performs together. When no group is left to run, barriers whose threads have all come open;
-if none does, that is a deadlock and an error.
+starves. In the random order (see `asynchronous`) any group runs next, or some warps of it. Lanes
+leave that race in four ways: they exit, they wait at a barrier (see `barriers`), they wait for the
+other lanes of their warp before an instruction that a warp performs together, or they stall before
+one that waits for an mbarrier or for the cluster (see `stalls`). When no group is left to run,
+what can be opened is opened, and asynchronous operations that would let a stalled lane go on are
+performed; if that helps none, it is a deadlock and an error.
 
 Source: PTX ISA 3 (machine model), 9.5 (divergence), 9.7.13 (barriers).
 """
@@ -18,24 +21,35 @@ Source: PTX ISA 3 (machine model), 9.5 (divergence), 9.7.13 (barriers).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.sim.asynchronous import Order, Queues
+from lego_mlir.sim.barriers import Barriers
+from lego_mlir.sim.cluster import ClusterBarrier
+from lego_mlir.sim.deadlock import deadlock
+from lego_mlir.sim.ends import Gather
+from lego_mlir.sim.grants import Grants
+from lego_mlir.sim.mbarrier import Mbarriers
 from lego_mlir.sim.memory import Fault, Memory
+from lego_mlir.sim.observer import Observer
+from lego_mlir.sim.stalls import Stalls
 from lego_mlir.sim.syntax import Instruction, Kernel, Module
 from lego_mlir.sim.types import Array
+from lego_mlir.sim.warpgroup import Warpgroups
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.ends import Gather
-    from lego_mlir.sim.program import Program
+    from lego_mlir.sim.program import Block, Program
 
 WARP = 32
 FAIRNESS = 256
 """Every so many turns the last group runs instead of the first, so that a loop which waits for
 what another thread of the wave does cannot keep it from doing it."""
 
+Dim3 = tuple[int, int, int]
 Mask = Array | None
 
 
@@ -44,14 +58,17 @@ class Launch:
     """What all waves of a launch share.
 
     Attributes:
-        grid, block: extents in x, y, z.
+        grid, block, cluster: extents in x, y, z: blocks, threads of a block, blocks of a cluster.
+        clustered: whether the launch or the kernel asks for clusters.
         dynamic_shared, shared: bytes of dynamic, and of all shared memory of one block.
         limit: steps that one wave may execute.
     """
 
     program: Program
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
+    grid: Dim3
+    block: Dim3
+    cluster: Dim3
+    clustered: bool
     dynamic_shared: int
     shared: int
     limit: int
@@ -65,17 +82,6 @@ class Launch:
         return f"thread ({number % x}, {number // x % y}, {number // (x * y)})"
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """Lanes at a barrier: which, for how many threads (None: all), and where they go on."""
-
-    number: int
-    count: int | None
-    mask: Array
-    after: int
-    instruction: Instruction
-
-
 class Wave:
     """The state of a few thread blocks in execution.
 
@@ -84,28 +90,41 @@ class Wave:
             one where all lanes are known to hold the same. Never changed in place.
         mask: the lanes that execute now; None for all.
         blocks: number of the thread block in each slot.
+        cluster_size: blocks of a cluster; slot `s` has rank `s % cluster_size`.
         specials: special registers computed so far.
+        progress: counts whatever may let others go on.
     """
 
     launch: Launch
     threads: int
+    cluster_size: int
     thread_of_lane: Array
+    slot_of_lane: Array
 
-    def __init__(self, launch: Launch, blocks: Array, memory: Memory) -> None:
+    def __init__(
+        self,
+        launch: Launch,
+        blocks: Array,
+        memory: Memory,
+        order: Order,
+        observer: Observer,
+    ) -> None:
         self.launch = launch
         self.program = launch.program
         self.memory = memory
-        x, y, z = launch.block
-        self.threads = x * y * z
+        self.order = order
+        self.observer = observer
+        self.threads = prod(launch.block)
+        self.cluster_size = prod(launch.cluster)
         self.blocks = blocks
         self.lanes = self.threads * len(blocks)
         self.thread_of_lane = np.tile(np.arange(self.threads), len(blocks))
         self.block_of_lane = np.repeat(blocks, self.threads)
+        self.slot_of_lane = np.repeat(np.arange(len(blocks)), self.threads)
         # Warps are numbered through the wave; a block whose size is no multiple of 32 ends with a
         # partial warp.
         warps = -(-self.threads // WARP)
-        slot = np.repeat(np.arange(len(blocks)), self.threads)
-        self.warp_of_lane = slot * warps + self.thread_of_lane // WARP
+        self.warp_of_lane = self.slot_of_lane * warps + self.thread_of_lane // WARP
         self.warps = warps * len(blocks)
         self.lane_in_warp = self.thread_of_lane % WARP
         self.regs: list[Array] = [
@@ -118,7 +137,14 @@ class Wave:
         self.alive = np.ones(self.lanes, np.bool_)
         self.ready: dict[int, Mask] = {0: None}
         self.parked: dict[int, Array] = {}
-        self.waiting: list[Waiting] = []
+        self.progress = 0
+        self.stalls = Stalls(self)
+        self.barriers = Barriers(self)
+        self.cluster = ClusterBarrier(self)
+        self.mbarriers = Mbarriers(self)
+        self.queues = Queues(self)
+        self.warpgroups = Warpgroups(self)
+        self.grants = Grants(self)
 
     @property
     def module(self) -> Module:
@@ -137,33 +163,61 @@ class Wave:
             LegoError: a bad access, a trap, a deadlock, or too many steps; with its place.
         """
         blocks = self.program.blocks
-        ready = self.ready
-        limit = self.launch.limit
         turn = 0
-        while ready or self.release():
+        self.observer.begins(self)
+        while self.ready or self.release():
             turn += 1
-            at = max(ready) if turn % FAIRNESS == 0 else min(ready)
-            self.mask = ready.pop(at)
+            at = self.turn(turn)
             block = blocks[at]
-            if block.gather is not None and not self.gathered(at, block.gather):
-                continue
-            self.executed += len(block.steps) + 1
-            if self.executed > limit:
-                raise self.error(
-                    f"the kernel {self.kernel.name} has run {limit} instructions in "
-                    f"{self.lane_name(self.first(self.mask))} and does not end",
-                    block.instructions[0],
-                    "look for a loop that never ends; sim.launch(..., limit=N) lets it run longer",
-                )
             step_number = 0
             try:
+                if block.entry is not None and not block.entry.admits(self, at):
+                    continue
+                self.count(block)
+                self.observer.entered(at, self.mask)
                 for step_number, step in enumerate(block.steps):  # noqa: B007
                     step(self)
+                step_number = len(block.steps)
+                block.end.run(self)
             except Fault as fault:
-                raise self.error(
-                    f"{fault}, in {self.lane_name(fault.lane)}", block.instructions[step_number]
-                ) from None
-            block.end.run(self)
+                raise self.blame(fault, block.instructions[step_number]) from None
+
+    def count(self, block: Block) -> None:
+        """Add to the number of executed instructions, which has a limit."""
+        self.executed += len(block.steps) + 1
+        if self.executed > self.launch.limit:
+            raise self.error(
+                f"the kernel {self.kernel.name} has run {self.launch.limit} instructions in "
+                f"{self.lane_name(self.first(self.mask))} and does not end",
+                block.instructions[0],
+                "look for a loop that never ends; sim.launch(..., limit=N) lets it run longer",
+            )
+
+    def turn(self, number: int) -> int:
+        """Take the lanes that run next; where they are."""
+        if self.stalls.stirred:
+            self.stalls.wake()
+        ready, random = self.ready, self.order.random
+        if random is None:
+            at = max(ready) if number % FAIRNESS == 0 else min(ready)
+            self.mask = ready.pop(at)
+            return at
+        if self.order.chance(0.25):
+            self.queues.stir()
+        at = list(ready)[random.integers(len(ready))]
+        self.mask = mask = ready.pop(at)
+        some = (random.random(self.warps) < 0.5)[self.warp_of_lane] & self.active()
+        if self.order.chance(0.5) and some.any():
+            rest = self.active() & ~some
+            if rest.any():
+                ready[at] = rest
+                mask = some
+        self.mask = mask
+        return at
+
+    def active(self) -> Array:
+        """The mask as an array."""
+        return np.ones(self.lanes, np.bool_) if self.mask is None else self.mask
 
     def go(self, position: int, mask: Mask) -> None:
         """Put lanes where they run next; they join a group that is there already."""
@@ -194,42 +248,17 @@ class Wave:
 
     def leave(self, mask: Mask) -> None:
         """These lanes exit."""
-        self.alive = np.zeros_like(self.alive) if mask is None else self.alive & ~mask
+        before = self.alive
+        self.alive = np.zeros_like(before) if mask is None else before & ~mask
+        self.progress += 1
+        self.observer.exited(before & ~self.alive)
+        gone: Array = np.logical_not(self.alive.reshape(-1, self.threads).any(axis=1))
+        if gone.any():
+            self.queues.exited(np.flatnonzero(gone))
+            self.memory.exited = gone
+        self.cluster.open()
 
     # --- waiting ---
-
-    def arrive(
-        self,
-        number: Array,
-        count: Array | None,
-        after: int,
-        mask: Mask,
-        instruction: Instruction,
-    ) -> None:
-        """Lanes come to a barrier. Those of different barriers wait apart."""
-        uniform = len(number) == 1 and (count is None or len(count) == 1)
-        if uniform and count is None and mask is None:
-            self.go(after, None)
-            return
-        everyone = np.ones(self.lanes, np.bool_) if mask is None else mask
-        key = np.broadcast_to(number, self.lanes).astype(np.int64) << 32
-        if count is not None:
-            key = key | count.astype(np.int64)
-        for k in np.unique(key[everyone]):
-            threads = None if count is None else int(k) & 0xFFFFFFFF
-            if threads is not None and (threads == 0 or threads % WARP):
-                raise self.error(
-                    f"a barrier for {threads} threads: the number must be a positive multiple "
-                    f"of {WARP} (PTX ISA 9.7.13.1)",
-                    instruction,
-                )
-            if int(k) >> 32 > 15:
-                raise self.error(
-                    f"barrier {int(k) >> 32}: a block has the barriers 0 to 15 (PTX ISA 9.7.13.1)",
-                    instruction,
-                )
-            lanes = everyone & (key == k)
-            self.waiting.append(Waiting(int(k) >> 32, threads, lanes, after, instruction))
 
     def release(self) -> bool:
         """Nothing runs: open what can be opened. False when all lanes have exited.
@@ -239,38 +268,23 @@ class Wave:
         """
         for at, mask in list(self.parked.items()):
             # Others may have exited meanwhile, and exited lanes need not come.
-            gather = self.program.blocks[at].gather
-            assert gather is not None
+            gather = self.program.blocks[at].entry
+            assert isinstance(gather, Gather)
             if self.complete(gather, mask).any():
                 self.ready[at] = self.parked.pop(at)
-        for number, count in {(w.number, w.count) for w in self.waiting}:
-            self._open(number, count)
+        self.barriers.open_all()
         if self.ready:
             return True
-        if self.parked or self.waiting:
-            raise self._deadlock()
+        self.stalls.resolve()
+        if self.ready:
+            return True
+        waiting = any(x.after is not None for x in self.barriers.waiting)
+        if self.parked or self.stalls.lanes or waiting:
+            raise deadlock(self)
+        self.queues.finish()
+        self.warpgroups.finish()
+        self.grants.finish()
         return False
-
-    def _open(self, number: int, count: int | None) -> None:
-        """Let those blocks pass whose threads have all come to a barrier."""
-        here = [w for w in self.waiting if (w.number, w.count) == (number, count)]
-        arrived = sum(self._per_block(w.mask) for w in here)
-        needed = self._per_block(self.alive) if count is None else count
-        opens = (arrived > 0) & (arrived % np.maximum(needed, 1) == 0)
-        if not opens.any():
-            return
-        lanes = np.repeat(opens, self.threads)
-        for w in here:
-            self.waiting.remove(w)
-            passing, staying = w.mask & lanes, w.mask & ~lanes
-            if passing.any():
-                self.go(w.after, passing)
-            if staying.any():
-                self.waiting.append(Waiting(number, count, staying, w.after, w.instruction))
-
-    def _per_block(self, mask: Array) -> Array:
-        counts: Array = mask.reshape(len(self.blocks), self.threads).sum(axis=1)
-        return counts
 
     def gathered(self, at: int, gather: Gather) -> bool:
         """Before an instruction that a warp performs together: wait for the mates.
@@ -300,6 +314,8 @@ class Wave:
         members = np.broadcast_to(gather.members(self), self.lanes).astype(np.uint32)
         missing = members & self.warp_bits(self.alive) & ~self.warp_bits(asking)
         fine: Array = mask & (~asking | (missing == 0))
+        if gather.warpgroup:
+            fine = fine & ~self.warpgroups.widened(self.alive & ~mask)
         return fine
 
     def warp_bits(self, mask: Mask) -> Array:
@@ -321,33 +337,21 @@ class Wave:
         thread = self.launch.thread_name(int(self.thread_of_lane[lane]))
         return f"{thread} of {self.launch.block_name(int(self.block_of_lane[lane]))}"
 
+    def slot_name(self, slot: int) -> str:
+        return self.launch.block_name(int(self.blocks[slot]))
+
+    def place(self, instruction: Instruction) -> str:
+        """Where an instruction stands: `line 40`, `line 40, from transpose.mlir:34:9`."""
+        source = self.module.source_of(instruction)
+        return f"line {instruction.line}" + (f", from {source}" if source else "")
+
+    def blame(self, fault: Fault, at: Instruction) -> LegoError:
+        """The error of a fault in an instruction."""
+        return self.error(f"{fault}, in {self.lane_name(fault.lane)}", at, fault.hint)
+
     def error(self, message: str, at: Instruction, hint: str | None = None) -> LegoError:
+        """An error at an instruction, with its place in what the PTX was compiled from."""
+        source = self.module.source_of(at)
+        if source is not None:
+            message = f"{message}; compiled from {source}"
         return self.module.error(message, at.line, at.column, hint)
-
-    def _deadlock(self) -> LegoError:
-        """Name one stuck block, and what its threads wait for."""
-        masks = [(w.mask, w.instruction) for w in self.waiting]
-        masks += [(m, self._gather_of(at).instruction) for at, m in self.parked.items()]
-        stuck = self.first(np.logical_or.reduce([mask for mask, _ in masks]))
-        slot = stuck // self.threads
-        mine = slice(slot * self.threads, (slot + 1) * self.threads)
-        lines = []
-        first: Instruction | None = None
-        for mask, instruction in masks:
-            if number := int(mask[mine].sum()):
-                first = first or instruction
-                lines.append(f"{number} wait at `{instruction}` (line {instruction.line})")
-        if gone := self.threads - int(self.alive[mine].sum()):
-            lines.append(f"{gone} have exited")
-        assert first is not None
-        return self.error(
-            f"deadlock in {self.launch.block_name(int(self.blocks[slot]))}: of its {self.threads} "
-            f"threads {', '.join(lines)}",
-            first,
-            "every thread that a barrier waits for must reach it",
-        )
-
-    def _gather_of(self, at: int) -> Gather:
-        gather = self.program.blocks[at].gather
-        assert gather is not None
-        return gather

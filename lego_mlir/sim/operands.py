@@ -17,6 +17,7 @@ from lego_mlir.sim.syntax import (
     Register,
     Sink,
     Symbol,
+    TensorAddress,
     Unparsed,
     Vector,
 )
@@ -38,6 +39,7 @@ class OperandParser:
         self.stream = stream
         self.at = 0
         self.register_named: Callable[[str], str | None] = lambda name: None
+        self.label_named: Callable[[str], str] = lambda name: name
 
     # --- the cursor ---
 
@@ -139,16 +141,24 @@ class OperandParser:
             return Pair(first, second, column)
         return first
 
-    def _address(self, column: int) -> Address:
+    def _address(self, column: int) -> Address | TensorAddress:
         base = self._plain()
         offset = 0
         if isinstance(base, Symbol):
             base, offset = Symbol(base.name, 0, base.column), base.offset
         elif isinstance(base, Register) and self.token.text in ("+", "-"):
             offset = self._offset()
-        if not isinstance(base, Register | Symbol | Integer) or not self.accept("]"):
+        if not isinstance(base, Register | Symbol | Integer):
             raise _Unknown
-        return Address(base, offset, column)
+        address = Address(base, offset, column)
+        if self.accept("]"):
+            return address
+        if not self.accept(","):
+            raise _Unknown
+        coordinates = self._operand()
+        if not isinstance(coordinates, Vector) or not self.accept("]"):
+            raise _Unknown
+        return TensorAddress(address, coordinates, column)
 
     def _register(self) -> Register:
         operand = self._plain()
@@ -167,7 +177,7 @@ class OperandParser:
             if register is not None:
                 return Register(register, token.column)
             offset = self._offset() if self.token.text in ("+", "-") else 0
-            return Symbol(token.text, offset, token.column)
+            return Symbol(self.label_named(token.text), offset, token.column)
         if token.kind == "float":
             self.take()
             return _float(token.text, token.column)

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.sim.body import Body
-from lego_mlir.sim.lexer import Token, tokens
+from lego_mlir.sim.lexer import Token, labels_ahead, tokens, undefined_marks
 from lego_mlir.sim.operands import OperandParser, integer_of
 from lego_mlir.sim.syntax import (
     Float,
@@ -31,7 +31,8 @@ from lego_mlir.sim.types import TYPES, Type
 
 _LINKAGE = {".visible", ".extern", ".weak", ".common"}
 _SPACES = {".global", ".const", ".shared", ".local"}
-_TUNING = {".minnctapersm", ".maxnctapersm", ".maxnreg", ".noreturn"}
+_NUMBERS = {".maxclusterrank", ".maxnreg", ".minnctapersm"}
+_TUNING = {".maxnctapersm", ".noreturn"}
 
 
 @lru_cache(maxsize=64)
@@ -55,6 +56,7 @@ class _Parser(OperandParser):
         self.variables: list[Variable] = []
         self.files: dict[int, str] = {}
         self.loc: tuple[int, int, int] | None = None
+        self.undefined = undefined_marks(text)
 
     def fail(self, message: str, token: Token | None = None, hint: str | None = None) -> NoReturn:
         token = token or self.token
@@ -179,10 +181,16 @@ class _Parser(OperandParser):
                 parameters.append(self.parameter())
             self.expect(")")
         limits: dict[str, tuple[int, int, int]] = {}
+        numbers: dict[str, int] = {}
+        explicit = False
         while self.token.text != "{":
             directive = self.take()
-            if directive.text in (".maxntid", ".reqntid"):
+            if directive.text in (".maxntid", ".reqntid", ".reqnctapercluster"):
                 limits[directive.text] = self.dim3()
+            elif directive.text in _NUMBERS:
+                numbers[directive.text] = self.number()
+            elif directive.text == ".explicitcluster":
+                explicit = True
             elif directive.text in _TUNING:
                 while self.token.kind == "int" or self.token.text == ",":
                     self.take()
@@ -194,8 +202,9 @@ class _Parser(OperandParser):
                     f"the kernel directive {directive.text} is not modelled (PTX ISA 11.4)",
                     directive,
                 )
-        body = Body()
+        self.loc = None
         opening = self.token
+        body = Body(self.undefined, opening.line)
         self.block(body, opening)
         return Kernel(
             name,
@@ -207,6 +216,12 @@ class _Parser(OperandParser):
             line,
             limits.get(".maxntid"),
             limits.get(".reqntid"),
+            limits.get(".reqnctapercluster"),
+            numbers.get(".maxclusterrank"),
+            explicit,
+            numbers.get(".maxnreg"),
+            numbers.get(".minnctapersm"),
+            body.undefined,
         )
 
     def parameter(self) -> Parameter:
@@ -315,12 +330,17 @@ class _Parser(OperandParser):
     def block(self, body: Body, opening: Token) -> None:
         """Statements between braces. Registers declared inside hide those outside."""
         self.expect("{")
-        body.scopes.append({})
+        labels: list[str] = []
+        for label in labels_ahead(self.stream, self.at):
+            if label.text in labels:
+                self.fail(f"the label {label.text} stands twice in this kernel", label)
+            labels.append(label.text)
+        body.open(labels)
         while not self.accept("}"):
             if self.token.kind == "end":
                 self.fail("this '{' is never closed", opening)
             self.statement(body)
-        body.scopes.pop()
+        body.close()
 
     def statement(self, body: Body) -> None:
         match self.token:
@@ -341,9 +361,7 @@ class _Parser(OperandParser):
             case Token(kind="name") if self.following.text == ":":
                 label = self.take()
                 self.take()
-                if label.text in body.labels:
-                    self.fail(f"the label {label.text} stands twice in this kernel", label)
-                body.labels[label.text] = len(body.instructions)
+                body.labels[body.label_named(label.text)] = len(body.instructions)
             case _:
                 body.instructions.append(self.instruction(body))
 
@@ -369,7 +387,9 @@ class _Parser(OperandParser):
 
     def instruction(self, body: Body) -> Instruction:
         first = self.token
+        body.undefine(first.line)
         self.register_named = body.register_named
+        self.label_named = body.label_named
         guard: Register | Negated | None = None
         if self.accept("@"):
             negated = self.accept("!")

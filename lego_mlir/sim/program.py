@@ -7,11 +7,12 @@ it is an error before its first instruction runs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import lego_mlir.sim.instructions  # noqa: F401  (fills the instruction table)
-from lego_mlir.sim.ends import End, Gather
+from lego_mlir.sim import pressure, registers
+from lego_mlir.sim.ends import End, Gate, Gather
 from lego_mlir.sim.flow import weak_topological_order
 from lego_mlir.sim.form import (
     Barrier,
@@ -24,12 +25,23 @@ from lego_mlir.sim.form import (
     Step,
     Together,
     Trap,
+    Uses,
+    Wait,
 )
 from lego_mlir.sim.machine import Wave
 from lego_mlir.sim.memory import FIRST_VARIABLE, PARAM, base_of
-from lego_mlir.sim.syntax import Address, Instruction, Kernel, Module, Symbol, Variable
+from lego_mlir.sim.syntax import (
+    Address,
+    Instruction,
+    Kernel,
+    Module,
+    Symbol,
+    TensorAddress,
+    Variable,
+)
 from lego_mlir.sim.table import find
 from lego_mlir.sim.types import PRED, Type
+from lego_mlir.sim.warpgroup import product_registers, watched
 
 CARRY = "CC.CF"
 """The carry flag of extended-precision arithmetic (PTX ISA 9.7.2), kept as a register."""
@@ -43,13 +55,21 @@ class Block:
         steps: performed by all lanes that enter together.
         instructions: the instruction of each step, and last that of the end.
         end: sends the lanes on.
-        gather: where the first step needs the lanes of a warp together; they wait before it.
+        entry: what lanes wait for before the first step: the others of their warp, or something
+            that must hold.
+        length: how many instructions of the kernel it holds; a block that runs on into the next,
+            or off the end, has an end that is none.
+        uses: the registers of each of those instructions.
+        successors: the blocks that lanes may go on to.
     """
 
     steps: tuple[Step, ...]
     instructions: tuple[Instruction, ...]
     end: End
-    gather: Gather | None
+    entry: Gather | Gate | None
+    length: int
+    uses: tuple[Uses, ...] = ()
+    successors: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +83,7 @@ class Program:
         dynamic_start: byte at which dynamic shared memory begins.
         local_bytes: of one thread.
         variables: the module's global and constant variables, by address window.
+        shared: the shared variables, as (first byte, name) in the order of their addresses.
     """
 
     module: Module
@@ -73,6 +94,12 @@ class Program:
     dynamic_start: int
     local_bytes: int
     variables: dict[int, Variable]
+    shared: tuple[tuple[int, str], ...]
+
+    def shared_name(self, at: int) -> str:
+        """A byte of shared memory by the variable that it lies in: `tile+96`."""
+        start, name = max((v for v in self.shared if v[0] <= at), default=(0, "shared"))
+        return f"{name}+{at - start}" if at > start else name
 
 
 @lru_cache(maxsize=64)
@@ -90,18 +117,27 @@ def decode(module: Module, kernel: Kernel) -> Program:
         {name: (i, kind) for i, (name, kind) in enumerate(zip(names, kinds, strict=True))},
         layout.addresses,
         frozenset(kernel.labels),
+        product_registers(kernel),
     )
-    decoded = [_decode(instruction, scope) for instruction in kernel.instructions]
-    return Program(
+    decoded: list[Decoded] = []
+    uses: list[Uses] = []
+    for i, instruction in enumerate(kernel.instructions):
+        form = Form(instruction, scope, find(module, instruction).section)
+        decoded.append(_decode(form))
+        uses.append(_uses(form, kernel.undefined.get(i, ())))
+    program = Program(
         module,
         kernel,
-        _blocks(kernel, scope, decoded),
+        _blocks(kernel, scope, decoded, uses),
         kinds,
         layout.shared,
         layout.dynamic_start,
         layout.local,
         layout.variables,
+        tuple(sorted((at, n) for n, (space, at) in layout.addresses.items() if space == "shared")),
     )
+    pressure.check(program)
+    return registers.checked(program)
 
 
 class _Layout:
@@ -157,18 +193,32 @@ def _symbols(instruction: Instruction) -> list[str]:
     """Names of variables among the operands."""
     found = []
     for operand in instruction.operands:
-        base = operand.base if isinstance(operand, Address) else operand
-        if isinstance(base, Symbol):
-            found.append(base.name)
+        match operand:
+            case Symbol(name) | Address(Symbol(name)) | TensorAddress(Address(Symbol(name))):
+                found.append(name)
     return found
 
 
-def _decode(instruction: Instruction, scope: Scope) -> Decoded:
-    entry = find(scope.module, instruction)
-    decoded = entry.decode(Form(instruction, scope, entry.section))
+def _decode(form: Form) -> Decoded:
+    instruction, scope = form.instruction, form.scope
+    decoded = find(scope.module, instruction).decode(form)
+    decoded = watched(instruction, scope, decoded)
     if instruction.guard is not None and callable(decoded):
         return _guarded(decoded, _guard(instruction, scope))
     return decoded
+
+
+def _uses(form: Form, undefined: Sequence[str]) -> Uses:
+    """The registers that a decoded instruction touches."""
+    instruction, scope = form.instruction, form.scope
+    asking = Form(instruction, scope, "9.3")
+    return Uses(
+        tuple(form.reads),
+        tuple(form.writes),
+        None if instruction.guard is None else asking.predicate(instruction.guard),
+        tuple(asking.reads),
+        tuple(scope.registers[name][0] for name in undefined),
+    )
 
 
 def _guard(instruction: Instruction, scope: Scope) -> Reader:
@@ -195,7 +245,9 @@ def _guarded(step: Step, guard: Reader) -> Step:
     return guarded
 
 
-def _blocks(kernel: Kernel, scope: Scope, decoded: Sequence[Decoded]) -> tuple[Block, ...]:
+def _blocks(
+    kernel: Kernel, scope: Scope, decoded: Sequence[Decoded], uses: Sequence[Uses]
+) -> tuple[Block, ...]:
     """Cut the instructions into basic blocks and order them."""
     count = len(decoded)
     leaders = {0, count}
@@ -204,7 +256,7 @@ def _blocks(kernel: Kernel, scope: Scope, decoded: Sequence[Decoded]) -> tuple[B
             leaders.add(kernel.labels[d.target])
         if isinstance(d, Branch | Exit | Trap | Barrier):
             leaders.add(i + 1)
-        elif isinstance(d, Together):
+        elif isinstance(d, Together | Wait):
             leaders.add(i)
     starts = sorted(leaders)
     # The last start is one past the last instruction: falling off the end is `exit`.
@@ -230,11 +282,13 @@ def _blocks(kernel: Kernel, scope: Scope, decoded: Sequence[Decoded]) -> tuple[B
     blocks = []
     for node in order:
         if starts[node] == count:
-            blocks.append(Block((), (last_instruction,), End.exit(None, None), None))
+            blocks.append(Block((), (last_instruction,), End.exit(None, None), None, 0))
             continue
         span = range(starts[node], starts[node + 1])
         after = position.get(node + 1)
-        blocks.append(_block(kernel, scope, decoded, span, after, position, node_at))
+        block = _block(kernel, scope, decoded, span, after, position, node_at)
+        ways = tuple(position[n] for n in successors[node])
+        blocks.append(replace(block, uses=tuple(uses[i] for i in span), successors=ways))
     return tuple(blocks)
 
 
@@ -249,7 +303,7 @@ def _block(
 ) -> Block:
     steps: list[Step] = []
     instructions: list[Instruction] = []
-    gather: Gather | None = None
+    entry: Gather | Gate | None = None
     for i in span:
         instruction, d = kernel.instructions[i], decoded[i]
         guard = None if instruction.guard is None else _guard(instruction, scope)
@@ -257,20 +311,23 @@ def _block(
         match d:
             case Branch(target):
                 end = End.branch(guard, position[node_at[kernel.labels[target]]], after)
-                return Block(tuple(steps), tuple(instructions), end, gather)
+                return Block(tuple(steps), tuple(instructions), end, entry, len(span))
             case Exit():
-                return Block(tuple(steps), tuple(instructions), End.exit(guard, after), gather)
+                end = End.exit(guard, after)
+                return Block(tuple(steps), tuple(instructions), end, entry, len(span))
             case Trap():
                 end = End.trap(guard, after, instruction)
-                return Block(tuple(steps), tuple(instructions), end, gather)
-            case Barrier(number, threads):
-                end = End.barrier(guard, number, threads, after, instruction)
-                return Block(tuple(steps), tuple(instructions), end, gather)
-            case Together(members, step):
-                gather = Gather(members, guard, instruction)
+                return Block(tuple(steps), tuple(instructions), end, entry, len(span))
+            case Barrier():
+                end = End.barrier(guard, d, after, instruction)
+                return Block(tuple(steps), tuple(instructions), end, entry, len(span))
+            case Together(members, step, warpgroup):
+                entry = Gather(members, guard, instruction, warpgroup)
+                steps.append(step if guard is None else _guarded(step, guard))
+            case Wait(step, holds, reason, awaits, tries):
+                entry = Gate(holds, reason, awaits, tries, guard, instruction)
                 steps.append(step if guard is None else _guarded(step, guard))
             case step:
                 steps.append(step)
-    return Block(
-        tuple(steps), (*instructions, instructions[-1]), End.branch(None, after, None), gather
-    )
+    end = End.branch(None, after, None)
+    return Block(tuple(steps), (*instructions, instructions[-1]), end, entry, len(span))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.types import TYPES, Array, Type
+from lego_mlir.sim.types import PRED, TYPES, Array, Type
 
 if TYPE_CHECKING:
     from lego_mlir.sim.machine import Wave
@@ -49,6 +49,28 @@ def _block(axis: int) -> Callable[[Wave], Array]:
     return make
 
 
+def _cluster(axis: int) -> Callable[[Wave], Array]:
+    """Number of the cluster in the grid."""
+
+    def make(w: Wave) -> Array:
+        return _block(axis)(w) // np.uint32(w.launch.cluster[axis])
+
+    return make
+
+
+def _in_cluster(axis: int) -> Callable[[Wave], Array]:
+    """Number of the block in its cluster."""
+
+    def make(w: Wave) -> Array:
+        return _block(axis)(w) % np.uint32(w.launch.cluster[axis])
+
+    return make
+
+
+def _clusters(axis: int) -> Callable[[Wave], Array]:
+    return lambda w: np.array([w.launch.grid[axis] // w.launch.cluster[axis]], np.uint32)
+
+
 def _size(of: str, axis: int) -> Callable[[Wave], Array]:
     return lambda w: np.array([getattr(w.launch, of)[axis]], np.uint32)
 
@@ -70,6 +92,12 @@ _MAKERS: dict[str, Callable[[Wave], Array]] = {
     **{f"%ctaid.{c}": _block(i) for i, c in enumerate("xyz")},
     **{f"%ntid.{c}": _size("block", i) for i, c in enumerate("xyz")},
     **{f"%nctaid.{c}": _size("grid", i) for i, c in enumerate("xyz")},
+    **{f"%clusterid.{c}": _cluster(i) for i, c in enumerate("xyz")},
+    **{f"%cluster_ctaid.{c}": _in_cluster(i) for i, c in enumerate("xyz")},
+    **{f"%nclusterid.{c}": _clusters(i) for i, c in enumerate("xyz")},
+    **{f"%cluster_nctaid.{c}": _size("cluster", i) for i, c in enumerate("xyz")},
+    "%cluster_ctarank": lambda w: (w.slot_of_lane % w.cluster_size).astype(np.uint32),
+    "%cluster_nctarank": lambda w: np.array([w.cluster_size], np.uint32),
     "%laneid": _lane,
     "%warpid": lambda w: (w.thread_of_lane // 32).astype(np.uint32),
     "%nwarpid": lambda w: np.array([-(-w.threads // 32)], np.uint32),
@@ -84,6 +112,7 @@ _MAKERS: dict[str, Callable[[Wave], Array]] = {
 
 SPECIAL: dict[str, tuple[Type, Callable[[Wave], Array]]] = {
     **{name: (_U32, _lanes(name, make)) for name, make in _MAKERS.items()},
+    "%is_explicit_cluster": (PRED, lambda w: np.array([w.launch.clustered])),
     "%clock": (_U32, _clock(np.uint32)),
     "%clock64": (_U64, _clock(np.uint64)),
 }

@@ -71,6 +71,18 @@ class Address:
 
 
 @dataclass(frozen=True, slots=True)
+class TensorAddress:
+    """A place in a tensor `[map, {x, y}]`: the address of a tensor map, and coordinates."""
+
+    map: Address
+    coordinates: Vector
+    column: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return f"{str(self.map)[:-1]}, {self.coordinates}]"
+
+
+@dataclass(frozen=True, slots=True)
 class Vector:
     """A brace-enclosed list `{a, b}`."""
 
@@ -125,7 +137,19 @@ class Unparsed:
         return self.text
 
 
-Operand = Register | Integer | Float | Symbol | Address | Vector | Negated | Pair | Sink | Unparsed
+Operand = (
+    Register
+    | Integer
+    | Float
+    | Symbol
+    | Address
+    | TensorAddress
+    | Vector
+    | Negated
+    | Pair
+    | Sink
+    | Unparsed
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +215,13 @@ class Kernel:
         registers: name → type.
         labels: name → index of the instruction it stands before.
         maxntid, reqntid: threads a block in x, y, z at most, and exactly.
+        reqnctapercluster: blocks a cluster in x, y, z.
+        maxclusterrank: blocks a cluster at most.
+        explicitcluster: whether the launch must name a cluster.
+        maxnreg: registers a thread at most.
+        minnctapersm: blocks that a multiprocessor should hold at least.
+        undefined: index of an instruction → registers that before it get values which do not
+            matter, as LLVM's comment `// implicit-def: %r5` says.
     """
 
     name: str
@@ -202,6 +233,12 @@ class Kernel:
     line: int
     maxntid: tuple[int, int, int] | None = None
     reqntid: tuple[int, int, int] | None = None
+    reqnctapercluster: tuple[int, int, int] | None = None
+    maxclusterrank: int | None = None
+    explicitcluster: bool = False
+    maxnreg: int | None = None
+    minnctapersm: int | None = None
+    undefined: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,6 +255,13 @@ class Module:
     kernels: Mapping[str, Kernel]
     variables: tuple[Variable, ...]
     files: Mapping[int, str]
+
+    def source_of(self, instruction: Instruction) -> Place | None:
+        """Where the instruction comes from in the program that the PTX was compiled from."""
+        if instruction.loc is None or instruction.loc[0] not in self.files:
+            return None
+        file, line, column = instruction.loc
+        return Place(self.files[file], line, column)
 
     def error(self, message: str, line: int, column: int = 0, hint: str | None = None) -> LegoError:
         """A diagnostic at a place of this module."""

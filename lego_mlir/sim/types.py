@@ -3,8 +3,8 @@
 A register is an array of unsigned bits, one element a lane (`bool` for a predicate). An
 instruction gives those bits a type: `values` reads bits as numbers, `bits` writes numbers as
 bits. Every type but bf16 reads as a view of the same memory; bf16 widens to float32, which holds
-each of its values exactly. A packed type (`f16x2`) reads as an array of shape (lanes, 2), low
-half first.
+each of its values exactly, and so do the 8-bit floats, which exist in pairs only (`e4m3x2`). A
+packed type (`f16x2`) reads as an array of shape (lanes, 2), low half first.
 
 Source: PTX ISA 5.2 (types), 9.4 (type information for instructions and operands).
 """
@@ -18,8 +18,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from lego_mlir.sim import fp8
+
 Array = npt.NDArray[Any]
-Kind = Literal["b", "u", "s", "f", "bf", "pred"]
+Kind = Literal["b", "u", "s", "f", "bf", "e4m3", "e5m2", "pred"]
 
 UNSIGNED: dict[int, np.dtype[Any]] = {
     1: np.dtype(np.bool_),
@@ -38,7 +40,8 @@ class Type:
 
     Attributes:
         name: as PTX writes it, without the dot: `s32`, `f16x2`, `pred`.
-        kind: `b` untyped bits, `u` unsigned, `s` signed, `f` IEEE float, `bf` bfloat, `pred`.
+        kind: `b` untyped bits, `u` unsigned, `s` signed, `f` IEEE float, `bf` bfloat, `e4m3` and
+            `e5m2` 8-bit floats, `pred`.
         bits: of the whole register operand (32 for `f16x2`).
         lanes: elements packed in it: 1 or 2.
         dtype: of the NumPy array its values are computed in.
@@ -67,7 +70,7 @@ class Type:
 
     @property
     def is_float(self) -> bool:
-        return self.kind in ("f", "bf")
+        return self.kind in ("f", "bf", "e4m3", "e5m2")
 
     @property
     def is_signed(self) -> bool:
@@ -104,6 +107,8 @@ TYPES: dict[str, Type] = {
         Type("pred", "pred", 1, 1, np.dtype(np.bool_)),
         Type("f16x2", "f", 32, 2, np.dtype(np.float16)),
         Type("bf16x2", "bf", 32, 2, np.dtype(np.float32)),
+        Type("e4m3x2", "e4m3", 16, 2, np.dtype(np.float32)),
+        Type("e5m2x2", "e5m2", 16, 2, np.dtype(np.float32)),
         Type("u16x2", "u", 32, 2, np.dtype(np.uint16)),
         Type("s16x2", "s", 32, 2, np.dtype(np.int16)),
     ]
@@ -130,6 +135,9 @@ def compatible(declared: Type, wanted: Type) -> bool:
 def values(kind: Type) -> Callable[[Array], Array] | None:
     """The function from register bits to values; None where they are the same array."""
     dtype = kind.dtype
+    if kind.kind == "e4m3" or kind.kind == "e5m2":
+        form: fp8.Format = kind.kind
+        return lambda bits: fp8.widen(bits.view(np.uint8), form).reshape(-1, 2)
     if kind.lanes == 2:
         if kind.kind == "bf":
             return lambda bits: widen_bf16(bits.view(np.uint16).reshape(-1, 2))
@@ -144,6 +152,9 @@ def values(kind: Type) -> Callable[[Array], Array] | None:
 def bits(kind: Type) -> Callable[[Array], Array] | None:
     """The function from values to register bits; None where they are the same array."""
     storage = kind.storage
+    if kind.kind == "e4m3" or kind.kind == "e5m2":
+        form: fp8.Format = kind.kind
+        return lambda v: fp8.narrow(v, form).view(storage).reshape(-1)
     if kind.lanes == 2:
         if kind.kind == "bf":
             return lambda v: np.ascontiguousarray(narrow_bf16(v)).view(storage).reshape(-1)

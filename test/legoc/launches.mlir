@@ -6,9 +6,9 @@
 // RUN: %legoc %t.lego --run --device=sim | FileCheck %s
 
 // PTX: .visible .entry halves_kernel(
-// PTX: .shared .align 4 .b8 [[FIRST:.*]][1024];
+// PTX: .shared .align 16 .b8 [[FIRST:.*]][1024];
 // PTX: .visible .entry halves_kernel_0(
-// PTX: .shared .align 4 .b8 [[SECOND:.*]][2048];
+// PTX: .shared .align 16 .b8 [[SECOND:.*]][2048];
 
 // CHECK: kernel{{ +}}halves_kernel{{ +}}grid 2×1×1{{ +}}block 256×1×1
 // CHECK-NEXT: kernel{{ +}}halves_kernel_0{{ +}}grid 1×1×1{{ +}}block 512×1×1

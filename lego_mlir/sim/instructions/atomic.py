@@ -35,8 +35,13 @@ _UPDATE: dict[str, Update] = {
     "min": lambda old, b, c: np.minimum(old, b),
     "max": lambda old, b, c: np.maximum(old, b),
 }
-_HEAD = "[relaxed|acquire|release|acq_rel] [cta|cluster|gpu|sys] [global|shared|shared::cta]"
-_RED_HEAD = "[relaxed|release] [cta|cluster|gpu|sys] [global|shared|shared::cta]"
+_OF_FLOATS: dict[str, Update] = {
+    "min": lambda old, b, c: np.fmin(old, b),
+    "max": lambda old, b, c: np.fmax(old, b),
+}
+_WHERE = "[cta|cluster|gpu|sys] [global|shared|shared::cta|shared::cluster]"
+_HEAD = f"[relaxed|acquire|release|acq_rel] {_WHERE}"
+_RED_HEAD = f"[relaxed|release] {_WHERE}"
 _OPS = (
     "and|or|xor b32|b64",
     "add u32|s32|u64|f32|f64",
@@ -69,42 +74,46 @@ def _atomic(form: Form, returns: bool) -> Step:
     kind = form.types[0]
     operation = form.one_of(*_UPDATE)
     at = 1 if returns else 0
-    access = Access(form.instruction.opcode, space_of(form), kind.bytes, 1, True)
+    access = Access(form.instruction, space_of(form), kind.bytes, 1, True, sync=True)
     address = address_of(form, form.operands[at], access.space)
-    storage = UNSIGNED[kind.bits]
-    to_values, to_bits = types.values(kind), types.bits(kind)
     raw = types.TYPES[f"b{kind.bits}"]
     # Operands are read as bits and given their type where they are combined.
     reads = [form.read(operand, raw) for operand in form.operands[at + 1 :]]
     write = form.write(form.operands[0], raw) if returns else None
-    update = _typed(_UPDATE[operation], to_values, to_bits, kind.is_float and kind.bits < 64)
+    update = update_of(operation, kind)
 
     def step(w: Wave) -> None:
         target = np.broadcast_to(address(w), w.lanes)
         operands = [np.broadcast_to(read(w), w.lanes) for read in reads]
-        b, c = operands[0], operands[-1]
-        before = np.zeros(w.lanes, storage)
-        for buffer, index, where in w.memory.locate(access, target, w.mask):
-            view = buffer.view(kind.bytes)
-            lanes = np.arange(w.lanes) if where is None else where
-            for turn in _turns(index):
-                slots, who = index[turn], lanes[turn]
-                old = view[slots]
-                before[who] = old
-                view[slots] = update(old, b[who], c[who])
+        before = exchange(w, access, target, update, operands[0], operands[-1])
         if write is not None:
             write(w, before)
 
     return step
 
 
-def _typed(
-    update: Update,
-    to_values: Callable[[Array], Array] | None,
-    to_bits: Callable[[Array], Array] | None,
-    nan: bool,
-) -> Update:
-    """The update on register bits."""
+def exchange(w: Wave, access: Access, target: Array, update: Update, b: Array, c: Array) -> Array:
+    """Each active lane updates the element at its address; as a result what stood there before."""
+    before = np.zeros(w.lanes, UNSIGNED[8 * access.width])
+    for buffer, index, where in w.memory.locate(access, target, w.mask):
+        view = buffer.view(access.width)
+        lanes = np.arange(w.lanes) if where is None else where
+        for turn in _turns(index):
+            slots, who = index[turn], lanes[turn]
+            old = view[slots]
+            before[who] = old
+            view[slots] = update(old, b[who], c[who])
+    return before
+
+
+def update_of(operation: str, kind: types.Type) -> Update:
+    """An operation on register bits of a type.
+
+    Of a number and a NaN, `min` and `max` take the number.
+    """
+    update = (_OF_FLOATS if kind.is_float else _UPDATE).get(operation, _UPDATE[operation])
+    to_values, to_bits = types.values(kind), types.bits(kind)
+    nan = kind.is_float and kind.bits < 64
     if to_values is None or to_bits is None:
         return update
 

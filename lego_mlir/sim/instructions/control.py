@@ -1,11 +1,30 @@
-"""Control flow, barriers and fences. Source: PTX ISA 9.7.12, 9.7.13.1–4, 9.7.19."""
+"""Control flow, barriers and fences. Source: PTX ISA 9.7.12, 9.7.13, 9.7.19."""
 
 from __future__ import annotations
 
-from lego_mlir.sim.form import Barrier, Branch, Exit, Form, Step, Together, Trap
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lego_mlir.sim.form import (
+    Barrier,
+    Branch,
+    Exit,
+    Form,
+    Reduction,
+    Step,
+    Together,
+    Trap,
+    Wait,
+)
+from lego_mlir.sim.instructions.movement import address_of
 from lego_mlir.sim.syntax import Symbol
 from lego_mlir.sim.table import instruction
-from lego_mlir.sim.types import U32
+from lego_mlir.sim.tensormap import BYTES
+from lego_mlir.sim.types import PRED, U32
+
+if TYPE_CHECKING:
+    from lego_mlir.sim.machine import Wave
 
 
 @instruction("9.7.12.3", "bra [uni]")
@@ -52,11 +71,41 @@ def barrier(form: Form) -> Barrier:
     return Barrier(number, count)
 
 
+@instruction("9.7.13.1", "bar [cta] arrive", "barrier [cta] arrive [aligned]")
+def barrier_arrive(form: Form) -> Barrier:
+    """Count as one that has come to a barrier, and go on."""
+    form.expect(2)
+    number, count = (form.read(operand, U32) for operand in form.operands)
+    return Barrier(number, count, waits=False)
+
+
+@instruction(
+    "9.7.13.1",
+    "bar [cta] red popc u32",
+    "bar [cta] red and|or pred",
+    "barrier [cta] red popc [aligned] u32",
+    "barrier [cta] red and|or [aligned] pred",
+)
+def barrier_reduce(form: Form) -> Barrier:
+    """As `bar.sync`; and in how many threads a predicate holds, or whether in all, or in any."""
+    form.expect(3, 4)
+    target, number, *counts, predicate = form.operands
+    operation = form.one_of("popc", "and", "or")
+    reduction = Reduction(
+        operation,
+        form.predicate(predicate),
+        form.write(target, U32 if operation == "popc" else PRED),
+    )
+    count = form.read(counts[0], U32) if counts else None
+    return Barrier(form.read(number, U32), count, reduction=reduction)
+
+
 @instruction("9.7.13.2", "bar warp sync")
 def bar_warp_sync(form: Form) -> Together:
     """The named lanes of a warp wait for each other."""
     form.expect(1)
-    return Together(form.read(form.operands[0], U32), lambda w: None)
+    members = form.read(form.operands[0], U32)
+    return Together(members, lambda w: w.observer.warp_converged(members(w), w.mask))
 
 
 _SCOPES = "cta|cluster|gpu|sys"
@@ -66,11 +115,71 @@ _SCOPES = "cta|cluster|gpu|sys"
     "9.7.13.4",
     "membar cta|gl|sys",
     f"fence [sc|acq_rel|acquire|release] {_SCOPES}",
+    "fence acquire sync_restrict::shared::cluster cluster",
+    "fence release sync_restrict::shared::cta cluster",
+    "fence mbarrier_init release cluster",
 )
 def fence(form: Form) -> Step:
     """Order memory accesses. Execution is sequentially consistent: there is nothing to do."""
     form.expect(0)
+    kind = ".".join(form.modifiers)
+    return lambda w: w.observer.fenced(kind, w.mask)
+
+
+@instruction(
+    "9.7.13.4",
+    "fence proxy alias",
+    "fence proxy async",
+    "fence proxy async global|shared::cta|shared::cluster",
+    f"fence proxy tensormap::generic release {_SCOPES}",
+    f"fence proxy tensormap::generic acquire {_SCOPES}",
+    "fence proxy async::generic acquire sync_restrict::shared::cluster cluster",
+    "fence proxy async::generic release sync_restrict::shared::cta cluster",
+)
+def fence_proxy(form: Form) -> Step:
+    """Order accesses that two proxies make, such as those of threads and of the copy engine.
+
+    The simulator has one memory for all: there is nothing to do.
+    """
+    acquires = form.has("tensormap::generic") and form.has("acquire")
+    form.expect(2 if acquires else 0)
+    if acquires:
+        address_of(form, form.operands[0], "generic")
+        form.constant(form.operands[1], BYTES, BYTES)
+    kind = ".".join(form.modifiers[1:])
+    return lambda w: w.observer.proxy_fenced(kind, w.mask)
+
+
+@instruction("9.7.13.13", "griddepcontrol launch_dependents|wait")
+def griddepcontrol(form: Form) -> Step:
+    """Overlap with the grids before and after: there is only this one, and nothing to do."""
+    form.expect(0)
     return lambda w: None
+
+
+@instruction("9.7.19.5", "setmaxnreg inc|dec sync aligned u32")
+def setmaxnreg(form: Form) -> Step | Wait:
+    """Change how many registers each thread may use; `.inc` waits until there are so many."""
+    form.expect(1)
+    count = form.constant(form.operands[0], 24, 256)
+    if count % 8:
+        form.fail(f"{count} registers, which is no multiple of 8", form.operands[0])
+    more = form.has("inc")
+
+    def step(w: Wave) -> None:
+        w.grants.set(form.instruction, count, more=more)
+        w.observer.registers_set(count, w.mask)
+
+    if not more:
+        return step
+    nothing = np.zeros(0, np.int64)
+    return Wait(
+        step,
+        lambda w: w.grants.enough(count),
+        lambda w, lane: w.grants.reason(lane, count),
+        lambda w: nothing,
+        False,
+    )
 
 
 @instruction("9.7.19.2", "nanosleep u32")

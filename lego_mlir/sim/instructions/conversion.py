@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,10 +18,7 @@ from lego_mlir.sim.rounding import (
     two_sum,
 )
 from lego_mlir.sim.table import instruction
-from lego_mlir.sim.types import TYPES, Array, Type, narrow_bf16
-
-if TYPE_CHECKING:
-    from lego_mlir.sim.machine import Wave
+from lego_mlir.sim.types import TYPES, Array, Type
 
 _INT = "u8|u16|u32|u64|s8|s16|s32|s64"
 _FLT = "f16|bf16|f32|f64"
@@ -86,7 +82,7 @@ def from_integer(form: Form) -> Step:
     """Integer to float, rounded once."""
     to, of = form.types
     mode = form.one_of(*_RND.split("|"))
-    finish = _finish(form)
+    finish = _finish(form, to)
 
     def convert(a: Array) -> Array:
         if of.bits < 64:
@@ -102,7 +98,11 @@ def from_integer(form: Form) -> Step:
     return form.compute(convert, [of], to, wider=True)
 
 
-@instruction("9.7.9.21", f"cvt [{_RND}|{_IRND}] [relu] [ftz] [sat] {_FLT} {_FLT}")
+@instruction(
+    "9.7.9.21",
+    f"cvt [{_RND}|{_IRND}] [relu] [ftz] [sat] {_FLT} {_FLT}",
+    "cvt rn|rz [relu] satfinite f16|bf16 f32",
+)
 def floats(form: Form) -> Step:
     """Float to float.
 
@@ -119,7 +119,7 @@ def floats(form: Form) -> Step:
     if whole and to.name != of.name:
         form.fail(f"the rounding mode .{whole} between types of different formats")
     ftz = form.has("ftz") and of.bits == 32
-    finish = _finish(form)
+    finish = _finish(form, to)
 
     def convert(a: Array) -> Array:
         x = flush(a) if ftz else a
@@ -132,9 +132,8 @@ def floats(form: Form) -> Step:
     return form.compute(convert, [of], to)
 
 
-def _finish(form: Form) -> Callable[[Array], Array]:
+def _finish(form: Form, to: Type) -> Callable[[Array], Array]:
     """The clamps and the NaN of a float result."""
-    to = form.types[0]
     steps: list[Callable[[Array], Array]] = []
     if form.has("ftz") and to.name == "f32":
         steps.append(flush)
@@ -142,6 +141,8 @@ def _finish(form: Form) -> Callable[[Array], Array]:
         steps.append(saturate)
     if form.has("relu"):
         steps.append(relu)
+    if form.has("satfinite"):
+        steps.append(_largest(to))
     if to.kind != "bf":
         steps.append(canonical)
 
@@ -153,43 +154,84 @@ def _finish(form: Form) -> Callable[[Array], Array]:
     return apply
 
 
-@instruction("9.7.9.21", "cvt rn|rz [relu] f16x2|bf16x2 f32")
+_LARGEST = {"f16": 65504.0, "bf16": float.fromhex("0x1.fep127")}
+
+
+def _largest(kind: Type) -> Callable[[Array], Array]:
+    """Numbers beyond the largest replaced by it, with their sign (`.satfinite`)."""
+    most = kind.dtype.type(_LARGEST[kind.name])
+    return lambda x: np.clip(x, -most, most)
+
+
+@instruction("9.7.9.21", "cvt rn|rz [relu] [satfinite] f16x2|bf16x2 f32")
 def pack(form: Form) -> Step:
     """Two f32 to a packed pair: a becomes the upper half, b the lower."""
-    form.expect(3)
     to, of = form.types
     element, mode = to.element, form.one_of("rn", "rz")
+    finish = _finish(form, element)
+
+    def pair(a: Array, b: Array) -> Array:
+        a, b = np.broadcast_arrays(a, b)
+        both = np.stack([b, a], axis=-1).astype(np.float64)
+        return finish(round_to(both, element, mode))
+
+    return form.compute(pair, [of, of], to)
+
+
+@instruction(
+    "9.7.9.21",
+    "cvt rn satfinite [relu] e4m3x2|e5m2x2 f32",
+    "cvt rn satfinite [relu] e4m3x2|e5m2x2 f16x2",
+)
+def to_fp8(form: Form) -> Step:
+    """Two numbers to a packed pair of 8-bit floats: of two operands a becomes the upper byte.
+
+    What is too large becomes the largest number, infinities too.
+    """
+    to, of = form.types
     finish = relu if form.has("relu") else lambda x: x
-    write = form.write(form.operands[0], TYPES["b32"])
-    a, b = form.read(form.operands[1], of), form.read(form.operands[2], of)
+    if of.lanes == 2:
+        return form.compute(finish, [of], to)
 
-    def half(x: Array) -> Array:
-        return _half_bits(finish(round_to(x.astype(np.float64), element, mode)), element)
+    def pair(a: Array, b: Array) -> Array:
+        return finish(np.stack(np.broadcast_arrays(b, a), axis=-1))
 
-    def step(w: Wave) -> None:
-        write(w, half(a(w)) << np.uint32(16) | half(b(w)))
-
-    return step
+    return form.compute(pair, [of, of], to)
 
 
-def _half_bits(x: Array, element: Type) -> Array:
-    """Values of a half type as their bits in the low half of a word."""
-    bits = narrow_bf16(x) if element.kind == "bf" else canonical(x).view(np.uint16)
-    return bits.astype(np.uint32)
+@instruction("9.7.9.21", "cvt rn [relu] f16x2 e4m3x2|e5m2x2")
+def from_fp8(form: Form) -> Step:
+    """A packed pair of 8-bit floats to f16, exactly."""
+    to, of = form.types
+    finish = _finish(form, to)
+    return form.compute(lambda a: finish(a.astype(np.float16)), [of], to)
 
 
-@instruction("9.7.9.21", "cvt rna tf32 f32")
+@instruction("9.7.9.21", "cvt rna [satfinite] tf32 f32", "cvt rn|rz [relu] tf32 f32")
 def tf32(form: Form) -> Step:
-    """f32 to tf32, which keeps 10 bits of the fraction; ties away from zero.
+    """f32 to tf32, which keeps 10 bits of the fraction; `.rna` rounds ties away from zero.
 
-    The low bits of the result are zero.
+    The low bits of the result are zero. A NaN becomes one with all other bits set; by `.rna` it
+    keeps its upper bits, so that a NaN without any turns infinite, as on an H200.
     """
     word = TYPES["b32"]
+    mode = form.one_of("rna", "rn", "rz")
+    infinity, kept, last = np.uint32(0x7F800000), np.uint32(0x7FFFE000), np.uint32(0x2000)
 
     def convert(a: Array) -> Array:
-        rounded = (a + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
-        special = (a & np.uint32(0x7F800000)) == np.uint32(0x7F800000)
-        nan = special & ((a & np.uint32(0x7FFFFF)) != 0)
-        return np.where(nan, np.uint32(0x7FFFFFFF), np.where(special, a, rounded))
+        sign, size = a & np.uint32(1 << 31), a & np.uint32(0x7FFFFFFF)
+        raised = size
+        if mode == "rna":
+            raised = size + np.uint32(0x1000)
+        elif mode == "rn":
+            raised = size + np.uint32(0xFFF) + (size >> np.uint32(13) & np.uint32(1))
+        rounded = np.where(size < infinity, raised, size) & kept
+        if form.has("satfinite"):
+            rounded = np.where(rounded < infinity, rounded, rounded - last)
+        if form.has("relu"):
+            rounded = np.where(sign, np.uint32(0), rounded)
+            sign = np.zeros_like(sign)
+        result = sign | rounded
+        return result if mode == "rna" else np.where(size > infinity, kept, result)
 
     return form.compute(convert, [word], word)

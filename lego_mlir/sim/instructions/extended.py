@@ -43,8 +43,9 @@ def _with_carry(form: Form, carry_in: bool, carry_out: bool) -> Step:
     form.expect(4 if product else 3)
     reads = [form.read(operand, kind) for operand in form.operands[1:]]
     signed = form.types[0].dtype
-    flag = form.read(CARRY, PRED)
-    write, write_flag = form.write(form.operands[0], kind), form.write(CARRY, PRED)
+    flag = form.read(CARRY, PRED) if carry_in else None
+    write = form.write(form.operands[0], kind)
+    write_flag = form.write(CARRY, PRED) if carry_out else None
     combine = _subtract if form.opcode.startswith("sub") else _add
     none = np.zeros(1, np.bool_)
 
@@ -55,9 +56,9 @@ def _with_carry(form: Form, carry_in: bool, carry_out: bool) -> Step:
             low = not form.has("hi")
             p = a * b if low else high_product(a.view(signed), b.view(signed)).view(kind.dtype)
             values = [p, c]
-        result, carry = combine(values[0], values[1], flag(w) if carry_in else none)
+        result, carry = combine(values[0], values[1], none if flag is None else flag(w))
         write(w, result)
-        if carry_out:
+        if write_flag is not None:
             write_flag(w, carry)
 
     return step

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lego_mlir.sim.form import Form, Reader, Step
-from lego_mlir.sim.memory import LOCAL, PARAM, SHARED, WINDOW_BITS, Access, base_of
+from lego_mlir.sim.memory import (
+    LOCAL,
+    PARAM,
+    RANK_SHIFT,
+    SHARED,
+    WINDOW_BITS,
+    Access,
+    base_of,
+)
 from lego_mlir.sim.syntax import Address, Integer, Operand, Register, Sink, Symbol, Vector
 from lego_mlir.sim.table import instruction
 from lego_mlir.sim.types import B64, TYPES, Array, Type
@@ -16,7 +24,7 @@ if TYPE_CHECKING:
     from lego_mlir.sim.machine import Wave
 
 _SCOPE = "cta|cluster|gpu|sys"
-_SPACE = "const|global|local|param|param::entry|shared|shared::cta"
+_SPACE = "const|global|local|param|param::entry|shared|shared::cta|shared::cluster"
 _CACHE = "[ca|cg|cs|lu|cv]"
 _HINTS = (
     "[L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate] "
@@ -77,8 +85,12 @@ def _pack(form: Form, target: Operand, source: Vector, kind: Type) -> Step:
 
 def space_of(form: Form) -> str:
     """The state space that the instruction names, or `generic`."""
-    word = form.one_of(*_SPACE.split("|"))
-    return word.split("::")[0] or "generic"
+    return space_named(form.one_of(*_SPACE.split("|")))
+
+
+def space_named(word: str) -> str:
+    """The state space of a modifier: `shared` for `shared::cta`, `generic` where there is none."""
+    return word if word == "shared::cluster" else word.split("::")[0] or "generic"
 
 
 def address_of(form: Form, operand: Operand, space: str) -> Reader:
@@ -88,13 +100,20 @@ def address_of(form: Form, operand: Operand, space: str) -> Reader:
     match operand.base:
         case Symbol(name):
             home, start = form.address(operand.base, name)
-            if home != space and not (space == "generic" and home in ("global", "const")):
+            if home != space and (space, home) not in _CONTAINED:
                 form.fail(f"{name} lies in {home} memory, not {space}", operand)
             return _fixed(start + operand.offset)
         case Integer(value):
             return _fixed(value + operand.offset)
         case Register() as register:
             return _dynamic(form, register, operand.offset, space)
+
+
+_CONTAINED = {("generic", "global"), ("generic", "const"), ("shared::cluster", "shared")}
+"""A space, and one whose addresses are valid in it as they are."""
+
+_SHORT = ("shared", "shared::cluster", "local", "const", "param")
+"""The spaces whose addresses may have 32 bits."""
 
 
 def _fixed(address: int) -> Reader:
@@ -105,7 +124,7 @@ def _fixed(address: int) -> Reader:
 def _dynamic(form: Form, register: Register, offset: int, space: str) -> Reader:
     declared = form.scope.registers.get(register.name, (0, B64))[1]
     bits = declared.bits
-    if bits != 64 and not (bits == 32 and space in ("shared", "local", "const", "param")):
+    if bits != 64 and not (bits == 32 and space in _SHORT):
         form.fail(f"the register {register} is {declared} where an address should stand", register)
     read = form.read(register, TYPES[f"u{bits}"])
     if bits == 64:
@@ -131,7 +150,8 @@ def _elements(form: Form, operand: Operand) -> tuple[Operand, ...]:
 def _access(form: Form, kind: Type, count: int, writes: bool) -> Access:
     if count * kind.bytes > 32 or (count == 8 and kind.bits != 32):
         form.fail(f"a vector of {count} elements of {kind}")
-    return Access(form.instruction.opcode, space_of(form), kind.bytes, count, writes)
+    strong = bool(form.one_of("volatile", "relaxed", "acquire", "release"))
+    return Access(form.instruction, space_of(form), kind.bytes, count, writes, sync=strong)
 
 
 @instruction(
@@ -227,13 +247,13 @@ def _stored(form: Form, operand: Operand, kind: Type, bits: Type) -> Reader:
     return lambda w: read(w).view(storage)
 
 
-_WINDOWS = {"shared": SHARED, "local": LOCAL, "param": PARAM}
+_WINDOWS = {"shared": SHARED, "shared::cluster": SHARED, "local": LOCAL, "param": PARAM}
 
 
 @instruction(
     "9.7.9.20",
-    "cvta const|global|local|shared|shared::cta|param|param::entry u32|u64",
-    "cvta to const|global|local|shared|shared::cta|param|param::entry u32|u64",
+    f"cvta {_SPACE} u32|u64",
+    f"cvta to {_SPACE} u32|u64",
 )
 def cvta(form: Form) -> Step:
     """A generic address from one in a state space, or back (`.to`).
@@ -244,7 +264,7 @@ def cvta(form: Form) -> Step:
     space = space_of(form)
     if kind.bits == 32:
         form.fail("a 32-bit generic address")
-    if space not in ("shared", "local"):
+    if space not in _WINDOWS or space == "param":
         return form.compute(lambda a: a, [kind], kind)
     base = np.uint64(base_of(_WINDOWS[space]))
     if form.has("to"):
@@ -252,7 +272,7 @@ def cvta(form: Form) -> Step:
     return form.compute(lambda a: a + base, [kind], kind)
 
 
-@instruction("9.7.9.19", "isspacep const|global|local|shared|shared::cta|param|param::entry")
+@instruction("9.7.9.19", f"isspacep {_SPACE}")
 def isspacep(form: Form) -> Step:
     """Whether a generic address lies in a state space."""
     form.expect(2)
@@ -262,21 +282,57 @@ def isspacep(form: Form) -> Step:
     read = form.read(form.operands[1], B64)
     write = form.write(form.operands[0], TYPES["pred"])
 
-    def inside(address: Array) -> Array:
+    def inside(w: Wave) -> Array:
+        address = read(w)
         window: Array = address >> np.uint64(WINDOW_BITS)
         if space == "global":
             return window > np.uint64(PARAM)
-        return np.asarray(window == np.uint64(_WINDOWS[space]))
+        found = window == np.uint64(_WINDOWS[space])
+        if space == "shared":
+            found = found & (rank_of(w, address) == own_rank(w))
+        return np.asarray(found)
 
-    return lambda w: write(w, inside(read(w)))
+    return lambda w: write(w, inside(w))
 
 
-@instruction("9.7.9.15", "prefetch [global|local] L1|L2", "prefetchu L1")
+def own_rank(w: Wave) -> Array:
+    """The rank of each lane's block in its cluster."""
+    rank: Array = w.slot_of_lane % w.cluster_size
+    return rank
+
+
+def rank_of(w: Wave, address: Array) -> Array:
+    """The rank of the block that addresses of shared memory, generic or not, lie in."""
+    named = (address.astype(np.uint64) >> RANK_SHIFT).astype(np.int64) & 0xFF
+    return np.where(named == 0, own_rank(w), named - 1)
+
+
+@instruction(
+    "9.7.9.15",
+    "prefetch [global|local] L1|L2",
+    "prefetchu L1",
+    "prefetch [param|param::entry|const] tensormap",
+)
 def prefetch(form: Form) -> Step:
-    """Bring a line into a cache: the simulator has none."""
+    """Bring a line, or a tensor map, into a cache: the simulator has none."""
     form.expect(1)
     address_of(form, form.operands[0], space_of(form))
     return lambda w: None
+
+
+_PRIORITY = "L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged"
+
+
+@instruction(
+    "9.7.9.18", f"createpolicy fractional {_PRIORITY} [L2::evict_first|L2::evict_unchanged] b64"
+)
+def createpolicy(form: Form) -> Step:
+    """A cache policy for the hints of other instructions, which change nothing."""
+    form.expect(1, 2)
+    for fraction in form.operands[1:]:
+        form.read(fraction, TYPES["f32"])
+    write = form.write(form.operands[0], B64)
+    return lambda w: write(w, np.zeros(1, np.uint64))
 
 
 @instruction("9.7.9.7", "prmt b32 [f4e|b4e|rc8|ecl|ecr|rc16]")

@@ -88,6 +88,15 @@ def test_a_broadcast_is_free() -> None:
     assert wavefronts(np.where(LANE < 16, 0, 128), 4).executed == 2  # two words of one bank
 
 
+def test_atomics_share_no_word() -> None:
+    """Each lane takes its word for itself; lanes of different banks go together."""
+    for offsets, turns in ((0 * LANE, 32), (4 * LANE, 1), (4 * (LANE // 4), 4), (128 * LANE, 32)):
+        result = wavefronts(offsets, 4, combine=False)
+        assert (result.executed, result.ideal) == (turns, 1)
+    assert wavefronts(0 * LANE, 4, LANE < 3, combine=False).executed == 3
+    assert wavefronts(0 * LANE, 8, combine=False).executed == 32
+
+
 def test_wide_accesses_go_by_phases() -> None:
     assert wavefronts(8 * LANE, 8).executed == 2
     assert wavefronts(16 * LANE, 16).executed == 4

@@ -87,6 +87,14 @@ def test_leading_axes(shape: tuple[int, ...]) -> None:
     assert result.touched.shape == result.efficiency.shape == shape[:-1]
 
 
+def test_the_widest_access_is_that_of_global_memory() -> None:
+    result = sectors(32 * LANE, 32)
+    assert (result.touched, result.ideal, result.requested_bytes) == (32, 32, 1024)
+    assert sectors(64 * (LANE // 2), 32).touched == 16
+
+
 def test_bad_input_is_told() -> None:
+    with pytest.raises(LegoError, match="no lane accesses 64 bytes"):
+        sectors(64 * LANE, 64)
     with pytest.raises(LegoError, match="lane 3 accesses 16 bytes at byte offset 24"):
         sectors(np.where(LANE == 3, 24, 0), 16)

@@ -73,13 +73,13 @@ LAYOUT_ERRORS = [
     ("bracket too many", "OrderBy(Row(R, T))", "OrderBy(Row(R, T)))",
      r"<stdin>:9:44: error: '\)' closes nothing", ')">'),
     ("unknown permutation", "swizzle", "swizle",
-     r"no permutation 'swizle'.*\n.*\n.*\nhint: known: antidiagonal, reverse, swizzle", "swizle"),
+     r"no permutation 'swizle'.*\n.*\n.*\nhint: known: antidiagonal, .*, swizzle", "swizle"),
     ("unknown function", "swizzle", "@f, @f_inv",
      r"there is no function @f", "f, @f_inv"),
     ("no permutation", "Row(R, T)", "RegP([R, T], [0, 2])",
      r"RegP: \[0, 2\] is not a permutation of \[0, 1\]", "RegP"),
     ("sizes whose products differ", "[T, T])", "[T, R])",
-     r"1048576 elements.* 262144\n.*\n.*\nhint: the sizes are N = 1024, T = 32, R = 8", "TileBy"),
+     r"1048576 elements.* 262144\n.*\n.*\nhint: to cover .* the sizes are N = 1024, T = 32, R = 8", "TileBy"),
     ("not a layout", "OrderBy(Row(R, T))", "Ordered(Row(R, T))",
      r"expected OrderBy, TileOrderBy, GroupBy or TileBy, found 'Ordered'", "Ordered"),
     ("empty", "OrderBy(Row(R, T))", "",
@@ -88,6 +88,16 @@ LAYOUT_ERRORS = [
      r"antidiagonal permutes a square tile, not \[32, 8\]", "GenP"),
     ("size zero", "Row(R, T)", "Row(R - 8, T)",
      r"Row: a size must be at least 1, not 0", "Row"),
+    ("size below zero", "Row(R, T)", "Row(R - 9, T)",
+     r"Row: a size must be at least 1, not -1", "Row"),
+    ("size that is no integer", "Row(R, T)", "Row(2.5, T)",
+     r"expected '\)' or ',' after an item, found '\.'", ".5"),
+    ("a permutation that repeats", "Row(R, T)", "RegP([R, T], [0, 0])",
+     r"RegP: \[0, 0\] is not a permutation of \[0, 1\]", "RegP"),
+    ("a permutation of another rank", "Row(R, T)", "RegP([R, T], [0, 2, 1])",
+     r"RegP: 2 sizes but a permutation of 3: \[8, 32\], \[0, 2, 1\]", "RegP"),
+    ("levels of different ranks", "[N/T, N/T], [T, T]", "[N/T, N/T], [T]",
+     r"TileBy.*every level needs the same number of dimensions, here 2, 1", "TileBy"),
     ("division by zero", "Row(R, T)", "Row(R/0, T)", r"<stdin>:9:39: error: .* by zero", "/0"),
 ]  # fmt: skip
 
@@ -219,6 +229,88 @@ func.func @g(%i: index, %j: index) -> index {
     check(legoc("-", stdin=module), r"<stdin>:9:8: error: .* is no permutation: element \[0, 0\]")
     work = edited(module, "return %i", "%0 = memref.alloca() : memref<4xf32>\n  return %i")
     check(legoc("-", stdin=work), r"<stdin>:3:8: error: 'memref.alloca' cannot stand in the func")
+
+
+FUNCTIONS = """
+func.func @f(%i: index, %j: index) -> index {
+  %c8 = arith.constant 8 : index
+  %0 = arith.muli %i, %c8 : index
+  %1 = arith.addi %0, %j : index
+  return %1 : index
+}
+func.func @f_inv(%x: index) -> (index, index) {
+  %c8 = arith.constant 8 : index
+  %i = arith.divui %x, %c8 : index
+  %j = arith.remui %x, %c8 : index
+  return %i, %j : index, index
+}
+func.func @swapped(%x: index) -> (index, index) {
+  %c8 = arith.constant 8 : index
+  %i = arith.divui %x, %c8 : index
+  %j = arith.remui %x, %c8 : index
+  return %j, %i : index, index
+}
+func.func @g(%n: index) {
+  OPERATION
+  return
+}
+"""
+CHECK = '"lego.check"() {layout = #lego.layout<"OrderBy(%s)">, bijective} : () -> ()'
+CHECK_N = '"lego.check"(%%n) {layout = #lego.layout<"OrderBy(%s)">, bijective} : (index) -> ()'
+
+
+@pytest.mark.parametrize(
+    ("operation", "says"),
+    [
+        (CHECK % "GenP([4, 8], @f, @swapped)",
+         r"GenP\(\[4, 8\], @f, @swapped\): the functions do not undo one another: element "
+         r"\[0, 1\] goes to position 1, which comes back as \[1, 0\]\n"),
+        (CHECK % "GenP([8, 4], @f, @f_inv)",
+         r"is no permutation: element \[4, 0\] goes to position 32, outside of the tile's 32\n"),
+        (CHECK % "GenP([4, 9], @f, @f_inv)",
+         r"is no permutation: element \[0, 8\] goes to position 8, as element \[1, 0\] does\n"),
+        (CHECK_N % "Row(2), GenP([8, n], @f, @f_inv)", r"is no permutation: .*, where n = \d+\n"),
+        (CHECK_N % "GenP([8, n], @f, @missing)", r"there is no function @missing\n"),
+        (CHECK % "GenP([4, n], @f, @f_inv)", r"got 0 operands for the symbols n of its layout"),
+        (CHECK.replace(", bijective", "") % "Row(4)", r"'lego.check' asks for nothing\n"),
+        (CHECK.replace("bijective", "nice") % "Row(4)", r"asks for nice\n.*\n.*\nhint: .*bijec"),
+        (CHECK.replace("bijective", "bijective = 3") % "Row(4)", r"asks for bijective\n"),
+    ],
+    ids=["inverse", "outside", "collision", "symbolic", "no function", "unbound", "nothing",
+         "another property", "no unit attribute"],
+)  # fmt: skip
+def test_a_check_that_fails(legoc: Any, operation: str, says: str) -> None:
+    answer = legoc("-", stdin=edited(FUNCTIONS, "OPERATION", operation))
+    check(answer, r"<stdin>:21:\d+: error: ")
+    check(answer, says)
+    assert "\nhint: " in answer.err
+
+
+FLIP = """
+module attributes {lego.sizes = {m = 4}} {
+  func.func @flip(%i: index) -> index {
+    %c1 = arith.constant 1 : index
+    %0 = arith.xori %i, %c1 : index
+    return %0 : index
+  }
+  func.func @g(%i: index, %n: index) -> index {
+    OPERATION
+    %0 = "lego.apply"(%i, %n) {layout = #lego.layout<"OrderBy(GenP([2*n], @flip, @flip))">}
+        : (index, index) -> index
+    return %0 : index
+  }
+}
+"""
+
+
+def test_a_check_that_stays_unknown(legoc: Any) -> None:
+    """An error of lego.check, which says what to do, and of no other operation."""
+    answer = legoc("-", stdin=FLIP.replace("OPERATION", CHECK_N % "GenP([2*n], @flip, @flip)"))
+    check(answer, r"<stdin>:9:5: error: 'lego.check': whether GenP.* @flip\) .* stays unknown: ")
+    assert "hint: give its sizes values, in lego.sizes or by --set" in answer.err
+    assert legoc("-", stdin=FLIP.replace("OPERATION", "")).status == 0
+    known = CHECK % "GenP([2*m], @flip, @flip)"
+    assert legoc("-", stdin=FLIP.replace("OPERATION", known)).status == 0
 
 
 # Files.

@@ -26,15 +26,16 @@ class Ampere:
     def describe(self) -> str:
         return self.name
 
-    def run(self, artifact: Artifact, values: Sequence[Any], stream: Any = None) -> None:
+    def run(self, artifact: Artifact, values: Sequence[Any], stream: Any = None) -> tuple[()]:
         self.ran.append(artifact)
         np.copyto(values[1], values[0].T)
+        return ()
 
 
 @pytest.fixture
 def ampere(monkeypatch: pytest.MonkeyPatch) -> Ampere:
     device = Ampere()
-    monkeypatch.setattr("lego_mlir.runtime.select", lambda name: device)
+    monkeypatch.setattr("lego_mlir.runtime.select", lambda name, **_: device)
     return device
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import sys
 from types import SimpleNamespace
 
@@ -67,6 +68,32 @@ def test_source_lines_are_kept() -> None:
     located = PTX.replace("    ld.global", "    .loc 1 7 3\n    ld.global") + '.file 1 "k.mlir"\n'
     assert b"k.mlir" in assemble(located, SM_90A).code
     assert b".debug_line" not in assemble(PTX, SM_90A).code
+
+
+def test_source_lines_change_no_instruction() -> None:
+    lines = PTX.splitlines(keepends=True)
+    start, stop = line_of("ld.param") - 1, line_of("ret;")
+    body = [f"    .loc 1 {n} 5\n{line}" for n, line in enumerate(lines[start:stop], 1)]
+    located = "".join([*lines[:start], *body, *lines[stop:], '.file 1 "k.mlir"\n'])
+    plain, told = (sections(assemble(text, SM_90A).code) for text in (PTX, located))
+    assert plain[".text.copy"] == told[".text.copy"]
+    assert {name for name in told if name not in plain and "debug" not in name} == set()
+
+
+def sections(image: bytes) -> dict[str, bytes]:
+    """The sections of a 64-bit ELF image by name; of one without bytes in the file, nothing."""
+    (table,) = struct.unpack_from("<Q", image, 40)
+    count, names = struct.unpack_from("<HH", image, 60)
+    heads = [struct.unpack_from("<IIQQQQ", image, table + 64 * i) for i in range(count)]
+    found = {}
+    for name, kind, _, _, offset, size in heads:
+        start = heads[names][4] + name
+        text = image[start : image.index(b"\0", start)].decode()
+        found[text] = b"" if kind == _NOBITS else image[offset : offset + size]
+    return found
+
+
+_NOBITS = 8  # sh_type of what has no bytes in the file
 
 
 def test_syntax_error_names_the_line_and_shows_it() -> None:

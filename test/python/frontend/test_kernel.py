@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -120,7 +122,11 @@ def test_the_module_is_in_the_lego_dialect_with_the_lines_of_python() -> None:
         assert name in text
     line = inspect.getsourcelines(copy)[1] + 2
     assert f'test_kernel.py":{line}:' in text
-    assert f".loc\t1 {line} " in kernel.compilation().text("ptx")
+    ptx = kernel.compilation().text("ptx")
+    assert f".loc\t1 {line} " in ptx
+    (name,) = re.findall(r'\.file\t1 "(.*)"', ptx)
+    assert name.endswith("test_kernel.py")
+    assert not Path(name).is_absolute()
 
 
 def test_buffers_have_the_tensor_shape_where_it_lies_row_major() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -41,15 +42,29 @@ def test_all_types(dtype: str) -> None:
 def test_all_tiles(tile: int, rows: int) -> None:
     x = np.random.default_rng(7).integers(0, 99, (2 * tile, 3 * tile)).astype(np.float32)
     y = np.full(x.T.shape, np.nan, dtype=np.float32)
-    transpose(*x.shape, tile=tile, rows=rows)(x, y, device="sim")
+    transpose(*x.shape, variant="shared", tile=tile, rows=rows)(x, y, device="sim")
     assert (y == x.T).all()
 
 
-def test_sizes_that_do_not_fit() -> None:
-    with pytest.raises(LegoError, match="m = 33 is no positive multiple of 32"):
-        transpose(33, 64)
-    with pytest.raises(LegoError, match="tile = 32 is no positive multiple of 5"):
-        transpose(32, 32, rows=5)
+@pytest.mark.parametrize(("tile", "rows"), [(32, 5), (24, 8), (64, 64), (32, 0)])
+def test_tiles_that_cannot_be(tile: int, rows: int) -> None:
+    with pytest.raises(LegoError, match=f"of side {tile} is not moved {rows} rows at a time"):
+        transpose(32, 32, variant="shared", tile=tile, rows=rows)
+
+
+def test_the_lines_in_the_ptx_are_those_of_the_kernel() -> None:
+    """And the file's name is the same on every machine."""
+    ptx = transpose(64, 64).compile().ptx
+    assert re.findall(r"\.file.*", ptx) == ['.file\t1 "lego_mlir/kernels/vectors.py"']
+
+
+def test_nothing_is_wasted() -> None:
+    """Whole sectors on both sides, and no bank conflict, in the code as it runs."""
+    (costs,) = transpose(64, 96, variant="shared").run(device="sim", costs=True).costs
+    assert (costs.excess_sectors, costs.excess_wavefronts) == (0, 0)
+    assert {(m.instruction.opcode, m.requests * 128 == m.bytes) for m in costs.memory} == {
+        (f"{word}.{space}.b32", True) for word in ("ld", "st") for space in ("global", "shared")
+    }
 
 
 def column_reads(tile: Layout, element: int) -> Any:

@@ -121,3 +121,20 @@ def test_types_without_a_zero_are_fine_where_nothing_is_padded() -> None:
         ": (complex<f32>, memref<16xcomplex<f32>>, index, index) -> ()",
         "%c: memref<16xcomplex<f32>>, %i: index",
     )
+
+
+@pytest.mark.parametrize("value", ["12 : i64", "0 : i64", '"wide"'])
+def test_an_alignment_that_cannot_be(value: str) -> None:
+    with pytest.raises(LegoError, match=r"lego\.alignment is a power of two in bytes, not"):
+        lowered("", f"%a: memref<512xf32> {{lego.alignment = {value}}}")
+
+
+def test_an_argument_says_how_it_is_aligned() -> None:
+    store = (
+        "%v = arith.constant dense<1.0> : vector<64xf32>\n"
+        f'"lego.store"(%v, %a, %i) {{{ROW}, slice = array<i64: 1>}} '
+        ": (vector<64xf32>, memref<512xf32>, index) -> ()"
+    )
+    said = "%a: memref<512xf32> {lego.alignment = 8 : i64}, %i: index"
+    assert "{alignment = 8 : i64}" in lowered(store, said)
+    assert "alignment" not in lowered(store, "%a: memref<512xf32>, %i: index")

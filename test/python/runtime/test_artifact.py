@@ -97,3 +97,9 @@ def test_other_format(tmp_path: Path) -> None:
         archive.writestr("kernels.ptx", "")
     with pytest.raises(LegoError, match="format 99"):
         Artifact.load(tmp_path / "k.lego")
+
+
+def test_what_kernels_rely_on_survives(copy: Artifact, tmp_path: Path) -> None:
+    aligned = replace(copy, arguments=tuple(replace(a, alignment=16) for a in copy.arguments))
+    aligned.save(tmp_path / "a.lego")
+    assert Artifact.load(tmp_path / "a.lego") == aligned

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from lego_mlir import sim
+from lego_mlir.artifact import Artifact
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.runtime import select
+from lego_mlir.runtime import run, select
+from lego_mlir.runtime.simulator import Simulator
 
 
 class FakeDriver:
@@ -78,3 +81,37 @@ def test_driver_without_cuda_core(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_cuda_where_a_device_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, FakeDriver(0, 1))
     assert select("auto").name == select("cuda").name == "cuda"
+
+
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [("late", ("late", 0)), ("random", ("random", 0)), ("random:17", ("random", 17))],
+)
+def test_an_order_is_one_of_the_simulator(text: str, order: tuple[str, int]) -> None:
+    device = select("auto", order=text)
+    assert isinstance(device, Simulator)
+    assert (device.order, device.describe()) == (order, "sim (it has orders)")
+    assert select("sim", order=text).describe() == "sim"
+
+
+@pytest.mark.parametrize("text", ["soon", "late:3", "random:", "random:x", "random:-1", ""])
+def test_no_such_order(text: str) -> None:
+    with pytest.raises(LegoError, match=f"the simulator has no order '{text}'"):
+        select("sim", order=text)
+
+
+def test_a_gpu_has_no_order() -> None:
+    with pytest.raises(LegoError, match="device 'cuda' has no order to choose"):
+        select("cuda", order="late")
+
+
+def test_the_order_reaches_the_launch(copy: Artifact, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def launch(*arguments: Any, **options: Any) -> None:
+        seen.append((options["order"], options["seed"]))
+
+    monkeypatch.setattr(sim, "launch", launch)
+    for device in (select("sim", order="random:5"), select("sim", order="early"), "sim"):
+        run(copy, device=device)
+    assert seen == [("random", 5), ("early", 0), ("late", 0)]

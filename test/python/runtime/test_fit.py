@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from lego_mlir.artifact import Argument
 from lego_mlir.compiler.targets import TARGETS
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.runtime.fit import check_shared, choose_code, cubin_fits, parse_target, ptx_fits
+from lego_mlir.runtime.fit import (
+    check_alignment,
+    check_shared,
+    choose_code,
+    cubin_fits,
+    parse_target,
+    ptx_fits,
+)
 
 
 def test_every_target_of_the_compiler_is_understood() -> None:
@@ -67,3 +75,12 @@ def test_shared_memory_limit() -> None:
     check_shared("k", 232448, 232448, "H200")
     with pytest.raises(LegoError, match=r"'k' asks for 232449 bytes .* on H200 may have 232448"):
         check_shared("k", 232449, 232448, "H200")
+
+
+def test_the_alignment_of_a_device_array() -> None:
+    argument = Argument("a", "f32", (64,), alignment=16)
+    check_alignment(argument, 0x7F0010)
+    with pytest.raises(
+        LegoError, match=r"'a' begins at a multiple of 16 bytes, .* 0x7f0018 does not"
+    ):
+        check_alignment(argument, 0x7F0018)

@@ -19,7 +19,7 @@ def test_known_references() -> None:
 def test_unknown_reference_lists_the_known() -> None:
     with pytest.raises(LegoError, match="unknown reference 'sort'") as caught:
         expect("sort", [A], 1)
-    assert caught.value.hint == "known references: transpose, copy"
+    assert caught.value.hint == "known references: transpose, copy, permute(1, 0, 2)"
 
 
 def test_wrong_number_of_arguments() -> None:

@@ -31,6 +31,22 @@ def test_run_on_random_data_compares_with_the_reference(copy: Artifact) -> None:
     np.testing.assert_array_equal(result.outputs["b"], result.inputs["a"])
 
 
+def test_costs_are_counted_where_asked_for(copy: Artifact) -> None:
+    """The copy of 24 floats by three blocks: each a request of 8 lanes, one sector long."""
+    assert run(copy, device="sim").costs == ()
+    for device in ("sim", "auto"):
+        result = run(copy, device=device, costs=True)
+        assert result.device.startswith("sim")
+        (costs,) = result.costs
+        assert costs.kernel == copy.launches[0].kernel
+        assert [(m.requests, m.lanes, m.sectors, m.excess_sectors) for m in costs.memory] == [
+            (3, 24, 3, 0),
+            (3, 24, 3, 0),
+        ]
+    with pytest.raises(LegoError, match="does not count costs"):
+        run(copy, device="cuda", costs=True)
+
+
 def test_seed(copy: Artifact) -> None:
     one, two = (run(copy, device="sim", seed=seed).outputs["b"] for seed in (0, 1))
     assert (one != two).any()

@@ -12,7 +12,7 @@ import pytest
 
 from lego_mlir import sim
 
-HEADER = ".version 8.3\n.target sm_90a\n.address_size 64\n"
+HEADER = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 LOAD = {"u": "u", "i": "s", "f": "f"}
 
 PROGRAMS: dict[str, str] = {}
@@ -33,7 +33,7 @@ def programs() -> dict[str, str]:
 
 
 @pytest.fixture
-def run(request: pytest.FixtureRequest) -> Callable[..., None]:
+def run(request: pytest.FixtureRequest) -> Callable[..., sim.Costs | None]:
     """`sim.launch` on a whole module or on the body of a kernel `k`, which is recorded.
 
     A body is given its parameters as `(name, type)` in `parameters`.
@@ -49,15 +49,16 @@ def run(request: pytest.FixtureRequest) -> Callable[..., None]:
         kernel: str = "k",
         record: bool = True,
         **options: Any,
-    ) -> None:
+    ) -> sim.Costs | None:
         if ".entry" not in text:
             listed = ", ".join(f".param .{kind} {name}" for name, kind in parameters)
             text = f".visible .entry k({listed})\n{{\n{text}\nret;\n}}\n"
         if ".version" not in text:
             text = HEADER + text
+        options.setdefault("checks", False)  # they have tests of their own, and many look at poison
         if record:
             PROGRAMS.setdefault(text, request.node.name)
-        sim.launch(text, kernel, grid, block, arguments, **options)
+        return sim.launch(text, kernel, grid, block, arguments, **options)
 
     return launch
 
@@ -114,6 +115,13 @@ def _load(name: str, array: np.ndarray) -> str:
         mad.wide.u32 %at, %index, {size}, %base;
         ld.global.{kind}{8 * size} %{name}, [%at];
     """
+
+
+@pytest.fixture(params=["late", "early", *(f"random {seed}" for seed in range(4))])
+def order(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Options of `sim.launch`: every order, the random one with a few seeds."""
+    kind, _, seed = request.param.partition(" ")
+    return {"order": kind, "seed": int(seed or 0)}
 
 
 EDGES = (0, 1, 2, 3, 7, 31, 32, 0x55, 0x80, 0xFF)

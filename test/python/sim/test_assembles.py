@@ -42,7 +42,7 @@ def _failing(linker, kernels):
 
 
 def _assemble(linker, bodies):
-    text = ".version 8.3\n.target sm_90a\n.address_size 64\n" + "\n".join(bodies)
+    text = ".version 8.7\n.target sm_90a\n.address_size 64\n" + "\n".join(bodies)
     options = ["-arch=sm_90a", "-O0"]
     handle = linker.create(len(options), options)
     data = text.encode() + b"\0"

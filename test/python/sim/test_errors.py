@@ -34,19 +34,13 @@ def refused(text, *, line=8):
 
 
 NOT_MODELLED = {
-    "cp.async.ca.shared.global [tile], [%d0], 16;": "9.7.9.25",
-    "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-    "[tile], [%d0, {%r1, %r2}], [%d1];": "9.7.9.25",
-    "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0, %r1, %r2, %r3}, [tile];": "9.7.14",
-    "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, "
-    "{%r4,%r5}, {%f0,%f1,%f2,%f3};": "9.7.14",
-    "mbarrier.init.shared::cta.b64 [tile], 1;": "9.7.13.15",
-    "wgmma.fence.sync.aligned;": "9.7.15",
-    "barrier.cluster.arrive;": "9.7.13.3",
-    "mapa.shared::cluster.u32 %r0, %r1, 0;": "9.7.9.23",
     "call.uni (%r0), sine, (%r1);": "9.7.12.5",
-    "setmaxnreg.inc.sync.aligned.u32 64;": "9.7.19.5",
-    "fence.proxy.async;": "9.7.13.4",
+    "match.any.sync.b32 %r0, %r1, -1;": "9.7.13.10",
+    "multimem.ld_reduce.weak.global.add.u32 %r0, [%d0];": "9.7.9.14",
+    "st.bulk.weak.shared::cta [tile], 64, 0;": "9.7.9.13",
+    "tensormap.replace.tile.rank.global.b1024.b32 [%d0], 2;": "9.7.9.26",
+    "tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%d0];": "9.7.16",
+    "wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r0}, [tile];": "9.7.14",
     "tex.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [tile, {%f0, %f1}];": "9.7.10",
 }
 
@@ -73,7 +67,9 @@ FORMS = {
     "setp.lt.b32 %p, %r0, %r1;": "9.7.6.2",
     "cvt.rn.e4m3x2.f32 %h0, %f0, %f1;": "9.7.9.21",
     "shfl.sync.rotate.b32 %r0, %r1, 1, 31, -1;": "9.7.9.6",
-    "bar.red.popc.u32 %r0, 0, %p;": "9.7.13.1",
+    "bar.red.min.u32 %r0, 0, %p;": "9.7.13.1",
+    "mbarrier.arrive.acquire.shared.b64 _, [tile];": "9.7.13.15.13",
+    "cp.async.ca.global.shared [%d0], [tile], 4;": "9.7.9.25.3.1",
 }
 
 
@@ -91,7 +87,13 @@ OPERANDS = {
     "add.u64 %r0, %d1, %d2;": "the register %r0 is .b32 where .u64 should stand",
     "add.u32 %r0, %f1, %r2;": "the register %f1 is .f32 where .u32 should stand",
     "add.u32 %r0, %r1, %r9;": "%r9 is neither declared nor a special register",
-    "mov.u32 %r0, %clusterid.x;": "%clusterid.x is neither declared nor a special register",
+    "mov.u32 %r0, %smid;": "%smid is neither declared nor a special register",
+    "setmaxnreg.inc.sync.aligned.u32 20;": "where a constant from 24 to 256 should stand",
+    "setmaxnreg.inc.sync.aligned.u32 28;": "28 registers, which is no multiple of 8",
+    "cp.async.bulk.wait_group %r0;": "where a constant from 0",
+    "mbarrier.arrive.shared::cluster.b64 %d1, [%r0];": "a state of an mbarrier in shared::cluster",
+    "mapa.u32 %r0, %r1, 0;": "a 32-bit generic address in mapa.u32",
+    "fence.proxy.tensormap::generic.acquire.gpu [%d0], 64;": "a constant from 128 to 128 should",
     "add.u32 %r0, %r1, {%r2, %r3};": "the operand {%r2, %r3} where",
     "add.u32 5, %r1, %r2;": "the operand 5 where a register should stand",
     "add.f32 %f0, %f1, 3;": "the operand 3 where",
@@ -129,8 +131,8 @@ def test_syntax():
         sim.parse(HEADER + ".visible .entry k() {\nret;\n")
     with pytest.raises(LegoError, match=r"the directive .alias is not modelled"):
         sim.parse(HEADER + ".alias a, b;\n")
-    with pytest.raises(LegoError, match=r"the kernel directive .reqnctapercluster is not modelled"):
-        sim.parse(HEADER + ".visible .entry k() .reqnctapercluster 2 { ret; }\n")
+    with pytest.raises(LegoError, match=r"the kernel directive .abi_preserve is not modelled"):
+        sim.parse(HEADER + ".visible .entry k() .abi_preserve 2 { ret; }\n")
 
 
 def test_a_function_elsewhere_in_the_module_does_no_harm(run):

@@ -18,7 +18,7 @@ RNG = np.random.default_rng(0)
 def test_transpose(run, level, branches):
     """32×32 tiles through swizzled shared memory, 256 threads a block, four rows each."""
     nvvm = (data.pipelines() / "nvvm.pipeline").read_text().replace("O=3", f"O={level}")
-    ptx = transpose(1024, 1024).compilation(Options(pipelines={"nvvm": nvvm})).ptx
+    ptx = transpose(1024, 1024, variant="shared").compilation(Options(pipelines={"nvvm": nvvm})).ptx
     assert (" bra" in ptx) == branches
     a = RNG.random((1024, 1024), dtype="f4")
     b = np.zeros_like(a)

@@ -1,0 +1,61 @@
+"""PyTorch as it is: one `copy_` of a permuted view."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bench.memory import DeviceArray
+from bench.movement import permuted
+from bench.peers.base import Absent, Setup
+from bench.timing import Call
+
+TYPES = {
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f32": "float32",
+    "f64": "float64",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+}
+
+
+def prepare(setup: Setup) -> Call:
+    """A call that writes the permuted input to the output."""
+    sets, axes = tensors(setup), setup.data.reference.axes
+    pairs = [(permuted(x, axes), y) for x, y in sets]
+
+    def launch(k: int) -> None:
+        x, y = pairs[k]
+        y.copy_(x)
+
+    return launch
+
+
+def tensors(setup: Setup) -> list[tuple[Any, Any]]:
+    """Input and output of every set as PyTorch's tensors, without a copy.
+
+    Raises:
+        Absent: there is no PyTorch, or it lacks the type.
+    """
+    data, torch = setup.data, setup.torch
+    if torch is None:
+        raise Absent("PyTorch with CUDA is not installed")
+    kind = getattr(torch, TYPES.get(setup.dtype, ""), None)
+    if kind is None:
+        raise Absent(f"PyTorch has no type for {setup.dtype}")
+
+    def tensor(pointer: int) -> Any:
+        memory = DeviceArray(pointer, (data.size,), np.dtype(np.uint8))
+        return torch.as_tensor(memory, device="cuda").view(kind)
+
+    return [
+        (
+            data.reference.given(tensor(data.inputs + k * data.stride)),
+            data.reference.result(tensor(data.outputs + k * data.stride)),
+        )
+        for k in range(data.sets)
+    ]

@@ -1,0 +1,105 @@
+"""What a lego.load or lego.store says of itself: slice, value, what padding reads as."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, cast
+
+from lego_mlir.algebra import Layout
+from lego_mlir.algebra.sizes import sizes_text
+from lego_mlir.algebra.slices import Slice
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.context import Source
+
+SLICE = "slice"
+OTHER = "other"
+
+MOST_ELEMENTS = 1024
+"""The greatest vector that is accessed: each of its elements may become an instruction."""
+
+
+def whole_dimensions(op: Any, layout: Layout, source: Source) -> tuple[int, ...]:
+    """The dimensions that an operation's `slice` names, none if it has no such attribute.
+
+    Raises:
+        LegoError: it is no ascending list of dimensions of the layout.
+    """
+    if SLICE not in op.attributes:
+        return ()
+    attribute = op.attributes[SLICE]
+    dims = tuple(attribute) if isinstance(attribute, ir.DenseI64ArrayAttr) else ()
+    ascending = dims == tuple(sorted(set(dims)))
+    if not dims or not ascending or dims[0] < 0 or dims[-1] >= layout.rank:
+        raise source.error(
+            f"'{op.name}': slice is {attribute}, its layout '{layout}' has the dimensions 0 to "
+            f"{layout.rank - 1}",
+            op.location,
+            hint="it lists the whole dimensions in order, such as array<i64: 2, 3>",
+        )
+    return dims
+
+
+def check_value(op: Any, kind: Any, piece: Slice | None, element: Any, source: Source) -> None:
+    """Check the type of what a load or store moves.
+
+    Args:
+        op: the load or store.
+        kind: the type of its value.
+        piece: the slice it takes; `None` for one element.
+        element: the type of the buffer's elements.
+        source: the module's text, in which errors are shown.
+
+    Raises:
+        LegoError: the type is not that of the element or slice, or the slice is too large.
+    """
+    if piece is None:
+        if kind != element:
+            vectors = isinstance(kind, ir.VectorType) and kind.element_type == element
+            raise source.error(
+                f"'{op.name}' of {kind} through a buffer of {element}",
+                op.location,
+                hint="name the dimensions that are whole: {layout = #L, slice = array<i64: 1>}"
+                if vectors
+                else "convert the value before it is stored or after it is loaded",
+            )
+        return
+    sizes = sizes_text(piece.shape)
+    if not all(isinstance(n, int) for n in piece.shape):
+        raise source.error(
+            f"'{op.name}' of a slice of sizes {sizes}: a vector has known sizes",
+            op.location,
+            hint="give the symbols values in lego.sizes, or access the elements one by one",
+        )
+    shape = cast("tuple[int, ...]", piece.shape)
+    if prod(shape) > MOST_ELEMENTS:
+        raise source.error(
+            f"'{op.name}' of a slice of sizes {sizes}: {prod(shape)} elements are more than the "
+            f"{MOST_ELEMENTS} that one access takes",
+            op.location,
+            hint="tile the dimension, and access one tile at a time",
+        )
+    expected = ir.VectorType.get(list(shape), element)
+    if kind != expected:
+        raise source.error(
+            f"'{op.name}' of {kind} through a slice of type {expected}",
+            op.location,
+            hint="the vector has the sizes of the whole dimensions and the buffer's elements",
+        )
+
+
+def other_of(op: Any, element: Any, source: Source) -> Any:
+    """What an operation reads where there is no element, if it has an `other`.
+
+    Raises:
+        LegoError: it is not of the element's type.
+    """
+    if OTHER not in op.attributes:
+        return None
+    attribute = op.attributes[OTHER]
+    if getattr(attribute, "type", None) != element:
+        raise source.error(
+            f"'{op.name}': other is {attribute}, the buffer's elements are {element}",
+            op.location,
+            hint="write its type along: other = 1.0 : f32",
+        )
+    return attribute

@@ -1,0 +1,151 @@
+"""Asynchronous copies by threads, in groups. Source: PTX ISA 9.7.9.25.1–3 (cp.async)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lego_mlir.sim.form import Form, Reader, Step
+from lego_mlir.sim.instructions.mbarrier import active_words
+from lego_mlir.sim.instructions.movement import address_of, space_of
+from lego_mlir.sim.memory import Access, Fault
+from lego_mlir.sim.syntax import Operand
+from lego_mlir.sim.table import instruction
+from lego_mlir.sim.types import B64, PRED, U32, Array
+
+if TYPE_CHECKING:
+    from lego_mlir.sim.machine import Wave
+
+_HINTS = "[L2::cache_hint] [L2::64B|L2::128B|L2::256B]"
+
+
+@instruction(
+    "9.7.9.25.3.1",
+    f"cp async ca shared|shared::cta global {_HINTS}",
+    f"cp async cg shared|shared::cta global {_HINTS}",
+)
+def cp_async(form: Form) -> Step:
+    """Copy 4, 8 or 16 bytes from global to shared memory; `.cg` 16 only.
+
+    Of a source size less than that so many bytes are read, and zeros follow; where the source is
+    ignored, all are zeros. Cache hints change nothing.
+    """
+    form.expect(3 + form.has("L2::cache_hint"), 4 + form.has("L2::cache_hint"))
+    size = form.constant(form.operands[2], 4, 16)
+    if size not in (4, 8, 16) or (form.has("cg") and size != 16):
+        form.fail(f"a copy of {size} bytes", form.operands[2])
+    rest = list(form.operands[3:])
+    if form.has("L2::cache_hint"):
+        form.read(rest.pop(), B64)
+    width = min(size, 8)
+    count = size // width
+    reads = Access(form.instruction, "global", width, count, False)
+    writes = Access(form.instruction, "shared", width, count, True)
+    target = address_of(form, form.operands[0], "shared")
+    source = address_of(form, form.operands[1], "global")
+    length = _source_size(form, rest[0], size) if rest else None
+
+    def step(w: Wave) -> None:
+        to, where = target(w), source(w)
+        given = None if length is None else length(w)
+        if given is not None:
+            _check_length(w, given, size)
+
+        def perform(w: Wave) -> None:
+            if given is None:
+                values = w.memory.load(reads, where, w.mask, w.lanes)
+            else:
+                values = _padded(w, reads, where, given)
+            w.memory.store(writes, to, values, w.mask)
+
+        w.queues.copies.issue(form.instruction, perform)
+
+    return step
+
+
+def _source_size(form: Form, operand: Operand, size: int) -> Reader:
+    """How many bytes are read: a number, or none where a predicate holds (ignore-src)."""
+    declared = form.scope.registers.get(str(operand))
+    if declared is None or declared[1] is not PRED:
+        return form.read(operand, U32)
+    ignored = form.read(operand, PRED)
+    return lambda w: np.where(ignored(w), np.uint32(0), np.uint32(size))
+
+
+def _check_length(w: Wave, given: Array, size: int) -> None:
+    over = w.active() & (given > size)
+    if over.any():
+        lane = int(np.argmax(over))
+        value = int(np.broadcast_to(given, w.lanes)[lane])
+        raise Fault(f"cp.async of {size} bytes with a source of {value}", lane)
+
+
+def _padded(w: Wave, access: Access, source: Array, given: Array) -> list[Array]:
+    """What a copy reads, with zeros behind the bytes that are given."""
+    mask = w.active()
+    full = mask & (given == access.bytes)
+    values = [np.zeros(w.lanes, f"u{access.width}") for _ in range(access.count)]
+    if full.any():
+        values = w.memory.load(access, source, full, w.lanes)
+    single = Access(access.instruction, access.space, 1, 1, False)
+    partial = mask & ~full
+    for byte in range(int(given[partial if len(given) > 1 else slice(None)].max(initial=0))):
+        some = partial & (given > byte)
+        if not some.any():
+            break
+        loaded = w.memory.load(single, source + np.uint64(byte), some, w.lanes)[0]
+        part, shift = divmod(byte, access.width)
+        kind = values[part].dtype.type
+        values[part] = values[part] | loaded.astype(kind) << kind(8 * shift)
+    return values
+
+
+@instruction("9.7.9.25.3.2", "cp async commit_group")
+def commit_group(form: Form) -> Step:
+    """Close a group of the copies that the thread has issued since the last."""
+    form.expect(0)
+    return lambda w: w.queues.copies.commit()
+
+
+@instruction("9.7.9.25.3.3", "cp async wait_group")
+def wait_group(form: Form) -> Step:
+    """Wait until at most N of the newest groups are left."""
+    form.expect(1)
+    most = form.constant(form.operands[0], 0, (1 << 31) - 1)
+    return lambda w: w.queues.copies.wait(most)
+
+
+@instruction("9.7.9.25.3.3", "cp async wait_all")
+def wait_all(form: Form) -> Step:
+    """Wait for all copies of the thread."""
+    form.expect(0)
+    return lambda w: w.queues.copies.drain()
+
+
+@instruction("9.7.13.15.15", "cp async mbarrier arrive [noinc] [shared|shared::cta] b64")
+def mbarrier_arrive(form: Form) -> Step:
+    """Arrive at an mbarrier when all copies that the thread has issued so far are done.
+
+    The pending count is raised by one before, so that the two make no difference, unless `.noinc`
+    says that the arrival is counted already.
+    """
+    form.expect(1)
+    access = Access(form.instruction, space_of(form), 8, 1, True, sync=True)
+    address = address_of(form, form.operands[0], access.space)
+    counted = form.has("noinc")
+
+    def step(w: Wave) -> None:
+        words, lanes = active_words(w, access, address)
+        if not counted:
+            w.mbarriers.add_pending(words, lanes)
+        signals = np.full(w.lanes, -1)
+        signals[lanes] = words
+
+        def perform(w: Wave) -> None:
+            now = np.flatnonzero(w.active())
+            w.mbarriers.arrive(signals[now], now, np.ones(len(now), np.int64))
+
+        w.queues.copies.issue(form.instruction, perform, signals=signals, after=True)
+
+    return step

@@ -1,0 +1,81 @@
+"""Matrix multiply-accumulate by a warp: `mma.sync`. Source: PTX ISA 9.7.14.5.
+
+All warps that come together are multiplied together, as one batch of matrices. Numerics are those
+of `elements`: sums in float64, rounded once.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from lego_mlir.sim import fragments
+from lego_mlir.sim.elements import ELEMENTS, accumulated, multiplied, pack
+from lego_mlir.sim.form import Form, Together
+from lego_mlir.sim.instructions.warpwide import everyone, source, target, whole_warps
+from lego_mlir.sim.table import instruction
+from lego_mlir.sim.types import Array
+
+if TYPE_CHECKING:
+    from lego_mlir.sim.machine import Wave
+
+_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
+
+
+@instruction(
+    "9.7.14.5.14",
+    "mma sync aligned m16n8k8|m16n8k16 row col f16 f16 f16 f16",
+    "mma sync aligned m16n8k8|m16n8k16 row col f32 f16 f16 f32",
+    "mma sync aligned m16n8k8|m16n8k16 row col f32 bf16 bf16 f32",
+    "mma sync aligned m16n8k4|m16n8k8 row col f32 tf32 tf32 f32",
+    "mma sync aligned m16n8k16|m16n8k32 row col f32 e4m3|e5m2 e4m3|e5m2 f32",
+    "mma sync aligned m16n8k16|m16n8k32 row col f16 e4m3|e5m2 e4m3|e5m2 f16",
+    "mma sync aligned m8n8k4|m16n8k4|m16n8k8|m16n8k16 row col f64 f64 f64 f64",
+    "mma sync aligned m8n8k16|m16n8k16|m16n8k32 row col [satfinite] s32 s8|u8 s8|u8 s32",
+    "mma sync aligned m8n8k32|m16n8k32|m16n8k64 row col [satfinite] s32 s4|u4 s4|u4 s32",
+    "mma sync aligned m8n8k128|m16n8k128|m16n8k256 row col s32 b1 b1 s32 xor|and popc",
+)
+def mma(form: Form) -> Together:
+    """D = A·B + C, with the matrices in the registers of the warp's lanes (see `fragments`).
+
+    Of single bits the product of a row and a column is the number of ones in their `and` or `xor`.
+    """
+    form.expect(4)
+    rows, _, depth = shape_of(form)
+    words = [word for word in form.modifiers[5:] if word in ELEMENTS]
+    _, a_type, b_type, c_type = (ELEMENTS[word] for word in words)
+    a_part = fragments.left(rows, depth, a_type.packed)
+    b_part = fragments.right(depth, b_type.packed)
+    c_part = fragments.accumulator(rows, 8, c_type.packed)
+    d_operand, a_operand, b_operand, c_operand = form.operands
+    write = target(form, d_operand, c_part.registers, c_type.register)
+    a = source(form, a_operand, a_part.registers, a_type.register)
+    b = source(form, b_operand, b_part.registers, b_type.register)
+    c = source(form, c_operand, c_part.registers, c_type.register)
+    multiply = _differing_bits if form.has("xor") else multiplied
+    saturate = form.has("satfinite")
+    opcode = form.instruction.opcode
+
+    def step(w: Wave) -> None:
+        lanes = whole_warps(w, opcode)
+        left = a_part.gather(a_type.unpack(a(w, lanes)))
+        right = b_part.gather(b_type.unpack(b(w, lanes)))
+        old = c_part.gather(c_type.unpack(c(w, lanes)))
+        new = accumulated(multiply(left, right), old, c_type, saturate)
+        write(w, lanes, pack(c_part.scatter(new), c_type))
+
+    return Together(everyone, step)
+
+
+def shape_of(form: Form) -> tuple[int, int, int]:
+    """m, n and k of a matrix instruction."""
+    found = next(filter(None, map(_SHAPE.fullmatch, form.modifiers)))
+    m, n, k = map(int, found.groups())
+    return m, n, k
+
+
+def _differing_bits(a: Array, b: Array) -> Array:
+    """Ones in the `xor` of rows of a and columns of b: those of each but for the common ones."""
+    ones = a.sum(axis=-1, keepdims=True, dtype=float) + b.sum(axis=-2, keepdims=True, dtype=float)
+    value: Array = ones - 2 * multiplied(a, b)
+    return value

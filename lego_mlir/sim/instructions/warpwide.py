@@ -1,0 +1,88 @@
+"""What instructions that a whole warp performs have in common: all its lanes, and their registers.
+
+Source: PTX ISA 9.7.14 (`.sync.aligned`: all threads of the warp execute the same instruction).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lego_mlir.sim.form import Form, uniform
+from lego_mlir.sim.machine import WARP
+from lego_mlir.sim.memory import Fault
+from lego_mlir.sim.syntax import Operand, Vector
+from lego_mlir.sim.types import Array, Type
+
+if TYPE_CHECKING:
+    from lego_mlir.sim.machine import Wave
+
+_ALL = uniform(-1)
+WarpReader = Callable[["Wave", Array | None], Array]
+WarpWriter = Callable[["Wave", Array | None, Array], None]
+
+
+def everyone(w: Wave) -> Array:
+    """The member mask of an instruction that all lanes of a warp perform."""
+    return _ALL
+
+
+def whole_warps(w: Wave, opcode: str) -> Array | None:
+    """The active lanes, 32 of each warp in their order; None where those are all of the wave.
+
+    Raises:
+        Fault: a lane of some warp is missing.
+    """
+    if w.mask is None and w.threads % WARP == 0:
+        return None
+    lanes = np.arange(w.lanes) if w.mask is None else np.flatnonzero(w.mask)
+    present = np.bincount(w.warp_of_lane[lanes], minlength=w.warps)
+    partial = (present != 0) & (present != WARP)
+    if partial.any():
+        warp = int(np.argmax(partial))
+        lane = int(lanes[np.argmax(w.warp_of_lane[lanes] == warp)])
+        raise Fault(
+            f"{opcode} is executed by {int(present[warp])} of a warp's {WARP} lanes, all of which "
+            f"it needs",
+            lane,
+        )
+    return lanes
+
+
+def source(form: Form, operand: Operand, count: int, kind: Type) -> WarpReader:
+    """A reader of `count` registers `{a, b, …}` in whole warps: (warps, 32, count) values."""
+    readers = [form.read(element, kind) for element in elements(form, operand, count, kind)]
+
+    def read(w: Wave, lanes: Array | None) -> Array:
+        values = np.empty((w.lanes, count), kind.dtype)
+        for k, column in enumerate(readers):
+            values[:, k] = column(w)
+        chosen = values if lanes is None else values[lanes]
+        return chosen.reshape(-1, WARP, count)
+
+    return read
+
+
+def target(form: Form, operand: Operand, count: int, kind: Type) -> WarpWriter:
+    """The reverse of `source`."""
+    writers = [form.write(element, kind) for element in elements(form, operand, count, kind)]
+
+    def write(w: Wave, lanes: Array | None, values: Array) -> None:
+        columns = np.ascontiguousarray(values.reshape(-1, count).T)
+        if lanes is not None:
+            some, columns = columns, np.zeros((count, w.lanes), kind.dtype)
+            columns[:, lanes] = some
+        for column, put in zip(columns, writers, strict=True):
+            put(w, column)
+
+    return write
+
+
+def elements(form: Form, operand: Operand, count: int, kind: Type) -> tuple[Operand, ...]:
+    """The parts of an operand that must be so many registers."""
+    found = operand.elements if isinstance(operand, Vector) else (operand,)
+    if len(found) != count:
+        form.fail(f"the operand {operand} where {count} {kind} registers should stand", operand)
+    return found

@@ -1,0 +1,250 @@
+"""Asynchronous matrix products of a warpgroup: `wgmma`. Source: PTX ISA 9.7.15.
+
+A product D = A·B + D has 64 rows, of which each warp of the warpgroup computes 16 on its own; B it
+reads whole. It stands in the wave's queue of matrix operations (see `asynchronous`): D is written,
+and shared memory read, when the queue performs it. Descriptors and scale-d are read when it is
+issued. Numerics are those of `elements`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lego_mlir.sim import fragments
+from lego_mlir.sim.descriptors import chunks, problem
+from lego_mlir.sim.elements import ELEMENTS, Element, accumulated, multiplied, pack
+from lego_mlir.sim.form import Form, Together
+from lego_mlir.sim.instructions.mma import shape_of
+from lego_mlir.sim.instructions.warpwide import everyone, source, target, whole_warps
+from lego_mlir.sim.machine import WARP
+from lego_mlir.sim.memory import Access, Fault
+from lego_mlir.sim.syntax import Operand, Vector
+from lego_mlir.sim.table import instruction
+from lego_mlir.sim.types import B64, Array
+from lego_mlir.sim.warpgroup import WARPS, Product, registers_of
+
+if TYPE_CHECKING:
+    from lego_mlir.sim.machine import Wave
+
+_ROWS = 64
+_FLOATS = ("f16", "bf16", "tf32", "e4m3", "e5m2")
+_EVERY_N = range(8, 257, 8)
+_INTEGER_N = (8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256)
+
+Fetch = Callable[["Wave"], Array]
+"""Gives an operand of the active warps as matrices (warps, rows, k), when it is performed."""
+
+Bind = Callable[["Wave"], tuple[Array, Fetch]]
+"""Reads what describes an operand, one word for each active warp, when the product is issued."""
+
+
+def _shapes(depth: int, columns: range | tuple[int, ...]) -> str:
+    return "|".join(f"m64n{n}k{depth}" for n in columns)
+
+
+_K8, _K16, _K32 = (_shapes(k, _EVERY_N) for k in (8, 16, 32))
+_INTEGER, _BITS = _shapes(32, _INTEGER_N), _shapes(256, _INTEGER_N)
+
+
+@instruction(
+    "9.7.15.5.2",
+    f"wgmma mma_async sync aligned {_K16} f32|f16 f16 f16",
+    f"wgmma mma_async sync aligned {_K16} f32 bf16 bf16",
+    f"wgmma mma_async sync aligned {_K8} f32 tf32 tf32",
+    f"wgmma mma_async sync aligned {_K32} f32|f16 e4m3|e5m2 e4m3|e5m2",
+    f"wgmma mma_async sync aligned {_INTEGER} [satfinite] s32 s8|u8 s8|u8",
+    f"wgmma mma_async sync aligned {_BITS} s32 b1 b1 and popc",
+)
+def mma_async(form: Form) -> Together:
+    """Issue D = ±A·±B + D, or without the `+ D` where scale-d does not hold.
+
+    A comes from registers, in the fragments of `mma`, or as B from shared memory (see
+    `descriptors`).
+    """
+    _, columns, depth = shape_of(form)
+    d_type, a_type, b_type = (ELEMENTS[word] for word in form.modifiers if word in ELEMENTS)
+    sign, a_transposed, b_transposed = _immediates(form, a_type)
+    d_operand, a_operand, b_operand, scale_operand = form.operands[:4]
+    d_part = fragments.accumulator(16, columns, d_type.packed)
+    write = target(form, d_operand, d_part.registers, d_type.register)
+    read = source(form, d_operand, d_part.registers, d_type.register)
+    inputs: list[int] = []
+    if isinstance(a_operand, Vector):
+        a = _in_registers(form, a_operand, a_type, depth)
+        inputs = _indices(form, a_operand)
+    else:
+        a = _in_shared(form, a_operand, a_type, _ROWS, a_transposed, split=True)
+    b = _in_shared(form, b_operand, b_type, columns, b_transposed)
+    scale = form.predicate(scale_operand)
+    registers = np.array(_indices(form, d_operand)), np.array(inputs, np.int64)
+    saturate, opcode = form.has("satfinite"), form.instruction.opcode
+
+    def step(w: Wave) -> None:
+        a_word, a_fetch = a(w)
+        b_word, b_fetch = b(w)
+        adds = _of_warps(w, scale(w), opcode)
+        adds_of_warp = np.zeros(w.warps, np.bool_)
+        adds_of_warp[_warps(w)] = adds
+
+        def compute(w: Wave) -> None:
+            lanes = whole_warps(w, opcode)
+            product = sign * multiplied(a_fetch(w), b_fetch(w).swapaxes(1, 2))
+            adds = adds_of_warp[_warps(w)]
+            old = np.zeros(product.shape, d_type.register.dtype)
+            if adds.any():
+                old = d_part.gather(d_type.unpack(read(w, lanes)))
+                if not adds.all():
+                    old = np.where(adds[:, None, None], old, old.dtype.type(0))
+            new = accumulated(product, old, d_type, saturate)
+            write(w, lanes, pack(d_part.scatter(new), d_type))
+
+        product = Product(form.modifiers[3], *registers, compute)
+        words = np.stack([a_word, b_word, adds.astype(np.uint64)], axis=1)
+        w.warpgroups.issued(form.instruction, product, words)
+        w.queues.matrix.issue(form.instruction, product)
+
+    return Together(everyone, step, warpgroup=True)
+
+
+def _immediates(form: Form, element: Element) -> tuple[int, bool, bool]:
+    """The sign of the product, and whether A and B are MN-major."""
+    given = form.operands[4:]
+    if element.name not in _FLOATS:
+        form.expect(4)
+        return 1, False, False
+    transposes = element.bits == 16
+    in_registers = isinstance(form.operands[1], Vector)
+    form.expect(6 + transposes * (1 if in_registers else 2))
+    a_scale, b_scale = (_sign(form, operand) for operand in given[:2])
+    major = [bool(form.constant(operand, 0, 1)) for operand in given[2:]]
+    a_major, b_major = [False, *major][-2:] if transposes else (False, False)
+    return a_scale * b_scale, a_major, b_major
+
+
+def _sign(form: Form, operand: Operand) -> int:
+    value = form.constant(operand, -1, 1)
+    if value == 0:
+        form.fail("a scale of 0 where 1 or -1 should stand", operand)
+    return value
+
+
+def _indices(form: Form, operand: Operand) -> list[int]:
+    """Places of an operand's registers in the wave's register file."""
+    return [form.scope.registers[name][0] for name in registers_of(operand)]
+
+
+def _in_registers(form: Form, operand: Operand, element: Element, depth: int) -> Bind:
+    """The operand A in the registers of its warp: 16 rows."""
+    part = fragments.left(16, depth, element.packed)
+    read = source(form, operand, part.registers, element.register)
+    opcode = form.instruction.opcode
+
+    def fetch(w: Wave) -> Array:
+        return part.gather(element.unpack(read(w, whole_warps(w, opcode))))
+
+    return lambda w: (np.zeros(len(_warps(w)), np.uint64), fetch)
+
+
+def _in_shared(
+    form: Form,
+    operand: Operand,
+    element: Element,
+    extent: int,
+    transposed: bool,
+    split: bool = False,
+) -> Bind:
+    """An operand in shared memory; `split` where each warp reads a quarter of it only."""
+    descriptor = form.read(operand, B64)
+    opcode = form.instruction.opcode
+    access = Access(form.instruction, "shared", 8, 1, False, proxy="async")
+
+    def bind(w: Wave) -> tuple[Array, Fetch]:
+        words = _of_warps(w, descriptor(w), opcode)
+        known, which = np.unique(words, return_inverse=True)
+        for word in known:
+            if wrong := problem(int(word)):
+                raise Fault(f"{wrong}, in {opcode}", w.first(w.mask))
+        table = np.stack([chunks(int(word), extent, transposed).reshape(-1) for word in known])
+        address = np.zeros((w.warps, table.shape[1] // (WARPS if split else 1)), np.uint64)
+        warps = _warps(w)
+        if split:
+            quarter = warps % (w.warps // len(w.blocks)) % WARPS
+            address[warps] = table.reshape(len(known), WARPS, -1)[which, quarter]
+        else:
+            address[warps] = table[which]
+
+        def fetch(w: Wave) -> Array:
+            octets = _read_chunks(w, access, address[_warps(w)])
+            return _matrices(octets, element, transposed)
+
+        return words, fetch
+
+    return bind
+
+
+def _read_chunks(w: Wave, access: Access, address: Array) -> Array:
+    """Chunks of 16 bytes of the active warps: from (warps, chunks) to (warps, chunks · 16).
+
+    The lanes of a warp take turns in reading.
+    """
+    lanes = np.arange(w.lanes) if w.mask is None else np.flatnonzero(w.mask)
+    reader = lanes.reshape(-1, WARP)[:, np.arange(address.shape[1]) % WARP]
+    halves = address[..., None] + np.array([0, 8], np.uint64)
+    words = w.memory.read(access, halves.reshape(-1), np.repeat(reader.reshape(-1), 2))
+    return words.view(np.uint8).reshape(len(address), -1)
+
+
+def _matrices(octets: Array, element: Element, transposed: bool) -> Array:
+    """The bytes of chunks as matrices (warps, rows, k)."""
+    if not transposed:
+        return element.unpack(octets.reshape(len(octets), -1, 32).view(np.uint32))
+    # Chunks of 8 rows, of 16 along k.
+    tiles = element.unpack(octets.reshape(len(octets), -1, 16, 16).view(np.uint32))
+    matrices: Array = tiles.swapaxes(2, 3).reshape(len(octets), -1, 16)
+    return matrices
+
+
+def _warps(w: Wave) -> Array:
+    """The warps of the active lanes, which are whole."""
+    if w.mask is None:
+        return np.arange(w.warps)
+    first = np.flatnonzero(w.mask)[::WARP]
+    warps: Array = w.warp_of_lane[first]
+    return warps
+
+
+def _of_warps(w: Wave, value: Array, opcode: str) -> Array:
+    """An operand that is the same in all lanes of a warp: its value in the active ones, uint64."""
+    lanes = whole_warps(w, opcode)
+    everywhere = np.broadcast_to(value, w.lanes)
+    held = (everywhere if lanes is None else everywhere[lanes]).reshape(-1, WARP)
+    apart = (held != held[:, :1]).any(axis=1)
+    if apart.any():
+        lane = int(np.argmax(w.warp_of_lane == _warps(w)[np.argmax(apart)]))
+        raise Fault(f"{opcode} with operands that differ between the lanes of a warp", lane)
+    return held[:, 0].astype(np.uint64)
+
+
+@instruction("9.7.15.7.1", "wgmma fence sync aligned")
+def fence(form: Form) -> Together:
+    """Order what the warp has done to registers before what its products do to them."""
+    form.expect(0)
+    return Together(everyone, lambda w: w.warpgroups.fence())
+
+
+@instruction("9.7.15.7.2", "wgmma commit_group sync aligned")
+def commit_group(form: Form) -> Together:
+    """The products issued since the last group become a group."""
+    form.expect(0)
+    return Together(everyone, lambda w: w.queues.matrix.commit())
+
+
+@instruction("9.7.15.7.3", "wgmma wait_group sync aligned")
+def wait_group(form: Form) -> Together:
+    """Wait until at most so many of the newest groups are not done."""
+    form.expect(1)
+    most = form.constant(form.operands[0], 0, (1 << 31) - 1)
+    return Together(everyone, lambda w: w.queues.matrix.wait(most))

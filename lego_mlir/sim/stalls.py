@@ -1,0 +1,103 @@
+"""Lanes that stall before an instruction until something holds, such as a phase of an mbarrier.
+
+They look again whenever a phase is complete. When nothing else can run, asynchronous operations
+that would complete what they wait for are performed, one by one. If there is none, the waits that
+may fail do fail, and the program does what it does then; that it only tries again shows by nothing
+having changed, and is a deadlock.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lego_mlir.sim.ends import Gate
+from lego_mlir.sim.types import Array
+
+if TYPE_CHECKING:
+    from lego_mlir.sim.machine import Mask, Wave
+
+PATIENCE = 64
+"""How often lanes may find, with nothing else to run, that what they try for has not come."""
+
+
+class Stalls:
+    """The stalled lanes of a wave.
+
+    Attributes:
+        lanes: by the block of the program that they stall before.
+        stirred: whether they should look again.
+    """
+
+    def __init__(self, wave: Wave) -> None:
+        self.wave = wave
+        self.lanes: dict[int, Array] = {}
+        self.stirred = False
+        self._excused: Mask = None
+        self._fruitless = (0, 0)
+
+    def gate(self, at: int) -> Gate:
+        """What the lanes before a block wait for."""
+        entry = self.wave.program.blocks[at].entry
+        assert isinstance(entry, Gate)
+        return entry
+
+    def admits(self, at: int, gate: Gate) -> bool:
+        """Stall those active lanes that must wait; the others stay in the mask. False: none."""
+        wave = self.wave
+        mask = asking = wave.active()
+        if gate.guard is not None:
+            asking = mask & gate.guard(wave)
+            if not asking.any():
+                return True
+        wave.mask = asking
+        passing = mask & (~asking | gate.holds(wave))
+        if self._excused is not None:
+            passing = passing | (mask & self._excused)
+            self._excused = self._excused & ~passing
+        if gate.tries and wave.order.chance(0.25):
+            passing = mask
+        stalling = mask & ~passing
+        if stalling.any():
+            others = self.lanes.get(at)
+            self.lanes[at] = stalling if others is None else stalling | others
+        wave.mask = None if passing.all() else passing
+        return bool(passing.any())
+
+    def wake(self) -> None:
+        """Stalled lanes look again."""
+        self.stirred = False
+        for at, mask in self.lanes.items():
+            self.wave.go(at, mask)
+        self.lanes.clear()
+
+    def resolve(self) -> None:
+        """Nothing else can run: let stalled lanes go on, if anything helps."""
+        while self.lanes and not self.stirred and self.wave.queues.signal(self._awaited()):
+            pass
+        if self.stirred:
+            self.wake()
+        elif not self.wave.ready:
+            self._excuse()
+
+    def _awaited(self) -> Array:
+        """The mbarriers that they wait for, as words of shared memory."""
+        found = [np.zeros(0, np.int64)]
+        for at, mask in self.lanes.items():
+            self.wave.mask = mask
+            found.append(self.gate(at).awaits(self.wave))
+        return np.concatenate(found)
+
+    def _excuse(self) -> None:
+        """Let the lanes whose waiting may fail go on without what they wait for."""
+        since, times = self._fruitless
+        progress = self.wave.progress
+        times = times + 1 if since == progress else 0
+        self._fruitless = (progress, times)
+        if times >= PATIENCE:
+            return
+        for at in [at for at in self.lanes if self.gate(at).tries]:
+            mask = self.lanes.pop(at)
+            self._excused = mask if self._excused is None else self._excused | mask
+            self.wave.go(at, mask)

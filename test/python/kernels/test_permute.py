@@ -1,0 +1,158 @@
+"""Permutations of dimensions: NumPy is the truth, and the machine's counters say what they cost."""
+
+from __future__ import annotations
+
+import re
+from itertools import permutations
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lego_mlir import Col, OrderBy, RegP, Row
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.kernels import permute, transpose
+from lego_mlir.kernels.moves import Mode, find_move
+
+DTYPES = {"i8": np.int8, "f16": np.float16, "f32": np.float32, "f64": np.float64}
+
+
+def numbered(shape: tuple[int, ...], dtype: str) -> Any:
+    """An array whose elements differ as far as their type allows."""
+    bits = np.random.default_rng(5).integers(0, 256, prod(shape) * DTYPES[dtype]().itemsize)
+    return bits.astype(np.uint8).view(DTYPES[dtype]).reshape(shape)
+
+
+def is_permuted(kernel: Any, x: Any, want: Any) -> bool:
+    """Whether a kernel writes `want`, bit for bit, into a poisoned buffer of its shape."""
+    y = np.full(want.nbytes, 0xCD, np.uint8).view(want.dtype).reshape(want.shape)
+    kernel(x, y, device="sim")
+    return bool(y.tobytes() == np.ascontiguousarray(want).tobytes())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("variant", ["naive", "shared", "vector"])
+@pytest.mark.parametrize(
+    "shape", [(64, 128), (1, 1), (1, 77), (33, 1), (99, 161), (68, 130), (132, 65), (130, 260)]
+)
+def test_any_size(shape: tuple[int, int], variant: str, dtype: str) -> None:
+    x = numbered(shape, dtype)
+    assert is_permuted(transpose(*shape, dtype, variant=variant), x, x.T)
+
+
+@pytest.mark.parametrize("variant", ["naive", "shared", "vector"])
+@pytest.mark.parametrize("a", [Row, Col])
+@pytest.mark.parametrize("b", [Row, Col])
+def test_rows_and_columns(a: Any, b: Any, variant: str) -> None:
+    m, n = 68, 40
+    kernel = transpose(m, n, a=OrderBy(a(m, n)), b=OrderBy(b(n, m)), variant=variant)
+    comparison = kernel.run(device="sim", seed=1).comparison
+    assert comparison is not None
+    assert comparison.equal, str(comparison)
+
+
+@pytest.mark.parametrize("variant", ["naive", "shared", "vector"])
+def test_a_batch(variant: str) -> None:
+    x = numbered((3, 36, 50), "f32")
+    kernel = transpose(36, 50, batch=3, variant=variant)
+    assert is_permuted(kernel, x, x.transpose(0, 2, 1))
+    comparison = kernel.run(device="sim").comparison
+    assert comparison is not None
+    assert comparison.equal
+
+
+@pytest.mark.parametrize("axes", list(permutations(range(4))))
+def test_four_dimensions(axes: tuple[int, ...]) -> None:
+    x = numbered((2, 6, 5, 12), "f16")
+    assert is_permuted(permute(x.shape, axes, "f16"), x, x.transpose(axes))
+
+
+@pytest.mark.parametrize(("dtype", "size"), [("i8", 1), ("f16", 2), ("f32", 4), ("f64", 8)])
+@pytest.mark.parametrize("side", [128, 1024])
+def test_whole_tiles_waste_nothing(dtype: str, size: int, side: int) -> None:
+    """Whole sectors on both sides, no bank conflict, and every element moved once."""
+    m, n = side, 256
+    (costs,) = transpose(m, n, dtype).run(device="sim", costs=True).costs
+    assert (costs.excess_sectors, costs.excess_wavefronts) == (0, 0)
+    moved = {
+        space: sum(row.bytes for row in costs.memory if row.space == space)
+        for space in ("global", "shared")
+    }
+    assert moved == dict.fromkeys(("global", "shared"), 2 * m * n * size)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "f16", "f32", "f64"])
+def test_large_tiles_waste_nothing_either(dtype: str) -> None:
+    """The tile that is chosen for matrices that fill a GPU, on one of one tile."""
+    from lego_mlir.kernels.planning import choose_tile
+
+    m = n = 128
+    large = find_move((8192, 8192), (1, 0), *(OrderBy(Row(8192, 8192)),) * 2)
+    small = find_move((m, n), (1, 0), *(OrderBy(Row(m, n)),) * 2)
+    assert large is not None
+    assert small is not None
+    size = DTYPES[dtype]().itemsize
+    tile = choose_tile(large, size, *large.widths(16 // size))
+    kernel = _tiled_by(small, tile, dtype)
+    (costs,) = kernel.run(device="sim", costs=True).costs
+    assert (costs.excess_sectors, costs.excess_wavefronts) == (0, 0)
+    bits = {row.instruction.opcode.split(".")[-2:][0] for row in costs.memory}
+    assert all(width.startswith("v") for width in bits)
+
+
+def _tiled_by(move: Any, tile: Any, dtype: str) -> Any:
+    from lego_mlir.frontend import TensorType
+    from lego_mlir.kernels.vectors import tiled
+
+    kinds = [TensorType(dtype, OrderBy(Row(128, 128)), 16)] * 2
+    return tiled("transpose", move, tile, DTYPES[dtype]().itemsize, *kinds, "transpose")
+
+
+def test_modes_are_as_few_as_there_are() -> None:
+    row, column = OrderBy(Row(6, 8)), OrderBy(Col(8, 6))
+    transposed = find_move((6, 8), (1, 0), row, OrderBy(Row(8, 6)))
+    assert transposed is not None
+    assert set(transposed.modes) == {Mode(6, 8, 1), Mode(8, 1, 6)}
+    copied = find_move((6, 8), (1, 0), row, column)
+    assert copied is not None
+    assert copied.modes == (Mode(48, 1, 1),)
+    joined = find_move(
+        (2, 3, 4, 5), (2, 3, 0, 1), OrderBy(Row(2, 3, 4, 5)), OrderBy(Row(4, 5, 2, 3))
+    )
+    assert joined is not None
+    assert joined.modes == (Mode(20, 1, 6), Mode(6, 20, 1))
+
+
+def test_vectors_are_as_wide_as_both_memories_allow() -> None:
+    def widths(m: int, n: int, most: int) -> tuple[int, int]:
+        move = find_move((m, n), (1, 0), OrderBy(Row(m, n)), OrderBy(Row(n, m)))
+        assert move is not None
+        return move.widths(most)
+
+    assert widths(64, 64, 8) == (8, 8)
+    assert widths(64, 66, 8) == (2, 8)
+    assert widths(65, 64, 4) == (4, 1)
+    assert widths(65, 63, 16) == (1, 1)
+
+
+def test_nothing_is_relied_on_that_is_not_said() -> None:
+    """Without a known alignment of the arrays no access is wider than an element."""
+    wide, narrow = (transpose(64, 64, alignment=n).compile().ptx for n in (16, 4))
+    for space in ("ld.global", "st.shared", "ld.shared", "st.global"):
+        assert re.search(rf"{space}\.v\d\.b32", wide), space
+    assert not re.search(r"\.global\S*\.v\d", narrow)
+
+
+def test_what_cannot_be() -> None:
+    with pytest.raises(LegoError, match=r"the axes \[0, 0\] are no order of the 2 dimensions"):
+        permute((3, 4), (0, 0))
+    with pytest.raises(LegoError, match="no variant 'fast'"):
+        transpose(3, 4, variant="fast")
+    with pytest.raises(LegoError, match=r"\[0, 4\] is no shape"):
+        transpose(0, 4)
+    with pytest.raises(LegoError, match=r"a = 'OrderBy\(Row\(4, 4\)\)' has 16 elements"):
+        transpose(3, 4, a=OrderBy(Row(4, 4)))
+    blocked = OrderBy(RegP([2, 4, 3, 4], [0, 2, 1, 3]))
+    with pytest.raises(LegoError, match="not both strides"):
+        transpose(8, 12, a=blocked, variant="vector")
