@@ -22,9 +22,9 @@ from lego_mlir.sim.memory import (
     base_of,
 )
 from lego_mlir.sim.observer import Observers
-from lego_mlir.sim.races import Races
 from lego_mlir.sim.parser import parse
 from lego_mlir.sim.program import Program, decode
+from lego_mlir.sim.races import Races
 from lego_mlir.sim.syntax import Kernel, Module, Parameter
 from lego_mlir.sim.tensormap import ALIGN, BYTES, TensorMap
 from lego_mlir.sim.types import Array

@@ -116,7 +116,7 @@ class Ordering(Observer):
         group = np.cumsum(opens) - 1
         # Where all living threads of a block meet, those that have exited were there before.
         absent = ~blocks & ~wave.alive.reshape(-1, wave.threads)
-        whole: Array = opens & (blocks | absent).all(axis=1)
+        whole = np.logical_and(opens, (blocks | absent).all(axis=1))
         gone = (absent & whole[:, None]).reshape(-1)
         tellers = np.flatnonzero(mask | gone)
         view = self.clocks.view.where(gone, self.came[number])

@@ -68,7 +68,7 @@ class Races(Ordering):
         else:
             view, time, floor = issue.view, issue.time, issue.floor
             columns = self.columns_of_issue(issue, who, self.shadow.block(granules))
-        act = Act(access, granules, who, columns, time)
+        act = Act.of(access, granules, who, columns, time)
         self._check(act, view, floor)
         self.shadow.record(act, self.clocks.floor)
         self.release(access, places, lanes)

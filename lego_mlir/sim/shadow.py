@@ -20,10 +20,18 @@ from lego_mlir.sim.memory import Access
 from lego_mlir.sim.types import Array
 
 _WIDEST = 16
-_WRITE, _READ, _SYNC_READ, _SYNC_WRITE, _KINDS = 0, 1, 2, 4, 8
-"""Kinds of accesses, as bits; that of a plain write is none of them."""
+_WRITE, _READ, _SYNC_READ, _SYNC_WRITE, _LOST, _KINDS = 0, 1, 2, 4, 8, 16
+"""Kinds of accesses, as bits; that of a plain write is none of them. A write is lost where another
+lane of its warp writes the same place by the same instruction, and wins."""
 
-_CONFLICTING = {_WRITE: _READ | _SYNC_READ | _SYNC_WRITE, _READ: _SYNC_WRITE, _SYNC_WRITE: _READ}
+_CONFLICTING = {
+    _WRITE: _READ | _SYNC_READ | _SYNC_WRITE | _LOST,
+    _READ: _SYNC_WRITE | _LOST,
+    _SYNC_READ: _LOST,
+    _SYNC_WRITE: _READ | _LOST,
+}
+"""Kinds since the last plain write with which an access of a kind conflicts."""
+
 _CROWDED = 1 << 16
 
 Knows = Callable[[Array, Array, Array], Array]
@@ -38,6 +46,7 @@ class Act:
         access: what it is.
         granules, lanes, columns: where, for which lanes, and the columns of the actors.
         time: when.
+        kind: a bit, or 0 for a plain write.
     """
 
     access: Access
@@ -45,18 +54,12 @@ class Act:
     lanes: Array
     columns: Array
     time: int
+    kind: int
 
-    @property
-    def kind(self) -> int:
-        """A bit, or 0 for a plain write."""
-        if self.access.sync:
-            return _SYNC_WRITE if self.access.writes else _SYNC_READ
-        return _WRITE if self.access.writes else _READ
-
-    @property
-    def conflicting(self) -> int:
-        """The kinds of accesses since the last plain write with which it conflicts."""
-        return _CONFLICTING.get(self.kind, 0)
+    @staticmethod
+    def of(access: Access, granules: Array, lanes: Array, columns: Array, time: int) -> Act:
+        plain, sync = (_WRITE, _SYNC_WRITE) if access.writes else (_READ, _SYNC_READ)
+        return Act(access, granules, lanes, columns, time, sync if access.sync else plain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +154,6 @@ class Shadow:
         at = np.flatnonzero(times > 0)
         times, columns = times[at], columns[at]
         known = knows(at, columns, times)
-        # An operation does not race with itself.
-        known |= (times == act.time) & (columns == act.columns[at])
         if known.all():
             return None
         first = int(at[np.argmin(known)])
@@ -169,15 +170,13 @@ class Shadow:
         return access, int(self.lane[granule])
 
     def _with_others(self, act: Act, knows: Knows, floor: int) -> Conflict | None:
-        if not act.conflicting:
-            return None
-        if not (self.since[act.granules] & act.conflicting).any():
+        kinds = _CONFLICTING[act.kind]
+        if not (self.since[act.granules] & kinds).any():
             return None
         if self.latest[act.granules].max() <= floor:
             return None
-        element, found = self.log.find(act.granules, act.conflicting)
+        element, found = self.log.find(act.granules, kinds)
         known = knows(element, found.column, found.time)
-        known |= (found.time == act.time) & (found.column == act.columns[element])
         if known.all():
             return None
         first = int(np.argmin(known))
@@ -211,6 +210,10 @@ class Shadow:
             if self.since[granules].any():
                 self.since[granules] = 0
                 self.latest[granules] = 0
+            lost = self.lane[granules] != act.lanes
+            if lost.any():
+                lanes, columns = act.lanes[lost], act.columns[lost]
+                self.record(Act(act.access, granules[lost], lanes, columns, act.time, _LOST), floor)
             return
         self.since[granules] |= act.kind
         self.latest[granules] = np.maximum(self.latest[granules], act.time)
@@ -285,7 +288,7 @@ class Log:
         alive = np.flatnonzero(found.turn > self.shadow.turn[found.granule])
         latest_first = alive[np.argsort(-found.time[alive], kind="stable")]
         granules, columns = found.granule[latest_first], found.column[latest_first]
-        keys = granules * _KINDS
+        keys = (granules * (int(columns.max(initial=0)) + 1) + columns) * _KINDS
         kept = np.unique(keys + found.kind[latest_first], return_index=True)[1]
         self.shelf = found[latest_first[kept]]
         self.fresh, self.loose = [], 0
@@ -293,9 +296,9 @@ class Log:
     def halve(self) -> None:
         """Each granule becomes two."""
         self._sort()
-        found = self.shelf[np.repeat(np.arange(len(self.shelf.granule)), 2)]
-        halves = 2 * found.granule + np.arange(len(found.granule)) % 2
-        self.shelf = replace(found, granule=halves)
+        lower = replace(self.shelf, granule=2 * self.shelf.granule)
+        both = Records.joined([lower, replace(lower, granule=lower.granule + 1)])
+        self.shelf = both[np.argsort(both.granule, kind="stable")]
 
     def find(self, granules: Array, kinds: int) -> tuple[Array, Records]:
         """What was done to granules in any of these ways since their last writes.

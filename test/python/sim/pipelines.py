@@ -110,7 +110,9 @@ COPIED:
     add.u32 %x, %x, %get;
     mov.u32 %y, b_ring;
     add.u32 %y, %y, %get;
-{"".join(f'''    add.u32 %at, %x, %fa{s};
+{
+    "".join(
+        f'''    add.u32 %at, %x, %fa{s};
     ldmatrix.sync.aligned.m8n8.x4.shared.b16 {names("a", 4)}, [%at];
     add.u32 %at, %y, %fb{s};
     ldmatrix.sync.aligned.m8n8.x4.shared.b16 {names("b", 4)}, [%at];
@@ -118,7 +120,10 @@ COPIED:
         {names("a", 4)}, {{%b0, %b2}}, {{%c0, %c1, %c2, %c3}};
     mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {{%c4, %c5, %c6, %c7}},
         {names("a", 4)}, {{%b1, %b3}}, {{%c4, %c5, %c6, %c7}};
-''' for s in range(2))}
+'''
+        for s in range(2)
+    )
+}
     add.u32 %put, %put, 2048;
     setp.eq.u32 %p, %put, 6144;          // the end of the ring, for copies
     @%p mov.b32 %put, 0;
@@ -164,7 +169,8 @@ def run_staged(text: str, m: int = 32, n: int = 64, k: int = 256, **options: obj
 # --- TMA, mbarriers, wgmma: a producer warp, and a warpgroup for 64 × 32 of C, k in steps of 64 ---
 
 _EPILOGUE = "".join(
-    f"    st.shared.v2.f32 [%at+{h * 1024 + j * 32}], {{%c{4 * j + 2 * h}, %c{4 * j + 2 * h + 1}}};\n"
+    f"    st.shared.v2.f32 [%at+{h * 1024 + j * 32}], "
+    f"{{%c{4 * j + 2 * h}, %c{4 * j + 2 * h + 1}}};\n"
     for j in range(4)
     for h in range(2)
 )
