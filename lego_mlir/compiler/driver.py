@@ -20,6 +20,7 @@ from lego_mlir.artifact import Artifact
 from lego_mlir.compiler import codegen, isolate, launches, schedules
 from lego_mlir.compiler.codegen import Cubin
 from lego_mlir.compiler.pipelines import pipeline
+from lego_mlir.compiler.schedules import Schedule
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
@@ -44,6 +45,8 @@ class Options:
         target: the GPU architecture.
         sizes: values that replace those of the module's `lego.sizes`.
         schedule: a schedule's name or file.
+        parameters: values that replace the defaults of the schedule's parameters.
+        keep: whether to keep the module's text after every step of the schedule.
         pipelines: by stage, a pass pipeline or the file that holds it, instead of ours.
         isolate: run LLVM's back end in a child process, so that its fatal errors are errors.
     """
@@ -51,6 +54,8 @@ class Options:
     target: Target = field(default_factory=lambda: Target.parse(DEFAULT_TARGET))
     sizes: Mapping[str, int] = field(default_factory=dict)
     schedule: str | None = None
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    keep: bool = False
     pipelines: Mapping[str, str] = field(default_factory=dict)
     isolate: bool = False
 
@@ -91,10 +96,22 @@ class Compilation:
         raise AssertionError(f"stage '{stage}' is no text")
 
     @cached_property
+    def schedule(self) -> Schedule | None:
+        """The schedule, and what it kept of its steps."""
+        options = self.options
+        if options.schedule is None:
+            return None
+        return Schedule(
+            options.schedule, self.source, options.target, options.parameters, options.keep
+        )
+
+    @cached_property
     def index(self) -> Any:
-        """The module with all lego operations lowered."""
+        """The module with all lego operations lowered; a schedule's tiles are threads' by then."""
         module = self._clone(self._parsed)
         self._set_sizes(module)
+        if self.schedule is not None:
+            self.schedule.apply(module, schedules.TILES)
         lower_lego(module, self.source)
         self._run("index", module)
         return module
@@ -102,10 +119,10 @@ class Compilation:
     @cached_property
     def scheduled(self) -> Any:
         """The module after the schedule."""
-        if self.options.schedule is None:
+        if self.schedule is None:
             return self.index
         module = self._clone(self.index)
-        schedules.apply(module, self.source, self.options.schedule)
+        self.schedule.apply(module, schedules.MAIN)
         self._run("scheduled", module)
         return module
 

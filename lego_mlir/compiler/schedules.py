@@ -1,20 +1,29 @@
 """Schedules: transform-dialect scripts that map a module to the hardware.
 
-A schedule is a `.mlir` file whose module has `transform.with_named_sequence` and a named sequence
-`@__transform_main`. Those that ship with the package go by their name.
+A schedule is a `.mlir` file whose module has `transform.with_named_sequence` and one or both of two
+named sequences: `@__transform_tiles` gets the module while tiles are read and written through
+layouts, `@__transform_main` gets it after the lego operations are lowered. Those that ship with
+the package go by their name.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from lego_mlir import data
+from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError, Place
-from lego_mlir.mlir.bindings import transform_interpreter
+from lego_mlir.mlir import transforms
+from lego_mlir.mlir.bindings import ir, transform_interpreter
 from lego_mlir.mlir.context import Source, mlir_errors, parse
+from lego_mlir.mlir.layouts import Layouts
+from lego_mlir.mlir.lower_lego import functions_of, sizes_of
 
-_ENTRY = "__transform_main"
+TILES, MAIN = "__transform_tiles", "__transform_main"
+"""The named sequences that the compiler runs, before and after the lego operations are lowered."""
 
 
 def names() -> list[str]:
@@ -41,29 +50,88 @@ def read(schedule: str) -> Source:
         ) from None
 
 
-def apply(module: Any, source: Source, schedule: str) -> None:
-    """Run a schedule on a module, in place.
+@dataclass(frozen=True)
+class Schedule:
+    """A schedule on its way through one compilation.
+
+    Args:
+        name: as `read` takes it.
+        source: the payload's text.
+        target: what it is compiled for.
+        parameters: values that replace the defaults of the schedule's parameters.
+        keep: whether to keep the payload's text after every step.
+
+    Attributes:
+        kept: names and texts of what was kept, in order.
 
     Raises:
-        LegoError: it does not parse, has no `@__transform_main`, or a step of it fails.
+        LegoError: there is no such schedule.
     """
-    script = read(schedule)
-    library = parse(script, module.context)
-    with module.context:
-        entry = _entry(library, script)
-        with mlir_errors(source, f"the schedule '{schedule}' failed", script):
-            transform_interpreter().apply_named_sequence(module.operation, entry, library.operation)
+
+    name: str
+    source: Source
+    target: Target
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    keep: bool = False
+    kept: list[tuple[str, str]] = field(default_factory=list)
+
+    def apply(self, module: Any, entry: str) -> bool:
+        """Run one of its named sequences on a module, in place; whether it has that sequence.
+
+        Raises:
+            LegoError: it does not parse, has neither sequence, or a step of it fails.
+        """
+        script = read(self.name)
+        transforms.load(module.context)
+        library = parse(script, module.context)
+        with module.context, ir.Location.unknown():
+            sequences = _sequences(library, script)
+            if entry not in sequences:
+                return False
+            if self.keep:
+                _keep_every_step(sequences[entry])
+            with (
+                transforms.run_in(self._setting(module, script)),
+                mlir_errors(self.source, f"the schedule '{self.name}' failed", script),
+            ):
+                interpreter = transform_interpreter()
+                interpreter.apply_named_sequence(
+                    module.operation, sequences[entry], library.operation
+                )
+        return True
+
+    def _setting(self, module: Any, script: Source) -> transforms.Setting:
+        source, target = self.source, self.target
+        layouts = Layouts(source, sizes_of(module, source), functions_of(module, source))
+        machine = transforms.Machine(target.name, target.capability, target.optin_shared_bytes)
+        return transforms.Setting(source, script, layouts, machine, self.parameters, self.kept)
 
 
-def _entry(library: Any, script: Source) -> Any:
-    for op in library.body.operations:
-        if op.operation.name == "transform.named_sequence":
-            name = op.operation.attributes["sym_name"].value
-            if name == _ENTRY:
-                return op.operation
-    raise LegoError(
-        f"the schedule has no named sequence @{_ENTRY}",
-        place=Place(script.file, 1, 1),
-        source=script.text,
-        hint=f"transform.named_sequence @{_ENTRY}(%module: !transform.any_op {{...}})",
-    )
+def _sequences(library: Any, script: Source) -> dict[str, Any]:
+    """The named sequences of a schedule that the compiler runs."""
+    found = {
+        op.operation.attributes["sym_name"].value: op.operation
+        for op in library.body.operations
+        if op.operation.name == "transform.named_sequence"
+    }
+    entries = {name: found[name] for name in (TILES, MAIN) if name in found}
+    if not entries:
+        raise LegoError(
+            f"the schedule has no named sequence @{MAIN}",
+            place=Place(script.file, 1, 1),
+            source=script.text,
+            hint=f"transform.named_sequence @{MAIN}(%module: !transform.any_op {{...}}), "
+            f"or @{TILES}, which runs before the lego operations are lowered",
+        )
+    return entries
+
+
+def _keep_every_step(sequence: Any) -> None:
+    """Put a transform_lego.keep of the whole module after every step of a sequence."""
+    body = sequence.regions[0].blocks[0]
+    (module, *_) = body.arguments
+    *steps, end = [op.operation for op in body.operations]
+    for number, (step, following) in enumerate(zip(steps, [*steps[1:], end], strict=True)):
+        name = ir.StringAttr.get(f"{number:02}-{step.name.rpartition('.')[2]}")
+        with ir.InsertionPoint(following):
+            ir.Operation.create("transform_lego.keep", operands=[module], attributes={"name": name})

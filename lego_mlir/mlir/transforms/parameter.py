@@ -1,0 +1,30 @@
+"""`transform_lego.parameter` and `transform_lego.keep`: what a schedule takes and shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.transforms.operation import Step, transform
+
+
+@transform("parameter")
+def parameter(step: Step) -> list[list[Any]]:
+    """The value of a parameter: the run's own, else the default.
+
+    %stages = "transform_lego.parameter"() {name = "stages", default = 4 : i64}
+        : () -> !transform.param<i64>
+    """
+    name = step.op.attributes["name"].value
+    default = step.number("default")
+    value = step.setting.parameters.get(name, default)
+    step.setting.asked[name] = value
+    return [[ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)]]
+
+
+@transform("keep")
+def keep(step: Step) -> list[list[Any]]:
+    """Keep the payload's text under a name."""
+    for op in step.payload():
+        step.setting.kept.append((step.op.attributes["name"].value, str(op)))
+    return []
