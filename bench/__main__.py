@@ -9,7 +9,11 @@ from typing import Any
 
 from lego_mlir.diagnostics import LegoError
 
-RESULTS = Path(__file__).with_name("results") / "transpose.jsonl"
+RESULTS = [
+    file
+    for name in ("transpose", "gemm")
+    if (file := Path(__file__).with_name("results") / f"{name}.jsonl").exists()
+]
 
 
 def main() -> int:
@@ -29,7 +33,7 @@ def _step(options: argparse.Namespace) -> int:
         case "build":
             from bench.build import build
 
-            failures = build(options.folder, options.only, options.target)
+            failures = build(options.folder, options.only, options.target, sass=options.sass)
         case "run":
             from bench.run import run
 
@@ -47,6 +51,10 @@ def _step(options: argparse.Namespace) -> int:
             failures = serve(
                 options.folder, Options(options.rounds, options.scratch, options.check_by_numpy)
             )
+        case "tune":
+            from bench.gemm import tune
+
+            failures = tune.run(options)
         case "report":
             from bench.report import write
 
@@ -62,11 +70,12 @@ def _step(options: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     from bench import index
+    from bench.gemm import tune
     from bench.run import LIMIT_S, ROUNDS
 
     parser = argparse.ArgumentParser(prog="python -m bench", allow_abbrev=False)
     steps = parser.add_subparsers(
-        dest="step", required=True, metavar="build | run | report | index"
+        dest="step", required=True, metavar="build | run | report | tune | index"
     )
     only: dict[str, Any] = {
         "action": "append",
@@ -79,6 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     step.add_argument("folder", type=Path)
     step.add_argument("--only", **only)
     step.add_argument("--target", default="sm_90a")
+    step.add_argument("--sass", action="store_true", help="count the main loops' instructions")
 
     step = steps.add_parser("run", help="check and time the cases of a folder")
     step.add_argument("folder", type=Path)
@@ -98,9 +108,11 @@ def _parser() -> argparse.ArgumentParser:
     step.add_argument("--check-by-numpy", action="store_true")
 
     step = steps.add_parser("report", help="tables and a figure, beside files of JSON lines")
-    step.add_argument("files", type=Path, nargs="*", metavar="FILE", default=[RESULTS])
+    step.add_argument("files", type=Path, nargs="*", metavar="FILE", default=RESULTS)
     step.add_argument("--mixed", action="store_true", help="of several commits or devices, too")
 
+    step = steps.add_parser("tune", help="search for the best configurations of products")
+    tune.add_options(step)
     index.add_options(steps.add_parser("index", help="derive index expressions; no GPU is needed"))
     return parser
 

@@ -9,11 +9,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.cases import CASES, Case
+from bench.cases import CASES as MOVEMENTS
+from bench.cases import Case
+from bench.gemm.cases import CASES as PRODUCTS
+from bench.sass import main_loops
 from lego_mlir.diagnostics import LegoError
 
 if TYPE_CHECKING:
     from lego_mlir import Artifact
+
+CASES = (*MOVEMENTS, *PRODUCTS)
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -37,8 +42,14 @@ def chosen(names: Sequence[str], only: Sequence[str]) -> list[str]:
     return found
 
 
-def build(folder: Path, only: Sequence[str], target: str) -> int:
+def build(folder: Path, only: Sequence[str], target: str, *, sass: bool = False) -> int:
     """Compile the chosen cases into a folder; the number of cases that do not compile.
+
+    Args:
+        folder: of the bundle.
+        only: words that the names of the cases contain; all cases if there are none.
+        target: to compile for.
+        sass: count the instructions of the main loops, too.
 
     Raises:
         LegoError: no case is chosen, or the folder cannot be written.
@@ -46,17 +57,19 @@ def build(folder: Path, only: Sequence[str], target: str) -> int:
     cases = {case.name: case for case in CASES}
     names = chosen(list(cases), only)
     entries, failures = {}, 0
-    _make(folder)
+    make_folder(folder)
     for number, name in enumerate(names, 1):
         print(f"[{number}/{len(names)}] {name}", flush=True)
         try:
-            artifact = cases[name].make().compile(target)
+            artifact = cases[name].make(target).compile(target)
         except LegoError as e:
             failures += 1
             print(e.render(), flush=True)
             continue
         artifact.save(folder / f"{name}.lego")
-        entries[name] = _entry(cases[name], artifact)
+        entries[name] = entry_of(cases[name], artifact)
+        if sass and artifact.cubin is not None:
+            entries[name]["sass"] = main_loops(artifact.cubin)
     manifest = {"format": FORMAT, "commit": commit(), "target": target, "cases": entries}
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
     print(f"{len(entries)} of {len(names)} cases are in {folder}")
@@ -99,7 +112,7 @@ def commit() -> str:
     return said.stdout.strip() or "unknown"
 
 
-def _entry(case: Case, artifact: Artifact) -> dict[str, Any]:
+def entry_of(case: Case, artifact: Artifact) -> dict[str, Any]:
     """A case in the manifest: all that is needed to run and to check it."""
     return {
         "kernel": artifact.name,
@@ -115,7 +128,12 @@ def _entry(case: Case, artifact: Artifact) -> dict[str, Any]:
     }
 
 
-def _make(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it.
+
+    Raises:
+        LegoError: it cannot be made.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as e:

@@ -1,8 +1,14 @@
-"""What the card says of itself."""
+"""What the card says of itself, and of the code that is loaded."""
 
 from __future__ import annotations
 
 import subprocess
+from typing import TYPE_CHECKING
+
+from bench.driver import call, driver
+
+if TYPE_CHECKING:
+    from lego_mlir.runtime.cuda import Loaded
 
 _FIELDS = {
     "sm_mhz": "clocks.sm",
@@ -28,3 +34,24 @@ def state(bus: str) -> dict[str, float] | None:
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
     return dict(zip(_FIELDS, values, strict=True))
+
+
+def resources(loaded: Loaded) -> dict[str, dict[str, int]]:
+    """By kernel what it takes: `registers` and bytes of `local` memory a thread, spills among them.
+
+    And bytes of shared memory a block, `static` and `dynamic`.
+    """
+    cuda, device = driver(), int(loaded.device.device_id)
+    names = {"registers": "NUM_REGS", "local": "LOCAL_SIZE_BYTES", "static": "SHARED_SIZE_BYTES"}
+    found = {}
+    for launch, (kernel, _, _) in zip(loaded.artifact.launches, loaded.kernels, strict=True):
+        told = {
+            name: int(call(cuda.cuKernelGetAttribute, _attribute(key), kernel.handle, device))
+            for name, key in names.items()
+        }
+        found[launch.kernel] = told | {"dynamic": launch.shared_bytes}
+    return found
+
+
+def _attribute(name: str) -> object:
+    return getattr(driver().CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")

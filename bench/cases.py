@@ -1,4 +1,7 @@
-"""What is measured. A new case is one more value in `CASES`; nothing else has to know of it."""
+"""What is measured: movements of data; `bench.gemm.cases` has the products.
+
+A new case is one more value in `CASES`; nothing else has to know of it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from bench.gemm.product import Product
 from bench.movement import Order, Permute
 
 if TYPE_CHECKING:
@@ -24,8 +28,9 @@ class Case:
 
     Attributes:
         name: unique; also the name of its file in a bundle.
-        make: gives the kernel, traced. Its arguments are the input and the output.
-        dtype: element type of both.
+        make: gives the kernel, traced, that is best for a GPU architecture. Its arguments are the
+            inputs and the output.
+        dtype: element type of the inputs.
         reference: what the output must be.
         variant: which of several kernels for the same work; empty where the choice is left to the
             kernel library. The figure shows the cases that leave it.
@@ -33,9 +38,9 @@ class Case:
     """
 
     name: str
-    make: Callable[[], Kernel]
+    make: Callable[[str], Kernel]
     dtype: str
-    reference: Permute
+    reference: Permute | Product
     variant: str = ""
     peers: tuple[str, ...] = PEERS
 
@@ -68,7 +73,9 @@ def transposed(
     return Case(name, make, dtype, reference, variant, peers)
 
 
-def _transpose(m: int, n: int, dtype: str, source: Order, target: Order, variant: str) -> Kernel:
+def _transpose(
+    m: int, n: int, dtype: str, source: Order, target: Order, variant: str, _: str
+) -> Kernel:
     from lego_mlir import Col, OrderBy
     from lego_mlir.kernels import transpose
 
@@ -83,7 +90,7 @@ def permuted(shape: tuple[int, ...], axes: tuple[int, ...], dtype: str = "f32") 
     return Case(name, partial(_permute, shape, axes, dtype), dtype, Permute(shape, axes))
 
 
-def _permute(shape: tuple[int, ...], axes: tuple[int, ...], dtype: str) -> Kernel:
+def _permute(shape: tuple[int, ...], axes: tuple[int, ...], dtype: str, _: str) -> Kernel:
     from lego_mlir.kernels import permute
 
     return permute(shape, axes, dtype)

@@ -6,6 +6,7 @@ an element left unwritten shows, and so does a write beyond the output.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -106,6 +107,21 @@ class Data:
     def stride(self) -> int:
         """Bytes from a set to the next."""
         return _stride(self.size)
+
+    @property
+    def traffic(self) -> int:
+        """Bytes of one set: what one launch reads and writes."""
+        return 2 * self.size
+
+    @property
+    def launches(self) -> int:
+        """Launches a graph at least, so that one gap between graphs weighs little."""
+        return 8
+
+    def arrays(self, k: int, shapes: Sequence[tuple[int, ...] | None]) -> list[DeviceArray]:
+        """Input and output of set k, in the shapes of a kernel's arguments."""
+        given, found = shapes
+        return [self.input(k, given), self.output(k, found)]
 
     def input(self, k: int, shape: tuple[int, ...] | None = None) -> DeviceArray:
         """The memory of the input of set k, in a shape of its reader's choice."""

@@ -10,14 +10,11 @@ import ctypes
 import json
 import os
 import platform
-import secrets
 import signal
-import statistics
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import dataclass
 from importlib import import_module, metadata
 from pathlib import Path
 from types import ModuleType
@@ -25,27 +22,21 @@ from typing import Any
 
 from bench import card
 from bench.build import read_manifest
-from bench.cases import COPIES
-from bench.driver import attribute, synchronize
-from bench.memory import POISONS, Data, Verdict
+from bench.contest import Contest, told
+from bench.driver import attribute
+from bench.gemm.operands import Operands
+from bench.gemm.product import Product
+from bench.gemm.search import search
+from bench.memory import Data
 from bench.movement import Permute
-from bench.peers import PEERS, Absent, Setup, nvcc
+from bench.peers import Setup, nvcc
 from bench.results import BY_LAUNCH, OURS
-from bench.timing import Call, Graph, call_microseconds, rounds
 from lego_mlir import runtime
-from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import cuda, dtypes
 
 MOST_SETS = 4096
 CACHES = 4
 """One rotation touches this many times the bytes of the L2 cache, if `MOST_SETS` are enough."""
-
-LAUNCHES = 8
-"""Launches a graph at least, so that one gap between graphs weighs little."""
-
-CALLS_US, CALLS = 4000, (8, 400)
-"""How long calls back to back take about, and how many they are at least and at most."""
-
 
 _END_WITH_PARENT = 1
 """Linux's PR_SET_PDEATHSIG: a kernel that hangs does not outlive whoever would have ended it."""
@@ -76,7 +67,7 @@ def serve(folder: Path, options: Options) -> int:
             try:
                 result = measured(folder, name, options)
             except Exception as e:  # whatever it is, the parent records it and goes on
-                result = {"case": name, "verified": {OURS: False}, "error": _told(e)}
+                result = {"case": name, "verified": {OURS: False}, "error": told(e)}
             print(json.dumps(result), file=answers, flush=True)
             if "error" in result:
                 return 1
@@ -94,107 +85,30 @@ def measured(folder: Path, name: str, options: Options) -> dict[str, Any]:
     result |= _environment(loaded.device, torch)
     with _setup(entry, artifact.arguments[0].dtype, loaded.device, torch, options) as setup:
         data = setup.data
-        result |= {"bytes": 2 * data.size, "sets": data.sets}
+        result |= {"bytes": data.traffic, "sets": data.sets}
         result["checked_by"] = "NumPy" if data.torch is None else "PyTorch"
-        x, y = artifact.arguments
-        pairs = [(data.input(k, x.shape), data.output(k, y.shape)) for k in range(data.sets)]
-        bound = [loaded.bind(a.pointer, b.pointer) for a, b in pairs]
+        result["resources"] = card.resources(loaded)
+        shapes = [argument.shape for argument in artifact.arguments]
+        arrays = [data.arrays(k, shapes) for k in range(data.sets)]
+        bound = [loaded.bind(*(x.pointer for x in group)) for group in arrays]
         contest = Contest(setup, options.rounds)
         contest.admit(OURS, lambda k: bound[k](setup.stream))
         if contest.verdicts[OURS].right:
             contest.admit(
                 BY_LAUNCH,
-                lambda k: runtime.launch(artifact, *pairs[k], device="cuda", stream=setup.stream),
+                lambda k: runtime.launch(artifact, *arrays[k], device="cuda", stream=setup.stream),
                 recorded=False,
             )
             for peer in entry["peers"]:
                 contest.invite(peer)
             if options.rounds:
-                times = contest.times()
+                if "candidates" in entry:
+                    times = search(contest, folder, entry["candidates"], arrays)
+                else:
+                    times = contest.times()
                 contest.verdicts[OURS] = contest.check(OURS)
                 result |= times if contest.verdicts[OURS].right else {}
         return result | contest.outcome()
-
-
-class Contest:
-    """Those who do the same work, from their check to their times."""
-
-    def __init__(self, setup: Setup, count: int) -> None:
-        self.setup = setup
-        self.rounds = count
-        self.calls: dict[str, Call] = {}
-        self.graphs: dict[str, Graph] = {}
-        self.verdicts: dict[str, Verdict] = {}
-        self.absent: dict[str, str] = {}
-        self.seeds: list[int] = []
-
-    def invite(self, peer: str) -> None:
-        """Let a peer take part, if it is here."""
-        try:
-            self.admit(peer, PEERS[peer](self.setup))
-        except Absent as reason:
-            self.absent[peer] = str(reason)
-        except Exception as e:  # a peer's failure is not ours; a broken context shows in the end
-            self.absent[peer] = f"fails: {_told(e)}"
-
-    def admit(self, name: str, launch: Call, *, recorded: bool = True) -> None:
-        """Check a contestant; with `recorded`, by the very graph that is timed later."""
-        sets = self.setup.data.sets
-        for k in range(min(sets, 3)):  # whatever is loaded or compiled at first use
-            launch(k)
-        synchronize()
-        if recorded:
-            count = sets * -(-LAUNCHES // sets)
-            graph = Graph.record(int(self.setup.stream.handle), launch, sets, count)
-            self.graphs[name] = graph
-        self.calls[name] = launch
-        self.verdicts[name] = self.check(name)
-
-    def check(self, name: str) -> Verdict:
-        """Run a contestant on fresh data and poisoned outputs, all sets."""
-        data = self.setup.data
-        byte = POISONS[len(self.seeds) % len(POISONS)]
-        self.seeds.append(secrets.randbits(32))
-        data.draw(self.seeds[-1])
-        data.poison(byte)
-        synchronize()
-        if name in self.graphs:
-            self.graphs[name].replay()
-        else:
-            for k in range(data.sets):
-                self.calls[name](k)
-        synchronize()
-        return data.check(byte, copied=name in COPIES)
-
-    def times(self) -> dict[str, Any]:
-        """Both columns, of those who are right."""
-        right = [name for name in self.calls if self.verdicts[name].right]
-        graphs = {name: self.graphs[name] for name in right if name in self.graphs}
-        bus = str(self.setup.device.pci_bus_id)
-        before = card.state(bus)
-        kernel = rounds({name: g.microseconds for name, g in graphs.items()}, self.rounds)
-        least, most = CALLS
-        count = max(least, min(most, int(CALLS_US / statistics.median(kernel[OURS]))))
-        sets = self.setup.data.sets
-        calls = rounds(
-            {name: partial(call_microseconds, self.calls[name], sets, count) for name in right},
-            self.rounds,
-        )
-        after = card.state(bus)
-        return {"us": kernel, "call_us": calls, "card": {"before": before, "after": after}}
-
-    def outcome(self) -> dict[str, Any]:
-        """Who was right, who was not, and who was not there."""
-        return {
-            "verified": {name: verdict.right for name, verdict in self.verdicts.items()},
-            "verdicts": {
-                name: asdict(verdict)
-                for name, verdict in self.verdicts.items()
-                if name == OURS or not verdict.right
-            },
-            "seeds": self.seeds,
-            "absent": self.absent,
-        }
 
 
 @contextmanager
@@ -204,9 +118,12 @@ def _setup(
     """Memory and a stream for a case, freed at the end."""
     past = CACHES * attribute("L2_CACHE_SIZE", device.device_id)
     looks = None if options.numpy else torch
-    data = Data.allocate(
-        Permute.from_json(entry["reference"]), dtypes.numpy_dtype(dtype), past, MOST_SETS, looks
-    )
+    data: Data | Operands
+    if entry["reference"].get("kind") == "product":
+        data = Operands.allocate(Product.from_json(entry["reference"]), past, MOST_SETS, looks)
+    else:
+        move = Permute.from_json(entry["reference"])
+        data = Data.allocate(move, dtypes.numpy_dtype(dtype), past, MOST_SETS, looks)
     stream = device.create_stream()
     if torch is not None:
         torch.cuda.set_stream(torch.cuda.ExternalStream(int(stream.handle)))
@@ -238,10 +155,3 @@ def _environment(device: Any, torch: ModuleType | None) -> dict[str, Any]:
     if torch is not None:
         versions["torch"] = str(torch.__version__)
     return {"device": str(device.name), "versions": versions}
-
-
-def _told(error: Exception) -> str:
-    """An error in one line."""
-    if isinstance(error, LegoError):
-        return error.message
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:1000]

@@ -12,7 +12,7 @@ from lego_mlir.diagnostics import LegoError
 
 _BARS = {OURS: "#1f6feb", "torch.compile": "#8c959f", "torch eager": "#d0d7de"}
 _LABELS = {OURS: "lego-mlir"}
-_STYLE: Any = {
+STYLE: Any = {
     "font.size": 9,
     "font.family": "sans-serif",
     "axes.spines.top": False,
@@ -39,8 +39,7 @@ def drawing(results: Sequence[Result]) -> str | None:
         raise LegoError(
             "the figure needs matplotlib", hint="pip install 'lego-mlir[bench]'"
         ) from None
-    file = io.StringIO()
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(9, 0.5 + 2.3 * len(panels)), layout="constrained")
         axes = figure.subplots(len(panels), 1, squeeze=False)[:, 0]
         for ax, (dtype, group) in zip(axes, panels.items(), strict=True):
@@ -49,8 +48,13 @@ def drawing(results: Sequence[Result]) -> str | None:
         figure.legend(
             legend.values(), legend.keys(), loc="outside upper center", ncols=4, frameon=False
         )
-        nothing = {"Date": None, "Creator": None}
-        figure.savefig(file, format="svg", metadata=nothing)
+        return svg(figure)
+
+
+def svg(figure: Any) -> str:
+    """A figure's text, without date and trailing space."""
+    file = io.StringIO()
+    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bench.cases import COPIES
+from bench.gemm.product import Product
 from lego_mlir.diagnostics import LegoError, Place
 
 Result = dict[str, Any]
@@ -116,11 +117,26 @@ def time(result: Result, name: str, column: str = "us") -> float | None:
     return statistics.median(times) if times and is_verified(result, name) else None
 
 
+def fastest(result: Result, names: Iterable[str]) -> str | None:
+    """Who of these has the smallest median of those who are right; `None` if nobody is."""
+    times = {name: us for name in names if (us := time(result, name)) is not None}
+    return min(times, key=times.__getitem__) if times else None
+
+
 def limit(result: Result) -> str | None:
     """The faster of the copies of the same bytes; `None` without any."""
-    times = {name: time(result, name) for name in COPIES}
-    known = {name: us for name, us in times.items() if us is not None}
-    return min(known, key=known.__getitem__) if known else None
+    return fastest(result, COPIES)
+
+
+def is_product(result: Result) -> bool:
+    """Whether the case multiplies matrices."""
+    return bool(result.get("reference", {}).get("kind") == "product")
+
+
+def rate(result: Result, name: str = OURS) -> float | None:
+    """Multiplications and additions of a product over the kernel's time, in TFLOP/s."""
+    us = time(result, name)
+    return None if us is None else Product.from_json(result["reference"]).flops / us / 1e6
 
 
 def bandwidth(result: Result, name: str = OURS) -> float | None:

@@ -22,7 +22,7 @@ from typing import IO, Any
 
 from bench.build import chosen, read_manifest
 from bench.cases import COPIES
-from bench.results import OURS, Result, is_verified, limit, ratio, reason
+from bench.results import OURS, Result, fastest, is_verified, limit, ratio, reason
 
 ROUNDS = 15
 LIMIT_S = 120.0
@@ -59,7 +59,8 @@ def run(
         options += ["--check-by-numpy"] if check_by_numpy else []
         command = [sys.executable, "-m", "bench", "one", str(folder), *options]
         for number, result in enumerate(results(command, names, limit_s), 1):
-            result = {"commit": manifest["commit"], **result}
+            known = {"commit": manifest["commit"], **manifest["cases"][result["case"]]}
+            result = {**known, **result}
             lines.write(json.dumps(result) + "\n")
             lines.flush()
             failures += not is_verified(result)
@@ -157,9 +158,13 @@ def summary(result: Result) -> str:
     copy = limit(result)
     told = [f"right {result['case']}"]
     told += [f"WRONG {name}" for name in result["verified"] if not is_verified(result, name)]
+    candidates = [x["name"] for x in result.get("candidates", ())]
     for name in result.get("us", {}):
-        if name == copy or name not in (OURS, *COPIES):
+        if name == copy or name not in (OURS, *COPIES, *candidates):
             told.append(f"{ratio(result, name).median:.2f} of {name}")
+    best = fastest(result, candidates)
+    if best is not None:
+        told.append(f"{ratio(result, OURS, ours=best).median:.2f} times as fast by {best}")
     return "  ".join(told)
 
 

@@ -80,6 +80,9 @@ irdl.dialect @lego {
   // With `slice = array<i64: ...>`, which lists the dimensions that are whole, the value is a
   // vector of their sizes, and only the other dimensions have an index. What partial tiles pad
   // reads as 0, or as the attribute `other`, of the element's type.
+  //
+  // `shared`, a layout of those sizes, says where the vector lies in shared memory if a schedule
+  // takes it there.
   irdl.operation @load {
     %memref = irdl.base "!builtin.memref"
     %index = irdl.is index
@@ -109,5 +112,23 @@ irdl.dialect @lego {
     %layout = irdl.base @lego::@layout
     irdl.operands(symbols: variadic %index)
     irdl.attributes {"layout" = %layout}
+  }
+
+  // How TMA copies tiles of a tensor: what a kernel gets instead of the tensor's address. A schedule
+  // makes it of the tensor's layout and that of a tile in shared memory; `launch` encodes it.
+  // Dimensions go from the innermost outwards; shape and box are in elements, strides, of all but
+  // the innermost, and swizzle in bytes.
+  irdl.operation @tensor_map {
+    %memref = irdl.base "!builtin.memref"
+    %pointer = irdl.base "!llvm.ptr"
+    %layout = irdl.base @lego::@layout
+    %shape = irdl.any
+    %strides = irdl.any
+    %box = irdl.any
+    %swizzle = irdl.base "#builtin.integer"
+    irdl.operands(tensor: %memref)
+    irdl.results(map: %pointer)
+    irdl.attributes {"layout" = %layout, "shape" = %shape, "strides" = %strides, "box" = %box,
+                     "swizzle" = %swizzle}
   }
 }

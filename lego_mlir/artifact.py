@@ -56,6 +56,27 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
+class TensorMap:
+    """A kernel parameter that is a tensor map: how TMA copies boxes of a tensor.
+
+    Dimensions go from the innermost outwards.
+
+    Attributes:
+        argument: the position of the host function's argument whose buffer it maps.
+        shape: of the tensor, in elements.
+        strides: of all dimensions but the innermost, in bytes.
+        box: in elements.
+        swizzle: of the box in shared memory: 0, 32, 64 or 128 bytes.
+    """
+
+    argument: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle: int
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """One kernel launch of the host function.
 
@@ -64,15 +85,18 @@ class Launch:
         grid: blocks in x, y and z.
         block: threads in x, y and z.
         parameters: for each kernel parameter the position of the host function's argument that
-            it receives, or a constant.
+            it receives, a constant, or a tensor map.
         shared_bytes: dynamic shared memory (static shared memory stands in the PTX).
+        dependent: whether the kernel waits by itself for what was launched before it on the
+            stream, and so may begin earlier (programmatic dependent launch).
     """
 
     kernel: str
     grid: Dim3
     block: Dim3
-    parameters: tuple[int | Constant, ...]
+    parameters: tuple[int | Constant | TensorMap, ...]
     shared_bytes: int = 0
+    dependent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +110,10 @@ class Artifact:
     ptx: str
     cubin: bytes | None = None
     reference: str | None = None
+
+    def __hash__(self) -> int:
+        # Every launch looks its artifact up, and these two know their hashes.
+        return hash((self.name, self.ptx))
 
     def to_bytes(self) -> bytes:
         """The artifact as the content of its file; the same artifact gives the same bytes."""
@@ -196,15 +224,27 @@ def _launch_to_json(launch: Launch) -> dict[str, Any]:
     return {
         **asdict(launch),
         "parameters": [
-            asdict(p) if isinstance(p, Constant) else {"argument": p} for p in launch.parameters
+            {"argument": p} if isinstance(p, int) else asdict(p) for p in launch.parameters
         ],
     }
 
 
 def _launch_from_json(data: dict[str, Any]) -> Launch:
-    parameters = tuple(
-        p["argument"] if "argument" in p else Constant(**p) for p in data["parameters"]
-    )
+    parameters = tuple(_parameter_from_json(p) for p in data["parameters"])
     gx, gy, gz = data["grid"]
     bx, by, bz = data["block"]
-    return Launch(data["kernel"], (gx, gy, gz), (bx, by, bz), parameters, data["shared_bytes"])
+    return Launch(
+        data["kernel"],
+        (gx, gy, gz),
+        (bx, by, bz),
+        parameters,
+        data["shared_bytes"],
+        data["dependent"],
+    )
+
+
+def _parameter_from_json(data: dict[str, Any]) -> int | Constant | TensorMap:
+    if "box" in data:
+        sizes = {name: tuple(data[name]) for name in ("shape", "strides", "box")}
+        return TensorMap(**{**data, **sizes})
+    return data["argument"] if "argument" in data else Constant(**data)

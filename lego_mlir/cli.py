@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
+import linecache
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
@@ -43,6 +45,8 @@ examples:
   legoc transpose.mlir --run                      run on random data, compare with NumPy
   legoc transpose.mlir --run a.npy --save out     run on your data, keep the results
   legoc transpose.mlir --run --report             count bank conflicts, sectors, instructions
+  legoc matmul.mlir --schedule=hmma --param stages=4 --keep steps --emit=ptx
+                                                  tensor cores, the way there kept
   legoc transpose.mlir --emit=bundle -o t.lego    compile here ...
   legoc t.lego --run --device=cuda                ... and run there
 
@@ -119,7 +123,23 @@ def _parser() -> argparse.ArgumentParser:
         help="another value for a size in the module's lego.sizes",
     )
     compiling.add_argument(
-        "--schedule", metavar="NAME|FILE", help="the transform script to apply after index"
+        "--schedule",
+        metavar="NAME|FILE",
+        help="the transform script that maps tiles and loops to the hardware",
+    )
+    compiling.add_argument(
+        "--param",
+        dest="parameters",
+        metavar="NAME=N",
+        action="append",
+        default=[],
+        type=_parameter,
+        help="another value for a parameter of the schedule",
+    )
+    compiling.add_argument(
+        "--keep",
+        metavar="DIR",
+        help="write the module after every step of the schedule to DIR/NN-STEP.mlir",
     )
     compiling.add_argument(
         "--pass-pipeline",
@@ -165,12 +185,11 @@ class _Parser(argparse.ArgumentParser):
             self.error("--run executes the module; --emit and -o write a stage: choose one")
         if options.output == "":
             self.error("-o takes the name of a file, or - for stdout")
-        if (
-            options.schedule is not None
-            and (options.emit or "index") == "index"
-            and not options.run
-        ):
+        if options.schedule is not None and not options.emit and not options.run:
             self.error("--schedule comes after index: add --emit=scheduled or a later stage")
+        for flag, given in (("--param", options.parameters), ("--keep", options.keep)):
+            if given and options.schedule is None:
+                self.error(f"{flag} is about a schedule's steps: add --schedule=NAME")
         if options.arrays and not options.run:
             self.error(f"'{options.arrays[0]}': arrays are for --run")
         if options.save and not options.run:
@@ -194,6 +213,13 @@ def _size(text: str) -> tuple[str, int]:
     is_number = value.isdecimal() and len(value) < 19  # then it fits 64 bits
     if not (name.isidentifier() and is_number and int(value) > 0):
         raise argparse.ArgumentTypeError(f"'{text}' is not NAME=N with a positive integer")
+    return name, int(value)
+
+
+def _parameter(text: str) -> tuple[str, int]:
+    name, _, value = text.partition("=")
+    if not name.isidentifier() or not value.isdecimal() or len(value) > 18:
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=N with an integer of at least 0")
     return name, int(value)
 
 
@@ -226,6 +252,8 @@ def _compilation(options: Any) -> Compilation:
             target=target,
             sizes=dict(options.sizes),
             schedule=options.schedule,
+            parameters=dict(options.parameters),
+            keep=options.keep is not None,
             pipelines=dict(options.pipelines),
             isolate=True,
         ),
@@ -243,7 +271,10 @@ def _read(file: str) -> tuple[str, str]:
                 place=Place(name),
                 hint="run it from its file: legoc FILE.lego --run",
             )
-        return name, data.decode()
+        text = data.decode()
+        if file == "-":  # where a run looks for the lines that its errors show
+            linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
+        return name, text
     except OSError as e:
         raise LegoError(
             f"cannot read the input: {e.strerror}",
@@ -265,17 +296,35 @@ def _emit(options: Any) -> int:
             f"{stage} is binary and the output is a terminal", hint="write it to a file: -o FILE"
         )
     compilation = _compilation(options)
-    if stage == "bundle":
-        artifact = compilation.artifact()
+    with _keeping(compilation, options.keep):
+        if stage == "bundle":
+            data = compilation.artifact().to_bytes()
+        elif stage == "cubin":
+            data = compilation.cubin.code
+        else:
+            data = compilation.text(stage).encode()
+    if stage in BINARY:
         _warn(compilation)
-        _write(options.output, artifact.to_bytes())
-    elif stage == "cubin":
-        code = compilation.cubin.code
-        _warn(compilation)
-        _write(options.output, code)
-    else:
-        _write(options.output, compilation.text(stage).encode())
+    _write(options.output, data)
     return 0
+
+
+@contextlib.contextmanager
+def _keeping(compilation: Compilation, directory: str | None) -> Iterator[None]:
+    """Write the steps of the schedule to a directory, even if what comes after them fails."""
+    try:
+        yield
+    finally:
+        schedule = compilation.schedule if directory is not None else None
+        if directory is not None and schedule is not None:
+            try:
+                Path(directory).mkdir(parents=True, exist_ok=True)
+            except OSError as e:
+                raise LegoError(
+                    f"cannot make the folder of --keep: {e.strerror}", place=Place(directory)
+                ) from None
+            for number, (name, text) in enumerate(schedule.kept):
+                write_whole(Path(directory, f"{number:02}-{name}.mlir"), text.encode())
 
 
 def _warn(compilation: Compilation) -> None:
@@ -306,7 +355,8 @@ def _run(options: Any) -> int:
     if artifact is None:
         options.target = options.target or device.target
         compilation = _compilation(options)
-        artifact = compilation.artifact(assemble=device.name == "cuda")
+        with _keeping(compilation, options.keep):
+            artifact = compilation.artifact(assemble=device.name == "cuda")
         functions = compilation.functions
     try:
         result = runtime.run(
@@ -327,7 +377,8 @@ def _run(options: Any) -> int:
     if comparison is None:
         print("check    none: the module names no lego.reference")
         return 0
-    verdict = "equal to" if comparison.equal else "DIFFERENT from"
+    right = "equal to" if comparison.exact else "agrees with"
+    verdict = right if comparison.equal else "DIFFERENT from"
     print(f"check    {verdict} NumPy's {artifact.reference}: {comparison}")
     return 0 if comparison.equal else 1
 

@@ -1,6 +1,7 @@
 """Whom we are compared with. A peer is a function from a case's set-up to its call."""
 
-from bench.peers import copies, nvcc, torch_compile, torch_eager
+from bench.gemm.cases import CUBLAS, FAST
+from bench.peers import copies, cublas, nvcc, torch_compile, torch_eager
 from bench.peers.base import Absent, Peer, Setup
 
 PEERS: dict[str, Peer] = {
@@ -11,6 +12,8 @@ PEERS: dict[str, Peer] = {
     "nvcc naive": nvcc.naive,
     "nvcc coalesced": nvcc.coalesced,
     "nvcc padded": nvcc.padded,
+    CUBLAS: cublas.prepare,
+    FAST: cublas.fast,
 }
 
 __all__ = ["PEERS", "Absent", "Peer", "Setup"]

@@ -8,7 +8,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from bench.memory import Data
 from bench.timing import Call
 
 
@@ -21,7 +20,8 @@ class Setup:
     """A case that is ready to run.
 
     Attributes:
-        data: inputs and outputs, and the reference.
+        data: inputs and outputs, and the reference: `bench.memory.Data` of a movement,
+            `bench.gemm.operands.Operands` of a product.
         dtype: MLIR's name of the element type.
         device: cuda-core's device.
         stream: cuda-core's stream, on which everybody launches.
@@ -29,7 +29,7 @@ class Setup:
         scratch: a folder for what is compiled, of all cases of a run.
     """
 
-    data: Data
+    data: Any
     dtype: str
     device: Any
     stream: Any

@@ -3,6 +3,7 @@
 from lego_mlir.algebra.blocks import Block, Col, GenP, RegP, Row
 from lego_mlir.algebra.layout import GroupBy, Layout, OrderBy, TileBy, TileOrderBy
 from lego_mlir.algebra.notation import parse_layout
+from lego_mlir.algebra.parts import Skew
 from lego_mlir.algebra.permutations import (
     Permutation,
     antidiagonal,
@@ -30,6 +31,7 @@ __all__ = [
     "Permutation",
     "RegP",
     "Row",
+    "Skew",
     "Strides",
     "TileBy",
     "TileOrderBy",

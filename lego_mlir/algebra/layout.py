@@ -32,6 +32,7 @@ from lego_mlir.algebra.facts import with_facts
 from lego_mlir.algebra.parts import (
     Order,
     OrderKind,
+    Skew,
     Stage,
     View,
     ViewKind,
@@ -105,19 +106,19 @@ class Layout:
         """View the elements, in their order, as an array of these sizes."""
         return self._with_view("GroupBy", tiles)
 
-    def TileBy(self, *tiles: Iterable[Int]) -> Layout:  # noqa: N802
+    def TileBy(self, *tiles: Iterable[Int], skew: Skew | None = None) -> Layout:  # noqa: N802
         """View a tensor as tiles of tiles: one list of sizes a level, outermost first."""
-        return self._with_view("TileBy", tiles)
+        return self._with_view("TileBy", tiles, skew)
 
     def _with_order(self, kind: OrderKind, blocks: Any) -> Layout:
         if self.view is not None:
             raise LegoError(f"{kind} after {self.view.kind}: the view comes last")
         return Layout((*self.orders, make_order(kind, blocks)))
 
-    def _with_view(self, kind: ViewKind, tiles: Any) -> Layout:
+    def _with_view(self, kind: ViewKind, tiles: Any, skew: Skew | None = None) -> Layout:
         if self.view is not None:
             raise LegoError(f"{kind} after {self.view.kind}: a layout has one view")
-        return Layout(self.orders, make_view(kind, tiles))
+        return Layout(self.orders, make_view(kind, tiles, skew))
 
     # What it is.
     @property
@@ -270,7 +271,7 @@ class Layout:
         view = None
         if self.view is not None:
             tiles = tuple(tuple(substitute(n, values) for n in t) for t in self.view.tiles)
-            view = make_view(self.view.kind, tiles)
+            view = make_view(self.view.kind, tiles, self.view.skew)
         return Layout(orders, view)
 
     # What it does.

@@ -2,7 +2,8 @@
 
     layout  = call { "." call }
     call    = ("OrderBy" | "TileOrderBy") "(" block { "," block } ")"
-            | ("GroupBy" | "TileBy") "(" sizes { "," sizes } ")"
+            | ("GroupBy" | "TileBy") "(" sizes { "," sizes } [ "," skew ] ")"
+    skew    = "skew" "(" integer "," "[" integer { "," integer } "]" "," integer ")"
     block   = "RegP" "(" sizes "," sizes ")"
             | ("Row" | "Col") "(" (size { "," size } | sizes) ")"
             | "GenP" "(" sizes "," permutation ")"
@@ -31,7 +32,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from lego_mlir.algebra.blocks import Block, Col, GenP, RegP, Row
 from lego_mlir.algebra.layout import Layout
-from lego_mlir.algebra.parts import Order, OrderKind, View, ViewKind, make_order, make_view
+from lego_mlir.algebra.parts import Order, OrderKind, Skew, View, ViewKind, make_order, make_view
 from lego_mlir.algebra.permutations import NAMES, Permutation, from_functions, inverse, named
 from lego_mlir.algebra.sizes import as_size, ceildiv, size_symbol
 from lego_mlir.diagnostics import LegoError, Place
@@ -45,6 +46,16 @@ _VIEWS = ("GroupBy", "TileBy")
 _ORDERS = ("OrderBy", "TileOrderBy")
 _BLOCKS = ("RegP", "GenP", "Row", "Col")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
+_OPERATIONS: dict[str, Callable[[Int, Int], Int]] = {
+    "+": construct.add,
+    "-": construct.sub,
+    "*": construct.mul,
+    "//": construct.floordiv,
+    "%": construct.mod,
+    "min": construct.minimum,
+    "max": construct.maximum,
+    "ceildiv": ceildiv,
+}
 _DIGITS = 30
 """Longer numbers are refused: no size needs them, and Python reads them slowly."""
 
@@ -109,11 +120,7 @@ class _Parser:
     """
 
     def __init__(
-        self,
-        text: str,
-        sizes: Mapping[str, Int],
-        functions: Functions,
-        file: str = "<layout>",
+        self, text: str, sizes: Mapping[str, Int], functions: Functions, file: str = "<layout>"
     ) -> None:
         self.text = text
         self.file = file
@@ -199,8 +206,9 @@ class _Parser:
             if view is not None:
                 raise self.error(f"{name} after {view.kind}: the view comes last", at)
             if name in _VIEWS:
-                tiles = [[self.value(n) for n in sizes] for sizes in parts]
-                view = self.built(partial(make_view, cast(ViewKind, name), tuple(tiles)), at)
+                skew = parts.pop() if isinstance(parts[-1], Skew) else None
+                tiles = tuple([self.value(n) for n in sizes] for sizes in parts)
+                view = self.built(partial(make_view, cast(ViewKind, name), tiles, skew), at)
             else:
                 blocks = tuple(self.built(make, where) for where, make in parts)
                 orders.append(self.built(partial(make_order, cast(OrderKind, name), blocks), at))
@@ -218,8 +226,24 @@ class _Parser:
                 else None,
             )
         self.expect("(", f"after {token.text}")
-        item = self.size_list if token.text in _VIEWS else self.block
+        item = self.level if token.text in _VIEWS else self.block
         return token.text, token.at, self.listed(item, ")")
+
+    def level(self) -> list[_Size] | Skew:
+        if self.peek() != "skew":
+            return self.size_list()
+        self.take()
+        self.expect("(", "after skew")
+        dim = self.integer()
+        self.expect(",", "after the dimension that is skewed")
+        self.expect("[", "to open the list of factors")
+        factors = self.listed(self.integer, "]")
+        self.expect(",", "after the factors")
+        skew = Skew(dim, tuple(factors), self.integer())
+        self.expect(")", "at the end of skew")
+        if self.peek() == ",":
+            raise self.error("the skew comes last", self.at())
+        return skew
 
     def block(self) -> tuple[int, Callable[[], Block]]:
         token = self.take()
@@ -241,7 +265,7 @@ class _Parser:
             perm = self.size_list()
             self.expect(")", "at the end of RegP")
             return token.at, lambda: RegP(
-                [self.value(n) for n in sizes], [_plain(self.value(p)) for p in perm]
+                [self.value(n) for n in sizes], [cast("Any", self.value(p)) for p in perm]
             )
         permutation = self.permutation()
         self.expect(")", "at the end of GenP")
@@ -403,23 +427,8 @@ class _Parser:
                 return self.built(lambda: self.operation(x, a, b), x.at)
 
     def operation(self, x: _Size, a: Int, b: Int) -> Int:
-        match x.op:
-            case "+":
-                return construct.add(a, b)
-            case "-":
-                return construct.sub(a, b)
-            case "*":
-                return construct.mul(a, b)
-            case "//":
-                return construct.floordiv(a, b)
-            case "%":
-                return construct.mod(a, b)
-            case "min":
-                return construct.minimum(a, b)
-            case "max":
-                return construct.maximum(a, b)
-            case "ceildiv":
-                return cast("Int", ceildiv(a, b))
+        if x.op in _OPERATIONS:
+            return _OPERATIONS[x.op](a, b)
         quotient = construct.floordiv(a, b)
         rest = construct.sub(a, construct.mul(quotient, b))
         if rest == 0 or polynomial.divides(b, a):
@@ -438,7 +447,3 @@ class _Parser:
             return make()
         except LegoError as e:
             raise e.at(Place(self.file, 1, at + 1), self.text) from None
-
-
-def _plain(x: Int) -> Any:
-    return x

@@ -9,6 +9,8 @@ tile i, with tiles of T, has the coordinate i*T + j. Mask and offset follow from
 
 Only the outermost level may pad a dimension, and by no more than its last tile needs: the number
 of tiles is the least that covers the dimension. So sizes that do not match stay a mistake.
+
+A skewed dimension is padded at both ends: its tiles begin up to `span - 1` before the tensor.
 """
 
 from __future__ import annotations
@@ -39,10 +41,10 @@ def is_padded(order: Order, view: View) -> bool:
     """Whether the tiles of `view` cover the tensor of `order` without dividing it."""
     if view.kind != "TileBy" or any(b.rank != len(view.tiles[0]) for b in order.blocks):
         return False
-    shape, spanned = shape_of_order(order), shape_of_view(view)
+    shape, spanned = _to_cover(order, view), shape_of_view(view)
     whole = [_is_same(n, p) for n, p in zip(shape, spanned, strict=True)]
     if all(whole):
-        return False
+        return view.skew is not None
     least = [_is_same(t, n) for t, n in zip(view.tiles[0], covering(order, view), strict=True)]
     return all(w or c for w, c in zip(whole, least, strict=True))
 
@@ -50,7 +52,16 @@ def is_padded(order: Order, view: View) -> bool:
 def covering(order: Order, view: View) -> Sizes:
     """The outermost level with the fewest tiles that cover the tensor of `order`."""
     tiles = (product(levels[1:]) for levels in zip(*view.tiles, strict=True))
-    return tuple(ceildiv(n, t) for n, t in zip(shape_of_order(order), tiles, strict=True))
+    return tuple(ceildiv(n, t) for n, t in zip(_to_cover(order, view), tiles, strict=True))
+
+
+def _to_cover(order: Order, view: View) -> Sizes:
+    """The tensor of `order`, with room for the shift of a skewed dimension."""
+    shape, skew = shape_of_order(order), view.skew
+    if skew is None:
+        return shape
+    room = construct.add(shape[skew.dim], skew.span - 1)
+    return (*shape[: skew.dim], room, *shape[skew.dim + 1 :])
 
 
 def hint(order: Order, view: View) -> str | None:
@@ -64,23 +75,31 @@ def hint(order: Order, view: View) -> str | None:
 def coordinates(view: View, index: Index) -> Index:
     """The coordinates in the tensor of a tiled index: tile by tile of tiles."""
     rank = len(view.tiles[0])
-    return tuple(
+    found = tuple(
         flatten(levels, tuple(index[k::rank]))
         for k, levels in enumerate(zip(*view.tiles, strict=True))
     )
+    return found if view.skew is None else view.skew.coordinates(found)
 
 
 def tiled_index(view: View, coordinates: Index) -> Index:
     """The inverse of `coordinates`."""
+    if view.skew is not None:
+        coordinates = view.skew.tiled(coordinates)
     levels = zip(*view.tiles, strict=True)
     by_dimension = [unflatten(sizes, c) for sizes, c in zip(levels, coordinates, strict=True)]
     return tuple(i for level in zip(*by_dimension, strict=True) for i in level)
 
 
 def limits(view: View, shape: Sizes, index: Index) -> list[tuple[Any, Int]]:
-    """The coordinates of the padded dimensions, each with the size that it has to stay below."""
-    bounded = zip(coordinates(view, index), shape, shape_of_view(view), strict=True)
-    return [(c, n) for c, n, spanned in bounded if not _is_same(n, spanned)]
+    """The coordinates of the padded dimensions, each with the size that it has to stay below.
+
+    Of a skewed dimension also the opposite of its coordinate, which has to stay below 1.
+    """
+    found = coordinates(view, index)
+    bounded = zip(found, shape, shape_of_view(view), strict=True)
+    above = [(c, n) for c, n, spanned in bounded if not _is_same(n, spanned)]
+    return above if view.skew is None else [*above, (-found[view.skew.dim], 1)]
 
 
 def mask(limits: Iterable[tuple[Any, Int]]) -> Any:
@@ -96,11 +115,11 @@ def check_inside(shape: Sizes, coordinates: Index, owner: str) -> None:
     for k, (c, n) in enumerate(zip(coordinates, shape, strict=True)):
         if _is_expr(c):
             continue
-        greatest = c.max(initial=0) if is_array(c) else c
-        if construct.less(int(greatest), n) == 0:
+        least, greatest = (c.min(initial=0), c.max(initial=0)) if is_array(c) else (c, c)
+        if least < 0 or construct.less(int(greatest), n) == 0:
             raise LegoError(
-                f"{owner}: coordinate {greatest} in dimension {k} is outside of the tensor "
-                f"{sizes_text(shape)}",
+                f"{owner}: coordinate {least if least < 0 else greatest} in dimension {k} is "
+                f"outside of the tensor {sizes_text(shape)}",
                 hint="its tiles pad the tensor; the layout's mask is 1 where there is an element",
             )
 

@@ -39,16 +39,58 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """The logical index space on top: `GroupBy(tiles)` or `TileBy(tiles)`."""
+class Skew:
+    """Tiles that begin earlier in some rows than in others: `skew(dim, [f0, f1, ...], span)`.
 
-    kind: ViewKind
-    tiles: tuple[Sizes, ...]
+    Along dimension `dim`, what is element c of all tiles together has the coordinate c - s, with
+    s the sum of every other coordinate times its factor, modulo the span. With a row's size as the
+    factor, tiles of any row begin in memory at multiples of the span.
+
+    Attributes:
+        dim: the dimension that is shifted.
+        factors: of the coordinates, one a dimension; 0 for `dim`.
+        span: the shift is less.
+    """
+
+    dim: int
+    factors: tuple[int, ...]
+    span: int
 
     @property
     def text(self) -> str:
         """As a layout's text has it."""
-        return f"{self.kind}({', '.join(sizes_text(t) for t in self.tiles)})"
+        return f"skew({self.dim}, {sizes_text(self.factors)}, {self.span})"
+
+    def shift(self, coordinates: Index) -> Any:
+        """By how much tiles begin earlier at these coordinates."""
+        terms = zip(self.factors, coordinates, strict=True)
+        return sum((f * x for f, x in terms if f), start=0) % self.span
+
+    def coordinates(self, tiled: Index) -> Index:
+        """The coordinates of what tiles without a skew would have at these."""
+        return self._moved(tiled, -self.shift(tiled))
+
+    def tiled(self, coordinates: Index) -> Index:
+        """The inverse of `coordinates`."""
+        return self._moved(coordinates, self.shift(coordinates))
+
+    def _moved(self, index: Index, by: Any) -> Index:
+        return (*index[: self.dim], index[self.dim] + by, *index[self.dim + 1 :])
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The logical index space on top: `GroupBy(tiles)` or `TileBy(tiles)`, these also skewed."""
+
+    kind: ViewKind
+    tiles: tuple[Sizes, ...]
+    skew: Skew | None = None
+
+    @property
+    def text(self) -> str:
+        """As a layout's text has it."""
+        parts = [sizes_text(t) for t in self.tiles] + ([self.skew.text] if self.skew else [])
+        return f"{self.kind}({', '.join(parts)})"
 
     @property
     def dims(self) -> Sizes:
@@ -84,22 +126,37 @@ def make_order(kind: OrderKind, blocks: tuple[Any, ...]) -> Order:
     return order
 
 
-def make_view(kind: ViewKind, tiles: tuple[Any, ...]) -> View:
+def make_view(kind: ViewKind, tiles: tuple[Any, ...], skew: Skew | None = None) -> View:
     """A view of these levels.
 
     Raises:
-        LegoError: there is none, a size is wrong, or a TileBy's levels differ in rank.
+        LegoError: there is none, a size is wrong, a TileBy's levels differ in rank, or the skew
+            does not fit them.
     """
     if not tiles:
         raise LegoError(f"{kind} needs at least one list of sizes")
-    view = View(kind, tuple(as_sizes(t, kind) for t in tiles))
+    view = View(kind, tuple(as_sizes(t, kind) for t in tiles), skew)
     if kind == "TileBy" and len({len(t) for t in view.tiles}) > 1:
         ranks = ", ".join(str(len(t)) for t in view.tiles)
         raise LegoError(
             f"{view.text}: every level needs the same number of dimensions, here {ranks}",
             hint="a level that does not tile a dimension has size 1 there",
         )
+    if skew is not None:
+        _check_skew(view, skew)
     return view
+
+
+def _check_skew(view: View, skew: Skew) -> None:
+    rank = len(view.tiles[0])
+    if view.kind != "TileBy":
+        raise LegoError(f"{view.text}: only TileBy can be skewed")
+    fits = 0 <= skew.dim < rank == len(skew.factors) and skew.factors[skew.dim] == 0
+    if not fits or skew.span < 1 or any(f < 0 for f in skew.factors):
+        raise LegoError(
+            f"{skew.text} does not fit {rank} dimensions",
+            hint="skew(dim, [one factor a dimension, 0 for dim], span), the span at least 1",
+        )
 
 
 def check_equal_ranks(order: Order, owner: str) -> None:

@@ -8,7 +8,8 @@ read at once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import gcd
+from functools import lru_cache
+from math import gcd, prod
 from typing import TYPE_CHECKING, Any, cast
 
 from lego_mlir.algebra import partial
@@ -107,6 +108,12 @@ class Slice:
 
         They lie one after another, and exist all or none of them. The sizes must be known.
         """
+        every = _run_anywhere(self.layout, tuple(i is None for i in self.index))
+        if every == prod(cast("tuple[int, ...]", self.shape)):
+            return every
+        return self._longest_run()
+
+    def _longest_run(self) -> int:
         contiguous = self.contiguous
         assert isinstance(contiguous, int), "a slice of known sizes"
         return next(d for d in (contiguous, *_divisors(contiguous), 1) if self._is_uniform(d))
@@ -150,6 +157,13 @@ class Slice:
             partial.is_uniform(n, first, other)
             for (first, n), (other, _) in zip(firsts, others, strict=True)
         )
+
+
+@lru_cache(maxsize=1024)
+def _run_anywhere(layout: Layout, whole: tuple[bool, ...]) -> int:
+    """The run of a slice at an index of which nothing is known: that at any index is no shorter."""
+    index = (None if w else Sym(f"at {k}") for k, w in enumerate(whole))
+    return Slice(layout, tuple(index))._longest_run()
 
 
 def make_slice(layout: Layout, item: Any) -> Slice:

@@ -96,4 +96,6 @@ def _subdivide_tiles(layout: Layout, factors: Mapping[int, Sequence[int]]) -> Su
     for k, sizes in enumerate(split):
         begin = depth - len(sizes)
         places.append(tuple(first + level * rank + k for level in range(begin, depth)))
-    return Subdivision(Layout(layout.orders).TileBy(*outer, *levels), tuple(places))
+    return Subdivision(
+        Layout(layout.orders).TileBy(*outer, *levels, skew=layout.view.skew), tuple(places)
+    )

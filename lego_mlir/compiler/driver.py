@@ -5,7 +5,7 @@ scheduled  after the schedule's transform script (the same as index without one)
 nvvm       one gpu.module in the nvvm and llvm dialects
 llvm       its LLVM IR, before LLVM's own optimisations
 ptx        what the NVPTX back end makes of it
-cubin      machine code, assembled by nvJitLink
+cubin      machine code, assembled by nvJitLink, or by ptxas where warps trade registers
 bundle     an artifact: the code, and how to launch it
 """
 
@@ -18,7 +18,9 @@ from typing import Any
 
 from lego_mlir.artifact import Artifact
 from lego_mlir.compiler import codegen, isolate, launches, schedules
-from lego_mlir.compiler.codegen import Cubin
+from lego_mlir.compiler.assembly import Cubin
+from lego_mlir.compiler.entries import describe_entries, launch_attributes
+from lego_mlir.compiler.gates import require_fast
 from lego_mlir.compiler.pipelines import pipeline
 from lego_mlir.compiler.schedules import Schedule
 from lego_mlir.compiler.stages import DEFAULT_TARGET
@@ -34,6 +36,7 @@ from lego_mlir.mlir.lower_lego import (
     lower_lego,
     sizes_of,
 )
+from lego_mlir.mlir.mathematics import define_mathematics
 from lego_mlir.mlir.modules import clone_module, merge_gpu_modules, operations_in
 
 
@@ -49,6 +52,7 @@ class Options:
         keep: whether to keep the module's text after every step of the schedule.
         pipelines: by stage, a pass pipeline or the file that holds it, instead of ours.
         isolate: run LLVM's back end in a child process, so that its fatal errors are errors.
+        strict: refuse machine code that spills registers, or that the assembler slows down.
     """
 
     target: Target = field(default_factory=lambda: Target.parse(DEFAULT_TARGET))
@@ -58,6 +62,7 @@ class Options:
     keep: bool = False
     pipelines: Mapping[str, str] = field(default_factory=dict)
     isolate: bool = False
+    strict: bool = False
 
 
 class Compilation:
@@ -131,6 +136,7 @@ class Compilation:
         """The module with one gpu.module in the nvvm and llvm dialects."""
         module = self._clone(self.scheduled)
         width = _index_bitwidth(module)
+        said = launch_attributes(module)
         target = self.options.target
         self._run(
             "nvvm",
@@ -142,7 +148,9 @@ class Compilation:
         )
         with self.context:
             merge_gpu_modules(module)
+            define_mathematics(module, self.source)
             align_shared(module)
+            describe_entries(module, said)
         return module
 
     @cached_property
@@ -183,7 +191,10 @@ class Compilation:
     @cached_property
     def cubin(self) -> Cubin:
         """The machine code of the kernels."""
-        return codegen.assemble(self.ptx, self.options.target)
+        made = codegen.assemble(self.ptx, self.options.target)
+        if self.options.strict:
+            require_fast(made)
+        return made
 
     def artifact(self, *, assemble: bool = True) -> Artifact:
         """The code and how to launch it.

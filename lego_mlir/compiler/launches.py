@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lego_mlir.artifact import Access, Argument, Constant, Launch
+from lego_mlir.artifact import Access, Argument, Constant, Launch, TensorMap
+from lego_mlir.compiler.entries import DEPENDENT
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.buffers import ALIGNMENT, is_dense
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.layouts import layout_text
-from lego_mlir.mlir.lower_lego import LAYOUT
+from lego_mlir.mlir.lower_lego import LAYOUT, TENSOR_MAP
 from lego_mlir.mlir.modules import operations_in
 
 NAME = "lego.name"
@@ -29,9 +30,25 @@ _REFERENCE = "lego.reference"
 
 # Operations that make another view of a buffer: what happens to the view happens to the buffer.
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.subview", "memref.cast",
-          "memref.reinterpret_cast", "memref.memory_space_cast")  # fmt: skip
-_READS = ("memref.load", "vector.load", "vector.transfer_read", "affine.load", "vector.gather")
-_WRITES = ("memref.store", "vector.store", "vector.transfer_write", "affine.store")
+          "memref.reinterpret_cast", "memref.memory_space_cast",
+          "lego.tensor_map")  # fmt: skip
+_READS = (
+    "nvvm.cp.async.bulk.tensor.shared.cluster.global",
+    "nvvm.prefetch",
+    "nvgpu.device_async_copy",
+    "memref.load",
+    "vector.load",
+    "vector.transfer_read",
+    "affine.load",
+    "vector.gather",
+)
+_WRITES = (
+    "nvvm.cp.async.bulk.tensor.global.shared.cta",
+    "memref.store",
+    "vector.store",
+    "vector.transfer_write",
+    "affine.store",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +112,7 @@ def launches(module: Any, host: Host, source: Source) -> tuple[Launch, ...]:
         match operation.name:
             case "gpu.launch_func":
                 found.append(_launch(operation, source))
-            case "arith.constant" | "func.return":
+            case "arith.constant" | "func.return" | "lego.tensor_map":
                 continue
             case _:
                 raise source.error(
@@ -271,6 +288,7 @@ def _launch(op: Any, source: Source) -> Launch:
         block=(numbers[3], numbers[4], numbers[5]),
         parameters=tuple(_parameter(v, n, op, source) for n, v in enumerate(parameters)),
         shared_bytes=_number(shared[0], "dynamic shared memory", op, source) if shared else 0,
+        dependent=DEPENDENT in op.attributes,
     )
 
 
@@ -290,9 +308,11 @@ def _number(value: Any, what: str, op: Any, source: Source) -> int:
     return attribute.value  # type: ignore[no-any-return]
 
 
-def _parameter(value: Any, number: int, op: Any, source: Source) -> int | Constant:
+def _parameter(value: Any, number: int, op: Any, source: Source) -> int | Constant | TensorMap:
     if isinstance(value, ir.BlockArgument):
         return value.arg_number  # type: ignore[no-any-return]
+    if value.owner.name == TENSOR_MAP:
+        return _tensor_map(value.owner.operation)
     attribute = _constant(value)
     if not isinstance(attribute, ir.IntegerAttr | ir.FloatAttr):
         raise source.error(
@@ -301,3 +321,12 @@ def _parameter(value: Any, number: int, op: Any, source: Source) -> int | Consta
             op.location,
         )
     return Constant(str(value.type), attribute.value)
+
+
+def _tensor_map(op: Any) -> TensorMap:
+    numbers = {
+        name: tuple(ir.DenseI64ArrayAttr(op.attributes[name]))
+        for name in ("shape", "strides", "box")
+    }
+    tensor = ir.BlockArgument(op.operands[0])
+    return TensorMap(tensor.arg_number, swizzle=op.attributes["swizzle"].value, **numbers)

@@ -21,6 +21,7 @@ from lego_mlir.mlir.bindings import ir, transform_interpreter
 from lego_mlir.mlir.context import Source, mlir_errors, parse
 from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.lower_lego import functions_of, sizes_of
+from lego_mlir.mlir.modules import operations_in
 
 TILES, MAIN = "__transform_tiles", "__transform_main"
 """The named sequences that the compiler runs, before and after the lego operations are lowered."""
@@ -86,6 +87,7 @@ class Schedule:
         library = parse(script, module.context)
         with module.context, ir.Location.unknown():
             sequences = _sequences(library, script)
+            self._check_parameters(library, script)
             if entry not in sequences:
                 return False
             if self.keep:
@@ -99,6 +101,22 @@ class Schedule:
                     module.operation, sequences[entry], library.operation
                 )
         return True
+
+    def _check_parameters(self, library: Any, script: Source) -> None:
+        """Refuse values for parameters that the schedule does not have."""
+        known = {
+            op.attributes["name"].value: op.attributes["default"].value
+            for op in operations_in(library.operation)
+            if op.name == "transform_lego.parameter"
+        }
+        for name in self.parameters:
+            if name not in known:
+                have = ", ".join(f"{n} = {default}" for n, default in known.items())
+                raise LegoError(
+                    f"the schedule '{self.name}' has no parameter '{name}'",
+                    place=Place(script.file),
+                    hint=f"its parameters, with their defaults: {have}" if have else "it has none",
+                )
 
     def _setting(self, module: Any, script: Source) -> transforms.Setting:
         source, target = self.source, self.target
@@ -131,7 +149,7 @@ def _keep_every_step(sequence: Any) -> None:
     body = sequence.regions[0].blocks[0]
     (module, *_) = body.arguments
     *steps, end = [op.operation for op in body.operations]
-    for number, (step, following) in enumerate(zip(steps, [*steps[1:], end], strict=True)):
-        name = ir.StringAttr.get(f"{number:02}-{step.name.rpartition('.')[2]}")
+    for step, following in zip(steps, [*steps[1:], end], strict=True):
+        name = ir.StringAttr.get(step.name.rpartition(".")[2])
         with ir.InsertionPoint(following):
             ir.Operation.create("transform_lego.keep", operands=[module], attributes={"name": name})

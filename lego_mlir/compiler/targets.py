@@ -2,13 +2,13 @@
 
     >>> target = Target.parse("sm_90a")
     >>> target.capability, target.feature, target.optin_shared_bytes
-    ((9, 0), '+ptx83', 232448)
+    ((9, 0), '+ptx84', 232448)
 
 A target stands in this table only if both ends accept it: LLVM's NVPTX back end with the feature
 given here, and nvJitLink 13. The back end *aborts the process* for a PTX version older than the
 chip's first, so `feature` is not a choice left to the caller. The version is the larger of what
 the chip needs and 8.3 (CUDA 12.3), and never above 9.0, so that drivers of CUDA 13.0 can still
-compile the PTX themselves.
+compile the PTX themselves. From sm_89 on it is at least 8.4 (CUDA 12.4): `mma` of 8-bit floats.
 
 Shared memory: the CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
 """
@@ -79,9 +79,9 @@ TARGETS: dict[str, Target] = {
         Target("sm_80", (8, 0), 83, 163 * _KIB),
         Target("sm_86", (8, 6), 83, 99 * _KIB),
         Target("sm_87", (8, 7), 83, 163 * _KIB),
-        Target("sm_89", (8, 9), 83, 99 * _KIB),
-        Target("sm_90", (9, 0), 83, 227 * _KIB),
-        Target("sm_90a", (9, 0), 83, 227 * _KIB),
+        Target("sm_89", (8, 9), 84, 99 * _KIB),
+        Target("sm_90", (9, 0), 84, 227 * _KIB),
+        Target("sm_90a", (9, 0), 84, 227 * _KIB),
         Target("sm_100", (10, 0), 86, 227 * _KIB),
         Target("sm_100a", (10, 0), 86, 227 * _KIB),
         Target("sm_103", (10, 3), 88, 227 * _KIB),

@@ -11,9 +11,11 @@ as its location. What comes out is an MLIR module in the lego dialect, the same 
 have written by hand, and from there on everything is shared with `legoc`.
 """
 
+from lego_mlir.frontend.elementwise import exp2, gelu, relu, tanh
 from lego_mlir.frontend.kernel import Kernel, kernel
-from lego_mlir.frontend.operations import barrier, block_id, loop, shared, thread_id
+from lego_mlir.frontend.operations import barrier, block_id, fold, loop, shared, thread_id
 from lego_mlir.frontend.tensors import Scalar, ScalarType, Tensor, TensorType
+from lego_mlir.frontend.tiles import dot, zeros
 from lego_mlir.frontend.values import Value
 
 __all__ = [
@@ -25,8 +27,15 @@ __all__ = [
     "Value",
     "barrier",
     "block_id",
+    "dot",
+    "exp2",
+    "fold",
+    "gelu",
     "kernel",
     "loop",
+    "relu",
     "shared",
+    "tanh",
     "thread_id",
+    "zeros",
 ]

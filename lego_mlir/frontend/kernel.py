@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import linecache
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -37,6 +38,10 @@ class Kernel:
         grid: blocks along x, y and z.
         block: threads along x, y and z.
         reference: the known reference that `run` compares with, if any.
+        schedule: the schedule that maps tiles to threads and instructions, if any.
+        settings: values of the schedule's parameters; others have their defaults.
+        strict: whether machine code that spills registers, or that the assembler slows down, is
+            an error.
     """
 
     def __init__(
@@ -46,11 +51,17 @@ class Kernel:
         block: Size,
         reference: str | None = None,
         parameters: Mapping[str, Parameter] | None = None,
+        schedule: str | None = None,
+        settings: Mapping[str, int] | None = None,
+        strict: bool = False,
     ) -> None:
         self.name = function.__name__
         self.grid = _dim3(grid, "grid", self.name)
         self.block = _dim3(block, "block", self.name)
         self.reference = reference
+        self.schedule = schedule
+        self.settings = dict(settings or {})
+        self.strict = strict
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         self._given = parameters
@@ -72,7 +83,7 @@ class Kernel:
             LegoError: the kernel does not compile, or an array does not fit.
         """
         on_gpu = any(runtime.views.gpu_of(a) is not None for a in arrays)
-        chosen = runtime.select("cuda" if device == "auto" and on_gpu else device)
+        chosen = runtime.select(device, on_gpu=on_gpu)
         artifact = self.compile(chosen.target or DEFAULT_TARGET)
         runtime.launch(artifact, *arrays, device=chosen, stream=stream)
 
@@ -111,7 +122,16 @@ class Kernel:
         return self._artifacts[target]
 
     def compilation(self, options: Options | None = None) -> Compilation:
-        """The kernel on its way through the stages, such as `.text("index")`, `.text("ptx")`."""
+        """The kernel on its way through the stages, such as `.text("index")`, `.text("ptx")`.
+
+        Args:
+            options: what to make of it; the kernel's own schedule where they name none.
+        """
+        options = options or Options()
+        options = replace(options, strict=options.strict or self.strict)
+        if options.schedule is None:
+            settings = {**self.settings, **options.parameters}
+            options = replace(options, schedule=self.schedule, parameters=settings)
         return Compilation(self._source, options, self.module)
 
     @cached_property
@@ -229,6 +249,9 @@ def kernel(
     block: Size,
     reference: str | None = None,
     parameters: Mapping[str, Parameter] | None = None,
+    schedule: str | None = None,
+    settings: Mapping[str, int] | None = None,
+    strict: bool = False,
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Make a function a kernel.
 
@@ -237,11 +260,16 @@ def kernel(
         block: threads of a block along x, or a sequence of up to three numbers.
         reference: a known reference (`lego_mlir.runtime.references`) that `run` compares with.
         parameters: the types of the function's parameters, where they are not its annotations.
+        schedule: the name or file of a schedule, which distributes tiles among threads.
+        settings: values of the schedule's parameters, by name.
+        strict: refuse machine code that spills registers, or that the assembler slows down.
 
     Raises:
         LegoError: a size is no positive integer.
     """
-    return lambda function: Kernel(function, grid, block, reference, parameters)
+    return lambda function: Kernel(
+        function, grid, block, reference, parameters, schedule, settings, strict
+    )
 
 
 def _dim3(size: Any, what: str, name: str) -> tuple[int, int, int]:

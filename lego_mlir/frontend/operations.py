@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from lego_mlir.algebra import Layout
-from lego_mlir.frontend.tensors import TensorValue, check_dtype
-from lego_mlir.frontend.trace import current
+from lego_mlir.frontend.dtypes import check_dtype
+from lego_mlir.frontend.tensors import TensorValue
+from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.frontend.values import Operand, Value, as_index
 from lego_mlir.mlir.bindings import ir
 
@@ -71,3 +73,68 @@ def loop(stop: Operand, *, start: Operand = 0, step: Operand = 1) -> Iterator[Va
     finally:
         if not finished and trace.left_loop is None:
             trace.left_loop = trace.place()
+
+
+def fold(
+    stop: Operand, initial: Any, *, start: Operand = 0, step: Operand = 1
+) -> Callable[[Callable[..., Any]], Any]:
+    """A loop of the kernel that carries values from one turn to the next.
+
+        @lg.fold(steps, lg.zeros((128, 128), "f32"))
+        def total(k, total):
+            return lg.dot(a[m, k, :, :], b[k, n, :, :], total)
+
+    The function is the body, traced once: it takes the turn's number and the values so far, and
+    returns the values that the next turn takes. Decorated, its name is what the last turn returned
+    (without any turn, `initial`).
+
+    Args:
+        stop: where the numbers end, exclusive.
+        initial: a value, or a tuple of values: then the body takes and returns as many.
+        start: the first number.
+        step: from one number to the next.
+    """
+    trace = current("fold")
+    carried = initial if isinstance(initial, tuple) else (initial,)
+    for value in carried:
+        if not isinstance(value, Value):
+            raise trace.error(
+                f"a loop carries kernel values, not {value!r}",
+                hint='lg.zeros(shape, "f32") is a vector of zeros',
+            )
+
+    def run(body: Callable[..., Any]) -> Any:
+        bounds = [as_index(x, trace).ssa for x in (start, stop, step)]
+        kinds = [value.ssa.type for value in carried]
+        location = trace.location()
+        op = ir.Operation.create(
+            "scf.for",
+            results=kinds,
+            operands=[*bounds, *(value.ssa for value in carried)],
+            regions=1,
+            loc=location,
+        )
+        types = [ir.IndexType.get(), *kinds]
+        block = op.regions[0].blocks.append(*types, arg_locs=[location] * len(types))
+        with ir.InsertionPoint(block):
+            number, *values = (Value(x, trace) for x in block.arguments)
+            returned = _returned(body(number, *values), kinds, trace)
+            ir.Operation.create("scf.yield", operands=returned, loc=location)
+        results = tuple(Value(x, trace) for x in op.results)
+        return results if isinstance(initial, tuple) else results[0]
+
+    return run
+
+
+def _returned(found: Any, kinds: list[Any], trace: Trace) -> list[Any]:
+    """What the body of a fold returned, which is to have these types."""
+    values = found if isinstance(found, tuple) else (found,)
+    good = all(isinstance(value, Value) for value in values)
+    if not good or [value.ssa.type for value in values] != kinds:
+        wanted = ", ".join(map(str, kinds))
+        have = ", ".join(x.dtype if isinstance(x, Value) else repr(x) for x in values)
+        raise trace.error(
+            f"the loop carries {wanted}, its function returns {have}",
+            hint="the function returns what the next turn takes",
+        )
+    return [value.ssa for value in values]

@@ -8,15 +8,14 @@ from typing import Any
 from lego_mlir.algebra import Layout
 from lego_mlir.algebra.blocks import flatten
 from lego_mlir.algebra.partial import coordinates
+from lego_mlir.algebra.sizes import sizes_text
 from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.frontend.trace import Trace
 from lego_mlir.frontend.values import Value, as_index, as_value
 from lego_mlir.index import Int, Sym
 from lego_mlir.mlir.bindings import ir
-
-DTYPES = ("f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64", "f8E4M3FN", "f8E5M2")
-"""The element types that a kernel may name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +83,23 @@ class TensorValue:
     reads as 0 and is not written.
     """
 
-    __slots__ = ("_dtype", "_layout", "_memref", "_name", "_trace")
+    __slots__ = ("_dtype", "_layout", "_memref", "_name", "_staging", "_trace")
 
-    def __init__(self, name: str, memref: Any, dtype: str, layout: Layout, trace: Trace) -> None:
+    def __init__(
+        self,
+        name: str,
+        memref: Any,
+        dtype: str,
+        layout: Layout,
+        trace: Trace,
+        staging: Layout | None = None,
+    ) -> None:
         self._name = name
         self._memref = memref
         self._dtype = dtype
         self._layout = layout
         self._trace = trace
+        self._staging = staging
 
     def __repr__(self) -> str:
         return f"<kernel tensor {self._name}: {self._dtype}, {self._layout}>"
@@ -123,7 +131,21 @@ class TensorValue:
                 f"tensor '{self._name}' has {self._layout.size} elements, the layout '{layout}' "
                 f"of its view {layout.size}"
             )
-        return TensorValue(self._name, self._memref, self._dtype, layout, self._trace)
+        return TensorValue(
+            self._name, self._memref, self._dtype, layout, self._trace, self._staging
+        )
+
+    def staged(self, layout: Layout) -> TensorValue:
+        """The same tensor, whose tiles a schedule moves through shared memory.
+
+        Where `t.staged(layout)[m, k, :, :]` is read or written, the block's threads bring the tile
+        in or out together, and meanwhile it lies in shared memory in this layout. Without such a
+        schedule it changes nothing.
+
+        Args:
+            layout: of a tile in shared memory; its dimensions are the tile's.
+        """
+        return TensorValue(self._name, self._memref, self._dtype, self._layout, self._trace, layout)
 
     def _piece(self, index: Any) -> Slice:
         """The slice of the layout that an index means."""
@@ -143,16 +165,23 @@ class TensorValue:
         whole = [k for k, i in enumerate(piece.index) if i is None]
         if whole:
             attributes["slice"] = ir.DenseI64ArrayAttr.get(whole)
+        if self._staging is not None:
+            attributes["shared"] = self._staged(self._staging, piece)
         return attributes
+
+    def _staged(self, layout: Layout, piece: Slice) -> Any:
+        """The attribute of a tile's layout in shared memory."""
+        if layout.dims != piece.shape:
+            tile, dims = (sizes_text(sizes) for sizes in (piece.shape, layout.dims))
+            raise self._trace.error(
+                f"tensor '{self._name}' is staged in tiles of sizes {dims}, but accessed in "
+                + (f"tiles of sizes {tile}" if piece.shape else "single elements"),
+                hint="the layout of a tile in shared memory has the tile's dimensions",
+            )
+        return self._trace.layout(layout)
 
     def _indices(self, piece: Slice) -> list[Any]:
         return [as_index(i, self._trace).ssa for i in piece.index if i is not None]
-
-
-def check_dtype(dtype: Any) -> None:
-    """Raise LegoError for what is no element type."""
-    if dtype not in DTYPES:
-        raise LegoError(f"{dtype!r} is no element type", hint=f"known: {', '.join(DTYPES)}")
 
 
 def _number(n: Int, layout: Layout) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from lego_mlir.algebra import Layout
+from lego_mlir.frontend.casts import cast, element_type
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.mlir.bindings import ir
 
@@ -16,6 +17,9 @@ class Value:
 
     On indices `//` and `%` are floor division and modulo, as in index expressions. Rather than to
     compute indices, apply a layout: `layout.apply(i, j)` and `layout.inv(flat)` take these values.
+
+    Vectors meet as NumPy's arrays do: a number with every element, a vector of 128 with every row
+    of one of 64×128, and `v[:, None]` of a vector of 64 with every column of it.
     """
 
     __slots__ = ("_trace", "ssa")
@@ -41,10 +45,17 @@ class Value:
     def __iter__(self) -> Any:
         raise self._trace.error("a kernel value is one element and cannot be unpacked")
 
-    def __getitem__(self, index: int | tuple[int, ...]) -> Value:
-        """An element of a vector, or one of its rows: `v[1]`, `v[1, 2]`, the indices numbers."""
+    def __getitem__(self, index: Any) -> Value:
+        """An element of a vector, or one of its rows: `v[1]`, `v[1, 2]`, the indices numbers.
+
+        `v[:, None]` is the vector as a column, as in NumPy.
+        """
         at = index if isinstance(index, tuple) else (index,)
         shape = self._shape("[]")
+        if any(i is None or isinstance(i, slice) for i in at):
+            return self._with_axes(shape, at)
+        if not all(isinstance(i, int) for i in at):
+            raise self._trace.error("the index of a vector's element is a number")
         inside = all(-n <= i < n for i, n in zip(at, shape, strict=False))
         if not 0 < len(at) <= len(shape) or not inside:
             raise self._trace.error(f"index {list(at)} is not inside of the vector {self.dtype}")
@@ -55,6 +66,30 @@ class Value:
         static = ir.DenseI64ArrayAttr.get(place)
         (result,) = self._trace.create("vector.extract", [kind], [self.ssa], static_position=static)
         return Value(result, self._trace)
+
+    def _with_axes(self, shape: tuple[int, ...], at: tuple[Any, ...]) -> Value:
+        """The vector with a dimension of size 1 for each `None` among its `:`."""
+        given = [i for i in at if i is not None]
+        if len(given) != len(shape) or any(i != slice(None) for i in given):
+            raise self._trace.error(
+                f"the index of new axes names all {len(shape)} dimensions of {self.dtype}",
+                hint="v[:, None] is a vector as a column",
+            )
+        sizes = iter(shape)
+        wider = [1 if i is None else next(sizes) for i in at]
+        kind = ir.VectorType.get(wider, self.ssa.type.element_type)
+        (result,) = self._trace.create("vector.shape_cast", [kind], [self.ssa])
+        return Value(result, self._trace)
+
+    def to(self, dtype: str) -> Value:
+        """The value, or each element of the vector, as another type, such as "f16".
+
+        Floating point rounds to nearest even, and towards zero where it becomes an integer.
+
+        Raises:
+            LegoError: there is no such type.
+        """
+        return Value(cast(self.ssa, dtype, self._trace), self._trace)
 
     @property
     def T(self) -> Value:  # noqa: N802  (NumPy's name)
@@ -85,6 +120,12 @@ class Value:
             "lego.inv", [kind] * layout.rank, [self.ssa], layout=trace.layout(layout)
         )
         return tuple(Value(r, trace) for r in results)
+
+    def __lego_maximum__(self, a: Operand, b: Operand) -> Value:
+        return self._extreme("max", a, b)
+
+    def __lego_minimum__(self, a: Operand, b: Operand) -> Value:
+        return self._extreme("min", a, b)
 
     def __add__(self, other: Operand) -> Value:
         return self._arithmetic("add", self, other)
@@ -121,26 +162,36 @@ class Value:
         return self._arithmetic("sub", 0, self)
 
     def _arithmetic(self, name: str, a: Operand, b: Operand) -> Value:
-        trace = self._trace
-        kind = self.ssa.type
-        for x in (a, b):
-            if isinstance(x, Value) and isinstance(x.ssa.type, ir.VectorType):
-                kind = x.ssa.type
-        lhs, rhs = (as_value(x, kind, trace) for x in (a, b))
-        floating = isinstance(_element(kind), ir.FloatType)
+        lhs, rhs, kind = self._together(a, b)
+        floating = isinstance(element_type(kind), ir.FloatType)
         if name == "div" and not floating:
-            raise trace.error(
+            raise self._trace.error(
                 f"'/' of {kind} values", hint="'//' is floor division; '/' is for floating point"
             )
-        (result,) = trace.create(
-            f"arith.{name}{'f' if floating else 'i'}", [kind], [lhs.ssa, rhs.ssa]
-        )
-        return Value(result, trace)
+        return self._create(f"arith.{name}{'f' if floating else 'i'}", kind, lhs, rhs)
+
+    def _extreme(self, name: str, a: Operand, b: Operand) -> Value:
+        """The greater or the lesser; of floating point NaN where one is, as in NumPy."""
+        lhs, rhs, kind = self._together(a, b)
+        floating = isinstance(element_type(kind), ir.FloatType)
+        return self._create(f"arith.{name}{'imumf' if floating else 'si'}", kind, lhs, rhs)
+
+    def _together(self, a: Operand, b: Operand) -> tuple[Value, Value, Any]:
+        """Both operands as values of the one type that they have together."""
+        trace, kind = self._trace, self.ssa.type
+        for x in (a, b):
+            if isinstance(x, Value) and isinstance(x.ssa.type, ir.VectorType):
+                kind = _broadcast_type(kind, x.ssa.type, trace)
+        return as_value(a, kind, trace), as_value(b, kind, trace), kind
+
+    def _create(self, name: str, kind: Any, a: Value, b: Value) -> Value:
+        (result,) = self._trace.create(name, [kind], [a.ssa, b.ssa])
+        return Value(result, self._trace)
 
     def _index_division(self, name: str, other: Operand) -> Value:
         trace = self._trace
         kind = self.ssa.type
-        if isinstance(_element(kind), ir.FloatType):
+        if isinstance(element_type(kind), ir.FloatType):
             raise trace.error(f"'//' and '%' are for integers, not {kind}")
         rhs = as_value(other, kind, trace)
         (result,) = trace.create(name, [kind], [self.ssa, rhs.ssa])
@@ -172,22 +223,22 @@ def as_index(x: Any, trace: Trace) -> Value:
 
 
 def as_value(x: Any, kind: Any, trace: Trace) -> Value:
-    """`x` as a value of an MLIR type: itself, or a constant; of a vector, in every place.
+    """`x` as a value of an MLIR type: itself, or a constant; broadcast where the type is a vector.
 
     Raises:
         LegoError: it has another type, or is no number.
     """
     if isinstance(x, Value):
-        if isinstance(kind, ir.VectorType) and x.ssa.type == kind.element_type:
-            return Value(trace.create("vector.broadcast", [kind], [x.ssa])[0], trace)
-        if x.ssa.type != kind:
+        if x.ssa.type == kind:
+            return x
+        if not _spreads(x.ssa.type, kind):
             raise trace.error(f"a value of type {kind} is needed, not {x.ssa.type}")
-        return x
+        return Value(trace.create("vector.broadcast", [kind], [x.ssa])[0], trace)
     if hasattr(x, "item") and getattr(x, "ndim", None) == 0:
         x = x.item()
     if isinstance(x, bool) or not isinstance(x, int | float):
         raise trace.error(f"a value of type {kind} is needed, not {x!r}")
-    element = _element(kind)
+    element = element_type(kind)
     if isinstance(element, ir.FloatType):
         attribute = ir.FloatAttr.get(element, float(x))
     elif isinstance(x, int):
@@ -200,6 +251,29 @@ def as_value(x: Any, kind: Any, trace: Trace) -> Value:
     return Value(result, trace)
 
 
-def _element(kind: Any) -> Any:
-    """The type of a vector's elements; another type is its own."""
-    return kind.element_type if isinstance(kind, ir.VectorType) else kind
+def _spreads(kind: Any, wider: Any) -> bool:
+    """Whether a value of one type is broadcast to another: dimensions are missing, or are 1."""
+    if not isinstance(wider, ir.VectorType) or element_type(kind) != wider.element_type:
+        return False
+    sizes = tuple(kind.shape) if isinstance(kind, ir.VectorType) else ()
+    last = tuple(wider.shape)[wider.rank - len(sizes) :] if sizes else ()
+    return len(sizes) <= wider.rank and all(n in (1, m) for n, m in zip(sizes, last, strict=True))
+
+
+def _broadcast_type(a: Any, b: Any, trace: Trace) -> Any:
+    """The type of the vectors that two types become together, as NumPy broadcasts.
+
+    Raises:
+        LegoError: their sizes do not go together.
+    """
+    if not isinstance(a, ir.VectorType) or not isinstance(b, ir.VectorType) or a == b:
+        return b if isinstance(b, ir.VectorType) else a
+    rank = max(a.rank, b.rank)
+    shapes = [(*[1] * (rank - kind.rank), *kind.shape) for kind in (a, b)]
+    if any(m != n and 1 not in (m, n) for m, n in zip(*shapes, strict=True)):
+        raise trace.error(
+            f"vectors of the types {a} and {b} do not go together",
+            hint="counted from the last, sizes are the same or 1: v[:, None] is a column",
+        )
+    sizes = [max(m, n) for m, n in zip(*shapes, strict=True)]
+    return ir.VectorType.get(sizes, a.element_type)

@@ -1,7 +1,8 @@
 """The functions that a permutation may use besides the operators.
 
 They work on Python integers, NumPy arrays, index expressions and SymPy expressions alike, so one
-pair of Python functions serves enumeration, proof and code generation.
+pair of Python functions serves enumeration, proof and code generation. What has a method
+`__lego_minimum__` or `__lego_maximum__` brings its own, as values inside of kernels do.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ def minimum(a: Value, b: Value) -> Value:
         import numpy as np
 
         return np.minimum(a, b)
+    for x in (a, b):
+        if hasattr(x, "__lego_minimum__"):
+            return x.__lego_minimum__(a, b)
     return min(a, b)
 
 
@@ -51,6 +55,9 @@ def maximum(a: Value, b: Value) -> Value:
         import numpy as np
 
         return np.maximum(a, b)
+    for x in (a, b):
+        if hasattr(x, "__lego_maximum__"):
+            return x.__lego_maximum__(a, b)
     return max(a, b)
 
 

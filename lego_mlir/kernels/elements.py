@@ -79,6 +79,7 @@ def elementwise(
         block=rows * tile,
         reference=reference,
         parameters={"a": a, "b": b},
+        strict=True,
     )(chosen)
 
 

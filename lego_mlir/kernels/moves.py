@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
-from lego_mlir.algebra import Layout, OrderBy, Row, from_strides
+from lego_mlir.algebra import Layout, OrderBy, RegP
 from lego_mlir.diagnostics import LegoError
 
 
@@ -96,8 +96,8 @@ def target_view(modes: Sequence[Mode]) -> Layout:
 
 
 def _view(modes: Sequence[tuple[int, int]]) -> Layout:
-    sizes, strides = zip(*modes, strict=True)
-    return OrderBy(Row(1)) if prod(sizes) == 1 else from_strides(sizes, strides)
+    slowest_first = sorted(range(len(modes)), key=lambda k: -modes[k][1])
+    return OrderBy(RegP([size for size, _ in modes], slowest_first))
 
 
 def _strides(layout: Layout) -> list[int] | None:

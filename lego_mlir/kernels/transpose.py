@@ -8,10 +8,10 @@ from math import prod
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, TensorType
-from lego_mlir.frontend.tensors import check_dtype
+from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.kernels.elements import elementwise
 from lego_mlir.kernels.moves import Move, find_move
-from lego_mlir.kernels.planning import choose_tile
+from lego_mlir.kernels.planning import choose_strip, choose_tile
 from lego_mlir.kernels.vectors import copied, tiled
 
 VARIANTS = ("naive", "shared", "vector")
@@ -129,10 +129,10 @@ def permute(
 
 def _by_vectors(name: str, move: Move, a: TensorType, b: TensorType, reference: str) -> Kernel:
     size = _BYTES.get(a.dtype, 2)
-    wide, high = move.widths(max(1, min(_WIDEST, a.alignment, b.alignment) // size))
+    most = max(1, min(_WIDEST, a.alignment, b.alignment) // size)
     if move.is_copy:
-        return copied(name, move, min(wide, high), a, b, reference)
-    return tiled(name, move, choose_tile(move, size, wide, high), size, a, b, reference)
+        return copied(name, move, choose_strip(move, min(move.widths(most))), a, b, reference)
+    return tiled(name, move, choose_tile(move, size, most), size, a, b, reference)
 
 
 def _tensor(

@@ -23,6 +23,7 @@ from itertools import groupby
 from math import prod
 from typing import Any, TypeAlias, cast
 
+from lego_mlir.algebra import partial
 from lego_mlir.algebra.blocks import unflatten
 from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
@@ -133,26 +134,34 @@ class Access:
     def whole(self, runs: Sequence[Run]) -> Any:
         """The truth under which all runs exist; `None` where there is no use in asking for it.
 
-        It is the mask of the last element, where no other is proven to lie further out.
+        It compares the elements that are proven to lie furthest out, the last or the first.
         """
         asked = {run.inside for run in runs if not isinstance(run.inside, int)}
         if len(asked) < 2 or any(_is_never(run.inside) for run in runs):
             return None
         free = self.piece.symbols
         last = tuple(construct.sub(n, 1) for n in self.piece.shape)
-        limits, outmost = self.piece.limits(*free), self.piece.limits(*last)
-        if not all(
-            is_nonnegative(construct.sub(far, near))
-            for (near, _), (far, _) in zip(limits, outmost, strict=True)
-        ):
-            return None
-        mask = self.piece.mask(*last)
+        first = tuple(0 for _ in last)
+        limits = (self.piece.limits(*at) for at in (free, last, first))
+        outmost = []
+        for (c, n), *ends in zip(*limits, strict=True):
+            far = [end for end, _ in ends if is_nonnegative(construct.sub(end, c))]
+            if not far:
+                return None
+            outmost.append((far[0], n))
+        mask = partial.mask(outmost)
         return None if isinstance(mask, int) else self.condition(mask)
 
-    def runs(self) -> tuple[int, list[Run]]:
-        """How many elements each run has, and the runs in order."""
+    def runs(self, *, whole: bool = False) -> tuple[int, list[Run]]:
+        """How many elements each run has, and the runs in order.
+
+        Args:
+            whole: all elements exist, so that runs end only where memory is not contiguous.
+        """
         shape = cast("tuple[int, ...]", self.piece.shape)
-        width = self.piece.run if shape and _takes_vectors(self.flat.type) else 1
+        width = 1
+        if shape and _takes_vectors(self.flat.type):
+            width = cast("int", self.piece.contiguous) if whole else self.piece.run
         free = self.piece.symbols
         inside = self.piece.mask(*free)
         offset = 0 if _is_never(inside) else self.piece.offset(*free)  # derived once for all runs
@@ -183,18 +192,18 @@ def load(access: Access) -> Any:
 def store(access: Access, value: Any) -> None:
     """Write a value to memory."""
     width, runs = access.runs()
-    parts = {run.start: _part(value, run.start, width) for run in runs}
     groups, whole = access.groups(runs), access.whole(runs)
     if whole is None:
-        _write_by_groups(access, groups, parts)
+        _write_by_groups(access, groups, _parts(value, runs, width))
         return
     guard = scf.IfOp(whole, has_else=True)
     with ir.InsertionPoint(guard.then_block):
-        for group in groups:
-            _write(access, group, parts)
+        wide, together = access.runs(whole=True)
+        places = [access.place(run.offset) for run in together]
+        _write(access, Group(True, together, places), _parts(value, together, wide))
         scf.YieldOp([])
     with ir.InsertionPoint(guard.else_block):
-        _write_by_groups(access, groups, parts)
+        _write_by_groups(access, groups, _parts(value, runs, width))
         scf.YieldOp([])
 
 
@@ -266,6 +275,11 @@ def _joined(kind: Any, found: list[Any], width: int) -> Any:
         for k, part in enumerate(found):
             row = vector.InsertStridedSliceOp(part, row, [k * width], [1]).result
     return row if row.type == kind else vector.ShapeCastOp(kind, row).result
+
+
+def _parts(value: Any, runs: Sequence[Run], width: int) -> dict[int, Any]:
+    """What each run writes, by its start."""
+    return {run.start: _part(value, run.start, width) for run in runs}
 
 
 def _part(value: Any, start: int, width: int) -> Any:

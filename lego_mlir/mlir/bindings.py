@@ -72,7 +72,23 @@ def _open_without_running(package: str, spec: Any) -> None:
         ctypes.CDLL(str(library), os.RTLD_NOW | os.RTLD_LOCAL | getattr(os, "RTLD_DEEPBIND", 0))
 
 
+_OWN_DIALECTS = ("lego", "transform_lego")
+"""Dialects that are loaded from IRDL, and so have no module among the bindings."""
+
+
+def _without_classes(root: str) -> None:
+    """Tell the bindings that our own dialects have no classes for their operations.
+
+    They look for a module of classes whenever they meet an operation, and would search the whole
+    path for each one anew.
+    """
+    for dialect in _OWN_DIALECTS:
+        name = f"{root}.dialects.{dialect}"
+        sys.modules.setdefault(name, ModuleType(name))
+
+
 _ROOT = _root()
+_without_classes(_ROOT)
 ir: Any = importlib.import_module(f"{_ROOT}.ir")
 passmanager: Any = importlib.import_module(f"{_ROOT}.passmanager")
 

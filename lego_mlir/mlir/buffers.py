@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Any
 
 from lego_mlir.algebra import Layout
@@ -16,6 +17,10 @@ ALIGNMENT = "lego.alignment"
 
 SHARED_ALIGNMENT = 16
 """Bytes; of the widest access."""
+
+DYNAMIC_SHARED = "gpu.dynamic_shared_memory"
+DYNAMIC_ALIGNMENT = 1024
+"""Bytes, of where a kernel's dynamic shared memory begins: what the widest swizzles ask for."""
 
 
 class FlatBuffers:
@@ -92,6 +97,12 @@ def allocate(op: Any, layout: Layout, source: Source) -> None:
             hint="the result is a memref of one dynamic dimension, "
             f"memref<?x{given.element_type}, #gpu.address_space<workgroup>>",
         )
+    if ALIGNMENT in op.attributes:
+        raise source.error(
+            f"'lego.alloc' with {ALIGNMENT}: only dynamic shared memory can keep to it",
+            op.location,
+            hint="a schedule's step pack_shared makes shared memory dynamic",
+        )
     scope = scope_of(op)
     if scope.kernel is None:
         raise source.error(
@@ -99,14 +110,18 @@ def allocate(op: Any, layout: Layout, source: Source) -> None:
             op.location,
             hint="shared and private buffers belong inside the gpu.launch",
         )
-    buffer = _room(op, scope, kind, source)
-    result = op.results[0]
-    if given != kind and any(not _takes_any_memref(use.owner) for use in result.uses):
+    replace_room(op, _room(op, scope, kind, source))
+
+
+def replace_room(op: Any, buffer: Any) -> None:
+    """Let what uses a lego.alloc use a buffer of known size in its place."""
+    (result,) = op.results
+    rigid = [use for use in result.uses if not _takes_any_memref(use.owner)]
+    if rigid and result.type != buffer.type:
         with ir.InsertionPoint(op), op.location:
-            cast = memref.CastOp(given, buffer).result
-        for use in list(result.uses):
-            if not _takes_any_memref(use.owner):
-                use.owner.operation.operands[use.operand_number] = cast
+            cast = memref.CastOp(result.type, buffer).result
+        for use in rigid:
+            use.owner.operation.operands[use.operand_number] = cast
     result.replace_all_uses_with(buffer)
 
 
@@ -140,9 +155,11 @@ def alignment_of(buffer: Any, scope: Scope) -> int:
     say so of itself, by the attribute `lego.alignment`. Of other buffers nothing is known: 1.
     """
     kind = ir.MemRefType(buffer.type)
-    if not isinstance(buffer, ir.BlockArgument) or not is_dense(kind):
+    if not is_dense(kind):
         return 1
-    if str(kind.memory_space) == "#gpu.address_space<workgroup>" and buffer.owner == scope.body:
+    if not isinstance(buffer, ir.BlockArgument):
+        return _alignment_of_result(buffer.owner)
+    if is_workgroup(kind) and buffer.owner == scope.body:
         return SHARED_ALIGNMENT
     function = buffer.owner.owner.operation
     if function.name != "func.func" or "arg_attrs" not in function.attributes:
@@ -151,8 +168,34 @@ def alignment_of(buffer: Any, scope: Scope) -> int:
     return ir.IntegerAttr(attributes[ALIGNMENT]).value if ALIGNMENT in attributes else 1
 
 
+def _alignment_of_result(op: Any) -> int:
+    """The same of a buffer that an operation makes."""
+    match op.name:
+        case "lego.alloc" if is_workgroup(op.results[0].type):
+            return SHARED_ALIGNMENT
+        case "memref.view" if _maker(op.operands[0]) == DYNAMIC_SHARED:
+            _, shift = op.operands
+            if _maker(shift) == "arith.constant":
+                start = ir.IntegerAttr(shift.owner.attributes["value"]).value
+                return gcd(start, DYNAMIC_ALIGNMENT)
+    return 1
+
+
+def _maker(value: Any) -> str | None:
+    """The name of the operation that a value is a result of; `None` for a block argument."""
+    return None if isinstance(value, ir.BlockArgument) else value.owner.name
+
+
+def is_workgroup(kind: Any) -> bool:
+    """Whether a memref type is of shared memory."""
+    return str(ir.MemRefType(kind).memory_space) == "#gpu.address_space<workgroup>"
+
+
 def align_shared(module: Any) -> None:
     """Let every buffer of shared memory begin at a multiple of `SHARED_ALIGNMENT` bytes.
+
+    Dynamic shared memory begins at one of `DYNAMIC_ALIGNMENT`, and is external: its size is the
+    launch's to say, and an internal variable of no bytes would be nothing at all.
 
     Args:
         module: with kernels in the llvm dialect.
@@ -160,12 +203,20 @@ def align_shared(module: Any) -> None:
     i64 = ir.IntegerType.get_signless(64)
     for op in operations_in(module.operation):
         if op.name == "llvm.mlir.global" and ir.IntegerAttr(op.attributes["addr_space"]).value == 3:
-            op.attributes["alignment"] = ir.IntegerAttr.get(i64, SHARED_ALIGNMENT)
+            dynamic = op.attributes["global_type"].value == _dynamic_type()
+            alignment = DYNAMIC_ALIGNMENT if dynamic else SHARED_ALIGNMENT
+            op.attributes["alignment"] = ir.IntegerAttr.get(i64, alignment)
+            if dynamic:
+                op.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")
+
+
+def _dynamic_type() -> Any:
+    return ir.Type.parse("!llvm.array<0 x i8>")
 
 
 def _takes_any_memref(op: Any) -> bool:
     """Whether a buffer's operand may become a memref of known size."""
-    return op.name.startswith("lego.") or op.name in ("memref.load", "memref.store")
+    return op.name.startswith(("lego.", "nvgpu.")) or op.name in ("memref.load", "memref.store")
 
 
 def is_dense(kind: Any) -> bool:

@@ -46,6 +46,7 @@ from lego_mlir.printers.arith import Printer
 SIZES = "lego.sizes"
 LAYOUT = "lego.layout"
 INDEX_BITWIDTH = "lego.index_bitwidth"
+TENSOR_MAP = "lego.tensor_map"
 
 
 def lower_lego(module: Any, source: Source) -> None:
@@ -139,6 +140,8 @@ class _Lowering:
             for block in region.blocks:
                 for inner in list(block.operations):
                     operation = inner.operation
+                    if operation.name == TENSOR_MAP:
+                        continue  # the launch's: nothing is computed for it here
                     if operation.name.startswith("lego."):
                         self.lower(operation)
                     else:
@@ -381,12 +384,9 @@ class _Lowering:
 
     def check_indices(self, ops: list[Any]) -> None:
         """Whether 32 bits hold every index that kernels had before anything was printed."""
-        self.narrow = self.narrow and all(
-            _fits(self.reader.read(value))
-            for op in ops
-            for value in (*op.operands, *op.results)
-            if isinstance(value.type, ir.IndexType)
-        )
+        values = {value for op in ops for value in (*op.operands, *op.results)}
+        indices = {self.reader.read(v) for v in values if isinstance(v.type, ir.IndexType)}
+        self.narrow = self.narrow and all(map(_fits, indices))
 
     def set_bitwidth(self) -> None:
         """32 bits if every index of the kernels is proven to fit, else 64."""

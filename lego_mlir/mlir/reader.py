@@ -15,6 +15,10 @@ from lego_mlir.index.ranges import is_nonnegative, is_positive
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
 
+BOUNDS = "lego.bounds"
+"""An attribute of a scf.for that a transform made: for each value that it carries the number that
+the value, an index, stays below from 0 on; 0 where nothing is known."""
+
 _AXES = "xyz"
 _MAX_BLOCK = (1024, 1024, 64)
 _MAX_GRID = (2**31 - 1, 65535, 65535)
@@ -85,6 +89,12 @@ class IndexReader:
                 return x
         if op.name in _GPU_IDS:
             return self._read_gpu_id(value, op)
+        if op.name == "memref.extract_aligned_pointer_as_index" and _is_shared(op.operands[0]):
+            return self.symbol(value, "address", 0, (1 << 31) - 1)
+        if op.name == "scf.for":
+            return self._read_carried(value, op, list(op.results).index(value))
+        if op.name == "arith.select":
+            return self._read_choice(value, op)
         if op.name == "arith.remui":  # unsigned: it has a range whatever is divided
             divisor = self.read(op.operands[1])
             if isinstance(divisor, int) and divisor > 0:
@@ -96,6 +106,8 @@ class IndexReader:
         number = argument.arg_number
         if parent.name == "scf.for" and number == 0:
             return self._read_loop(argument, parent)
+        if parent.name == "scf.for":
+            return self._read_carried(argument, parent, number - 1)
         if parent.name == "gpu.launch" and number < 12:
             kind, axis = divmod(number, 3)
             sizes = launch_sizes(parent)
@@ -105,6 +117,22 @@ class IndexReader:
             name = ("block", "thread")[kind] + "_" + _AXES[axis]
             return self.symbol(argument, name, 0, construct.sub(size, 1))
         return self._unknown(argument, "arg")
+
+    def _read_carried(self, value: Any, loop: Any, number: int) -> Int:
+        """A value that a loop carries, inside or behind it."""
+        if BOUNDS in loop.attributes:
+            bound = list(ir.DenseI64ArrayAttr(loop.attributes[BOUNDS]))[number]
+            if bound:
+                return self.symbol(value, "carried", 0, bound - 1)
+        return self._unknown(value, "arg")
+
+    def _read_choice(self, value: Any, op: Any) -> Int:
+        """One of two numbers: what is known is the range of both together."""
+        ranges = [bounds(self.read(operand)) for operand in list(op.operands)[1:]]
+        (low, high), (other_low, other_high) = ranges
+        if low is None or high is None or other_low is None or other_high is None:
+            return self._unknown(value, "v")
+        return self.symbol(value, "v", min(low, other_low), max(high, other_high))
 
     def _unknown(self, value: Any, hint: str) -> Sym:
         told = self.leaf(value)
@@ -155,6 +183,11 @@ _GPU_IDS = {
     "gpu.block_dim": ("block", True),
     "gpu.grid_dim": ("grid", True),
 }
+
+
+def _is_shared(buffer: Any) -> bool:
+    """Whether a buffer lies in shared memory, whose addresses have 32 bits."""
+    return str(ir.MemRefType(buffer.type).memory_space) == "#gpu.address_space<workgroup>"
 
 
 def launch_sizes(launch: Any) -> list[Any]:

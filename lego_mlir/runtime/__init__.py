@@ -90,7 +90,8 @@ def run(
     written = [s for s in tensors if s.argument.access in _arrays.WRITES]
     expected = None
     if artifact.reference is not None:
-        expected = references.expect(artifact.reference, list(inputs.values()), len(written))
+        types = [s.argument.dtype for s in tensors if s.argument.name in inputs]
+        expected = references.expect(artifact.reference, list(inputs.values()), len(written), types)
     counted = chosen.run(artifact, [slot.value for slot in slots])
     outputs = {slot.argument.name: slot.tensor() for slot in written}
     comparison = None
@@ -128,15 +129,15 @@ def launch(
             f"'{artifact.name}' takes {len(wanted)} arguments, {len(arrays)} are given",
             hint=f"they are {', '.join(a.name for a in wanted)}",
         )
-    on_gpu = any(views.gpu_of(array) is not None for array in arrays)
-    name = "cuda" if device == "auto" and on_gpu else device
-    chosen = select(name) if isinstance(name, str) else name
+    homes = [views.gpu_of(array) for array in arrays]
+    on_gpu = any(home is not None for home in homes)
+    chosen = select(device, on_gpu=on_gpu) if isinstance(device, str) else device
     kept = []  # views of host arrays of other libraries
     values: list[Any] = []
-    for argument, given in zip(wanted, arrays, strict=True):
+    for argument, given, home in zip(wanted, arrays, homes, strict=True):
         if argument.shape is None:
             values.append(dtypes.scalar(argument.dtype, given))
-        elif views.gpu_of(given) is not None:
+        elif home is not None:
             values.append(given)
         else:
             is_numpy = isinstance(given, np.ndarray)

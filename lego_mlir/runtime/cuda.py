@@ -28,6 +28,7 @@ from lego_mlir.artifact import Artifact, Launch
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes, parameters, views
 from lego_mlir.runtime.arrays import WRITES
+from lego_mlir.runtime.direct import DirectLaunch, encoded, is_tensor_map
 from lego_mlir.runtime.dtypes import Array
 from lego_mlir.runtime.fit import Capability, Code, check_alignment, check_shared, choose_code
 
@@ -68,48 +69,26 @@ class Cuda:
         a copy; work that they wait for goes first. Without a stream this waits for the end.
         """
         loaded = load(artifact, self._index_for(artifact, values))
-        own = stream is None
-        queue = loaded.device.create_stream() if own else as_stream(stream)
-        with ExitStack() as cleanup:
-            pointers: list[Any] = []
-            back: list[tuple[Array, int]] = []
-            kept: list[views.View] = []  # what device arrays lend is theirs until the end
-            copied = False
-            for argument, value in zip(artifact.arguments, values, strict=True):
-                if isinstance(value, np.ndarray):
-                    with _failure(f"argument '{argument.name}' cannot be copied to the device"):
-                        pointer = _copy_in(value, loaded.device, queue, cleanup)
-                    if argument.access in WRITES and value.nbytes:
-                        back.append((value, pointer))
-                    pointers.append(pointer)
-                    copied = True
-                elif argument.shape is None:
-                    pointers.append(value)
-                else:
-                    seen = views.view(
-                        value, argument.name, stream=int(queue.handle) or _LEGACY_DEFAULT
-                    )
-                    views.check(seen, argument)
-                    kept.append(seen)
-                    pointers.append(seen.pointer)
-            loaded.launch(queue, *pointers)
-            with _failure(_running(artifact.launches)):
-                for array, pointer in back:
-                    _copy_out(array, pointer, queue)
-                if own or copied:
-                    queue.sync()
+        queue = loaded.device.create_stream() if stream is None else as_stream(stream)
+        if any(isinstance(value, np.ndarray) for value in values):
+            _run_with_copies(loaded, values, queue)
+            return ()
+        lent = _launch(loaded, values, queue)
+        if stream is None:
+            _wait(artifact.launches, queue)
+        del lent
         return ()
 
     def _index_for(self, artifact: Artifact, values: Sequence[Any]) -> int | None:
         """The device to use: this one's index, else where the arrays are."""
-        homes = {
-            argument.name: home
-            for argument, value in zip(artifact.arguments, values, strict=True)
-            if (home := views.gpu_of(value)) not in (None, views.ANY_GPU)
-        }
-        wanted = set(homes.values()) | ({self.index} if self.index is not None else set())
+        homes = [views.gpu_of(value) for value in values]
+        wanted = {self.index, *homes} - {None, views.ANY_GPU}
         if len(wanted) > 1:
-            told = ", ".join(f"'{name}' on cuda:{home}" for name, home in homes.items())
+            told = ", ".join(
+                f"'{argument.name}' on cuda:{home}"
+                for argument, home in zip(artifact.arguments, homes, strict=True)
+                if home not in (None, views.ANY_GPU)
+            )
             raise LegoError(
                 f"the arrays of '{artifact.name}' live on different devices: {told}",
                 hint="move them to one device"
@@ -171,13 +150,13 @@ class Loaded:
                 launch,
                 config,
                 kernel,
-                parameters.resolve(launch, wanted, values, sizes),
+                parameters.resolve(launch, wanted, values, sizes, encoded),
             )
             for launch, (kernel, config, sizes) in zip(
                 self.artifact.launches, self.kernels, strict=True
             )
         )
-        return Bound(calls, arguments)
+        return Bound(tuple(map(_direct, calls)), arguments)
 
     def launch(self, stream: Any, *arguments: Any) -> None:
         """Bind the arguments and launch once; see `bind`. Does not wait for the end."""
@@ -200,7 +179,10 @@ class Bound:
         launch_kernel, stream = _core().launch, as_stream(stream)
         for launch, config, kernel, values in self.calls:
             try:
-                launch_kernel(stream, config, kernel, *values)
+                if isinstance(kernel, DirectLaunch):
+                    kernel(int(stream.handle))
+                else:
+                    launch_kernel(stream, config, kernel, *values)
             except Exception as e:
                 raise _error(_running((launch,)), e) from None
 
@@ -245,6 +227,57 @@ def as_stream(stream: Any) -> Any:
     return kind.from_handle(handle or _LEGACY_DEFAULT)
 
 
+def _launch(loaded: Loaded, values: Sequence[Any], queue: Any) -> list[views.View]:
+    """Launch on a stream, which the work that device arrays wait for goes before.
+
+    Returns:
+        What the arrays lend: to be kept until the end of the work, where it is waited for.
+    """
+    handle = int(queue.handle) or _LEGACY_DEFAULT
+    lent, pointers = [], []
+    for argument, value in zip(loaded.artifact.arguments, values, strict=True):
+        if argument.shape is None or isinstance(value, int):
+            pointers.append(value)
+            continue
+        seen = views.view(value, argument.name, stream=handle)
+        views.check(seen, argument)
+        lent.append(seen)
+        pointers.append(seen.pointer)
+    loaded.launch(queue, *pointers)
+    return lent
+
+
+def _run_with_copies(loaded: Loaded, values: Sequence[Any], queue: Any) -> None:
+    """Launch with copies of NumPy arrays in the device's memory, and wait for what comes back."""
+    artifact = loaded.artifact
+    with ExitStack() as cleanup:
+        back: list[tuple[Array, int]] = []
+        placed: list[Any] = []
+        for argument, value in zip(artifact.arguments, values, strict=True):
+            if not isinstance(value, np.ndarray):
+                placed.append(value)
+                continue
+            with _failure(f"argument '{argument.name}' cannot be copied to the device"):
+                pointer = _copy_in(value, loaded.device, queue, cleanup)
+            if argument.access in WRITES and value.nbytes:
+                back.append((value, pointer))
+            placed.append(pointer)
+        lent = _launch(loaded, placed, queue)
+        with _failure(_running(artifact.launches)):
+            for array, pointer in back:
+                _copy_out(array, pointer, queue)
+        _wait(artifact.launches, queue)
+        del lent
+
+
+def _wait(launches: Sequence[Launch], queue: Any) -> None:
+    """Wait for all work of a stream; an error of a kernel shows here."""
+    try:
+        queue.sync()
+    except Exception as e:
+        raise _error(_running(launches), e) from None
+
+
 @functools.lru_cache(maxsize=64)
 def _load(artifact: Artifact, index: int, code: Code | None) -> Loaded:
     core, device = _core(), _device(index)
@@ -273,6 +306,18 @@ def _load(artifact: Artifact, index: int, code: Code | None) -> Loaded:
             with _failure(f"kernel '{name}' cannot have {most} bytes of dynamic shared memory"):
                 _allow_shared(kernel, most, index)
     return Loaded(artifact, device, chosen, tuple(kernels))
+
+
+def _direct(call: tuple[Launch, Any, Any, tuple[Any, ...]]) -> tuple[Launch, Any, Any, Any]:
+    """The launch by the driver itself where cuda-core does not take its parameters."""
+    launch, config, kernel, values = call
+    if not launch.dependent and not any(map(is_tensor_map, values)):
+        return call
+    return launch, config, DirectLaunch(launch, _handle(kernel), values), ()
+
+
+def _handle(kernel: Any) -> int:
+    return int(kernel.handle if hasattr(kernel, "handle") else kernel._handle)
 
 
 def _allow_shared(kernel: Any, size: int, index: int) -> None:

@@ -61,7 +61,9 @@ class Device(Protocol):
         ...
 
 
-def select(name: str = "auto", *, costs: bool = False, order: str | None = None) -> Device:
+def select(
+    name: str = "auto", *, costs: bool = False, order: str | None = None, on_gpu: bool = False
+) -> Device:
     """A device by name; `auto` is `cuda` where a GPU answers and `sim` elsewhere.
 
     Args:
@@ -69,6 +71,8 @@ def select(name: str = "auto", *, costs: bool = False, order: str | None = None)
         costs: a device that counts what launches cost: `sim`.
         order: a device that performs asynchronous operations in this order: `sim` with `late`,
             `early`, `random` or `random:SEED`.
+        on_gpu: arrays are on a GPU: `auto` is `cuda`, and no driver need be asked whether it is
+            there.
 
     Raises:
         LegoError: no such device or order, or `cuda` where no GPU answers, or with what only `sim`
@@ -89,7 +93,7 @@ def select(name: str = "auto", *, costs: bool = False, order: str | None = None)
             costs=costs,
             order=order_named("late" if order is None else order),
         )
-    missing = missing_for_cuda()
+    missing = None if on_gpu else missing_for_cuda()
     if missing is None:
         from lego_mlir.runtime.cuda import Cuda
 

@@ -7,18 +7,19 @@ reads past its end. So they are checked against the PTX before any launch.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from lego_mlir.artifact import Argument, Constant, Launch
+from lego_mlir.artifact import Argument, Constant, Launch, TensorMap
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes
 
 Value = Any  # a NumPy scalar, or whatever stands for a pointer: an array, an address
 
 _POINTER_BYTES = 8
+_TENSOR_MAP_BYTES = 128
 
 _PARAMETER = re.compile(
     r"\.param\s+(?:\.align\s+\d+\s+)?\.(?P<type>pred|[bufs]\d+)"
@@ -56,7 +57,11 @@ def parameter_sizes(ptx: str, kernel: str) -> tuple[int, ...]:
 
 
 def resolve(
-    launch: Launch, arguments: Sequence[Argument], values: Sequence[Value], sizes: Sequence[int]
+    launch: Launch,
+    arguments: Sequence[Argument],
+    values: Sequence[Value],
+    sizes: Sequence[int],
+    mapped: Callable[[TensorMap, Argument, Value], Value],
 ) -> tuple[Value, ...]:
     """The values of a launch's kernel parameters.
 
@@ -65,6 +70,7 @@ def resolve(
         arguments: of the host function.
         values: of these arguments; scalars as NumPy scalars, anything else counts as a pointer.
         sizes: of the kernel's parameters, in bytes, from `parameter_sizes`.
+        mapped: makes a tensor map of an argument and its value.
 
     Returns:
         One value for each parameter: a pointer-like as it was given, or a NumPy scalar of exactly
@@ -82,6 +88,11 @@ def resolve(
     resolved: list[Value] = []
     for i, (parameter, size) in enumerate(zip(launch.parameters, sizes, strict=True)):
         value: Value
+        if isinstance(parameter, TensorMap):
+            _check_size(kernel, i, size, _TENSOR_MAP_BYTES)
+            argument = parameter.argument
+            resolved.append(mapped(parameter, arguments[argument], values[argument]))
+            continue
         if isinstance(parameter, Constant):
             dtype, value = parameter.dtype, dtypes.scalar(parameter.dtype, parameter.value)
         else:
@@ -89,9 +100,13 @@ def resolve(
         if dtype == "index" and isinstance(value, np.generic):
             value = dtypes.scalar(f"i{8 * size}", int(value))
         given = value.dtype.itemsize if isinstance(value, np.generic) else _POINTER_BYTES
-        if given != size:
-            raise LegoError(
-                f"parameter {i} of kernel '{kernel}' has {size} bytes, the artifact passes {given}"
-            )
+        _check_size(kernel, i, size, given)
         resolved.append(value)
     return tuple(resolved)
+
+
+def _check_size(kernel: str, number: int, size: int, given: int) -> None:
+    if given != size:
+        raise LegoError(
+            f"parameter {number} of kernel '{kernel}' has {size} bytes, the artifact passes {given}"
+        )

@@ -1,7 +1,8 @@
 """What a kernel should have computed: references by name, and the comparison with them.
 
 A module names its reference (`lego.reference = "transpose"`). A reference is a pure NumPy function
-from the tensors the kernels read, in argument order, to those they write.
+from the tensors the kernels read, in argument order, to those they write. Where kernels round, it
+also says how far each element may be off.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,18 +27,75 @@ REFERENCES: dict[str, Reference] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Bounded:
+    """What a kernel that rounds should have computed.
+
+    Attributes:
+        values: the values, not yet rounded to the output's type.
+        bound: of each value, how far it may be off before it is rounded.
+    """
+
+    values: Array
+    bound: Array
+
+
+Expected: TypeAlias = "Array | Bounded"
+"""A tensor that is wanted bit for bit, or one that is wanted within bounds."""
+
+
+def matmul(a: Array, b: Array) -> Bounded:
+    """The product of matrices, or of batches of them, whose sums are taken in f32 in any order.
+
+    A sum of k products is off by at most `k u |a| |b|` then, with u = 2⁻²⁴ (Higham, Accuracy and
+    Stability of Numerical Algorithms, section 3.1). Tensor cores cut off what others round, which
+    doubles u; and this function sums in f32 itself.
+
+    Args:
+        a: …×m×k, floats or integers; integers are multiplied exactly.
+        b: …×k×n.
+
+    Raises:
+        LegoError: these are no matrices to multiply.
+    """
+    shapes = f"{list(a.shape)} and {list(b.shape)}"
+    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
+        raise LegoError(f"there is no product of matrices of the shapes {shapes}")
+    if a.dtype.kind == "i":
+        product = np.matmul(a.astype(np.float64), b.astype(np.float64))
+        return Bounded(product, np.zeros_like(product))
+    a, b = a.astype(np.float32), b.astype(np.float32)
+    error = np.float32(3 * a.shape[-1] * 2.0**-24)
+    return Bounded(np.matmul(a, b), np.matmul(np.abs(a), np.abs(b)) * error)
+
+
+BOUNDED: dict[str, Callable[..., Bounded]] = {"matmul": matmul}
+"""References of kernels that round: functions of the tensors' values."""
+
+_ROUNDING = {
+    "f64": (2.0**-53, 0.0),
+    "f32": (2.0**-24, 0.0),
+    "f16": (2.0**-11, 2.0**-25),
+    "bf16": (2.0**-8, 0.0),
+    "f8E4M3FN": (2.0**-4, 2.0**-10),
+    "f8E5M2": (2.0**-3, 2.0**-17),
+}
+"""How far rounding to a type goes: relative to the value, and for the smallest values."""
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """How an output compares with its reference.
 
     Attributes:
         name: of the argument compared.
-        equal: every element is the same, bit for bit.
+        equal: every element is the same, bit for bit; or within the reference's bounds.
         count: how many elements differ.
         size: how many there are.
         first: index of the first that differs, in row-major order.
         expected, actual: the values there.
         max_abs: the largest absolute difference; NaN if one side only is NaN somewhere.
         max_rel: the largest difference relative to the expected value (0/0 is no difference).
+        exact: elements were compared bit for bit.
     """
 
     name: str
@@ -49,8 +107,14 @@ class Comparison:
     actual: float | None = None
     max_abs: float = 0.0
     max_rel: float = 0.0
+    exact: bool = True
 
     def __str__(self) -> str:
+        if self.equal and not self.exact:
+            return (
+                f"{self.name}: all {self.size} elements within rounding, "
+                f"the largest error {self.max_abs:.3g}"
+            )
         if self.equal:
             return f"{self.name}: all {self.size} elements equal"
         assert self.first is not None
@@ -71,23 +135,33 @@ def _permutation(reference: str) -> Reference | None:
     return lambda a: a.transpose(axes)
 
 
-def expect(reference: str, inputs: Sequence[Array], outputs: int) -> tuple[Array, ...]:
+def expect(
+    reference: str, inputs: Sequence[Array], outputs: int, types: Sequence[str] = ()
+) -> tuple[Expected, ...]:
     """The tensors that a reference says `outputs` written arguments hold.
+
+    Args:
+        reference: its name.
+        inputs: the tensors read.
+        outputs: how many tensors are written.
+        types: of the tensors read, MLIR's names; NumPy's own where there are none.
 
     Raises:
         LegoError: no such reference, or the module's arguments are not what it is about.
     """
-    function = REFERENCES.get(reference) or _permutation(reference)
+    function = REFERENCES.get(reference) or BOUNDED.get(reference) or _permutation(reference)
     if function is None:
         raise LegoError(
             f"unknown reference '{reference}'",
-            hint=f"known references: {', '.join(REFERENCES)}, permute(1, 0, 2)",
+            hint=f"known references: {', '.join((*REFERENCES, *BOUNDED))}, permute(1, 0, 2)",
         )
     takes = function.__code__.co_argcount if hasattr(function, "__code__") else len(inputs)
     if takes != len(inputs):
         raise LegoError(
             f"reference '{reference}' is about {takes} tensors read, the kernels read {len(inputs)}"
         )
+    if reference in BOUNDED and types:
+        inputs = [_values(x, kind) for x, kind in zip(inputs, types, strict=True)]
     result = function(*inputs)
     expected = result if isinstance(result, tuple) else (result,)
     if len(expected) != outputs:
@@ -98,15 +172,23 @@ def expect(reference: str, inputs: Sequence[Array], outputs: int) -> tuple[Array
     return expected
 
 
-def compare(expected: Array, actual: Array, *, name: str = "result", dtype: str) -> Comparison:
-    """Compare two tensors of the same MLIR element type, bit for bit.
+def _values(tensor: Array, kind: str) -> Array:
+    """A tensor's values: those that NumPy has no type for as numbers."""
+    raw = dtypes.is_float(kind) and tensor.dtype.kind != "f"
+    return dtypes.decode(tensor, kind) if raw else tensor
 
-    Equal NaNs are equal; 0.0 and -0.0 are not. This is exact, as data movement is: a kernel that
-    rounds is judged by the returned errors.
+
+def compare(expected: Expected, actual: Array, *, name: str = "result", dtype: str) -> Comparison:
+    """Compare a tensor of an MLIR element type with what is expected.
+
+    Bit for bit, as data movement is: equal NaNs are equal; 0.0 and -0.0 are not. What is expected
+    within bounds may be off by them, and then by rounding to the type.
 
     Raises:
         LegoError: the shapes differ.
     """
+    if isinstance(expected, Bounded):
+        return _compare_bounded(expected, actual, name, dtype)
     if expected.shape != actual.shape:
         raise LegoError(
             f"'{name}' has shape {list(actual.shape)}, its reference {list(expected.shape)}"
@@ -115,23 +197,56 @@ def compare(expected: Array, actual: Array, *, name: str = "result", dtype: str)
     count = int(np.count_nonzero(differs))
     if count == 0:
         return Comparison(name, True, 0, actual.size)
-    flat = int(np.argmax(differs))
-    first = tuple(int(i) for i in np.unravel_index(flat, actual.shape))
     want, have = dtypes.decode(expected[differs], dtype), dtypes.decode(actual[differs], dtype)
+    return _difference(name, differs, want, have)
+
+
+def _compare_bounded(expected: Bounded, actual: Array, name: str, dtype: str) -> Comparison:
+    """Whether each element is as near to what is expected as bounds and rounding allow."""
+    want, have = expected.values, dtypes.decode(actual, dtype)
+    if want.shape != have.shape:
+        raise LegoError(f"'{name}' has shape {list(have.shape)}, its reference {list(want.shape)}")
+    relative, least = _ROUNDING.get(dtype, (0.0, 0.0))
+    with np.errstate(all="ignore"):
+        error = np.abs(have - want)
+        limit = expected.bound + relative * (np.abs(want) + expected.bound) + least
+        agree = (error <= limit) | (np.isnan(want) & np.isnan(have))
+        if actual.dtype.kind == "f":
+            agree |= have == want.astype(actual.dtype)  # what is too large is infinite
+    if agree.all():
+        largest = float(np.max(error[np.isfinite(error)], initial=0.0))
+        return Comparison(name, True, 0, actual.size, max_abs=largest, exact=False)
+    return _difference(name, ~agree, want[~agree], have[~agree], exact=False)
+
+
+def _difference(
+    name: str, differs: Array, want: Array, have: Array, *, exact: bool = True
+) -> Comparison:
+    """What there is to say of elements that differ.
+
+    Args:
+        name: of the argument.
+        differs: where, as booleans.
+        want: the expected values there.
+        have: the values found there.
+        exact: they were compared bit for bit.
+    """
+    first = tuple(int(i) for i in np.unravel_index(int(np.argmax(differs)), differs.shape))
     with np.errstate(all="ignore"):
         error = np.abs(have - want)
         error[(want == have) | (np.isnan(want) & np.isnan(have))] = 0.0
         relative = np.where(error == 0.0, 0.0, error / np.abs(want))
     return Comparison(
         name,
-        False,
-        count,
-        actual.size,
-        first,
-        float(want[0]),
-        float(have[0]),
-        float(np.max(error)),
-        float(np.max(relative)),
+        equal=False,
+        count=len(want),
+        size=differs.size,
+        first=first,
+        expected=float(want[0]),
+        actual=float(have[0]),
+        max_abs=float(np.max(error)),
+        max_rel=float(np.max(relative)),
+        exact=exact,
     )
 
 

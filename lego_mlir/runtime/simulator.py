@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lego_mlir.artifact import Artifact
+from lego_mlir.artifact import Argument, Artifact, TensorMap
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import parameters, views
 
@@ -61,7 +61,7 @@ class Simulator:
                 launch.kernel,
                 launch.grid,
                 launch.block,
-                parameters.resolve(launch, artifact.arguments, values, sizes),
+                parameters.resolve(launch, artifact.arguments, values, sizes, _mapped),
                 shared_bytes=launch.shared_bytes,
                 order=self.order[0],
                 seed=self.order[1],
@@ -69,6 +69,36 @@ class Simulator:
             )
             found += [costs] if costs is not None else []
         return tuple(found)
+
+
+def _mapped(found: TensorMap, argument: Argument, array: Any) -> Any:
+    """A tensor map of an array, as the simulator takes it."""
+    from lego_mlir import sim
+
+    flat = array.reshape(-1)
+    return sim.TensorMap(
+        flat,
+        box=found.box,
+        shape=found.shape,
+        strides=found.strides,
+        dtype=_ELEMENTS[argument.dtype],
+        swizzle=f"{found.swizzle}B" if found.swizzle else "none",
+    )
+
+
+_ELEMENTS = {
+    "f16": "f16",
+    "bf16": "bf16",
+    "f32": "f32",
+    "f64": "f64",
+    "i8": "u8",
+    "f8E4M3FN": "u8",
+    "f8E5M2": "u8",
+    "i16": "u16",
+    "i32": "s32",
+    "i64": "s64",
+}
+"""The element type of a tensor map, by MLIR's name of a buffer's."""
 
 
 def order_named(text: str) -> tuple[str, int]:

@@ -8,6 +8,7 @@ every version of both. Layout of the structs: DLPack 1.1, `dlpack.h`.
 from __future__ import annotations
 
 import ctypes
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +38,11 @@ _DLPACK_TYPES[0, 64] += ("index",)
 _DLPACK_TYPES[1, 16] += ("bf16",)
 _DLPACK_TYPES[1, 8] += ("f8E4M3FN", "f8E5M2")
 _DLPACK_KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
+
+
+_address_in = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
 
 
 class _DLTensor(ctypes.Structure):
@@ -102,7 +108,7 @@ def gpu_of(array: object) -> int | None:
     if device is not None:
         kind, index = device()
         return int(index) if int(kind) in (_CUDA, _CUDA_MANAGED) else None
-    return ANY_GPU if hasattr(array, "__cuda_array_interface__") else None
+    return ANY_GPU if _has_interface(array) else None
 
 
 def view(array: Any, name: str, *, stream: int | None = None) -> View:
@@ -111,15 +117,16 @@ def view(array: Any, name: str, *, stream: int | None = None) -> View:
     Args:
         array: has `__dlpack__` or `__cuda_array_interface__`.
         name: of the argument, for messages.
-        stream: handle of the CUDA stream that will use it (never 0; 1 is the legacy default
-            stream): work that the array waits for is ordered before it.
+        stream: of an array on a GPU, handle of the CUDA stream that will use it (never 0; 1 is the
+            legacy default stream): work that the array waits for is ordered before it. -1 orders
+            nothing. `None` for an array on the host.
 
     Raises:
         LegoError: it is no array, or its library refuses to lend it.
     """
     if hasattr(array, "__dlpack__"):
         return _from_dlpack(array, name, stream)
-    if hasattr(array, "__cuda_array_interface__"):
+    if _has_interface(array):
         return _from_cuda_array_interface(array, name)
     raise LegoError(
         f"argument '{name}' needs an array, not {type(array).__name__}",
@@ -130,13 +137,14 @@ def view(array: Any, name: str, *, stream: int | None = None) -> View:
 def of_numpy(array: Array) -> View:
     """See a NumPy array, those with ml_dtypes' or non-native elements included."""
     strides = tuple(step // max(array.itemsize, 1) for step in array.strides)
+    types, type_name = _types_of(array.dtype)
     native = array.dtype.isnative
     return View(
         pointer=array.ctypes.data,
         shape=array.shape,
         strides=strides,
-        types=_types_of(array.dtype) if native else (),
-        type_name=array.dtype.name if native else f"{array.dtype.name} of foreign byte order",
+        types=types if native else (),
+        type_name=type_name if native else f"{type_name} of foreign byte order",
         gpu=None,
         read_only=not array.flags.writeable,
         owner=array,
@@ -183,31 +191,28 @@ def as_numpy(seen: View, dtype: np.dtype[Any]) -> Array:
 
 
 def _from_dlpack(array: Any, name: str, stream: int | None) -> View:
-    on_gpu = gpu_of(array) is not None
     try:
-        capsule = array.__dlpack__(stream=stream) if on_gpu else array.__dlpack__()
+        capsule = array.__dlpack__() if stream is None else array.__dlpack__(stream=stream)
     except Exception as e:  # each library has its own
         raise LegoError(
             f"the array for argument '{name}' cannot be lent by DLPack: {e}",
             hint="detach it from its graph, move it to CPU or CUDA, or copy it",
         ) from None
-    address = ctypes.pythonapi.PyCapsule_GetPointer
-    address.restype, address.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     # The capsule stays unconsumed: its own destructor frees the tensor once `owner` is gone.
-    tensor = _DLTensor.from_address(address(capsule, b"dltensor"))
-    if tensor.device_type not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
+    tensor = _DLTensor.from_address(_address_in(capsule, b"dltensor"))
+    home, code, bits, rank = tensor.device_type, tensor.code, tensor.bits, tensor.ndim
+    if home not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
         raise LegoError(f"the array for argument '{name}' lives neither on the CPU nor on CUDA")
-    on_gpu = tensor.device_type in (_CUDA, _CUDA_MANAGED)
-    kind = _DLPACK_KINDS.get(tensor.code, f"type {tensor.code} of ")
+    strides = tensor.strides
     return View(
-        pointer=(tensor.data or 0) + tensor.byte_offset,
-        shape=tuple(tensor.shape[: tensor.ndim]),
-        strides=tuple(tensor.strides[: tensor.ndim]) if tensor.strides else None,
-        types=_DLPACK_TYPES.get((tensor.code, tensor.bits), ()) if tensor.lanes == 1 else (),
-        type_name=f"{kind}{tensor.bits}",
-        gpu=tensor.device_id if on_gpu else None,
-        read_only=False,
-        owner=(capsule, array),
+        (tensor.data or 0) + tensor.byte_offset,
+        tuple(tensor.shape[:rank]),
+        tuple(strides[:rank]) if strides else None,
+        _DLPACK_TYPES.get((code, bits), ()) if tensor.lanes == 1 else (),
+        f"{_DLPACK_KINDS.get(code) or f'type {code} of '}{bits}",
+        tensor.device_id if home in (_CUDA, _CUDA_MANAGED) else None,
+        False,
+        (capsule, array),
     )
 
 
@@ -215,6 +220,7 @@ def _from_cuda_array_interface(array: Any, name: str) -> View:
     interface = array.__cuda_array_interface__
     try:
         dtype = np.dtype(interface["typestr"])
+        types, type_name = _types_of(dtype)
         shape = tuple(int(n) for n in interface["shape"])
         pointer, read_only = interface["data"]
         strides = interface.get("strides")
@@ -229,17 +235,24 @@ def _from_cuda_array_interface(array: Any, name: str) -> View:
         int(pointer),
         shape,
         steps,
-        _types_of(dtype),
-        dtype.name,
+        types,
+        type_name,
         ANY_GPU,
         bool(read_only),
         (interface, array),
     )
 
 
-def _types_of(dtype: np.dtype[Any]) -> tuple[str, ...]:
-    """The MLIR element types that a NumPy dtype can stand for."""
-    return tuple(name for name in dtypes.names() if dtypes.matches(dtype, name))
+def _has_interface(array: object) -> bool:
+    """Whether an array has `__cuda_array_interface__`, mostly without computing it."""
+    name = "__cuda_array_interface__"
+    return hasattr(type(array), name) or hasattr(array, name)
+
+
+@functools.lru_cache(maxsize=256)
+def _types_of(dtype: np.dtype[Any]) -> tuple[tuple[str, ...], str]:
+    """The MLIR element types that a NumPy dtype can stand for, and NumPy's name of it."""
+    return tuple(name for name in dtypes.names() if dtypes.matches(dtype, name)), dtype.name
 
 
 def _wait_for(stream: int) -> None:

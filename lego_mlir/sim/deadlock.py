@@ -25,7 +25,7 @@ def deadlock(w: Wave) -> LegoError:
     for mask, instruction, at in waits:
         if number := int(mask[mine].sum()):
             first = first or instruction
-            line = f"{number} wait at `{instruction}` (line {instruction.line})"
+            line = f"{number} wait at `{instruction}` ({w.place(instruction)})"
             if at is not None:
                 line += " " + w.stalls.gate(at).reason(w, slot * w.threads + w.first(mask[mine]))
             lines.append(line)

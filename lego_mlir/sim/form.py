@@ -99,8 +99,8 @@ class Wait:
         holds: whether each lane may go on; asked of the active lanes.
         reason: what a lane waits for, for the report of a deadlock: `for ...`.
         awaits: the mbarriers of the active lanes, as words of shared memory (see `mbarrier`).
-        tries: whether a lane may go on without, when nothing else can run; the step then does
-            what the instruction does when it fails.
+        tries: whether a lane may go on without, the first time and when nothing else can run; the
+            step then does what the instruction does when it fails.
     """
 
     step: Step

@@ -85,9 +85,9 @@ def launch(
         What it cost, if asked for.
 
     Raises:
-        LegoError: bad PTX, something not modelled, a bad launch, or an error of the kernel (an
-            access out of bounds or misaligned, a deadlock, a trap, no end), with its place in the
-            PTX. All but the last are found before anything runs.
+        LegoError: bad PTX, something not modelled, or a bad launch, before anything runs; or an
+            error of the kernel (a race, an access out of bounds, a deadlock, a trap, no end), at
+            its place in what the PTX was compiled from if that is at hand, else in the PTX.
     """
     module = parse(ptx, file) if isinstance(ptx, str) else ptx
     entry = _entry(module, kernel)

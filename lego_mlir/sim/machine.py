@@ -350,8 +350,5 @@ class Wave:
         return self.error(f"{fault}, in {self.lane_name(fault.lane)}", at, fault.hint)
 
     def error(self, message: str, at: Instruction, hint: str | None = None) -> LegoError:
-        """An error at an instruction, with its place in what the PTX was compiled from."""
-        source = self.module.source_of(at)
-        if source is not None:
-            message = f"{message}; compiled from {source}"
-        return self.module.error(message, at.line, at.column, hint)
+        """An error at an instruction."""
+        return self.module.error_at(at, message, hint)

@@ -2,8 +2,8 @@
 
 Every buffer has an address window of its own, 64 GiB wide, with the buffer in its middle. An
 address that leaves its buffer, in either direction, lands in no other one and still names the
-buffer it came from. Shared and local memory have a generic window too; instructions that name
-their state space use plain offsets from zero.
+buffer it came from. Shared, local and parameter memory have a generic window too; instructions
+that name their state space use plain offsets from zero.
 
 A block sees the shared memory of the other blocks of its cluster too. In a `shared::cluster`
 address the bits from `RANK_SHIFT` on hold one more than the rank of the block it names; without
@@ -233,6 +233,7 @@ class Memory:
                     f"{access.opcode} {_verb(access)} address {int(active[chosen][0]):#x}, where "
                     f"no buffer is",
                     first,
+                    None if number else _NOT_GENERIC,
                 )
             self._check_space(access, int(number), buffer, lanes)
             yield self._part(access, buffer, offset, lanes)
@@ -313,8 +314,10 @@ class Memory:
         return slot * buffer.stride, offset & np.uint64((1 << int(RANK_SHIFT)) - 1)
 
 
-_FIXED = {"shared": SHARED, "shared::cluster": SHARED, "local": LOCAL}
+_FIXED = {"shared": SHARED, "shared::cluster": SHARED, "local": LOCAL, "param": PARAM}
 """The windows of state spaces whose addresses begin at zero."""
+
+_NOT_GENERIC = "cvta makes an address of shared, local or parameter memory generic"
 
 
 def _verb(access: Access) -> str:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.clocks import BESIDE, GENERIC, Clocks, View
+from lego_mlir.sim.clocks import ASYNC, BESIDE, GENERIC, Clocks, View
 from lego_mlir.sim.memory import SHARED, Access
 from lego_mlir.sim.observer import Observer
 from lego_mlir.sim.types import Array
@@ -64,7 +64,9 @@ class Ordering(Observer):
         telling, told: of each mbarrier in the phase that goes on, and in those before,
         flags: of bytes of shared memory,
         seen: of flags that lanes have read without a fence since.
-        loaded: the latest bulk load that each mbarrier has been told of.
+        loaded: by proxy the latest operation that each mbarrier has been told of: bulk loads are
+            done by the asynchronous one, `st.async` and `red.async` by the generic one.
+        column_of_word: by proxy the column of what completes on an mbarrier.
         unseen: mbarriers that the copy engine need not see yet, and the lanes that made them.
         issues: the asynchronous operations in flight; `performing` is one that is performed now.
     """
@@ -75,7 +77,7 @@ class Ordering(Observer):
         self.wave = wave
         self.shared = wave.memory.buffers[SHARED]
         opcodes = [i.opcode for i in wave.kernel.instructions]
-        proxies = any(o.startswith(("wgmma", "st.async")) or "async.bulk" in o for o in opcodes)
+        proxies = any(o.startswith("wgmma") or "async.bulk" in o for o in opcodes)
         sides = 2 if proxies else 1
         self.clocks = Clocks(wave, sides)
         self.came: dict[int, View] = {}
@@ -84,11 +86,11 @@ class Ordering(Observer):
         self.telling, self.told = np.zeros((2, sides, 0), np.int64)
         self.flags: dict[int, Array] = {}
         self.seen = np.zeros((sides, wave.lanes), np.int64)
-        self.loaded = np.zeros(0, np.int64)
+        self.loaded = np.zeros((2, 0), np.int64)
         self.unseen: dict[int, int] = {}
         self.issues: dict[int, Issue] = {}
         self.performing: Issue | None = None
-        self.column_of_word = np.full(self.shared.stride // 8 * wave.cluster_size, -1)
+        self.column_of_word = np.full((2, self.shared.stride // 8 * wave.cluster_size), -1)
 
     def _tick(self) -> None:
         """Time goes on, and rows that nobody needs are forgotten."""
@@ -152,9 +154,9 @@ class Ordering(Observer):
 
     def mbarrier_made(self, words: Array, lanes: Array) -> None:
         self.unseen |= dict(zip(words.tolist(), lanes.tolist(), strict=True))
-        more = [(0, 0), (0, len(self.wave.mbarriers.word) - len(self.loaded))]
+        more = [(0, 0), (0, len(self.wave.mbarriers.word) - self.loaded.shape[1])]
         self.telling, self.told = np.pad(self.telling, more), np.pad(self.told, more)
-        self.loaded = np.pad(self.loaded, more[1])
+        self.loaded = np.pad(self.loaded, more)
 
     def mbarrier_arrived(self, words: Array, lanes: Array) -> None:
         view, issue = self.clocks.view, self.performing
@@ -178,9 +180,10 @@ class Ordering(Observer):
     def phase_completed(self, words: Array) -> None:
         rows, table = self._rows_of(words), self.clocks.rows
         told = table.union(self.told[:, rows], self.telling[:, rows])
-        if self.loaded[rows].any():
-            columns = self._columns_of(words)
-            told[GENERIC] = table.raised(told[GENERIC], columns, self.loaded[rows])
+        for proxy in (GENERIC, ASYNC):
+            if self.loaded[proxy, rows].any():
+                columns, latest = self._columns_of(words, proxy), self.loaded[proxy, rows]
+                told[GENERIC] = table.raised(told[GENERIC], columns, latest)
         self.told[:, rows], self.telling[:, rows] = told, 0
 
     def phase_acquired(self, words: Array, lanes: Array) -> None:
@@ -204,8 +207,8 @@ class Ordering(Observer):
         if issue.kind == "loads":
             assert operation.signals is not None
             words = operation.signals[mask].reshape(-1)
-            rows = self._rows_of(words[words >= 0])
-            self.loaded[rows] = np.maximum(self.loaded[rows], issue.time)
+            rows, proxy = self._rows_of(words[words >= 0]), _proxy(operation)
+            self.loaded[proxy, rows] = np.maximum(self.loaded[proxy, rows], issue.time)
 
     def finished(self, operation: Operation) -> None:
         self.performing = None
@@ -227,7 +230,7 @@ class Ordering(Observer):
         # Of the mbarriers of a multicast, the one in the same block.
         here = self.wave.mbarriers.slots(words) == blocks[:, None]
         pick = np.where(here.any(axis=1), here.argmax(axis=1), (words >= 0).argmax(axis=1))
-        return self._columns_of(words[np.arange(len(lanes)), pick])
+        return self._columns_of(words[np.arange(len(lanes)), pick], _proxy(issue.operation))
 
     def _columns_beside(self, kind: str, lanes: Array) -> Array:
         """The columns of what is done for lanes; a warpgroup's first lane stands for all."""
@@ -235,13 +238,14 @@ class Ordering(Observer):
             lanes = lanes - self.wave.thread_of_lane[lanes] % _WARPGROUP
         return self.clocks.beside(kind, lanes)
 
-    def _columns_of(self, words: Array) -> Array:
+    def _columns_of(self, words: Array, proxy: int) -> Array:
         """The columns of what completes on mbarriers: one for each word of a cluster's memory."""
-        places = words % len(self.column_of_word)
-        fresh = np.unique(places[self.column_of_word[places] < 0])
+        table = self.column_of_word[proxy]
+        places = words % len(table)
+        fresh = np.unique(places[table[places] < 0])
         if len(fresh):
-            self.column_of_word[fresh] = self.clocks.columns(len(fresh))
-        columns: Array = self.column_of_word[places]
+            table[fresh] = self.clocks.columns(len(fresh))
+        columns: Array = table[places]
         return columns
 
     # --- fences, and flags in memory ---
@@ -311,3 +315,8 @@ def _kind(operation: Operation) -> str:
     if operation.signals is not None and not opcode.startswith("cp.async.mbarrier"):
         return "loads"
     return "stores" if "bulk" in opcode else "copies"
+
+
+def _proxy(operation: Operation) -> int:
+    """By which proxy an operation that completes on an mbarrier accesses memory."""
+    return ASYNC if "bulk" in operation.instruction.opcode else GENERIC

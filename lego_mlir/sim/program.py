@@ -29,7 +29,7 @@ from lego_mlir.sim.form import (
     Wait,
 )
 from lego_mlir.sim.machine import Wave
-from lego_mlir.sim.memory import FIRST_VARIABLE, PARAM, base_of
+from lego_mlir.sim.memory import FIRST_VARIABLE, base_of
 from lego_mlir.sim.syntax import (
     Address,
     Instruction,
@@ -149,7 +149,7 @@ class _Layout:
         self.shared = self.local = at = 0
         for parameter in kernel.parameters:
             at = _aligned(at, parameter.align)
-            self.addresses[parameter.name] = ("param", base_of(PARAM) + at)
+            self.addresses[parameter.name] = ("param", at)
             at += parameter.size
         dynamic: list[Variable] = []
         used = {name for i in kernel.instructions for name in _symbols(i)}

@@ -7,9 +7,11 @@ order in which this run made them, so one run tells; but only what the run reach
 An asynchronous operation acts at the time of its issue, knowing what its thread knew then, and is
 known of by those alone who have waited for it. A `wgmma` is one act of its warpgroup.
 
-An access of the asynchronous proxy (bulk copies, wgmma) to what a thread has written needs, beside
-the order, a `fence.proxy.async` on the way from the one to the other. The copy engine must see the
-mbarriers, too: whoever makes one executes `fence.mbarrier_init` or `fence.proxy.async`.
+An access of the asynchronous proxy (bulk copies, wgmma) to what a thread has written, be it by
+`cp.async`, `st.async` or an atomic, needs beside the order a `fence.proxy.async` on the way from
+the one to the other; of several atomics on one place only the last is looked at. The copy engine
+must see the mbarriers, too: whoever makes one executes `fence.mbarrier_init` or
+`fence.proxy.async`.
 
 Lanes of one warp that write the same place by one instruction do not race: one of them wins. Apart
 from that the lanes of a warp are in no order but that of `bar.warp.sync` and the barriers.
@@ -23,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.clocks import ASYNC, View
+from lego_mlir.sim.clocks import ASYNC, GENERIC, View
 from lego_mlir.sim.memory import Access, Buffer, Fault
 from lego_mlir.sim.ordering import Ordering
 from lego_mlir.sim.shadow import Act, Conflict, Shadow
@@ -78,7 +80,7 @@ class Races(Ordering):
     def _check(self, act: Act, view: View, floor: int) -> None:
         access = act.access
         # Of an mbarrier that was never made the mbarriers tell themselves.
-        reads = not access.writes or access.opcode.startswith(("atom", "red"))
+        reads = not access.writes or access.opcode.startswith(("atom", "red", "cp.reduce"))
         if reads and (at := self.shadow.unwritten(act)) is not None:
             raise Fault(
                 f"{access.opcode} reads {self._place(act, at)}, which nothing has written",
@@ -97,14 +99,14 @@ class Races(Ordering):
 
     def _check_fences(self, act: Act, view: View) -> None:
         """What threads have written must have passed a proxy fence."""
-        columns, times = self.shadow.writes(act)
+        columns, times = self.shadow.changes(act)
         at = np.flatnonzero((times > 0) & self._generic(columns))
         if not len(at):
             return
         shown = self.clocks.knows(view, act.lanes[at], columns[at], times[at], ASYNC)
         if not shown.all():
             first = int(at[np.argmin(shown)])
-            other, lane = self.shadow.writer(act.granules[first])
+            other, lane = self.shadow.changer(act.granules[first])
             raise Fault(
                 f"no proxy fence: {act.access.opcode} {_verb(act.access)} "
                 f"{self._place(act, first)} through the asynchronous proxy, which "
@@ -115,11 +117,13 @@ class Races(Ordering):
             )
 
     def _generic(self, columns: Array) -> Array:
-        """Which actors use the generic proxy: threads, and their copies by `cp.async`."""
-        clocks = self.clocks
+        """Which actors use the generic proxy: threads, their `cp.async`, and `st.async`."""
+        clocks, stores = self.clocks, self.column_of_word[GENERIC]
         first = clocks.bases.get("copies", 0)
         copies = (columns >= first) & (columns < first + clocks.local)
         generic: Array = (columns < clocks.local) | copies
+        if stores.max() >= 0:
+            generic = generic | np.isin(columns, stores)
         return generic
 
     def issued(self, operation: Operation) -> None:
@@ -176,4 +180,6 @@ class Races(Ordering):
 
 
 def _verb(access: Access) -> str:
+    if access.sync and access.opcode.startswith("mbarrier"):
+        return "uses"
     return "writes" if access.writes else "reads"

@@ -84,12 +84,16 @@ class Shadow:
         written: whether anything has been written there.
         time, turn, lane, column: of the last plain write: when, by which access of all, for whom
             and by whom. Turn 0: there was none.
+        sync_time, sync_turn, sync_lane, sync_column: the same of the last write that synchronises.
         since: the kinds of all accesses since, as bits.
         latest: the time of the last of those.
         accesses: of each turn.
     """
 
-    PER_GRANULE = ("written", "time", "turn", "lane", "column", "since", "latest")
+    PER_GRANULE = (
+        *("written", "time", "turn", "lane", "column", "since", "latest"),
+        *("sync_time", "sync_turn", "sync_lane", "sync_column"),
+    )
 
     def __init__(self, size: int, stride: int, warp_of_lane: Array) -> None:
         count = size // _WIDEST
@@ -98,6 +102,9 @@ class Shadow:
         self.granule = _WIDEST
         self.written = np.zeros(count, np.bool_)
         self.time, self.turn, self.lane, self.column, self.latest = np.zeros((5, count), np.int32)
+        self.sync_time, self.sync_turn, self.sync_lane, self.sync_column = np.zeros(
+            (4, count), np.int32
+        )
         self.since = np.zeros(count, np.uint8)
         self.accesses: list[Access | None] = [None]
         self.log = Log(self)
@@ -169,6 +176,25 @@ class Shadow:
         assert access is not None
         return access, int(self.lane[granule])
 
+    def changes(self, act: Act) -> tuple[Array, Array]:
+        """By whom and when each element's place was last written, plainly or not; 0: never."""
+        columns, times = self.writes(act)
+        synced = self.sync_turn[act.granules] > self.turn[act.granules]
+        if not synced.any():
+            return columns, times
+        return (
+            np.where(synced, self.sync_column[act.granules], columns),
+            np.where(synced, self.sync_time[act.granules], times),
+        )
+
+    def changer(self, granule: int) -> tuple[Access, int]:
+        """The last write of a granule, plain or not, and the lane for which it was made."""
+        if self.sync_turn[granule] <= self.turn[granule]:
+            return self.writer(granule)
+        access = self.accesses[self.sync_turn[granule]]
+        assert access is not None
+        return access, int(self.sync_lane[granule])
+
     def _with_others(self, act: Act, knows: Knows, floor: int) -> Conflict | None:
         kinds = _CONFLICTING[act.kind]
         if not (self.since[act.granules] & kinds).any():
@@ -215,6 +241,11 @@ class Shadow:
                 lanes, columns = act.lanes[lost], act.columns[lost]
                 self.record(Act(act.access, granules[lost], lanes, columns, act.time, _LOST), floor)
             return
+        if act.kind == _SYNC_WRITE:
+            self.sync_time[granules] = act.time
+            self.sync_turn[granules] = turn
+            self.sync_lane[granules] = act.lanes
+            self.sync_column[granules] = act.columns
         self.since[granules] |= act.kind
         self.latest[granules] = np.maximum(self.latest[granules], act.time)
         self.log.forget(floor)

@@ -1,9 +1,13 @@
 """Lanes that stall before an instruction until something holds, such as a phase of an mbarrier.
 
-They look again whenever a phase is complete. When nothing else can run, asynchronous operations
-that would complete what they wait for are performed, one by one. If there is none, the waits that
-may fail do fail, and the program does what it does then; that it only tries again shows by nothing
-having changed, and is a deadlock.
+Waits that may fail (`mbarrier.try_wait`) do so once, each in each lane, if there is something to
+wait for, so that it shows whether the program tries again; in the random order they may fail at any
+time.
+
+Stalled lanes look again whenever a phase is complete. When nothing else can run, asynchronous
+operations that would complete what they wait for are performed, one by one. If there is none, the
+waits that may fail do fail, and the program does what it does then; that it only tries again shows
+by nothing having changed, and is a deadlock.
 """
 
 from __future__ import annotations
@@ -27,12 +31,14 @@ class Stalls:
 
     Attributes:
         lanes: by the block of the program that they stall before.
+        tried: by the same, those whose wait has failed since it last held.
         stirred: whether they should look again.
     """
 
     def __init__(self, wave: Wave) -> None:
         self.wave = wave
         self.lanes: dict[int, Array] = {}
+        self.tried: dict[int, Array] = {}
         self.stirred = False
         self._excused: Mask = None
         self._fruitless = (0, 0)
@@ -56,14 +62,24 @@ class Stalls:
         if self._excused is not None:
             passing = passing | (mask & self._excused)
             self._excused = self._excused & ~passing
-        if gate.tries and wave.order.chance(0.25):
-            passing = mask
+        if gate.tries:
+            passing = passing | self._failing(at, mask & ~passing)
         stalling = mask & ~passing
         if stalling.any():
             others = self.lanes.get(at)
             self.lanes[at] = stalling if others is None else stalling | others
         wave.mask = None if passing.all() else passing
         return bool(passing.any())
+
+    def _failing(self, at: int, waiting: Array) -> Array:
+        """Which of the lanes that must wait before a block fail to, and go on."""
+        wave = self.wave
+        if wave.order.random is not None:
+            return waiting & wave.order.chance(0.25)
+        tried = self.tried.get(at, np.zeros(wave.lanes, np.bool_))
+        self.tried[at] = np.where(wave.active(), waiting, tried)
+        failing: Array = waiting & ~tried
+        return failing
 
     def wake(self) -> None:
         """Stalled lanes look again."""

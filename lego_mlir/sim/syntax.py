@@ -5,6 +5,7 @@ Source: PTX ISA 4 (syntax), 5.4 (variables), 6 (operands), 11 (directives).
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -266,3 +267,16 @@ class Module:
     def error(self, message: str, line: int, column: int = 0, hint: str | None = None) -> LegoError:
         """A diagnostic at a place of this module."""
         return LegoError(message, place=Place(self.file, line, column), hint=hint, source=self.text)
+
+    def error_at(self, at: Instruction, message: str, hint: str | None = None) -> LegoError:
+        """A diagnostic at what an instruction was compiled from, or, if nobody has that, at it."""
+        place = self.source_of(at)
+        if place is None:
+            return self.error(message, at.line, at.column, hint)
+        # The file of a Python kernel is relative to the import path, where linecache looks too.
+        linecache.checkcache(place.file)
+        lines = linecache.getlines(place.file)
+        if not 0 < place.line <= len(lines):
+            return self.error(f"{message}; compiled from {place}", at.line, at.column, hint)
+        message = f"{message}; line {at.line} of the PTX: {at}"
+        return LegoError(message, place=place, hint=hint, source="".join(lines))

@@ -184,7 +184,7 @@ class Warpgroups:
             if len(shared) and lanes.any():
                 raise Fault(
                     f"{instruction.opcode} touches {self._name(shared[0])}, which belongs to "
-                    f"{operation.instruction.opcode} (line {operation.instruction.line}) until "
+                    f"{operation.instruction.opcode} ({w.place(operation.instruction)}) until "
                     f"wgmma.wait_group has waited for it",
                     w.first(lanes),
                 )

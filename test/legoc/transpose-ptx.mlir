@@ -3,7 +3,7 @@
 // RUN: %legoc %examples/transpose.mlir --emit=ptx --target=sm_100a | FileCheck %s --check-prefix=TARGET
 // RUN: %legoc %examples/transpose.mlir --emit=ptx --set T=16 | FileCheck %s --check-prefix=T16
 
-// CHECK: .version 8.3
+// CHECK: .version 8.4
 // CHECK-NEXT: .target sm_90a
 // CHECK-NEXT: .address_size 64
 // CHECK: .visible .entry transpose_kernel(

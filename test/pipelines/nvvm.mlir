@@ -5,7 +5,7 @@
 // Constants are sunk into the kernel: they are no parameters of it.
 // CHECK: gpu.launch_func @kinds_kernel::@kinds_kernel
 // CHECK-SAME: args(%{{[a-z0-9]+}} : memref<8x32xf32>, %{{[a-z0-9]+}} : memref<8x32xf32>)
-// CHECK: gpu.module @kinds_kernel [#nvvm.target<O = 3, chip = "sm_90", features = "+ptx83">]
+// CHECK: gpu.module @kinds_kernel [#nvvm.target<O = 3, chip = "sm_90", features = "+ptx84">]
 // Bare pointers, not memref descriptors; indices of 32 bits.
 // CHECK: llvm.func @kinds_kernel(%{{.*}}: !llvm.ptr, %{{.*}}: !llvm.ptr)
 // CHECK-NOT: builtin.unrealized_conversion_cast

@@ -10,12 +10,36 @@ from typing import Any
 
 from lego_mlir import data
 from lego_mlir.mlir.bindings import ir, irdl
-from lego_mlir.mlir.transforms import parameter
+from lego_mlir.mlir.transforms import (
+    contract_to_mma,
+    contract_to_wgmma,
+    copies_to_tma,
+    distribute_copies,
+    pack_shared,
+    parameter,
+    persist,
+    pipeline_copies,
+    prefetch_fragments,
+    specialize_warps,
+    stage_in_shared,
+)
 from lego_mlir.mlir.transforms.operation import Machine, Setting, attach, run_in
 
 __all__ = ["Machine", "Setting", "load", "run_in"]
 
-_OPERATIONS = (parameter,)
+_OPERATIONS = (
+    contract_to_mma,
+    contract_to_wgmma,
+    copies_to_tma,
+    distribute_copies,
+    pack_shared,
+    parameter,
+    persist,
+    pipeline_copies,
+    prefetch_fragments,
+    specialize_warps,
+    stage_in_shared,
+)
 """The modules whose import makes their operations known."""
 
 

@@ -180,6 +180,8 @@ class _Effects(ir.MemoryEffectsOpInterface):  # type: ignore[misc]
 
     @staticmethod
     def get_effects(op: Any, effects: Any) -> None:
-        dialect.only_reads_handle(op.operation.op_operands, effects)
-        dialect.produces_handle(op.operation.results, effects)
+        if len(op.operation.operands):  # the bindings crash on an empty list
+            dialect.only_reads_handle(op.operation.op_operands, effects)
+        if len(op.operation.results):
+            dialect.produces_handle(op.operation.results, effects)
         dialect.modifies_payload(effects)

@@ -1,7 +1,8 @@
 """mbarriers: barriers in shared memory with phases. Source: PTX ISA 9.7.13.15.
 
-A lane whose wait fails stalls until the phase is complete. When nothing else can run the wait
-fails, and the program does what it does then; if it only tries again, that is a deadlock.
+A wait for a phase that is not complete fails the first time; a lane that tries again stalls until
+it is (see `stalls`). When nothing else can run the wait fails, and the program does what it does
+then; if it only tries again, that is a deadlock.
 """
 
 from __future__ import annotations
@@ -170,7 +171,7 @@ def _check_incomplete(w: Wave, words: Array, lanes: Array, state: Array) -> None
 def wait(form: Form) -> Wait:
     """Whether a phase is complete: that of a state, or the last one of a parity.
 
-    Both forms wait for it here; the time limit of `try_wait` means nothing.
+    Both forms wait for it here, from the second time on; no time limit means anything.
     """
     form.expect(3, 4 if form.has("try_wait") else 3)
     write = form.write(form.operands[0], PRED)

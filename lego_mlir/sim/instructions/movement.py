@@ -258,13 +258,13 @@ _WINDOWS = {"shared": SHARED, "shared::cluster": SHARED, "local": LOCAL, "param"
 def cvta(form: Form) -> Step:
     """A generic address from one in a state space, or back (`.to`).
 
-    Global, constant and parameter addresses are generic already.
+    Addresses of global and constant memory are generic already.
     """
     kind = form.types[0]
     space = space_of(form)
     if kind.bits == 32:
         form.fail("a 32-bit generic address")
-    if space not in _WINDOWS or space == "param":
+    if space not in _WINDOWS:
         return form.compute(lambda a: a, [kind], kind)
     base = np.uint64(base_of(_WINDOWS[space]))
     if form.has("to"):

@@ -31,7 +31,7 @@ from lego_mlir.sim.instructions.bulk import (
 )
 from lego_mlir.sim.instructions.mbarrier import of_lanes
 from lego_mlir.sim.instructions.movement import address_of, space_named
-from lego_mlir.sim.memory import Access, Fault
+from lego_mlir.sim.memory import PARAM, Access, Fault, base_of
 from lego_mlir.sim.syntax import Address, Symbol, TensorAddress
 from lego_mlir.sim.table import instruction
 from lego_mlir.sim.tensormap import (
@@ -109,8 +109,10 @@ class Box:
 def _map_address(form: Form, operand: Address) -> Reader:
     """The generic address of a tensor map; a parameter may stand itself."""
     if isinstance(operand.base, Symbol):
-        home, _ = form.address(operand.base, operand.base.name)
-        return address_of(form, operand, home if home == "param" else "generic")
+        home, start = form.address(operand.base, operand.base.name)
+        if home == "param":
+            where = np.array([base_of(PARAM) + start + operand.offset], np.uint64)
+            return lambda w: where
     return address_of(form, operand, "generic")
 
 
@@ -248,8 +250,8 @@ def store(form: Form) -> Step:
             width = tiles.element if operation else _width(tiles, place)
             access = Access(form.instruction, "shared", width, 1, False, "async")
             shared, inside, target = units(tiles, place, where[lane], width)
-            values = w.memory.read(access, shared, np.full(len(shared), lane))
-            data[lane] = target, values[inside]
+            # What lies outside the tensor goes nowhere: nobody need have written it.
+            data[lane] = target, w.memory.read(access, shared[inside], np.full(len(target), lane))
 
         def write(w: Wave, lane: int) -> None:
             target, values = data.pop(lane)

@@ -9,8 +9,8 @@ import pytest
 from bench_command import bench
 
 from bench import build as building
-from bench.build import build, chosen, read_manifest
-from bench.cases import CASES, Case, transposed
+from bench.build import CASES, build, chosen, read_manifest
+from bench.cases import Case, transposed
 from bench.movement import Permute
 from bench.peers import PEERS
 from lego_mlir import Artifact
@@ -41,7 +41,7 @@ def test_a_bundle_tells_all_of_its_cases(tmp_path: Path) -> None:
 def test_what_does_not_compile_is_told_and_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refused() -> None:
+    def refused(target: str) -> None:
         raise LegoError("no such kernel")
 
     bad = Case("bad", refused, "f32", Permute((32, 32)))

@@ -437,8 +437,8 @@ RUN_ERRORS = [
      SMALL[:END] + SMALL[START:END].replace("@transpose", "@again") + "}\n",
      r"<stdin>:\d+:3: error: .* this one has: @transpose, @again"),
     ("no kernel", "module {}\n", r"<stdin>:1:1: error: .* this one has: none"),
-    ("unknown reference", edited(SMALL, '"transpose"', '"matmul"'),
-     r"<stdin>: error: unknown reference 'matmul'\nhint: known references: transpose"),
+    ("unknown reference", edited(SMALL, '"transpose"', '"sort"'),
+     r"<stdin>: error: unknown reference 'sort'\nhint: known references: transpose"),
     ("reference is no name", edited(SMALL, '"transpose"', "3"),
      r"lego.reference is a name in quotes, not '3 : i64'"),
     ("block too large", edited(SMALL, "R = 8", "R = 32").replace("T = 32", "T = 64"),
@@ -515,6 +515,35 @@ def test_a_wrong_result_is_told_with_its_place(legoc: Any) -> None:
     )
 
 
+def test_a_parameter_that_the_schedule_does_not_have(legoc: Any) -> None:
+    with_schedule = ("-", "--emit=scheduled", "--param", "stages=3")
+    answer = legoc(*with_schedule, "--schedule=hmma", stdin=SMALL)
+    check(answer, "the schedule 'hmma' has no parameter 'stages'\nhint: .*buffers = 4, depth = 3")
+    answer = legoc(*with_schedule, "--schedule=unroll", stdin=SMALL)
+    check(answer, "the schedule 'unroll' has no parameter 'stages'\nhint: it has none")
+
+
+def test_steps_are_kept_where_there_is_room(legoc: Any, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    arguments = ("-", "--schedule=unroll", "--emit=scheduled", "--keep")
+    check(legoc(*arguments, "taken", stdin=SMALL), "taken: error: cannot make the folder of --keep")
+    assert legoc(*arguments, "steps/all", stdin=SMALL).status == 0
+    kept = sorted((tmp_path / "steps" / "all").iterdir())
+    assert [file.name for file in kept] == [
+        "00-match.mlir",
+        "01-foreach.mlir",
+        "02-apply_patterns.mlir",
+        "03-apply_cse.mlir",
+    ]
+    assert "gpu.launch" in kept[-1].read_text()
+
+
+def test_the_steps_before_one_that_fails_are_kept(legoc: Any, tmp_path: Path) -> None:
+    answer = legoc("-", "--schedule=hmma", "--emit=ptx", "--keep", "steps", stdin=SMALL)
+    assert answer.status == 1
+    assert (tmp_path / "steps" / "01-match.mlir").is_file()
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -527,6 +556,10 @@ def test_a_wrong_result_is_told_with_its_place(legoc: Any) -> None:
         (["-", "a.npy"], "'a.npy': arrays are for --run"),
         (["-", "--save=x"], "--save is for --run"),
         (["-", "--schedule=unroll"], "--schedule comes after index"),
+        (["-", "--param", "depth=2"], "--param is about a schedule's steps: add --schedule=NAME"),
+        (["-", "--keep", "x"], "--keep is about a schedule's steps: add --schedule=NAME"),
+        (["-", "--param", "depth"], "'depth' is not NAME=N"),
+        (["-", "--param", "depth=-1"], "'depth=-1' is not NAME=N with an integer of at least 0"),
         (["-", "-o", ""], "-o takes the name of a file"),
         (["-", "--set", "T"], "'T' is not NAME=N"),
         (["-", "--set", "T=a"], "'T=a' is not NAME=N"),

@@ -163,11 +163,6 @@ def test_spills_are_warnings() -> None:
     assert any(w.startswith("k spills registers: ") for w in spilled.warnings)
 
 
-def test_performance_warnings_are_collected() -> None:
-    ptx = PTX.replace("    ret;", "    setmaxnreg.inc.sync.aligned.u32 232;\n    ret;")
-    assert any("(C75" in w and "setmaxnreg" in w for w in assemble(ptx, SM_90A).warnings)
-
-
 def test_missing_binding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cuda.bindings", None)
     monkeypatch.delitem(sys.modules, "cuda.bindings.nvjitlink", raising=False)

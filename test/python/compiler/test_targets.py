@@ -74,7 +74,7 @@ def test_llvm_aborts_where_the_version_is_too_low() -> None:
 
 def test_parse_gives_the_named_target() -> None:
     hopper = Target.parse("sm_90a")
-    assert (hopper.capability, hopper.feature, hopper.ptx_version) == ((9, 0), "+ptx83", "8.3")
+    assert (hopper.capability, hopper.feature, hopper.ptx_version) == ((9, 0), "+ptx84", "8.4")
     assert hopper.exact
     assert not Target.parse("sm_90").exact
     assert str(hopper) == "sm_90a"

@@ -83,6 +83,13 @@ def test_cuda_where_a_device_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     assert select("auto").name == select("cuda").name == "cuda"
 
 
+def test_arrays_on_a_gpu_need_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They show that a driver is there: to ask it costs more than a launch."""
+    install(monkeypatch, None)
+    assert select("auto", on_gpu=True).name == select("cuda", on_gpu=True).name == "cuda"
+    assert select("sim", on_gpu=True).name == "sim"
+
+
 @pytest.mark.parametrize(
     ("text", "order"),
     [("late", ("late", 0)), ("random", ("random", 0)), ("random:17", ("random", 17))],

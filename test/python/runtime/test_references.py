@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.runtime.references import compare, expect
+from lego_mlir.runtime import dtypes
+from lego_mlir.runtime.references import Bounded, compare, expect
 
 A = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -19,7 +20,7 @@ def test_known_references() -> None:
 def test_unknown_reference_lists_the_known() -> None:
     with pytest.raises(LegoError, match="unknown reference 'sort'") as caught:
         expect("sort", [A], 1)
-    assert caught.value.hint == "known references: transpose, copy, permute(1, 0, 2)"
+    assert caught.value.hint == "known references: transpose, copy, matmul, permute(1, 0, 2)"
 
 
 def test_wrong_number_of_arguments() -> None:
@@ -79,3 +80,72 @@ def test_shapes_differ() -> None:
 def test_no_elements_are_equal() -> None:
     empty = np.empty((0, 3), np.float32)
     assert compare(empty, empty, dtype="f32").equal
+
+
+def product(a: np.ndarray, b: np.ndarray, types: tuple[str, ...] = ()) -> Bounded:
+    (expected,) = expect("matmul", [a, b], 1, types)
+    assert isinstance(expected, Bounded)
+    return expected
+
+
+def test_a_product_in_any_order_of_its_sums_is_right() -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((32, 512), (512, 48)))
+    expected = product(a, b)
+    backwards = np.zeros((32, 48), np.float32)
+    for k in reversed(range(512)):
+        backwards += np.outer(a[:, k].astype(np.float32), b[k].astype(np.float32))
+    for dtype in ("f16", "f32"):
+        result = compare(expected, backwards.astype(dtypes.numpy_dtype(dtype)), dtype=dtype)
+        assert result.equal
+        assert "all 1536 elements within rounding, the largest error" in str(result)
+
+
+def test_a_product_that_lacks_a_term_is_wrong() -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((32, 512), (512, 48)))
+    lacking = a[:, 1:].astype(np.float32) @ b[1:].astype(np.float32)
+    result = compare(product(a, b), lacking.astype(np.float16), name="c", dtype="f16")
+    assert not result.equal
+    assert result.count > 1000
+    assert "of 1536 elements differ, the first at" in str(result)
+
+
+def test_products_of_integers_are_exact() -> None:
+    a, b = np.full((2, 300), -128, np.int8), np.full((300, 2), 127, np.int8)
+    expected = product(a, b)
+    right = np.full((2, 2), -128 * 127 * 300, np.int32)
+    assert compare(expected, right, dtype="i32").equal
+    assert not compare(expected, right + 1, dtype="i32").equal
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f8E4M3FN", "f8E5M2"])
+def test_products_of_raw_formats(dtype: str) -> None:
+    a, b = (dtypes.random(shape, dtype, np.random.default_rng(1)) for shape in ((8, 16), (16, 8)))
+    values = [dtypes.decode(x, dtype) for x in (a, b)]
+    expected = product(a, b, (dtype, dtype))
+    np.testing.assert_allclose(expected.values, values[0] @ values[1], rtol=1e-4, atol=1e-5)
+    rounded = dtypes.encode(values[0] @ values[1], "bf16")
+    assert compare(expected, rounded, dtype="bf16").equal
+    assert not compare(expected, rounded + np.uint16(1), dtype="bf16").equal
+
+
+def test_batches_are_multiplied_one_by_one() -> None:
+    rng = np.random.default_rng(2)
+    a, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((3, 4, 5), (3, 5, 6)))
+    np.testing.assert_allclose(product(a, b).values[1], a[1] @ b[1], rtol=1e-6)
+
+
+def test_what_overflows_or_is_no_number_is_expected_so() -> None:
+    large, nan = np.full((1, 64), 1000, np.float16), np.full((1, 64), np.nan, np.float16)
+    infinite = np.full((1, 1), np.inf, np.float16)
+    assert compare(product(large, large.T), infinite, dtype="f16").equal
+    assert compare(product(nan, large.T), np.full((1, 1), np.nan, np.float16), dtype="f16").equal
+    assert not compare(product(nan, large.T), infinite, dtype="f16").equal
+
+
+def test_no_product_of_these_shapes() -> None:
+    with pytest.raises(LegoError, match=r"no product of matrices of the shapes \[2, 3\] and \[2"):
+        expect("matmul", [A, A], 1)
+    with pytest.raises(LegoError, match=r"'c' has shape \[2, 3\], its reference \[2, 2\]"):
+        compare(product(A, A.T), A, name="c", dtype="f32")

@@ -194,7 +194,7 @@ def test_gpu_arrays_do_not_go_to_the_simulator(copy: Artifact) -> None:
 
 
 def test_gpu_arrays_choose_the_gpu(copy: Artifact, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen: list[str] = []
+    chosen: list[tuple[str, bool]] = []
 
     class Recorder:
         name, reason = "cuda", ""
@@ -205,14 +205,14 @@ def test_gpu_arrays_choose_the_gpu(copy: Artifact, monkeypatch: pytest.MonkeyPat
         def run(self, artifact: Artifact, values: Sequence[Any], stream: Any = None) -> None:
             pass
 
-    def fake(name: str) -> Recorder:
-        chosen.append(name)
+    def fake(name: str, *, on_gpu: bool) -> Recorder:
+        chosen.append((name, on_gpu))
         return Recorder()
 
     monkeypatch.setattr("lego_mlir.runtime.select", fake)
     launch(copy, OnGpu(), OnGpu())
     launch(copy, A, A.copy())
-    assert chosen == ["cuda", "auto"]
+    assert chosen == [("auto", True), ("auto", False)]
 
 
 def test_the_simulator_has_no_streams(copy: Artifact) -> None:

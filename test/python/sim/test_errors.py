@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from lego_mlir import sim
-from lego_mlir.diagnostics import LegoError
+from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.sim import table
 
 HEADER = ".version 8.3\n.target sm_90a\n.address_size 64\n"
 REGISTERS = """.reg .pred %p; .reg .b16 %h<4>; .reg .b32 %r<8>; .reg .b64 %d<8>; .reg .f32 %f<4>;
@@ -50,6 +51,11 @@ def test_instructions_that_are_not_modelled(line):
     text = refused(kernel(line))
     assert f"the instruction {line.split()[0].rstrip(';')} is not modelled" in text
     assert f"PTX ISA {NOT_MODELLED[line]}" in text
+
+
+def test_what_is_listed_as_not_modelled_is_not():
+    words = {word.split(".")[0] for word in table.NOT_MODELLED if "." not in word}
+    assert not words & set(table.TABLE)
 
 
 def test_an_instruction_nobody_knows():
@@ -238,3 +244,26 @@ def test_a_trap_names_its_thread():
     text = kernel("mov.u32 %r0, %tid.x; setp.eq.u32 %p, %r0, 5; @%p trap;")
     with pytest.raises(LegoError, match=r"trapped in thread \(5, 0, 0\) of block \(0, 0, 0\)"):
         sim.launch(text, "k", (1, 1, 1), (32, 1, 1), [np.zeros(1, "u4")])
+
+
+def test_an_error_is_at_what_was_compiled(tmp_path):
+    source = tmp_path / "kernel.mlir"
+    source.write_text("module {\n  gpu.trap\n}\n")
+    text = f'{HEADER}.visible .entry k()\n{{\n.loc 1 2 3\ntrap;\n}}\n.file 1 "{source}"\n'
+
+    def error():
+        with pytest.raises(LegoError) as e:
+            sim.launch(text, "k", (1, 1, 1), (1, 1, 1), [])
+        return e.value
+
+    found = error()
+    assert found.place == Place(str(source), 2, 3)
+    assert str(found).splitlines()[1:] == ["    gpu.trap", "    ^"]
+    assert "; line 7 of the PTX: trap" in found.message
+    # A file that is shorter by now is not what was compiled.
+    source.write_text("module {}\n")
+    found = error()
+    assert (found.place.file, found.place.line) == ("<ptx>", 7)
+    assert found.message.endswith(f"; compiled from {source}:2:3")
+    source.unlink()
+    assert error().message == found.message

@@ -68,6 +68,41 @@ def test_an_exchange_through_two_phases(run, order, form):
     assert out[1].tolist() == [3 * (n ^ 64) for n in range(128)]
 
 
+@pytest.mark.parametrize("order", ["late", "early"])
+@pytest.mark.parametrize("form", ["try_wait", "test_wait"])
+def test_a_wait_fails_before_it_waits(run, order, form):
+    """Who does not try again goes on too early; who does waits, and gets what has come at once."""
+    out = np.zeros((3, 64), "u4")
+    body = (
+        HEAD
+        + made(1)
+        + f"""
+        setp.lt.u32 %q, %t, 32;
+        @%q bra WAIT;
+        bar.sync 1, 64;                     // after the first wait
+        setp.eq.u32 %q, %t, 32;
+        @%q mbarrier.arrive.shared.b64 _, [bars];
+        bra.uni OVER;
+    WAIT:
+        mov.b32 %n, 0;
+    AGAIN:
+        mbarrier.{form}.parity.shared.b64 %p, [bars], 0;
+        selp.b32 %x, 1, 0, %p;
+        st.global.b32 [%a], %x;
+        add.u64 %a, %a, 256;
+        setp.eq.u32 %q, %n, 0;
+        @%q bar.sync 1, 64;
+        add.u32 %n, %n, 1;
+        setp.lt.u32 %q, %n, 3;
+        @%q bra AGAIN;
+    OVER:
+    """
+    )
+    run(body, [out], parameters=ONE, block=(64, 1, 1), order=order)
+    assert (out[0, :32] == 0).all()
+    assert (out[1:, :32] == 1).all()
+
+
 def test_states_and_pending_counts(run, order):
     """A warp sees the pending count before it arrives; a state tells when its phase is over."""
     out = np.zeros((3, 64), "u4")

@@ -264,6 +264,25 @@ def test_wild_and_mixed_up_addresses(run):
     assert "of the shared memory, which has 4 bytes" in message
 
 
+def test_addresses_of_parameters(run):
+    """A pointer to a parameter is one of its state space; generic it is by cvta."""
+    a, b = np.zeros(32, "u4"), np.zeros(32, "u4")
+    body = HEAD + "mad.wide.u32 %pb, %t, 4, %b; mov.b64 %l, a;"
+    direct = "ld.param.b64 %pa, [%l]; st.global.b64 [%b], %pa; ld.param.b64 %pa, [%l+8];"
+    run(body + direct + "st.global.b64 [%b+8], %pa;", [a, b], parameters=TWO)
+    run(
+        body + "cvta.param.u64 %l, %l; ld.b64 %pa, [%l]; st.global.b64 [%b+16], %pa; "
+        "cvta.to.param.u64 %l, %l; ld.param.b64 %pa, [%l+8]; st.global.b64 [%b+24], %pa;",
+        [a, b],
+        parameters=TWO,
+    )
+    pointers = b.view("u8")
+    assert pointers[:2].tolist() == pointers[2:4].tolist()
+    assert pointers[0] != pointers[1]
+    with pytest.raises(LegoError, match=r"(?s)address 0x8, where no buffer is.*hint: cvta"):
+        run(body + "ld.b64 %pa, [%l+8];", [a, b], parameters=TWO)
+
+
 def test_read_only_arrays(run):
     a = np.zeros(32, "u4")
     a.flags.writeable = False

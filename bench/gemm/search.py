@@ -1,0 +1,72 @@
+"""Measuring the candidates of a search, in the process that has the GPU."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bench.results import OURS
+from bench.timing import Call
+from lego_mlir.artifact import Artifact
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.runtime import cuda
+
+if TYPE_CHECKING:
+    from bench.contest import Contest
+    from bench.memory import DeviceArray
+
+SCREENING = 3
+"""Rounds in which all candidates take part."""
+
+FINALISTS = 6
+"""Candidates that take part in all rounds."""
+
+
+def search(
+    contest: Contest,
+    folder: Path,
+    candidates: Sequence[Mapping[str, Any]],
+    arrays: Sequence[Sequence[DeviceArray]],
+) -> dict[str, Any]:
+    """Check all candidates, screen those that are right, and time the fastest beside the rest.
+
+    Args:
+        contest: with us as the library chooses, and the peers.
+        folder: of the bundle.
+        candidates: `name` and `file` of each.
+        arrays: the arguments of each set.
+
+    Returns:
+        `screened`, the median time in microseconds of each candidate that is right, and `us`, the
+        times of the fastest, of us and of the peers.
+    """
+    others = list(contest.graphs)
+    for candidate in candidates:
+        name = candidate["name"]
+        try:
+            call = _bound(contest, folder / candidate["file"], arrays)
+        except LegoError as e:  # it does not fit this device
+            contest.absent[name] = e.message
+            continue
+        contest.admit(name, call)
+        if not contest.verdicts[name].right:
+            contest.graphs.pop(name).destroy()
+    names = [c["name"] for c in candidates if c["name"] in contest.graphs]
+    screened = contest.kernel_times([OURS, *names], SCREENING)
+    medians = {name: statistics.median(times) for name, times in screened.items()}
+    best = sorted(names, key=medians.__getitem__)[:FINALISTS]
+    right = [name for name in others if contest.verdicts[name].right]
+    return {"screened": medians, "us": contest.kernel_times([*right, *best], contest.rounds)}
+
+
+def _bound(contest: Contest, file: Path, arrays: Sequence[Sequence[DeviceArray]]) -> Call:
+    loaded = cuda.load(Artifact.load(file))
+    calls = [loaded.bind(*(x.pointer for x in group)) for group in arrays]
+    stream = contest.setup.stream
+
+    def launch(k: int) -> None:
+        calls[k](stream)
+
+    return launch

@@ -1,0 +1,38 @@
+"""Several copies of a layout, one after another: the slots of a ring of buffers.
+
+    OrderBy(GenP([128, 64], swizzle(8, 1, 8)))             index (i, j)
+
+in four slots:
+
+    OrderBy(Row(4), GenP([128, 64], swizzle(8, 1, 8)))     index (slot, i, j)
+"""
+
+from __future__ import annotations
+
+from lego_mlir.algebra.blocks import Row
+from lego_mlir.algebra.layout import Layout, OrderBy
+from lego_mlir.algebra.parts import Order
+from lego_mlir.diagnostics import LegoError
+
+
+def in_slots(layout: Layout, count: int) -> Layout:
+    """A layout with one more dimension, its first: the number of the copy.
+
+    Args:
+        layout: of one copy, of n elements; copy k begins at offset k*n.
+        count: of the copies.
+
+    Raises:
+        LegoError: the layout's tiles are partial, so that copies would not fill their room.
+    """
+    if layout.is_partial:
+        raise LegoError(f"'{layout}' has partial tiles: copies of it do not lie one after another")
+    if layout.view is None and all(order.kind == "OrderBy" for order in layout.orders):
+        return Layout(
+            tuple(Order("OrderBy", (Row(count), *order.blocks)) for order in layout.orders)
+        )
+    first, *others = layout.stages or ((Row(*layout.dims),),)
+    chain = OrderBy(Row(count), *first)
+    for stage in others:
+        chain = chain.OrderBy(Row(count), *stage)
+    return chain.GroupBy([count, *layout.dims])

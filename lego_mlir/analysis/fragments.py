@@ -1,0 +1,159 @@
+"""The fragments of tensor-core instructions `mma.m16n8`, and how `ldmatrix` fills them, as layouts.
+
+A warp holds an operand in pieces. In the left operand of m16n8k16, 16×16 of f16, lane `4*group +
+thread` has the elements
+
+    row = 8*half_row + group        column = 8*half + 2*thread + element
+
+with one 32-bit register for each (half, half_row), of two elements. Group, thread, half, half_row
+and element are the dimensions of one array, and so the fragment is a layout: a reordering of them,
+
+    OrderBy(RegP([8, 4, 2, 2, 2], [3, 0, 2, 1, 4])).GroupBy([32, 8])
+
+from (lane, element of the lane) to the row-major position in the tile.
+
+`ldmatrix` fills a register of all lanes from an 8×8 matrix, whose rows are 16 bytes each in shared
+memory; lane `8*matrix + row` says where a row begins. The rows of what a fragment's registers hold
+are the same array once more, seen as (matrix, group, thread and element); and with `.trans`, where
+memory has the columns in one piece, as (matrix, thread and element, group). Neither is thought up
+here: both are the fragment's own dimensions in another order.
+
+Source: PTX ISA, "Matrix fragments for mma.m16n8k8", "k16", "k32"; "ldmatrix".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from lego_mlir.algebra import Layout, OrderBy, RegP
+from lego_mlir.diagnostics import LegoError
+
+GROUP, THREAD, ELEMENT = "group", "thread", "element"
+"""A lane's group and its number in the group; an element's number in its register."""
+
+HALF_ROW = "half_row"
+"""The upper or the lower eight of sixteen rows."""
+
+ROWS, COLUMNS = 16, 8
+"""The sizes of an `mma.m16n8` accumulator."""
+
+LANES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Fragment:
+    """What the lanes of a warp hold of a matrix.
+
+    Attributes:
+        shape: of the matrix.
+        sizes: of group, thread, each dimension of registers, and element, in this order.
+        rows: the dimensions that make up the row, slowest first.
+        columns: those that make up the column.
+    """
+
+    shape: tuple[int, int]
+    sizes: Mapping[str, int]
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+
+    @property
+    def registers(self) -> tuple[str, ...]:
+        """The dimensions of the registers, slowest first."""
+        return tuple(name for name in self.sizes if name not in (GROUP, THREAD, ELEMENT))
+
+    @property
+    def matrices(self) -> int:
+        """How many registers a lane has: as many matrices of 8×8 registers there are."""
+        return prod(self.sizes[name] for name in self.registers)
+
+    @property
+    def elements(self) -> int:
+        """How many elements a lane has."""
+        return self.matrices * self.sizes[ELEMENT]
+
+    @property
+    def layout(self) -> Layout:
+        """From (lane, element of the lane) to the row-major position in the matrix."""
+        return self._seen_as((GROUP, THREAD), (*self.registers, ELEMENT))
+
+    def matrix_rows(self, *, transposed: bool) -> Layout:
+        """From (lane, element of its row) to the row-major position: the rows that ldmatrix reads.
+
+        Lane `8*m + r` has the address of row r of the matrix in register m.
+
+        Args:
+            transposed: of `ldmatrix.trans`: the rows in memory are columns of the fragment.
+
+        Raises:
+            LegoError: transposed, for elements that are not of 16 bits, which are all it takes.
+        """
+        if not transposed:
+            return self._seen_as((*self.registers, GROUP), (THREAD, ELEMENT))
+        if self.sizes[ELEMENT] != 2:
+            bits = 32 // self.sizes[ELEMENT]
+            raise LegoError(f"ldmatrix.trans takes elements of 16 bits, not {bits}")
+        return self._seen_as((*self.registers, THREAD, ELEMENT), (GROUP,))
+
+    def _seen_as(self, *dimensions: tuple[str, ...]) -> Layout:
+        """The layout from an index made of these to the row-major position."""
+        names = [name for group in dimensions for name in group]
+        order = [names.index(name) for name in (*self.rows, *self.columns)]
+        view = [prod(self.sizes[name] for name in group) for group in dimensions]
+        return OrderBy(RegP([self.sizes[name] for name in names], order)).GroupBy(view)
+
+
+def accumulator(tiles: int = 1) -> Fragment:
+    """Accumulators of `mma.m16n8`, 16×8 each: in every shape, of every type of 32 bits.
+
+    A sum of 32 bits has a register of its own; rounded to 16 bits, a pair of neighbours has one,
+    and so `stmatrix` takes it.
+
+    Args:
+        tiles: neighbours along the columns; `stmatrix` writes up to two.
+    """
+    sizes = {GROUP: 8, THREAD: 4, "tile": tiles, HALF_ROW: 2, ELEMENT: 2}
+    columns = ("tile", THREAD, ELEMENT)
+    return Fragment((ROWS, COLUMNS * tiles), sizes, (HALF_ROW, GROUP), columns)
+
+
+def left(bits: int) -> Fragment:
+    """The left operand of `mma.m16n8`, 16×K with K = 256 / bits.
+
+    Args:
+        bits: of an element: 8, 16 or 32 (tf32).
+
+    Raises:
+        LegoError: there is no such element.
+    """
+    packed = _packed(bits)
+    sizes = {GROUP: 8, THREAD: 4, "half": 2, HALF_ROW: 2, ELEMENT: packed}
+    columns = ("half", THREAD, ELEMENT)
+    return Fragment((ROWS, 8 * packed), sizes, (HALF_ROW, GROUP), columns)
+
+
+def right(bits: int, tiles: int = 1, steps: int = 1) -> Fragment:
+    """Right operands of `mma.m16n8`, `steps`·K × `tiles`·8 with K = 256 / bits.
+
+    One instruction takes one tile of one step, which are two matrices; `ldmatrix` reads up to four.
+
+    Args:
+        bits: of an element: 8, 16 or 32 (tf32).
+        tiles: neighbours along the columns.
+        steps: neighbours along the rows.
+
+    Raises:
+        LegoError: there is no such element.
+    """
+    packed = _packed(bits)
+    sizes = {GROUP: 8, THREAD: 4, "tile": tiles, "half": 2 * steps, ELEMENT: packed}
+    shape = (8 * packed * steps, COLUMNS * tiles)
+    return Fragment(shape, sizes, ("half", THREAD, ELEMENT), ("tile", GROUP))
+
+
+def _packed(bits: int) -> int:
+    """How many elements a 32-bit register of an operand holds."""
+    if bits not in (8, 16, 32):
+        raise LegoError(f"mma.m16n8 takes elements of 8, 16 or 32 bits, not {bits}")
+    return 32 // bits

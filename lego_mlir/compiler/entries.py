@@ -1,0 +1,96 @@
+"""What the driver and the assembler have to know of a kernel, said on its function.
+
+A kernel's launch says it: blocks of a cluster, and which parameters are tensor maps, which the
+kernel gets by value, 128 bytes that it must not copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.lower_lego import TENSOR_MAP
+from lego_mlir.mlir.modules import named_attributes, operations_in
+
+CLUSTER = "lego.cluster"
+"""The attribute of a gpu.launch: how many blocks along x make a cluster."""
+
+DEPENDENT = "lego.dependent"
+"""The attribute of a launch whose kernel waits by itself for the work before it on the stream."""
+
+_ANNOTATION = "llvm.loop_annotation"
+
+_MAP_BYTES, _MAP_ALIGNMENT = 128, 64
+"""Of a CUtensorMap (CUDA driver API, cuTensorMapEncodeTiled)."""
+
+
+def launch_attributes(module: Any) -> list[dict[str, Any]]:
+    """What the launches of a module say, in order; before their kernels are outlined."""
+    return [
+        {name: a for name, a in named_attributes(op).items() if name in (CLUSTER, DEPENDENT)}
+        for op in operations_in(module.operation)
+        if op.name in ("gpu.launch", "gpu.launch_func")
+    ]
+
+
+def describe_entries(module: Any, said: Sequence[dict[str, Any]]) -> None:
+    """Give a module's kernels, in the llvm dialect, the attributes that their launches ask for.
+
+    Args:
+        module: after outlining and lowering.
+        said: by each launch, from `launch_attributes`.
+    """
+    operations = list(operations_in(module.operation))
+    entries = {
+        (
+            container.attributes["sym_name"].value,
+            op.operation.attributes["sym_name"].value,
+        ): op.operation
+        for container in operations
+        if container.name == "gpu.module"
+        for op in container.regions[0].blocks[0].operations
+        if op.operation.name == "llvm.func"
+    }
+    for op in operations:
+        if _ANNOTATION in op.attributes and op.name in ("llvm.br", "llvm.cond_br"):
+            # cf.br passes on what its loop said, but not under the name that LLVM's goes by.
+            op.attributes["loop_annotation"] = op.attributes[_ANNOTATION]
+            del op.attributes[_ANNOTATION]
+    launches = [op for op in operations if op.name == "gpu.launch_func"]
+    # A pass pipeline of the user's own may outline no kernels, or lower none: the next stage says so.
+    for launch, attributes in zip(launches, said, strict=False):
+        entry = entries.get(tuple(launch.attributes["kernel"].value))
+        if entry is None:
+            continue
+        segments = list(launch.attributes["operandSegmentSizes"])
+        first = sum(segments[:11])
+        for number, value in enumerate(list(launch.operands)[first : first + segments[11]]):
+            if not isinstance(value, ir.BlockArgument) and value.owner.name == TENSOR_MAP:
+                _pass_by_value(entry, number)
+        if DEPENDENT in attributes:
+            launch.attributes[DEPENDENT] = attributes[DEPENDENT]
+        if any(op.name == "nvvm.setmaxregister" for op in operations_in(entry)):
+            # Without a bound on the blocks of a multiprocessor ptxas ignores it (C7508).
+            i32 = ir.IntegerType.get_signless(32)
+            entry.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(i32, 1)
+        if CLUSTER in attributes:
+            blocks = ir.IntegerAttr(attributes[CLUSTER]).value
+            entry.attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get([blocks, 1, 1])
+
+
+def _pass_by_value(entry: Any, number: int) -> None:
+    """Let a pointer parameter be a tensor map that lies among the parameters."""
+    count = len(entry.regions[0].blocks[0].arguments)
+    given = entry.attributes.get("arg_attrs", None)
+    attributes = list(ir.ArrayAttr(given)) if given is not None else [ir.DictAttr.get({})] * count
+    i64 = ir.IntegerType.get_signless(64)
+    kind = ir.Type.parse(f"!llvm.array<{_MAP_BYTES} x i8>")
+    entries = {entry.name: entry.attr for entry in ir.DictAttr(attributes[number])}
+    entries |= {
+        "llvm.byval": ir.TypeAttr.get(kind),
+        "llvm.align": ir.IntegerAttr.get(i64, _MAP_ALIGNMENT),
+        "nvvm.grid_constant": ir.UnitAttr.get(),
+    }
+    attributes[number] = ir.DictAttr.get(entries)
+    entry.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)

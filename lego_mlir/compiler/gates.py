@@ -1,0 +1,51 @@
+"""What the machine code of our own kernels must not have.
+
+Messages C75xx and C76xx of the assembler tell of an instruction that it does not carry out as it
+stands: products of warpgroups one at a time, a `setmaxnreg` left out. Spilled registers and other
+local memory go through the caches. The code is right in all cases, and slow.
+"""
+
+from __future__ import annotations
+
+import re
+
+from lego_mlir.compiler.assembly import Cubin, Resources
+from lego_mlir.diagnostics import LegoError
+
+_LOSS = re.compile(r"\(C7[56]\d\d\)")
+
+
+def require_fast(cubin: Cubin) -> None:
+    """Refuse machine code with one of these faults.
+
+    Raises:
+        LegoError: names kernel and fault.
+    """
+    for message in cubin.warnings:
+        if _LOSS.match(message):
+            raise LegoError(
+                f"the assembler slows {_kernels_of(message, cubin)} down: {message}",
+                hint="another configuration; legoc --emit=cubin only warns of this",
+            )
+    for kernel in cubin.resources:
+        if fault := _local_memory(kernel):
+            raise LegoError(
+                f"kernel '{kernel.kernel}' {fault}",
+                hint="a smaller tile or more threads; legoc --emit=cubin only warns of this",
+            )
+
+
+def _kernels_of(message: str, cubin: Cubin) -> str:
+    """The kernels that a message is about: those it names, else all of the module."""
+    names = [kernel.kernel for kernel in cubin.resources]
+    named = [name for name in names if f"'{name}'" in message] or names
+    return f"kernel{'s' if len(named) > 1 else ''} " + ", ".join(f"'{name}'" for name in named)
+
+
+def _local_memory(kernel: Resources) -> str | None:
+    spilled = max(kernel.spill_store_bytes, kernel.spill_load_bytes)
+    if spilled:
+        return f"spills {spilled} bytes of registers a thread; it has {kernel.registers} of them"
+    return (
+        f"has {kernel.stack_bytes} bytes of local memory a thread" if kernel.stack_bytes else None
+    )

@@ -1,0 +1,60 @@
+"""Conversions between element types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.frontend.dtypes import check_dtype
+from lego_mlir.frontend.trace import Trace
+from lego_mlir.mlir.bindings import ir
+
+
+def cast(value: Any, dtype: str, trace: Trace) -> Any:
+    """An SSA value, or each element of a vector, as another type.
+
+    Args:
+        value: of a floating-point, integer or index type, or a vector of these.
+        dtype: MLIR's name of the element type.
+        trace: in which the operations are recorded.
+
+    Raises:
+        LegoError: there is no such type.
+    """
+    try:
+        check_dtype(dtype)
+    except LegoError as e:
+        raise trace.error(e.message, e.hint) from None
+    wanted = ir.Type.parse(dtype)
+    for name, element in _path(element_type(value.type), wanted):
+        kind = element
+        if isinstance(value.type, ir.VectorType):
+            kind = ir.VectorType.get(list(value.type.shape), element)
+        (value,) = trace.create(name, [kind], [value])
+    return value
+
+
+def _path(a: Any, b: Any) -> list[tuple[str, Any]]:
+    """The operations from one element type to another, with the type that each gives."""
+    if a == b:
+        return []
+    if isinstance(a, ir.IndexType):
+        i32 = ir.IntegerType.get_signless(32)
+        whole = b if isinstance(b, ir.IntegerType) else i32
+        return [("arith.index_cast", whole), *_path(whole, b)]
+    match a, b:
+        case ir.FloatType(), ir.FloatType() if a.width == b.width:
+            f32 = ir.F32Type.get()
+            return [*_path(a, f32), *_path(f32, b)]
+        case ir.FloatType(), ir.FloatType():
+            return [("arith.extf" if a.width < b.width else "arith.truncf", b)]
+        case ir.FloatType(), _:
+            return [("arith.fptosi", b)]
+        case _, ir.FloatType():
+            return [("arith.sitofp", b)]
+    return [("arith.extsi" if a.width < b.width else "arith.trunci", b)]
+
+
+def element_type(kind: Any) -> Any:
+    """The type of a vector's elements; another type is its own."""
+    return kind.element_type if isinstance(kind, ir.VectorType) else kind

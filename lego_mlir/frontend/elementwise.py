@@ -1,0 +1,54 @@
+"""Functions of numbers, and of every element of vectors."""
+
+from __future__ import annotations
+
+from math import e, log2, pi, sqrt
+from typing import Any
+
+from lego_mlir.frontend.casts import element_type
+from lego_mlir.frontend.trace import current
+from lego_mlir.frontend.values import Value
+from lego_mlir.index import maximum
+from lego_mlir.mlir.bindings import ir
+
+
+def exp2(x: Value) -> Value:
+    """2 to the power of `x`, of floating point."""
+    return _unary("math.exp2", x)
+
+
+def tanh(x: Value) -> Value:
+    """The hyperbolic tangent of `x`, of floating point."""
+    return _unary("math.tanh", x)
+
+
+def relu(x: Value) -> Value:
+    """`x`, or 0 where that is greater."""
+    result: Value = maximum(x, 0)
+    return result
+
+
+def gelu(x: Value) -> Value:
+    """x Φ(x) in its tanh form, `0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³)))`.
+
+    With 1 + tanh(u) = 2 / (1 + exp(-2u)) it takes one exponential and one division.
+    (Hendrycks and Gimpel, Gaussian Error Linear Units, 2016, section 2.)
+    """
+    scale = -2 * log2(e) * sqrt(2 / pi)
+    below = exp2(x * (x * x * (0.044715 * scale) + scale)) + 1
+    fast = ir.Attribute.parse("#arith.fastmath<arcp, afn>")  # div.approx: 2 units in the last place
+    operands = [x.ssa, below.ssa]
+    (result,) = current("gelu").create("arith.divf", [x.ssa.type], operands, fastmath=fast)
+    return Value(result, current("gelu"))
+
+
+def _unary(name: str, x: Any) -> Value:
+    trace = current(name.partition(".")[2])
+    if not isinstance(x, Value) or not isinstance(element_type(x.ssa.type), ir.FloatType):
+        what = x.dtype if isinstance(x, Value) else repr(x)
+        raise trace.error(
+            f"'{name.partition('.')[2]}' is for kernel values of floating point, not {what}",
+            hint='convert an integer first: x.to("f32")',
+        )
+    (result,) = trace.create(name, [x.ssa.type], [x.ssa])
+    return Value(result, trace)

@@ -1,0 +1,106 @@
+"""Whole tiles: what a block computes on them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lego_mlir.algebra import Layout
+from lego_mlir.frontend.casts import element_type
+from lego_mlir.frontend.dtypes import check_dtype
+from lego_mlir.frontend.trace import Trace, current
+from lego_mlir.frontend.values import Value, as_value
+from lego_mlir.mlir.bindings import ir
+
+_MAPS = ("(i, j, k) -> (i, k)", "(i, j, k) -> (k, j)", "(i, j, k) -> (i, j)")
+
+
+def zeros(shape: Sequence[int], dtype: str) -> Value:
+    """A vector of zeros.
+
+    Args:
+        shape: its sizes.
+        dtype: MLIR's name of the element type, such as "f32".
+    """
+    trace = current("zeros")
+    check_dtype(dtype)
+    if not shape or not all(type(n) is int and n > 0 for n in shape):
+        raise trace.error(f"the sizes of a vector are positive integers, not {shape!r}")
+    return as_value(0, ir.VectorType.get(list(shape), ir.Type.parse(dtype)), trace)
+
+
+def dot(x: Value, y: Value, total: Value | None = None, *, warps: Layout | None = None) -> Value:
+    """The product of two matrices, added to a third: `total + x @ y`.
+
+    Args:
+        x: a vector, m×k.
+        y: a vector, k×n, of the same element type.
+        total: a vector, m×n, of the type that products are summed in; without it zeros, of f32
+            for floating point and of i32 for integers.
+        warps: from the number of a warp to its part of the result, a layout of two dimensions:
+            OrderBy(Row(2, 4)) gives eight warps two parts down and four across. It is what a
+            schedule distributes the product by.
+
+    Returns:
+        A vector, m×n.
+    """
+    trace = current("dot")
+    m, n = _shape(x, y, trace)
+    element = element_type(x.ssa.type)
+    if total is None:
+        total = zeros((m, n), "f32" if isinstance(element, ir.FloatType) else "i32")
+    kind = total.ssa.type
+    if not isinstance(kind, ir.VectorType) or tuple(kind.shape) != (m, n):
+        raise trace.error(f"a product of sizes {m}×{n} is added to {kind}")
+    if isinstance(kind.element_type, ir.FloatType) != isinstance(element, ir.FloatType):
+        raise trace.error(
+            f"products of {element} are summed in {kind.element_type}",
+            hint="floating point is summed in floating point, integers in integers",
+        )
+    attributes: dict[str, Any] = {
+        "indexing_maps": ir.ArrayAttr.get([ir.Attribute.parse(f"affine_map<{m}>") for m in _MAPS]),
+        "iterator_types": ir.Attribute.parse(
+            "[#vector.iterator_type<parallel>, #vector.iterator_type<parallel>, "
+            "#vector.iterator_type<reduction>]"
+        ),
+        "kind": ir.Attribute.parse("#vector.kind<add>"),
+    }
+    if warps is not None:
+        attributes["lego.warps"] = _warps(warps, (m, n), trace)
+    operands = [x.ssa, y.ssa, total.ssa]
+    (result,) = trace.create("vector.contract", [kind], operands, **attributes)
+    return Value(result, trace)
+
+
+def _shape(x: Any, y: Any, trace: Trace) -> tuple[int, int]:
+    """The sizes of a product of matrices."""
+    kinds = [value.ssa.type if isinstance(value, Value) else None for value in (x, y)]
+    if not all(isinstance(kind, ir.VectorType) and kind.rank == 2 for kind in kinds):
+        names = " and ".join(str(kind or repr(v)) for kind, v in zip(kinds, (x, y), strict=True))
+        raise trace.error(
+            f"'dot' is about two matrices, not {names}",
+            hint="a matrix is a tile of two whole dimensions: a[m, k, :, :]",
+        )
+    a, b = kinds
+    assert a is not None
+    assert b is not None
+    if a.shape[1] != b.shape[0] or a.element_type != b.element_type:
+        raise trace.error(
+            f"there is no product of {a} and {b}",
+            hint="the columns of the first are the rows of the second, of one element type",
+        )
+    return a.shape[0], b.shape[1]
+
+
+def _warps(layout: Layout, shape: tuple[int, int], trace: Trace) -> Any:
+    """The attribute of a layout that distributes a product of these sizes."""
+    dims = layout.dims
+    sizes = [d for d in dims if isinstance(d, int)]
+    if len(dims) != 2 or len(sizes) != 2 or any(n % d for n, d in zip(shape, sizes, strict=True)):
+        raise trace.error(
+            f"the layout '{layout}' does not divide a product of sizes {shape[0]}×{shape[1]} "
+            "among warps",
+            hint="it has two dimensions, and the number of parts down and across divides the "
+            "product's sizes: OrderBy(Row(2, 4))",
+        )
+    return trace.layout(layout)

@@ -1,0 +1,242 @@
+"""A `vector.contract` of tiles, read as the product of matrices that `mma.sync` computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lego_mlir.algebra import Layout
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.fragments.instructions import INSTRUCTIONS, Instruction
+from lego_mlir.mlir.transforms.operation import Step
+from lego_mlir.mlir.transforms.tiles import Tile, tile_of
+
+WARPS = "lego.warps"
+"""The attribute of a contraction: the layout from a warp's place in the tile to its number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """The product of two tiles in shared memory, added to a tile that warps share.
+
+    Attributes:
+        op: the vector.contract.
+        left: the operand whose rows are the result's.
+        right: the operand whose columns are the result's.
+        left_inner, right_inner: which of an operand's two dimensions is summed over.
+        sizes: rows, columns, and the products summed up.
+        warps: from a warp's place along rows and columns to its number.
+        instruction: that computes it.
+    """
+
+    op: Any
+    left: Tile
+    right: Tile
+    left_inner: int
+    right_inner: int
+    sizes: tuple[int, int, int]
+    warps: Layout
+    instruction: Instruction
+
+    @property
+    def fragments(self) -> tuple[int, int, int]:
+        """Instructions of a warp along rows, columns and products."""
+        rows, columns, products = self.sizes
+        m, n, k = self.instruction.shape
+        down, across = self.warps.dims
+        assert isinstance(down, int)
+        assert isinstance(across, int)
+        return rows // down // m, columns // across // n, products // k
+
+
+def contraction(step: Step, op: Any) -> Contraction:
+    """Read a vector.contract.
+
+    Raises:
+        LegoError: it is no product of matrices, no instruction of the target computes it, warps
+            and instructions do not divide the tile, or an operand is not in shared memory.
+    """
+    if op.name != "vector.contract":
+        raise step.error(
+            f"looked for a vector.contract, found '{op.name}'",
+            op,
+            hint='transform.structured.match ops{["vector.contract"]} finds those',
+        )
+    dimensions = _dimensions(step, op)
+    instruction = _instruction(step, op)
+    operands = [_operand(step, op, number) for number in (0, 1)]
+    inner = dimensions[0].index(2) if 2 in dimensions[0] else 0, dimensions[1].index(2)
+    shape = tuple(ir.VectorType(op.operands[2].type).shape)
+    products = operands[0].shape[inner[0]]
+    left = 0 if 0 in dimensions[0] else 1
+    found = Contraction(
+        op,
+        operands[left],
+        operands[1 - left],
+        inner[left],
+        inner[1 - left],
+        (shape[0], shape[1], products),
+        _warps(step, op),
+        instruction,
+    )
+    _check_divides(step, found)
+    return found
+
+
+def _dimensions(step: Step, op: Any) -> list[list[int]]:
+    """For lhs and rhs what their dimensions are: 0 rows of the result, 1 columns, 2 summed over."""
+    maps = [ir.AffineMapAttr(a).value for a in ir.ArrayAttr(op.attributes["indexing_maps"])]
+    kinds = [
+        str(a).split("<")[-1].rstrip(">") for a in ir.ArrayAttr(op.attributes["iterator_types"])
+    ]
+    places = [[_position(e) for e in m.results] for m in maps]
+    summed = [k for k, kind in enumerate(kinds) if kind == "reduction"]
+    result = places[2]
+    is_product = (
+        len(kinds) == 3
+        and len(summed) == 1
+        and len(result) == 2
+        and sorted(map(sorted, places[:2]))
+        == sorted([sorted([result[0], summed[0]]), sorted([result[1], summed[0]])])
+    )
+    if not is_product:
+        shown = ", ".join(str(m) for m in maps)
+        raise step.error(
+            f"looked for a product of matrices, found a contraction with the maps {shown} and the "
+            f"iterators {', '.join(kinds)}",
+            op,
+            hint="(i, j, k) -> (i, k), (k, j), (i, j) with parallel, parallel, reduction; the "
+            "dimensions of each operand may be in either order",
+        )
+    kind = str(op.attributes["kind"]) if "kind" in op.attributes else "add"
+    if "add" not in kind:
+        raise step.error(
+            f"looked for a contraction that adds, found {kind}",
+            op,
+            hint="mma.sync adds up products; another kind has no such instruction",
+        )
+    order = [*result, summed[0]]
+    return [[order.index(p) for p in operand] for operand in places[:2]]
+
+
+def _position(expression: Any) -> int:
+    return int(ir.AffineDimExpr(expression).position)
+
+
+def _instruction(step: Step, op: Any) -> Instruction:
+    """The instruction for the types of a contraction."""
+    lhs, rhs, sums = (ir.VectorType(op.operands[k].type).element_type for k in range(3))
+    known = [i for i in INSTRUCTIONS if i.capability <= step.setting.machine.capability]
+    listed = ", ".join(map(str, known)) or "none"
+    for instruction in INSTRUCTIONS:
+        if (str(lhs), str(rhs), str(sums)) != (
+            instruction.element,
+            instruction.element,
+            instruction.accumulator,
+        ):
+            continue
+        if instruction not in known:
+            major, minor = instruction.capability
+            raise step.error(
+                f"{step.setting.machine.name} has no mma.sync of {instruction}",
+                op,
+                hint=f"it takes sm_{major}{minor} or later; this target has: {listed}",
+            )
+        for name, n in zip("mnk", instruction.shape, strict=True):
+            if step.number(name, n) != n:
+                raise step.misuse(
+                    f"{name} is {step.number(name)}, mma.sync of {instruction} has {n}",
+                    hint="m, n and k may be left out",
+                )
+        return instruction
+    raise step.error(
+        f"{step.setting.machine.name} has no mma.sync of {lhs} by {rhs} to {sums}",
+        op,
+        hint=f"it has: {listed}",
+    )
+
+
+def _operand(step: Step, op: Any, number: int) -> Tile:
+    """An operand of a contraction: a tile in shared memory."""
+    which = ("first", "second")[number]
+    value = op.operands[number]
+    if isinstance(value, ir.BlockArgument) or value.owner.name != "lego.load":
+        found = "a block argument" if isinstance(value, ir.BlockArgument) else value.owner.name
+        raise step.error(
+            f"looked for the {which} operand in shared memory, found '{found}'",
+            op,
+            hint="an operand is a lego.load with a `shared` layout, made by stage_in_shared",
+        )
+    load = value.owner.operation
+    tile = tile_of(load, step.setting)
+    if not tile.is_shared:
+        raise step.error(
+            f"the {which} operand is read from the buffer {tile.buffer.type}, and ldmatrix reads "
+            "shared memory",
+            load,
+            hint="give the load a `shared` layout, and run stage_in_shared before",
+        )
+    between = _between(load, op)
+    if between is None or any(_orders(o, tile) for o in between):
+        raise step.error(
+            f"the {which} operand is not read right before it: a barrier, a write of the tile, or "
+            "the end of a block lies between",
+            load,
+            hint="ldmatrix reads where the contraction stands; move the load there",
+        )
+    return tile
+
+
+def _between(first: Any, last: Any) -> list[Any] | None:
+    """The operations between two of one block; `None` if they are in two."""
+    if first.block != last.block:
+        return None
+    operations = [o.operation for o in first.block.operations]
+    return operations[operations.index(first) + 1 : operations.index(last)]
+
+
+def _orders(op: Any, tile: Tile) -> bool:
+    """Whether a read of a tile must not be moved behind an operation."""
+    writes = op.name == "lego.store" and op.operands[1] == tile.buffer
+    return bool(op.name in ("gpu.barrier", "nvvm.barrier", "nvvm.barrier0") or writes)
+
+
+def _warps(step: Step, op: Any) -> Layout:
+    if WARPS not in op.attributes:
+        raise step.error(
+            f"the contraction does not say which warps share its tile: it has no {WARPS}",
+            op,
+            hint=f'{WARPS} = #lego.layout<"OrderBy(Row(2, 2))">: two warps by two',
+        )
+    layout = step.setting.layouts(op.attributes[WARPS], op.location)
+    if layout.rank != 2 or layout.symbols:
+        raise step.error(
+            f"{WARPS} '{layout}' has {layout.rank} dimensions"
+            + (" and sizes that are no numbers" if layout.symbols else "")
+            + ", it takes a warp's place along rows and columns",
+            op,
+            hint=f'{WARPS} = #lego.layout<"OrderBy(Row(2, 2))">: two warps by two',
+        )
+    return layout
+
+
+def _check_divides(step: Step, found: Contraction) -> None:
+    down, across = found.warps.dims
+    parts = zip(
+        ("rows", "columns", "products"),
+        found.sizes,
+        (down, across, 1),
+        found.instruction.shape,
+        strict=True,
+    )
+    for what, size, warps, unit in parts:
+        assert isinstance(warps, int)
+        if size % (warps * unit):
+            shared = f"{warps} warps of " if what != "products" else ""
+            raise step.error(
+                f"the tile has {size} {what}, no multiple of {warps * unit}: {shared}"
+                f"instructions m{found.instruction.shape[0]}n{found.instruction.shape[1]}"
+                f"k{found.instruction.shape[2]} with {unit}",
+                found.op,
+                hint="change the tile's sizes, or lego.warps",
+            )

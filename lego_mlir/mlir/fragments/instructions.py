@@ -1,0 +1,129 @@
+"""The `mma.sync` instructions, and the operations that stand for them.
+
+Source: PTX ISA, "Multiply-and-Accumulate Instruction: mma".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lego_mlir.analysis.fragments import COLUMNS, ROWS
+from lego_mlir.mlir.bindings import ir
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """An `mma.sync.aligned.m16n8kK.row.col`.
+
+    Attributes:
+        element: the type of the operands' elements, as MLIR names it.
+        ptx: the same as PTX names it.
+        accumulator: the type of the sums, as MLIR names it.
+        bits: of an operand's element.
+        capability: the first compute capability that has it.
+    """
+
+    element: str
+    ptx: str
+    accumulator: str
+    bits: int
+    capability: tuple[int, int]
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Rows, columns, and the products that it sums up."""
+        return ROWS, COLUMNS, 256 // self.bits
+
+    def __str__(self) -> str:
+        m, n, k = self.shape
+        return f"{self.element} to {self.accumulator} (m{m}n{n}k{k})"
+
+
+INSTRUCTIONS = (
+    Instruction("f16", "f16", "f32", 16, (8, 0)),
+    Instruction("bf16", "bf16", "f32", 16, (8, 0)),
+    Instruction("i8", "s8", "i32", 8, (8, 0)),
+    Instruction("f8E4M3FN", "e4m3", "f32", 8, (8, 9)),
+    Instruction("f8E5M2", "e5m2", "f32", 8, (8, 9)),
+)
+
+
+class Multiplier:
+    """Makes one kind of `mma.sync`, in the context that is current."""
+
+    def __init__(self, instruction: Instruction) -> None:
+        self._number = ir.Type.parse(instruction.accumulator)
+        self._pair = None
+        if instruction.element == "f16":
+            self._pair = ir.VectorType.get([2], ir.F16Type.get())
+        self._sums = ir.Type.parse(f"!llvm.struct<({', '.join([instruction.accumulator] * 4)})>")
+        self._places = [ir.DenseI64ArrayAttr.get([k]) for k in range(4)]
+        if instruction.element.startswith("f8"):
+            self._name, self._attributes = "llvm.inline_asm", _as_text(instruction)
+        else:
+            self._name, self._attributes = "nvvm.mma.sync", _as_operation(instruction)
+
+    def operands(self, registers: Sequence[Any]) -> list[Any]:
+        """Registers of 32 bits as the instruction takes them."""
+        if self._pair is None:
+            return list(registers)
+        return [
+            ir.Operation.create("llvm.bitcast", results=[self._pair], operands=[r]).results[0]
+            for r in registers
+        ]
+
+    def __call__(self, a: Sequence[Any], b: Sequence[Any], sums: Sequence[Any]) -> list[Any]:
+        """The four sums of a lane, from its operands and the sums so far."""
+        made = ir.Operation.create(
+            self._name,
+            results=[self._sums],
+            operands=[*a, *b, *sums],
+            attributes=self._attributes,
+        ).results[0]
+        return [
+            ir.Operation.create(
+                "llvm.extractvalue",
+                results=[self._number],
+                operands=[made],
+                attributes={"position": place},
+            ).results[0]
+            for place in self._places
+        ]
+
+
+def _as_operation(instruction: Instruction) -> dict[str, Any]:
+    """The attributes of an nvvm.mma.sync."""
+    m, n, k = instruction.shape
+    kind = ir.Attribute.parse(f"#nvvm.mma_type<{instruction.ptx}>")
+    attributes = {
+        "shape": ir.Attribute.parse(f"#nvvm.shape<m = {m}, n = {n}, k = {k}>"),
+        "layoutA": ir.Attribute.parse("#nvvm.mma_layout<row>"),
+        "layoutB": ir.Attribute.parse("#nvvm.mma_layout<col>"),
+        "multiplicandAPtxType": kind,
+        "multiplicandBPtxType": kind,
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([4, 2, 4]),
+    }
+    if instruction.accumulator == "i32":
+        attributes["intOverflowBehavior"] = ir.Attribute.parse("#nvvm.mma_int_overflow<wrapped>")
+    return attributes
+
+
+def _as_text(instruction: Instruction) -> dict[str, Any]:
+    """The attributes of the instruction as inline PTX, where nvvm.mma.sync does not know it.
+
+    It counts as one with side effects: LLVM would else be free to move it under a condition that
+    some lanes of the warp do not meet.
+    """
+    m, n, k = instruction.shape
+    kind = instruction.ptx
+    text = (
+        f"mma.sync.aligned.m{m}n{n}k{k}.row.col.f32.{kind}.{kind}.f32 "
+        "{$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9}, {$10, $11, $12, $13};"
+    )
+    return {
+        "asm_string": ir.StringAttr.get(text),
+        "constraints": ir.StringAttr.get(",".join(["=f"] * 4 + ["r"] * 6 + ["f"] * 4)),
+        "has_side_effects": ir.UnitAttr.get(),
+    }

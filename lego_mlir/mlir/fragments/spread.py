@@ -1,0 +1,361 @@
+"""Everything that is done with a tile whose elements lie in fragments, done by the threads.
+
+From a contraction on, and back to where its sums begin, the values that are the tile, or that
+meet it element by element, are gathered: loop-carried values, constants, arithmetic, broadcasts
+of rows, columns and numbers, reads and writes of memory. Then each is rewritten, in the order of
+the program, for a thread's share of it. Nothing moves between threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from lego_mlir.algebra import Layout
+from lego_mlir.mlir.bindings import arith, ir, scf, vector
+from lego_mlir.mlir.fragments.share import PAIR, Axes, Held, Parts, Share, as_values, as_vector
+from lego_mlir.mlir.fragments.warps import Thread
+from lego_mlir.mlir.modules import named_attributes
+from lego_mlir.mlir.reader import BOUNDS
+from lego_mlir.mlir.transforms.operation import Step
+from lego_mlir.mlir.transforms.tiles import tile_of
+
+Product: TypeAlias = Callable[[Parts], Parts]
+"""Makes the instructions of a contraction: from the sums so far to the sums."""
+
+_T = TypeVar("_T")
+
+_KNOWN = (
+    "arithmetic of arith and math, constants of one value, vector.broadcast, lego.load, "
+    "lego.store, and values that an scf.for carries"
+)
+
+
+class _Wanted(NamedTuple):
+    """A value that is to be spread, along which axes, and whether sums of products went into it.
+
+    Everything that is done with those that are sums is spread; of the others it is each time made
+    anew what a sum is combined with.
+    """
+
+    value: Any
+    axes: Axes
+    is_sum: bool = False
+
+
+class Spread:
+    """The values that lie in fragments along with one contraction's sums.
+
+    Args:
+        step: for errors, and to erase what is replaced.
+        thread: that runs.
+        shape: of the tile.
+        warps: that share it.
+    """
+
+    def __init__(self, step: Step, thread: Thread, shape: tuple[int, int], warps: Layout) -> None:
+        self._step = step
+        has_stmatrix = step.setting.machine.capability >= (9, 0)
+        self._share = Share(thread, shape, warps, has_stmatrix=has_stmatrix)
+        self._axes: dict[Any, Axes] = {}
+        # An operation's hash is made of its operands, and these change: so no sets, no keys.
+        self._ops: list[Any] = []
+        self._sums: set[Any] = set()
+        self._held: dict[Any, Held] = {}
+        self._replaced: list[Any] = []
+
+    # Gathering.
+    def gather(self, contract: Any, candidates: Mapping[Any, _T]) -> list[_T]:
+        """Find all that has to be spread with a contraction.
+
+        Args:
+            contract: the contraction.
+            candidates: the contractions that are to be replaced.
+
+        Returns:
+            Those of them that share sums with it.
+
+        Raises:
+            LegoError: something is done with the tile that cannot be spread.
+        """
+        self._known = candidates
+        pending = [_Wanted(contract.results[0], (0, 1), is_sum=True)]
+        while pending:
+            value, axes, is_sum = pending.pop()
+            if value not in self._axes:
+                self._axes[value] = axes
+                pending += self._makers(value, axes)
+            elif self._axes[value] != axes:
+                raise self._refused(value, "runs along rows here and along columns there")
+            if is_sum and value not in self._sums:
+                self._sums.add(value)
+                pending += self._users(value, axes)
+        return [found for op, found in candidates.items() if op in self._ops]
+
+    def _makers(self, value: Any, axes: Axes) -> list[_Wanted]:
+        """What the value that is spread is made of."""
+        if isinstance(value, ir.BlockArgument):
+            loop = value.owner.owner.operation
+            if loop.name != "scf.for":
+                raise self._refused(value, f"is an argument of '{loop.name}'")
+            return self._carried(loop, value.arg_number - 1)
+        op = value.owner.operation
+        self._note(op)
+        match op.name:
+            case "scf.for":
+                return self._carried(op, list(op.results).index(value))
+            case "vector.contract" if op in self._known:
+                return [_Wanted(op.operands[2], axes)]
+            case "arith.constant" if _splat(op) is not None:
+                return []
+            case "lego.load":
+                return []
+            case "vector.broadcast":
+                source = op.operands[0]
+                return [_Wanted(source, axes[-_rank(source) :])] if _rank(source) else []
+            case "vector.shape_cast":
+                return [_Wanted(op.operands[0], self._squeezed(op, axes))]
+            case _ if _is_elementwise(op):
+                return [_Wanted(o, axes) for o in op.operands if _rank(o)]
+        raise self._refused(value, f"is made by '{op.name}'")
+
+    def _users(self, value: Any, axes: Axes) -> list[_Wanted]:
+        """What is made of a value that sums went into."""
+        found: list[_Wanted] = []
+        for use in value.uses:
+            op, number = use.owner.operation, use.operand_number
+            match op.name:
+                case "scf.for":
+                    found += self._carried(op, number - 3)
+                case "scf.yield" if op.parent.name == "scf.for":
+                    found += self._carried(op.parent.operation, number)
+                case "vector.contract" if op in self._known and number == 2:
+                    found.append(_Wanted(op.results[0], axes, is_sum=True))
+                case "lego.store" if number == 0:
+                    self._note(op)
+                case _ if _is_elementwise(op):
+                    found.append(_Wanted(op.results[0], axes, is_sum=True))
+                case _:
+                    raise self._refused(value, f"is used by '{op.name}'", op)
+        return found
+
+    def _carried(self, loop: Any, number: int) -> list[_Wanted]:
+        """A value that a loop carries: before, inside, at the end of the body, and after."""
+        self._note(loop)
+        body = loop.regions[0].blocks[0]
+        end = list(body.operations)[-1].operation
+        return [
+            _Wanted(loop.operands[3 + number], (0, 1)),
+            _Wanted(body.arguments[1 + number], (0, 1), is_sum=True),
+            _Wanted(end.operands[number], (0, 1)),
+            _Wanted(loop.results[number], (0, 1), is_sum=True),
+        ]
+
+    def _note(self, op: Any) -> None:
+        if op not in self._ops:
+            self._ops.append(op)
+
+    def _squeezed(self, op: Any, axes: Axes) -> Axes:
+        """The axes of what a shape_cast gives dimensions of size 1, or takes them from."""
+        before, after = (list(ir.VectorType(v.type).shape) for v in (op.operands[0], op.results[0]))
+        long = [axis for n, axis in zip(after, axes, strict=True) if n != 1]
+        if [n for n in before if n != 1] != [n for n in after if n != 1]:
+            raise self._refused(op.results[0], "is reshaped by 'vector.shape_cast'")
+        rest = iter(long)
+        return tuple(next(rest) if n != 1 else 0 for n in before)
+
+    def _refused(self, value: Any, why: str, op: Any = None) -> Exception:
+        at = op or (value.owner.owner if isinstance(value, ir.BlockArgument) else value.owner)
+        return self._step.error(
+            f"the {value.type} that lies in fragments {why}",
+            at.operation,
+            hint=f"what can be done with it: {_KNOWN}",
+        )
+
+    # Rewriting.
+    @property
+    def stores(self) -> list[Any]:
+        """The stores that are spread."""
+        return [op for op in self._ops if op.name == "lego.store"]
+
+    def rewrite(
+        self,
+        products: Mapping[Any, Product],
+        stores: Mapping[Any, Callable[[Held], None]] | None = None,
+    ) -> None:
+        """Replace everything gathered.
+
+        Args:
+            products: by contraction, what makes its instructions.
+            stores: by lego.store, what makes those of one that is more than each thread's own.
+        """
+        self._products = list(products.items())
+        self._stores = list((stores or {}).items())
+        first = next(iter(products))
+        body = first
+        while body.parent.name not in ("gpu.launch", "gpu.func"):
+            body = body.parent.operation
+        self._visit(body.block)
+        read = {o.owner.operation for op in products for o in list(op.operands)[:2]}
+        # What others use too stays for them: the sums of another contraction may begin with it.
+        for op in (*reversed(self._replaced), *read):
+            if not any(True for result in op.results for _ in result.uses):
+                self._step.erase(op)
+
+    def _visit(self, block: Any) -> None:
+        for op in [o.operation for o in block.operations]:
+            if op in self._ops:
+                with ir.InsertionPoint(op), op.location:
+                    self._replace(op)
+                self._replaced.append(op)
+            else:
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self._visit(inner)
+
+    def _replace(self, op: Any) -> None:
+        match op.name:
+            case "scf.for":
+                self._loop(op)
+            case "vector.contract":
+                sums = self._held[op.operands[2]]
+                before = {p: as_values(sums.at(*p)) for p in self._share.places()}
+                parts = _found(self._products, op)(before)
+                self._held[op.results[0]] = Held(parts, (True, True))
+            case "arith.constant":
+                kind = ir.VectorType.get([PAIR], ir.VectorType(op.results[0].type).element_type)
+                splat = ir.DenseElementsAttr.get_splat(kind, _splat(op))
+                part = arith.ConstantOp(kind, splat).result
+                self._held[op.results[0]] = Held({(0, 0): part}, (False, False))
+            case "lego.load":
+                tile = tile_of(op, self._step.setting)
+                self._held[op.results[0]] = self._share.load(tile, self._axes[op.results[0]])
+            case "lego.store":
+                held = self._held[op.operands[0]]
+                own = _found(self._stores, op)
+                if own is not None:
+                    own(held)
+                else:
+                    self._share.store(held, tile_of(op, self._step.setting))
+            case "vector.broadcast" | "vector.shape_cast":
+                self._held[op.results[0]] = self._of(op.operands[0])
+            case _:
+                self._elementwise(op)
+
+    def _of(self, value: Any) -> Held:
+        """What a thread holds of an operand; a number is the same for all."""
+        if value in self._held:
+            return self._held[value]
+        kind = ir.VectorType.get([PAIR], value.type)
+        return Held({(0, 0): vector.BroadcastOp(kind, value).result}, (False, False))
+
+    def _elementwise(self, op: Any) -> None:
+        held = [self._of(o) if isinstance(o.type, ir.VectorType) else o for o in op.operands]
+        shares = [h for h in held if isinstance(h, Held)]
+        varies = (any(h.varies[0] for h in shares), any(h.varies[1] for h in shares))
+        kind = ir.VectorType.get([PAIR], ir.VectorType(op.results[0].type).element_type)
+        attributes = named_attributes(op)
+        parts = {}
+        for place in self._share.places(varies):
+            operands = [as_vector(h.at(*place)) if isinstance(h, Held) else h for h in held]
+            made = ir.Operation.create(
+                op.name, results=[kind], operands=operands, attributes=attributes
+            )
+            parts[place] = made.results[0]
+        self._held[op.results[0]] = Held(parts, varies)
+
+    def _loop(self, op: Any) -> None:
+        """A loop that carries the parts of what is spread, as values."""
+        old = op.regions[0].blocks[0]
+        spread = [value in self._axes for value in op.results]
+        inits: list[Any] = []
+        for value, is_spread in zip(list(op.operands)[3:], spread, strict=True):
+            inits += self._flat(value) if is_spread else [value]
+        lower, upper, stride = list(op.operands)[:3]
+        loop = scf.ForOp(lower, upper, stride, inits)
+        for name, attribute in named_attributes(op).items():
+            loop.operation.attributes[name] = attribute
+        if BOUNDS in op.attributes:
+            loop.operation.attributes[BOUNDS] = self._bounds(op, spread)
+        old.arguments[0].replace_all_uses_with(loop.induction_variable)
+        for o in [o.operation for o in old.operations]:
+            loop.body.append(o)
+        self._carry(list(old.arguments)[1:], list(loop.inner_iter_args), spread)
+        self._visit(loop.body)
+        end = [o.operation for o in loop.body.operations][-1]
+        with ir.InsertionPoint(end), end.location:
+            ends: list[Any] = []
+            for value, is_spread in zip(end.operands, spread, strict=True):
+                ends += self._flat(value) if is_spread else [value]
+            scf.YieldOp(ends)
+        self._replaced.append(end)
+        self._carry(list(op.results), list(loop.results), spread)
+
+    def _bounds(self, op: Any, spread: list[bool]) -> Any:
+        """What is known of the indices that a loop carries, with the parts among them."""
+        many = len(list(self._share.places()))
+        bounds: list[int] = []
+        for value, bound, is_spread in zip(op.results, op.attributes[BOUNDS], spread, strict=True):
+            count = many * (1 if _is_packed(value) else PAIR)
+            bounds += [0] * count if is_spread else [bound]
+        return ir.DenseI64ArrayAttr.get(bounds)
+
+    def _flat(self, value: Any) -> list[Any]:
+        """The values of all parts, in the order of the share."""
+        held = self._held[value]
+        as_carried = _as_packed if _is_packed(value) else as_values
+        return [x for place in self._share.places() for x in as_carried(held.at(*place))]
+
+    def _carry(self, old: list[Any], new: list[Any], spread: list[bool]) -> None:
+        """Say what the new values are, of which those that are spread are several."""
+        rest = iter(new)
+        for value, is_spread in zip(old, spread, strict=True):
+            if not is_spread:
+                value.replace_all_uses_with(next(rest))
+                continue
+            places = self._share.places()
+            if _is_packed(value):
+                parts: dict[tuple[int, int], Any] = {place: next(rest) for place in places}
+            else:
+                parts = {place: (next(rest), next(rest)) for place in places}
+            self._held[value] = Held(parts, (True, True))
+
+
+def _found(pairs: list[tuple[Any, Any]], op: Any) -> Any:
+    """What belongs to an operation; `None` if nothing does."""
+    return next((what for known, what in pairs if known == op), None)
+
+
+def _as_packed(part: Any) -> tuple[Any]:
+    """A part as the one value of a vector of two."""
+    return (as_vector(part),)
+
+
+def _is_packed(value: Any) -> bool:
+    """Whether a pair of elements fits one register: a loop then carries it as one value."""
+    element = ir.VectorType(value.type).element_type if _rank(value) else value.type
+    return bool(getattr(element, "width", 32) <= 16)
+
+
+def _rank(value: Any) -> int:
+    """The number of dimensions of a vector; 0 of a number."""
+    return len(ir.VectorType(value.type).shape) if isinstance(value.type, ir.VectorType) else 0
+
+
+def _splat(op: Any) -> Any:
+    """The one value of a constant vector, as an attribute; `None` if it has several."""
+    value = op.attributes["value"]
+    if not isinstance(value, ir.DenseElementsAttr) or not ir.DenseElementsAttr(value).is_splat:
+        return None
+    return ir.DenseElementsAttr(value).get_splat_value()
+
+
+def _is_elementwise(op: Any) -> bool:
+    """Whether each element of the result is made of those in the same place."""
+    dialect = op.name.partition(".")[0]
+    return (
+        dialect in ("arith", "math")
+        and op.name != "arith.constant"
+        and len(op.results) == 1
+        and isinstance(op.results[0].type, ir.VectorType)
+    )

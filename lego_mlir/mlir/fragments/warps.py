@@ -1,0 +1,60 @@
+"""Who a thread is: its warp's place among the warps, its lane, the lane's place in a fragment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lego_mlir.algebra import Layout, OrderBy, Row
+from lego_mlir.analysis.fragments import GROUP, LANES, THREAD, accumulator
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.scopes import scope_of
+from lego_mlir.mlir.transforms import tiles
+from lego_mlir.mlir.transforms.kernels import thread_count, thread_number
+from lego_mlir.mlir.transforms.operation import Step
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """The thread, as index values.
+
+    Attributes:
+        warp: its warp's place along rows and columns.
+        lane: its number in the warp.
+        group, thread: the lane's place in a fragment.
+    """
+
+    warp: tuple[Any, Any]
+    lane: Any
+    group: Any
+    thread: Any
+
+
+def thread_of(step: Step, op: Any, warps: Layout) -> Thread:
+    """The thread that runs an operation; what tells it is computed where the kernel begins.
+
+    Args:
+        step: for errors.
+        op: an operation in a kernel.
+        warps: from the place along rows and columns to the warp's number.
+
+    Raises:
+        LegoError: the operation is in no kernel, or a block has another number of threads.
+    """
+    kernel = scope_of(op).kernel
+    if kernel is None:
+        raise step.error("found no kernel around it", op, hint="put it into a gpu.launch")
+    number, count = warps.size, thread_count(step, kernel)
+    assert isinstance(number, int)
+    if count != LANES * number:
+        raise step.error(
+            f"{number} warps of '{warps}' are {LANES * number} threads, a block has {count}",
+            op,
+            hint="the size of a block is 32 times that of lego.warps",
+        )
+    with ir.InsertionPoint.at_block_begin(kernel.regions[0].blocks[0]), op.location:
+        warp, lane = tiles.inv(OrderBy(Row(number, LANES)), thread_number(step, kernel))
+        row, column = tiles.inv(warps, warp)
+        places = accumulator().sizes
+        group, thread = tiles.inv(OrderBy(Row(places[GROUP], places[THREAD])), lane)
+    return Thread((row, column), lane, group, thread)

@@ -1,0 +1,69 @@
+"""The functions that operations of the math dialect become, where no instruction does them.
+
+The passes leave calls of functions of NVIDIA's libdevice, declared and not defined. What
+`pipelines/mathematics.mlir` defines takes their place; the back end then inlines it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lego_mlir import data
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.context import Source
+from lego_mlir.mlir.modules import operations_in
+
+_PREFIX = "__nv_"
+
+
+def define_mathematics(module: Any, source: Source) -> None:
+    """Put a body in the place of every declaration that a kernel's mathematics has left.
+
+    Args:
+        module: lowered to the llvm dialect, changed in place; its context is the current one.
+        source: the module's text, in which errors are shown.
+
+    Raises:
+        LegoError: there is no body for one of them.
+    """
+    declared = [op for op in operations_in(module.operation) if _is_declared(op)]
+    if not declared:
+        return
+    library = _library()
+    for op in declared:
+        name = op.attributes["sym_name"].value
+        if name not in library:
+            known = ", ".join(f"{x.removeprefix(_PREFIX).removesuffix('f')}" for x in library)
+            raise source.error(
+                f"a kernel calls the function '{name}' of mathematics, which there is no code for",
+                _caller(module, name).location,
+                hint=f"there is code for {known} of f32 and of what converts to it",
+            )
+        library[name].clone(ip=ir.InsertionPoint(op))
+        op.erase()
+
+
+def _library() -> dict[str, Any]:
+    """The functions that there are, by name."""
+    text = (data.pipelines() / "mathematics.mlir").read_text()
+    functions = [op.operation.detach_from_parent() for op in ir.Module.parse(text).body.operations]
+    return {op.attributes["sym_name"].value: op for op in functions}
+
+
+def _is_declared(op: Any) -> bool:
+    return (
+        op.name == "llvm.func"
+        and op.attributes["sym_name"].value.startswith(_PREFIX)
+        and not list(op.regions[0].blocks)
+    )
+
+
+def _caller(module: Any, name: str) -> Any:
+    """The first call of a function that is declared."""
+    return next(
+        op
+        for op in operations_in(module.operation)
+        if op.name == "llvm.call"
+        and "callee" in op.attributes
+        and op.attributes["callee"].value == name
+    )

@@ -1,0 +1,146 @@
+"""`transform_lego.contract_to_mma`: products of tiles on tensor cores, by ldmatrix and mma.sync.
+
+    %sum = scf.for ... iter_args(%part = %zero) -> vector<128x128xf32> {
+      %x = "lego.load"(%sa, %slot) {layout = #SA, slice = array<i64: 1, 2>}
+      %y = "lego.load"(%sb, %slot) {layout = #SB, slice = array<i64: 1, 2>}
+      %next = vector.contract {..., lego.warps = #warps} %x, %y, %part
+      scf.yield %next
+    }
+    "lego.store"(%sum, %c, %m, %n) {layout = #C, slice = array<i64: 2, 3>}
+
+becomes, for each of the threads,
+
+    %wm, %wn = "lego.inv"(%warp) {layout = #warps}
+    %sum:128 = scf.for ... iter_args(%part...) -> f32, ... {
+      %0 = "lego.apply"(%slot, %wm, ...) {layout = #SA with split dimensions}
+      %a = nvvm.ldmatrix ...
+      %b = nvvm.ldmatrix ...
+      %next = nvvm.mma.sync A[%a] B[%b] C[%part]
+      scf.yield %next...
+    }
+    "lego.store"(%own, %c, %m, %n, %wm, %wn, ...) {layout = #C with split dimensions}
+
+A warp's part of the tile is in accumulator fragments from the first value on to the last use:
+what else is done with the tile, each thread does with its own elements (`fragments.spread`).
+
+Attributes, all of which may be left out: `m`, `n` and `k` name the instruction, `prefetch = 1` has
+the fragments of a step loaded before the products of the step before.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lego_mlir.analysis import fragments
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir.fragments.contraction import Contraction, contraction
+from lego_mlir.mlir.fragments.instructions import Multiplier
+from lego_mlir.mlir.fragments.matrix_access import MatrixAccess
+from lego_mlir.mlir.fragments.share import Parts
+from lego_mlir.mlir.fragments.spread import Spread
+from lego_mlir.mlir.fragments.warps import Thread, thread_of
+from lego_mlir.mlir.transforms.operation import Step, transform
+from lego_mlir.mlir.transforms.tiles import tile_of
+
+
+@transform("contract_to_mma")
+def contract_to_mma(step: Step) -> list[list[Any]]:
+    """Give contractions, and all that is computed from them tile by tile, to warps."""
+    left = [contraction(step, op) for op in step.payload()]
+    while left:
+        first = left[0]
+        thread = thread_of(step, first.op, first.warps)
+        spread = Spread(step, thread, first.sizes[:2], first.warps)
+        together = spread.gather(first.op, {c.op: c for c in left})
+        for other in together:
+            if (other.sizes[:2], other.warps) != (first.sizes[:2], first.warps):
+                raise step.error(
+                    f"its sums meet those of another contraction, which '{first.warps}' gives to "
+                    f"warps, not '{other.warps}'",
+                    other.op,
+                    hint="what is combined lies with the same threads: give both the same warps",
+                )
+        spread.rewrite({c.op: _Product(step, c, thread) for c in together})
+        left = [c for c in left if c not in together]
+    return []
+
+
+class _Product:
+    """Makes the instructions of one contraction.
+
+    Raises:
+        LegoError: `ldmatrix` cannot read an operand's layout.
+    """
+
+    def __init__(self, step: Step, found: Contraction, thread: Thread) -> None:
+        self._found = found
+        self._thread = thread
+        self._setting = step.setting
+        self._prefetch = step.number("prefetch", 0) > 0
+        bits = found.instruction.bits
+        down, across = (n for n in found.warps.dims if isinstance(n, int))
+        _, columns, steps = found.fragments
+        # Two right operands make the four matrices that ldmatrix reads at most.
+        tiles = 2 - columns % 2
+        pair = tiles, 1 if tiles == 2 else 2 - steps % 2
+        self._pair = pair
+        left, right = found.left.whole, found.right.whole
+        inner = left[found.left_inner], right[found.right_inner]
+        outer = left[1 - found.left_inner], right[1 - found.right_inner]
+        try:
+            self._left = MatrixAccess(
+                found.left.layout, (outer[0], inner[0]), fragments.left(bits), (down, 1), bits
+            )
+            self._right = MatrixAccess(
+                found.right.layout,
+                (inner[1], outer[1]),
+                fragments.right(bits, *pair),
+                (1, across),
+                bits,
+            )
+        except LegoError as e:
+            raise step.error(e.message, found.op, e.hint) from None
+
+    def __call__(self, sums: Parts) -> Parts:
+        """The instructions, where the contraction stands."""
+        down, across = self._thread.warp
+        # Read again: the loop around may be another by now, and its variables with it.
+        left, right = (tile_of(t.op, self._setting) for t in (self._found.left, self._found.right))
+        self._left.prepare(left, self._thread.lane, (down, 0))
+        self._right.prepare(right, self._thread.lane, (0, across))
+        multiply = Multiplier(self._found.instruction)
+        rows, columns, steps = self._found.fragments
+        found = dict(sums)
+        pairs: dict[tuple[int, int], list[Any]] = {}
+
+        def operands(k: int) -> tuple[list[Any], list[Any]]:
+            a = [multiply.operands(self._left.load(i, k)) for i in range(rows)]
+            return a, [self._right_operand(multiply, j, k, pairs) for j in range(columns)]
+
+        following = operands(0)
+        for k in range(steps):
+            a, b = following
+            if self._prefetch and k + 1 < steps:
+                following = operands(k + 1)
+            for i in range(rows):
+                # Back and forth, so that of two neighbours one operand is the same.
+                for j in reversed(range(columns)) if i % 2 else range(columns):
+                    upper, lower = (2 * i, j), (2 * i + 1, j)
+                    before = (*found[upper], *found[lower])
+                    after = multiply(a[i], b[j], before)
+                    found[upper], found[lower] = tuple(after[:2]), tuple(after[2:])
+            if not self._prefetch and k + 1 < steps:
+                following = operands(k + 1)
+        return found
+
+    def _right_operand(
+        self, multiply: Multiplier, j: int, k: int, pairs: dict[tuple[int, int], list[Any]]
+    ) -> list[Any]:
+        """The registers of a right operand, of which one load fills several."""
+        tiles, steps = self._pair
+        at = k // steps, j // tiles
+        if at not in pairs:
+            pairs[at] = multiply.operands(self._right.load(*at))
+        size = len(pairs[at]) // (tiles * steps)
+        start = (j % tiles * steps + k % steps) * size
+        return pairs[at][start : start + size]

@@ -1,0 +1,322 @@
+"""`transform_lego.contract_to_wgmma`: products of tiles in shared memory by warpgroups.
+
+    %x = "lego.load"(%sa, %slot) {layout = #SA, slice = array<i64: 1, 2>}
+    %y = "lego.load"(%sb, %slot) {layout = #SB, slice = array<i64: 1, 2>}
+    %next = vector.contract {..., lego.warps = #warps} %x, %y, %sums
+
+becomes, for each thread,
+
+    nvvm.wgmma.fence.aligned
+    %0 = nvvm.wgmma.mma_async %a, %b, %sums, <m = 64, n = 128, k = 16> ...       // 16 of k a time
+    nvvm.wgmma.commit.group.sync.aligned
+
+The descriptors follow from the layouts (`analysis.wgmma`). Where a group is waited for, the kernel
+says already: `specialize_warps` has put the waits. What is then done with the sums is spread over
+the threads as it is for `contract_to_mma`: a warpgroup's accumulator is four warps' `mma.m16n8`
+accumulators, one below the other.
+
+Source: PTX ISA 9.7.15 (asynchronous warpgroup level matrix instructions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.analysis.fragments import GROUP, THREAD, accumulator
+from lego_mlir.analysis.swizzling import swizzled
+from lego_mlir.analysis.wgmma import DEPTH, Operand, operand
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir.bindings import arith, ir, llvm, nvvm
+from lego_mlir.mlir.fragments.contraction import Contraction, contraction
+from lego_mlir.mlir.fragments.share import Parts
+from lego_mlir.mlir.fragments.spread import Spread
+from lego_mlir.mlir.fragments.warps import Thread
+from lego_mlir.mlir.scopes import scope_of
+from lego_mlir.mlir.transforms.copies_to_tma import require_alignment
+from lego_mlir.mlir.transforms.operation import Setting, Step, transform
+from lego_mlir.mlir.transforms.pointers import address, element_bytes, i32_constant
+from lego_mlir.mlir.transforms.tiles import Tile, apply, inv, tile_of
+from lego_mlir.mlir.transforms.tma_stores import ResultStores, is_stored_by_tma
+
+WARPS, LANES = 4, 32
+"""Warps of a warpgroup, lanes of a warp."""
+
+ROWS = 64
+"""Rows of the instruction's result."""
+
+_WINDOW = (1 << 18) - 1
+"""The bits of a shared-memory address within its block: in a cluster others tell the block."""
+
+
+@transform("contract_to_wgmma")
+def contract_to_wgmma(step: Step) -> list[list[Any]]:
+    """Give contractions of tiles in shared memory to warpgroups."""
+    left = [contraction(step, op) for op in step.payload()]
+    while left:
+        first = left[0]
+        group, thread, own = _thread(step, first)
+        spread = Spread(step, thread, first.sizes[:2], first.warps)
+        together = spread.gather(first.op, {c.op: c for c in left})
+        groups = first.warps.size
+        assert isinstance(groups, int)
+        launch = scope_of(first.op).kernel
+        results = ResultStores(step, launch, own, group, groups // WARPS)
+        stores = [op for op in spread.stores if is_stored_by_tma(op)]
+        for op in stores:
+            results.prepare(op)
+        end = _end(first.op)
+        spread.rewrite(
+            {c.op: _Product(step, c, group) for c in together},
+            {op: partial(results.store, op) for op in stores},
+        )
+        if stores:
+            with ir.InsertionPoint(end), launch.location:
+                results.finish()
+        left = [c for c in left if c not in together]
+    return []
+
+
+def _end(op: Any) -> Any:
+    """The end of the outermost block below the kernel's that an operation is in."""
+    block = op
+    while block.parent.parent.name not in ("gpu.launch", "gpu.func"):
+        block = block.parent.operation
+    return list(block.block.operations)[-1]
+
+
+def _thread(step: Step, found: Contraction) -> tuple[Any, Thread, Thread]:
+    """The warpgroup, who the thread is in the block, and who it is in its warpgroup."""
+    kernel = scope_of(found.op).kernel
+    warps = found.warps.size
+    assert isinstance(warps, int)
+    rows = found.sizes[0]
+    if found.warps.dims[1] != 1 or rows % (ROWS * warps // WARPS):
+        raise step.error(
+            f"{warps} warps as '{found.warps}' on {rows} rows: wgmma takes {ROWS} rows a "
+            f"warpgroup, {WARPS} warps one below the other",
+            found.op,
+            hint=f'lego.warps = #lego.layout<"OrderBy(Row({rows // 16}, 1))">',
+        )
+    with ir.InsertionPoint.at_block_begin(kernel.regions[0].blocks[0]), found.op.location:
+        number = kernel.regions[0].blocks[0].arguments[3]
+        # The producer's warps, behind these, do not get here.
+        own = arith.RemUIOp(number, _index(warps * LANES)).result
+        group, warp, lane = inv(OrderBy(Row(warps // WARPS, WARPS, LANES)), own)
+        place = apply(OrderBy(Row(warps // WARPS, WARPS)), [group, warp])
+        row, column = inv(found.warps, place)
+        sizes = accumulator().sizes
+        octet, quad = inv(OrderBy(Row(sizes[GROUP], sizes[THREAD])), lane)
+    in_block = Thread((row, column), lane, octet, quad)
+    return group, in_block, Thread((warp, column), lane, octet, quad)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """The pieces of a tile that instructions read, one after another along k, for each block.
+
+    Attributes:
+        tile: in shared memory.
+        by_block: descriptors, by block of rows or columns and step of k.
+    """
+
+    tile: Tile
+    by_block: tuple[tuple[Operand, ...], ...]
+
+    def base(self, index: Sequence[Any], setting: Setting) -> Any:
+        """What the pieces' descriptors count from, an i64.
+
+        Args:
+            index: of the first element that the warpgroup reads, in the two dimensions.
+            setting: of the run.
+        """
+        # The slot as it is by now: loops around it may have been rewritten since.
+        slot = tile_of(self.tile.op, setting).index[: -len(index)]
+        at = address(self.tile.buffer, self.tile.layout, [*slot, *index])
+        inside = arith.AndIOp(at, i32_constant(_WINDOW)).result
+        units = arith.ShRUIOp(inside, i32_constant(4)).result
+        return arith.ExtUIOp(ir.IntegerType.get_signless(64), units).result
+
+
+class _Product:
+    """Makes the instructions of one contraction.
+
+    Raises:
+        LegoError: `wgmma` cannot read an operand's layout.
+    """
+
+    def __init__(self, step: Step, found: Contraction, group: Any) -> None:
+        self._setting = step.setting
+        self._found = found
+        self._group = group
+        rows, columns, depth = found.sizes
+        warps = found.warps.size
+        assert isinstance(warps, int)
+        self._groups = warps // WARPS
+        self._blocks = rows // self._groups // ROWS
+        self._element = found.instruction.element
+        size = element_bytes(found.left.element)
+        self._steps = depth * size // DEPTH
+        try:
+            self._left = _pieces(found.left, found.left_inner, ROWS, rows, self._groups)
+            self._right = _pieces(found.right, found.right_inner, columns, columns, 1)
+        except LegoError as e:
+            raise step.error(e.message, found.op, e.hint) from None
+        for pieces in (self._left, self._right):
+            require_alignment(pieces.tile, pieces.by_block[0][0].alignment)
+
+    def __call__(self, sums: Parts) -> Parts:
+        """The instructions, where the contraction stands."""
+        op = self._found.op
+        kind = self._found.instruction.accumulator
+        columns = self._found.sizes[1]
+        i64 = ir.IntegerType.get_signless(64)
+        own = apply(
+            OrderBy(Row(self._groups, self._found.sizes[0] // self._groups)), [self._group, 0]
+        )
+        first = [own, 0] if self._found.left_inner == 1 else [0, own]
+        left = self._left.base(first, self._setting)
+        right = self._right.base([0, 0], self._setting)
+        struct = ir.Type.parse(f"!llvm.struct<({', '.join([kind] * (columns // 2))})>")
+        is_first = _is_zero(op.operands[2])
+        nvvm.wgmma_fence_aligned()
+        blocks = []
+        for block in range(self._blocks):
+            value = _packed(struct, self._numbers(sums, block)) if not is_first else None
+            value = llvm.mlir_undef(struct) if value is None else value
+            for k in range(self._steps):
+                pieces = self._left.by_block[block][k], self._right.by_block[0][k]
+                a, b = (
+                    arith.AddIOp(base, arith.ConstantOp(i64, _signed(piece.word)).result).result
+                    for base, piece in zip((left, right), pieces, strict=True)
+                )
+                value = self._instruction(struct, value, a, b, pieces, is_first and k == 0)
+            blocks.append(value)
+        nvvm.wgmma_commit_group_sync_aligned()
+        found = {}
+        for block, value in enumerate(blocks):
+            numbers = [
+                llvm.extractvalue(ir.Type.parse(kind), value, [k]) for k in range(columns // 2)
+            ]
+            for j in range(columns // 8):
+                upper, lower = numbers[4 * j : 4 * j + 2], numbers[4 * j + 2 : 4 * j + 4]
+                found[2 * block, j] = (upper[0], upper[1])
+                found[2 * block + 1, j] = (lower[0], lower[1])
+        return found
+
+    def _numbers(self, sums: Parts, block: int) -> list[Any]:
+        """A block's sums in the order of the instruction's registers."""
+        return [
+            x
+            for j in range(self._found.sizes[1] // 8)
+            for half in (0, 1)
+            for x in sums[2 * block + half, j]
+        ]
+
+    def _instruction(
+        self,
+        struct: Any,
+        value: Any,
+        a: Any,
+        b: Any,
+        pieces: tuple[Operand, Operand],
+        is_first: bool,
+    ) -> Any:
+        found = self._found
+        depth = DEPTH * 8 // found.instruction.bits
+        shape = f"#nvvm.shape<m = {ROWS}, n = {found.sizes[1]}, k = {depth}>"
+        element = ir.Attribute.parse(f"#nvvm.wgmma_type<{found.instruction.ptx}>")
+        number = {"f32": "f32", "i32": "s32"}[found.instruction.accumulator]
+        one = ir.Attribute.parse("#nvvm.wgmma_scale_in<one>")
+        majors = [
+            "row" if pieces[0].major == "k" else "col",
+            "col" if pieces[1].major == "k" else "row",
+        ]
+        return nvvm.wgmma_mma_async(
+            struct,
+            value,
+            a,
+            b,
+            ir.Attribute.parse(shape),
+            element,
+            element,
+            ir.Attribute.parse(f"#nvvm.wgmma_type<{number}>"),
+            ir.Attribute.parse(f"#nvvm.wgmma_scale_out<{'zero' if is_first else 'one'}>"),
+            one,
+            one,
+            *(ir.Attribute.parse(f"#nvvm.mma_layout<{major}>") for major in majors),
+        )
+
+
+def _pieces(tile: Tile, inner: int, extent: int, total: int, groups: int) -> _Pieces:
+    """The pieces of one warpgroup, which those of the others repeat at a distance.
+
+    Args:
+        tile: an operand in shared memory.
+        inner: which of its dimensions is k.
+        extent: of a piece along the other one.
+        total: of the tile along that.
+        groups: of warps that share it.
+    """
+    size = element_bytes(tile.element)
+    shared = tile.piece()
+    offsets = shared.offsets() * size
+    depth = DEPTH // size
+    steps = tile.shape[inner] // depth
+    own = total // groups
+
+    def at(outer: int, k: int) -> tuple[int, int]:
+        return (outer, k) if inner == 1 else (k, outer)
+
+    found = []
+    for group in range(groups):
+        base = int(offsets[at(group * own, 0)])
+        rows = []
+        for block in range(own // extent):
+            row = []
+            for k in range(steps):
+                piece = operand(
+                    shared, size, extent, at(group * own + block * extent, k * depth), inner
+                )
+                if swizzled(base, piece.swizzle) != base:
+                    raise LegoError(
+                        f"wgmma: the rows of a warpgroup in '{shared}' begin inside of "
+                        "the swizzle's pattern"
+                    )
+                row.append(
+                    Operand(
+                        piece.start - base, piece.leading, piece.stride, piece.swizzle, piece.major
+                    )
+                )
+            rows.append(tuple(row))
+        found.append(tuple(rows))
+    if any(other != found[0] for other in found):
+        raise LegoError(f"wgmma: the warpgroups' parts of '{shared}' do not lie alike")
+    return _Pieces(tile, found[0])
+
+
+def _packed(struct: Any, numbers: Sequence[Any]) -> Any:
+    value = llvm.mlir_undef(struct)
+    for k, number in enumerate(numbers):
+        value = llvm.insertvalue(value, number, [k], results=[struct])
+    return value
+
+
+def _is_zero(value: Any) -> bool:
+    """Whether sums begin here: a constant of zeros."""
+    if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
+        return False
+    attribute = ir.DenseElementsAttr(value.owner.attributes["value"])
+    return attribute.is_splat and float(attribute.get_splat_value().value) == 0.0
+
+
+def _signed(word: int) -> int:
+    """The same 64 bits as a signed number."""
+    return word - (1 << 64) if word >> 63 else word
+
+
+def _index(n: int) -> Any:
+    return arith.ConstantOp(ir.IndexType.get(), n).result

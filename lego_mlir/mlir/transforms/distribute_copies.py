@@ -1,0 +1,135 @@
+"""`transform_lego.distribute_copies`: the threads of a block share the copying of its tiles.
+
+    %x = "lego.load"(%a, %m, %k) {layout = #A, slice = array<i64: 2, 3>}     // 128x64 f16, global
+    "lego.store"(%x, %s, %slot) {layout = #S, slice = array<i64: 1, 2>}      // shared
+
+becomes, in each of 128 threads, eight copies of 16 bytes
+
+    %row, %column = "lego.inv"(%thread) {layout = #chunks}                   // Row(128, 8)
+    %start = "lego.apply"(%m, %k, %row, %column, ...) {layout = #A, its rows in chunks}
+    %end = "lego.apply"(%slot, %row, %column, ...) {layout = #S, its rows in chunks}
+    nvgpu.device_async_copy %a[%start], %s[%end], 8 {bypassL1}
+    nvgpu.device_async_copy %a[%start + 4096], %s[%end + 1024], 8 {bypassL1}
+    ...
+
+Who copies which chunk, and how wide the chunks are, `analysis.copies` derives of both layouts.
+What partial tiles pad is not read, and 0 in shared memory. An asynchronous copy that no commit
+follows is waited for at the next barrier. Where there is no asynchronous copy, as from shared
+memory or of less than 4 bytes, a thread's chunks pass through its registers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lego_mlir.analysis.copies import Plan, Side, plan_copy
+from lego_mlir.mlir.access_checks import OTHER
+from lego_mlir.mlir.bindings import ir, nvvm
+from lego_mlir.mlir.buffers import FlatBuffers, alignment_of
+from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.scopes import scope_of
+from lego_mlir.mlir.transforms.copies import TileCopy, copies_among
+from lego_mlir.mlir.transforms.kernels import kernels_of, thread_count, thread_number
+from lego_mlir.mlir.transforms.operation import Step, transform
+from lego_mlir.mlir.transforms.thread_copies import ThreadCopies
+
+_WIDTHS = (16, 8, 4, 2)
+"""Bytes that are accessed at once, the most first."""
+
+_LEAST_ASYNC = 4
+"""Bytes of the narrowest asynchronous copy (PTX ISA, cp.async)."""
+
+
+@transform("distribute_copies")
+def distribute_copies(step: Step) -> list[list[Any]]:
+    """Give the copies of tiles to threads: every load of a tile that is only stored."""
+    for kernel in kernels_of(step):
+        flat = FlatBuffers(step.setting.source)
+        plans: dict[Any, Plan] = {}
+        for copy in list(copies_among(step, operations_in(kernel))):
+            read, written = copy.read, copy.written
+            plan, size = _plan(step, kernel, copy, plans), _bytes_of(read.element)
+            with ir.InsertionPoint(written.op), written.op.location:
+                copies = ThreadCopies(read, written, plan, thread_number(step, kernel))
+                if size is not None and _is_async(step, copy, plan.width * size):
+                    source, target = (
+                        flat(tile.buffer, scope_of(tile.op), tile.op) for tile in (read, written)
+                    )
+                    copies.asynchronous(source, target, size)
+                else:
+                    copies.through_registers()
+            step.erase(written.op)
+            step.erase(read.op)
+        _wait_at_barriers(kernel.regions[0].blocks[0])
+    return []
+
+
+def _plan(step: Step, kernel: Any, copy: TileCopy, known: dict[Any, Plan]) -> Plan:
+    """The plan of a copy; copies between the same layouts have the same."""
+    size = _bytes_of(copy.read.element) or max(_WIDTHS)
+    source, target = (
+        Side(tile.layout, tile.whole, alignment_of(tile.buffer, scope_of(tile.op)))
+        for tile in (copy.read, copy.written)
+    )
+    key = source, target, size, copy.read.is_shared
+    if key not in known:
+        lead = target if copy.read.is_shared else source
+        widths = [*(n // size for n in _WIDTHS if n > size), 1]
+        threads = thread_count(step, kernel)
+        known[key] = plan_copy(source, target, size, threads, lead=lead, widths=widths)
+    return known[key]
+
+
+def _bytes_of(element: Any) -> int | None:
+    """The size of a type of which there are vectors in memory."""
+    match element:
+        case ir.IntegerType() | ir.FloatType() if element.width in (8, 16, 32, 64):
+            return int(element.width) // 8
+    return None
+
+
+def _is_async(step: Step, copy: TileCopy, width: int) -> bool:
+    """Whether a copy by chunks of `width` bytes need not pass through registers."""
+    return (
+        copy.fills_shared
+        and step.setting.machine.capability >= (8, 0)
+        and width >= _LEAST_ASYNC
+        and OTHER not in copy.read.op.attributes
+    )
+
+
+_ASYNC, _COMMIT = "nvgpu.device_async_copy", "nvvm.cp.async.commit.group"
+_REPEATED = ("scf.for", "scf.while")
+
+
+def _wait_at_barriers(block: Any, pending: bool = False) -> bool:
+    """Wait at the next barrier for asynchronous copies that are in no group.
+
+    Args:
+        block: in which.
+        pending: whether there are such copies where it begins.
+
+    Returns:
+        Whether there are where it ends.
+    """
+    for op in [o.operation for o in block.operations]:
+        if op.name == _ASYNC:
+            pending = True
+        elif op.name == _COMMIT:
+            pending = False
+        elif pending and op.name == "gpu.barrier":
+            _wait_before(op)
+            pending = False
+        for inner in (b for region in op.regions for b in region.blocks):
+            pending = _wait_at_barriers(inner, pending)
+    last = [o.operation for o in block.operations][-1]
+    if pending and last.parent.name in _REPEATED:
+        _wait_before(last)
+        return False
+    return pending
+
+
+def _wait_before(op: Any) -> None:
+    with ir.InsertionPoint(op), op.location:
+        nvvm.CpAsyncCommitGroupOp()
+        nvvm.CpAsyncWaitGroupOp(0)

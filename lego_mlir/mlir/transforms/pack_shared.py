@@ -1,0 +1,241 @@
+"""`transform_lego.pack_shared`: the shared memory of a kernel as one dynamic buffer.
+
+    %a = "lego.alloc"() {layout = #tiles}             // 64 KiB, used in the loop
+    %c = "lego.alloc"() {layout = #result}            // 32 KiB, used after it
+
+becomes, in a launch with 64 KiB of dynamic shared memory,
+
+    %memory = gpu.dynamic_shared_memory
+    %a = memref.view %memory[%c0]
+    %c = memref.view %memory[%c0]
+
+with a barrier in between: what is not needed at the same time shares its bytes. A buffer begins at
+a multiple of 128 bytes, or of its attribute `lego.alignment`, up to 1024. With `least_shared` the
+buffer has so many bytes at least: so a multiprocessor has no room for too many blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lego_mlir.analysis.packing import Room, pack
+from lego_mlir.mlir.bindings import arith, gpu, ir, memref
+from lego_mlir.mlir.buffers import (
+    ALIGNMENT,
+    DYNAMIC_ALIGNMENT,
+    DYNAMIC_SHARED,
+    elements_of,
+    is_workgroup,
+    replace_room,
+)
+from lego_mlir.mlir.modules import named_attributes, operations_in
+from lego_mlir.mlir.transforms.kernels import LAUNCH, kernels_of
+from lego_mlir.mlir.transforms.operation import Step, transform
+from lego_mlir.mlir.transforms.tiles import WORKGROUP
+
+_LEAST_ALIGNMENT = 128
+"""Bytes: the banks once, so that what a layout says of them is true of the addresses."""
+
+_SIZE = 10
+"""The place of the dynamic shared memory's size among the groups of a launch's operands."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Buffer:
+    """A lego.alloc of shared memory.
+
+    Attributes:
+        op: the operation.
+        kind: the type of memref that it needs.
+        room: its bytes, and the places in the block of the operations that use it.
+    """
+
+    op: Any
+    kind: Any
+    room: Room
+
+
+@transform("pack_shared")
+def pack_shared(step: Step) -> list[list[Any]]:
+    """Pack the shared memory of each kernel; its result is the kernels, launches made anew."""
+    return [[_packed(step, kernel) for kernel in kernels_of(step)]]
+
+
+def _packed(step: Step, kernel: Any) -> Any:
+    allocs = [op for op in operations_in(kernel) if op.name == "lego.alloc" and _is_shared(op)]
+    if not allocs:
+        return kernel
+    if any(op.name == DYNAMIC_SHARED for op in operations_in(kernel)):
+        raise step.error("this kernel has dynamic shared memory already", kernel)
+    block = _common_block(allocs, kernel)
+    buffers = [_buffer(step, op, block) for op in allocs]
+    offsets = pack([buffer.room for buffer in buffers])
+    used = max(o + b.room.size for o, b in zip(offsets, buffers, strict=True))
+    size = max(used, step.number("least_shared", 0))
+    _check_size(step, kernel, size, buffers)
+    _separate(block, buffers, offsets)
+    with ir.InsertionPoint.at_block_begin(kernel.regions[0].blocks[0]), kernel.location:
+        space = ir.Attribute.parse(WORKGROUP)
+        dynamic, byte = ir.ShapedType.get_dynamic_size(), ir.IntegerType.get_signless(8)
+        memory = gpu.DynamicSharedMemoryOp(
+            ir.MemRefType.get([dynamic], byte, memory_space=space)
+        ).result
+        for buffer, offset in zip(buffers, offsets, strict=True):
+            with buffer.op.location:
+                start = arith.ConstantOp(ir.IndexType.get(), offset).result
+                replace_room(buffer.op, memref.ViewOp(buffer.kind, memory, start, []).result)
+    for op in allocs:
+        step.erase(op)
+    launches = [kernel] if kernel.name == LAUNCH else list(_launches_of(kernel))
+    made = [_with_dynamic_shared(step, launch, size) for launch in launches]
+    return made[0] if kernel.name == LAUNCH else kernel
+
+
+def _is_shared(alloc: Any) -> bool:
+    return is_workgroup(alloc.results[0].type)
+
+
+def _buffer(step: Step, op: Any, block: Any) -> _Buffer:
+    layout = step.setting.layouts(op.attributes["layout"], op.location)
+    if not isinstance(layout.size, int):
+        names = ", ".join(s.name for s in layout.symbols)
+        raise step.error(f"the size of '{layout}' has symbols ({names})", op)
+    given = ir.MemRefType(op.results[0].type)
+    kind = ir.MemRefType.get([layout.size], given.element_type, memory_space=given.memory_space)
+    operations = [o.operation for o in block.operations]
+    places = [operations.index(_ancestor_in(block, user)) for user in _users(op.results[0])]
+    room = Room(
+        _bytes_of(kind), _alignment(step, op), min(places, default=0), max(places, default=0)
+    )
+    return _Buffer(op, kind, room)
+
+
+def _alignment(step: Step, op: Any) -> int:
+    if ALIGNMENT not in op.attributes:
+        return _LEAST_ALIGNMENT
+    n: int = ir.IntegerAttr(op.attributes[ALIGNMENT]).value
+    if n < 1 or n & (n - 1) or n > DYNAMIC_ALIGNMENT:
+        raise step.error(
+            f"{ALIGNMENT} of shared memory is a power of two up to {DYNAMIC_ALIGNMENT}, not {n}", op
+        )
+    return max(n, _LEAST_ALIGNMENT)
+
+
+def _bytes_of(kind: Any) -> int:
+    """The bytes of a memref type; those of an index are 8, whatever width it will have."""
+    width = getattr(kind.element_type, "width", 64)
+    return (elements_of(kind) or 0) * max(1, width // 8)
+
+
+def _users(buffer: Any) -> Iterator[Any]:
+    """The operations that use a buffer, or another view of it."""
+    for use in buffer.uses:
+        op = use.owner.operation
+        yield op
+        for result in op.results:
+            if isinstance(result.type, ir.MemRefType):
+                yield from _users(result)
+
+
+def _common_block(allocs: Sequence[Any], kernel: Any) -> Any:
+    """The innermost block that holds, in itself or deeper, all that uses the buffers."""
+    users = [user for op in allocs for user in _users(op.results[0])]
+    block = kernel.regions[0].blocks[0]
+    while users:
+        around = [_ancestor_in(block, user) for user in users]
+        if any(op != around[0] for op in around) or around[0].name != "scf.for":
+            break
+        block = around[0].regions[0].blocks[0]
+    return block
+
+
+def _ancestor_in(block: Any, op: Any) -> Any:
+    """The operation of a block that is another one or encloses it."""
+    while op.block != block:
+        op = op.parent.operation
+    return op
+
+
+def _check_size(step: Step, kernel: Any, size: int, buffers: Sequence[_Buffer]) -> None:
+    machine = step.setting.machine
+    static = sum(_bytes_of(ir.MemRefType(a.type)) for a in _static_buffers(kernel))
+    over = size + static - machine.shared_bytes
+    if over <= 0:
+        return
+    largest = max(buffers, key=lambda b: b.room.size)
+    layout = step.setting.layouts(largest.op.attributes["layout"], largest.op.location)
+    raise step.error(
+        f"the kernel needs {size + static} bytes of shared memory, {over} more than the "
+        f"{machine.shared_bytes} that a block on {machine.name} may have",
+        kernel,
+        hint=f"take fewer buffers or smaller tiles; the largest is {largest.room.size} bytes, "
+        f"'{layout}' of {largest.kind.element_type}",
+    )
+
+
+def _static_buffers(kernel: Any) -> list[Any]:
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    return [a for a in arguments if isinstance(a.type, ir.MemRefType) and is_workgroup(a.type)]
+
+
+def _separate(block: Any, buffers: Sequence[_Buffer], offsets: Sequence[int]) -> None:
+    """Barriers between the last use of some bytes and the first of others at their place."""
+    operations = [op.operation for op in block.operations]
+    barriers = [k for k, op in enumerate(operations) if op.name == "gpu.barrier"]
+    shares = False
+    for late, at in zip(buffers, offsets, strict=True):
+        ends = [
+            early.room.last
+            for early, o in zip(buffers, offsets, strict=True)
+            if early.room.last < late.room.first
+            and o < at + late.room.size
+            and at < o + early.room.size
+        ]
+        shares = shares or bool(ends)
+        if ends and not any(max(ends) < k < late.room.first for k in barriers):
+            with ir.InsertionPoint(operations[late.room.first]), late.op.location:
+                gpu.BarrierOp()
+            barriers.append(late.room.first - 1)
+    if shares and block.owner.name == "scf.for" and operations[-2].name != "gpu.barrier":
+        with ir.InsertionPoint(operations[-1]), block.owner.location:
+            gpu.BarrierOp()
+
+
+def _launches_of(function: Any) -> Iterator[Any]:
+    """The launches of a gpu.func."""
+    path = [function.parent.attributes["sym_name"].value, function.attributes["sym_name"].value]
+    module = function.parent.parent
+    for op in operations_in(module):
+        if op.name == "gpu.launch_func" and list(op.attributes["kernel"].value) == path:
+            yield op
+
+
+def _with_dynamic_shared(step: Step, launch: Any, size: int) -> Any:
+    """A launch made anew with dynamic shared memory of so many bytes."""
+    segments = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
+    if segments[_SIZE]:
+        raise step.error("this launch has dynamic shared memory already", launch)
+    place = sum(segments[:_SIZE])
+    segments[_SIZE] = 1
+    attributes = named_attributes(launch)
+    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(segments)
+    operands = list(launch.operands)
+    with ir.InsertionPoint(launch), launch.location:
+        i32 = ir.IntegerType.get_signless(32)
+        operands.insert(place, arith.ConstantOp(i32, size).result)
+        made = ir.Operation.create(
+            launch.name,
+            results=[result.type for result in launch.results],
+            operands=operands,
+            attributes=attributes,
+            regions=len(launch.regions),
+        )
+    for old, new in zip(launch.regions, made.regions, strict=True):
+        for block in list(old.blocks):
+            block.append_to(new)
+    for result, replacement in zip(launch.results, made.results, strict=True):
+        result.replace_all_uses_with(replacement)
+    step.erase(launch)
+    return made

@@ -1,0 +1,58 @@
+"""`transform_lego.persist`: blocks that stay, and take one tile after another.
+
+    gpu.launch blocks(%b, …) in (%tiles, …) { body(%b) }
+
+becomes, with `blocks = 132`,
+
+    gpu.launch blocks(%b, …) in (%c132, …) { scf.for %t = %b to %tiles step %c132 { body(%t) } }
+
+What a block sets up it sets up once, and the next tile's loads go on while a tile is stored. A
+launch of no more blocks than that is left alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lego_mlir.mlir.bindings import ir, scf
+from lego_mlir.mlir.reader import launch_sizes
+from lego_mlir.mlir.transforms.operation import Step, transform
+from lego_mlir.mlir.transforms.structure import body_of, known_size, move, set_launch_size
+from lego_mlir.mlir.transforms.tiles import constant
+
+
+@transform("persist")
+def persist(step: Step) -> list[list[Any]]:
+    """Let at most `blocks` blocks of a launch do all its work."""
+    blocks = step.number("blocks")
+    for launch in step.payload():
+        if launch.name != "gpu.launch":
+            raise step.error(f"looked for a gpu.launch, found '{launch.name}'", launch)
+        sizes = [known_size(size, step.setting) for size in launch_sizes(launch)[:3]]
+        if None in sizes or sizes[1:] != [1, 1]:
+            raise step.error(
+                f"looked for a grid of known size along x, found {sizes}",
+                launch,
+                hint="number the blocks along x; a layout gives them their tiles",
+            )
+        (tiles, _, _) = sizes
+        if tiles is not None and tiles > blocks:
+            _loop(launch, tiles, blocks)
+    return []
+
+
+def _loop(launch: Any, tiles: int, blocks: int) -> None:
+    body = body_of(launch)
+    block = body.arguments[0]
+    inside = [op.operation for op in body.operations][:-1]
+    with ir.InsertionPoint.at_block_begin(body), launch.location:
+        loop = scf.ForOp(block, constant(tiles), constant(blocks))
+        with ir.InsertionPoint(loop.body):
+            end = scf.YieldOp([]).operation
+        # The loop's own start stays the block's id.
+        loop.operation.move_before(inside[0])
+        move(inside, end)
+    for use in list(block.uses):
+        if use.owner.operation != loop.operation:
+            use.owner.operation.operands[use.operand_number] = loop.induction_variable
+    set_launch_size(launch, 0, blocks)

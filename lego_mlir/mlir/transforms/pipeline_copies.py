@@ -1,0 +1,203 @@
+"""`transform_lego.pipeline_copies`: tiles are fetched iterations before they are needed.
+
+What `stage_in_shared` made of a loop,
+
+    scf.for %k = %lower to %upper step %c1 {
+      %slot = arith.remui %k, %c4
+      %x = "lego.load"(%a, %m, %k) ...
+      "lego.store"(%x, %s, %slot) ...
+      gpu.barrier
+      use of %s at %slot
+    }
+
+becomes, with `depth = 3`,
+
+    the copies of iterations 0, 1 and 2, a group each
+    scf.for %k = %lower to %upper step %c1 {
+      nvvm.cp.async.wait.group 2
+      gpu.barrier
+      scf.if (%k + 3 < %upper) { the copies of iteration %k + 3 }
+      nvvm.cp.async.commit.group
+      use of %s at %slot
+    }
+
+Each iteration commits one group, be it empty: so all but the last depth - 1 groups are those of
+this iteration and of earlier ones. One barrier an iteration is enough, as there are more slots than
+iterations ahead: the slot that is filled is one that no thread has been reading since the barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, cast
+
+from lego_mlir.mlir.bindings import arith, gpu, ir, nvvm, scf
+from lego_mlir.mlir.transforms import tiles
+from lego_mlir.mlir.transforms.copies import PURE, TileCopy, copies_among
+from lego_mlir.mlir.transforms.kernels import number_of
+from lego_mlir.mlir.transforms.operation import Step, transform
+from lego_mlir.mlir.transforms.structure import copied, known_size, needed_for
+
+
+@transform("pipeline_copies")
+def pipeline_copies(step: Step) -> list[list[Any]]:
+    """Pipeline the copies into shared memory of every loop that has some."""
+    depth = step.number("depth")
+    if depth < 1:
+        raise step.misuse(f"depth {depth}", hint="copies go ahead by one iteration or more")
+    if step.setting.machine.capability < (8, 0):
+        raise step.misuse(
+            f"{step.setting.machine.name} has no asynchronous copies (cp.async)",
+            hint="they begin with sm_80; leave this step out",
+        )
+    found = False
+    for loop in step.payload():
+        if loop.name != "scf.for":
+            raise step.error(f"expected a scf.for, found '{loop.name}'", loop)
+        operations = [op.operation for op in loop.regions[0].blocks[0].operations]
+        copies = [copy for copy in copies_among(step, operations) if copy.fills_shared]
+        if copies:
+            _Pipeline(step, loop, copies, depth).run()
+            found = True
+    if not found:
+        raise step.misuse(
+            f"looked for copies of tiles into shared memory in {len(step.payload())} loops, "
+            "found none",
+            hint="stage_in_shared makes them of loads that say {shared = #layout}",
+        )
+    return []
+
+
+class _Pipeline:
+    """The pipelining of one loop."""
+
+    def __init__(self, step: Step, loop: Any, copies: Sequence[TileCopy], depth: int) -> None:
+        self.step = step
+        self.loop = loop
+        self.depth = depth
+        self.copies = copies
+        self.body = loop.regions[0].blocks[0]
+        self.variable, *self.carried = list(self.body.arguments)
+        self.lower, self.upper, self.by = list(loop.operands)[:3]
+        for copy in copies:
+            self._check_slots(copy)
+        stores = [copy.written.op for copy in copies]
+        needed = needed_for([operand for op in stores for operand in op.operands], self.body)
+        operations = [op.operation for op in self.body.operations]
+        self.moved = [op for op in operations if op in needed or op in stores]
+        self._check_independent()
+
+    def run(self) -> None:
+        """Rewrite the loop, in place."""
+        with ir.InsertionPoint(self.loop), self.loop.location:
+            for ahead in range(self.depth):
+                self._copy_ahead(ahead, self._shifted(self.lower, ahead))
+        operations = [op.operation for op in self.body.operations]
+        with ir.InsertionPoint(operations[0]), self.loop.location:
+            nvvm.CpAsyncWaitGroupOp(self.depth - 1)
+            gpu.BarrierOp()
+            self._copy_ahead(self.depth, self._shifted(self.variable, self.depth))
+        for barrier in self._barriers(operations):
+            self.step.erase(barrier)
+        for copy in self.copies:
+            self.step.erase(copy.written.op)
+            self.step.erase(copy.read.op)
+
+    def _copy_ahead(self, ahead: int, variable: Any) -> None:
+        """The copies of the iteration of a value of the loop's variable, if there is one."""
+        within = self._is_within(ahead, variable)
+        if within is None:
+            self._copy(variable)
+        elif within is not False:
+            guard = scf.IfOp(within)
+            with ir.InsertionPoint(guard.then_block):
+                self._copy(variable)
+                scf.YieldOp([])
+        nvvm.CpAsyncCommitGroupOp()
+
+    def _copy(self, variable: Any) -> None:
+        values = {self.variable: variable}
+        for op in self.moved:
+            with op.location:
+                copied(op, values)
+
+    def _is_within(self, ahead: int, variable: Any) -> Any:
+        """The truth of there being such an iteration: `None` if always, `False` if never."""
+        setting = self.step.setting
+        lower, upper, by = (known_size(v, setting) for v in (self.lower, self.upper, self.by))
+        if lower is not None and upper is not None and by is not None:
+            iterations = max(0, -(-(upper - lower) // by))
+            if ahead >= iterations:
+                return False
+            if ahead < self.depth:
+                return None
+        return arith.CmpIOp(arith.CmpIPredicate.slt, variable, self.upper).result
+
+    def _shifted(self, variable: Any, iterations: int) -> Any:
+        """A value of the loop's variable, so many iterations on."""
+        if iterations == 0:
+            return variable
+        start, by = number_of(variable), number_of(self.by)
+        if by is None:
+            distance = arith.MulIOp(self.by, tiles.constant(iterations)).result
+        elif start is not None:
+            return tiles.constant(start + by * iterations)
+        else:
+            distance = tiles.constant(by * iterations)
+        return arith.AddIOp(variable, distance).result
+
+    def _barriers(self, operations: Sequence[Any]) -> list[Any]:
+        """The barriers that have parted the copies from what uses them."""
+        found: list[Any] = []
+        for copy in self.copies:
+            place = operations.index(copy.written.op)
+            following = (op for op in operations[place:] if op.name == "gpu.barrier")
+            barrier = next(following, None)
+            if barrier is not None and barrier not in found:
+                found.append(barrier)
+        return found
+
+    def _check_slots(self, copy: TileCopy) -> None:
+        """Whether a copy goes round enough slots."""
+        tile = copy.written
+        slots = prod(
+            cast("int", tile.layout.dims[k]) for k, i in enumerate(tile.index) if i is not None
+        )
+        given = [i for i in tile.index if i is not None]
+        by_iteration = len(given) == 1 and _name_of(given[0]) == "arith.remui"
+        if slots > 1 and not by_iteration:
+            raise self.step.error(
+                "looked for a slot that is the iteration modulo the number of slots, found "
+                f"'{_name_of(given[0])}'",
+                tile.op,
+                hint="stage_in_shared {buffers = ...} makes such copies",
+            )
+        if slots < self.depth + 1:
+            raise self.step.error(
+                f"copies {self.depth} iterations ahead need {self.depth + 1} buffers, "
+                f"there {'is' if slots == 1 else 'are'} {slots}",
+                tile.op,
+                hint=f"stage_in_shared {{buffers = {self.depth + 1} : i64}}",
+            )
+
+    def _check_independent(self) -> None:
+        """Whether the copies of an iteration can be made before the earlier ones have run."""
+        own = [op for copy in self.copies for op in (copy.read.op, copy.written.op)]
+        for op in self.moved:
+            if op not in own and not op.name.startswith(PURE):
+                raise self.step.error(
+                    f"where a copy reads or writes depends on '{op.name}', which cannot be moved",
+                    op,
+                )
+            if any(operand == carried for operand in op.operands for carried in self.carried):
+                raise self.step.error(
+                    "where a copy reads or writes depends on a value that the loop carries",
+                    op,
+                    hint="compute it of the loop's variable",
+                )
+
+
+def _name_of(value: Any) -> str:
+    """The name of the operation that a value is a result of."""
+    return "a block argument" if isinstance(value, ir.BlockArgument) else str(value.owner.name)

@@ -1,0 +1,52 @@
+"""Addresses of shared memory, for the instructions that take pointers and descriptors.
+
+The offset is that of a layout, as everywhere; only the buffer's own address comes to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lego_mlir.algebra import Layout
+from lego_mlir.mlir.bindings import arith, ir, llvm, memref
+from lego_mlir.mlir.transforms.tiles import Index, apply
+
+SHARED, CLUSTER = 3, 7
+"""Address spaces of LLVM's NVPTX back end: a block's shared memory, and a cluster's."""
+
+
+def address(buffer: Any, layout: Layout, index: Sequence[Index]) -> Any:
+    """The address in shared memory of an element, in bytes, as an i32.
+
+    Args:
+        buffer: a memref in shared memory.
+        layout: of its elements.
+        index: of the element.
+    """
+    i32 = ir.IntegerType.get_signless(32)
+    base = memref.ExtractAlignedPointerAsIndexOp(buffer).result
+    start = arith.IndexCastOp(i32, base).result
+    offset = arith.IndexCastOp(i32, apply(layout, index)).result
+    size = i32_constant(element_bytes(ir.MemRefType(buffer.type).element_type))
+    return arith.AddIOp(start, arith.MulIOp(offset, size).result).result
+
+
+def pointer(buffer: Any, layout: Layout, index: Sequence[Index]) -> Any:
+    """The same as a pointer to shared memory."""
+    return as_pointer(address(buffer, layout, index))
+
+
+def as_pointer(at: Any, space: int = SHARED) -> Any:
+    """An address, an i32, as a pointer to an address space."""
+    return llvm.inttoptr(ir.Type.parse(f"!llvm.ptr<{space}>"), at)
+
+
+def i32_constant(n: int) -> Any:
+    """A constant of 32 bits."""
+    return arith.ConstantOp(ir.IntegerType.get_signless(32), n).result
+
+
+def element_bytes(element: Any) -> int:
+    """The size of an element in bytes."""
+    return max(1, int(element.width) // 8)

@@ -1,0 +1,374 @@
+"""`transform_lego.specialize_warps`: one warp fetches tiles, the others multiply them.
+
+    for k { x = load A[m, k]; y = load B[k, n]; sum = contract x, y, sum }
+    store f(sum)
+
+becomes two loops that run side by side, with a ring of `stages` slots in shared memory between
+them:
+
+    if (the last warpgroup) {                       else {
+      for k {                                         for k {
+        wait empty[slot]                                wait full[slot]
+        expect full[slot], bytes                        sum = contract a[slot], b[slot], sum
+        a[slot] = load A[m, k]                          release the slot before
+        b[slot] = load B[k, n]                        }
+      }                                               store f(sum)
+    }                                               }
+
+Both walk the ring on from tile to tile, where `persist` made a loop of tiles: the next tile's loads
+run while this one is stored.
+
+With `dependent = 1` the kernel may be launched before the work in front of it on the stream is
+done: it sets itself up meanwhile, and only the producer waits (programmatic dependent launch).
+
+With `deferred = 1` a tile's result is stored while the next tile is multiplied: it is carried there
+in registers, and leaves in chunks, one beside each of the first steps.
+
+With `cluster` blocks, whichever tile the blocks of a cluster have in common, by the layout that
+numbers the blocks, is marked to be fetched by all of them together: each takes a part and sends it
+to all. A slot is then empty when the consumers of all blocks have released it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lego_mlir.algebra import Layout, OrderBy, Row
+from lego_mlir.algebra.slots import in_slots
+from lego_mlir.mlir.bindings import arith, gpu, ir, nvvm, scf
+from lego_mlir.mlir.reader import BOUNDS, launch_sizes
+from lego_mlir.mlir.transforms.consumers import Consumers, bound_slots
+from lego_mlir.mlir.transforms.copies_to_tma import MULTICAST
+from lego_mlir.mlir.transforms.deferred_stores import DeferredStore
+from lego_mlir.mlir.transforms.operation import Step, transform
+from lego_mlir.mlir.transforms.pointers import element_bytes, i32_constant
+from lego_mlir.mlir.transforms.products import Product, product_of
+from lego_mlir.mlir.transforms.rings import Position, Ring
+from lego_mlir.mlir.transforms.structure import (
+    body_of,
+    copied,
+    known_size,
+    needed_for,
+    set_launch_size,
+)
+from lego_mlir.mlir.transforms.tiles import SHARED, Tile, alloc, inv, load, store
+from lego_mlir.mlir.transforms.tma_stores import is_stored_by_tma
+
+WARP, GROUP = 32, 4
+"""Threads of a warp, warps of a warpgroup."""
+
+DEPENDENT = "lego.dependent"
+"""The attribute of a gpu.launch whose kernel waits by itself for the work before it."""
+
+CLUSTER = "lego.cluster"
+"""The attribute of a gpu.launch: how many blocks along x make a cluster."""
+
+
+@transform("specialize_warps")
+def specialize_warps(step: Step) -> list[list[Any]]:
+    """Give a kernel's loads to a warpgroup of their own."""
+    stages, cluster = step.number("stages"), step.number("cluster", 1)
+    registers = step.number("producer_registers", 0), step.number("consumer_registers", 0)
+    if step.setting.machine.capability[0] != 9:
+        raise step.misuse(
+            f"warpgroups, TMA and their barriers are Hopper's, not {step.setting.machine.name}'s",
+            hint="--target=sm_90a, or --schedule=hmma",
+        )
+    dependent, deferred = bool(step.number("dependent", 0)), bool(step.number("deferred", 0))
+    for launch in step.payload():
+        product = product_of(step, launch)
+        if product.warp_count % GROUP:
+            raise step.error(
+                f"{product.warp_count} warps make no whole warpgroups of {GROUP}", product.contract
+            )
+        _Roles(step, launch, product, stages, cluster, dependent, deferred).build(registers)
+    return []
+
+
+class _Roles:
+    """One kernel on its way into two roles."""
+
+    def __init__(
+        self,
+        step: Step,
+        launch: Any,
+        product: Product,
+        stages: int,
+        cluster: int,
+        dependent: bool,
+        deferred: bool,
+    ) -> None:
+        self.step = step
+        self.launch = launch
+        self.product = product
+        self.stages = stages
+        self.cluster = cluster
+        self.dependent = dependent
+        self.deferred = deferred
+        self.body = body_of(launch)
+        self.groups = product.warp_count // GROUP
+        self.rooms: dict[Any, tuple[Layout, Any]] = {}
+        self.ring: Any = None
+
+    def build(self, registers: tuple[int, int]) -> None:
+        """Replace the kernel's loop, and what it is in, by the two roles."""
+        product, body, rest = self.product, self.body, self._rest()
+        set_launch_size(self.launch, 3, (self.groups + 1) * GROUP * WARP)
+        if self.dependent:
+            self.launch.attributes[DEPENDENT] = ir.UnitAttr.get()
+        if self.cluster > 1:
+            i64 = ir.IntegerType.get_signless(64)
+            self.launch.attributes[CLUSTER] = ir.IntegerAttr.get(i64, self.cluster)
+        end = list(body.operations)[-1].operation
+        with self.launch.location:
+            with ir.InsertionPoint.at_block_begin(body):
+                self._make_room()
+                thread = body.arguments[3]
+                threads = OrderBy(Row(self.groups + 1, GROUP, WARP))
+                group, warp, lane = inv(threads, thread)
+                self._initialize(thread)
+                if self.dependent:
+                    nvvm.griddepcontrol(nvvm.GridDepActionKind.launch_dependents)
+            with ir.InsertionPoint(end):
+                group, warp = _uniform(group), _uniform(warp)
+                is_producer = _equal(group, self.groups)
+                roles = scf.IfOp(is_producer, has_else=True)
+                with ir.InsertionPoint(roles.then_block):
+                    _set_registers(registers[0], nvvm.SetMaxRegisterAction.decrease)
+                    elected = arith.AndIOp(_equal(warp, 0), nvvm.elect_sync()).result
+                    fetching = scf.IfOp(elected)
+                    with ir.InsertionPoint(fetching.then_block):
+                        if self.dependent:  # what is fetched may be what runs before writes
+                            nvvm.griddepcontrol(nvvm.GridDepActionKind.wait)
+                        self._produce()
+                        scf.YieldOp([])
+                    scf.YieldOp([])
+                with ir.InsertionPoint(roles.else_block):
+                    _set_registers(registers[1], nvvm.SetMaxRegisterAction.increase)
+                    self._consume(self._consumers(warp, lane), rest)
+                    scf.YieldOp([])
+                if self.cluster > 1:  # a block's memory must last until the others are done with it
+                    nvvm.cluster_arrive(aligned=True)
+                    nvvm.cluster_wait(aligned=True)
+        doomed = [product.outer] if product.outer else [product.loop, *rest]
+        for op in reversed(doomed):
+            self.step.erase(op)
+
+    # Setting up.
+    def _make_room(self) -> None:
+        setting = self.step.setting
+        for tile in (self.product.a, self.product.b):
+            shared = self.product.shared_layout(tile, setting.layouts)
+            layout = in_slots(shared, self.stages)
+            self.rooms[tile.op] = layout, alloc(layout, tile.element)
+        self.ring = Ring.make(self.stages, self.cluster)
+
+    def _initialize(self, thread: Any) -> None:
+        first = arith.CmpIOp(arith.CmpIPredicate.eq, thread, _index(0)).result
+        guard = scf.IfOp(first)
+        with ir.InsertionPoint(guard.then_block):
+            self.ring.initialize(self.groups)
+            scf.YieldOp([])
+        if self.cluster > 1:
+            nvvm.cluster_arrive(aligned=True)
+            nvvm.cluster_wait(aligned=True)
+        else:
+            gpu.BarrierOp()
+
+    def _consumers(self, warp: Any, lane: Any) -> Consumers:
+        """The consumers: lane r of a warpgroup's first warp signals to block r of the cluster."""
+        i32 = ir.IntegerType.get_signless(32)
+        block = arith.IndexCastOp(i32, lane).result
+        less = arith.CmpIPredicate.ult
+        is_lane = arith.CmpIOp(less, block, i32_constant(self.cluster)).result
+        signals = arith.AndIOp(_equal(warp, 0), is_lane).result
+        # A rank beyond the cluster has no address, not even one that is never used.
+        rank = arith.RemUIOp(block, i32_constant(self.cluster)).result
+        return Consumers(
+            self.product, self.ring, self.rooms, signals, rank if self.cluster > 1 else None
+        )
+
+    # The loops of a role.
+    def _rest(self) -> list[Any]:
+        """What follows the loop over k: the consumers' epilogue."""
+        home = self.product.loop.block
+        operations = [op.operation for op in home.operations]
+        after = operations[operations.index(self.product.loop) + 1 :]
+        return after[:-1]
+
+    def _produce(self) -> None:
+        """The producer's loops."""
+        outer, values = self.product.outer, dict[Any, Any]()
+        if outer is None:
+            self._fetch(values, self.ring.start())
+            return
+        start = self.ring.start()
+        tiles = scf.ForOp(*list(outer.operands)[:3], [start.slot, start.parity])
+        bound_slots(tiles.operation, self.stages, 0)
+        with ir.InsertionPoint(tiles.body):
+            self._enter(values, tiles, [])
+            end = self._fetch(values, Position(*tiles.inner_iter_args))
+            scf.YieldOp([end.slot, end.parity])
+
+    def _consume(self, consumers: Consumers, rest: list[Any]) -> None:
+        """The consumers' loops; `rest` follows that over k."""
+        outer, values = self.product.outer, dict[Any, Any]()
+        if outer is None:
+            consumers.multiply(values, self.ring.start())
+            for op in rest:
+                copied(op, values)
+            return
+        last = self._deferred(rest)
+        if last is not None:
+            rest = [op for op in rest if op != last.op]
+        start = self.ring.start()
+        carried = [start.slot, start.parity, *(last.initial() if last else [])]
+        tiles = scf.ForOp(*list(outer.operands)[:3], carried)
+        known = [self.stages, 0, *(last.bounds if last else ())]
+        tiles.operation.attributes[BOUNDS] = ir.DenseI64ArrayAttr.get(known)
+        with ir.InsertionPoint(tiles.body):
+            self._enter(values, tiles, rest if last is None else [*rest, last.op])
+            slot, parity, *before = tiles.inner_iter_args
+            chunks = last.chunks(before) if last else ()
+            end = consumers.multiply(values, Position(slot, parity), chunks)
+            for op in rest:
+                copied(op, values)
+            scf.YieldOp([end.slot, end.parity, *(last.carried(values) if last else [])])
+        if last is not None:
+            last.flush(list(tiles.results)[2:])
+
+    def _enter(self, values: dict[Any, Any], tiles: Any, rest: list[Any]) -> None:
+        """What a tile's loops and epilogue need that the kernel computes before them."""
+        inside = self.product.outer.regions[0].blocks[0]
+        values[inside.arguments[0]] = tiles.induction_variable
+        wanted = [*self.product.loop.operands, *self._indices()]
+        wanted += [v for op in rest for v in op.operands]
+        for op in needed_for(wanted, inside):
+            if op != self.product.loop and op not in rest:
+                copied(op, values)
+
+    def _deferred(self, rest: list[Any]) -> DeferredStore | None:
+        """The store that goes into the next tile's first steps, if one is to."""
+        if not self.deferred:
+            return None
+        stores = [op for op in rest if is_stored_by_tma(op)]
+        if len(stores) != 1:
+            raise self.step.error(
+                f"looked for one store of a tile with '{SHARED}' to defer, found {len(stores)}",
+                self.product.loop,
+            )
+        last = DeferredStore(self.step, stores[0], self.groups)
+        steps = known_size(self.product.loop.operands[1], self.step.setting)
+        if steps is None or steps < last.count:
+            raise self.step.error(
+                f"a result of {last.count} chunks cannot be stored in {steps} steps over k",
+                self.product.loop,
+                hint="deferred = 0",
+            )
+        return last
+
+    def _indices(self) -> list[Any]:
+        """What the loads' indices are computed from, outside of the loop over k."""
+        inside = self.product.loop.regions[0].blocks[0]
+        found = [
+            i for tile in (self.product.a, self.product.b) for i in tile.index if i is not None
+        ]
+        for op in needed_for(found, inside):
+            found.extend(op.operands)
+        return found
+
+    def _fetch(self, values: dict[Any, Any], start: Position) -> Position:
+        """The producer's loop over k; where it leaves the ring."""
+        old = self.product.loop
+        body = old.regions[0].blocks[0]
+        bounds = [values.get(v, v) for v in list(old.operands)[:3]]
+        loop = scf.ForOp(*bounds, [start.slot, start.parity])
+        bound_slots(loop.operation, self.stages, 0)
+        # Unrolled, it would take more registers than a producer has, and win nothing.
+        loop.operation.attributes["llvm.loop_annotation"] = ir.Attribute.parse(
+            "#llvm.loop_annotation<unroll = <disable = true>>"
+        )
+        inner = {**values, body.arguments[0]: loop.induction_variable}
+        tiles = (self.product.a, self.product.b)
+        with ir.InsertionPoint(loop.body):
+            position = Position(*loop.inner_iter_args)
+            self.ring.wait_empty(position)
+            self.ring.expect(position, sum(self._bytes(tile) for tile in tiles))
+            wanted = [i for tile in tiles for i in tile.index if i is not None]
+            for op in needed_for(wanted, body):
+                copied(op, inner)
+            for tile in tiles:
+                layout, room = self.rooms[tile.op]
+                index = [None if i is None else inner.get(i, i) for i in tile.index]
+                with tile.op.location:
+                    value = load(tile.layout, tile.buffer, index)
+                    slot = [position.slot, *[None] * len(tile.whole)]
+                    stored = store(value, layout, room, slot)
+                if self._is_common(tile):
+                    n = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.cluster)
+                    stored.attributes[MULTICAST] = n
+            following = self.ring.next(position)
+            scf.YieldOp([following.slot, following.parity])
+        return Position(*loop.results)
+
+    # What is known of the tiles.
+    def _bytes(self, tile: Tile) -> int:
+        return int(np.prod(tile.shape)) * element_bytes(tile.element)
+
+    def _is_common(self, tile: Tile) -> bool:
+        """Whether the blocks of a cluster have a tile in common, at every step."""
+        if self.cluster == 1:
+            return False
+        outer = self.product.outer
+        grid = known_size(launch_sizes(self.launch)[0], self.step.setting)
+        number = (
+            self.body.arguments[0] if outer is None else outer.regions[0].blocks[0].arguments[0]
+        )
+        tiles = grid if outer is None else known_size(outer.operands[1], self.step.setting)
+        # A block that stays behind without a tile would leave the others waiting for it.
+        for count, what in ((grid, "blocks"), (tiles, "tiles")):
+            if count is None or count % self.cluster:
+                raise self.step.error(
+                    f"{count} {what} make no whole clusters of {self.cluster} blocks",
+                    self.launch,
+                    hint="a cluster whose size divides both, or none: cluster = 1",
+                )
+        for index in tile.index:
+            if index is None or index == self.product.loop.regions[0].blocks[0].arguments[0]:
+                continue
+            op = None if hasattr(index, "arg_number") else index.owner.operation
+            if op is None or op.name != "lego.inv" or op.operands[0] != number:
+                continue
+            layout = self.step.setting.layouts(op.attributes["layout"], op.location)
+            which = list(op.results).index(index)
+            assert isinstance(layout.size, int)
+            ids = np.arange(layout.size).reshape(-1, self.cluster)
+            values = np.asarray(layout.inv(ids)[which])
+            if (values != values[:, :1]).any():
+                return False
+        return True
+
+
+def _uniform(value: Any) -> Any:
+    """A number that all lanes of the warp have in common, in a form that tells the assembler so."""
+    i32 = ir.IntegerType.get_signless(32)
+    word = arith.IndexCastOp(i32, value).result
+    kind = ir.Attribute.parse("#nvvm<shfl_kind idx>")
+    return nvvm.shfl_sync(
+        i32_constant(-1), word, i32_constant(0), i32_constant(WARP - 1), kind, results=[i32]
+    )
+
+
+def _equal(word: Any, n: int) -> Any:
+    return arith.CmpIOp(arith.CmpIPredicate.eq, word, i32_constant(n)).result
+
+
+def _index(n: int) -> Any:
+    return arith.ConstantOp(ir.IndexType.get(), n).result
+
+
+def _set_registers(count: int, action: Any) -> None:
+    if count:
+        nvvm.setmaxregister(count, action)

@@ -1,0 +1,217 @@
+"""`transform_lego.stage_in_shared`: tiles pass through shared memory.
+
+    scf.for %k = ... {
+      %x = "lego.load"(%a, %m, %k) {layout = #A, slice = array<i64: 2, 3>, shared = #tile}
+      use(%x)
+    }
+
+becomes, with `buffers = 4`,
+
+    %s = "lego.alloc"() {layout = #tiles}                      // #tile, four times
+    scf.for %k = ... {
+      %slot = arith.remui %k, %c4
+      %x = "lego.load"(%a, %m, %k) {layout = #A, slice = array<i64: 2, 3>}
+      "lego.store"(%x, %s, %slot) {layout = #tiles, slice = array<i64: 1, 2>}
+      gpu.barrier
+      %y = "lego.load"(%s, %slot) {layout = #tiles, slice = array<i64: 1, 2>}
+      use(%y)
+    }
+
+and a store of a tile becomes a store to shared memory, a barrier, a load from there and the store.
+Loads of one loop share their barrier. With one buffer there is a second one at the end of the
+loop's body; with more, iteration k writes what iteration k - buffers read, and the barrier of the
+iteration between has parted them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from lego_mlir.algebra import Layout
+from lego_mlir.algebra.slots import in_slots
+from lego_mlir.mlir.bindings import arith, gpu, ir
+from lego_mlir.mlir.scopes import scope_of
+from lego_mlir.mlir.transforms import tiles
+from lego_mlir.mlir.transforms.kernels import FUNCTION, LAUNCH, iteration, loop_around
+from lego_mlir.mlir.transforms.operation import Step, transform
+from lego_mlir.mlir.transforms.tiles import SHARED, Tile, tile_of
+
+Staged = tuple[Tile, Layout]
+"""A tile's access and the layout of its copy in shared memory."""
+
+
+@transform("stage_in_shared")
+def stage_in_shared(step: Step) -> list[list[Any]]:
+    """Stage the loads and stores of tiles that say by `shared` where; the others stay."""
+    buffers = step.number("buffers", 1)
+    if buffers < 1:
+        raise step.misuse(f"{buffers} buffers", hint="a tile that is staged needs one or more")
+    staged = [_staged(step, op) for op in step.payload() if SHARED in op.attributes]
+    if not staged:
+        raise step.misuse(
+            f"none of the {len(step.payload())} operations has the attribute '{SHARED}'",
+            hint=f"a lego.load or lego.store of a tile says {{{SHARED} = #layout}}",
+        )
+    for group in _groups([s for s in staged if s[0].is_load]):
+        _stage_loads(group, buffers)
+    for tile, layout in staged:
+        if not tile.is_load:
+            _stage_store(tile, layout)
+        del tile.op.attributes[SHARED]
+    return []
+
+
+def _staged(step: Step, op: Any) -> Staged:
+    """What an access stages.
+
+    Raises:
+        LegoError: it is no tile's, its copy is of another shape, or it stands under a condition.
+    """
+    if op.name not in ("lego.load", "lego.store"):
+        raise step.error(f"expected a lego.load or lego.store, found '{op.name}'", op)
+    tile = tile_of(op, step.setting)
+    layout = step.setting.layouts(op.attributes[SHARED], op.location)
+    if not tile.whole:
+        raise step.error(
+            f"'{op.name}' with '{SHARED}' is of a single element",
+            op,
+            hint="name the dimensions of the tile: slice = array<i64: 2, 3>",
+        )
+    if layout.dims != tile.shape or layout.is_partial:
+        sizes, found = ("x".join(map(str, dims)) for dims in (tile.shape, layout.dims))
+        raise step.error(
+            f"the tile is {sizes}, its layout in shared memory '{layout}' is {found}"
+            + (" with partial tiles" if layout.is_partial else ""),
+            op,
+            hint="both have the dimensions that are whole, in the same order",
+        )
+    if tile.is_shared:
+        raise step.error("this tile is in shared memory already", op)
+    if op.parent.name not in ("scf.for", LAUNCH, FUNCTION):
+        raise step.error(
+            f"a tile that all threads of a block move together stands inside of '{op.parent.name}'",
+            op,
+            hint="put it in the kernel's body or in a loop of it",
+        )
+    return tile, layout
+
+
+def _groups(loads: Sequence[Staged]) -> Iterator[list[Staged]]:
+    """Loads of the same block, none of which needs another's value: they share a barrier."""
+    group: list[Staged] = []
+    used = -1
+    for load in loads:
+        op = load[0].op
+        block = _operations(op.block)
+        place, first = block.index(op), _first_use(op, block)
+        if group and (group[0][0].op.block != op.block or place > used):
+            yield group
+            group = []
+        used = min(used, first) if group else first
+        group.append(load)
+    if group:
+        yield group
+
+
+def _first_use(op: Any, block: Sequence[Any]) -> int:
+    """The place in an operation's block of the first that uses its result, inside or itself."""
+    places = [len(block)]
+    for use in op.results[0].uses:
+        user = use.owner.operation
+        while user.block != op.block:
+            user = user.parent.operation
+        places.append(block.index(user))
+    return min(places)
+
+
+def _stage_loads(group: Sequence[Staged], buffers: int) -> None:
+    last = group[-1][0].op
+    loop = loop_around(last)
+    slots = buffers if loop is not None else 1
+    moved = [_Copy(tile, layout, slots) for tile, layout in group]
+    for copy in moved:
+        with ir.InsertionPoint(_next(copy.tile.op)), copy.tile.op.location:
+            copy.write(loop)
+    after = moved[-1].end
+    with ir.InsertionPoint(after), last.location:
+        gpu.BarrierOp()
+    for copy in moved:
+        with ir.InsertionPoint(after), copy.tile.op.location:
+            copy.read()
+    if loop is not None:
+        if slots == 1:
+            _barrier_before(_terminator(loop))
+        _part_from_next_time(loop)
+
+
+class _Copy:
+    """One load's copy in shared memory."""
+
+    def __init__(self, tile: Tile, layout: Layout, slots: int) -> None:
+        self.tile = tile
+        self.slots = slots
+        self.layout = layout if slots == 1 else in_slots(layout, slots)
+        self.buffer = _room(self.layout, tile)
+        self.index: list[Any] = [None] * len(tile.whole)
+        self.end: Any = None
+
+    def write(self, loop: Any) -> None:
+        """Store what was loaded, at the insertion point, into the slot of the loop's iteration."""
+        if self.slots > 1:
+            slot = arith.RemUIOp(iteration(loop), tiles.constant(self.slots)).result
+            self.index.insert(0, slot)
+        self.uses = [(use.owner, use.operand_number) for use in self.tile.value.uses]
+        self.end = _next(tiles.store(self.tile.value, self.layout, self.buffer, self.index))
+
+    def read(self) -> None:
+        """Load from shared memory, at the insertion point, what uses the value."""
+        value = tiles.load(self.layout, self.buffer, self.index)
+        for owner, number in self.uses:
+            owner.operation.operands[number] = value
+
+
+def _stage_store(tile: Tile, layout: Layout) -> None:
+    buffer, index = _room(layout, tile), [None] * len(tile.whole)
+    with ir.InsertionPoint(tile.op), tile.op.location:
+        tiles.store(tile.value, layout, buffer, index)
+        gpu.BarrierOp()
+        tile.op.operands[0] = tiles.load(layout, buffer, index)
+    loop = loop_around(tile.op)
+    if loop is not None:
+        _barrier_before(_terminator(loop))
+
+
+def _room(layout: Layout, tile: Tile) -> Any:
+    """Shared memory, allocated where the kernel begins."""
+    with ir.InsertionPoint.at_block_begin(scope_of(tile.op).body), tile.op.location:
+        return tiles.alloc(layout, tile.element)
+
+
+def _part_from_next_time(loop: Any) -> None:
+    """A barrier after a loop that another one repeats: it begins with the slots it ends with."""
+    if loop_around(loop) is not None:
+        _barrier_before(_next(loop))
+
+
+def _barrier_before(op: Any) -> None:
+    block = _operations(op.block)
+    place = block.index(op)
+    if place and block[place - 1].name == "gpu.barrier":
+        return
+    with ir.InsertionPoint(op), op.location:
+        gpu.BarrierOp()
+
+
+def _terminator(loop: Any) -> Any:
+    return _operations(loop.regions[0].blocks[0])[-1]
+
+
+def _next(op: Any) -> Any:
+    """The operation that follows one in its block."""
+    block = _operations(op.block)
+    return block[block.index(op) + 1]
+
+
+def _operations(block: Any) -> list[Any]:
+    return [op.operation for op in block.operations]

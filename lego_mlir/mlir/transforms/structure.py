@@ -1,0 +1,72 @@
+"""The structure of a kernel as transforms see and change it: launches, loops, copies of ops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from lego_mlir.mlir.bindings import arith, ir
+from lego_mlir.mlir.transforms.operation import Setting
+
+
+def body_of(launch: Any) -> Any:
+    """The block of a gpu.launch."""
+    return launch.regions[0].blocks[0]
+
+
+def known_size(value: Any, setting: Setting) -> int | None:
+    """The number that a value is: a constant, or a layout's size; `None` where it is neither."""
+    if isinstance(value, ir.BlockArgument):
+        return None
+    op = value.owner.operation
+    if op.name == "arith.constant" and isinstance(op.attributes["value"], ir.IntegerAttr):
+        return ir.IntegerAttr(op.attributes["value"]).value  # type: ignore[no-any-return]
+    if op.name not in ("lego.size", "lego.dim"):
+        return None
+    layout = setting.layouts(op.attributes["layout"], op.location)
+    if op.name == "lego.size":
+        size = layout.size
+    else:
+        size = layout.dims[ir.IntegerAttr(op.attributes["dim"]).value]
+    return size if isinstance(size, int) else None
+
+
+def set_launch_size(launch: Any, which: int, size: int) -> None:
+    """Change one of the six sizes of a launch: grid x, y, z, then block x, y, z."""
+    first = next(iter(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"])))
+    with ir.InsertionPoint(launch), launch.location:
+        launch.operands[first + which] = arith.ConstantOp(ir.IndexType.get(), size).result
+
+
+def move(operations: Iterable[Any], before: Any) -> None:
+    """Move operations, in order, to right before another."""
+    for op in operations:
+        op.move_before(before)
+
+
+def copied(op: Any, values: dict[Any, Any]) -> Any:
+    """A copy of an operation at the current insertion point, on what stands for its operands.
+
+    Args:
+        op: an operation without regions of its own.
+        values: what stands for which value; the results are added.
+    """
+    copy = op.clone()
+    for number, operand in enumerate(op.operands):
+        if operand in values:
+            copy.operands[number] = values[operand]
+    values.update(zip(op.results, copy.results, strict=True))
+    return copy
+
+
+def needed_for(wanted: Sequence[Any], block: Any) -> list[Any]:
+    """The operations of a block that some of its values are computed by, in order."""
+    found: list[Any] = []
+    stack = list(wanted)
+    inside = {value: op.operation for op in block.operations for value in op.operation.results}
+    while stack:
+        op = inside.get(stack.pop())
+        if op is not None and op not in found:
+            found.append(op)
+            stack.extend(op.operands)
+    return [op.operation for op in block.operations if op.operation in found]

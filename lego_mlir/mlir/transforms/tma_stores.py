@@ -1,0 +1,173 @@
+"""Tiles of sums from fragments to global memory: by stmatrix into shared memory, and on by TMA.
+
+A warpgroup stores its part of the tile in chunks of 64 rows, each with columns enough for a row of
+the swizzle. Per chunk, and `BUFFERS` of them in turn:
+
+    the elected thread waits until the buffer's last copy has been read;  barrier of the warpgroup
+    all store their fragments;  fence.proxy.async;                        barrier of the warpgroup
+    the elected thread has TMA copy the chunk, which goes on by itself
+
+The layout of a chunk in shared memory is what the payload's store says by `shared`.
+
+Source: PTX ISA 9.7.9.25 (cp.async.bulk.tensor), 9.7.13.14 (fence.proxy.async).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from lego_mlir.algebra import Layout, OrderBy, Row
+from lego_mlir.algebra.slots import in_slots
+from lego_mlir.algebra.subdivide import subdivide
+from lego_mlir.mlir.bindings import arith, ir, nvvm, scf
+from lego_mlir.mlir.fragments.share import Held, Share
+from lego_mlir.mlir.fragments.warps import Thread
+from lego_mlir.mlir.transforms.copies_to_tma import TensorMaps, coordinates
+from lego_mlir.mlir.transforms.deferred_stores import CHUNK
+from lego_mlir.mlir.transforms.operation import Step
+from lego_mlir.mlir.transforms.pointers import i32_constant, pointer
+from lego_mlir.mlir.transforms.tiles import SHARED, Tile, alloc, apply, tile_of
+
+BUFFERS = 2
+"""Chunks of a warpgroup that are under way at once."""
+
+ROWS = 64
+"""Rows of a chunk: of one instruction's result."""
+
+_WARPS, _LANES = 4, 32
+_FIRST_BARRIER = 1
+"""Of the named barriers, one a warpgroup; 0 is the block's."""
+
+
+class ResultStores:
+    """The stores of a kernel's tiles of sums.
+
+    Args:
+        step: for errors.
+        launch: the kernel.
+        thread: that runs, its warp the one in its warpgroup.
+        group: the thread's warpgroup.
+        groups: of warps that share a tile.
+    """
+
+    def __init__(self, step: Step, launch: Any, thread: Thread, group: Any, groups: int) -> None:
+        self._step = step
+        self._thread = thread
+        self._group = group
+        self._groups = groups
+        self._body = launch.regions[0].blocks[0]
+        self._maps = TensorMaps(step, launch)
+        self._rooms: dict[Layout, tuple[Layout, Any]] = {}
+
+    def prepare(self, op: Any) -> None:
+        """Make room for the chunks of a store, which those of the same layout have in common.
+
+        Raises:
+            LegoError: the chunk that the store names does not divide its tile.
+        """
+        chunk = self._chunk(op)
+        tile = tile_of(op, self._step.setting)
+        rows, columns = tile.shape
+        if len(chunk.dims) != 2 or chunk.dims[0] != ROWS or columns % int(chunk.dims[1]):
+            raise self._step.error(
+                f"the result's tile is {list(tile.shape)}, and a chunk of it in shared memory "
+                f"{list(chunk.dims)}",
+                op,
+                hint=f"{ROWS} rows, and columns that divide the tile's: the layout of one chunk",
+            )
+        if rows % (self._groups * ROWS):
+            raise self._step.error(
+                f"{rows} rows are not those of {self._groups} warpgroups of {ROWS}", op
+            )
+        if chunk not in self._rooms:
+            slots = in_slots(chunk, self._groups * BUFFERS)
+            with ir.InsertionPoint.at_block_begin(self._body), op.location:
+                self._rooms[chunk] = slots, alloc(slots, tile.element)
+
+    def store(self, op: Any, held: Held) -> None:
+        """The operations, where a store stands: of all chunks of its tile, or of the one due."""
+        tile = tile_of(op, self._step.setting)
+        chunk = self._chunk(op)
+        slots, room = self._rooms[chunk]
+        width = int(chunk.dims[1])
+        blocks, across = tile.shape[0] // self._groups // ROWS, tile.shape[1] // width
+        share = Share(self._thread, (ROWS, width), OrderBy(Row(_WARPS, 1)), has_stmatrix=True)
+        rows, columns = share.counts
+        numbers = OrderBy(Row(self._groups, BUFFERS))
+        down, right = tile.whole
+        split = subdivide(tile.layout, {down: (self._groups, blocks, ROWS), right: (across, width)})
+        elected = self._elected()
+        for number in self._due(op, blocks * across):
+            block, column = divmod(number, across)
+            slot = apply(numbers, [self._group, number % BUFFERS])
+            buffer = Tile(op, slots, room, (slot, None, None))
+            with self._only(elected):
+                nvvm.cp_async_bulk_wait_group(BUFFERS - 1, read=True)
+            self._barrier()
+            parts = {
+                (i, j): held.at(block * rows + i, column * columns + j) for i, j in share.places()
+            }
+            share.store(Held(parts, (True, True)), buffer)
+            nvvm.fence_proxy(nvvm.ProxyKind.async_shared, space=nvvm.SharedSpace.shared_cta)
+            self._barrier()
+            index = [0 if i is None else i for i in tile.index]
+            index[down], index[right] = (self._group, block, None), (column, None)
+            with self._only(elected):
+                self._copy(Tile(op, split.layout, tile.buffer, split.index(*index)), buffer)
+
+    def finish(self) -> None:
+        """Wait until nothing is read from shared memory any more; before the block ends."""
+        with self._only(self._elected()):
+            nvvm.cp_async_bulk_wait_group(0, read=True)
+
+    def _chunk(self, op: Any) -> Layout:
+        return self._step.setting.layouts(op.attributes[SHARED], op.location)
+
+    def _due(self, op: Any, count: int) -> range:
+        """The numbers of the chunks that a store is to store."""
+        if CHUNK not in op.attributes:
+            return range(count)
+        number = ir.IntegerAttr(op.attributes[CHUNK]).value
+        return range(number, number + 1)
+
+    def _copy(self, piece: Tile, buffer: Tile) -> None:
+        found, value = self._maps(piece, buffer)
+        if len(found.boxes) > 1:
+            raise self._step.error(
+                f"a chunk of {list(piece.shape)} takes {len(found.boxes)} copies by TMA, not one",
+                piece.op,
+                hint="no more columns than a row of its swizzle has: 128 bytes",
+            )
+        source = pointer(buffer.buffer, buffer.layout, [buffer.index[0], 0, 0])
+        at = [i32_constant(n) for n in found.boxes[0].at]
+        nvvm.cp_async_bulk_tensor_global_shared_cta(value, source, coordinates(piece, found, at))
+        nvvm.cp_async_bulk_commit_group()
+
+    def _elected(self) -> Any:
+        """Whether this is the warpgroup's thread for copies: always the same one."""
+        first = arith.ConstantOp(ir.IndexType.get(), 0).result
+        warp, _ = self._thread.warp
+        number = apply(OrderBy(Row(_WARPS, _LANES)), [warp, self._thread.lane])
+        return arith.CmpIOp(arith.CmpIPredicate.eq, number, first).result
+
+    @contextmanager
+    def _only(self, condition: Any) -> Iterator[None]:
+        """What is made inside is done where a condition holds."""
+        guard = scf.IfOp(condition)
+        with ir.InsertionPoint(guard.then_block):
+            yield
+            scf.YieldOp([])
+
+    def _barrier(self) -> None:
+        """Wait for the warpgroup."""
+        i32 = ir.IntegerType.get_signless(32)
+        number = arith.IndexCastOp(i32, self._group).result
+        which = arith.AddIOp(number, i32_constant(_FIRST_BARRIER)).result
+        nvvm.barrier(barrier_id=which, number_of_threads=i32_constant(_WARPS * _LANES), results=[])
+
+
+def is_stored_by_tma(op: Any) -> bool:
+    """Whether a store says where its chunks lie in shared memory."""
+    return bool(op.name == "lego.store" and SHARED in op.attributes)

@@ -1,0 +1,256 @@
+"""Whole tiles inside kernels: products, loops that carry values, staging, broadcasts, types."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lego_mlir as lg
+from lego_mlir.compiler.driver import Options
+from lego_mlir.diagnostics import LegoError
+
+TILE = lg.OrderBy(lg.Row(4, 8))
+
+
+def traced(function: Any, **layouts: lg.Layout) -> lg.Kernel:
+    """A kernel of one thread whose tensors are of f32."""
+    kinds = {name: lg.TensorType("f32", layout) for name, layout in layouts.items()}
+    return lg.kernel(grid=1, block=1, parameters=kinds)(function)
+
+
+def text(function: Any, **layouts: lg.Layout) -> str:
+    """The module of such a kernel."""
+    return str(traced(function, **(layouts or {"a": TILE})).module)
+
+
+def run(function: Any, *inputs: np.ndarray[Any, Any], shape: tuple[int, ...]) -> Any:
+    """What a kernel of one thread stores in its last tensor."""
+    out = np.full(shape, np.nan, np.float32)
+    sizes = [x.shape for x in (*inputs, out)]
+    names = "abcd"[: len(sizes)]
+    layouts = {n: lg.OrderBy(lg.Row(*size)) for n, size in zip(names, sizes, strict=True)}
+    traced(function, **layouts)(*inputs, out, device="sim")
+    return out
+
+
+ROWS = np.arange(32, dtype=np.float32).reshape(4, 8)
+
+
+def test_a_loop_that_carries_a_value() -> None:
+    def kernel(a: Any, b: Any) -> None:
+        @lg.fold(4, lg.zeros((8,), "f32"))
+        def total(i: Any, total: Any) -> Any:
+            return total + a[i, :]
+
+        b[:] = total
+
+    assert (run(kernel, ROWS, shape=(8,)) == ROWS.sum(axis=0)).all()
+
+
+def test_a_loop_that_carries_two_and_has_other_bounds() -> None:
+    def kernel(a: Any, b: Any) -> None:
+        zero = lg.zeros((8,), "f32")
+
+        @lg.fold(4, (zero, a[0, :]), start=1, step=2)
+        def both(i: Any, total: Any, _last: Any) -> Any:
+            return total + a[i, :], a[i, :]
+
+        total, last = both
+        b[0, :] = total
+        b[1, :] = last
+
+    want = np.stack([ROWS[1] + ROWS[3], ROWS[3]])
+    assert (run(kernel, ROWS, shape=(2, 8)) == want).all()
+
+
+def test_a_loop_without_turns_gives_what_it_began_with() -> None:
+    def kernel(a: Any, b: Any) -> None:
+        b[:] = lg.fold(0, a[2, :])(lambda _i, total: total + 1)
+
+    assert (run(kernel, ROWS, shape=(8,)) == ROWS[2]).all()
+
+
+def test_a_product_is_one_contraction_with_its_warps() -> None:
+    def product(a: Any) -> None:
+        x = a[:, :]
+        lg.dot(x, x.T, lg.zeros((4, 4), "f64"), warps=lg.OrderBy(lg.Row(2, 4)))
+
+    said = text(product)
+    assert "vector<4x8xf32>, vector<8x4xf32> into vector<4x4xf64>" in said
+    assert 'lego.warps = #lego.layout<"OrderBy(Row(2, 4))">' in said
+    assert re.search(r"#map = affine_map<\(d0, d1, d2\) -> \(d0, d2\)>", said)
+
+
+def test_sums_are_of_f32_and_i32_where_nothing_else_is_said() -> None:
+    def kernel(a: Any) -> None:
+        half, whole = a[:, :].to("f16"), a[:, :].to("i8")
+        assert lg.dot(half, half.T).dtype == "vector<4x4xf32>"
+        assert lg.dot(whole, whole.T).dtype == "vector<4x4xi32>"
+
+    text(kernel)
+
+
+def test_staging_is_an_attribute_of_reads_and_writes() -> None:
+    swizzled = lg.OrderBy(lg.GenP([4, 8], lg.swizzle(2, 1, 4)))
+
+    def kernel(a: Any, b: Any) -> None:
+        b.staged(swizzled)[1, :, :] = a.staged(swizzled)[0, :, :]
+
+    said = text(kernel, a=lg.OrderBy(lg.Row(2, 4, 8)), b=lg.OrderBy(lg.Row(2, 4, 8)))
+    staged = 'shared = #lego.layout<"OrderBy(GenP([4, 8], swizzle(2, 1, 4)))">'
+    assert said.count(staged) == 2
+
+
+def test_staging_changes_nothing_without_a_schedule() -> None:
+    def kernel(a: Any, b: Any) -> None:
+        b.staged(TILE)[:, :] = a.staged(TILE)[:, :] * 2
+
+    assert (run(kernel, ROWS, shape=(4, 8)) == 2 * ROWS).all()
+
+
+def test_vectors_are_broadcast_as_numpy_does() -> None:
+    rows, columns = ROWS[0].copy(), np.arange(4, dtype=np.float32)
+
+    def kernel(a: Any, b: Any, c: Any, d: Any) -> None:
+        d[:, :] = a[:, :] * b[:] - c[:][:, None] + b[0]
+
+    want = ROWS * rows - columns[:, None] + rows[0]
+    assert (run(kernel, ROWS, rows, columns, shape=(4, 8)) == want).all()
+
+
+def test_a_row_and_a_column_make_a_tile() -> None:
+    row, column = np.arange(8, dtype=np.float32), np.arange(4, dtype=np.float32)
+
+    def kernel(a: Any, b: Any, c: Any) -> None:
+        c[:, :] = b[:][:, None] + a[:][None, :]
+
+    assert (run(kernel, row, column, shape=(4, 8)) == column[:, None] + row).all()
+
+
+@pytest.mark.parametrize(
+    ("path", "want"),
+    [
+        (("f16", "f32"), [-1.5, 0.25, 3.0, 7.75]),
+        (("bf16", "f16", "f32"), [-1.5, 0.25, 3.0, 7.75]),
+        (("i32", "f32"), [-1.0, 0.0, 3.0, 7.0]),
+        (("i8", "i32", "f32"), [-1.0, 0.0, 3.0, 7.0]),
+        (("f32",), [-1.5, 0.25, 3.0, 7.75]),
+    ],
+)
+def test_elements_of_another_type(path: tuple[str, ...], want: list[float]) -> None:
+    def kernel(a: Any, b: Any) -> None:
+        value = a[:]
+        for dtype in path:
+            value = value.to(dtype)
+        b[:] = value
+
+    x = np.array([-1.5, 0.25, 3.0, 7.75], np.float32)
+    assert run(kernel, x, shape=(4,)).tolist() == want
+
+
+def test_an_index_becomes_a_number() -> None:
+    def kernel(a: Any) -> None:
+        for i in lg.loop(8):
+            a[0, i] = i.to("f32") * 0.5
+
+    x = np.zeros((4, 8), np.float32)
+    traced(kernel, a=TILE)(x, device="sim")
+    assert x[0].tolist() == [i / 2 for i in range(8)]
+
+
+def loops(schedule: str | None, **settings: int) -> lg.Kernel:
+    """A kernel with a loop of eight turns."""
+
+    def kernel(a: Any) -> None:
+        for i in lg.loop(8):
+            a[0, i] = 1.0
+
+    parameters = {"a": lg.TensorType("f32", TILE)}
+    make = lg.kernel(grid=1, block=1, parameters=parameters, schedule=schedule, settings=settings)
+    return make(kernel)
+
+
+def test_a_kernel_has_its_schedule() -> None:
+    stores = {
+        schedule: loops(schedule).compilation().text("scheduled").count("memref.store")
+        for schedule in (None, "unroll")
+    }
+    assert stores == {None: 1, "unroll": 4}
+
+
+def test_options_may_name_another_schedule() -> None:
+    compilation = loops("hmma", buffers=2).compilation(Options(schedule="unroll"))
+    assert compilation.text("scheduled").count("memref.store") == 4
+
+
+def test_settings_are_those_that_the_schedule_has() -> None:
+    with pytest.raises(LegoError, match="the schedule 'unroll' has no parameter 'buffers'"):
+        loops("unroll", buffers=2).compilation().text("scheduled")
+
+
+def carries_nothing(a: Any) -> None:
+    lg.fold(4, a[0, :])(lambda _i, _total: None)
+
+
+def carries_another_type(a: Any) -> None:
+    lg.fold(4, a[0, :])(lambda i, _total: a[:, i])
+
+
+def carries_more(a: Any) -> None:
+    lg.fold(4, a[0, :])(lambda _i, total: (total, total))
+
+
+@pytest.mark.parametrize(
+    ("use", "says", "hint"),
+    [
+        (carries_nothing, "carries vector<8xf32>, its function returns None", "returns what"),
+        (carries_another_type, "carries vector<8xf32>, .* returns vector<4xf32>", "returns what"),
+        (carries_more, "returns vector<8xf32>, vector<8xf32>", "returns what"),
+        (lambda _a: lg.fold(4, 0), "a loop carries kernel values, not 0", "lg.zeros"),
+        (lambda _a: lg.zeros((4, 0), "f32"), "positive integers, not \\(4, 0\\)", ""),
+        (lambda _a: lg.zeros((4,), "f3"), "'f3' is no element type", "known: f16"),
+        (lambda a: a[0, :].to("f3"), "'f3' is no element type", "known: f16"),
+        (lambda a: a[:, :] + a[:, 0], "vector<4x8xf32> and vector<4xf32> do not go", "column"),
+        (lambda a: a[:, 0][:, :], "names all 1 dimensions of vector<4xf32>", "column"),
+        (lambda a: a[:, 0]["x"], "the index of a vector's element is a number", ""),
+        (lambda a: lg.dot(a[:, :], a[:, :]), "no product of vector<4x8xf32> and", "columns of"),
+        (lambda a: lg.dot(a[0, :], a), "two matrices, not vector<8xf32> and <kern", "a\\[m, k"),
+        (
+            lambda a: lg.dot(a[:, :], a[:, :].T, a[:, :]),
+            "sizes 4×4 is added to vector<4x8xf32>",
+            "",
+        ),
+        (
+            lambda a: lg.dot(a[:, :], a[:, :].T, lg.zeros((4, 4), "i32")),
+            "products of f32 are summed in i32",
+            "floating point is summed",
+        ),
+        (
+            lambda a: lg.dot(a[:, :], a[:, :].T, warps=lg.OrderBy(lg.Row(3, 1))),
+            "'OrderBy\\(Row\\(3, 1\\)\\)' does not divide a product of sizes 4×4",
+            "OrderBy\\(Row\\(2, 4\\)\\)",
+        ),
+        (
+            lambda a: a.staged(lg.OrderBy(lg.Row(4, 4)))[:, :],
+            "staged in tiles of sizes \\[4, 4\\], but accessed in tiles of sizes \\[4, 8\\]",
+            "the tile's dimensions",
+        ),
+        (
+            lambda a: a.staged(TILE)[0, 0],
+            "but accessed in single elements",
+            "the tile's dimensions",
+        ),
+    ],
+)
+def test_what_cannot_be(use: Any, says: str, hint: str) -> None:
+    def kernel(a: Any) -> None:
+        use(a)
+
+    with pytest.raises(LegoError, match=says) as caught:
+        text(kernel)
+    assert re.search(hint, caught.value.hint or "")
+    assert caught.value.place is not None
+    assert caught.value.place.file.endswith("test_tiles.py")

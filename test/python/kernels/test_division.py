@@ -1,0 +1,134 @@
+"""How products of matrices are divided: what is refused, what is picked, what was measured."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lego_mlir.compiler.targets import TARGETS, Target
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.kernels import tuned
+from lego_mlir.kernels.choice import choose, estimates, explain
+from lego_mlir.kernels.configuration import Config, Problem
+from lego_mlir.kernels.machines import machine_of
+
+H200 = Target.parse("sm_90a")
+PROBLEM = Problem(512, 768, 256, "f16", "f16")
+CONFIG = Config((128, 128, 64), (2, 2), 3)
+
+
+def test_what_a_config_takes() -> None:
+    assert CONFIG.threads == 128
+    assert CONFIG.tiles(PROBLEM) == (4, 6)
+    assert CONFIG.steps(replace(PROBLEM, k=250)) == 4
+    assert CONFIG.stage_bytes(PROBLEM) == 2 * 128 * 64 * 2
+    assert CONFIG.shared_bytes(PROBLEM) == 3 * CONFIG.stage_bytes(PROBLEM)
+    wide = replace(PROBLEM, out="f32")
+    assert replace(CONFIG, tile=(128, 128, 16)).shared_bytes(wide) == 128 * 128 * 4
+
+
+@pytest.mark.parametrize(
+    ("tiles", "group", "high", "wide"),
+    [((8, 6), 4, 4, 1), ((7, 12), 4, 1, 4), ((6, 5), 8, 6, 1), ((7, 11), 4, 1, 1)],
+)
+def test_blocks_go_down_groups(tiles: tuple[int, int], group: int, high: int, wide: int) -> None:
+    down, across = tiles
+    problem = Problem(down * 128, across * 128, 64, "f16", "f16")
+    layout = replace(CONFIG, group=group).blocks(problem)
+    rows, columns = layout.inv(np.arange(down * across))
+    assert sorted(zip(rows.tolist(), columns.tolist(), strict=True)) == sorted(
+        np.ndindex(down, across)
+    )
+    first = set(zip(rows[: high * wide].tolist(), columns[: high * wide].tolist(), strict=True))
+    assert first == set(np.ndindex(high, wide))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"tile": (96, 128, 64)}, "powers of two"),
+        ({"tile": (16, 128, 64)}, r"no multiple of 32×16×16"),
+        ({"tile": (128, 128, 8)}, r"no multiple of 32×16×16"),
+        ({"tile": (128, 256, 64), "warps": (8, 16)}, "4096 threads are more than the 1024"),
+        ({"stages": 1}, "at least 2"),
+        ({"group": 0}, "at least one tile"),
+        ({"stages": 8}, "262144 bytes of shared memory are 29696 more than the 232448"),
+    ],
+)
+def test_what_cannot_be(change: dict[str, object], says: str) -> None:
+    with pytest.raises(LegoError, match=says):
+        replace(CONFIG, **change).check(PROBLEM, H200.optin_shared_bytes)  # type: ignore[arg-type]
+
+
+def test_elements_of_8_bits_have_longer_instructions() -> None:
+    problem = replace(PROBLEM, dtype="i8", out="i32")
+    replace(CONFIG, tile=(128, 128, 32)).check(problem, H200.optin_shared_bytes)
+    with pytest.raises(LegoError, match="no multiple of 32×16×32"):
+        replace(CONFIG, tile=(128, 128, 16)).check(problem, H200.optin_shared_bytes)
+
+
+@pytest.mark.parametrize("target", [t for t in TARGETS.values() if t.capability >= (8, 0)])
+@pytest.mark.parametrize("dtype", ["f16", "i8"])
+def test_every_choice_fits_its_target(target: Target, dtype: str) -> None:
+    out = "i32" if dtype == "i8" else "f32"
+    for m, n, k in ((1, 1, 1), (16, 8192, 512), (8192, 16, 64), (300, 500, 70), (4096,) * 3):
+        problem = Problem(m, n, k, dtype, out)
+        for found in estimates(problem, target):
+            found.config.check(problem, target.optin_shared_bytes)
+            assert found.microseconds > 0
+
+
+def test_large_products_are_bound_by_tensor_cores_and_thin_ones_by_memory() -> None:
+    square = Problem(8192, 8192, 8192, "f16", "f16")
+    thin = Problem(16, 16384, 16384, "f16", "f16")
+    assert estimates(square, H200)[0].limit == "tensor cores"
+    assert estimates(thin, H200)[0].limit == "memory"
+
+
+def test_small_products_have_more_blocks_than_large_tiles_give() -> None:
+    for n in (512, 1024, 2048):
+        problem = Problem(n, n, n, "f16", "f16")
+        down, across = choose(problem, H200).tiles(problem)
+        assert 2 * down * across >= machine_of(H200).multiprocessors
+
+
+def test_explanation_names_machine_and_limits() -> None:
+    first, *lines = explain(PROBLEM, H200, 3).splitlines()
+    assert "NVIDIA H200" in first
+    assert len(lines) == 3
+    assert all("tile " in line and " by " in line for line in lines)
+
+
+def test_what_was_measured_is_recorded_and_found(tmp_path: Path) -> None:
+    other = replace(PROBLEM, m=1024)
+    file = tuned.record("NVIDIA Test 1", PROBLEM, CONFIG, tmp_path)
+    tuned.record("NVIDIA Test 1", other, replace(CONFIG, stages=4), tmp_path)
+    tuned.record("NVIDIA Test 1", PROBLEM, replace(CONFIG, stages=2), tmp_path)
+    assert file == tmp_path / "nvidia-test-1.json"
+    assert len(json.loads(file.read_text())) == 2
+    assert tuned.lookup("NVIDIA Test 1", PROBLEM, tmp_path) == replace(CONFIG, stages=2)
+    assert tuned.lookup("NVIDIA Test 1", other, tmp_path) == replace(CONFIG, stages=4)
+    assert tuned.lookup("NVIDIA Test 1", replace(PROBLEM, a="col"), tmp_path) is None
+    assert tuned.lookup("NVIDIA Test 2", PROBLEM, tmp_path) is None
+
+
+def test_a_product_into_columns_is_its_transpose(tmp_path: Path) -> None:
+    columns = Problem(768, 512, 256, "f16", "f16", a="col", b="row", c="col")
+    assert columns.transpose == Problem(512, 768, 256, "f16", "f16", a="col", b="row", c="row")
+    assert columns.transpose.transpose == columns
+    tuned.record("NVIDIA Test 1", columns, CONFIG, tmp_path)
+    assert tuned.lookup("NVIDIA Test 1", columns.transpose, tmp_path) == CONFIG
+
+
+def test_a_broken_table_is_an_error_with_its_place(tmp_path: Path) -> None:
+    file = tuned.file_of("NVIDIA Test 1", tmp_path)
+    for text in ("[", '[{"m": 1}]', "[1]"):
+        file.write_text(text)
+        with pytest.raises(LegoError, match="the table of tuned divisions cannot be read") as e:
+            tuned.lookup("NVIDIA Test 1", PROBLEM, tmp_path)
+        assert e.value.place is not None
+        assert e.value.place.file == str(file)

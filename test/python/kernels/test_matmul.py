@@ -1,0 +1,280 @@
+"""Products of matrices in the simulator, against NumPy: layouts, types, sizes, epilogues."""
+
+from __future__ import annotations
+
+from math import pi, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lego_mlir as lg
+from lego_mlir import Col, OrderBy, RegP, Row, runtime
+from lego_mlir.compiler.driver import Options
+from lego_mlir.compiler.targets import Target
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.kernels import matmul
+from lego_mlir.kernels.configuration import Config
+
+HALF = Config((64, 64, 32), (2, 2), 2)
+BYTE = Config((64, 64, 64), (2, 2), 2)
+
+
+def check(kernel: lg.Kernel, seed: int = 0) -> None:
+    """It computes what NumPy does, on random matrices."""
+    comparison = kernel.run(device="sim", seed=seed).comparison
+    assert comparison is not None
+    assert comparison.equal, str(comparison)
+
+
+@pytest.mark.parametrize("c", [Row, Col])
+@pytest.mark.parametrize("b", [Row, Col])
+@pytest.mark.parametrize("a", [Row, Col])
+def test_every_transpose(a: Any, b: Any, c: Any) -> None:
+    m, n, k = 128, 64, 96
+    check(
+        matmul(
+            m,
+            n,
+            k,
+            a=OrderBy(a(m, k)),
+            b=OrderBy(b(k, n)),
+            c=OrderBy(c(m, n)),
+            config=HALF,
+        )
+    )
+
+
+@pytest.mark.parametrize("shape", [(100, 72, 40), (101, 73, 41), (3, 200, 8), (64, 1, 33)])
+@pytest.mark.parametrize("order", [Row, Col])
+def test_any_size(shape: tuple[int, int, int], order: Any) -> None:
+    m, n, k = shape
+    check(matmul(m, n, k, a=OrderBy(order(m, k)), b=OrderBy(order(k, n)), config=HALF), seed=1)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "out"),
+    [
+        ("f16", "f32"),
+        ("f16", "bf16"),
+        ("bf16", None),
+        ("bf16", "f32"),
+        ("bf16", "f16"),
+        ("i8", None),
+        ("i8", "f32"),
+        ("f8E4M3FN", None),
+        ("f8E5M2", "f32"),
+    ],
+)
+def test_types(dtype: str, out: str | None) -> None:
+    m, n, k = 72, 80, 96
+    config = BYTE if "8" in dtype else HALF
+    check(matmul(m, n, k, dtype, out=out, b=OrderBy(Col(k, n)), config=config))
+
+
+@pytest.mark.parametrize("b", [Row, Col])
+@pytest.mark.parametrize("a", [Row, Col])
+def test_bytes_lie_along_k_in_shared_memory_whatever_their_matrix(a: Any, b: Any) -> None:
+    m, n, k = 64, 96, 80
+    check(matmul(m, n, k, "i8", a=OrderBy(a(m, k)), b=OrderBy(b(k, n)), config=BYTE))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        Config((16, 64, 64), (1, 4), 3),
+        Config((32, 32, 32), (2, 2), 4, group=2),
+        Config((128, 64, 32), (4, 1), 2, group=1),
+        Config((64, 128, 16), (1, 2), 3),
+    ],
+    ids=str,
+)
+def test_divisions(config: Config) -> None:
+    check(matmul(160, 192, 128, config=config))
+
+
+def test_the_division_is_chosen_where_none_is_given() -> None:
+    check(matmul(256, 256, 128))
+
+
+def test_batches() -> None:
+    check(matmul(64, 80, 48, batch=3, config=HALF))
+    columns = OrderBy(RegP([2, 64, 80], [0, 2, 1]))
+    check(matmul(64, 80, 48, batch=2, c=columns, config=HALF))
+
+
+def test_blocks_in_the_order_of_hilberts_curve() -> None:
+    blocks = OrderBy(lg.GenP([4, 4], lg.hilbert))
+    check(matmul(256, 256, 64, blocks=blocks, config=HALF))
+
+
+@pytest.mark.parametrize(
+    "a",
+    [
+        OrderBy(lg.GenP([128, 96], lg.bricks(16, 32))),
+        OrderBy(Row(8, 96, 16)).GroupBy([128, 96]),
+        OrderBy(Row(16, 96, 8)).OrderBy(RegP([16, 8, 96], [0, 2, 1])).GroupBy([128, 96]),
+    ],
+    ids=["bricks", "rows by other rows", "columns of 8"],
+)
+def test_matrices_in_any_layout(a: lg.Layout) -> None:
+    check(matmul(128, 64, 96, a=a, config=HALF))
+
+
+def gelu(x: Any) -> Any:
+    return 0.5 * x * (1 + np.tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))
+
+
+M, N, K = 100, 72, 40
+ROW, COLUMN, TILE = (OrderBy(Row(*shape)) for shape in ((N,), (M, 1), (M, N)))
+
+
+@pytest.mark.parametrize("c", [Row, Col])
+@pytest.mark.parametrize(
+    ("epilogue", "operands", "reference"),
+    [
+        (lg.relu, {}, lambda x: np.maximum(x, 0)),
+        (lambda x, s: x * s, {"s": lg.ScalarType("f32")}, lambda x, s: x * s),
+        (
+            lambda x, bias: lg.gelu(x + bias),
+            {"bias": lg.TensorType("f32", ROW)},
+            lambda x, bias: gelu(x + bias),
+        ),
+        (
+            lambda x, scale: lg.tanh(x * scale.to("f32")),
+            {"scale": lg.TensorType("f16", COLUMN)},
+            lambda x, scale: np.tanh(x * scale),
+        ),
+        (
+            lambda x, old, s: x + old.to("f32") * s,
+            {"old": lg.TensorType("f16", TILE), "s": lg.ScalarType("f32")},
+            lambda x, old, s: x + old * s,
+        ),
+    ],
+    ids=["relu", "scaled", "bias and gelu", "scaled rows and tanh", "residual"],
+)
+def test_epilogues(epilogue: Any, operands: Any, reference: Any, c: Any) -> None:
+    rng = np.random.default_rng(3)
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((M, K), (K, N)))
+    values = [
+        np.float32(0.5)
+        if isinstance(kind, lg.ScalarType)
+        else rng.standard_normal(kind.shape).astype({"f16": np.float16}.get(kind.dtype, np.float32))
+        for kind in operands.values()
+    ]
+    kernel = matmul(
+        M,
+        N,
+        K,
+        out="f32",
+        c=OrderBy(c(M, N)),
+        epilogue=epilogue,
+        operands=operands,
+        config=HALF,
+    )
+    found = kernel.run(a, b, np.zeros((M, N), np.float32), *values, device="sim").outputs["c"]
+    product = a.astype(np.float64) @ b.astype(np.float64)
+    want = reference(product, *(np.asarray(v, np.float64) for v in values))
+    assert np.abs(found - want).max() < 1e-5
+
+
+@pytest.mark.parametrize("b", [Row, Col])
+@pytest.mark.parametrize("a", [Row, Col])
+def test_no_access_is_dearer_than_it_must_be(a: Any, b: Any) -> None:
+    """No bank twice in shared memory; of device memory only whole sectors."""
+    n = 128
+    kernel = matmul(
+        n, n, n, a=OrderBy(a(n, n)), b=OrderBy(b(n, n)), config=Config((n, n, 64), (2, 2), 2)
+    )
+    (costs,) = kernel.run(device="sim", costs=True).costs
+    spaces = {access.space for access in costs.memory}
+    assert spaces == {"global", "shared"}
+    for access in costs.memory:
+        assert access.wavefronts == access.least_wavefronts, str(access)
+        assert access.sectors == access.least_sectors, str(access)
+        assert access.bytes == 32 * access.sectors or access.space == "shared"
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_90a"])
+def test_large_products_stay_in_registers(target: str) -> None:
+    kernel = matmul(4096, 4096, 4096, target=target)
+    cubin = kernel.compilation(Options(target=Target.parse(target))).cubin
+    (resources,) = cubin.resources
+    assert (resources.spill_store_bytes, resources.stack_bytes) == (0, 0)
+    assert cubin.warnings == ()
+
+
+@pytest.mark.parametrize("order", ["late", "early", "random:1", "random:2"])
+@pytest.mark.parametrize("stages", [2, 4])
+def test_no_race_whenever_copies_arrive(stages: int, order: str) -> None:
+    kernel = matmul(64, 128, 160, config=Config((64, 64, 32), (2, 2), stages))
+    result = runtime.run(kernel.compile(), device=runtime.select("sim", order=order))
+    assert result.comparison is not None
+    assert result.comparison.equal, str(result.comparison)
+
+
+def test_the_module_says_what_is_computed_once() -> None:
+    text = str(matmul(256, 256, 64, config=HALF).module)
+    assert text.count("vector.contract") == 1
+    assert text.count('"lego.load"') == 2
+    assert text.count('"lego.store"') == 1
+    assert "arith.muli" not in text
+    assert "arith.addi" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "says"),
+    [
+        ((0, 1, 1), {}, r"\[0, 1, 1\] are no sizes"),
+        ((1, 1, 1), {"batch": 0}, r"\[1, 1, 1, 0\] are no sizes"),
+        ((64, 64, 64, "f64"), {}, "tensor cores do not multiply 'f64'"),
+        ((64, 64, 64, "f16"), {"out": "i32"}, "C of i32 from sums of f32"),
+        (
+            (64, 64, 64),
+            {"a": OrderBy(Row(64, 32))},
+            r"a = 'OrderBy\(Row\(64, 32\)\)' has the sizes",
+        ),
+        (
+            (100, 64, 96),
+            {"a": OrderBy(Row(9600)).GroupBy([100, 96]), "config": HALF},
+            r"GroupBy\(\[100, 96\]\)' cannot be divided into tiles of \[64, 32\]",
+        ),
+        ((64, 64, 64), {"b": "col"}, "b = 'col' is no layout"),
+        ((64, 64, 64, "f8E5M2"), {"target": "sm_80"}, "sm_80 has no instruction .* f8E5M2"),
+        ((64, 64, 64), {"target": "sm_75"}, "sm_75 has no instruction .* f16"),
+        (
+            (64, 64, 64),
+            {"operands": {"s": lg.ScalarType("f32")}},
+            "no epilogue takes the operands s",
+        ),
+        (
+            (64, 64, 64),
+            {"operands": {"a": lg.ScalarType("f32")}, "epilogue": lg.relu},
+            "the operand 'a' has the name of a matrix",
+        ),
+        (
+            (64, 64, 64),
+            {"operands": {"s": lg.TensorType("f32", OrderBy(Row(32)))}, "epilogue": lg.relu},
+            r"the operand 's' has the sizes \[32\]",
+        ),
+        (
+            (128, 64, 64),
+            {"blocks": OrderBy(Row(2, 2)), "config": HALF},
+            r"blocks = 'OrderBy\(Row\(2, 2\)\)' has the sizes \[2, 2\], C has 2×1 tiles",
+        ),
+        (
+            (512, 512, 512),
+            {"config": Config((256, 256, 64), (4, 4), 4)},
+            "262144 bytes of shared memory are 29696 more than the 232448 of a block",
+        ),
+    ],
+)
+def test_what_cannot_be(arguments: Any, options: Any, says: str) -> None:
+    with pytest.raises(LegoError, match=says):
+        matmul(*arguments, **options)
+
+
+def test_an_epilogue_that_returns_nothing() -> None:
+    kernel = matmul(64, 64, 64, epilogue=lambda _x: None)  # type: ignore[arg-type, return-value]
+    with pytest.raises(LegoError, match="the epilogue of a product returned None"):
+        _ = kernel.module

@@ -1,0 +1,194 @@
+"""Contractions that cannot go to tensor cores: what is said of them, where, and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from products import Product, compilation
+
+from lego_mlir.diagnostics import LegoError
+
+PRODUCT = Product()
+TILE = "vector<32x32xf32>"
+
+
+def refused(text: str, folder: Path, attributes: str = "", target: str = "sm_90a") -> LegoError:
+    with pytest.raises(LegoError) as caught:
+        compilation(text, folder, attributes, target).text("index")
+    error = caught.value
+    assert error.place is not None
+    assert error.place.line > 1
+    assert error.hint
+    return error
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says", "hint"),
+    [
+        (
+            'lego.warps = #lego.layout<"OrderBy(Row(1, 1))">',
+            "other = 1",
+            "which warps share its tile: it has no lego.warps",
+            "two warps by two",
+        ),
+        (
+            "iterator_types",
+            "kind = #vector.kind<maxnumf>, iterator_types",
+            "looked for a contraction that adds, found #vector.kind<maxnumf>",
+            "adds up products",
+        ),
+        (
+            "OrderBy(Row(1, 1))",
+            "OrderBy(Row(1))",
+            "has 1 dimensions, it takes a warp's place along rows and columns",
+            "Row",
+        ),
+        (
+            "OrderBy(Row(1, 1))",
+            "OrderBy(Row(4, 1))",
+            r"32 rows, no multiple of 64: 4 warps of instructions m16n8k16 with 16",
+            "tile's sizes",
+        ),
+        (
+            "OrderBy(Row(1, 1))",
+            "OrderBy(Row(2, 1))",
+            "are 64 threads, a block has 32",
+            "32 times",
+        ),
+    ],
+)
+def test_what_is_no_product_for_the_warps(
+    tmp_path: Path, old: str, new: str, says: str, hint: str
+) -> None:
+    text = PRODUCT.text()
+    assert old in text
+    error = refused(text.replace(old, new), tmp_path)
+    assert error.message.startswith("contract_to_mma: ")
+    with pytest.raises(LegoError, match=says):
+        raise error
+    assert hint in (error.hint or "")
+
+
+def test_a_matrix_by_a_vector(tmp_path: Path) -> None:
+    other = """%row = arith.constant dense<1.0> : vector<32xf16>
+        %sums = arith.constant dense<0.0> : vector<32xf32>
+        %no = vector.contract {indexing_maps = [affine_map<(i, k) -> (i, k)>,
+            affine_map<(i, k) -> (k)>, affine_map<(i, k) -> (i)>],
+            iterator_types = ["parallel", "reduction"]} %x, %row, %sums
+            : vector<32x32xf16>, vector<32xf16> into vector<32xf32>
+        %next = vector.contract"""
+    error = refused(PRODUCT.text().replace("%next = vector.contract", other), tmp_path)
+    assert (
+        "looked for a product of matrices, found a contraction with the maps "
+        "(d0, d1) -> (d0, d1), (d0, d1) -> (d1), (d0, d1) -> (d0)" in error.message
+    )
+    assert "parallel, reduction" in error.message
+    assert "in either order" in (error.hint or "")
+
+
+def test_a_type_without_an_instruction(tmp_path: Path) -> None:
+    error = refused(replace(PRODUCT, element="f32").text(), tmp_path)
+    assert "sm_90a has no mma.sync of f32 by f32 to f32" in error.message
+    assert "f16 to f32 (m16n8k16)" in (error.hint or "")
+
+
+def test_a_target_without_the_instruction(tmp_path: Path) -> None:
+    problem = replace(PRODUCT, element="f8E5M2", right="OrderBy(Col(BK, BN))")
+    error = refused(problem.text(), tmp_path, target="sm_80")
+    assert "sm_80 has no mma.sync of f8E5M2 to f32" in error.message
+    assert "sm_89 or later; this target has: f16 to f32" in (error.hint or "")
+    error = refused(PRODUCT.text(), tmp_path, target="sm_75")
+    assert "this target has: none" in (error.hint or "")
+
+
+def test_another_instruction_than_there_is(tmp_path: Path) -> None:
+    error = refused(PRODUCT.text(), tmp_path, "k = 8 : i64")
+    assert "k is 8, mma.sync of f16 to f32 (m16n8k16) has 16" in error.message
+    assert error.place is not None
+    assert error.place.file.endswith("schedule.mlir")
+
+
+def test_sums_that_meet_lie_with_the_same_warps(tmp_path: Path) -> None:
+    inside = """%other = vector.contract {indexing_maps = [affine_map<(i, j, k) -> (i, k)>,
+            affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>],
+            iterator_types = ["parallel", "parallel", "reduction"],
+            lego.warps = #lego.layout<"OrderBy(Col(2, 2))">} %x, %y, %next
+            : vector<32x32xf16>, vector<32x32xf16> into vector<32x32xf32>
+        %last = arith.addf %next, %other : vector<32x32xf32>"""
+    problem = replace(PRODUCT, warps="OrderBy(Row(2, 2))", inside=inside)
+    error = refused(problem.text(), tmp_path)
+    assert "which 'OrderBy(Row(2, 2))' gives to warps, not 'OrderBy(Col(2, 2))'" in error.message
+
+
+@pytest.mark.parametrize("element", ["i8", "f8E4M3FN"])
+def test_bytes_are_not_transposed(tmp_path: Path, element: str) -> None:
+    sums = "i32" if element == "i8" else "f32"
+    problem = replace(PRODUCT, element=element, sums=sums, out=sums)
+    if element == "i8":
+        problem = replace(problem, epilogue="%result = arith.addi %sum, %sum : vector<32x32xi32>")
+    error = refused(problem.text(), tmp_path)
+    assert "does not keep them together" in error.message
+    assert "let the dimension that is summed over be contiguous" in (error.hint or "")
+
+
+def test_rows_in_pieces(tmp_path: Path) -> None:
+    error = refused(replace(PRODUCT, left="OrderBy(GenP([BM, BK], swizzle))").text(), tmp_path)
+    assert "moves 8 neighbours at once" in error.message
+    assert "swizzle(8, 1, 8)" in (error.hint or "")
+
+
+def test_operands_elsewhere_than_in_shared_memory(tmp_path: Path) -> None:
+    text = PRODUCT.text().replace(
+        "%next = vector.contract",
+        "%z = arith.constant dense<1.0> : vector<32x32xf16>\n        %next = vector.contract",
+    )
+    error = refused(text.replace("%x, %y, %part", "%z, %y, %part"), tmp_path)
+    assert "first operand in shared memory, found 'arith.constant'" in error.message
+    assert "stage_in_shared" in (error.hint or "")
+    load = (
+        '%g = "lego.load"(%a, %c0, %k) {layout = #A, slice = array<i64: 2, 3>} '
+        ": (memref<2048xf16>, index, index) -> vector<32x32xf16>"
+    )
+    text = PRODUCT.text().replace("%next = vector.contract", f"{load}\n  %next = vector.contract")
+    error = refused(text.replace("%x, %y, %part", "%g, %y, %part"), tmp_path)
+    assert "the first operand is read from the buffer memref<2048xf16>" in error.message
+
+
+def test_a_barrier_between_the_read_and_the_product(tmp_path: Path) -> None:
+    text = PRODUCT.text().replace("%next = vector.contract", "gpu.barrier %next = vector.contract")
+    text = text.replace("gpu.barrier %next", "gpu.barrier\n        %next")
+    error = refused(text, tmp_path)
+    assert "the first operand is not read right before it: a barrier" in error.message
+
+
+@pytest.mark.parametrize(
+    ("operation", "says"),
+    [
+        (
+            f"%result = vector.transpose %sum, [1, 0] : {TILE} to {TILE}",
+            "is used by 'vector.transpose'",
+        ),
+        (
+            f"%numbers = vector.step : vector<32xindex>\n"
+            "      %words = arith.index_cast %numbers : vector<32xindex> to vector<32xi32>\n"
+            "      %floats = arith.sitofp %words : vector<32xi32> to vector<32xf32>\n"
+            f"      %all = vector.broadcast %floats : vector<32xf32> to {TILE}\n"
+            f"      %result = arith.addf %sum, %all : {TILE}",
+            "is made by 'vector.step'",
+        ),
+    ],
+)
+def test_what_cannot_be_done_in_fragments(tmp_path: Path, operation: str, says: str) -> None:
+    error = refused(replace(PRODUCT, epilogue=operation).text(), tmp_path)
+    assert says in error.message
+    assert "vector.broadcast" in (error.hint or "")
+
+
+def test_no_contraction_at_all(tmp_path: Path) -> None:
+    schedule = compilation(PRODUCT.text(), tmp_path)
+    script = (tmp_path / "schedule.mlir").read_text()
+    (tmp_path / "schedule.mlir").write_text(script.replace('"vector.contract"', '"gpu.barrier"'))
+    with pytest.raises(LegoError, match=r"looked for a vector\.contract, found 'gpu\.barrier'"):
+        schedule.text("index")
