@@ -67,7 +67,8 @@ irdl.dialect @lego {
   }
 
   // A buffer with room for a layout, of type memref<?xT, space>. Inside a gpu.launch with the
-  // workgroup address space it is shared memory.
+  // workgroup address space it is shared memory. With `lego.alignment = 1024 : i64` it begins at a
+  // multiple of so many bytes, where a schedule's pack_shared makes shared memory dynamic.
   irdl.operation @alloc {
     %memref = irdl.base "!builtin.memref"
     %layout = irdl.base @lego::@layout

@@ -16,9 +16,9 @@ A = OrderBy(Row(M, K)).TileBy([M // BM, K // BK], [BM, BK])
 B = OrderBy(Row(K, N)).TileBy([K // BK, N // BN], [BK, BN])
 C = OrderBy(Row(M, N)).TileBy([M // BM, N // BN], [BM, BN])
 
-shared_A = OrderBy(GenP([BM, BK], swizzle(8, 1, 8)))
-shared_B = OrderBy(GenP([BK, BN], swizzle(8, 1, 8)))
-shared_C = OrderBy(GenP([BM, BN], swizzle(8, 1, 8)))
+SHARED_A = OrderBy(GenP([BM, BK], swizzle(8, 1, 8)))
+SHARED_B = OrderBy(GenP([BK, BN], swizzle(8, 1, 8)))
+SHARED_C = OrderBy(GenP([BM, BN], swizzle(8, 1, 8)))
 
 blocks = OrderBy(RegP([M // BM // 4, 4, N // BN], [0, 2, 1])).GroupBy([M // BM, N // BN])
 warps = OrderBy(Row(2, 2))
@@ -34,11 +34,11 @@ def matmul(
 
     @lg.fold(K // BK, lg.zeros((BM, BN), "f32"))
     def total(k, total):
-        x = a.staged(shared_A)[m, k, :, :]
-        y = b.staged(shared_B)[k, n, :, :]
+        x = a.staged(SHARED_A)[m, k, :, :]
+        y = b.staged(SHARED_B)[k, n, :, :]
         return lg.dot(x, y, total, warps=warps)
 
-    c.staged(shared_C)[m, n, :, :] = total.to("f16")
+    c.staged(SHARED_C)[m, n, :, :] = total.to("f16")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import prod
+from math import gcd, prod
 from typing import Any, cast
 
 import numpy as np
@@ -99,8 +99,8 @@ def tensor_map(layout: Layout, shared: Slice, element: int, parts: int = 1) -> T
             f"it is {list(shared.shape)}"
         )
     shape, strides = _strides_of(layout, element)
-    # Dimensions of one element move nothing; the tensor keeps them for its coordinates.
-    order = tuple(sorted(range(len(shape)), key=lambda d: (strides[d], shape[d] > 1)))
+    # A dimension of one element has no stride; the tensor keeps it for its coordinates.
+    order = tuple(sorted(range(len(shape)), key=lambda d: (shape[d] == 1, strides[d])))
     _check(layout, [shape[d] for d in order], [strides[d] for d in order], element)
     extents = tuple(tile[d] for d in order)
     offsets = np.asarray(shared.offsets(), dtype=np.int64).reshape(tile)
@@ -112,7 +112,7 @@ def tensor_map(layout: Layout, shared: Slice, element: int, parts: int = 1) -> T
                 return TensorMap(
                     order,
                     tuple(shape[d] for d in order),
-                    tuple(strides[d] * element for d in order[1:]),
+                    tuple(strides[d] * element if shape[d] > 1 else _ALIGN for d in order[1:]),
                     box,
                     mode,
                     boxes,
@@ -189,12 +189,15 @@ def _boxes(
         if extents[0] % width or width > _MOST or width * element % _ALIGN:
             continue
         box = (width, *outer)
-        if prod(extents) // prod(box) % parts == 0:
+        count = prod(extents) // prod(box)
+        more = parts // gcd(count, parts)
+        if more == 1:
             yield box
+            continue
         yield from (
-            (*box[:d], box[d] // parts, *box[d + 1 :])
+            (*box[:d], box[d] // more, *box[d + 1 :])
             for d in range(len(box) - 1, 0, -1)
-            if parts > 1 and box[d] % parts == 0
+            if box[d] % more == 0
         )
 
 

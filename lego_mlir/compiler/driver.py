@@ -36,7 +36,7 @@ from lego_mlir.mlir.lower_lego import (
     lower_lego,
     sizes_of,
 )
-from lego_mlir.mlir.mathematics import define_mathematics
+from lego_mlir.mlir.mathematics import define_mathematics, keep_extremes
 from lego_mlir.mlir.modules import clone_module, merge_gpu_modules, operations_in
 
 
@@ -47,7 +47,7 @@ class Options:
     Attributes:
         target: the GPU architecture.
         sizes: values that replace those of the module's `lego.sizes`.
-        schedule: a schedule's name or file.
+        schedule: a schedule's name or file, instead of the one that the module names.
         parameters: values that replace the defaults of the schedule's parameters.
         keep: whether to keep the module's text after every step of the schedule.
         pipelines: by stage, a pass pipeline or the file that holds it, instead of ours.
@@ -102,13 +102,12 @@ class Compilation:
 
     @cached_property
     def schedule(self) -> Schedule | None:
-        """The schedule, and what it kept of its steps."""
+        """The schedule, the module's own where none is asked for, and what it kept of its steps."""
         options = self.options
-        if options.schedule is None:
+        name = options.schedule or schedules.named_by(self._parsed, self.source)
+        if name is None:
             return None
-        return Schedule(
-            options.schedule, self.source, options.target, options.parameters, options.keep
-        )
+        return Schedule(name, self.source, options.target, options.parameters, options.keep)
 
     @cached_property
     def index(self) -> Any:
@@ -127,7 +126,8 @@ class Compilation:
         if self.schedule is None:
             return self.index
         module = self._clone(self.index)
-        self.schedule.apply(module, schedules.MAIN)
+        if not self.schedule.apply(module, schedules.MAIN) and not self.options.pipelines:
+            return self.index  # nothing to clean up
         self._run("scheduled", module)
         return module
 
@@ -137,6 +137,8 @@ class Compilation:
         module = self._clone(self.scheduled)
         width = _index_bitwidth(module)
         said = launch_attributes(module)
+        with self.context:
+            keep_extremes(module)
         target = self.options.target
         self._run(
             "nvvm",
@@ -243,7 +245,9 @@ class Compilation:
 
     def _run(self, stage: str, module: Any, **values: object) -> None:
         text = pipeline(stage, self.options.pipelines, **values)
-        run_pipeline(module, text, self.source, stage)
+        # Our own passes, in our own order, are tested; the user's have to be verified one by one.
+        is_given = stage in self.options.pipelines
+        run_pipeline(module, text, self.source, stage, verify_each=is_given)
 
     def _set_sizes(self, module: Any) -> None:
         if not self.options.sizes:

@@ -58,7 +58,7 @@ def describe_entries(module: Any, said: Sequence[dict[str, Any]]) -> None:
             op.attributes["loop_annotation"] = op.attributes[_ANNOTATION]
             del op.attributes[_ANNOTATION]
     launches = [op for op in operations if op.name == "gpu.launch_func"]
-    # A pass pipeline of the user's own may outline no kernels, or lower none: the next stage says so.
+    # A pass pipeline of the user's own may leave no kernels here: the next stage says so.
     for launch, attributes in zip(launches, said, strict=False):
         entry = entries.get(tuple(launch.attributes["kernel"].value))
         if entry is None:

@@ -23,8 +23,29 @@ from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.lower_lego import functions_of, sizes_of
 from lego_mlir.mlir.modules import operations_in
 
+ATTRIBUTE = "lego.schedule"
+"""The attribute of a module that names its schedule."""
+
 TILES, MAIN = "__transform_tiles", "__transform_main"
 """The named sequences that the compiler runs, before and after the lego operations are lowered."""
+
+
+def named_by(module: Any, source: Source) -> str | None:
+    """The schedule that a module names by its attribute `lego.schedule`, if it has one.
+
+    Raises:
+        LegoError: the attribute is no name.
+    """
+    if ATTRIBUTE not in module.operation.attributes:
+        return None
+    attribute = module.operation.attributes[ATTRIBUTE]
+    if not isinstance(attribute, ir.StringAttr):
+        raise source.error(
+            f"{ATTRIBUTE} is a schedule's name in quotes, not '{attribute}'",
+            module.operation.location,
+            hint=f'{ATTRIBUTE} = "hmma"; there are: {", ".join(names())}',
+        )
+    return ir.StringAttr(attribute).value  # type: ignore[no-any-return]
 
 
 def names() -> list[str]:

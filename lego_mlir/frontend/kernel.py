@@ -42,6 +42,7 @@ class Kernel:
         settings: values of the schedule's parameters; others have their defaults.
         strict: whether machine code that spills registers, or that the assembler slows down, is
             an error.
+        explanation: what can be said of how the kernel was made.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Kernel:
         schedule: str | None = None,
         settings: Mapping[str, int] | None = None,
         strict: bool = False,
+        explanation: Callable[[], str] | None = None,
     ) -> None:
         self.name = function.__name__
         self.grid = _dim3(grid, "grid", self.name)
@@ -62,6 +64,7 @@ class Kernel:
         self.schedule = schedule
         self.settings = dict(settings or {})
         self.strict = strict
+        self.explanation = explanation
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         self._given = parameters
@@ -104,6 +107,15 @@ class Kernel:
         chosen = runtime.select(device, costs=costs)
         artifact = self.compile(chosen.target or DEFAULT_TARGET)
         return runtime.run(artifact, arrays, device=chosen, seed=seed, functions=self._functions())
+
+    def explain(self) -> str:
+        """What the kernel is: its launch, its schedule, and why it was made so."""
+        settings = ", ".join(f"{name} = {n}" for name, n in self.settings.items())
+        if self.explanation is not None:
+            return f"{self!r}\n{self.explanation()}"
+        if self.schedule is None:
+            return f"{self!r}\nno schedule"
+        return f"{self!r}\nschedule   {self.schedule}\nsettings   {settings or 'the defaults'}"
 
     def _functions(self) -> dict[str, Callable[..., Any]]:
         """The functions of the permutations in the parameters' layouts."""
@@ -252,6 +264,7 @@ def kernel(
     schedule: str | None = None,
     settings: Mapping[str, int] | None = None,
     strict: bool = False,
+    explanation: Callable[[], str] | None = None,
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Make a function a kernel.
 
@@ -263,12 +276,13 @@ def kernel(
         schedule: the name or file of a schedule, which distributes tiles among threads.
         settings: values of the schedule's parameters, by name.
         strict: refuse machine code that spills registers, or that the assembler slows down.
+        explanation: what `explain` says of how the kernel was made.
 
     Raises:
         LegoError: a size is no positive integer.
     """
     return lambda function: Kernel(
-        function, grid, block, reference, parameters, schedule, settings, strict
+        function, grid, block, reference, parameters, schedule, settings, strict, explanation
     )
 
 

@@ -143,7 +143,8 @@ class TensorValue:
         schedule it changes nothing.
 
         Args:
-            layout: of a tile in shared memory; its dimensions are the tile's.
+            layout: of a tile in shared memory; its dimensions are the tile's, or divide them: then
+                so much of the tile at a time, where the schedule can do that.
         """
         return TensorValue(self._name, self._memref, self._dtype, self._layout, self._trace, layout)
 
@@ -171,12 +172,17 @@ class TensorValue:
 
     def _staged(self, layout: Layout, piece: Slice) -> Any:
         """The attribute of a tile's layout in shared memory."""
-        if layout.dims != piece.shape:
+        pairs = zip(piece.shape, layout.dims, strict=False)
+        divides = all(
+            n == d or (isinstance(n, int) and isinstance(d, int) and n % d == 0) for n, d in pairs
+        )
+        if layout.rank != len(piece.shape) or not divides:
             tile, dims = (sizes_text(sizes) for sizes in (piece.shape, layout.dims))
             raise self._trace.error(
                 f"tensor '{self._name}' is staged in tiles of sizes {dims}, but accessed in "
                 + (f"tiles of sizes {tile}" if piece.shape else "single elements"),
-                hint="the layout of a tile in shared memory has the tile's dimensions",
+                hint="the layout of a tile in shared memory has the tile's dimensions, or such as "
+                "divide them",
             )
         return self._trace.layout(layout)
 

@@ -83,11 +83,16 @@ class Estimate:
     resident: int
     limit: str
 
+    def __str__(self) -> str:
+        return (
+            f"{self.microseconds:8.1f} µs  {self.config}, {self.resident} resident, by {self.limit}"
+        )
+
 
 def choose(problem: Problem, target: Target) -> Config:
     """The division of a product: the tuned one where there is one, else the model's."""
     machine = machine_of(target)
-    return tuned.lookup(machine.name, problem) or estimates(problem, target)[0].config
+    return tuned.lookup(machine.name, problem, Config) or estimates(problem, target)[0].config
 
 
 def estimates(problem: Problem, target: Target) -> list[Estimate]:
@@ -95,20 +100,6 @@ def estimates(problem: Problem, target: Target) -> list[Estimate]:
     machine = machine_of(target)
     found = [estimate(problem, config, machine) for config in _configs(problem, target)]
     return sorted(found, key=lambda e: (e.microseconds, -e.config.stages))
-
-
-def explain(problem: Problem, target: Target, most: int = 5) -> str:
-    """The fastest divisions by the model, a line each, and whether another one was measured."""
-    machine = machine_of(target)
-    measured = tuned.lookup(machine.name, problem)
-    lines = [f"{problem} for {machine.name}"]
-    if measured is not None:
-        lines.append(f"  measured   {measured}")
-    lines += [
-        f"  {e.microseconds:8.1f} µs  {e.config}, {e.resident} resident, by {e.limit}"
-        for e in estimates(problem, target)[:most]
-    ]
-    return "\n".join(lines)
 
 
 def estimate(problem: Problem, config: Config, machine: Machine) -> Estimate:

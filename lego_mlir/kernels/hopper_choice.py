@@ -55,7 +55,7 @@ _NEW_BLOCKS = 2.447
 """Microseconds from a wave to the next where blocks do not stay."""
 
 _POWER_OPERATION, _POWER_BYTE = 1.896e-9, 3.449e-10
-"""Microseconds of all multiprocessors that power allows: an operation's, a byte's from the cache."""
+"""Microseconds that power allows on average, for an operation and for a byte from the cache."""
 
 _POWER_STORE = 0.188
 """The part of the time for stores that is added to those."""
@@ -130,7 +130,8 @@ def _preference(found: HopperEstimate) -> tuple[float, ...]:
     """
     config = found.config
     size = prod(config.tile[:2]) if config.deferred else 0
-    return -size, found.microseconds, -prod(config.cluster), config.swap
+    is_alone = not (config.deferred and max(config.cluster) > 1)
+    return -size, is_alone, found.microseconds, config.swap
 
 
 def estimate(problem: Problem, config: HopperConfig, machine: Machine) -> HopperEstimate:

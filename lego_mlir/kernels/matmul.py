@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from math import prod
 
+from lego_mlir import runtime
 from lego_mlir.algebra import Layout
 from lego_mlir.algebra.sizes import sizes_text
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, TensorType, kernel
-from lego_mlir.kernels.choice import choose
-from lego_mlir.kernels.configuration import Config, Problem
+from lego_mlir.kernels.configuration import BYTES, Config, Problem
+from lego_mlir.kernels.hopper import HopperConfig
 from lego_mlir.kernels.matrices import contiguous_dimension, layout_of, transposed
 from lego_mlir.kernels.multiply import Division, Epilogue, Operand, multiply
+from lego_mlir.kernels.plan import HOPPER, Plan, plan
 
 _SUMS = {"f16": "f32", "bf16": "f32", "f8E4M3FN": "f32", "f8E5M2": "f32", "i8": "i32"}
 """By the type of A and B the type of their sums."""
@@ -26,8 +29,6 @@ _DEFAULT_OUTPUT = {"f8E4M3FN": "f16", "f8E5M2": "f16", "i8": "i32"}
 
 ALIGNMENT = 16
 """Of all arrays' addresses, in bytes."""
-
-SCHEDULE = "hmma"
 
 
 def matmul(
@@ -43,10 +44,10 @@ def matmul(
     batch: int | None = None,
     epilogue: Epilogue | None = None,
     operands: Mapping[str, Operand] | None = None,
-    config: Config | None = None,
+    config: Config | HopperConfig | None = None,
     blocks: Layout | None = None,
     schedule: str | None = None,
-    target: str = DEFAULT_TARGET,
+    target: str | None = None,
 ) -> Kernel:
     """A kernel that writes C = A B, or for a batch of matrices one product each.
 
@@ -69,15 +70,20 @@ def matmul(
             and by name of the part of each operand that goes with it.
         operands: further parameters of the kernel, for the epilogue: numbers, `lg.Scalar["f32"]`,
             and tensors of sizes m×n, m×1, 1×n or n, `lg.Tensor["f16", OrderBy(Row(n))]`.
-        config: how the product is divided; chosen by its sizes and the target by default.
-        blocks: from the number of a block to its tile of C (of the transpose of C where C is
-            column-major); the config's by default.
-        schedule: the schedule's name or file; `hmma` by default.
-        target: the GPU architecture that the config is chosen for.
+        config: how the product is divided; chosen by its sizes and the target by default. A
+            `HopperConfig` is for the schedule `wgmma`, a `Config` for the others.
+        blocks: from the number of a block to its tile of C, (down, across), or in a batch under
+            `wgmma` (product, down, across); of the tiles of the transpose of C where C is
+            column-major, or the config says `swap`. The config's by default.
+        schedule: the schedule's name or file; by default `wgmma` for sm_90a, and `hmma` elsewhere
+            and, with a warning, where TMA cannot copy the matrices.
+        target: the GPU architecture that the config is chosen for; by default that of the GPU that
+            is here, and sm_90a without one.
 
     Raises:
         LegoError: a size, a type or a layout is not what it should be, or the target cannot.
     """
+    target = target or runtime.select().target or DEFAULT_TARGET
     sums = _check(m, n, k, dtype, batch, target)
     out = out or _DEFAULT_OUTPUT.get(dtype, dtype)
     if out not in _OUTPUTS[sums]:
@@ -98,32 +104,51 @@ def matmul(
     }
     extra = dict(operands or {})
     _check_operands(extra, epilogue, (m, n))
-    # The tile of C leaves by rows: of a column-major C the transpose is computed.
-    is_transposed = problem.c == "col"
-    if is_transposed:
-        problem = problem.transpose
+    chosen = plan(problem, places, Target.parse(target), schedule, config)
+    if chosen.refusal is not None:
+        warnings.warn(_slower(chosen, chosen.refusal), stacklevel=2)
+    elif BYTES[dtype] == 1 and (order_a, order_b) != ("row", "col"):
+        warnings.warn(_by_bytes(problem), stacklevel=2)
+    first, second, third = places
+    if chosen.is_transposed:
         second, first, third = (transposed(layout) for layout in places)
-    else:
-        first, second, third = places
-    machine = Target.parse(target)
-    config = config or choose(problem, machine)
-    config.check(problem, machine.optin_shared_bytes)
+    order = _blocks(blocks, chosen, batch)
+    tiles = prod(chosen.config.tiles(chosen.problem))
     body = multiply(
-        Division(problem, config, _blocks(blocks, config, problem), len(lead), is_transposed),
+        Division(chosen.problem, chosen.config, order, len(lead), chosen.is_transposed),
         (first, second, third),
         sums,
         epilogue,
         extra,
     )
     return kernel(
-        grid=(prod(config.tiles(problem)), problem.batch),
-        block=config.threads,
-        reference="matmul" if epilogue is None else None,
+        grid=(tiles * problem.batch,) if order.rank == 3 else (tiles, problem.batch),
+        block=chosen.config.threads,
+        reference=_reference(dtype, chosen) if epilogue is None else None,
         parameters={**types, **extra},
-        schedule=schedule or SCHEDULE,
-        settings=config.settings(problem),
+        schedule=chosen.schedule,
+        settings=chosen.config.settings(chosen.problem),
         strict=True,
+        explanation=lambda: chosen.explanation,
     )(body)
+
+
+def _slower(chosen: Plan, refusal: LegoError) -> str:
+    """That another schedule has to do, and what would change that."""
+    hint = f"\nhint: {refusal.hint}" if refusal.hint else ""
+    return (
+        f"matmul: {refusal.message}; so the schedule is '{chosen.schedule}', not '{HOPPER}', which "
+        f"is up to twice as fast{hint}\nschedule='{chosen.schedule}' says that this is meant"
+    )
+
+
+def _by_bytes(problem: Problem) -> str:
+    """That tiles are transposed on their way to shared memory, and what would change that."""
+    return (
+        f"matmul: tensor cores multiply {problem.dtype} along k, but A is by {problem.a}, B by "
+        f"{problem.b}; so its bytes are moved one by one, which is slow\n"
+        "hint: a row-major A and a column-major B: b=OrderBy(Col(k, n))"
+    )
 
 
 def _check(m: int, n: int, k: int, dtype: str, batch: int | None, target: str) -> str:
@@ -145,21 +170,33 @@ def _check(m: int, n: int, k: int, dtype: str, batch: int | None, target: str) -
     return _SUMS[dtype]
 
 
+def _reference(dtype: str, chosen: Plan) -> str:
+    """What the product is compared with: `wgmma` keeps few bits of sums of 8-bit floats."""
+    return "coarse_matmul" if chosen.schedule == HOPPER and dtype.startswith("f8") else "matmul"
+
+
 def _order(layout: Layout, lead: int) -> str:
     """Whether a matrix is contiguous along its rows or its columns."""
     return "col" if contiguous_dimension(layout) == lead else "row"
 
 
-def _blocks(given: Layout | None, config: Config, problem: Problem) -> Layout:
+def _blocks(given: Layout | None, chosen: Plan, batch: int | None) -> Layout:
     """From the number of a block to its tile."""
+    config, problem = chosen.config, chosen.problem
     tiles = config.tiles(problem)
+    is_numbered = isinstance(config, HopperConfig) and batch is not None  # along x alone
     if given is None:
+        if isinstance(config, HopperConfig):
+            return config.blocks(problem, batch)
         return config.blocks(problem)
-    if tuple(given.dims) != tiles:
+    if tuple(given.dims) != ((batch, *tiles) if is_numbered else tiles):
+        first = f"there are {batch} products, and " if is_numbered else ""
         raise LegoError(
             f"matmul: the layout blocks = '{given}' has the sizes {sizes_text(given.dims)}, "
-            f"C has {tiles[0]}×{tiles[1]} tiles of {config.tile[0]}×{config.tile[1]}",
-            hint="a layout of the tiles, such as OrderBy(Row(down, across))",
+            f"{first}C has {tiles[0]}×{tiles[1]} tiles of {config.tile[0]}×{config.tile[1]}",
+            hint="a layout of the tiles, such as OrderBy(Row("
+            + ("products, " if is_numbered else "")
+            + "down, across))",
         )
     return given
 

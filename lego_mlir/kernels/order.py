@@ -1,7 +1,7 @@
-"""The order in which blocks take the tiles of a product: layouts from a block's number to its tile.
+"""The order in which blocks take a product's tiles: layouts from a block's number to its tile.
 
-In groups of rows of tiles, down each column of a group, so that blocks at work at the same time read
-few tiles of A and of B, which are then still in the second-level cache. Blocks of a cluster have
+In groups of rows of tiles, down each column of a group: blocks at work at the same time then read
+few tiles of A and of B, which are still in the second-level cache. Blocks of a cluster have
 consecutive numbers: tiles one below the other have a tile of B in common, tiles beside each other
 one of A.
 """

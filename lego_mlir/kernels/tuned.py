@@ -5,7 +5,8 @@ A file holds one entry a product, as `record` writes it:
     {"m": 4096, "n": 4096, "k": 4096, "dtype": "f16", "out": "f16", "a": "row", "b": "row",
      "c": "row", "batch": 1, "tile": [128, 256, 64], "warps": [2, 4], "stages": 4, "group": 8}
 
-Where C is column-major, it is the product of the transposes that is divided, and recorded.
+Where C is column-major, it is the product of the transposes that is divided, and recorded. A
+product may have one entry for each kind of division; one with `consumers` is a `HopperConfig`.
 """
 
 from __future__ import annotations
@@ -13,24 +14,29 @@ from __future__ import annotations
 import functools
 import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from lego_mlir.artifact import write_whole
 from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.kernels.configuration import Config, Problem
+from lego_mlir.kernels.hopper import HopperConfig
+
+Division: TypeAlias = Config | HopperConfig
+_Kind = TypeVar("_Kind", bound=Config | HopperConfig)
 
 FOLDER = Path(__file__).parent / "tuned"
 """Of the tables that come with the package."""
 
 
-def lookup(device: str, problem: Problem, folder: Path = FOLDER) -> Config | None:
+def lookup(device: str, problem: Problem, kind: type[_Kind], folder: Path = FOLDER) -> _Kind | None:
     """The fastest division that was measured on a device; `None` if none was.
 
     Args:
         device: its name, as its driver gives it.
         problem: the product.
+        kind: of the division.
         folder: of the tables.
 
     Raises:
@@ -38,10 +44,11 @@ def lookup(device: str, problem: Problem, folder: Path = FOLDER) -> Config | Non
     """
     if problem.c == "col":
         problem = problem.transpose
-    return _entries(file_of(device, folder)).get(problem)
+    found = _entries(file_of(device, folder)).get((problem, kind.schedule))
+    return found if isinstance(found, kind) else None
 
 
-def record(device: str, problem: Problem, config: Config, folder: Path = FOLDER) -> Path:
+def record(device: str, problem: Problem, config: Division, folder: Path = FOLDER) -> Path:
     """Keep a division as the fastest for a product on a device; the file.
 
     Raises:
@@ -50,9 +57,11 @@ def record(device: str, problem: Problem, config: Config, folder: Path = FOLDER)
     if problem.c == "col":
         problem = problem.transpose
     file = file_of(device, folder)
-    entries = {**_entries(file), problem: config}
-    ordered = sorted(entries.items(), key=lambda entry: tuple(map(str, asdict(entry[0]).values())))
-    lines = [json.dumps({**asdict(p), **asdict(c)}) for p, c in ordered]
+    entries = {**_entries(file), (problem, config.schedule): config}
+    ordered = sorted(
+        entries.items(), key=lambda e: (tuple(map(str, asdict(e[0][0]).values())), e[0][1])
+    )
+    lines = [json.dumps({**asdict(p), **asdict(c)}) for (p, _), c in ordered]
     folder.mkdir(exist_ok=True)
     write_whole(file, ("[\n" + ",\n".join(f"  {line}" for line in lines) + "\n]\n").encode())
     _entries.cache_clear()
@@ -64,8 +73,18 @@ def file_of(device: str, folder: Path = FOLDER) -> Path:
     return folder / (re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-") + ".json")
 
 
+def division(entry: dict[str, Any]) -> Division:
+    """A division from its fields, as `dataclasses.asdict` and JSON give them.
+
+    Raises:
+        TypeError: fields are missing, or there are others.
+    """
+    values: dict[str, Any] = {n: tuple(x) if isinstance(x, list) else x for n, x in entry.items()}
+    return HopperConfig(**values) if "consumers" in values else Config(**values)
+
+
 @functools.cache
-def _entries(file: Path) -> dict[Problem, Config]:
+def _entries(file: Path) -> dict[tuple[Problem, str], Division]:
     """The entries of a file; none if there is no file."""
     try:
         found: list[dict[str, Any]] = json.loads(file.read_text())
@@ -80,7 +99,8 @@ def _entries(file: Path) -> dict[Problem, Config]:
         ) from None
 
 
-def _entry(entry: dict[str, Any]) -> tuple[Problem, Config]:
-    tile, warps = (tuple(entry.pop(name)) for name in ("tile", "warps"))
-    config = Config(tile, warps, entry.pop("stages"), entry.pop("group"))
-    return Problem(**entry), config
+def _entry(entry: dict[str, Any]) -> tuple[tuple[Problem, str], Division]:
+    names = [f.name for f in fields(Problem)]
+    problem = Problem(**{name: entry.pop(name) for name in names})
+    config = division(entry)
+    return (problem, config.schedule), config

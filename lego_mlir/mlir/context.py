@@ -93,8 +93,18 @@ def rename_locations(module: Any, file: str) -> None:
     module.operation.walk(visit)
 
 
-def run_pipeline(module: Any, pipeline: str, source: Source, name: str) -> None:
+def run_pipeline(
+    module: Any, pipeline: str, source: Source, name: str, *, verify_each: bool = True
+) -> None:
     """Run a textual pass pipeline in place.
+
+    Args:
+        module: the module.
+        pipeline: its passes.
+        source: the module's text, in which errors are shown.
+        name: of the pipeline, for errors.
+        verify_each: verify the module after every pass, which takes as long as the passes do; else
+            only after the last.
 
     Raises:
         LegoError: the pipeline does not parse, or a pass fails; with MLIR's own words.
@@ -109,7 +119,10 @@ def run_pipeline(module: Any, pipeline: str, source: Source, name: str) -> None:
                 hint="one pass a line or separated by commas, as in mlir-opt's --pass-pipeline",
             ) from None
         with mlir_errors(source, f"the pass pipeline '{name}' failed"):
+            manager.enable_verifier(verify_each)
             manager.run(module.operation)
+            if not verify_each:
+                module.operation.verify()
 
 
 @contextmanager

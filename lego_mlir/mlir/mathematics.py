@@ -1,7 +1,8 @@
-"""The functions that operations of the math dialect become, where no instruction does them.
+"""What operations of mathematics become where the passes know no GPU's way.
 
-The passes leave calls of functions of NVIDIA's libdevice, declared and not defined. What
-`pipelines/mathematics.mlir` defines takes their place; the back end then inlines it.
+Functions of the math dialect become calls of NVIDIA's libdevice, declared and not defined. What
+`pipelines/mathematics.mlir` defines takes their place; the back end then inlines it. Maxima and
+minima are kept from becoming comparisons.
 """
 
 from __future__ import annotations
@@ -14,6 +15,31 @@ from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.modules import operations_in
 
 _PREFIX = "__nv_"
+
+_EXTREMES = {"arith.maximumf": "llvm.intr.maximum", "arith.minimumf": "llvm.intr.minimum"}
+
+
+def keep_extremes(module: Any) -> None:
+    """Take maxima and minima of floating point past the pass arith-expand.
+
+    It makes comparisons and selections of them, where a GPU has an instruction (PTX ISA, "max").
+
+    Args:
+        module: before it is lowered to the llvm dialect, changed in place; its context is the
+            current one.
+    """
+    for op in list(operations_in(module.operation)):
+        kind = op.results[0].type if op.name in _EXTREMES else None
+        if isinstance(kind, ir.VectorType) and kind.rank == 1:
+            kind = kind.element_type
+        if not isinstance(kind, ir.F16Type | ir.BF16Type | ir.F32Type):
+            continue
+        with ir.InsertionPoint(op), op.location:
+            kept = ir.Operation.create(
+                _EXTREMES[op.name], results=[op.results[0].type], operands=list(op.operands)
+            )
+        op.results[0].replace_all_uses_with(kept.results[0])
+        op.erase()
 
 
 def define_mathematics(module: Any, source: Source) -> None:

@@ -11,8 +11,7 @@ towards zero.) Here products are summed in float64, the accumulator is added, an
 rounded once, to nearest even: what an ideal tensor core would give. Integers are exact on both.
 
 An H200 gave on random matrices, against this: f16 accumulators the same but for ties; f32 up to two
-units in the last place of the largest term; wgmma on 8-bit floats only 13 or 14 bits of it, which
-is what Hopper keeps there (mma on them has the full precision).
+units in the last place of the largest term. wgmma on 8-bit floats is another matter, see `coarse`.
 
 Source: PTX ISA 9.7.14.2 (data types), 9.7.14.5.14 (mma), 9.7.15.5.2 (wgmma.mma_async).
 """

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lego_mlir.mlir.bindings import ir, scf
+from lego_mlir.mlir.bindings import gpu, ir, scf
+from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.reader import launch_sizes
 from lego_mlir.mlir.transforms.operation import Step, transform
 from lego_mlir.mlir.transforms.structure import body_of, known_size, move, set_launch_size
@@ -43,16 +44,24 @@ def persist(step: Step) -> list[list[Any]]:
 
 def _loop(launch: Any, tiles: int, blocks: int) -> None:
     body = body_of(launch)
-    block = body.arguments[0]
+    block, grid = body.arguments[0], body.arguments[6]
     inside = [op.operation for op in body.operations][:-1]
     with ir.InsertionPoint.at_block_begin(body), launch.location:
-        loop = scf.ForOp(block, constant(tiles), constant(blocks))
+        all_tiles = constant(tiles)
+        loop = scf.ForOp(block, all_tiles, constant(blocks))
         with ir.InsertionPoint(loop.body):
             end = scf.YieldOp([]).operation
-        # The loop's own start stays the block's id.
-        loop.operation.move_before(inside[0])
         move(inside, end)
+        if any(op.name == "lego.alloc" for op in inside):
+            with ir.InsertionPoint(end):
+                gpu.BarrierOp()  # the next tile is written where this one may still be read
     for use in list(block.uses):
+        # The loop's own start stays the block's id.
         if use.owner.operation != loop.operation:
             use.owner.operation.operands[use.operand_number] = loop.induction_variable
+    grid.replace_all_uses_with(all_tiles)
+    for op in list(operations_in(loop.operation)):
+        stands_for = {"gpu.block_id": loop.induction_variable, "gpu.grid_dim": all_tiles}
+        if op.name in stands_for and "dim x" in str(op.attributes["dimension"]):
+            op.results[0].replace_all_uses_with(stands_for[op.name])
     set_launch_size(launch, 0, blocks)

@@ -49,6 +49,7 @@ from lego_mlir.mlir.transforms.rings import Position, Ring
 from lego_mlir.mlir.transforms.structure import (
     body_of,
     copied,
+    depends_on,
     known_size,
     needed_for,
     set_launch_size,
@@ -58,6 +59,9 @@ from lego_mlir.mlir.transforms.tma_stores import is_stored_by_tma
 
 WARP, GROUP = 32, 4
 """Threads of a warp, warps of a warpgroup."""
+
+REGISTERS = 65536
+"""32-bit registers of a multiprocessor."""
 
 DEPENDENT = "lego.dependent"
 """The attribute of a gpu.launch whose kernel waits by itself for the work before it."""
@@ -76,6 +80,11 @@ def specialize_warps(step: Step) -> list[list[Any]]:
             f"warpgroups, TMA and their barriers are Hopper's, not {step.setting.machine.name}'s",
             hint="--target=sm_90a, or --schedule=hmma",
         )
+    if stages < 2:
+        raise step.misuse(
+            f"a ring of {stages} slot: one is still read while the next is waited for",
+            hint="stages = 2, or more",
+        )
     dependent, deferred = bool(step.number("dependent", 0)), bool(step.number("deferred", 0))
     for launch in step.payload():
         product = product_of(step, launch)
@@ -83,6 +92,7 @@ def specialize_warps(step: Step) -> list[list[Any]]:
             raise step.error(
                 f"{product.warp_count} warps make no whole warpgroups of {GROUP}", product.contract
             )
+        _check_registers(step, *registers, product.warp_count // GROUP)
         _Roles(step, launch, product, stages, cluster, dependent, deferred).build(registers)
     return []
 
@@ -336,11 +346,11 @@ class _Roles:
                     hint="a cluster whose size divides both, or none: cluster = 1",
                 )
         for index in tile.index:
-            if index is None or index == self.product.loop.regions[0].blocks[0].arguments[0]:
+            if index is None or not depends_on(index, number):
                 continue
             op = None if hasattr(index, "arg_number") else index.owner.operation
             if op is None or op.name != "lego.inv" or op.operands[0] != number:
-                continue
+                return False
             layout = self.step.setting.layouts(op.attributes["layout"], op.location)
             which = list(op.results).index(index)
             assert isinstance(layout.size, int)
@@ -367,6 +377,26 @@ def _equal(word: Any, n: int) -> Any:
 
 def _index(n: int) -> Any:
     return arith.ConstantOp(ir.IndexType.get(), n).result
+
+
+def _check_registers(step: Step, producer: int, consumer: int, groups: int) -> None:
+    """Check what setmaxnreg takes, and that a multiprocessor has so many registers.
+
+    Source: PTX ISA 9.7.19.5 (setmaxnreg).
+    """
+    for count in (producer, consumer):
+        if count and (count % 8 or not 24 <= count <= 256):
+            raise step.misuse(
+                f"{count} registers a thread", hint="a multiple of 8 from 24 to 256, or 0"
+            )
+    total = (producer + groups * consumer) * GROUP * WARP
+    if producer and consumer and total > REGISTERS:
+        most = (REGISTERS // (GROUP * WARP) - producer) // groups // 8 * 8
+        raise step.misuse(
+            f"a block of {groups + 1} warpgroups would take {total} registers, "
+            f"a multiprocessor has {REGISTERS}",
+            hint=f"consumer_registers = {most}",
+        )
 
 
 def _set_registers(count: int, action: Any) -> None:

@@ -70,3 +70,12 @@ def needed_for(wanted: Sequence[Any], block: Any) -> list[Any]:
             found.append(op)
             stack.extend(op.operands)
     return [op.operation for op in block.operations if op.operation in found]
+
+
+def depends_on(value: Any, other: Any) -> bool:
+    """Whether a value is another one or is computed from it, by operations without regions."""
+    if value == other:
+        return True
+    if isinstance(value, ir.BlockArgument):
+        return False
+    return any(depends_on(operand, other) for operand in value.owner.operands)

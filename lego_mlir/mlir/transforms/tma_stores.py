@@ -104,7 +104,8 @@ class ResultStores:
             slot = apply(numbers, [self._group, number % BUFFERS])
             buffer = Tile(op, slots, room, (slot, None, None))
             with self._only(elected):
-                nvvm.cp_async_bulk_wait_group(BUFFERS - 1, read=True)
+                others = _copies_since(number, blocks * across)
+                nvvm.cp_async_bulk_wait_group(others, read=True)
             self._barrier()
             parts = {
                 (i, j): held.at(block * rows + i, column * columns + j) for i, j in share.places()
@@ -171,3 +172,14 @@ class ResultStores:
 def is_stored_by_tma(op: Any) -> bool:
     """Whether a store says where its chunks lie in shared memory."""
     return bool(op.name == "lego.store" and SHARED in op.attributes)
+
+
+def _copies_since(number: int, count: int) -> int:
+    """How many chunks have left since the one that was in a chunk's buffer before it.
+
+    Args:
+        number: of the chunk in its tile.
+        count: chunks of a tile; the tile before had as many.
+    """
+    before = max(k for k in range(number - count, number) if (k % count - number) % BUFFERS == 0)
+    return number - before - 1

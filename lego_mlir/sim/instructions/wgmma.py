@@ -3,7 +3,7 @@
 A product D = A·B + D has 64 rows, of which each warp of the warpgroup computes 16 on its own; B it
 reads whole. It stands in the wave's queue of matrix operations (see `asynchronous`): D is written,
 and shared memory read, when the queue performs it. Descriptors and scale-d are read when it is
-issued. Numerics are those of `elements`.
+issued. Numerics are those of `elements`, and for 8-bit floats those of `coarse`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim import fragments
+from lego_mlir.sim import coarse, fragments
 from lego_mlir.sim.descriptors import chunks, problem
 from lego_mlir.sim.elements import ELEMENTS, Element, accumulated, multiplied, pack
 from lego_mlir.sim.form import Form, Together
@@ -29,7 +29,7 @@ from lego_mlir.sim.warpgroup import WARPS, Product, registers_of
 if TYPE_CHECKING:
     from lego_mlir.sim.machine import Wave
 
-_ROWS = 64
+_ROWS, _WARP_ROWS = 64, 16
 _FLOATS = ("f16", "bf16", "tf32", "e4m3", "e5m2")
 _EVERY_N = range(8, 257, 8)
 _INTEGER_N = (8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256)
@@ -91,14 +91,18 @@ def mma_async(form: Form) -> Together:
 
         def compute(w: Wave) -> None:
             lanes = whole_warps(w, opcode)
-            product = sign * multiplied(a_fetch(w), b_fetch(w).swapaxes(1, 2))
+            left, right = a_fetch(w), b_fetch(w).swapaxes(1, 2)
             adds = adds_of_warp[_warps(w)]
-            old = np.zeros(product.shape, d_type.register.dtype)
+            shape = (len(adds), _WARP_ROWS, columns)
+            old = np.zeros(shape, np.float16 if d_type.name == "f16" else d_type.register.dtype)
             if adds.any():
                 old = d_part.gather(d_type.unpack(read(w, lanes)))
                 if not adds.all():
                     old = np.where(adds[:, None, None], old, old.dtype.type(0))
-            new = accumulated(product, old, d_type, saturate)
+            if a_type.name in coarse.FORMATS:
+                new = coarse.summed(sign * left, right, old, (a_type.name, b_type.name))
+            else:
+                new = accumulated(sign * multiplied(left, right), old, d_type, saturate)
             write(w, lanes, pack(d_part.scatter(new), d_type))
 
         product = Product(form.modifiers[3], *registers, compute)

@@ -76,7 +76,8 @@ def check(layout: Layout, shared: Layout, element: int, parts: int = 1) -> Tenso
     for number in {first, last}:
         index = [np.full(tile, n) for n in number]
         exists = np.broadcast_to(layout.mask(*index, *inside), tile).reshape(-1)
-        offsets = np.broadcast_to(layout.apply(*index, *inside), tile).reshape(-1) * element
+        known = np.where(exists, np.asarray([i.reshape(-1) for i in (*index, *inside)]), 0)
+        offsets = np.broadcast_to(layout.apply(*known), exists.shape) * element
         corner = tuple(n * t for n, t in zip(number, tile, strict=True))
         expected = {
             address: offset if there else None

@@ -234,8 +234,8 @@ def carries_more(a: Any) -> None:
             "OrderBy\\(Row\\(2, 4\\)\\)",
         ),
         (
-            lambda a: a.staged(lg.OrderBy(lg.Row(4, 4)))[:, :],
-            "staged in tiles of sizes \\[4, 4\\], but accessed in tiles of sizes \\[4, 8\\]",
+            lambda a: a.staged(lg.OrderBy(lg.Row(4, 3)))[:, :],
+            "staged in tiles of sizes \\[4, 3\\], but accessed in tiles of sizes \\[4, 8\\]",
             "the tile's dimensions",
         ),
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +12,8 @@ import pytest
 
 from lego_mlir.compiler.targets import TARGETS, Target
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.kernels import tuned
-from lego_mlir.kernels.choice import choose, estimates, explain
+from lego_mlir.kernels import matmul, tuned
+from lego_mlir.kernels.choice import choose, estimates
 from lego_mlir.kernels.configuration import Config, Problem
 from lego_mlir.kernels.machines import machine_of
 
@@ -96,11 +97,13 @@ def test_small_products_have_more_blocks_than_large_tiles_give() -> None:
         assert 2 * down * across >= machine_of(H200).multiprocessors
 
 
-def test_explanation_names_machine_and_limits() -> None:
-    first, *lines = explain(PROBLEM, H200, 3).splitlines()
-    assert "NVIDIA H200" in first
-    assert len(lines) == 3
-    assert all("tile " in line and " by " in line for line in lines)
+def test_an_explanation_names_the_machine_the_division_and_what_limits_the_others() -> None:
+    said = matmul(512, 768, 256, schedule="hmma", config=CONFIG, target="sm_90a").explain()
+    assert "512×768×256 of f16" in said
+    assert "NVIDIA H200" in said
+    assert f"division   {CONFIG}" in said
+    assert "buffers = 3, depth = 2" in said
+    assert re.search(r" [0-9.]+ µs  tile .* resident, by (latency|tensor cores|cache)", said)
 
 
 def test_what_was_measured_is_recorded_and_found(tmp_path: Path) -> None:
@@ -110,10 +113,10 @@ def test_what_was_measured_is_recorded_and_found(tmp_path: Path) -> None:
     tuned.record("NVIDIA Test 1", PROBLEM, replace(CONFIG, stages=2), tmp_path)
     assert file == tmp_path / "nvidia-test-1.json"
     assert len(json.loads(file.read_text())) == 2
-    assert tuned.lookup("NVIDIA Test 1", PROBLEM, tmp_path) == replace(CONFIG, stages=2)
-    assert tuned.lookup("NVIDIA Test 1", other, tmp_path) == replace(CONFIG, stages=4)
-    assert tuned.lookup("NVIDIA Test 1", replace(PROBLEM, a="col"), tmp_path) is None
-    assert tuned.lookup("NVIDIA Test 2", PROBLEM, tmp_path) is None
+    assert tuned.lookup("NVIDIA Test 1", PROBLEM, Config, tmp_path) == replace(CONFIG, stages=2)
+    assert tuned.lookup("NVIDIA Test 1", other, Config, tmp_path) == replace(CONFIG, stages=4)
+    assert tuned.lookup("NVIDIA Test 1", replace(PROBLEM, a="col"), Config, tmp_path) is None
+    assert tuned.lookup("NVIDIA Test 2", PROBLEM, Config, tmp_path) is None
 
 
 def test_a_product_into_columns_is_its_transpose(tmp_path: Path) -> None:
@@ -121,7 +124,7 @@ def test_a_product_into_columns_is_its_transpose(tmp_path: Path) -> None:
     assert columns.transpose == Problem(512, 768, 256, "f16", "f16", a="col", b="row", c="row")
     assert columns.transpose.transpose == columns
     tuned.record("NVIDIA Test 1", columns, CONFIG, tmp_path)
-    assert tuned.lookup("NVIDIA Test 1", columns.transpose, tmp_path) == CONFIG
+    assert tuned.lookup("NVIDIA Test 1", columns.transpose, Config, tmp_path) == CONFIG
 
 
 def test_a_broken_table_is_an_error_with_its_place(tmp_path: Path) -> None:
@@ -129,6 +132,6 @@ def test_a_broken_table_is_an_error_with_its_place(tmp_path: Path) -> None:
     for text in ("[", '[{"m": 1}]', "[1]"):
         file.write_text(text)
         with pytest.raises(LegoError, match="the table of tuned divisions cannot be read") as e:
-            tuned.lookup("NVIDIA Test 1", PROBLEM, tmp_path)
+            tuned.lookup("NVIDIA Test 1", PROBLEM, Config, tmp_path)
         assert e.value.place is not None
         assert e.value.place.file == str(file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from math import pi, sqrt
 from typing import Any
 
@@ -76,7 +77,12 @@ def test_types(dtype: str, out: str | None) -> None:
 @pytest.mark.parametrize("a", [Row, Col])
 def test_bytes_lie_along_k_in_shared_memory_whatever_their_matrix(a: Any, b: Any) -> None:
     m, n, k = 64, 96, 80
-    check(matmul(m, n, k, "i8", a=OrderBy(a(m, k)), b=OrderBy(b(k, n)), config=BYTE))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        kernel = matmul(m, n, k, "i8", a=OrderBy(a(m, k)), b=OrderBy(b(k, n)), config=BYTE)
+    is_slow = (a, b) != (Row, Col)
+    assert ["its bytes are moved one by one" in str(w.message) for w in said] == [True] * is_slow
+    check(kernel)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +100,7 @@ def test_divisions(config: Config) -> None:
 
 
 def test_the_division_is_chosen_where_none_is_given() -> None:
-    check(matmul(256, 256, 128))
+    check(matmul(256, 256, 128, schedule="hmma"))
 
 
 def test_batches() -> None:
@@ -197,7 +203,7 @@ def test_no_access_is_dearer_than_it_must_be(a: Any, b: Any) -> None:
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_90a"])
 def test_large_products_stay_in_registers(target: str) -> None:
-    kernel = matmul(4096, 4096, 4096, target=target)
+    kernel = matmul(4096, 4096, 4096, schedule="hmma", target=target)
     cubin = kernel.compilation(Options(target=Target.parse(target))).cubin
     (resources,) = cubin.resources
     assert (resources.spill_store_bytes, resources.stack_bytes) == (0, 0)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from products import Product, run
+from products import Product, compilation, run
 
 from lego_mlir.sim.costs import Costs
 
@@ -279,22 +279,42 @@ def test_f16_goes_to_shared_memory_by_matrices(tmp_path: Path, order: str) -> No
     assert all(("trans" in r.instruction.opcode) == (order == "Col") for r in stores)
 
 
-@pytest.mark.parametrize(("target", "opcode"), [("sm_90a", "stmatrix"), ("sm_80", "st.shared.b32")])
+@pytest.mark.parametrize(
+    ("target", "element", "swizzle", "opcode"),
+    [
+        ("sm_90a", "f16", "swizzle(8, 1, 8)", "stmatrix"),
+        ("sm_80", "f16", "swizzle(8, 1, 8)", "st.shared.b32"),
+        ("sm_90a", "f32", "swizzle(8, 1, 4)", "st.shared.v2.b32"),
+    ],
+)
 def test_a_swizzled_result_is_stored_without_bank_conflicts(
-    tmp_path: Path, target: str, opcode: str
+    tmp_path: Path, target: str, element: str, swizzle: str, opcode: str
 ) -> None:
     tile = "vector<64x64xf32>"
     problem = Product(
         tile=(64, 64, 16),
         warps="OrderBy(Row(2, 2))",
-        out="f16",
-        epilogue=f"%result = arith.truncf %sum : {tile} to vector<64x64xf16>",
-        store=through_shared("OrderBy(GenP([64, 64], swizzle(8, 1, 8)))", "f16"),
+        out=element,
+        epilogue=f"%half = arith.truncf %sum : {tile} to vector<64x64xf16>\n"
+        "      %result = arith.addf %half, %half : vector<64x64xf16>"
+        if element == "f16"
+        else "",
+        store=through_shared(f"OrderBy(GenP([64, 64], {swizzle}))", element),
     )
     out, given, costs = run(problem, tmp_path, target)
-    assert np.array_equal(out, given["a"] @ given["b"])
+    assert np.array_equal(out, 2 * (given["a"] @ given["b"]))
     moved, least = wavefronts(costs, opcode)
     assert moved == least > 0
+
+
+@pytest.mark.parametrize("element", ["f16", "f8E5M2"])
+def test_products_stay_where_all_lanes_meet(tmp_path: Path, element: str) -> None:
+    # Their sums are only used under the masks of a partial tile: no reason to be computed there.
+    problem = Product(size=(27, 30), steps=1, element=element, right="OrderBy(Col(BK, BN))")
+    ptx = compilation(problem.text(), tmp_path).ptx
+    first, last = ptx.index("mma.sync"), ptx.rindex("mma.sync")
+    assert "bra" in ptx[last:]
+    assert "bra" not in ptx[first:last]
 
 
 @pytest.mark.parametrize("element", ["f32", "i8"])

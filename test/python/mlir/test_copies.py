@@ -179,3 +179,37 @@ def test_padding_that_reads_as_something_passes_through_registers() -> None:
     compilation = compiled(text, "distribute_copies")
     assert "cp.async" not in compilation.ptx
     assert "dense<1.000000e+00>" in compilation.text("index")
+
+
+@pytest.mark.parametrize(
+    ("alignment", "schedule", "says"),
+    [
+        (2048, "copy", "a power of two up to 1024, not 2048"),
+        (1024, "distribute_copies", "only dynamic shared memory can keep to it"),
+    ],
+)
+def test_alignment_that_cannot_be_is_told(alignment: int, schedule: str, says: str) -> None:
+    room = (
+        f'%s = "lego.alloc"() {{layout = #S, lego.alignment = {alignment} : i64}} '
+        ": () -> memref<?xf16, #gpu.address_space<workgroup>>\n    scf.for %k"
+    )
+    with pytest.raises(LegoError, match=says):
+        compiled(module().replace("scf.for %k", room), schedule).text("index")
+
+
+def test_buffers_begin_where_they_ask_to() -> None:
+    """The smaller one, behind the larger, of 8448 bytes."""
+    shared = "memref<?xf16, #gpu.address_space<workgroup>>"
+    room = (
+        '%s = "lego.alloc"() {layout = #lego.layout<"OrderBy(Row(64))">, '
+        f"lego.alignment = 1024 : i64}} : () -> {shared}\n    scf.for %k"
+    )
+    use = (
+        "%v = memref.load %a[%k] : memref<4224xf16>\n"
+        f'      memref.store %v, %s[%tx] : {shared}\n      %x = "lego.load"'
+    )
+    text = module(tile=(32, 44), shape=(32, 132), shared=PLAIN)
+    text = text.replace("scf.for %k", room).replace('%x = "lego.load"', use)
+    index = compiled(text, buffers=3, depth=2).text("index")
+    starts = re.findall(r"memref\.view \S+\[%c(\d+)\]", index)
+    assert sorted(map(int, starts)) == [0, 9216]

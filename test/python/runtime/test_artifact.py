@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lego_mlir.artifact import Artifact
+from lego_mlir.artifact import Artifact, Constant, Launch, TensorMap
 from lego_mlir.diagnostics import LegoError
 
 
@@ -103,3 +103,19 @@ def test_what_kernels_rely_on_survives(copy: Artifact, tmp_path: Path) -> None:
     aligned = replace(copy, arguments=tuple(replace(a, alignment=16) for a in copy.arguments))
     aligned.save(tmp_path / "a.lego")
     assert Artifact.load(tmp_path / "a.lego") == aligned
+
+
+@pytest.mark.parametrize("dependent", [False, True])
+def test_tensor_maps_and_how_to_launch_survive(
+    copy: Artifact, tmp_path: Path, dependent: bool
+) -> None:
+    tiles = TensorMap(1, (64, 32, 4), (128, 4096), (64, 8, 1), 128)
+    launch = Launch(
+        "k", (2, 1, 1), (384, 1, 1), (0, tiles, Constant("i32", 3)), 1024, dependent=dependent
+    )
+    original = replace(copy, launches=(*copy.launches, launch))
+    original.save(tmp_path / "k.lego")
+    loaded = Artifact.load(tmp_path / "k.lego")
+    assert loaded == original
+    assert hash(loaded) == hash(original)
+    assert loaded.to_bytes() == original.to_bytes()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from lego_mlir.artifact import Argument, Artifact, Constant, Launch
+from lego_mlir.artifact import Argument, Artifact, Constant, Launch, TensorMap
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.runtime.parameters import entry_names, parameter_sizes, resolve
+from lego_mlir.runtime.parameters import entry_names, parameter_sizes
+from lego_mlir.runtime.parameters import resolve as resolve_with
 
 SEVERAL = """
 .visible .entry plain(.param .u64 a, .param .f32 b){ ret; }
@@ -24,6 +27,15 @@ SEVERAL = """
 .maxntid 256, 1, 1
 { ret; }
 """
+
+
+def mapped(found: TensorMap, argument: Argument, value: Any) -> Any:
+    """What stands for a tensor map here: all that it is made of."""
+    return found, argument.name, value
+
+
+def resolve(launch: Launch, arguments: Any, values: Any, sizes: Any) -> tuple[Any, ...]:
+    return resolve_with(launch, arguments, values, sizes, mapped)
 
 
 def test_parameter_sizes() -> None:
@@ -62,6 +74,14 @@ def test_index_takes_the_kernels_width() -> None:
     assert (narrow, wide) == (7, 5)
     with pytest.raises(LegoError, match="no value of type i32"):
         resolve(launch, arguments, (np.int64(1 << 40),), (4, 4))
+
+
+def test_a_tensor_map_is_made_of_its_argument(copy: Artifact) -> None:
+    found = TensorMap(1, (6, 4), (24,), (6, 4), 0)
+    launch = Launch("k", (1, 1, 1), (1, 1, 1), (found, 0))
+    assert resolve(launch, copy.arguments, (10, 20), (128, 8)) == ((found, "b", 20), 10)
+    with pytest.raises(LegoError, match=r"parameter 0 .* has 8 bytes, the artifact passes 128"):
+        resolve(launch, copy.arguments, (10, 20), (8, 8))
 
 
 def test_wrong_number(copy: Artifact) -> None:

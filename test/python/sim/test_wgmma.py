@@ -132,6 +132,29 @@ def a_places(packed):
     return row, lane % 4 * packed + i % packed + np.where(register < 2, 0, 4 * packed)
 
 
+# --- sums of products of 8-bit floats ---
+
+LEAST = {"e4m3": -6, "e5m2": -14}
+
+
+def cut_sum(a, b, old, kinds):
+    """a bᵀ + old, each term cut off 13 bits below the largest exponent; an f32 so too."""
+    exponents = [
+        np.floor(np.log2(np.maximum(np.abs(x), 2.0 ** LEAST[kind])))
+        for x, kind in zip((a, b), kinds, strict=True)
+    ]
+    terms = np.concatenate([a[:, None] * b[None], old[..., None].astype("f8")], axis=-1)
+    apart = exponents[0][:, None] + exponents[1][None]
+    apart[terms[..., :-1] == 0] = -np.inf
+    with np.errstate(divide="ignore"):
+        own = np.floor(np.log2(np.abs(terms[..., -1:])))
+    unit = 2.0 ** (np.concatenate([apart, own], axis=-1).max(-1, keepdims=True) - 13)
+    total = (np.trunc(terms / unit) * unit).sum(-1)
+    if old.dtype == np.float16:
+        return total
+    return (total.astype("f4").view("u4") & 0xFFFFFC00).view("f4")
+
+
 # --- programs ---
 
 
@@ -247,8 +270,12 @@ def product(run):
         )
         got = np.zeros((2, 64, columns), D_TYPE[d_kind])
         got[:, *places] = d
-        exact = signs[0] * signs[1] * (a.values @ b.values.T)
-        return got, exact + (np.stack(old) if scale else np.zeros((2, 1, 1), int))
+        began = np.stack(old) if scale else np.zeros((2, 64, columns), D_TYPE[d_kind])
+        sign = signs[0] * signs[1]
+        if a_kind in LEAST:
+            want = [cut_sum(sign * a.values, b.values, x, (a_kind, b_kind)) for x in began]
+            return got, np.stack(want)
+        return got, sign * (a.values @ b.values.T) + began
 
     return multiply
 

@@ -1,0 +1,189 @@
+"""`transform_lego.split_k`: the blocks of a cluster share a tile of the result, each a part of k.
+
+    gpu.launch blocks(%b, …) in (%tiles, …) {
+      %sum = scf.for %k = 0 to 64 { load A[m, k]; load B[k, n]; contract }
+      lego.store f(%sum), %c[m, n]
+    }
+
+becomes, with `parts = 2`, in clusters of two blocks,
+
+    gpu.launch blocks(%b, …) in (%twice_the_tiles, …) {
+      %tile, %part = lego.inv(%b) {layout = (tiles, 2)}
+      %sum = scf.for %j = 0 to 32 { %k = lego.apply(%part, %j) {layout = (2, 32)}; … }
+      %own = lego.reduce_scatter(%sum, %part) {layout = (2, columns / 2)}
+      lego.store f(%own), %c[m, n, part]
+    }
+
+Each block adds up what all of them have for the columns that it keeps, and goes on with these
+alone; where they lie in the result is the result's own layout, its columns split. So there is
+enough to do for all multiprocessors where there are few tiles and k is long, without a second
+kernel, and without sums that go through global memory.
+
+How sums get from block to block: `cluster_sums`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.analysis.fragments import COLUMNS
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.layouts import layout_attribute
+from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.reader import launch_sizes
+from lego_mlir.mlir.transforms.cluster_sums import CLUSTER, REDUCE_SCATTER
+from lego_mlir.mlir.transforms.column_slices import ColumnSlices
+from lego_mlir.mlir.transforms.operation import Step, transform
+from lego_mlir.mlir.transforms.products import Product, product_of
+from lego_mlir.mlir.transforms.structure import body_of, known_size, set_launch_size
+from lego_mlir.mlir.transforms.tiles import apply, constant, inv
+
+_MOST_PARTS = 8
+"""Blocks of a cluster that every GPU with clusters can have (PTX ISA, cluster_dim)."""
+
+
+@transform("split_k")
+def split_k(step: Step) -> list[list[Any]]:
+    """Divide a product's sums among the blocks of a cluster; `parts` of 1 leave it as it is."""
+    parts = step.number("parts")
+    if not 1 <= parts <= _MOST_PARTS:
+        raise step.misuse(f"a cluster has up to {_MOST_PARTS} blocks, so parts is not {parts}")
+    if parts == 1:
+        return []
+    if step.setting.machine.capability < (9, 0):
+        raise step.misuse(
+            f"clusters of blocks begin with sm_90, the target is {step.setting.machine.name}",
+            hint="--target=sm_90a, or parts = 1",
+        )
+    for launch in step.payload():
+        _split(step, launch, parts)
+    return []
+
+
+def _split(step: Step, launch: Any, parts: int) -> None:
+    product = product_of(step, launch)
+    number = _which_sums(step, product)
+    steps, tiles = _steps(step, product, parts), _tiles(step, launch)
+    rows, columns = ir.VectorType(product.loop.results[number].type).shape
+    if columns % (parts * COLUMNS):
+        raise step.error(
+            f"{columns} columns of the result do not make {parts} slices of whole fragments, "
+            f"{COLUMNS} columns each",
+            product.contract,
+        )
+    body = body_of(launch)
+    block, count = body.arguments[0], body.arguments[6]
+    with ir.InsertionPoint.at_block_begin(body), launch.location:
+        tile, part = inv(OrderBy(Row(tiles, parts)), block)
+        _replace_uses(block, tile)
+        _replace_uses(count, constant(tiles))
+    set_launch_size(launch, 0, tiles * parts)
+    i64 = ir.IntegerType.get_signless(64)
+    launch.attributes[CLUSTER] = ir.IntegerAttr.get(i64, parts)
+    _shorten(product, part, parts, steps // parts)
+    slices = OrderBy(Row(parts, columns // parts))
+    _reduce(step, product, number, part, slices, rows)
+
+
+def _reduce(
+    step: Step, product: Product, number: int, part: Any, slices: Any, rows: int
+) -> None:
+    """Go on behind the loop with this block's columns of the sums of all."""
+    loop = product.loop
+    sums = loop.results[number]
+    home = [op.operation for op in loop.block.operations]
+    after = home[home.index(loop) + 1]
+    kind = ir.VectorType.get([rows, slices.dims[1]], ir.VectorType(sums.type).element_type)
+    with ir.InsertionPoint(after), loop.location:
+        own = ir.Operation.create(
+            REDUCE_SCATTER,
+            results=[kind],
+            operands=[sums, part],
+            attributes={"layout": layout_attribute(slices)},
+        )
+    ColumnSlices(step, slices, part).replace(sums, own)
+
+
+def _which_sums(step: Step, product: Product) -> int:
+    """Which of the values that the loop carries are the sums; they begin at zero."""
+    loop = product.loop
+    if product.outer is not None:
+        raise step.error(
+            "the blocks take one tile after another, and of those that share a tile each takes one",
+            product.outer,
+            hint="split_k without persist: as many blocks as there are tiles, times parts",
+        )
+    end = list(loop.regions[0].blocks[0].operations)[-1].operation
+    found = [k for k, v in enumerate(end.operands) if v == product.contract.results[0]]
+    if len(found) != 1 or len(end.operands) != 1:
+        raise step.error(
+            f"looked for a loop that carries the sums alone, found {len(end.operands)} values", loop
+        )
+    if not _is_zero(loop.operands[3]):
+        raise step.error(
+            "the sums do not begin at a constant zero: every part would add what they begin at",
+            loop,
+            hint="add it to the sums behind the loop",
+        )
+    return found[0]
+
+
+def _steps(step: Step, product: Product, parts: int) -> int:
+    """The steps over k, which the parts divide."""
+    lower, upper, stride = (known_size(v, step.setting) for v in list(product.loop.operands)[:3])
+    if upper is None or (lower, stride) != (0, 1):
+        raise step.error(
+            f"looked for a loop from 0 to a known number by steps of 1, found {lower} to {upper} "
+            f"by {stride}",
+            product.loop,
+        )
+    if upper % parts:
+        raise step.error(
+            f"{upper} steps over k do not make {parts} parts of equal length",
+            product.loop,
+            hint="a number of parts that divides it, or other tiles along k",
+        )
+    return upper
+
+
+def _tiles(step: Step, launch: Any) -> int:
+    """The tiles of the result, each of which has been one block's."""
+    if CLUSTER in launch.attributes:
+        raise step.error("the launch has clusters already", launch)
+    tiles = known_size(launch_sizes(launch)[0], step.setting)
+    if tiles is None:
+        raise step.error("looked for a grid of known size along x", launch)
+    for op in operations_in(launch):
+        if op.name in ("gpu.block_id", "gpu.grid_dim"):
+            raise step.error(
+                f"'{op.name}' would count the blocks of a cluster too", op,
+                hint="take the gpu.launch's own arguments",
+            )
+    return tiles
+
+
+def _shorten(product: Product, part: Any, parts: int, steps: int) -> None:
+    """Let the loop take the steps of a part, numbered as they are among all."""
+    loop = product.loop
+    body = loop.regions[0].blocks[0]
+    number = body.arguments[0]
+    with ir.InsertionPoint(loop), loop.location:
+        loop.operands[1] = constant(steps)
+    with ir.InsertionPoint.at_block_begin(body), loop.location:
+        _replace_uses(number, apply(OrderBy(Row(parts, steps)), [part, number]))
+
+
+def _replace_uses(value: Any, other: Any) -> None:
+    """Let all use another value, but for the operation that makes it."""
+    for use in list(value.uses):
+        op = use.owner.operation
+        if op != other.owner.operation:
+            op.operands[use.operand_number] = other
+
+
+def _is_zero(value: Any) -> bool:
+    if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
+        return False
+    attribute = ir.DenseElementsAttr(value.owner.attributes["value"])
+    return attribute.is_splat and float(attribute.get_splat_value().value) == 0.0

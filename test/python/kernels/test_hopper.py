@@ -1,0 +1,180 @@
+"""Products by TMA and WGMMA in the simulator: layouts, types, sizes, divisions, what is refused."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lego_mlir as lg
+from lego_mlir import Col, OrderBy, RegP, Row
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.kernels import matmul
+from lego_mlir.kernels.configuration import Config
+from lego_mlir.kernels.hopper import HopperConfig
+
+SMALL = HopperConfig((64, 32, 64), 1, 2)
+
+
+def check(kernel: lg.Kernel) -> None:
+    """It computes what NumPy does, on random matrices, by the schedule `wgmma`."""
+    assert kernel.schedule == "wgmma"
+    comparison = kernel.run(device="sim").comparison
+    assert comparison is not None
+    assert comparison.equal, str(comparison)
+
+
+@pytest.mark.parametrize("c", [Row, Col])
+@pytest.mark.parametrize("b", [Row, Col])
+@pytest.mark.parametrize("a", [Row, Col])
+def test_every_transpose_of_partial_tiles(a: Any, b: Any, c: Any) -> None:
+    m, n, k = 104, 72, 136
+    orders = {"a": OrderBy(a(m, k)), "b": OrderBy(b(k, n)), "c": OrderBy(c(m, n))}
+    check(matmul(m, n, k, **orders, config=SMALL))
+
+
+@pytest.mark.parametrize("c", [Row, Col])
+@pytest.mark.parametrize("a", [Row, Col])
+def test_the_transposes_may_be_multiplied(a: Any, c: Any) -> None:
+    """A result of 16 rows is one of 16 columns, stored transposed."""
+    m, n, k = 16, 192, 64
+    config = HopperConfig((64, 16, 64), 1, 2, swap=c is Row)
+    orders = {"a": OrderBy(a(m, k)), "c": OrderBy(c(m, n))}
+    kernel = matmul(m, n, k, **orders, config=config)
+    assert kernel.grid == (3, 1, 1)
+    check(kernel)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "out"), [("f16", "f32"), ("f16", "bf16"), ("bf16", None), ("bf16", "f32")]
+)
+def test_types(dtype: str, out: str | None) -> None:
+    check(matmul(72, 80, 64, dtype, out=out, config=SMALL))
+
+
+@pytest.mark.parametrize("dtype", ["f8E4M3FN", "f8E5M2", "i8"])
+def test_elements_of_8_bits_along_k(dtype: str) -> None:
+    m, n, k = 64, 48, 144
+    config = HopperConfig((64, 16, 128), 1, 2)
+    check(matmul(m, n, k, dtype, b=OrderBy(Col(k, n)), config=config))
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "config"),
+    [
+        (256, 256, HopperConfig((64, 128, 64), 1, 3, cluster=(1, 2))),
+        (256, 256, HopperConfig((128, 64, 64), 2, 2, cluster=(2, 1), group=1)),
+        (256, 192, HopperConfig((128, 64, 32), 1, 3, resident=2)),
+        (256, 200, HopperConfig((128, 96, 64), 2, 2, resident=4, cluster=(2, 1))),
+        (384, 256, HopperConfig((128, 128, 64), 2, 2, resident=4, deferred=True)),
+        (256, 384, HopperConfig((128, 192, 64), 2, 2, resident=2, deferred=True, cluster=(1, 2))),
+        (192, 64, HopperConfig((192, 64, 64), 3, 2, alone=True)),
+    ],
+    ids=str,
+)
+def test_divisions(m: int, n: int, config: HopperConfig) -> None:
+    check(matmul(m, n, 192, b=OrderBy(Col(192, n)), config=config))
+
+
+def test_batches() -> None:
+    check(matmul(80, 48, 64, batch=3, config=SMALL))
+    columns = OrderBy(RegP([2, 80, 48], [0, 2, 1]))
+    check(matmul(80, 48, 64, batch=2, c=columns, config=SMALL))
+    blocks = OrderBy(Row(2, 2, 2))
+    check(matmul(80, 48, 64, batch=2, blocks=blocks, config=SMALL))
+
+
+def test_blocks_in_the_order_of_hilberts_curve() -> None:
+    config = HopperConfig((64, 64, 64), 1, 2, resident=3)
+    check(matmul(256, 256, 64, blocks=OrderBy(lg.GenP([4, 4], lg.hilbert)), config=config))
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_an_epilogue(swap: bool) -> None:
+    m, n, k = 72, 80, 64
+    rng = np.random.default_rng(3)
+    a, b, old = (
+        rng.standard_normal(shape).astype(np.float16) for shape in ((m, k), (k, n), (m, n))
+    )
+    bias = rng.standard_normal(n).astype(np.float32)
+    kernel = matmul(
+        m,
+        n,
+        k,
+        epilogue=lambda x, bias, old: lg.relu(x + bias + old.to("f32")),
+        operands={
+            "bias": lg.Tensor["f32", OrderBy(Row(n))],
+            "old": lg.Tensor["f16", OrderBy(Row(m, n))],
+        },
+        config=HopperConfig((64, 32, 64), 1, 2, resident=2, swap=swap),
+    )
+    found = kernel.run(a, b, np.zeros((m, n), np.float16), bias, old, device="sim").outputs["c"]
+    want = np.maximum(a.astype(np.float64) @ b.astype(np.float64) + bias + old, 0)
+    assert np.abs(found - want).max() < 2e-3 * np.abs(want).max()
+
+
+def test_it_is_what_hopper_takes_by_itself() -> None:
+    kernel = matmul(256, 128, 128)
+    check(kernel)
+    assert matmul(256, 128, 128, target="sm_80").schedule == "hmma"
+    assert matmul(256, 128, 128, target="sm_90").schedule == "hmma"
+    assert matmul(256, 128, 128, config=Config((64, 64, 32), (2, 2), 2)).schedule == "hmma"
+    first, *lines = kernel.explain().splitlines()
+    assert first == repr(kernel)
+    assert lines[1].startswith("schedule   wgmma, for sm_90a")
+    assert lines[2].startswith("division   tile ")
+    assert all(f"{name} = {n}" in lines[3] for name, n in kernel.settings.items())
+    assert sum(" µs  tile " in line for line in lines) > 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "reason"),
+    [
+        ((64, 64, 63), {}, "A: TMA: a row of .* has 126 bytes, no multiple of 16"),
+        ((64, 60, 64), {}, "B: TMA: a row of .* has 120 bytes, no multiple of 16"),
+        ((64, 62, 64), {"b": OrderBy(Col(64, 62))}, "C: TMA: a row of .* has 124 bytes"),
+        ((64, 64, 64, "f8E5M2"), {}, "wgmma multiplies f8E5M2 only along k, .* B by row"),
+        ((64, 64, 64, "i8"), {"a": OrderBy(Col(64, 64))}, "wgmma multiplies i8 only along k"),
+        (
+            (64, 64, 64),
+            {"a": OrderBy(lg.GenP([64, 64], lg.morton))},
+            "A: TMA walks a tensor by strides",
+        ),
+    ],
+)
+def test_what_tma_cannot_copy_another_schedule_computes(
+    arguments: Any, options: Any, reason: str
+) -> None:
+    with pytest.warns(UserWarning, match=reason) as caught:
+        kernel = matmul(*arguments, **options)
+    assert caught[0].filename == __file__
+    assert kernel.schedule == "hmma"
+    assert "not wgmma  " in kernel.explain()
+    with pytest.raises(LegoError, match=reason):
+        matmul(*arguments, **options, schedule="wgmma")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert matmul(*arguments, **options, schedule="hmma").schedule == "hmma"
+    assert not any("wgmma" in str(warning.message) for warning in caught)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"config": SMALL, "schedule": "hmma"}, "is a division for the schedule 'wgmma', not"),
+        (
+            {"config": Config((64, 64, 32), (2, 2), 2), "schedule": "wgmma"},
+            "is a division for the schedule 'hmma', not for 'wgmma'",
+        ),
+        (
+            {"config": SMALL, "batch": 2, "blocks": OrderBy(Row(2, 4))},
+            r"sizes \[2, 4\], there are 2 products, and C has 2×4 tiles of 64×32",
+        ),
+        ({"config": SMALL, "blocks": OrderBy(Row(4, 2))}, r"C has 2×4 tiles of 64×32"),
+    ],
+)
+def test_what_does_not_go_together(options: Any, says: str) -> None:
+    with pytest.raises(LegoError, match=says):
+        matmul(128, 128, 64, **options)

@@ -1,0 +1,192 @@
+"""Products by Hopper's schedule, in the simulator: every element, with all of its checks."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+from warpgroup_products import Array, WarpgroupProduct, check
+
+from lego_mlir.algebra import OrderBy, RegP
+from lego_mlir.artifact import Artifact, TensorMap
+from lego_mlir.diagnostics import LegoError
+
+ORDERS = ("late", "early", "random")
+TRANSPOSES = list(itertools.product((False, True), repeat=2))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("columns", TRANSPOSES)
+def test_all_transposes(columns: tuple[bool, bool], order: str) -> None:
+    check(WarpgroupProduct(columns=columns), order)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("deferred", [0, 1])
+@pytest.mark.parametrize("cluster", [1, 2])
+@pytest.mark.parametrize("blocks", [2, 132])
+def test_how_it_is_scheduled(order: str, blocks: int, cluster: int, deferred: int) -> None:
+    """Blocks that stay or not, in clusters or not, whose results leave at once or later."""
+    parameters = {"blocks": blocks, "cluster": cluster, "deferred": deferred, "stages": 3}
+    artifact = check(WarpgroupProduct(k=192, parameters=parameters), order)
+    assert artifact.launches[0].grid == (min(blocks, 4), 1, 1)
+    assert (f".explicitcluster\n.reqnctapercluster {cluster}" in artifact.ptx) == (cluster > 1)
+    assert artifact.ptx.count("multicast::cluster") == (1 if cluster > 1 else 0)
+
+
+@pytest.mark.parametrize("stages", [2, 7])
+def test_rings_of_any_length(stages: int) -> None:
+    """Shorter and longer than the loop over k."""
+    check(WarpgroupProduct(k=256, parameters={"stages": stages, "blocks": 3}), "random")
+
+
+@pytest.mark.parametrize("columns", TRANSPOSES)
+@pytest.mark.parametrize("blocks", [2, 132])
+def test_partial_tiles(columns: tuple[bool, bool], blocks: int) -> None:
+    check(WarpgroupProduct(72, 136, 88, columns=columns, parameters={"blocks": blocks}), "random")
+
+
+@pytest.mark.parametrize("size", [(8, 8, 8), (64, 8, 16), (1, 64, 64), (3, 16, 200)])
+def test_less_than_a_tile(size: tuple[int, int, int]) -> None:
+    check(WarpgroupProduct(*size))
+
+
+@pytest.mark.parametrize(
+    ("tile", "groups"),
+    [
+        *(((64, 8, 64), 1), ((64, 24, 64), 1), ((64, 128, 32), 1), ((64, 256, 16), 1)),
+        *(((128, 64, 64), 1), ((128, 128, 64), 2)),
+    ],
+)
+def test_tiles(tile: tuple[int, int, int], groups: int) -> None:
+    """Narrow ones, wide ones in panels, several instructions below one another, warpgroups."""
+    bm, bn, bk = tile
+    columns = (False, bn in (8, 24))  # rows of B that no swizzling mode has
+    problem = WarpgroupProduct(bm + 8, bn + 8, 2 * bk, tile, columns, groups=groups)
+    artifact = check(problem, "random")
+    assert artifact.launches[0].block == (128 * (groups + 1), 1, 1)
+
+
+def test_three_warpgroups_and_what_registers_they_may_have() -> None:
+    registers = {"producer_registers": 32, "consumer_registers": 160}
+    check(WarpgroupProduct(192, 64, 128, (192, 64, 64), groups=3, parameters=registers))
+    with pytest.raises(LegoError, match="94208 registers") as caught:
+        WarpgroupProduct(192, 64, 128, (192, 64, 64), groups=3).artifact()
+    assert caught.value.hint == "consumer_registers = 152"
+
+
+@pytest.mark.parametrize("element", ["f8E4M3FN", "f8E5M2"])
+@pytest.mark.parametrize("cluster", [1, 2])
+def test_fp8(element: str, cluster: int) -> None:
+    check(
+        WarpgroupProduct(
+            k=256,
+            tile=(64, 64, 128),
+            columns=(False, True),
+            element=element,
+            parameters={"cluster": cluster},
+        )
+    )
+
+
+@pytest.mark.parametrize("columns", TRANSPOSES)
+def test_bf16(columns: tuple[bool, bool]) -> None:
+    check(WarpgroupProduct(columns=columns, element="bf16", out="bf16"))
+
+
+def test_what_becomes_of_the_sums() -> None:
+    """Computed by the threads that hold them, and stored in f32."""
+    epilogue = """
+      %one = arith.constant dense<1.0> : vector<64x64xf32>
+      %more = arith.addf %sum, %one : vector<64x64xf32>
+      %result = arith.maximumf %more, %zero : vector<64x64xf32>
+    """
+
+    def expected(sums: Array) -> Array:
+        return (sums + 1).clip(0)
+
+    check(WarpgroupProduct(out="f32", epilogue=epilogue), "random", expected=expected)
+
+
+def test_the_tile_that_a_cluster_shares_follows_from_the_layout_of_the_blocks() -> None:
+    """Neighbours in a row of tiles have A in common, neighbours in a column B."""
+    down = str(OrderBy(RegP([2, 2], [1, 0])))
+    for blocks, common in ((None, "a"), (down, "b")):
+        problem = WarpgroupProduct(blocks=blocks, parameters={"cluster": 2})
+        artifact = check(problem, "random")
+        boxes = {p.argument: p.box for p in maps_of(artifact)}
+        # The common tile's box is half a tile, which each of the two blocks fetches.
+        assert boxes["ab".index(common)] == (64, 32)
+        assert boxes["ba".index(common)] == (64, 64)
+
+
+def test_blocks_that_share_nothing_fetch_nothing_together() -> None:
+    blocks = "OrderBy(GenP([2, 2], antidiagonal))"
+    artifact = check(WarpgroupProduct(blocks=blocks, parameters={"cluster": 4}), "random")
+    assert "multicast::cluster" not in artifact.ptx
+
+
+@pytest.mark.parametrize("dependent", [0, 1])
+def test_a_launch_that_waits_by_itself(dependent: int) -> None:
+    artifact = check(WarpgroupProduct(parameters={"dependent": dependent}), "random")
+    (launch,) = artifact.launches
+    assert launch.dependent == bool(dependent)
+    for instruction in ("griddepcontrol.wait", "griddepcontrol.launch_dependents"):
+        assert artifact.ptx.count(instruction) == dependent
+
+
+def test_the_launch_and_its_tensor_maps(tmp_path: Path) -> None:
+    problem = WarpgroupProduct(136, 72, 200, columns=(True, False))
+    artifact = problem.artifact()
+    a, b, c = maps_of(artifact)
+    assert (a.argument, b.argument, c.argument) == (0, 1, 2)
+    assert (a.shape, a.strides, a.box, a.swizzle) == ((136, 200), (272,), (64, 64), 128)
+    assert (b.shape, b.strides, b.box, b.swizzle) == ((72, 200), (144,), (64, 64), 128)
+    assert (c.shape, c.strides, c.box, c.swizzle) == ((72, 136), (144,), (64, 64), 128)
+    assert artifact.ptx.count(".param .align 64 .b8") == 3
+    assert [x.access for x in artifact.arguments] == ["read", "read", "write"]
+    artifact.save(tmp_path / "k.lego")
+    assert Artifact.load(tmp_path / "k.lego") == artifact
+
+
+def test_it_assembles_at_full_speed() -> None:
+    compilation = WarpgroupProduct().compilation()
+    assert compilation.cubin.warnings == ()
+    assert compilation.cubin.resources[0].spill_store_bytes == 0
+
+
+def maps_of(artifact: Artifact) -> list[TensorMap]:
+    (launch,) = artifact.launches
+    found = [p for p in launch.parameters if isinstance(p, TensorMap)]
+    assert len(found) == len(launch.parameters)
+    return sorted(found, key=lambda p: p.argument)
+
+
+@pytest.mark.parametrize(
+    ("problem", "message"),
+    [
+        (WarpgroupProduct(k=100), "a row of .* has 200 bytes, no multiple of 16"),
+        (WarpgroupProduct(parameters={"stages": 40}), "shared memory"),
+        (WarpgroupProduct(parameters={"stages": 1}), "a ring of 1 slot"),
+        (WarpgroupProduct(parameters={"producer_registers": 20}), "20 registers"),
+        (WarpgroupProduct(parameters={"cluster": 3}), "4 blocks make no whole clusters of 3"),
+        (
+            WarpgroupProduct(m=192, n=64, parameters={"cluster": 2, "blocks": 2}),
+            "3 tiles make no whole clusters of 2 blocks",
+        ),
+        (
+            WarpgroupProduct(tile=(64, 128, 64), parameters={"blocks": 1, "deferred": 1}, k=64),
+            "a result of 2 chunks cannot be stored in 1 steps",
+        ),
+        (WarpgroupProduct(groups=2), "the tile has 64 rows, no multiple of 128"),
+        (
+            WarpgroupProduct(tile=(64, 64, 128), element="f8E4M3FN"),
+            "elements of 1 bytes only along k",
+        ),
+    ],
+)
+def test_what_the_hardware_cannot_do(problem: WarpgroupProduct, message: str) -> None:
+    with pytest.raises(LegoError, match=message) as caught:
+        problem.artifact()
+    assert caught.value.place is not None

@@ -1,0 +1,9 @@
+// Copies by TMA: whatever is copied to shared memory already.
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @__transform_tiles(%module: !transform.any_op) {
+    %kernels = transform.structured.match ops{["gpu.launch"]} in %module
+        : (!transform.any_op) -> !transform.any_op
+    "transform_lego.copies_to_tma"(%kernels) : (!transform.any_op) -> ()
+    transform.yield
+  }
+}

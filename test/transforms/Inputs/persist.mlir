@@ -1,0 +1,12 @@
+// The step persist alone.
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @__transform_tiles(%module: !transform.any_op) {
+    %blocks = "transform_lego.parameter"() {name = "blocks", default = 4 : i64}
+        : () -> !transform.param<i64>
+    %kernels = transform.structured.match ops{["gpu.launch"]} in %module
+        : (!transform.any_op) -> !transform.any_op
+    "transform_lego.persist"(%kernels, %blocks)
+        : (!transform.any_op, !transform.param<i64>) -> ()
+    transform.yield
+  }
+}
