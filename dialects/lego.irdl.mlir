@@ -106,6 +106,19 @@ irdl.dialect @lego {
     irdl.attributes {"layout" = %layout}
   }
 
+  // The sums of a tile over the blocks of a cluster, of which each block keeps one slice of the
+  // columns: the one of its rank. A schedule makes it, and a later step the writes into the other
+  // blocks' shared memory. The layout goes from (slice, column of the slice) to the tile's column.
+  irdl.operation @reduce_scatter {
+    %sums = irdl.base "!builtin.vector"
+    %index = irdl.is index
+    %own = irdl.base "!builtin.vector"
+    %layout = irdl.base @lego::@layout
+    irdl.operands(sums: %sums, rank: %index)
+    irdl.results(own: %own)
+    irdl.attributes {"layout" = %layout}
+  }
+
   // Fails the compilation if the layout is not known to have a property, which is a unit
   // attribute: {layout = #L, bijective}. It leaves nothing behind.  operands: symbols
   irdl.operation @check {

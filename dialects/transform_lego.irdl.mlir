@@ -7,8 +7,8 @@
 // IRDL names have no dots, so the namespace is transform_lego.
 
 irdl.dialect @transform_lego {
-  // The value of a parameter of the schedule: what the payload's `lego.parameters` or the command
-  // line says, else the default.  {name = "stages", default = 4 : i64}
+  // The value of a parameter of the schedule: what the command line says, else the
+  // default.  {name = "stages", default = 4 : i64}
   irdl.operation @parameter {
     %param = irdl.base "!transform.param"
     %name = irdl.base "#builtin.string"
@@ -35,6 +35,13 @@ irdl.dialect @transform_lego {
 
   // The fragments for the first products of a loop's body, loaded at the end of the turn before.
   irdl.operation @prefetch_fragments {
+    %op = irdl.base "!transform.any_op"
+    irdl.operands(loops: %op)
+  }
+
+  // The asynchronous copies of a loop's body, a part of them before the products of each step; for
+  // @__transform_main.
+  irdl.operation @spread_copies {
     %op = irdl.base "!transform.any_op"
     irdl.operands(loops: %op)
   }
@@ -70,8 +77,18 @@ irdl.dialect @transform_lego {
     irdl.operands(kernels: %op, parameters: variadic %param)
   }
 
+  // Clusters of `parts` blocks share a tile of the result, each a part of the loop over k; of the
+  // sums each block then keeps a slice of the columns.  {parts = 2 : i64}, or a parameter of that
+  // name
+  irdl.operation @split_k {
+    %op = irdl.base "!transform.any_op"
+    %param = irdl.base "!transform.param"
+    irdl.operands(kernels: %op, parameters: variadic %param)
+  }
+
   // The kernel's loads of tiles to a warpgroup of their own, with a ring of `stages` slots between it
-  // and the others; `cluster` blocks fetch the tiles that they have in common together.
+  // and the others; `cluster` blocks fetch the tiles that they have in common together, and after
+  // `promote` steps sums of the tensor cores are added to others.
   irdl.operation @specialize_warps {
     %op = irdl.base "!transform.any_op"
     %param = irdl.base "!transform.param"

@@ -18,8 +18,8 @@ _ROOMS = {
     "inverse morton parse_layout reverse size_symbol swizzle tma_swizzle",
     "artifact": "Artifact",
     "diagnostics": "LegoError",
-    "frontend": "Kernel Scalar ScalarType Tensor TensorType barrier block_id dot exp2 fold "
-    "gelu kernel loop relu shared tanh thread_id zeros",
+    "frontend": "Kernel Scalar ScalarType Tensor TensorType barrier block_id choose dot exp2 fold "
+    "gelu kernel loop relu segment select shared tanh thread_id zeros",
     "index": "isqrt maximum minimum where",
     "runtime": "RunResult launch run",
 }

@@ -32,6 +32,7 @@ from lego_mlir.frontend import Tensor as Tensor
 from lego_mlir.frontend import TensorType as TensorType
 from lego_mlir.frontend import barrier as barrier
 from lego_mlir.frontend import block_id as block_id
+from lego_mlir.frontend import choose as choose
 from lego_mlir.frontend import dot as dot
 from lego_mlir.frontend import exp2 as exp2
 from lego_mlir.frontend import fold as fold
@@ -39,6 +40,8 @@ from lego_mlir.frontend import gelu as gelu
 from lego_mlir.frontend import kernel as kernel
 from lego_mlir.frontend import loop as loop
 from lego_mlir.frontend import relu as relu
+from lego_mlir.frontend import segment as segment
+from lego_mlir.frontend import select as select
 from lego_mlir.frontend import shared as shared
 from lego_mlir.frontend import tanh as tanh
 from lego_mlir.frontend import thread_id as thread_id

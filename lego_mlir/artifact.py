@@ -98,6 +98,15 @@ class Launch:
     shared_bytes: int = 0
     dependent: bool = False
 
+    def __str__(self) -> str:
+        grid, block = ("×".join(str(n) for n in size) for size in (self.grid, self.block))
+        said = [self.kernel, f"grid {grid}", f"block {block}"]
+        if self.shared_bytes:
+            said.append(f"dynamic shared memory {self.shared_bytes} bytes")
+        if self.dependent:
+            said.append("dependent")
+        return "  ".join(said)
+
 
 @dataclass(frozen=True, slots=True)
 class Artifact:

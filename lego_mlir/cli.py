@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from lego_mlir import __version__
-from lego_mlir.artifact import Artifact, Launch, write_whole
+from lego_mlir.artifact import Artifact, write_whole
 from lego_mlir.compiler.stages import BINARY, DEFAULT_TARGET, PIPELINED, STAGES
 from lego_mlir.diagnostics import LegoError, Place
 
@@ -150,6 +150,11 @@ def _parser() -> argparse.ArgumentParser:
         type=_pipeline,
         help=f"another pass pipeline for a stage ({', '.join(PIPELINED)}): text or a file",
     )
+    compiling.add_argument(
+        "--explain",
+        action="store_true",
+        help="say what was made: the schedule's parameters, launches, registers",
+    )
     compiling.add_argument("-o", dest="output", metavar="FILE", help="write here, not to stdout")
     running = parser.add_argument_group("running")
     running.add_argument("--run", action="store_true", help="execute the host function")
@@ -183,9 +188,12 @@ class _Parser(argparse.ArgumentParser):
         options = super().parse_args(*args, **kwargs)
         if options.run and (options.emit or options.output):
             self.error("--run executes the module; --emit and -o write a stage: choose one")
+        if options.explain and (options.run or options.emit):
+            self.error("--explain compiles, and says what it made; leave out --run and --emit")
         if options.output == "":
             self.error("-o takes the name of a file, or - for stdout")
-        if options.schedule is not None and not options.emit and not options.run:
+        made = options.emit or options.run or options.explain
+        if options.schedule is not None and not made:
             self.error("--schedule comes after index: add --emit=scheduled or a later stage")
         for flag, given in (("--param", options.parameters), ("--keep", options.keep)):
             if given and options.schedule is None:
@@ -297,7 +305,11 @@ def _emit(options: Any) -> int:
         )
     compilation = _compilation(options)
     with _keeping(compilation, options.keep):
-        if stage == "bundle":
+        if options.explain:
+            from lego_mlir.compiler.explanation import explain
+
+            data = explain(compilation).encode()
+        elif stage == "bundle":
             data = compilation.artifact().to_bytes()
         elif stage == "cubin":
             data = compilation.cubin.code
@@ -396,7 +408,7 @@ def _loaded(options: Any) -> Artifact | None:
 def _describe(artifact: Artifact, device: str, options: Any, out: IO[str]) -> None:
     print(f"device   {device}", file=out)
     for launch in artifact.launches:
-        print(f"kernel   {_launch_text(launch)}", file=out)
+        print(f"kernel   {launch}", file=out)
     tensors = [a for a in artifact.arguments if a.shape is not None]
     origins = [*options.arrays, *([f"random, seed {options.seed}"] * len(tensors))]
     for argument, origin in zip(tensors, origins, strict=False):
@@ -404,12 +416,6 @@ def _describe(artifact: Artifact, device: str, options: Any, out: IO[str]) -> No
         is_read = argument.access in ("read", "readwrite")
         source = origin if is_read else "written"
         print(f"tensor   {argument.name}  {argument.dtype} {shape}  {source}", file=out)
-
-
-def _launch_text(launch: Launch) -> str:
-    grid, block = ("×".join(str(n) for n in size) for size in (launch.grid, launch.block))
-    shared = f"  dynamic shared memory {launch.shared_bytes} bytes" if launch.shared_bytes else ""
-    return f"{launch.kernel}  grid {grid}  block {block}{shared}"
 
 
 if __name__ == "__main__":

@@ -8,7 +8,9 @@
 //   pipeline_copies    they are fetched `depth` turns of the loop ahead: at most buffers - 1
 //   distribute_copies  every thread copies its part, 16 bytes at a time, past the registers
 //   contract_to_mma    every warp loads its part by ldmatrix and multiplies it by mma.sync
+//   prefetch_fragments the first fragments of a tile are loaded among the products of the one before
 //   pack_shared        what is not needed at the same time shares its memory
+//   spread_copies      copies stand among the products, behind the fragments for the next of them
 //
 // `--param buffers=3 --param depth=2` gives other numbers, `--keep DIR` shows each step.
 module attributes {transform.with_named_sequence} {
@@ -36,7 +38,18 @@ module attributes {transform.with_named_sequence} {
     "transform_lego.contract_to_mma"(%contractions) {prefetch = 1 : i64}
         : (!transform.any_op) -> ()
 
+    %products = transform.structured.match ops{["scf.for"]} in %module
+        : (!transform.any_op) -> !transform.any_op
+    "transform_lego.prefetch_fragments"(%products) : (!transform.any_op) -> ()
+
     %packed = "transform_lego.pack_shared"(%kernels) : (!transform.any_op) -> !transform.any_op
+    transform.yield
+  }
+
+  transform.named_sequence @__transform_main(%module: !transform.any_op) {
+    %loops = transform.structured.match ops{["scf.for"]} in %module
+        : (!transform.any_op) -> !transform.any_op
+    "transform_lego.spread_copies"(%loops) : (!transform.any_op) -> ()
     transform.yield
   }
 }

@@ -6,6 +6,7 @@
 // other, and the layout that numbers the blocks makes neighbours in a cluster share a tile. The
 // steps:
 //
+//   split_k            `parts` blocks of a cluster share a tile of the result
 //   persist            at most `blocks` blocks stay and take one tile of the result after another
 //   specialize_warps   a warpgroup fetches tiles into a ring of `stages` slots, the others multiply
 //   copies_to_tma      what it fetches, the tensor memory accelerator copies
@@ -17,6 +18,15 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_tiles(%module: !transform.any_op) {
     %kernels = transform.structured.match ops{["gpu.launch"]} in %module
         : (!transform.any_op) -> !transform.any_op
+
+    // Blocks that share a tile of the result, each a part of k. There is one for each tile then.
+    %parts = "transform_lego.parameter"() {name = "parts", default = 1 : i64}
+        : () -> !transform.param<i64>
+    // 1: their sums go where the tiles of A or B were, and leave room for more stages.
+    %over = "transform_lego.parameter"() {name = "over_ring", default = 0 : i64}
+        : () -> !transform.param<i64>
+    "transform_lego.split_k"(%kernels, %parts, %over)
+        : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
 
     // One block for each multiprocessor of an H200. More than there are tiles: a tile for each.
     %blocks = "transform_lego.parameter"() {name = "blocks", default = 132 : i64}
@@ -41,10 +51,15 @@ module attributes {transform.with_named_sequence} {
     // 1: a tile of the result is stored while the next one is multiplied.
     %deferred = "transform_lego.parameter"() {name = "deferred", default = 0 : i64}
         : () -> !transform.param<i64>
+    // Steps over k that tensor cores add up before threads do, in f32; 0: all. For 8-bit floats, of
+    // whose sums the tensor cores keep few bits.
+    %promote = "transform_lego.parameter"() {name = "promote", default = 0 : i64}
+        : () -> !transform.param<i64>
     "transform_lego.specialize_warps"(
-        %kernels, %stages, %cluster, %producer, %consumer, %dependent, %deferred)
+        %kernels, %stages, %cluster, %producer, %consumer, %dependent, %deferred, %promote)
         : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>,
-           !transform.param<i64>, !transform.param<i64>, !transform.param<i64>) -> ()
+           !transform.param<i64>, !transform.param<i64>, !transform.param<i64>,
+           !transform.param<i64>) -> ()
 
     "transform_lego.copies_to_tma"(%kernels) : (!transform.any_op) -> ()
 

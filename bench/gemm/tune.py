@@ -26,7 +26,8 @@ from bench.results import OURS, Result, fastest, ratio, read
 from lego_mlir.diagnostics import LegoError, Place
 
 if TYPE_CHECKING:
-    from lego_mlir.kernels.configuration import Config, Problem
+    from lego_mlir.kernels.configuration import Problem
+    from lego_mlir.kernels.tuned import Division
 
 MOST = 24
 """Candidates a product."""
@@ -98,12 +99,13 @@ def build(folder: Path, search: Search) -> int:
     return failures
 
 
-def candidates(product: Product, search: Search) -> list[Config]:
+def candidates(product: Product, search: Search) -> list[Division]:
     """What may be worth measuring: the model's best, and other orders of blocks of a few."""
     from lego_mlir.compiler.targets import Target
-    from lego_mlir.kernels.choice import estimates
+    from lego_mlir.kernels.plan import OTHER, divisions
 
-    found = [e.config for e in estimates(_problem(product), Target.parse(search.target))]
+    schedule = make(product, search.schedule, search.target).schedule or OTHER
+    found = divisions(_problem(product), Target.parse(search.target), schedule)
     others = [replace(c, group=group) for c in found[:3] for group in (4, 16)]
     return [*found[: max(1, search.most - len(others))], *others][: search.most]
 
@@ -127,7 +129,6 @@ def write(files: Sequence[Path], folder: Path | None = None) -> list[str]:
         LegoError: a file holds no results of a search, or a table cannot be written.
     """
     from lego_mlir.kernels import tuned
-    from lego_mlir.kernels.configuration import Config
 
     changes = []
     for file in files:
@@ -142,10 +143,7 @@ def write(files: Sequence[Path], folder: Path | None = None) -> list[str]:
             if best is None:
                 continue
             told = next(c["config"] for c in result["candidates"] if c["name"] == best)
-            fields: dict[str, Any] = {
-                name: tuple(x) if isinstance(x, list) else x for name, x in told.items()
-            }
-            config = Config(**fields)
+            config = tuned.division(told)
             problem = _problem(Product.from_json(result["reference"]))
             place = () if folder is None else (folder,)
             tuned.record(result["device"], problem, config, *place)

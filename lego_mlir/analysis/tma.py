@@ -152,7 +152,10 @@ def _strides_of(layout: Layout, element: int) -> tuple[list[int], list[int]]:
     try:
         strides = tensor.to_strides().stride
     except LegoError as e:
-        raise LegoError(f"TMA walks a tensor by strides: {e.message}", hint=e.hint) from None
+        raise LegoError(
+            f"TMA walks a tensor by strides: {e.message}",
+            hint=e.hint or "a schedule without TMA takes any layout: --schedule=hmma",
+        ) from None
     numbers = [s for s in strides if isinstance(s, int)]
     sizes = [n for n in shape if isinstance(n, int)]
     if len(numbers) != len(shape) or len(sizes) != len(shape):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from lego_mlir.compiler import nvjitlink, ptxas
+from lego_mlir.compiler import nvjitlink
 from lego_mlir.compiler.assembly import PTX_FILE, Cubin
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError, Place
@@ -32,5 +32,7 @@ def assemble(ptx: str, target: Target, *, options: Sequence[str] = ()) -> Cubin:
     if not ptx.strip():
         raise LegoError("there is no PTX to assemble", place=Place(PTX_FILE))
     if _MOVES_REGISTERS.search(ptx):
+        from lego_mlir.compiler import ptxas  # few need it, and what it imports is not quick
+
         return ptxas.assemble(ptx, target, options)
     return nvjitlink.assemble(ptx, target, options)

@@ -11,13 +11,7 @@ from typing import Any
 
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.lower_lego import TENSOR_MAP
-from lego_mlir.mlir.modules import named_attributes, operations_in
-
-CLUSTER = "lego.cluster"
-"""The attribute of a gpu.launch: how many blocks along x make a cluster."""
-
-DEPENDENT = "lego.dependent"
-"""The attribute of a launch whose kernel waits by itself for the work before it on the stream."""
+from lego_mlir.mlir.modules import CLUSTER, DEPENDENT, named_attributes, operations_in
 
 _ANNOTATION = "llvm.loop_annotation"
 
@@ -70,13 +64,22 @@ def describe_entries(module: Any, said: Sequence[dict[str, Any]]) -> None:
                 _pass_by_value(entry, number)
         if DEPENDENT in attributes:
             launch.attributes[DEPENDENT] = attributes[DEPENDENT]
-        if any(op.name == "nvvm.setmaxregister" for op in operations_in(entry)):
+        names = {op.name for op in operations_in(entry)}
+        if "nvvm.wgmma.fence.aligned" in names:
+            # Beside a jump table ptxas serializes wgmma (C7509, "extern calls").
+            entry.attributes["passthrough"] = ir.ArrayAttr.get([_without_jump_tables()])
+        if "nvvm.setmaxregister" in names:
             # Without a bound on the blocks of a multiprocessor ptxas ignores it (C7508).
             i32 = ir.IntegerType.get_signless(32)
             entry.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(i32, 1)
         if CLUSTER in attributes:
             blocks = ir.IntegerAttr(attributes[CLUSTER]).value
             entry.attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get([blocks, 1, 1])
+
+
+def _without_jump_tables() -> Any:
+    """LLVM's attribute of a function whose switches become comparisons."""
+    return ir.ArrayAttr.get([ir.StringAttr.get("no-jump-tables"), ir.StringAttr.get("true")])
 
 
 def _pass_by_value(entry: Any, number: int) -> None:

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from lego_mlir.artifact import Access, Argument, Constant, Launch, TensorMap
-from lego_mlir.compiler.entries import DEPENDENT
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.buffers import ALIGNMENT, is_dense
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.layouts import layout_text
 from lego_mlir.mlir.lower_lego import LAYOUT, TENSOR_MAP
-from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.modules import DEPENDENT, operations_in
 
 NAME = "lego.name"
 """The attribute of an argument that names it; without one it has the name in the text."""

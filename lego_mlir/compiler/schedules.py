@@ -16,12 +16,13 @@ from typing import Any
 from lego_mlir import data
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError, Place
-from lego_mlir.mlir import transforms
 from lego_mlir.mlir.bindings import ir, transform_interpreter
 from lego_mlir.mlir.context import Source, mlir_errors, parse
 from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.lower_lego import functions_of, sizes_of
 from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.transforms.library import load_transform_dialect
+from lego_mlir.mlir.transforms.operation import Machine, Setting, run_in
 
 ATTRIBUTE = "lego.schedule"
 """The attribute of a module that names its schedule."""
@@ -85,6 +86,7 @@ class Schedule:
 
     Attributes:
         kept: names and texts of what was kept, in order.
+        asked: the parameters that its steps have asked for, with the values they took.
 
     Raises:
         LegoError: there is no such schedule.
@@ -96,6 +98,7 @@ class Schedule:
     parameters: Mapping[str, int] = field(default_factory=dict)
     keep: bool = False
     kept: list[tuple[str, str]] = field(default_factory=list)
+    asked: dict[str, int] = field(default_factory=dict)
 
     def apply(self, module: Any, entry: str) -> bool:
         """Run one of its named sequences on a module, in place; whether it has that sequence.
@@ -104,7 +107,7 @@ class Schedule:
             LegoError: it does not parse, has neither sequence, or a step of it fails.
         """
         script = read(self.name)
-        transforms.load(module.context)
+        load_transform_dialect(module.context)
         library = parse(script, module.context)
         with module.context, ir.Location.unknown():
             sequences = _sequences(library, script)
@@ -114,7 +117,7 @@ class Schedule:
             if self.keep:
                 _keep_every_step(sequences[entry])
             with (
-                transforms.run_in(self._setting(module, script)),
+                run_in(self._setting(module, script)),
                 mlir_errors(self.source, f"the schedule '{self.name}' failed", script),
             ):
                 interpreter = transform_interpreter()
@@ -139,11 +142,11 @@ class Schedule:
                     hint=f"its parameters, with their defaults: {have}" if have else "it has none",
                 )
 
-    def _setting(self, module: Any, script: Source) -> transforms.Setting:
+    def _setting(self, module: Any, script: Source) -> Setting:
         source, target = self.source, self.target
         layouts = Layouts(source, sizes_of(module, source), functions_of(module, source))
-        machine = transforms.Machine(target.name, target.capability, target.optin_shared_bytes)
-        return transforms.Setting(source, script, layouts, machine, self.parameters, self.kept)
+        machine = Machine(target.name, target.capability, target.optin_shared_bytes)
+        return Setting(source, script, layouts, machine, self.parameters, self.kept, self.asked)
 
 
 def _sequences(library: Any, script: Source) -> dict[str, Any]:

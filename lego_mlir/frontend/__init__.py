@@ -11,6 +11,7 @@ as its location. What comes out is an MLIR module in the lego dialect, the same 
 have written by hand, and from there on everything is shared with `legoc`.
 """
 
+from lego_mlir.frontend.branches import choose, segment, select
 from lego_mlir.frontend.elementwise import exp2, gelu, relu, tanh
 from lego_mlir.frontend.kernel import Kernel, kernel
 from lego_mlir.frontend.operations import barrier, block_id, fold, loop, shared, thread_id
@@ -27,6 +28,7 @@ __all__ = [
     "Value",
     "barrier",
     "block_id",
+    "choose",
     "dot",
     "exp2",
     "fold",
@@ -34,6 +36,8 @@ __all__ = [
     "kernel",
     "loop",
     "relu",
+    "segment",
+    "select",
     "shared",
     "tanh",
     "thread_id",

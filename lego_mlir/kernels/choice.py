@@ -49,7 +49,10 @@ _TILES = (
 _ROW = 128
 """Bytes of k in a tile: a line of shared memory."""
 
-_MOST_STAGES = 8
+_LEAST_STAGES, _MOST_STAGES = 3, 8
+"""With two, copies that are made among the products of a turn have to be there by its last
+quarter: of those kernels, 128×192×64 with two took a ninth longer than 128×128×64 with three."""
+
 _REGISTERS = 65536
 _OTHER_REGISTERS = 32
 """Of a thread, besides sums and factors: addresses, counters."""
@@ -59,6 +62,10 @@ _ROUND = 230
 in CUDA C++, took 1782 clocks a turn of 128×256×64 on an H200, of which 1549 were multiplications;
 540 of 64×128×64, of which 387 were; and as many of two blocks of 128×128×64 side by side as of one
 of 128×256×64."""
+
+_LATE = 140
+"""Clocks of a round besides for each turn that copies are less than three ahead: of 128×256×64,
+three stages took 96 to 187 clocks longer than four."""
 
 _START = 2000
 """Clocks of a block besides: in those kernels 1500 until the first tiles are there, and 500."""
@@ -114,7 +121,9 @@ def estimate(problem: Problem, config: Config, machine: Machine) -> Estimate:
     def wave(together: int) -> float:
         """Clocks that so many blocks take side by side."""
         turn = max(_turn(problem, config, machine, together).values())
-        return steps * (together * turn + _ROUND) + together * output + _START
+        ahead = min(3, (config.stages - 1) * together)
+        between = _ROUND + _LATE * (3 - ahead)
+        return steps * (together * turn + between) + together * output + _START
 
     full, rest = divmod(busiest, resident)
     clocks = full * wave(resident) + (wave(rest) if rest else 0)
@@ -156,8 +165,11 @@ def _configs(problem: Problem, target: Target) -> Iterator[Config]:
         found: dict[int, Config] = {}
         for stages in range(2, _MOST_STAGES + 1):
             config = Config((m, n, _ROW // size), (down, across), stages)
-            if stages > 2 and stages > config.steps(problem):
+            steps = config.steps(problem)
+            if stages > max(2, steps):
                 break
+            if stages < min(_LEAST_STAGES, steps):
+                continue
             if (
                 config.shared_bytes(problem) <= target.optin_shared_bytes
                 and _registers(config) <= 255

@@ -11,7 +11,7 @@ from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels.configuration import BYTES, Problem
 from lego_mlir.kernels.order import grouped
-from lego_mlir.kernels.panels import ROWS, chunk, panel_width, panels, panels_of_columns
+from lego_mlir.kernels.panels import ROWS, chunk, chunk_width, panels, panels_of_columns
 
 GROUP_WARPS, GROUP_THREADS = 4, 128
 """Of a warpgroup."""
@@ -30,6 +30,9 @@ _REGISTERS = {1: (0, 0), 2: (40, 232), 3: (32, 160)}
 
 _MOST_SUMS = 128
 """Registers of a thread for sums."""
+
+_MOST_PROMOTED = {1: 96, 2: 96, 3: 64}
+"""The same where parts of sums take as many again, by the number of consumers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,10 @@ class HopperConfig:
         alone: whether a block takes so much shared memory that a multiprocessor has room for no
             other: the next launch's blocks then go where none is.
         swap: whether the transposes are multiplied, C' = B' A', and stored transposed.
+        promote: steps over k that tensor cores add up before threads do, in f32; 0 for all of them.
+            Of sums of 8-bit floats tensor cores keep few bits.
+        parts: blocks that share a tile of C, each a part of k; they add up their sums within a
+            cluster, of which each then stores a slice.
     """
 
     tile: tuple[int, int, int]
@@ -63,6 +70,8 @@ class HopperConfig:
     deferred: bool = False
     alone: bool = False
     swap: bool = False
+    promote: int = 0
+    parts: int = 1
 
     schedule: ClassVar[str] = "wgmma"
 
@@ -80,7 +89,8 @@ class HopperConfig:
         """The values of the schedule's parameters."""
         producer, consumer = _REGISTERS[self.consumers]
         return {
-            "blocks": self.resident or prod(self.tiles(problem)) * problem.batch,
+            "parts": self.parts,
+            "blocks": self.resident or self.count(problem),
             "stages": self.stages,
             "cluster": prod(self.cluster),
             "producer_registers": producer,
@@ -88,11 +98,16 @@ class HopperConfig:
             "dependent": 1,
             "deferred": int(self.deferred),
             "least_shared": ALONE if self.alone else 0,
+            "promote": self.promote,
         }
 
     def tiles(self, problem: Problem) -> tuple[int, int]:
         """How many tiles cover C, down and across."""
         return -(-problem.m // self.tile[0]), -(-problem.n // self.tile[1])
+
+    def count(self, problem: Problem) -> int:
+        """How many blocks there are, if each takes one tile, or a part of it."""
+        return prod(self.tiles(problem)) * problem.batch * self.parts
 
     def steps(self, problem: Problem) -> int:
         """How many tiles cover k."""
@@ -113,22 +128,26 @@ class HopperConfig:
         return (
             (panels if problem.a == "row" else panels_of_columns)(m, k, size),
             (panels if problem.b == "row" else panels_of_columns)(k, n, size),
-            chunk(n, BYTES[problem.out], by_row=problem.c == "row"),
+            chunk(n // self.parts, BYTES[problem.out], by_row=problem.c == "row"),
         )
 
     def chunks(self, problem: Problem) -> int:
-        """Parts in which a warpgroup stores its rows of a tile of C."""
+        """Chunks in which a warpgroup stores its rows of a tile of C."""
         m, n, _ = self.tile
-        columns = chunk(n, BYTES[problem.out], by_row=problem.c == "row").dims[1]
-        assert isinstance(columns, int)
-        return m // self.consumers // ROWS * (n // columns)
+        return m // self.consumers // ROWS * (n // self.parts // self._chunk_width(problem))
 
     def shared_bytes(self, problem: Problem) -> int:
-        """Shared memory of a block, at most: the ring, and the chunks of C on their way."""
+        """Shared memory of a block, at most: the ring, chunks of C, and sums of other blocks."""
         m, n, k = self.tile
         ring = self.stages * (m + n) * k * BYTES[problem.dtype]
-        width = BYTES[problem.out] * (panel_width(n, BYTES[problem.out]))
-        return ring + self.consumers * _CHUNKS * ROWS * width + _BARRIERS
+        row = self._chunk_width(problem) * BYTES[problem.out]
+        sums = (self.parts - 1) * m * (n // self.parts) * BYTES["f32"]
+        return ring + self.consumers * _CHUNKS * ROWS * row + sums + _BARRIERS
+
+    def _chunk_width(self, problem: Problem) -> int:
+        """Columns of a chunk of C."""
+        columns, size = self.tile[1] // self.parts, BYTES[problem.out]
+        return chunk_width(columns, size, by_row=problem.c == "row")
 
     def check(self, problem: Problem, shared_bytes: int) -> None:
         """Check that a product can be divided so.
@@ -153,16 +172,12 @@ class HopperConfig:
             raise LegoError(f"{self}: a tile has 16 to 256 columns, in steps of 16, not {n}")
         if k < 1 or k * size % 32:
             raise LegoError(f"{self}: {k} of k are no multiple of {32 // size}, what wgmma takes")
-        sums = m // self.consumers * n // GROUP_THREADS
-        if sums > _MOST_SUMS:
-            raise LegoError(
-                f"{self}: a thread has {sums} sums, more than {_MOST_SUMS}",
-                hint="more consumers, or a smaller tile",
-            )
+        self._check_sums()
         if self.stages < 2:
             raise LegoError(f"{self}: one stage is filled while another is used, so at least 2")
         if self.group < 1:
             raise LegoError(f"{self}: a group has at least one tile")
+        self._check_parts(problem)
         self._check_cluster(problem)
         self._check_residents(problem)
         needed = self.shared_bytes(problem)
@@ -172,6 +187,41 @@ class HopperConfig:
                 f"the {shared_bytes} of a block",
                 hint="fewer stages, or a smaller tile",
             )
+
+    def _check_sums(self) -> None:
+        m, n, _ = self.tile
+        sums = m // self.consumers * n // GROUP_THREADS
+        most = _MOST_PROMOTED[self.consumers] if self.promote else _MOST_SUMS
+        if sums > most:
+            also = ", parts of which are promoted" if self.promote else ""
+            raise LegoError(
+                f"{self}: a thread has {sums} sums{also}, more than {most}",
+                hint="more consumers, or a smaller tile",
+            )
+        if self.promote < 0:
+            raise LegoError(f"{self}: a number of steps is not negative")
+        if self.promote and self.deferred:
+            raise LegoError(
+                f"{self}: sums of parts leave no registers for a result that is stored later",
+                hint="deferred=False",
+            )
+
+    def _check_parts(self, problem: Problem) -> None:
+        if self.parts == 1:
+            return
+        if self.parts not in (2, 4, 8):
+            raise LegoError(f"{self}: 1, 2, 4 or 8 blocks share a tile")
+        if self.resident or self.cluster != (1, 1):
+            raise LegoError(
+                f"{self}: blocks that share a tile are a cluster, and each takes one",
+                hint="cluster=(1, 1), resident=0",
+            )
+        if self.tile[1] % (16 * self.parts):
+            raise LegoError(
+                f"{self}: a block keeps {self.tile[1] / self.parts:g} columns, no multiple of 16"
+            )
+        if self.steps(problem) % self.parts:
+            raise LegoError(f"{self}: {self.steps(problem)} steps over k make no such parts")
 
     def _check_cluster(self, problem: Problem) -> None:
         if min(self.cluster) != 1 or max(self.cluster) not in (1, 2, 4, 8):
@@ -192,7 +242,7 @@ class HopperConfig:
             raise LegoError(f"{self}: a number of blocks is not negative")
         if not self.deferred:
             return
-        count = prod(self.tiles(problem)) * problem.batch
+        count = self.count(problem)
         if not self.resident or count <= self.resident:
             raise LegoError(
                 f"{self}: what is stored while the next tile is multiplied needs a next tile",
@@ -213,5 +263,9 @@ class HopperConfig:
         said.append(f"group {self.group}")
         if self.resident:
             said.append(f"{self.resident} resident")
+        if self.promote:
+            said.append(f"promote {self.promote}")
+        if self.parts > 1:
+            said.append(f"{self.parts} parts")
         said += [name for name in ("deferred", "alone", "swap") if getattr(self, name)]
         return ", ".join(said)

@@ -29,6 +29,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels.configuration import BYTES, Problem
 from lego_mlir.kernels.hopper import HopperConfig
 from lego_mlir.kernels.machines import Machine, machine_of
+from lego_mlir.kernels.panels import ROWS
 
 _TENSOR = 4.184e6
 """Floating-point operations a microsecond of a multiprocessor, on elements of 16 bits."""
@@ -69,6 +70,9 @@ _AT_ONCE = {1: 1.0, 2: 1.0, 4: 0.91, 8: 0.73}
 _CLUSTER = 0.05
 """Microseconds by which a launch takes longer where blocks of a cluster wait for each other."""
 
+_PARTS = 2.863
+"""Microseconds in which blocks that share a tile add up their sums."""
+
 _NEAR = 1.02
 """Estimates that differ less than this are alike."""
 
@@ -78,6 +82,9 @@ _WIDE = ((128, 64), (128, 128), (128, 192), (128, 256), (256, 128))
 
 _BUSY = 128
 """Columns of a tile at least that keep the tensor cores busy wave after wave."""
+
+_LEAST_SHARED = 64
+"""Columns of a tile at least that blocks share."""
 
 _ROW = 128
 """Bytes of k in a tile: a row of the widest swizzle."""
@@ -94,11 +101,13 @@ class HopperEstimate:
     Attributes:
         config: the division.
         microseconds: in all.
+        power: microseconds that it would take if power were the only limit.
         limit: what takes longest: `tensor cores`, `cache`, `latency`, `power` or `memory`.
     """
 
     config: HopperConfig
     microseconds: float
+    power: float
     limit: str
 
     def __str__(self) -> str:
@@ -126,12 +135,13 @@ def _preference(found: HopperEstimate) -> tuple[float, ...]:
     """Orders estimates that are alike.
 
     Large tiles stored while the next is multiplied held up best at the clocks of a cool GPU too,
-    where the model was not fitted; and clusters, where factors do not fit the cache.
+    where the model was not fitted; and clusters, where factors do not fit the cache. Of small tiles
+    those of one warpgroup were faster.
     """
     config = found.config
     size = prod(config.tile[:2]) if config.deferred else 0
     is_alone = not (config.deferred and max(config.cluster) > 1)
-    return -size, is_alone, found.microseconds, config.swap
+    return -size, is_alone, found.microseconds, config.consumers, found.power, config.swap
 
 
 def estimate(problem: Problem, config: HopperConfig, machine: Machine) -> HopperEstimate:
@@ -143,9 +153,9 @@ def estimate(problem: Problem, config: HopperConfig, machine: Machine) -> Hopper
         machine: the GPU.
     """
     m, n, k = config.tile
-    size, steps = BYTES[problem.dtype], config.steps(problem)
-    blocks = prod(config.tiles(problem)) * problem.batch
-    room = machine.multiprocessors * _AT_ONCE[prod(config.cluster)]
+    size, steps = BYTES[problem.dtype], config.steps(problem) / config.parts
+    blocks = config.count(problem)
+    room = machine.multiprocessors * _AT_ONCE[prod(config.cluster) * config.parts]
     waves = ceil(blocks / room)
     read = _bytes_a_step(problem, config)
     factors = (problem.m + problem.n) * problem.k * size * problem.batch
@@ -159,18 +169,20 @@ def estimate(problem: Problem, config: HopperConfig, machine: Machine) -> Hopper
     exposed = 0.0 if config.deferred else store
     wave = steps * max(step.values()) + exposed
     time = waves * wave + (store if config.deferred else 0.0) + _START
-    if prod(config.cluster) > 1:
+    if config.parts > 1:
+        time += _PARTS
+    elif prod(config.cluster) > 1:
         time += _CLUSTER
     if not config.resident:
         time += _NEW_BLOCKS * (waves - 1)
-    operations = 2 * blocks * m * n * problem.k * size / 2
+    operations = 2 * blocks / config.parts * m * n * problem.k * size / 2
     power = operations * _POWER_OPERATION + blocks * steps * read * _POWER_BYTE
     power += blocks * exposed / machine.multiprocessors * _POWER_STORE
     written = problem.m * problem.n * BYTES[problem.out] * problem.batch
     memory = (factors + written) / _MEMORY + _START
     longest = max(time, power, memory)
     limit = "power" if power == longest else "memory" if memory == longest else None
-    return HopperEstimate(config, longest, limit or max(step, key=lambda name: step[name]))
+    return HopperEstimate(config, longest, power, limit or max(step, key=lambda name: step[name]))
 
 
 def _bytes_a_step(problem: Problem, config: HopperConfig) -> float:
@@ -185,7 +197,8 @@ def _bytes_a_step(problem: Problem, config: HopperConfig) -> float:
 
 def _configs(problem: Problem, target: Target, machine: Machine) -> Iterator[HopperConfig]:
     """The divisions that fit the product and the target."""
-    for swap in (False, True):
+    # Only elements of two bytes can be stored transposed.
+    for swap in (False, True) if BYTES[problem.out] == 2 else (False,):
         multiplied = problem.transpose if swap else problem
         for config in _shapes(multiplied, target, machine):
             candidate = replace(config, swap=swap)
@@ -201,7 +214,7 @@ def _shapes(problem: Problem, target: Target, machine: Machine) -> Iterator[Hopp
     tiles = [(64, n, 1) for n in _NARROW] + [(m, n, 2) for m, n in _WIDE]
     for m, n, consumers in tiles:
         # A tile of twice the matrix is no use, but for the least.
-        if m >= 2 * max(problem.m, 32) or n >= 2 * max(problem.n, 16):
+        if (m > ROWS and m >= 2 * problem.m) or (n > _NARROW[0] and n >= 2 * problem.n):
             continue
         plain = HopperConfig((m, n, k), consumers, _MOST_STAGES)
         blocks = prod(plain.tiles(problem)) * problem.batch
@@ -212,6 +225,9 @@ def _shapes(problem: Problem, target: Target, machine: Machine) -> Iterator[Hopp
             if n < _BUSY:
                 continue
             plain = replace(plain, resident=machine.multiprocessors)
+        halves = replace(plain, resident=0, parts=2)
+        if 2 * blocks <= machine.multiprocessors and n >= _LEAST_SHARED:
+            yield replace(halves, stages=_stages(problem, halves, target))
         # Small tiles gain by a common A; by a common B they were slower than alone.
         for cluster in ((1, 1), (1, 2)) if consumers == 1 else ((1, 1), (2, 1), (1, 2)):
             config = replace(plain, cluster=cluster)

@@ -48,6 +48,7 @@ def matmul(
     blocks: Layout | None = None,
     schedule: str | None = None,
     target: str | None = None,
+    promote: int = 0,
 ) -> Kernel:
     """A kernel that writes C = A B, or for a batch of matrices one product each.
 
@@ -79,12 +80,21 @@ def matmul(
             and, with a warning, where TMA cannot copy the matrices.
         target: the GPU architecture that the config is chosen for; by default that of the GPU that
             is here, and sm_90a without one.
+        promote: steps over k whose products `wgmma` adds up before threads do; 0 for all of them.
+            Of sums of 8-bit floats it keeps 13 bits of the fraction, and cuts off the rest; sums of
+            four steps, that is of 512 products, are then added up in f32. `hmma` needs no such
+            thing.
 
     Raises:
         LegoError: a size, a type or a layout is not what it should be, or the target cannot.
     """
     target = target or runtime.select().target or DEFAULT_TARGET
     sums = _check(m, n, k, dtype, batch, target)
+    if promote < 0 or (promote and sums != "f32"):
+        raise LegoError(
+            f"matmul: promote = {promote} of sums of {sums}",
+            hint="a number of steps, for sums of f32; or 0",
+        )
     out = out or _DEFAULT_OUTPUT.get(dtype, dtype)
     if out not in _OUTPUTS[sums]:
         raise LegoError(
@@ -104,7 +114,7 @@ def matmul(
     }
     extra = dict(operands or {})
     _check_operands(extra, epilogue, (m, n))
-    chosen = plan(problem, places, Target.parse(target), schedule, config)
+    chosen = plan(problem, places, Target.parse(target), schedule, config, promote)
     if chosen.refusal is not None:
         warnings.warn(_slower(chosen, chosen.refusal), stacklevel=2)
     elif BYTES[dtype] == 1 and (order_a, order_b) != ("row", "col"):

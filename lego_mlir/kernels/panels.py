@@ -78,12 +78,17 @@ def chunk(columns: int, size: int, *, by_row: bool = True) -> Layout:
     Raises:
         LegoError: there is no such part of the tile.
     """
+    width = chunk_width(columns, size, by_row=by_row)
+    return (panels if by_row else panels_of_columns)(ROWS, width, size)
+
+
+def chunk_width(columns: int, size: int, *, by_row: bool = True) -> int:
+    """The columns of such a part; arguments and errors are those of `chunk`."""
     if by_row:
-        return panels(ROWS, panel_width(columns, size), size)
+        return panel_width(columns, size)
     if ROWS * size > MODES[0]:
         raise LegoError(
             f"a column of {ROWS} elements of {size} bytes is wider than the {MODES[0]} bytes that "
             "TMA swizzles"
         )
-    width = next(n for n in range(min(columns, ROWS), 0, -1) if columns % n == 0)
-    return panels_of_columns(ROWS, width, size)
+    return next(n for n in range(min(columns, ROWS), 0, -1) if columns % n == 0)

@@ -6,7 +6,7 @@ On Hopper, `wgmma` where TMA can copy the matrices; anything else is for `hmma`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lego_mlir.algebra import Layout
 from lego_mlir.analysis.tma import tensor_map
@@ -83,6 +83,7 @@ def plan(
     target: Target,
     schedule: str | None = None,
     config: Config | HopperConfig | None = None,
+    promote: int = 0,
 ) -> Plan:
     """How a product is computed.
 
@@ -92,6 +93,7 @@ def plan(
         target: the GPU architecture.
         schedule: a schedule's name or file, if it is not to be chosen.
         config: the division, if it is not to be chosen.
+        promote: steps over k that tensor cores add up before threads do; 0 as the division says.
 
     Raises:
         LegoError: the schedule that is asked for cannot compute it, or not divided so.
@@ -112,11 +114,22 @@ def plan(
                 hint="leave out one of config and schedule",
             )
     canonical, is_transposed = _canonical(problem)
-    config = config or _chosen(canonical, target, schedule)
+    if config is None:
+        config = _chosen(canonical, target, schedule, promote)
+    elif promote and isinstance(config, HopperConfig):
+        config = replace(config, promote=promote)
     if isinstance(config, HopperConfig) and config.swap:
         canonical, is_transposed = canonical.transpose, not is_transposed
     config.check(canonical, target.optin_shared_bytes)
     return Plan(canonical, config, is_transposed, schedule, target, refusal)
+
+
+def divisions(problem: Problem, target: Target, schedule: str) -> list[Config | HopperConfig]:
+    """The ways to divide a product by a schedule, those first that the model thinks the fastest."""
+    canonical = _canonical(problem)[0]
+    if schedule == HOPPER:
+        return [found.config for found in hopper_choice.estimates(canonical, target)]
+    return [found.config for found in choice.estimates(canonical, target)]
 
 
 def _canonical(problem: Problem) -> tuple[Problem, bool]:
@@ -128,12 +141,30 @@ def _canonical(problem: Problem) -> tuple[Problem, bool]:
     return (problem.transpose if is_transposed else problem), is_transposed
 
 
-def _chosen(problem: Problem, target: Target, schedule: str) -> Config | HopperConfig:
+def _chosen(problem: Problem, target: Target, schedule: str, promote: int) -> Config | HopperConfig:
     """The division that was measured to be the fastest, else the model's."""
     if schedule != HOPPER:
         return choice.choose(problem, target)
     measured = tuned.lookup(machine_of(target).name, problem, HopperConfig)
-    return measured or hopper_choice.estimates(problem, target)[0].config
+    if measured is not None and not promote:
+        return measured
+    found = [e.config for e in hopper_choice.estimates(problem, target)]
+    return _promoting(problem, target, found, promote) if promote else found[0]
+
+
+def _promoting(
+    problem: Problem, target: Target, configs: Sequence[HopperConfig], promote: int
+) -> HopperConfig:
+    """The first of some divisions whose threads have registers for parts of their sums too."""
+    for config in configs:
+        candidate = replace(config, promote=promote, deferred=False)
+        multiplied = problem.transpose if config.swap else problem
+        try:
+            candidate.check(multiplied, target.optin_shared_bytes)
+        except LegoError:
+            continue
+        return candidate
+    raise LegoError(f"matmul: no division of the product can promote {promote} steps")
 
 
 def _refusal(problem: Problem, places: Sequence[Layout]) -> LegoError | None:

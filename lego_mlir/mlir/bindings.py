@@ -5,7 +5,7 @@ LLVM themselves sets `LEGO_MLIR_BINDINGS=mlir` and gets upstream's own package `
 
     from lego_mlir.mlir.bindings import ir, passmanager, arith, gpu
 
-Dialect modules are loaded when first asked for.
+Dialect modules are loaded when something of them is first used.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import importlib
 import importlib.util
 import os
 import sys
+import threading
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -52,19 +53,9 @@ def _open_without_running(package: str, spec: Any) -> None:
     """Make a package importable without running its `__init__`, until something asks for it.
 
     The bindings are a subpackage that needs nothing of its parent, and the parent's `__init__`
-    takes 0.25 s: it loads a whole compiler for Python functions. So the parent starts as an empty
-    module with the right path; the first attribute anyone wants from it runs the real body, in
-    this very module object.
+    takes 0.25 s: it loads a whole compiler for Python functions.
     """
-    module = importlib.util.module_from_spec(spec)
-
-    def run_body(name: str) -> Any:
-        del module.__dict__["__getattr__"]
-        spec.loader.exec_module(module)
-        return getattr(module, name)
-
-    module.__dict__["__getattr__"] = run_body
-    sys.modules[package] = module
+    _put_off(package, spec)
     # What that body does for the bindings: another LLVM in the process (PyTorch's, Triton's)
     # must not get to answer for symbols of this one.
     libraries = Path(spec.origin).parent / "_mlir" / "_mlir_libs"
@@ -72,25 +63,85 @@ def _open_without_running(package: str, spec: Any) -> None:
         ctypes.CDLL(str(library), os.RTLD_NOW | os.RTLD_LOCAL | getattr(os, "RTLD_DEEPBIND", 0))
 
 
+def _put_off(name: str, spec: Any) -> ModuleType:
+    """A module that is there but not run: the first attribute anyone wants from it runs its body.
+
+    It starts empty, with the right path, and its body runs in this very module object.
+    `importlib.util.LazyLoader` would run it on the next import already.
+    """
+    module = importlib.util.module_from_spec(spec)
+    lock = threading.RLock()
+    running = False
+
+    def run_body(attribute: str) -> Any:
+        nonlocal running
+        with lock:  # another thread may want something of it meanwhile
+            if attribute == "__path__" or running:  # a module is asked whether it is a package
+                raise AttributeError(f"module '{name}' has no attribute '{attribute}'")
+            if module.__dict__.get("__getattr__") is run_body:
+                running = True
+                try:
+                    spec.loader.exec_module(module)
+                finally:
+                    running = False
+                if module.__dict__.get("__getattr__") is run_body:
+                    del module.__dict__["__getattr__"]
+        return getattr(module, attribute)
+
+    module.__dict__["__getattr__"] = run_body
+    return sys.modules.setdefault(name, module)
+
+
 _OWN_DIALECTS = ("lego", "transform_lego")
 """Dialects that are loaded from IRDL, and so have no module among the bindings."""
 
+_DIALECTS = (
+    "affine",
+    "arith",
+    "cf",
+    "func",
+    "gpu",
+    "llvm",
+    "math",
+    "memref",
+    "nvgpu",
+    "nvvm",
+    "scf",
+    "transform",
+    "ub",
+    "vector",
+)
+"""Dialects that modules on their way to the machine have operations of."""
+
 
 def _without_classes(root: str) -> None:
-    """Tell the bindings that our own dialects have no classes for their operations.
+    """Let the bindings meet operations without loading the classes for them.
 
-    They look for a module of classes whenever they meet an operation, and would search the whole
-    path for each one anew.
+    They look for a module of classes when they first meet an operation of a dialect. Ours have
+    none, and would be searched for on the whole path, anew each time. Those of others take long to
+    load, nvvm and llvm longer than a kernel takes to compile, and most of them are never used: what
+    a module of classes is for is making operations.
     """
     for dialect in _OWN_DIALECTS:
         name = f"{root}.dialects.{dialect}"
         sys.modules.setdefault(name, ModuleType(name))
+    for dialect in _DIALECTS:
+        _dialect(root, dialect)
+
+
+def _dialect(root: str, dialect: str) -> ModuleType | None:
+    """A dialect's module, not run before something of it is used; `None` where there is none."""
+    name = f"{root}.dialects.{dialect}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.find_spec(name)
+    return None if spec is None else _put_off(name, spec)
 
 
 _ROOT = _root()
-_without_classes(_ROOT)
 ir: Any = importlib.import_module(f"{_ROOT}.ir")
 passmanager: Any = importlib.import_module(f"{_ROOT}.passmanager")
+_without_classes(_ROOT)
 
 
 def transform_interpreter() -> Any:
@@ -98,11 +149,15 @@ def transform_interpreter() -> Any:
     return importlib.import_module(f"{_ROOT}.dialects.transform.interpreter")
 
 
+def load_irdl(module: Any) -> None:
+    """Make the dialects that a module in the irdl dialect defines known to its context."""
+    # The dialect's own Python module serves to write IRDL in Python, and takes long to load.
+    importlib.import_module(f"{_ROOT}._mlir_libs._mlirDialectsIRDL").load_dialects(module)
+
+
 def __getattr__(name: str) -> ModuleType:
     """A dialect's module, such as `arith`, by its name."""
-    if name.startswith("_"):
-        raise AttributeError(name)
-    try:
-        return importlib.import_module(f"{_ROOT}.dialects.{name}")
-    except ModuleNotFoundError as e:
-        raise AttributeError(f"the MLIR bindings have no dialect module '{name}'") from e
+    found = None if name.startswith("_") else _dialect(_ROOT, name)
+    if found is None:
+        raise AttributeError(f"the MLIR bindings have no dialect module '{name}'")
+    return found

@@ -11,7 +11,7 @@ from typing import Any
 
 from lego_mlir import data
 from lego_mlir.diagnostics import LegoError, Place
-from lego_mlir.mlir.bindings import ir, irdl, passmanager
+from lego_mlir.mlir.bindings import ir, load_irdl, passmanager
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def new_context() -> Any:
     context = ir.Context()
     context.enable_multithreading(False)
     with context:
-        irdl.load_dialects(ir.Module.parse(_dialect_text()))
+        load_irdl(ir.Module.parse(_dialect_text()))
     return context
 
 

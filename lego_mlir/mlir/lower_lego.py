@@ -40,7 +40,7 @@ from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.operands import SizeOperands
 from lego_mlir.mlir.permutations import check_known
 from lego_mlir.mlir.reader import IndexReader, read_function
-from lego_mlir.mlir.scopes import Scope, scope_of
+from lego_mlir.mlir.scopes import KERNELS, Scope, scope_of
 from lego_mlir.printers.arith import Printer
 
 SIZES = "lego.sizes"
@@ -111,12 +111,15 @@ class _Lowering:
 
     def run(self) -> None:
         given = list(operations_in(self.module.operation))
+        in_kernels = [o for op in given if op.name in KERNELS for o in operations_in(op)]
         for op in given:
             self.note(op)
         for op in self.module.body.operations:
             self.visit_arguments(op.operation)
-        self.visit(self.module.operation)
-        self.check_indices([op for op in given if scope_of(op).kernel is not None])
+        for op in given:  # nothing is computed for a tensor map here: it is the launch's
+            if op.name.startswith("lego.") and op.name != TENSOR_MAP:
+                self.lower(op)
+        self.check_indices(in_kernels)
         for op in self.index_ops:
             self.print_results(op)
         # Erasing comes last: the reader knows values by address, and those are used again.
@@ -134,18 +137,6 @@ class _Lowering:
         symbols = symbols_of(layout, op.attributes["layout"])
         if symbols and len(op.operands) >= len(symbols):
             self.sizes.note(symbols, list(op.operands)[-len(symbols) :])
-
-    def visit(self, op: Any) -> None:
-        for region in op.regions:
-            for block in region.blocks:
-                for inner in list(block.operations):
-                    operation = inner.operation
-                    if operation.name == TENSOR_MAP:
-                        continue  # the launch's: nothing is computed for it here
-                    if operation.name.startswith("lego."):
-                        self.lower(operation)
-                    else:
-                        self.visit(operation)
 
     def visit_arguments(self, func: Any) -> None:
         """Check the layouts of a function's arguments and fill in their sizes."""
@@ -220,6 +211,12 @@ class _Lowering:
                 self.store(op, layout)
             case "lego.check":
                 self.check(op, layout)
+            case "lego.reduce_scatter":
+                raise self.source.error(
+                    "'lego.reduce_scatter' is left, whose sums nothing has taken to the threads",
+                    op.location,
+                    hint="transform_lego.contract_to_wgmma does, after transform_lego.split_k",
+                )
 
     def indexed(
         self, op: Any, layout: Layout, operands: list[Any], whole: Sequence[int] = ()
@@ -384,7 +381,8 @@ class _Lowering:
 
     def check_indices(self, ops: list[Any]) -> None:
         """Whether 32 bits hold every index that kernels had before anything was printed."""
-        values = {value for op in ops for value in (*op.operands, *op.results)}
+        with_indices = (op for op in ops if not op.name.startswith(_WITHOUT_INDICES))
+        values = {value for op in with_indices for value in (*op.operands, *op.results)}
         indices = {self.reader.read(v) for v in values if isinstance(v.type, ir.IndexType)}
         self.narrow = self.narrow and all(map(_fits, indices))
 
@@ -392,6 +390,10 @@ class _Lowering:
         """32 bits if every index of the kernels is proven to fit, else 64."""
         width = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 32 if self.narrow else 64)
         self.module.operation.attributes[INDEX_BITWIDTH] = width
+
+
+_WITHOUT_INDICES = ("llvm.", "nvvm.")
+"""Dialects whose operations neither take nor give indices."""
 
 
 def _fits(x: Int) -> bool:

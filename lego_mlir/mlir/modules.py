@@ -1,4 +1,4 @@
-"""Whole modules: copies, and kernels brought together."""
+"""Whole modules: copies, kernels brought together, what launches say of their kernels."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from lego_mlir.mlir.bindings import ir
+
+CLUSTER = "lego.cluster"
+"""The attribute of a gpu.launch: how many blocks along x make a cluster."""
+
+DEPENDENT = "lego.dependent"
+"""The attribute of a gpu.launch whose kernel waits by itself for the work before it."""
 
 
 def clone_module(module: Any) -> Any:
@@ -25,14 +31,15 @@ def named_attributes(op: Any) -> dict[str, Any]:
 
 
 def operations_in(op: Any) -> Iterator[Any]:
-    """All operations inside of one, outer before inner, in order."""
-    stack = [op]
-    while stack:
-        current = stack.pop()
-        if current is not op:
-            yield current
-        inner = [o.operation for r in current.regions for b in r.blocks for o in b.operations]
-        stack.extend(reversed(inner))
+    """All operations inside of one, outer before inner, in order; as they are when it is called."""
+    found: list[Any] = []
+
+    def note(inner: Any) -> Any:
+        found.append(inner)
+        return ir.WalkResult.ADVANCE
+
+    op.walk(note, ir.WalkOrder.PRE_ORDER)
+    return itertools.islice(found, 1, None)
 
 
 def merge_gpu_modules(module: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from lego_mlir.mlir.bindings import ir
 
 _LOOPS = ("scf.for", "scf.parallel", "scf.forall", "scf.while", "affine.for", "affine.parallel")
-_KERNELS = ("gpu.launch", "gpu.func")
+KERNELS = ("gpu.launch", "gpu.func")
 _ATTRIBUTIONS = "workgroup_attributions"
 
 
@@ -83,8 +83,8 @@ def scope_of(op: Any) -> Scope:
     for parent in _ancestors(op.parent):
         if parent.name in _LOOPS:
             loops.insert(0, parent)
-        if parent.name in _KERNELS or parent.name == "func.func":
-            kernel = parent if parent.name in _KERNELS else None
+        if parent.name in KERNELS or parent.name == "func.func":
+            kernel = parent if parent.name in KERNELS else None
             return Scope(kernel, parent.regions[0].blocks[0], tuple(loops))
     return Scope(None, None, tuple(loops))
 

@@ -37,9 +37,7 @@ def summed(a: Array, b: Array, c: Array, formats: tuple[str, str]) -> Array:
         c: (…, m, n), values of the accumulator: f32 or f16.
         formats: of a and of b, as PTX names them.
     """
-    left, right = (
-        _exponent(x, FORMATS[name]) for x, name in zip((a, b), formats, strict=True)
-    )
+    left, right = (_exponent(x, FORMATS[name]) for x, name in zip((a, b), formats, strict=True))
     depth = a.shape[-1]
     wide = c.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):

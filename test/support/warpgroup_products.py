@@ -55,9 +55,10 @@ class WarpgroupProduct:
         c = self._tensor(m, n, bm, bn, False)
         blocks = self.blocks or OrderBy(Row(*self.tiles))
         width = 4 if out == "f32" else 2
-        mode = min(128, bn * width)
+        kept = bn // max(1, self.parameters.get("parts", 1))
+        mode = min(128, kept * width)
         swizzled = mode in (32, 64, 128)
-        chunk = by_rows(64, mode // width, width, mode) if swizzled else OrderBy(Row(64, bn))
+        chunk = by_rows(64, mode // width, width, mode) if swizzled else OrderBy(Row(64, kept))
         warps = OrderBy(Row(4 * self.groups, 1))
         epilogue = self.epilogue or (
             f"%result = arith.truncf %sum : vector<{bm}x{bn}xf32> to vector<{bm}x{bn}x{out}>"

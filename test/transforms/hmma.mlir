@@ -13,12 +13,20 @@
 // CHECK: nvvm.cp.async.commit.group
 // CHECK: nvvm.cp.async.commit.group
 // CHECK: nvvm.cp.async.commit.group
-// CHECK: scf.for
 // CHECK: nvvm.cp.async.wait.group 2
 // CHECK-NEXT: gpu.barrier
+// CHECK: nvvm.ldmatrix
+// CHECK: scf.for
+// CHECK: nvvm.ldmatrix
 // CHECK: nvgpu.device_async_copy
+// CHECK: nvvm.mma.sync
+// CHECK: nvvm.cp.async.commit.group
+// CHECK: nvvm.mma.sync
+// CHECK: nvvm.cp.async.wait.group 2
+// CHECK-NEXT: gpu.barrier
 // CHECK: nvvm.ldmatrix
 // CHECK: nvvm.mma.sync
+// CHECK-NOT: nvvm.ldmatrix
 // CHECK: scf.yield
 // CHECK: gpu.terminator
 

@@ -5,12 +5,23 @@
 // RUN: %legoc %s --schedule=%S/Inputs/prefetch_fragments.mlir --run --device=sim --sim-order=early
 // RUN: sed -e 's/16x160xf16/16x32xf16/g; s/160x16xf16/32x16xf16/g' %s > %t.one.mlir
 // RUN: %legoc %t.one.mlir --set K=32 --schedule=%S/Inputs/prefetch_fragments.mlir --run --device=sim
+// How many turns there are need not be known.
+// RUN: sed -e '/^ *%%steps =/a %%n = arith.muli %%steps, %%c1 : index' \
+// RUN:     -e 's/to %%steps step/to %%n step/' %s > %t.any.mlir
+// RUN: %legoc %t.any.mlir --schedule=%S/Inputs/prefetch_fragments.mlir --emit=scheduled -o %t.out --keep %t
+// RUN: cat %t/09-prefetch_fragments.mlir | FileCheck %s --check-prefix=ANY
+// RUN: %legoc %t.any.mlir --schedule=%S/Inputs/prefetch_fragments.mlir --run --device=sim
 // RUN: sed -e '/contract_to_mma/d' %S/Inputs/prefetch_fragments.mlir > %t.without.mlir
 // RUN: not %legoc %s --schedule=%t.without.mlir --emit=scheduled 2>&1 \
 // RUN:     | FileCheck %s --check-prefix=WITHOUT
 // RUN: sed -e '/pipeline_copies/d' %S/Inputs/prefetch_fragments.mlir > %t.waitless.mlir
 // RUN: not %legoc %s --schedule=%t.waitless.mlir --emit=scheduled 2>&1 \
 // RUN:     | FileCheck %s --check-prefix=WAITLESS
+
+// ANY: scf.for %[[K:[a-z0-9]*]] =
+// ANY: %[[AFTER:.*]] = arith.addi %[[K]]
+// ANY-NEXT: %[[THERE:.*]] = arith.cmpi slt, %[[AFTER]], %[[N:.*]]
+// ANY-NEXT: arith.select %[[THERE]], %[[AFTER]], %[[K]]
 
 // WITHOUT: error: prefetch_fragments: looked for products (mma.sync) in
 // WITHOUT: hint: contract_to_mma makes them

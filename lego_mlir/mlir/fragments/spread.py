@@ -55,8 +55,10 @@ class Spread:
 
     def __init__(self, step: Step, thread: Thread, shape: tuple[int, int], warps: Layout) -> None:
         self._step = step
-        has_stmatrix = step.setting.machine.capability >= (9, 0)
-        self._share = Share(thread, shape, warps, has_stmatrix=has_stmatrix)
+        self._thread = thread
+        self._shape = shape
+        self._warps = warps
+        self._shares: dict[int, Share] = {}
         self._axes: dict[Any, Axes] = {}
         # An operation's hash is made of its operands, and these change: so no sets, no keys.
         self._ops: list[Any] = []
@@ -110,6 +112,8 @@ class Spread:
                 return []
             case "lego.load":
                 return []
+            case "lego.reduce_scatter":
+                return [_Wanted(op.operands[0], axes)]
             case "vector.broadcast":
                 source = op.operands[0]
                 return [_Wanted(source, axes[-_rank(source) :])] if _rank(source) else []
@@ -133,6 +137,8 @@ class Spread:
                     found.append(_Wanted(op.results[0], axes, is_sum=True))
                 case "lego.store" if number == 0:
                     self._note(op)
+                case "lego.reduce_scatter":
+                    found.append(_Wanted(op.results[0], axes, is_sum=True))
                 case _ if _is_elementwise(op):
                     found.append(_Wanted(op.results[0], axes, is_sum=True))
                 case _:
@@ -178,19 +184,30 @@ class Spread:
         """The stores that are spread."""
         return [op for op in self._ops if op.name == "lego.store"]
 
+    @property
+    def reductions(self) -> list[Any]:
+        """The reductions over a cluster that are spread."""
+        return [op for op in self._ops if op.name == "lego.reduce_scatter"]
+
     def rewrite(
         self,
         products: Mapping[Any, Product],
         stores: Mapping[Any, Callable[[Held], None]] | None = None,
+        reductions: Mapping[Any, Callable[[Held], Held]] | None = None,
     ) -> None:
         """Replace everything gathered.
 
         Args:
             products: by contraction, what makes its instructions.
             stores: by lego.store, what makes those of one that is more than each thread's own.
+            reductions: by lego.reduce_scatter, what makes those of it.
+
+        Raises:
+            LegoError: sums are reduced over a cluster, and `reductions` does not say how.
         """
         self._products = list(products.items())
         self._stores = list((stores or {}).items())
+        self._reductions = list((reductions or {}).items())
         first = next(iter(products))
         body = first
         while body.parent.name not in ("gpu.launch", "gpu.func"):
@@ -219,7 +236,8 @@ class Spread:
                 self._loop(op)
             case "vector.contract":
                 sums = self._held[op.operands[2]]
-                before = {p: as_values(sums.at(*p)) for p in self._share.places()}
+                places = self._share(op.results[0]).places()
+                before = {p: as_values(sums.at(*p)) for p in places}
                 parts = _found(self._products, op)(before)
                 self._held[op.results[0]] = Held(parts, (True, True))
             case "arith.constant":
@@ -229,18 +247,40 @@ class Spread:
                 self._held[op.results[0]] = Held({(0, 0): part}, (False, False))
             case "lego.load":
                 tile = tile_of(op, self._step.setting)
-                self._held[op.results[0]] = self._share.load(tile, self._axes[op.results[0]])
+                share, axes = self._share(op.results[0]), self._axes[op.results[0]]
+                self._held[op.results[0]] = share.load(tile, axes)
             case "lego.store":
                 held = self._held[op.operands[0]]
                 own = _found(self._stores, op)
                 if own is not None:
                     own(held)
                 else:
-                    self._share.store(held, tile_of(op, self._step.setting))
+                    self._share(op.operands[0]).store(held, tile_of(op, self._step.setting))
+            case "lego.reduce_scatter":
+                own = _found(self._reductions, op)
+                if own is None:
+                    raise self._refused(op.results[0], f"is made by '{op.name}'")
+                self._held[op.results[0]] = own(self._held[op.operands[0]])
             case "vector.broadcast" | "vector.shape_cast":
                 self._held[op.results[0]] = self._of(op.operands[0])
             case _:
                 self._elementwise(op)
+
+    def _share(self, value: Any) -> Share:
+        """A thread's share of tiles like the one that a value is, or that it meets.
+
+        They differ in their columns: some are a slice of the others'.
+        """
+        columns = self._shape[1]
+        if _rank(value):
+            sizes = zip(ir.VectorType(value.type).shape, self._axes[value], strict=True)
+            columns = next((n for n, axis in sizes if axis == 1 and n != 1), columns)
+        if columns not in self._shares:
+            shape = self._shape[0], columns
+            has_stmatrix = self._step.setting.machine.capability >= (9, 0)
+            share = Share(self._thread, shape, self._warps, has_stmatrix=has_stmatrix)
+            self._shares[columns] = share
+        return self._shares[columns]
 
     def _of(self, value: Any) -> Held:
         """What a thread holds of an operand; a number is the same for all."""
@@ -256,7 +296,7 @@ class Spread:
         kind = ir.VectorType.get([PAIR], ir.VectorType(op.results[0].type).element_type)
         attributes = named_attributes(op)
         parts = {}
-        for place in self._share.places(varies):
+        for place in self._share(op.results[0]).places(varies):
             operands = [as_vector(h.at(*place)) if isinstance(h, Held) else h for h in held]
             made = ir.Operation.create(
                 op.name, results=[kind], operands=operands, attributes=attributes
@@ -293,10 +333,10 @@ class Spread:
 
     def _bounds(self, op: Any, spread: list[bool]) -> Any:
         """What is known of the indices that a loop carries, with the parts among them."""
-        many = len(list(self._share.places()))
         bounds: list[int] = []
         for value, bound, is_spread in zip(op.results, op.attributes[BOUNDS], spread, strict=True):
-            count = many * (1 if _is_packed(value) else PAIR)
+            places = list(self._share(value).places()) if is_spread else []
+            count = len(places) * (1 if _is_packed(value) else PAIR)
             bounds += [0] * count if is_spread else [bound]
         return ir.DenseI64ArrayAttr.get(bounds)
 
@@ -304,7 +344,7 @@ class Spread:
         """The values of all parts, in the order of the share."""
         held = self._held[value]
         as_carried = _as_packed if _is_packed(value) else as_values
-        return [x for place in self._share.places() for x in as_carried(held.at(*place))]
+        return [x for place in self._share(value).places() for x in as_carried(held.at(*place))]
 
     def _carry(self, old: list[Any], new: list[Any], spread: list[bool]) -> None:
         """Say what the new values are, of which those that are spread are several."""
@@ -313,7 +353,7 @@ class Spread:
             if not is_spread:
                 value.replace_all_uses_with(next(rest))
                 continue
-            places = self._share.places()
+            places = self._share(value).places()
             if _is_packed(value):
                 parts: dict[tuple[int, int], Any] = {place: next(rest) for place in places}
             else:

@@ -46,10 +46,12 @@ class ColumnSlices:
     def __init__(self, step: Step, slices: Layout, number: Any) -> None:
         self._step = step
         parts, width = slices.dims
-        assert isinstance(parts, int) and isinstance(width, int)
+        assert isinstance(parts, int)
+        assert isinstance(width, int)
         self._sizes = parts, width
         self._number = number
         self._slices: dict[Any, Any] = {}
+        self._sliced: list[Any] = []
 
     def replace(self, tile: Any, own: Any) -> None:
         """Replace all that follows from a tile by the same on its slice.
@@ -69,11 +71,18 @@ class ColumnSlices:
             with ir.InsertionPoint(op), op.location:
                 self._follow(op)
             replaced.append(op)
-        for use in tile.uses:
-            if use.owner.operation != own and use.owner.operation not in replaced:
-                raise self._refused(use.owner.operation)
+        for value in (tile, *(result for op in replaced for result in op.results)):
+            for use in value.uses:
+                op = use.owner.operation
+                if op != own and op not in replaced:  # in a region, or before
+                    raise self._refused(op)
         for op in reversed(replaced):
             self._step.erase(op)
+        # What was combined with the tile, and with nothing else.
+        while unused := [op for op in self._sliced if not _is_used(op)]:
+            for op in unused:
+                self._sliced.remove(op)
+                self._step.erase(op)
 
     def _follow(self, op: Any) -> None:
         """The same operation for the slice."""
@@ -101,6 +110,7 @@ class ColumnSlices:
         op = value.owner.operation
         with ir.InsertionPoint(op), op.location:
             self._slices[value] = self._made(op, axes)
+        self._sliced.append(op.operation)
         return self._slices[value]
 
     def _made(self, op: Any, axes: Axes) -> Any:
@@ -149,7 +159,7 @@ class ColumnSlices:
         places = dict(zip(tile.whole, axes, strict=True))
         columns = [k for k, axis in places.items() if axis == _COLUMNS and tile.layout.dims[k] != 1]
         try:
-            split = subdivide(tile.layout, {k: self._sizes for k in columns})
+            split = subdivide(tile.layout, dict.fromkeys(columns, self._sizes))
         except LegoError as e:
             raise self._step.error(e.message, tile.op, e.hint) from None
         entries = [(self._number, None) if k in columns else i for k, i in enumerate(tile.index)]
@@ -168,6 +178,10 @@ def _keep_attributes(op: Any, made: Any) -> None:
     for name, attribute in named_attributes(op).items():
         if name not in ("layout", SLICE):
             made.attributes[name] = attribute
+
+
+def _is_used(op: Any) -> bool:
+    return any(True for result in op.results for _ in result.uses)
 
 
 def _is_vector(value: Any) -> bool:

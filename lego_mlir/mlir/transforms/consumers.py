@@ -11,13 +11,22 @@ while the next one begins:
 
 What a deferred epilogue has to store of the tile before, it stores in the first steps, a chunk in
 each, while their products are under way.
+
+With `promote = n` the tensor cores add up only n steps at a time, from zero, and threads add these
+parts up in f32. Hopper's tensor cores keep few bits of sums of 8-bit floats, so that errors of long
+sums would show (`sim.coarse`). It takes as many registers again as the sums do:
+
+    for k = 0, n, .. {
+      part = contract a[k], b[k], 0;  for j = k + 1 .. k + n {  part = contract a[j], b[j], part }
+      wait for the last product;  sum = sum + part
+    }
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lego_mlir.algebra import Layout
 from lego_mlir.mlir.bindings import arith, ir, nvvm, scf
@@ -26,6 +35,14 @@ from lego_mlir.mlir.transforms.products import Product
 from lego_mlir.mlir.transforms.rings import Position, Ring
 from lego_mlir.mlir.transforms.structure import copied, needed_for
 from lego_mlir.mlir.transforms.tiles import load
+
+
+class _Bounds(NamedTuple):
+    """Of a loop over k."""
+
+    lower: Any
+    upper: Any
+    stride: Any
 
 
 @dataclass(frozen=True)
@@ -39,6 +56,8 @@ class Consumers:
         signals: whether this thread is the one of its warpgroup, or in a cluster the one for a
             block of it, that releases slots.
         block: in a cluster the rank of that block, an i32.
+        promote: steps that tensor cores add up before threads do; 0 for all of them.
+        is_even: the steps are a multiple of that.
     """
 
     product: Product
@@ -46,6 +65,8 @@ class Consumers:
     rooms: Mapping[Any, tuple[Layout, Any]]
     signals: Any
     block: Any
+    promote: int = 0
+    is_even: bool = False
 
     def multiply(
         self,
@@ -62,7 +83,50 @@ class Consumers:
         """
         old = self.product.loop
         lower, upper, stride, *sums = (values.get(v, v) for v in old.operands)
+        bounds = _Bounds(lower, upper, stride)
+        if self.promote:
+            results, end = self._promoted(values, start, bounds, sums)
+        else:
+            results, end = self._add_up(values, start, bounds, sums, deferred)
+        values.update(zip(old.results, results, strict=True))
+        return end
+
+    def _promoted(
+        self, values: Mapping[Any, Any], start: Position, bounds: _Bounds, sums: Sequence[Any]
+    ) -> tuple[list[Any], Position]:
+        """Sums of the parts of `promote` steps each, and where they leave the ring."""
+        count = arith.ConstantOp(ir.IndexType.get(), self.promote).result
+        reach = arith.MulIOp(bounds.stride, count).result
+        zeros = [_zeros(value.type) for value in sums]
+        loop = scf.ForOp(bounds.lower, bounds.upper, reach, [*sums, start.slot, start.parity])
+        bound_slots(loop.operation, self.ring.slots, len(sums))
+        *totals, slot, parity = loop.inner_iter_args
+        with ir.InsertionPoint(loop.body):
+            k = loop.induction_variable
+            upper = arith.AddIOp(k, reach).result
+            if not self.is_even:
+                upper = arith.MinUIOp(upper, bounds.upper).result
+            part = _Bounds(k, upper, bounds.stride)
+            parts, end = self._add_up(values, Position(slot, parity), part, zeros)
+            totals = [
+                arith.AddFOp(total, part).result for total, part in zip(totals, parts, strict=True)
+            ]
+            scf.YieldOp([*totals, end.slot, end.parity])
+        *results, slot, parity = loop.results
+        return results, Position(slot, parity)
+
+    def _add_up(
+        self,
+        values: Mapping[Any, Any],
+        start: Position,
+        bounds: _Bounds,
+        sums: Sequence[Any],
+        deferred: Sequence[Callable[[], None]] = (),
+    ) -> tuple[list[Any], Position]:
+        """The sums of steps that tensor cores add up, and where they leave the ring."""
+        lower, upper, stride = bounds
         here, k, before = start, lower, None
+        sums = list(sums)
         for number in range(max(1, len(deferred))):
             sums = self._step(values, here, k, sums)
             if number < len(deferred):
@@ -72,6 +136,10 @@ class Consumers:
                 self._release(before)
             before, here = here.slot, self.ring.next(here)
             k = arith.AddIOp(k, stride).result
+        if self.promote == 1:
+            nvvm.wgmma_wait_group_sync_aligned(0)
+            self._release(before)
+            return sums, here
         loop = scf.ForOp(k, upper, stride, [*sums, here.slot, here.parity, before])
         bound_slots(loop.operation, self.ring.slots, len(sums), len(sums) + 2)
         *parts, slot, parity, previous = loop.inner_iter_args
@@ -85,8 +153,7 @@ class Consumers:
         *results, slot, parity, previous = loop.results
         nvvm.wgmma_wait_group_sync_aligned(0)
         self._release(previous)
-        values.update(zip(old.results, results, strict=True))
-        return Position(slot, parity)
+        return results, Position(slot, parity)
 
     def _step(
         self, values: Mapping[Any, Any], at: Position, k: Any, sums: Sequence[Any]
@@ -99,11 +166,10 @@ class Consumers:
         for tile in operands:
             layout, room = self.rooms[tile.op]
             with tile.op.location:
-                inner[tile.value] = load(layout, room, [at.slot, *[None] * len(tile.whole)])
+                inner[tile.value] = load(layout, room, [at.slot, *[None] * len(tile.shape)])
         *_, end = list(body.operations)
-        for op in needed_for(list(end.operands), body):
-            if op not in [tile.op for tile in operands]:
-                copied(op, inner)
+        for op in needed_for(list(end.operands), body, [tile.op for tile in operands]):
+            copied(op, inner)
         return [inner[v] for v in end.operands]
 
     def _release(self, slot: Any) -> None:
@@ -112,6 +178,12 @@ class Consumers:
         with ir.InsertionPoint(guard.then_block):
             self.ring.release(slot, self.block)
             scf.YieldOp([])
+
+
+def _zeros(kind: Any) -> Any:
+    """A tile of zeros."""
+    zero = ir.FloatAttr.get(ir.VectorType(kind).element_type, 0.0)
+    return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, zero)).result
 
 
 def bound_slots(loop: Any, count: int, *places: int) -> None:

@@ -20,12 +20,14 @@ Source: PTX ISA 9.7.15 (asynchronous warpgroup level matrix instructions).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.algebra.slices import Slice
 from lego_mlir.analysis.fragments import GROUP, THREAD, accumulator
 from lego_mlir.analysis.swizzling import swizzled
 from lego_mlir.analysis.wgmma import DEPTH, Operand, operand
@@ -36,6 +38,7 @@ from lego_mlir.mlir.fragments.share import Parts
 from lego_mlir.mlir.fragments.spread import Spread
 from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.scopes import scope_of
+from lego_mlir.mlir.transforms.cluster_sums import ClusterSums
 from lego_mlir.mlir.transforms.copies_to_tma import require_alignment
 from lego_mlir.mlir.transforms.operation import Setting, Step, transform
 from lego_mlir.mlir.transforms.pointers import address, element_bytes, i32_constant
@@ -68,10 +71,17 @@ def contract_to_wgmma(step: Step) -> list[list[Any]]:
         stores = [op for op in spread.stores if is_stored_by_tma(op)]
         for op in stores:
             results.prepare(op)
+        sums = {
+            op: ClusterSums(
+                step, launch, op, own, group, groups // WARPS, [first.left, first.right]
+            )
+            for op in spread.reductions
+        }
         end = _end(first.op)
         spread.rewrite(
             {c.op: _Product(step, c, group) for c in together},
             {op: partial(results.store, op) for op in stores},
+            sums,
         )
         if stores:
             with ir.InsertionPoint(end), launch.location:
@@ -81,11 +91,11 @@ def contract_to_wgmma(step: Step) -> list[list[Any]]:
 
 
 def _end(op: Any) -> Any:
-    """The end of the outermost block below the kernel's that an operation is in."""
-    block = op
-    while block.parent.parent.name not in ("gpu.launch", "gpu.func"):
-        block = block.parent.operation
-    return list(block.block.operations)[-1]
+    """The end of the outermost block below the kernel's that an operation is in, else of that."""
+    kernels = ("gpu.launch", "gpu.func")
+    while op.parent.name not in kernels and op.parent.parent.name not in kernels:
+        op = op.parent.operation
+    return list(op.block.operations)[-1]
 
 
 def _thread(step: Step, found: Contraction) -> tuple[Any, Thread, Thread]:
@@ -262,10 +272,17 @@ def _pieces(tile: Tile, inner: int, extent: int, total: int, groups: int) -> _Pi
         groups: of warps that share it.
     """
     size = element_bytes(tile.element)
-    shared = tile.piece()
+    return _Pieces(tile, _operands(tile.piece(), size, inner, extent, total, groups))
+
+
+@functools.lru_cache(maxsize=16)
+def _operands(
+    shared: Slice, size: int, inner: int, extent: int, total: int, groups: int
+) -> tuple[tuple[Operand, ...], ...]:
+    """The same by the tile's slice in shared memory: a kernel has several products of one tile."""
     offsets = shared.offsets() * size
     depth = DEPTH // size
-    steps = tile.shape[inner] // depth
+    steps = offsets.shape[inner] // depth
     own = total // groups
 
     def at(outer: int, k: int) -> tuple[int, int]:
@@ -295,7 +312,7 @@ def _pieces(tile: Tile, inner: int, extent: int, total: int, groups: int) -> _Pi
         found.append(tuple(rows))
     if any(other != found[0] for other in found):
         raise LegoError(f"wgmma: the warpgroups' parts of '{shared}' do not lie alike")
-    return _Pieces(tile, found[0])
+    return found[0]
 
 
 def _packed(struct: Any, numbers: Sequence[Any]) -> Any:

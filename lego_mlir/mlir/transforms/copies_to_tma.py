@@ -192,10 +192,13 @@ def _loaded(stored: Tile, step: Step) -> Tile | None:
 
 def _barrier_before(step: Step, op: Any) -> Any:
     """The barrier that counts an operation's bytes: the last that was told to expect some."""
-    operations = [o.operation for o in op.block.operations]
-    for before in reversed(operations[: operations.index(op)]):
-        if before.name == "nvvm.mbarrier.arrive.expect_tx":
-            return before.operands[0]
+    last = op
+    while last.name != "gpu.launch":
+        operations = [o.operation for o in last.block.operations]
+        for before in reversed(operations[: operations.index(last)]):
+            if before.name == "nvvm.mbarrier.arrive.expect_tx":
+                return before.operands[0]
+        last = last.parent.operation
     raise step.error(
         "looked for the barrier that this copy completes, an nvvm.mbarrier.arrive.expect_tx "
         "before it; found none",

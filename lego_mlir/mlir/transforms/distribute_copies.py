@@ -24,10 +24,11 @@ from typing import Any
 
 from lego_mlir.analysis.copies import Plan, Side, plan_copy
 from lego_mlir.mlir.access_checks import OTHER
-from lego_mlir.mlir.bindings import ir, nvvm
+from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.buffers import FlatBuffers, alignment_of
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.scopes import scope_of
+from lego_mlir.mlir.transforms import copy_groups
 from lego_mlir.mlir.transforms.copies import TileCopy, copies_among
 from lego_mlir.mlir.transforms.kernels import kernels_of, thread_count, thread_number
 from lego_mlir.mlir.transforms.operation import Step, transform
@@ -131,5 +132,5 @@ def _wait_at_barriers(block: Any, pending: bool = False) -> bool:
 
 def _wait_before(op: Any) -> None:
     with ir.InsertionPoint(op), op.location:
-        nvvm.CpAsyncCommitGroupOp()
-        nvvm.CpAsyncWaitGroupOp(0)
+        copy_groups.commit()
+        copy_groups.wait(0)

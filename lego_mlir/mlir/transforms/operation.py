@@ -6,7 +6,8 @@
             ...
         return [staged]           # the payload of each result
 
-The operation itself is declared in `dialects/transform_lego.irdl.mlir`.
+The operation itself is declared in `dialects/transform_lego.irdl.mlir`; the function stands in the
+module of its name.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
 from typing import Any, TypeAlias
 
 from lego_mlir.diagnostics import LegoError
@@ -149,18 +152,25 @@ def transform(name: str) -> Callable[[Action], Action]:
     return register
 
 
-def attach(context: Any) -> None:
-    """Give the operations of the loaded dialect their meaning, in a context."""
-    for name, action in _ACTIONS.items():
-        _implementation(action).attach(f"{DIALECT}.{name}", context=context)
-        _Effects.attach(f"{DIALECT}.{name}", context=context)
+def _action(name: str) -> Action:
+    """What the transform operation of this name does: its module is loaded when it first runs."""
+    if name not in _ACTIONS:
+        import_module(f"{__package__}.{name}")
+    return _ACTIONS[name]
 
 
-def _implementation(action: Action) -> Any:
+def attach(name: str, context: Any) -> None:
+    """Give an operation of the loaded dialect its meaning, in a context."""
+    _implementation(name).attach(f"{DIALECT}.{name}", context=context)
+    _Effects.attach(f"{DIALECT}.{name}", context=context)
+
+
+@cache
+def _implementation(name: str) -> Any:
     class Implementation(dialect.TransformOpInterface):  # type: ignore[misc]
         @staticmethod
         def apply(op: Any, rewriter: Any, results: Any, state: Any) -> Any:
-            found = action(Step(op, rewriter, state, _setting.get()))
+            found = _action(name)(Step(op, rewriter, state, _setting.get()))
             for result, payload in zip(op.operation.results, found, strict=True):
                 if isinstance(result.type, dialect.AnyOpType):
                     results.set_ops(result, list(payload))

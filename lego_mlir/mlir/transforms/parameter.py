@@ -1,4 +1,4 @@
-"""`transform_lego.parameter` and `transform_lego.keep`: what a schedule takes and shows."""
+"""`transform_lego.parameter`: a number that a schedule takes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,3 @@ def parameter(step: Step) -> list[list[Any]]:
     value = step.setting.parameters.get(name, default)
     step.setting.asked[name] = value
     return [[ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)]]
-
-
-@transform("keep")
-def keep(step: Step) -> list[list[Any]]:
-    """Keep the payload's text under a name."""
-    for op in step.payload():
-        step.setting.kept.append((step.op.attributes["name"].value, str(op)))
-    return []

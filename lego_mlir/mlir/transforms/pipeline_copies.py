@@ -32,8 +32,8 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any, cast
 
-from lego_mlir.mlir.bindings import arith, gpu, ir, nvvm, scf
-from lego_mlir.mlir.transforms import tiles
+from lego_mlir.mlir.bindings import arith, gpu, ir, scf
+from lego_mlir.mlir.transforms import copy_groups, tiles
 from lego_mlir.mlir.transforms.copies import PURE, TileCopy, copies_among
 from lego_mlir.mlir.transforms.kernels import number_of
 from lego_mlir.mlir.transforms.operation import Step, transform
@@ -95,7 +95,7 @@ class _Pipeline:
                 self._copy_ahead(ahead, self._shifted(self.lower, ahead))
         operations = [op.operation for op in self.body.operations]
         with ir.InsertionPoint(operations[0]), self.loop.location:
-            nvvm.CpAsyncWaitGroupOp(self.depth - 1)
+            copy_groups.wait(self.depth - 1)
             gpu.BarrierOp()
             self._copy_ahead(self.depth, self._shifted(self.variable, self.depth))
         for barrier in self._barriers(operations):
@@ -114,7 +114,7 @@ class _Pipeline:
             with ir.InsertionPoint(guard.then_block):
                 self._copy(variable)
                 scf.YieldOp([])
-        nvvm.CpAsyncCommitGroupOp()
+        copy_groups.commit()
 
     def _copy(self, variable: Any) -> None:
         values = {self.variable: variable}

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.algebra import Layout
-from lego_mlir.mlir.bindings import arith, ir, llvm, memref
+from lego_mlir.mlir.bindings import arith, ir, memref
 from lego_mlir.mlir.transforms.tiles import Index, apply
 
 SHARED, CLUSTER = 3, 7
@@ -39,7 +39,9 @@ def pointer(buffer: Any, layout: Layout, index: Sequence[Index]) -> Any:
 
 def as_pointer(at: Any, space: int = SHARED) -> Any:
     """An address, an i32, as a pointer to an address space."""
-    return llvm.inttoptr(ir.Type.parse(f"!llvm.ptr<{space}>"), at)
+    kind = ir.Type.parse(f"!llvm.ptr<{space}>")
+    # Without the bindings' class: loading those of llvm takes as long as compiling a kernel.
+    return ir.Operation.create("llvm.inttoptr", results=[kind], operands=[at]).result
 
 
 def i32_constant(n: int) -> Any:

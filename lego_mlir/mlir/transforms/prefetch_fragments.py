@@ -34,25 +34,32 @@ from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.mlir.bindings import arith, ir, scf
+from lego_mlir.mlir.modules import named_attributes
+from lego_mlir.mlir.reader import BOUNDS
 from lego_mlir.mlir.transforms import tiles
 from lego_mlir.mlir.transforms.copies import PURE
 from lego_mlir.mlir.transforms.operation import Step, transform
+from lego_mlir.mlir.transforms.product_steps import is_product, product_steps
 from lego_mlir.mlir.transforms.structure import copied, known_size
 
 _WAIT, _BARRIER = "nvvm.cp.async.wait.group", "gpu.barrier"
-_LOADS = ("nvvm.ldmatrix", "nvgpu.ldmatrix", "lego.load", "vector.load", "memref.load", "llvm.load")
-_MOVABLE = (
+_LOADS = ("nvvm.ldmatrix", "nvgpu.ldmatrix")
+_IN_REGISTERS = (
     *PURE,
-    *_LOADS,
+    "math.",
     "llvm.extractvalue",
     "llvm.insertvalue",
     "llvm.bitcast",
     "llvm.getelementptr",
     "llvm.inttoptr",
     "memref.extract_aligned_pointer_as_index",
-    "vector.",
+    "vector.broadcast",
+    "vector.extract",
+    "vector.from_elements",
+    "vector.insert",
+    "vector.shape_cast",
 )
-"""How the names of operations begin that may load, but never write."""
+"""How the names of operations begin that neither read nor write memory."""
 
 
 @transform("prefetch_fragments")
@@ -62,7 +69,7 @@ def prefetch_fragments(step: Step) -> list[list[Any]]:
     for loop in step.payload():
         if loop.name != "scf.for":
             raise step.error(f"expected a scf.for, found '{loop.name}'", loop)
-        if any(_is_product(op.operation) for op in loop.regions[0].blocks[0].operations):
+        if any(is_product(op.operation) for op in loop.regions[0].blocks[0].operations):
             _Rotation(step, loop).run()
             found = True
     if not found:
@@ -91,16 +98,14 @@ class _Rotation:
             )
         self.head = self.operations[:2]
         self.places = {v: n for n, op in enumerate(self.operations) for v in op.results}
-        depths = self._depths()
-        deepest = max(depths.values())
-        self.first = [self.operations[n] for n, depth in depths.items() if depth == 1]
-        self.resume = min(n for n, depth in depths.items() if depth == deepest)
         self.fragments = self._fragments()
         self.loading = self._needed(self.fragments)
-        self._check()
+        self.resume = self._resume()
 
     def run(self) -> None:
         """Rewrite the loop: a new one in its place."""
+        if not self.fragments:
+            return
         lower, upper, by = list(self.loop.operands)[:3]
         variable, *carried = list(self.body.arguments)
         with ir.InsertionPoint(self.loop), self.loop.location:
@@ -108,14 +113,16 @@ class _Rotation:
             early = self._load_early(variable, lower)
             inits = [*list(self.loop.operands)[3:], *early]
             rotated = scf.ForOp(lower, upper, by, inits)
+            self._attribute(rotated.operation)
         new_variable, *new_carried = list(rotated.body.arguments)
         *moved, end = self.operations
         with ir.InsertionPoint(rotated.body), end.location:
-            following = arith.MinSIOp(arith.AddIOp(new_variable, by).result, last).result
+            following = self._following(new_variable, last)
             late_yield = scf.YieldOp([])
         for op in moved:
             op.move_before(late_yield.operation)
-        with ir.InsertionPoint(self.operations[self.resume]), self.loop.location:
+        resume = late_yield.operation if self.resume is None else self.operations[self.resume]
+        with ir.InsertionPoint(resume), self.loop.location:
             late = self._load_early(variable, following)
         variable.replace_all_uses_with(new_variable)
         for old, new in zip([*carried, *self.fragments], new_carried, strict=True):
@@ -140,30 +147,58 @@ class _Rotation:
         return [values[fragment] for fragment in self.fragments]
 
     def _last(self, lower: Any, upper: Any, by: Any) -> Any:
-        """The value of the loop's variable in the last iteration."""
+        """The value of the loop's variable in the last iteration; `None` where it is not known."""
         known = [known_size(v, self.step.setting) for v in (lower, upper, by)]
         if None in known:
-            raise self.step.error("the bounds of the loop are not known numbers", self.loop)
+            return None
         first, end, distance = (n for n in known if n is not None)
         return tiles.constant(first + max(0, -(-(end - first) // distance) - 1) * distance)
 
-    def _depths(self) -> dict[int, int]:
-        """Of each product, by its place, how many its sums have gone through, itself included."""
-        through: list[int] = []
-        found: dict[int, int] = {}
-        for n, op in enumerate(self.operations):
-            before = (through[self.places[v]] for v in op.operands if v in self.places)
-            depth = max(before, default=0)
-            if _is_product(op):
-                depth += 1
-                found[n] = depth
-            through.append(depth)
-        return found
+    def _following(self, variable: Any, last: Any) -> Any:
+        """The value of the loop's variable in the next iteration; in the last one its own."""
+        _, upper, by = list(self.loop.operands)[:3]
+        following = arith.AddIOp(variable, by).result
+        if last is not None:
+            return arith.MinSIOp(following, last).result
+        there = arith.CmpIOp(arith.CmpIPredicate.slt, following, upper).result
+        return arith.SelectOp(there, following, variable).result
+
+    def _attribute(self, rotated: Any) -> None:
+        """Give the new loop the attributes of the old one; of fragments no bound is known."""
+        for name, attribute in named_attributes(self.loop).items():
+            if name == BOUNDS:
+                none = [0] * len(self.fragments)
+                attribute = ir.DenseI64ArrayAttr.get([*attribute, *none])
+            rotated.attributes[name] = attribute
+
+    def _resume(self) -> int | None:
+        """The place of the first product of the last step by which all is read.
+
+        Returns:
+            `None` if the loop still reads when no products are left.
+        """
+        *operations, _ = self.operations
+        register = [is_product(op) or op.name.startswith(_IN_REGISTERS) for op in operations]
+        read = 1 + max(n for n, alone in enumerate(register) if not alone)
+        last = min(product_steps(operations)[-1])
+        rest = range(max(read, last), len(operations))
+        return next((n for n in rest if is_product(operations[n])), None)
 
     def _fragments(self) -> list[Any]:
-        """What the first products take from the loop's body, each once."""
-        wanted = [v for op in self.first for v in op.operands if v in self.places]
-        return list(dict.fromkeys(wanted))
+        """What the first products take that is loaded in the loop's body, each once."""
+        first = [self.operations[n] for n in product_steps(self.operations)[0]]
+        wanted = dict.fromkeys(v for op in first for v in op.operands if v in self.places)
+        return [v for v in wanted if self._is_loaded_early(v)]
+
+    def _is_loaded_early(self, value: Any) -> bool:
+        """Whether a value is a fragment whose address is known a turn earlier."""
+        carried = set(list(self.body.arguments)[1:])
+        needed = [self.operations[n] for n in self._needed([value])]
+        return (
+            any(op.name in _LOADS for op in needed)
+            and all(op.name.startswith((*_LOADS, *_IN_REGISTERS)) for op in needed)
+            and not any(operand in carried for op in needed for operand in op.operands)
+        )
 
     def _needed(self, values: Sequence[Any]) -> list[int]:
         """The places of the operations that values are computed by, in order."""
@@ -176,28 +211,3 @@ class _Rotation:
                 operands = self.operations[n].operands
                 stack.extend(self.places[v] for v in operands if v in self.places)
         return sorted(found)
-
-    def _check(self) -> None:
-        """Whether fragments can be loaded a turn earlier, and slots are then read to the end."""
-        carried = list(self.body.arguments)[1:]
-        for op in (self.operations[n] for n in self.loading):
-            if op.regions or not op.name.startswith(_MOVABLE):
-                raise self.step.error(f"the first fragments depend on '{op.name}'", op)
-            if any(operand == value for operand in op.operands for value in carried):
-                raise self.step.error(
-                    "the first fragments depend on a value that the loop carries", op
-                )
-        for op in self.operations[self.resume :]:
-            if op.name in _LOADS or op.name == _BARRIER:
-                raise self.step.error(
-                    f"looked for the last products behind all loads of fragments, found '{op.name}'"
-                    " among them",
-                    op,
-                )
-
-
-def _is_product(op: Any) -> bool:
-    """Whether an operation multiplies fragments on tensor cores."""
-    if op.name == "llvm.inline_asm":
-        return "mma.sync" in str(op.attributes["asm_string"])
-    return op.name in ("nvvm.mma.sync", "nvgpu.mma.sync")

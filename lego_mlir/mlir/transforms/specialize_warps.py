@@ -24,6 +24,11 @@ done: it sets itself up meanwhile, and only the producer waits (programmatic dep
 With `deferred = 1` a tile's result is stored while the next tile is multiplied: it is carried there
 in registers, and leaves in chunks, one beside each of the first steps.
 
+With `promote = n` sums of n steps each are added up outside of the tensor cores (`consumers`).
+
+After `split_k` the blocks of a cluster add up their sums behind the loop (`cluster_sums`); the
+threads that have none come to the cluster's barriers too.
+
 With `cluster` blocks, whichever tile the blocks of a cluster have in common, by the layout that
 numbers the blocks, is marked to be fetched by all of them together: each takes a part and sends it
 to all. A slot is then empty when the consumers of all blocks have released it.
@@ -38,13 +43,15 @@ import numpy as np
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.slots import in_slots
 from lego_mlir.mlir.bindings import arith, gpu, ir, nvvm, scf
+from lego_mlir.mlir.modules import CLUSTER, DEPENDENT
 from lego_mlir.mlir.reader import BOUNDS, launch_sizes
+from lego_mlir.mlir.transforms import cluster_sums
 from lego_mlir.mlir.transforms.consumers import Consumers, bound_slots
-from lego_mlir.mlir.transforms.copies_to_tma import MULTICAST
 from lego_mlir.mlir.transforms.deferred_stores import DeferredStore
 from lego_mlir.mlir.transforms.operation import Step, transform
-from lego_mlir.mlir.transforms.pointers import element_bytes, i32_constant
-from lego_mlir.mlir.transforms.products import Product, product_of
+from lego_mlir.mlir.transforms.pointers import i32_constant
+from lego_mlir.mlir.transforms.producers import Producer
+from lego_mlir.mlir.transforms.products import Factor, Product, product_of
 from lego_mlir.mlir.transforms.rings import Position, Ring
 from lego_mlir.mlir.transforms.structure import (
     body_of,
@@ -52,9 +59,10 @@ from lego_mlir.mlir.transforms.structure import (
     depends_on,
     known_size,
     needed_for,
+    operands_of,
     set_launch_size,
 )
-from lego_mlir.mlir.transforms.tiles import SHARED, Tile, alloc, inv, load, store
+from lego_mlir.mlir.transforms.tiles import SHARED, alloc, inv
 from lego_mlir.mlir.transforms.tma_stores import is_stored_by_tma
 
 WARP, GROUP = 32, 4
@@ -62,12 +70,6 @@ WARP, GROUP = 32, 4
 
 REGISTERS = 65536
 """32-bit registers of a multiprocessor."""
-
-DEPENDENT = "lego.dependent"
-"""The attribute of a gpu.launch whose kernel waits by itself for the work before it."""
-
-CLUSTER = "lego.cluster"
-"""The attribute of a gpu.launch: how many blocks along x make a cluster."""
 
 
 @transform("specialize_warps")
@@ -86,6 +88,7 @@ def specialize_warps(step: Step) -> list[list[Any]]:
             hint="stages = 2, or more",
         )
     dependent, deferred = bool(step.number("dependent", 0)), bool(step.number("deferred", 0))
+    promote = step.number("promote", 0)
     for launch in step.payload():
         product = product_of(step, launch)
         if product.warp_count % GROUP:
@@ -93,7 +96,10 @@ def specialize_warps(step: Step) -> list[list[Any]]:
                 f"{product.warp_count} warps make no whole warpgroups of {GROUP}", product.contract
             )
         _check_registers(step, *registers, product.warp_count // GROUP)
-        _Roles(step, launch, product, stages, cluster, dependent, deferred).build(registers)
+        cluster_sums.check(step, launch, product, cluster)
+        _check_promotion(step, product, promote, deferred)
+        roles = _Roles(step, launch, product, stages, cluster, dependent, deferred, promote)
+        roles.build(registers)
     return []
 
 
@@ -109,6 +115,7 @@ class _Roles:
         cluster: int,
         dependent: bool,
         deferred: bool,
+        promote: int,
     ) -> None:
         self.step = step
         self.launch = launch
@@ -117,10 +124,12 @@ class _Roles:
         self.cluster = cluster
         self.dependent = dependent
         self.deferred = deferred
+        self.promote = promote
         self.body = body_of(launch)
         self.groups = product.warp_count // GROUP
         self.rooms: dict[Any, tuple[Layout, Any]] = {}
         self.ring: Any = None
+        self.adds_up = cluster_sums.is_in(launch)
 
     def build(self, registers: tuple[int, int]) -> None:
         """Replace the kernel's loop, and what it is in, by the two roles."""
@@ -154,6 +163,8 @@ class _Roles:
                             nvvm.griddepcontrol(nvvm.GridDepActionKind.wait)
                         self._produce()
                         scf.YieldOp([])
+                    if self.adds_up:
+                        cluster_sums.attend(self.launch)
                     scf.YieldOp([])
                 with ir.InsertionPoint(roles.else_block):
                     _set_registers(registers[1], nvvm.SetMaxRegisterAction.increase)
@@ -171,6 +182,13 @@ class _Roles:
         setting = self.step.setting
         for tile in (self.product.a, self.product.b):
             shared = self.product.shared_layout(tile, setting.layouts)
+            if tuple(shared.dims) != tuple(tile.shape):
+                raise self.step.error(
+                    f"the tile is {list(tile.shape)}, its copy in shared memory, '{shared}', is "
+                    f"{list(shared.dims)}",
+                    tile.op,
+                    hint="'shared' is a layout with the dimensions of the tile",
+                )
             layout = in_slots(shared, self.stages)
             self.rooms[tile.op] = layout, alloc(layout, tile.element)
         self.ring = Ring.make(self.stages, self.cluster)
@@ -186,6 +204,12 @@ class _Roles:
             nvvm.cluster_wait(aligned=True)
         else:
             gpu.BarrierOp()
+        if self.adds_up:
+            cluster_sums.begin(self.launch)
+
+    def _producer(self) -> Producer:
+        common = self._is_common(self.product.a), self._is_common(self.product.b)
+        return Producer(self.product, self.ring, self.rooms, common, self.cluster)
 
     def _consumers(self, warp: Any, lane: Any) -> Consumers:
         """The consumers: lane r of a warpgroup's first warp signals to block r of the cluster."""
@@ -196,9 +220,20 @@ class _Roles:
         signals = arith.AndIOp(_equal(warp, 0), is_lane).result
         # A rank beyond the cluster has no address, not even one that is never used.
         rank = arith.RemUIOp(block, i32_constant(self.cluster)).result
+        peer = rank if self.cluster > 1 else None
         return Consumers(
-            self.product, self.ring, self.rooms, signals, rank if self.cluster > 1 else None
+            self.product, self.ring, self.rooms, signals, peer, self.promote, self._is_even()
         )
+
+    def _is_even(self) -> bool:
+        """Whether the steps over k are a multiple of those that are promoted together."""
+        setting = self.step.setting
+        sizes = [known_size(v, setting) for v in list(self.product.loop.operands)[:3]]
+        known = [n for n in sizes if n is not None]
+        if not self.promote or len(known) < len(sizes):
+            return False
+        lower, upper, stride = known
+        return (upper - lower) % (stride * self.promote) == 0
 
     # The loops of a role.
     def _rest(self) -> list[Any]:
@@ -212,14 +247,14 @@ class _Roles:
         """The producer's loops."""
         outer, values = self.product.outer, dict[Any, Any]()
         if outer is None:
-            self._fetch(values, self.ring.start())
+            self._producer().fetch(values, self.ring.start())
             return
         start = self.ring.start()
         tiles = scf.ForOp(*list(outer.operands)[:3], [start.slot, start.parity])
         bound_slots(tiles.operation, self.stages, 0)
         with ir.InsertionPoint(tiles.body):
             self._enter(values, tiles, [])
-            end = self._fetch(values, Position(*tiles.inner_iter_args))
+            end = self._producer().fetch(values, Position(*tiles.inner_iter_args))
             scf.YieldOp([end.slot, end.parity])
 
     def _consume(self, consumers: Consumers, rest: list[Any]) -> None:
@@ -254,7 +289,7 @@ class _Roles:
         inside = self.product.outer.regions[0].blocks[0]
         values[inside.arguments[0]] = tiles.induction_variable
         wanted = [*self.product.loop.operands, *self._indices()]
-        wanted += [v for op in rest for v in op.operands]
+        wanted += [v for op in rest for v in operands_of(op)]
         for op in needed_for(wanted, inside):
             if op != self.product.loop and op not in rest:
                 copied(op, values)
@@ -282,52 +317,13 @@ class _Roles:
     def _indices(self) -> list[Any]:
         """What the loads' indices are computed from, outside of the loop over k."""
         inside = self.product.loop.regions[0].blocks[0]
-        found = [
-            i for tile in (self.product.a, self.product.b) for i in tile.index if i is not None
-        ]
+        found = [*self.product.a.needs, *self.product.b.needs]
         for op in needed_for(found, inside):
-            found.extend(op.operands)
+            found.extend(operands_of(op))
         return found
 
-    def _fetch(self, values: dict[Any, Any], start: Position) -> Position:
-        """The producer's loop over k; where it leaves the ring."""
-        old = self.product.loop
-        body = old.regions[0].blocks[0]
-        bounds = [values.get(v, v) for v in list(old.operands)[:3]]
-        loop = scf.ForOp(*bounds, [start.slot, start.parity])
-        bound_slots(loop.operation, self.stages, 0)
-        # Unrolled, it would take more registers than a producer has, and win nothing.
-        loop.operation.attributes["llvm.loop_annotation"] = ir.Attribute.parse(
-            "#llvm.loop_annotation<unroll = <disable = true>>"
-        )
-        inner = {**values, body.arguments[0]: loop.induction_variable}
-        tiles = (self.product.a, self.product.b)
-        with ir.InsertionPoint(loop.body):
-            position = Position(*loop.inner_iter_args)
-            self.ring.wait_empty(position)
-            self.ring.expect(position, sum(self._bytes(tile) for tile in tiles))
-            wanted = [i for tile in tiles for i in tile.index if i is not None]
-            for op in needed_for(wanted, body):
-                copied(op, inner)
-            for tile in tiles:
-                layout, room = self.rooms[tile.op]
-                index = [None if i is None else inner.get(i, i) for i in tile.index]
-                with tile.op.location:
-                    value = load(tile.layout, tile.buffer, index)
-                    slot = [position.slot, *[None] * len(tile.whole)]
-                    stored = store(value, layout, room, slot)
-                if self._is_common(tile):
-                    n = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.cluster)
-                    stored.attributes[MULTICAST] = n
-            following = self.ring.next(position)
-            scf.YieldOp([following.slot, following.parity])
-        return Position(*loop.results)
-
     # What is known of the tiles.
-    def _bytes(self, tile: Tile) -> int:
-        return int(np.prod(tile.shape)) * element_bytes(tile.element)
-
-    def _is_common(self, tile: Tile) -> bool:
+    def _is_common(self, factor: Factor) -> bool:
         """Whether the blocks of a cluster have a tile in common, at every step."""
         if self.cluster == 1:
             return False
@@ -345,7 +341,9 @@ class _Roles:
                     self.launch,
                     hint="a cluster whose size divides both, or none: cluster = 1",
                 )
-        for index in tile.index:
+        if factor.is_choice:
+            return False
+        for index in factor.tiles[0].index:
             if index is None or not depends_on(index, number):
                 continue
             op = None if hasattr(index, "arg_number") else index.owner.operation
@@ -377,6 +375,27 @@ def _equal(word: Any, n: int) -> Any:
 
 def _index(n: int) -> Any:
     return arith.ConstantOp(ir.IndexType.get(), n).result
+
+
+def _check_promotion(step: Step, product: Product, promote: int, deferred: bool) -> None:
+    """Check that parts of a loop's sums can be added up by themselves."""
+    if not promote:
+        return
+    if promote < 0:
+        raise step.misuse(f"promote = {promote}", hint="a number of steps, or 0 for all of them")
+    if deferred:
+        raise step.misuse(
+            "sums of parts leave no registers for a result that is stored later",
+            hint="deferred = 0, or promote = 0",
+        )
+    for value in list(product.loop.operands)[3:]:
+        kind = value.type
+        if not isinstance(kind, ir.VectorType) or not isinstance(kind.element_type, ir.FloatType):
+            raise step.error(
+                f"only sums of floating point are promoted, and the loop carries {kind}",
+                product.loop,
+                hint="promote = 0",
+            )
 
 
 def _check_registers(step: Step, producer: int, consumer: int, groups: int) -> None:

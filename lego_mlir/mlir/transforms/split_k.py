@@ -19,20 +19,21 @@ alone; where they lie in the result is the result's own layout, its columns spli
 enough to do for all multiprocessors where there are few tiles and k is long, without a second
 kernel, and without sums that go through global memory.
 
-How sums get from block to block: `cluster_sums`.
+How sums get from block to block: `cluster_sums`. With `over_ring = 1` they take no memory of their
+own, but that of the tiles of A or B: then there is room for more of these.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.analysis.fragments import COLUMNS
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.layouts import layout_attribute
-from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.modules import CLUSTER, operations_in
 from lego_mlir.mlir.reader import launch_sizes
-from lego_mlir.mlir.transforms.cluster_sums import CLUSTER, REDUCE_SCATTER
+from lego_mlir.mlir.transforms.cluster_sums import OVER_RING, REDUCE_SCATTER
 from lego_mlir.mlir.transforms.column_slices import ColumnSlices
 from lego_mlir.mlir.transforms.operation import Step, transform
 from lego_mlir.mlir.transforms.products import Product, product_of
@@ -57,15 +58,15 @@ def split_k(step: Step) -> list[list[Any]]:
             hint="--target=sm_90a, or parts = 1",
         )
     for launch in step.payload():
-        _split(step, launch, parts)
+        _split(step, launch, parts, over_ring=bool(step.number(OVER_RING, 0)))
     return []
 
 
-def _split(step: Step, launch: Any, parts: int) -> None:
+def _split(step: Step, launch: Any, parts: int, *, over_ring: bool) -> None:
     product = product_of(step, launch)
-    number = _which_sums(step, product)
+    _check_sums(step, product)
     steps, tiles = _steps(step, product, parts), _tiles(step, launch)
-    rows, columns = ir.VectorType(product.loop.results[number].type).shape
+    rows, columns = ir.VectorType(product.loop.results[0].type).shape
     if columns % (parts * COLUMNS):
         raise step.error(
             f"{columns} columns of the result do not make {parts} slices of whole fragments, "
@@ -77,21 +78,22 @@ def _split(step: Step, launch: Any, parts: int) -> None:
     with ir.InsertionPoint.at_block_begin(body), launch.location:
         tile, part = inv(OrderBy(Row(tiles, parts)), block)
         _replace_uses(block, tile)
-        _replace_uses(count, constant(tiles))
+        if any(True for _ in count.uses):
+            _replace_uses(count, constant(tiles))
     set_launch_size(launch, 0, tiles * parts)
     i64 = ir.IntegerType.get_signless(64)
     launch.attributes[CLUSTER] = ir.IntegerAttr.get(i64, parts)
     _shorten(product, part, parts, steps // parts)
     slices = OrderBy(Row(parts, columns // parts))
-    _reduce(step, product, number, part, slices, rows)
+    own = _reduce(step, product, part, slices, rows)
+    if over_ring:
+        own.attributes[OVER_RING] = ir.UnitAttr.get()
 
 
-def _reduce(
-    step: Step, product: Product, number: int, part: Any, slices: Any, rows: int
-) -> None:
+def _reduce(step: Step, product: Product, part: Any, slices: Layout, rows: int) -> Any:
     """Go on behind the loop with this block's columns of the sums of all."""
     loop = product.loop
-    sums = loop.results[number]
+    (sums,) = loop.results
     home = [op.operation for op in loop.block.operations]
     after = home[home.index(loop) + 1]
     kind = ir.VectorType.get([rows, slices.dims[1]], ir.VectorType(sums.type).element_type)
@@ -103,10 +105,11 @@ def _reduce(
             attributes={"layout": layout_attribute(slices)},
         )
     ColumnSlices(step, slices, part).replace(sums, own)
+    return own
 
 
-def _which_sums(step: Step, product: Product) -> int:
-    """Which of the values that the loop carries are the sums; they begin at zero."""
+def _check_sums(step: Step, product: Product) -> None:
+    """Check that the loop carries the sums alone, begins them at zero, and is in no other loop."""
     loop = product.loop
     if product.outer is not None:
         raise step.error(
@@ -115,10 +118,11 @@ def _which_sums(step: Step, product: Product) -> int:
             hint="split_k without persist: as many blocks as there are tiles, times parts",
         )
     end = list(loop.regions[0].blocks[0].operations)[-1].operation
-    found = [k for k, v in enumerate(end.operands) if v == product.contract.results[0]]
-    if len(found) != 1 or len(end.operands) != 1:
+    if list(end.operands) != [product.contract.results[0]]:
         raise step.error(
-            f"looked for a loop that carries the sums alone, found {len(end.operands)} values", loop
+            "looked for a loop that carries the sums of its products alone, found "
+            f"{[str(v.type) for v in end.operands]}",
+            loop,
         )
     if not _is_zero(loop.operands[3]):
         raise step.error(
@@ -126,7 +130,6 @@ def _which_sums(step: Step, product: Product) -> int:
             loop,
             hint="add it to the sums behind the loop",
         )
-    return found[0]
 
 
 def _steps(step: Step, product: Product, parts: int) -> int:
@@ -157,7 +160,8 @@ def _tiles(step: Step, launch: Any) -> int:
     for op in operations_in(launch):
         if op.name in ("gpu.block_id", "gpu.grid_dim"):
             raise step.error(
-                f"'{op.name}' would count the blocks of a cluster too", op,
+                f"'{op.name}' would count the blocks of a cluster too",
+                op,
                 hint="take the gpu.launch's own arguments",
             )
     return tiles

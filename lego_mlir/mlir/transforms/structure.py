@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lego_mlir.mlir.bindings import arith, ir
+from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.transforms.operation import Setting
 
 
@@ -48,34 +49,47 @@ def copied(op: Any, values: dict[Any, Any]) -> Any:
     """A copy of an operation at the current insertion point, on what stands for its operands.
 
     Args:
-        op: an operation without regions of its own.
-        values: what stands for which value; the results are added.
+        op: an operation.
+        values: what stands for which value, inside of it too; the results are added.
     """
     copy = op.clone()
-    for number, operand in enumerate(op.operands):
-        if operand in values:
-            copy.operands[number] = values[operand]
+    for inner in (copy, *operations_in(copy)):
+        for number, operand in enumerate(inner.operands):
+            if operand in values:
+                inner.operands[number] = values[operand]
     values.update(zip(op.results, copy.results, strict=True))
     return copy
 
 
-def needed_for(wanted: Sequence[Any], block: Any) -> list[Any]:
-    """The operations of a block that some of its values are computed by, in order."""
+def operands_of(op: Any) -> list[Any]:
+    """The operands of an operation and of those inside of it."""
+    return [value for inner in (op, *operations_in(op)) for value in inner.operands]
+
+
+def needed_for(wanted: Sequence[Any], block: Any, given: Sequence[Any] = ()) -> list[Any]:
+    """The operations of a block that some of its values are computed by, in order.
+
+    Args:
+        wanted: the values.
+        block: the block.
+        given: operations whose results are there already.
+    """
     found: list[Any] = []
     stack = list(wanted)
-    inside = {value: op.operation for op in block.operations for value in op.operation.results}
+    operations = [op.operation for op in block.operations if op.operation not in given]
+    inside = {value: op for op in operations for value in op.results}
     while stack:
         op = inside.get(stack.pop())
         if op is not None and op not in found:
             found.append(op)
-            stack.extend(op.operands)
+            stack.extend(operands_of(op))
     return [op.operation for op in block.operations if op.operation in found]
 
 
 def depends_on(value: Any, other: Any) -> bool:
-    """Whether a value is another one or is computed from it, by operations without regions."""
+    """Whether a value is another one or is computed from it."""
     if value == other:
         return True
     if isinstance(value, ir.BlockArgument):
         return False
-    return any(depends_on(operand, other) for operand in value.owner.operands)
+    return any(depends_on(operand, other) for operand in operands_of(value.owner.operation))

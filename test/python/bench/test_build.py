@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from bench_command import bench
@@ -14,6 +16,9 @@ from bench.cases import Case, transposed
 from bench.movement import Permute
 from bench.peers import PEERS
 from lego_mlir import Artifact
+from lego_mlir.compiler import codegen, driver
+from lego_mlir.compiler.assembly import Cubin
+from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
 
 
@@ -49,6 +54,21 @@ def test_what_does_not_compile_is_told_and_left_out(
     assert build(tmp_path, [], "sm_90a") == 1
     assert "error: no such kernel" in capsys.readouterr().out
     assert list(read_manifest(tmp_path)["cases"]) == ["transpose_f32_64x32"]
+
+
+def test_slow_machine_code_fails_the_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def assemble(ptx: str, target: Target) -> Cubin:
+        made = codegen.assemble(ptx, target)
+        kernel = replace(made.resources[0], spill_store_bytes=16)
+        return replace(made, resources=(kernel,))
+
+    monkeypatch.setattr(driver, "codegen", SimpleNamespace(assemble=assemble))
+    monkeypatch.setattr(building, "CASES", (transposed(64, 32),))
+    assert build(tmp_path, [], "sm_90a") == 1
+    assert "error: kernel 'transpose_kernel' spills 16 bytes" in capsys.readouterr().out
+    assert read_manifest(tmp_path)["cases"] == {}
 
 
 def test_cases_are_told_apart_and_their_peers_known() -> None:

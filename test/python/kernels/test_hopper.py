@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lego_mlir as lg
-from lego_mlir import Col, OrderBy, RegP, Row
+from lego_mlir import Col, OrderBy, RegP, Row, runtime
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import matmul
 from lego_mlir.kernels.configuration import Config
@@ -71,11 +71,22 @@ def test_elements_of_8_bits_along_k(dtype: str) -> None:
         (384, 256, HopperConfig((128, 128, 64), 2, 2, resident=4, deferred=True)),
         (256, 384, HopperConfig((128, 192, 64), 2, 2, resident=2, deferred=True, cluster=(1, 2))),
         (192, 64, HopperConfig((192, 64, 64), 3, 2, alone=True)),
+        (64, 128, HopperConfig((64, 64, 64), 1, 2, parts=2)),
     ],
     ids=str,
 )
 def test_divisions(m: int, n: int, config: HopperConfig) -> None:
-    check(matmul(m, n, 192, b=OrderBy(Col(192, n)), config=config))
+    k = 192 * config.parts
+    check(matmul(m, n, k, b=OrderBy(Col(k, n)), config=config))
+
+
+@pytest.mark.parametrize("order", ["early", "random:1"])
+def test_whenever_copies_arrive(order: str) -> None:
+    config = HopperConfig((128, 128, 64), 2, 2, resident=2, deferred=True, cluster=(2, 1))
+    artifact = matmul(256, 256, 128, config=config).compilation().artifact(assemble=False)
+    comparison = runtime.run(artifact, [], runtime.select("sim", order=order)).comparison
+    assert comparison is not None
+    assert comparison.equal, str(comparison)
 
 
 def test_batches() -> None:
@@ -129,6 +140,17 @@ def test_it_is_what_hopper_takes_by_itself() -> None:
     assert sum(" µs  tile " in line for line in lines) > 1
 
 
+def test_every_kernel_says_what_it_is() -> None:
+    plain, scheduled = (
+        lg.kernel(grid=2, block=32, schedule=schedule, settings={"n": 3} if schedule else None)(
+            lambda: None
+        )
+        for schedule in (None, "unroll")
+    )
+    assert plain.explain() == f"{plain!r}\nno schedule"
+    assert scheduled.explain() == f"{scheduled!r}\nschedule   unroll\nsettings   n = 3"
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "reason"),
     [
@@ -140,7 +162,7 @@ def test_it_is_what_hopper_takes_by_itself() -> None:
         (
             (64, 64, 64),
             {"a": OrderBy(lg.GenP([64, 64], lg.morton))},
-            "A: TMA walks a tensor by strides",
+            "A: TMA: .* has no one stride a dimension",
         ),
     ],
 )

@@ -41,6 +41,22 @@ def test_the_parent_package_may_come_first() -> None:
     assert done.stdout.strip() == "Context", done.stderr
 
 
+def test_classes_of_a_dialect_wait_until_one_is_used() -> None:
+    """Those of nvvm take longer to load than a kernel takes to compile."""
+    code = f"""
+import sys
+{IMPORT}, nvvm
+loaded = lambda: any(m.endswith("._nvvm_ops_gen") for m in sys.modules)
+context = ir.Context()
+module = ir.Module.parse("func.func @f() {{ nvvm.barrier return }}", context)
+(func,) = module.body.operations
+barrier, _ = func.regions[0].blocks[0].operations
+print(barrier.operation.name, loaded(), nvvm.BarrierOp.__name__, loaded())
+"""
+    done = python(code)
+    assert done.stdout.split() == ["nvvm.barrier", "False", "BarrierOp", "True"], done.stderr
+
+
 def test_the_variable_takes_upstreams_package(tmp_path: Path) -> None:
     """A stand-in with upstream's layout: `mlir.ir`, `mlir.passmanager`, `mlir.dialects.*`."""
     (tmp_path / "mlir" / "dialects").mkdir(parents=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,41 @@ def test_it_assembles_at_full_speed() -> None:
     compilation = WarpgroupProduct().compilation()
     assert compilation.cubin.warnings == ()
     assert compilation.cubin.resources[0].spill_store_bytes == 0
+
+
+def random_problem(seed: int) -> WarpgroupProduct:
+    """Any sizes, tile, transposes and parameters that go together."""
+    draw = random.Random(seed).choice
+    element = draw(["f16", "bf16", "f8E4M3FN"])
+    unit = 8 if element != "f8E4M3FN" else 16  # elements of 16 bytes
+    groups = draw([1, 2])
+    bm, bn, bk = 64 * groups * draw([1, 2]), draw([16, 32, 64, 128]), draw([2, 4, 8]) * unit
+    cluster, steps = draw([1, 2, 4]), draw([1, 3, 5])
+    across, down = cluster * draw([1, 2]), draw([1, 2])
+    columns = (draw([False, True]), draw([False, True])) if unit == 8 else (False, True)
+    chunks = bm // 64 // groups * max(1, bn // 64)
+    return WarpgroupProduct(
+        down * bm - draw([0, unit]),
+        across * bn - draw([0, 8]) if unit == 8 else across * bn,
+        steps * bk - draw([0, unit]),
+        (bm, bn, bk),
+        columns,
+        element,
+        "bf16" if element == "bf16" else "f16",
+        groups,
+        parameters={
+            "cluster": cluster,
+            "blocks": draw([cluster, 2 * cluster, 132]),
+            "stages": draw([2, 3, 4]),
+            "deferred": int(chunks <= steps and draw([False, True])),
+            "dependent": draw([0, 1]),
+        },
+    )
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_products(seed: int) -> None:
+    check(random_problem(seed), ORDERS[seed % 3], seed)
 
 
 def maps_of(artifact: Artifact) -> list[TensorMap]:

@@ -20,7 +20,8 @@ def test_known_references() -> None:
 def test_unknown_reference_lists_the_known() -> None:
     with pytest.raises(LegoError, match="unknown reference 'sort'") as caught:
         expect("sort", [A], 1)
-    assert caught.value.hint == "known references: transpose, copy, matmul, permute(1, 0, 2)"
+    known = "transpose, copy, matmul, coarse_matmul, permute(1, 0, 2)"
+    assert caught.value.hint == f"known references: {known}"
 
 
 def test_wrong_number_of_arguments() -> None:
@@ -128,6 +129,28 @@ def test_products_of_raw_formats(dtype: str) -> None:
     rounded = dtypes.encode(values[0] @ values[1], "bf16")
     assert compare(expected, rounded, dtype="bf16").equal
     assert not compare(expected, rounded + np.uint16(1), dtype="bf16").equal
+
+
+def cut(x: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    return np.trunc(x / unit) * unit
+
+
+def test_sums_that_keep_13_bits_are_right_and_lack_no_block_of_terms() -> None:
+    rng = np.random.default_rng(0)
+    types = ("f8E4M3FN", "f8E4M3FN")
+    a, b = (dtypes.encode(rng.standard_normal(s), types[0]) for s in ((32, 512), (512, 48)))
+    x, y = (dtypes.decode(v, types[0]).astype(np.float64) for v in (a, b))
+    total, lacking = np.zeros((2, 32, 48))
+    for k in range(0, 512, 32):
+        terms = [x[:, i, None] * y[i] for i in range(k, k + 32)]
+        largest = np.max(np.abs([total, *terms]), axis=0)
+        unit = 2.0 ** (np.floor(np.log2(largest)) - 13)
+        total = cut(total, unit) + sum(cut(t, unit) for t in terms)
+        lacking += sum(terms) if k else 0
+    (wanted,) = expect("coarse_matmul", [a, b], 1, types)
+    assert compare(wanted, total.astype(np.float32), dtype="f32").equal
+    assert not compare(product(a, b, types), total.astype(np.float32), dtype="f32").equal
+    assert compare(wanted, lacking.astype(np.float32), dtype="f32").count > 1000
 
 
 def test_batches_are_multiplied_one_by_one() -> None:

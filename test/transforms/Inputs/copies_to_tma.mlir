@@ -1,9 +1,10 @@
-// Copies by TMA: whatever is copied to shared memory already.
+// Copies by TMA, into memory that begins where they need it.
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_tiles(%module: !transform.any_op) {
     %kernels = transform.structured.match ops{["gpu.launch"]} in %module
         : (!transform.any_op) -> !transform.any_op
     "transform_lego.copies_to_tma"(%kernels) : (!transform.any_op) -> ()
+    %packed = "transform_lego.pack_shared"(%kernels) : (!transform.any_op) -> !transform.any_op
     transform.yield
   }
 }

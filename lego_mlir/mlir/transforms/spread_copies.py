@@ -1,0 +1,113 @@
+"""`transform_lego.spread_copies`: asynchronous copies stand among the products of a loop.
+
+    scf.for ... {
+      scf.if %there { the 12 copies of a tile that is needed later }
+      nvvm.cp.async.commit.group
+      fragments of step 1
+      products of step 0                              // in four steps
+      fragments of step 2
+      ...
+
+becomes
+
+    scf.for ... {
+      fragments of step 1
+      scf.if %there { 4 copies }
+      products of step 0
+      fragments of step 2
+      scf.if %there { 4 copies }
+      products of step 1
+      fragments of step 3
+      scf.if %there { 4 copies }
+      nvvm.cp.async.commit.group
+      products of step 2
+      ...
+
+Fragments are waited for, copies are not: so the fragments come first. And a few copies at a time do
+not fill the queue of the memory instructions, behind which fragments would wait.
+
+It is a step for `@__transform_main`, where addresses are arithmetic. What several parts of the
+copies need is computed before the first of them, whether they are made or not. A loop in which
+there is nothing to spread stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from lego_mlir.mlir.bindings import ir, scf
+from lego_mlir.mlir.transforms.operation import Step, transform
+from lego_mlir.mlir.transforms.product_steps import product_steps
+from lego_mlir.mlir.transforms.structure import needed_for
+
+_COPY, _COMMIT = "nvgpu.device_async_copy", "nvvm.cp.async.commit.group"
+_ORDERING = ("gpu.barrier", "nvvm.cp.async.wait.group", _COMMIT)
+_ARITHMETIC = ("arith.", "affine.")
+
+
+@transform("spread_copies")
+def spread_copies(step: Step) -> list[list[Any]]:
+    """Deal out the copies of every loop that has some among the steps of its products."""
+    for loop in step.payload():
+        if loop.name != "scf.for":
+            raise step.error(f"expected a scf.for, found '{loop.name}'", loop)
+        operations = [op.operation for op in loop.regions[0].blocks[0].operations]
+        guard = next((op for op in operations if _is_guard(op)), None)
+        if guard is not None:
+            _spread(step, guard, operations)
+    return []
+
+
+def _spread(step: Step, guard: Any, operations: Sequence[Any]) -> None:
+    """Deal out the copies under one condition, and commit them behind the last."""
+    start = operations.index(guard)
+    ordering = [n for n, op in enumerate(operations) if n > start and op.name in _ORDERING]
+    if not ordering or operations[ordering[0]].name != _COMMIT:
+        return
+    commit = operations[ordering[0]]
+    end = ordering[1] if len(ordering) > 1 else len(operations) - 1
+    steps = product_steps(operations)
+    # The last step's products are there to wait for the next turn's fragments.
+    firsts = [min(places) for places in (steps[:-1] or steps)]
+    places = [operations[n] for n in firsts if start < n < end]
+    if not places:
+        return
+    block = guard.regions[0].blocks[0]
+    copies = [op.operation for op in block.operations if op.operation.name == _COPY]
+    parts = _parts(copies, len(places))
+    needed = [needed_for([v for copy in part for v in copy.operands], block) for part in parts]
+    common = [op for k, ops in enumerate(needed) for op in ops if _is_in(op, needed[:k])]
+    for op in [o.operation for o in block.operations]:
+        if op in common:
+            op.move_before(guard)
+    for place, part, ops in zip(places, parts, needed, strict=True):
+        if not part:
+            continue
+        with ir.InsertionPoint(place), guard.location:
+            here = scf.IfOp(guard.operands[0])
+            with ir.InsertionPoint(here.then_block):
+                end_of_it = scf.YieldOp([]).operation
+        for op in [*(o for o in ops if o not in common), *part]:
+            op.move_before(end_of_it)
+    commit.move_before(places[-1])
+    step.erase(guard)
+
+
+def _parts(copies: Sequence[Any], number: int) -> list[list[Any]]:
+    """Copies in so many parts, in order, as equal as may be."""
+    bounds = [len(copies) * k // number for k in range(number + 1)]
+    return [list(copies[a:b]) for a, b in pairwise(bounds)]
+
+
+def _is_in(op: Any, lists: Sequence[Sequence[Any]]) -> bool:
+    return any(op in ops for ops in lists)
+
+
+def _is_guard(op: Any) -> bool:
+    """Whether it makes asynchronous copies, under a condition, and nothing else."""
+    if op.name != "scf.if" or list(op.results) or list(op.regions[1].blocks):
+        return False
+    inside = [o.operation.name for o in op.regions[0].blocks[0].operations][:-1]
+    return _COPY in inside and all(n == _COPY or n.startswith(_ARITHMETIC) for n in inside)

@@ -1,0 +1,17 @@
+// What was made of a module: its schedule's parameters, its launches, its machine code.
+// RUN: %legoc %examples/hopper.mlir --schedule=wgmma --param stages=3 --explain | FileCheck %s
+// RUN: %legoc %examples/transpose.mlir --explain --target=sm_80 | FileCheck %s --check-prefix=NONE
+// RUN: not %legoc %examples/transpose.mlir --explain --emit=ptx 2>&1 | FileCheck %s --check-prefix=BOTH
+
+// CHECK: {{^}}target     sm_90a
+// CHECK-NEXT: {{^}}schedule   wgmma
+// CHECK: {{^}}  stages = 3, given
+// CHECK-NEXT: {{^}}  cluster = 1{{$}}
+// CHECK: {{^}}kernel     matmul_kernel  grid 4×1×1  block 384×1×1  dynamic shared memory {{[0-9]+}} bytes  dependent
+// CHECK-NEXT: {{^}}  {{[0-9]+}} registers a thread, nothing spilled
+
+// NONE: target     sm_80
+// NONE-NEXT: schedule   none
+// NONE-NEXT: kernel     transpose_kernel  grid
+
+// BOTH: legoc: error: --explain compiles, and says what it made; leave out --run and --emit

@@ -1,0 +1,25 @@
+"""docs/schedules.md has the schedules as they are."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lego_mlir import data
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "schedules.md"
+
+
+@pytest.mark.parametrize("name", ["hmma", "wgmma"])
+def test_every_step_and_parameter_in_order(name: str) -> None:
+    script = (data.transforms() / f"{name}.mlir").read_text()
+    used = re.findall(r'"transform_lego\.(\w+)"\(', script)
+    steps = [step for step in used if step != "parameter"]
+    parameters = set(re.findall(r'transform_lego\.parameter"\(\) \{name = "(\w+)"', script))
+    (section,) = re.findall(rf"^## `{name}`.*?(?=^## )", PAGE.read_text(), re.M | re.S)
+    rows = re.findall(r"^\| `(\w+)` \|[^|]*\|([^|]*)\|$", section, re.M)
+    assert [step for step, _ in rows] == steps
+    told = {word for _, given in rows for word in re.findall(r"`(\w+)`", given)}
+    assert told == parameters

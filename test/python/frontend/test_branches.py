@@ -1,0 +1,92 @@
+"""Ranges of numbers and what goes with them: which one, a value of several, a case of several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lego_mlir as lg
+from lego_mlir.diagnostics import LegoError
+
+COUNT = 9
+LINE = lg.OrderBy(lg.Row(COUNT))
+
+
+def computed(function: Any) -> list[float]:
+    """What a kernel stores by the number of its thread."""
+
+    def kernel(a: Any, b: Any) -> None:
+        i = lg.thread_id()
+        b[i] = function(i, a)
+
+    types = {name: lg.TensorType("f32", LINE) for name in "ab"}
+    made = lg.kernel(grid=1, block=COUNT, parameters=types)(kernel)
+    result = made.run(np.arange(COUNT, dtype=np.float32), device="sim")
+    (out,) = result.outputs.values()
+    return [float(x) for x in out]
+
+
+def test_ranges() -> None:
+    sizes = [2, 1, 4, 2]
+    ranges = [k for k, n in enumerate(sizes) for _ in range(n)]
+    inside = [i for n in sizes for i in range(n)]
+    assert computed(lambda i, a: a[lg.segment(i, sizes)[0]]) == ranges
+    assert computed(lambda i, a: a[lg.segment(i, sizes)[1]]) == inside
+
+
+def test_a_value_of_several() -> None:
+    found = computed(lambda i, a: a[lg.select(i % 4, [3, i, 1])])
+    assert found == [3, 1, 1, 3, 3, 5, 1, 3, 3]
+
+
+def test_cases() -> None:
+    """One of them runs; any number that has no case is the first one's."""
+    cases = 3
+
+    def function(i: Any, a: Any) -> Any:
+        value, place = lg.choose(i, [lambda: (-a[i], 8), lambda: (a[7], i), lambda: (a[5], 0)])
+        return value + a[place]
+
+    expected = [-i + 8 if i == 0 or i >= cases else [0, 8, 5][i] for i in range(COUNT)]
+    assert computed(function) == expected
+
+
+def test_cases_that_return_nothing() -> None:
+    def kernel(a: Any) -> None:
+        i = lg.thread_id()
+
+        def first() -> None:
+            a[i] = 1.0
+
+        def second() -> None:
+            a[i] = 2.0
+
+        assert lg.choose(i % 2, [first, second]) is None
+
+    made = lg.kernel(grid=1, block=COUNT, parameters={"a": lg.TensorType("f32", LINE)})(kernel)
+    (out,) = made.run(device="sim").outputs.values()
+    assert list(out) == [1, 2, 1, 2, 1, 2, 1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda i, a: a[lg.segment(i, [])[0]], "no sizes of ranges"),
+        (lambda i, a: a[lg.segment(i, [2, 0])[0]], "no sizes of ranges"),
+        (lambda i, a: a[lg.select(i, [])], "there are no values"),
+        (lambda i, a: lg.choose(i, []), "there are no cases"),
+        (lambda i, a: lg.choose(i, [lambda: a[0], lambda: i]), "returns f32, another one index"),
+        (lambda i, a: lg.choose(i, [lambda: a[0], lambda: None]), "another one nothing"),
+        (lambda i, a: lg.choose(i, [lambda: "x"]), "returned 'x'"),
+    ],
+)
+def test_what_cannot_be(function: Any, message: str) -> None:
+    with pytest.raises(LegoError, match=message):
+        computed(function)
+
+
+def test_outside_of_a_kernel() -> None:
+    with pytest.raises(LegoError, match="segment works only inside a kernel"):
+        lg.segment(0, [1])

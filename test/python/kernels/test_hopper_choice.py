@@ -1,0 +1,262 @@
+"""How products are divided on Hopper: what is refused, what the model says, what was measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.compiler.targets import Target
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.kernels import tuned
+from lego_mlir.kernels.configuration import Config, Problem
+from lego_mlir.kernels.hopper import HopperConfig
+from lego_mlir.kernels.hopper_choice import estimate, estimates
+from lego_mlir.kernels.machines import machine_of
+from lego_mlir.kernels.order import grouped
+from lego_mlir.kernels.panels import chunk, panels, panels_of_columns
+from lego_mlir.kernels.plan import plan
+
+H200 = Target.parse("sm_90a")
+MACHINE = machine_of(H200)
+SHARED = H200.optin_shared_bytes
+LARGE = Problem(4096, 4096, 4096, "f16", "f16")
+CONFIG = HopperConfig((128, 256, 64), 2, 4, resident=132, deferred=True)
+SHAPES = [
+    (128, 128, 128),
+    (256, 256, 256),
+    (1024, 1024, 1024),
+    (2048, 2048, 2048),
+    (4096, 4096, 4096),
+    (16, 8192, 8192),
+    (8192, 16, 64),
+    (2112, 7168, 2048),
+    (1, 1, 1),
+    (300, 500, 72),
+]
+
+
+# ------------------------------------------------------------------------------------- divisions
+def test_what_a_config_takes() -> None:
+    assert CONFIG.threads == 256
+    assert CONFIG.tiles(LARGE) == (32, 16)
+    assert CONFIG.steps(replace(LARGE, k=250)) == 4
+    assert CONFIG.chunks(LARGE) == 4
+    assert CONFIG.warp_layout == OrderBy(Row(8, 1))
+    settings = CONFIG.settings(LARGE)
+    assert settings["blocks"] == 132
+    assert settings["deferred"] == 1
+    # As many registers as there are, for three warpgroups.
+    assert settings["producer_registers"] + 2 * settings["consumer_registers"] <= 65536 // 128
+    assert replace(CONFIG, resident=0, deferred=False).settings(LARGE)["blocks"] == 32 * 16
+    CONFIG.check(LARGE, SHARED)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"tile": (96, 128, 64)}, "96 rows are no multiple of 128"),
+        ({"consumers": 4}, "one to three warpgroups"),
+        ({"tile": (128, 250, 64)}, "16 to 256 columns, in steps of 16, not 250"),
+        ({"tile": (128, 272, 64)}, "16 to 256 columns"),
+        ({"tile": (128, 256, 24)}, "24 of k are no multiple of 16"),
+        ({"tile": (256, 256, 64)}, "256 sums, more than 128"),
+        ({"stages": 1}, "at least 2"),
+        ({"group": 0}, "at least one tile"),
+        ({"cluster": (2, 2)}, "one below the other or side by side"),
+        ({"cluster": (3, 1)}, "a cluster is 1, 2, 4 or 8"),
+        ({"resident": 133, "cluster": (2, 1)}, "133 blocks make no whole clusters"),
+        ({"resident": -2}, "not negative"),
+        ({"parts": 3}, "1, 2, 4 or 8 blocks share a tile"),
+        ({"parts": 2}, "blocks that share a tile are a cluster, and each takes one"),
+        ({"resident": 0}, "needs a next tile"),
+        ({"resident": 512}, "needs a next tile"),
+        ({"stages": 5}, "more than the 232448 of a block"),
+    ],
+)
+def test_what_cannot_be(change: dict[str, Any], says: str) -> None:
+    with pytest.raises(LegoError, match=says):
+        replace(CONFIG, **change).check(LARGE, SHARED)
+
+
+def test_clusters_are_whole_and_chunks_have_steps_beside_them() -> None:
+    odd = replace(LARGE, m=33 * 128)
+    with pytest.raises(LegoError, match="33×16 tiles, which make no whole clusters"):
+        replace(CONFIG, cluster=(2, 1)).check(odd, SHARED)
+    replace(CONFIG, cluster=(1, 2)).check(odd, SHARED)
+    with pytest.raises(LegoError, match=r"4 chunks of C .* and there are 3"):
+        CONFIG.check(replace(LARGE, k=192), SHARED)
+
+
+def test_blocks_share_whole_steps_and_fragments() -> None:
+    shared = HopperConfig((64, 64, 64), 1, 4, parts=2)
+    few = replace(LARGE, m=64)
+    shared.check(few, SHARED)
+    assert shared.count(few) == 2 * 64
+    assert shared.settings(few)["blocks"] == 2 * 64
+    with pytest.raises(LegoError, match="3 steps over k make no such parts"):
+        shared.check(replace(few, k=192), SHARED)
+    with pytest.raises(LegoError, match="a block keeps 24 columns"):
+        replace(shared, tile=(64, 48, 64)).check(few, SHARED)
+
+
+# --------------------------------------------------------------------------------------- layouts
+@pytest.mark.parametrize("size", [1, 2])
+@pytest.mark.parametrize(("rows", "columns"), [(64, 64), (128, 32), (64, 192), (8, 256)])
+def test_panels_are_free_of_bank_conflicts(rows: int, columns: int, size: int) -> None:
+    layout = panels(rows, columns, size)
+    offsets = np.asarray(layout.apply(*np.indices((rows, columns))))
+    assert sorted(offsets.flat) == list(range(rows * columns))
+    swapped = np.asarray(panels_of_columns(columns, rows, size).apply(*np.indices((columns, rows))))
+    assert np.array_equal(swapped, offsets.T)
+    # Eight rows' chunks of 16 bytes, as stmatrix writes them, are in all banks.
+    assert len(set((offsets[:8, 0] * size // 16 % 8).tolist())) == 8
+
+
+def test_chunks_of_a_result() -> None:
+    assert chunk(256, 2).dims == (64, 64)
+    assert chunk(48, 2).dims == (64, 16)
+    assert chunk(256, 4).dims == (64, 32)
+    assert chunk(16, 2, by_row=False).dims == (64, 16)
+    with pytest.raises(LegoError, match="a column of 64 elements of 4 bytes is wider"):
+        chunk(64, 4, by_row=False)
+    with pytest.raises(LegoError, match=r"rows of 24 elements of 2 bytes .* multiple of 32"):
+        panels(64, 24, 2)
+
+
+@pytest.mark.parametrize(
+    ("down", "across", "group", "cluster"),
+    [
+        (16, 12, 8, (2, 1)),
+        (16, 12, 8, (1, 2)),
+        (17, 38, 8, (1, 2)),
+        (6, 1, 4, (2, 1)),
+        (3, 5, 8, (1, 1)),
+        (8, 8, 1, (1, 4)),
+    ],
+)
+@pytest.mark.parametrize("batch", [None, 3])
+def test_blocks_of_a_cluster_share_a_tile(
+    down: int, across: int, group: int, cluster: tuple[int, int], batch: int | None
+) -> None:
+    layout = grouped(down, across, group, cluster, batch)
+    count = down * across * (batch or 1)
+    assert layout.dims == ((down, across) if batch is None else (batch, down, across))
+    found = np.stack(layout.inv(np.arange(count)))
+    assert len(set(map(tuple, found.T.tolist()))) == count
+    blocks = max(cluster)
+    by_cluster = found.reshape(len(found), -1, blocks)
+    for axis in range(len(found)):
+        apart = cluster[0] if axis == len(found) - 2 else cluster[1]
+        is_spread = axis >= len(found) - 2 and apart > 1
+        distance = np.ptp(by_cluster[axis], axis=1)
+        assert (distance == (blocks - 1 if is_spread else 0)).all()
+
+
+# ----------------------------------------------------------------------------------------- model
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(("dtype", "out"), [("f16", "f16"), ("bf16", "f32"), ("f8E5M2", "f16")])
+def test_every_estimate_is_of_a_division_that_fits(
+    shape: tuple[int, int, int], dtype: str, out: str
+) -> None:
+    problem = Problem(*shape, dtype, out, b="col")
+    found = estimates(problem, H200)
+    assert found
+    for e in found:
+        e.config.check(problem.transpose if e.config.swap else problem, SHARED)
+        assert e.microseconds > 0
+    # Nothing that is thought to be much slower comes first.
+    assert found[0].microseconds <= 1.02 * min(e.microseconds for e in found)
+
+
+def first(*shape: int) -> HopperConfig:
+    a, b, c = shape
+    return estimates(Problem(a, b, c, "f16", "f16"), H200)[0].config
+
+
+def test_small_products_take_tiles_of_one_wave() -> None:
+    for n in (128, 256, 512, 1024):
+        config = first(n, n, n)
+        down, across = config.tiles(Problem(n, n, n, "f16", "f16"))
+        assert not config.resident
+        assert config.alone
+        assert MACHINE.multiprocessors // 8 <= down * across <= MACHINE.multiprocessors
+
+
+def test_large_products_stay_and_store_beside_the_next_tile() -> None:
+    for shape in ((4096, 4096, 4096), (8192, 8192, 8192), (4096, 4096, 1024), (4864, 4096, 8192)):
+        config = first(*shape)
+        assert config.resident == MACHINE.multiprocessors
+        assert config.deferred
+        assert config.tile[:2] == (128, 256)
+        assert max(config.cluster) == 2
+
+
+def test_few_rows_are_columns_of_the_transpose() -> None:
+    config = first(16, 8192, 8192)
+    assert config.swap
+    assert config.tile[1] == 16
+
+
+def test_an_odd_number_of_tiles_makes_clusters_the_other_way() -> None:
+    assert first(257 * 128 - 120, 2048, 2048).cluster == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("problem", "limit"),
+    [
+        (replace(LARGE, m=8192, n=8192, k=8192), "power"),
+        (replace(LARGE, m=16, k=8192, n=8192), "memory"),
+        (replace(LARGE, m=128, n=128, k=128), "latency"),
+        (replace(LARGE, m=1024, n=1024, k=1024), "tensor cores"),
+    ],
+)
+def test_what_a_product_waits_for(problem: Problem, limit: str) -> None:
+    assert estimates(problem, H200)[0].limit == limit
+
+
+def test_the_model_knows_what_helps() -> None:
+    plain = replace(CONFIG, deferred=False)
+    shared = replace(CONFIG, cluster=(2, 1))
+    once = replace(plain, resident=0)
+    short = replace(LARGE, k=512)
+
+    def time(config: HopperConfig, problem: Problem = LARGE) -> float:
+        return estimate(problem, config, MACHINE).microseconds
+
+    assert time(CONFIG) < time(plain) < time(once)
+    huge = replace(LARGE, m=16384, n=16384)
+    assert time(shared, huge) < time(CONFIG, huge)  # factors that do not fit the cache
+    assert time(plain, short) / time(CONFIG, short) > time(plain) / time(CONFIG)
+    small = Problem(512, 512, 512, "f16", "f16")
+    narrow = HopperConfig((64, 32, 64), 1, 8)
+    assert time(narrow, small) < time(replace(narrow, stages=4), small)
+    bytes_ = replace(LARGE, dtype="f8E4M3FN", b="col")
+    assert time(replace(CONFIG, tile=(128, 256, 128)), bytes_) < 0.6 * time(CONFIG)
+
+
+# ----------------------------------------------------------------------------------------- tables
+def test_both_kinds_of_divisions_are_kept(tmp_path: Path) -> None:
+    other = Config((128, 128, 64), (2, 2), 3)
+    swapped = replace(CONFIG, swap=True, cluster=(1, 2), alone=True)
+    for config in (CONFIG, other, swapped):
+        tuned.record("NVIDIA Test 1", LARGE, config, tmp_path)
+    assert tuned.lookup("NVIDIA Test 1", LARGE, HopperConfig, tmp_path) == swapped
+    assert tuned.lookup("NVIDIA Test 1", LARGE, Config, tmp_path) == other
+    assert tuned.lookup("NVIDIA Test 1", replace(LARGE, k=64), HopperConfig, tmp_path) is None
+
+
+def test_what_was_measured_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    places = [OrderBy(Row(4096, 4096))] * 3
+    chosen = plan(LARGE, places, H200)
+    measured = replace(CONFIG, group=3)
+    assert chosen.config != measured
+    tuned.record(MACHINE.name, LARGE, measured, tmp_path)
+    monkeypatch.setattr(tuned.lookup, "__defaults__", (tmp_path,))
+    found = plan(LARGE, places, H200)
+    assert found.config == measured
+    assert f"division   {measured}, as measured" in found.explanation

@@ -1,0 +1,59 @@
+"""Products whose sums are added up in two levels, in the simulator and as they are divided."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lego_mlir import Col, OrderBy
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.frontend import Kernel
+from lego_mlir.kernels import matmul
+from lego_mlir.kernels.hopper import HopperConfig
+
+
+def product(m: int, n: int, k: int, promote: int, **more: Any) -> Kernel:
+    columns = OrderBy(Col(k, n))
+    return matmul(m, n, k, "f8E4M3FN", b=columns, promote=promote, target="sm_90a", **more)
+
+
+def test_by_the_division_that_is_chosen() -> None:
+    kernel = product(128, 96, 1024, 2, out="f32")
+    assert "promote 2" in kernel.explain()
+    comparison = kernel.run(device="sim").comparison
+    assert comparison is not None
+    assert comparison.equal, str(comparison)
+
+
+def test_the_tile_leaves_registers_for_parts() -> None:
+    plain, promoted = (product(4096, 4096, 4096, p).explain().splitlines()[3] for p in (0, 4))
+    assert "128×256" in plain or "256×128" in plain
+    assert "promote 4" in promoted
+    assert "×256×" not in promoted
+    assert "deferred" not in promoted
+
+
+def test_by_a_division_that_is_given() -> None:
+    config = HopperConfig((64, 96, 128), 1, 3)
+    kernel = product(64, 96, 256, 1, config=config)
+    assert "promote 1" in kernel.explain()
+    assert "promote" not in product(64, 96, 256, 0, config=config).explain().splitlines()[3]
+
+
+def test_a_tile_of_too_many_sums() -> None:
+    config = HopperConfig((128, 256, 128), 2, 3)
+    with pytest.raises(LegoError, match="128 sums, parts of which are promoted, more than 96"):
+        product(256, 256, 256, 4, config=config)
+
+
+def test_a_result_that_is_stored_later() -> None:
+    config = HopperConfig((64, 64, 128), 1, 3, resident=2, deferred=True)
+    with pytest.raises(LegoError, match="leave no registers"):
+        product(512, 64, 1024, 4, config=config)
+
+
+@pytest.mark.parametrize(("dtype", "promote"), [("i8", 2), ("f16", -1)])
+def test_what_is_not_promoted(dtype: str, promote: int) -> None:
+    with pytest.raises(LegoError, match=f"promote = {promote} of sums of"):
+        matmul(64, 64, 64, dtype, promote=promote, target="sm_90a")

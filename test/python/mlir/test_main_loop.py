@@ -1,0 +1,108 @@
+"""The loop of the schedule `hmma`: fragments loaded a turn ahead, copies among the products."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lego_mlir as lg
+from lego_mlir import Col, OrderBy, Row, runtime
+from lego_mlir.compiler.driver import Options
+from lego_mlir.compiler.targets import Target
+from lego_mlir.frontend import TensorType
+from lego_mlir.kernels import matmul
+from lego_mlir.kernels.configuration import Config
+
+
+def check(kernel: Any, order: str) -> None:
+    result = runtime.run(kernel.compile(), device=runtime.select("sim", order=order))
+    assert result.comparison is not None
+    assert result.comparison.equal, str(result.comparison)
+
+
+@pytest.mark.parametrize("order", ["late", "early", "random:1"])
+@pytest.mark.parametrize("stages", [2, 3, 4])
+@pytest.mark.parametrize("turns", [1, 2, 3, 5])
+def test_loops_shorter_and_longer_than_the_pipeline(turns: int, stages: int, order: str) -> None:
+    config = Config((32, 32, 32), (2, 1), stages)
+    check(matmul(32, 32, 32 * turns, config=config, schedule="hmma"), order)
+
+
+@pytest.mark.parametrize("b", [Row, Col])
+@pytest.mark.parametrize("a", [Row, Col])
+def test_partial_tiles_of_every_transpose(a: Any, b: Any) -> None:
+    m, n, k = 40, 72, 200
+    config = Config((32, 32, 64), (1, 2), 3)
+    check(
+        matmul(m, n, k, a=OrderBy(a(m, k)), b=OrderBy(b(k, n)), config=config, schedule="hmma"),
+        "late",
+    )
+
+
+@pytest.mark.parametrize("k", [16, 32])
+def test_tiles_of_one_step_and_of_two(k: int) -> None:
+    check(matmul(32, 32, 96, config=Config((32, 32, k), (1, 1), 3), schedule="hmma"), "late")
+
+
+def test_copies_through_registers_stay_together() -> None:
+    """Rows of 33 elements begin at odd addresses: no asynchronous copy is as narrow."""
+    kernel = matmul(32, 33, 97, config=Config((32, 32, 32), (1, 1), 2), schedule="hmma")
+    assert "ld.global.b16" in kernel.compilation(Options(target=Target.parse("sm_80"))).ptx
+    check(kernel, "late")
+
+
+def test_the_next_turns_fragments_come_before_the_last_products() -> None:
+    kernel = matmul(64, 64, 512, config=Config((64, 64, 64), (2, 2), 3), schedule="hmma")
+    ptx = kernel.compilation(Options(target=Target.parse("sm_80"))).ptx
+    words = re.findall(r"cp\.async\.(?:commit|wait)_group|bar\.sync|ldmatrix|mma\.sync", ptx)
+    wait = words.index("cp.async.wait_group", words.index("cp.async.wait_group") + 1)
+    following = words[wait:]
+    loads = following.index("mma.sync")
+    assert following[:loads] == ["cp.async.wait_group", "bar.sync", *["ldmatrix"] * 4]
+    assert following[loads : loads + 8] == ["mma.sync"] * 8
+
+
+A = OrderBy(Row(32, 160)).TileBy([1, 5], [32, 32])
+B = OrderBy(Row(160, 32)).TileBy([5, 1], [32, 32])
+C = OrderBy(Row(32, 32)).TileBy([1, 1], [32, 32])
+SHARED = OrderBy(Row(32, 32))
+WARPS = OrderBy(Row(2, 1))
+
+
+def two_products(total: Any, x: Any, y: Any, z: Any) -> Any:
+    return lg.dot(x, z, lg.dot(x, y, total, warps=WARPS), warps=WARPS)
+
+
+def halved(total: Any, x: Any, y: Any, z: Any) -> Any:
+    return lg.dot(x, y, total * 0.5, warps=WARPS)
+
+
+@pytest.mark.parametrize("order", ["late", "early"])
+@pytest.mark.parametrize("step", [two_products, halved])
+def test_other_loops_are_right_too(step: Any, order: str) -> None:
+    half_a, half_b, full_c = (
+        TensorType(kind, layout, 16) for kind, layout in (("f16", A), ("f16", B), ("f32", C))
+    )
+
+    @lg.kernel(grid=1, block=64, schedule="hmma")
+    def kernel(a: half_a, b: half_b, d: half_b, c: full_c) -> None:
+        @lg.fold(5, lg.zeros((32, 32), "f32"))
+        def total(k, total):
+            x = a.staged(SHARED)[0, k, :, :]
+            y = b.staged(SHARED)[k, 0, :, :]
+            z = d.staged(SHARED)[k, 0, :, :]
+            return step(total, x, y, z)
+
+        c[0, 0, :, :] = total
+
+    random = np.random.default_rng(0)
+    a = random.integers(-4, 5, (32, 160)).astype(np.float16)
+    b, d = (random.integers(-4, 5, (160, 32)).astype(np.float16) for _ in range(2))
+    want = np.zeros((32, 32), np.float32)
+    for k in range(0, 160, 32):
+        x, y, z = (v.astype(np.float32) for v in (a[:, k : k + 32], b[k : k + 32], d[k : k + 32]))
+        want = want + x @ y + x @ z if step is two_products else want * 0.5 + x @ y
+    device = runtime.select("sim", order=order)
+    found = runtime.run(kernel.compile(), {"a": a, "b": b, "d": d}, device=device).outputs["c"]
+    assert np.array_equal(found, want)

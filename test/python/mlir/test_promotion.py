@@ -1,0 +1,83 @@
+"""Sums in two levels, parts by tensor cores and the rest by threads: right, and more precise."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from warpgroup_products import Array, WarpgroupProduct, check
+
+from lego_mlir import runtime
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.runtime import dtypes
+from lego_mlir.runtime.simulator import Simulator
+
+EIGHT = WarpgroupProduct(64, 32, 128, (64, 32, 128), (False, True), "f8E4M3FN")
+
+
+def promoted(k: int, promote: int, **parameters: int) -> WarpgroupProduct:
+    """A product of 8-bit floats whose result is the sums themselves."""
+    same = "%result = arith.addf %sum, %zero : vector<64x32xf32>"
+    given = {"promote": promote, "stages": 3, **parameters}
+    return WarpgroupProduct(
+        64, 32, k, EIGHT.tile, EIGHT.columns, EIGHT.element, "f32", epilogue=same, parameters=given
+    )
+
+
+@pytest.mark.parametrize("order", ["late", "early", "random"])
+@pytest.mark.parametrize(
+    ("steps", "promote"), [(1, 1), (3, 1), (4, 2), (5, 2), (6, 3), (4, 3), (1, 4), (2, 9)]
+)
+def test_every_number_of_steps(steps: int, promote: int, order: str) -> None:
+    check(promoted(128 * steps, promote), order)
+
+
+@pytest.mark.parametrize(("blocks", "cluster"), list(itertools.product((2, 132), (1, 2))))
+@pytest.mark.parametrize("promote", [1, 2])
+def test_with_blocks_that_stay_and_clusters(blocks: int, cluster: int, promote: int) -> None:
+    parameters = {"blocks": blocks, "cluster": cluster, "promote": promote, "stages": 3}
+    check(WarpgroupProduct(k=192, parameters=parameters), "random")
+
+
+def test_of_two_warpgroups() -> None:
+    problem = WarpgroupProduct(128, 64, 320, (128, 64, 64), groups=2, parameters={"promote": 2})
+    check(problem, "random")
+
+
+def largest_error(k: int, promote: int) -> float:
+    """Relative, of sums of positive terms."""
+    random = np.random.default_rng(k)
+    shapes = (64, k), (k, 32)
+    a, b = (dtypes.encode(random.uniform(0.5, 1, s), EIGHT.element) for s in shapes)
+    run = runtime.run(promoted(k, promote).artifact(), {"a": a, "b": b}, Simulator())
+    (found,) = run.outputs.values()
+    x, y = (dtypes.decode(v, EIGHT.element).astype(np.float64) for v in (a, b))
+    exact: Array = x @ y
+    return float(np.max(np.abs(found / exact - 1)))
+
+
+def test_errors_of_tensor_cores_grow_with_the_sum_and_those_of_parts_do_not() -> None:
+    short, long = 512, 4096
+    alone = [largest_error(k, 0) for k in (short, long)]
+    parts = [largest_error(k, 1) for k in (short, long)]
+    assert alone[1] > 3 * alone[0] > 1e-2
+    assert parts[1] < 1.1 * parts[0] < 1e-2
+
+
+def test_fewer_steps_a_part_are_more_precise() -> None:
+    errors = [largest_error(2048, promote) for promote in (1, 4, 16)]
+    assert 2 * errors[0] < errors[1]
+    assert 2 * errors[1] < errors[2]
+    assert errors[2] == largest_error(2048, 0)
+
+
+def test_no_registers_for_a_result_that_is_stored_later() -> None:
+    with pytest.raises(LegoError, match="leave no registers for a result") as caught:
+        promoted(512, 2, deferred=1, blocks=1).artifact()
+    assert caught.value.hint == "deferred = 0, or promote = 0"
+
+
+def test_a_negative_number_of_steps() -> None:
+    with pytest.raises(LegoError, match="specialize_warps: promote = -1"):
+        promoted(512, -1).artifact()

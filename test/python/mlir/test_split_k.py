@@ -1,0 +1,246 @@
+"""Products whose k the blocks of a cluster divide among them, in the simulator, with its checks."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from warpgroup_products import Array, WarpgroupProduct, check
+
+from lego_mlir import runtime
+from lego_mlir.compiler.driver import Compilation, Options
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir.context import Source
+from lego_mlir.runtime.simulator import Simulator
+
+ORDERS = ("late", "early", "random")
+TRANSPOSES = list(itertools.product((False, True), repeat=2))
+
+SMALL = {"parts": 2, "stages": 3}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("columns", TRANSPOSES)
+def test_all_transposes(columns: tuple[bool, bool], order: str) -> None:
+    artifact = check(WarpgroupProduct(k=256, columns=columns, parameters=SMALL), order)
+    assert artifact.launches[0].grid == (8, 1, 1)
+    assert ".explicitcluster\n.reqnctapercluster 2" in artifact.ptx
+
+
+@pytest.mark.parametrize(
+    ("order", "over_ring"), [("late", 1), ("early", 0), ("random", 0), ("random", 1)]
+)
+@pytest.mark.parametrize(
+    ("parts", "tile", "groups"),
+    [
+        *((2, (128, 128, 64), 2), (2, (128, 64, 64), 1), (4, (64, 64, 64), 1)),
+        *((8, (64, 128, 32), 1), (3, (64, 96, 32), 1)),
+    ],
+)
+def test_parts(
+    parts: int, tile: tuple[int, int, int], groups: int, order: str, over_ring: int
+) -> None:
+    """More blocks, warpgroups, rows below one another, and parts of a single step."""
+    bm, bn, bk = tile
+    columns = (False, bn % 64 != 0)  # rows of B that no swizzling mode has
+    parameters = {"parts": parts, "stages": 4, "over_ring": over_ring}
+    problem = WarpgroupProduct(
+        bm, bn, parts * bk * (1 + parts % 2), tile, columns, groups=groups, parameters=parameters
+    )
+    artifact = check(problem, order)
+    assert artifact.launches[0].grid == (parts, 1, 1)
+
+
+@pytest.mark.parametrize("dependent", [0, 1])
+def test_partial_tiles(dependent: int) -> None:
+    """Beyond the tensors nothing is stored, and zeros are added up."""
+    parameters = {**SMALL, "dependent": dependent}
+    check(WarpgroupProduct(72, 136, 200, parameters=parameters), "random")
+    check(WarpgroupProduct(8, 8, 72, parameters=parameters), "random")  # a slice without elements
+
+
+@pytest.mark.parametrize(("element", "promote"), [("bf16", 0), ("f8E4M3FN", 0), ("f8E4M3FN", 1)])
+def test_other_elements(element: str, promote: int) -> None:
+    bytes_ = 2 if element == "bf16" else 1
+    check(
+        WarpgroupProduct(
+            *(128, 64, 512 // bytes_),
+            (64, 64, 128 // bytes_),
+            (False, True),
+            element,
+            "bf16" if bytes_ == 2 else "f16",
+            parameters={**SMALL, "promote": promote},
+        )
+    )
+
+
+def test_what_becomes_of_the_sums() -> None:
+    """What they meet is divided as they are: numbers, rows, columns and tiles of tensors."""
+    epilogue = """
+      %one = arith.constant dense<1.0> : vector<64x64xf32>
+      %row = "lego.load"(%b, %n) {slice = array<i64: 1>,
+          layout = #lego.layout<"OrderBy(Row(256 * 128)).TileBy([256 * 2], [64])">}
+          : (memref<32768xf16>, index) -> vector<64xf16>
+      %rows = vector.broadcast %row : vector<64xf16> to vector<64x64xf16>
+      %column = "lego.load"(%a, %m, %c0) {slice = array<i64: 2, 3>,
+          layout = #lego.layout<"OrderBy(Row(128, 256)).TileBy([2, 256], [64, 1])">}
+          : (memref<32768xf16>, index, index) -> vector<64x1xf16>
+      %columns = vector.broadcast %column : vector<64x1xf16> to vector<64x64xf16>
+      %tile = "lego.load"(%a, %m, %n) {slice = array<i64: 2, 3>, layout = #A}
+          : (memref<32768xf16>, index, index) -> vector<64x64xf16>
+      %both = arith.addf %rows, %columns : vector<64x64xf16>
+      %all = arith.addf %both, %tile : vector<64x64xf16>
+      %wide = arith.extf %all : vector<64x64xf16> to vector<64x64xf32>
+      %more = arith.addf %sum, %wide : vector<64x64xf32>
+      %most = arith.addf %more, %one : vector<64x64xf32>
+      %number = arith.constant 2.0 : f32
+      %numbers = vector.broadcast %number : f32 to vector<64x64xf32>
+      %twice = arith.mulf %most, %numbers fastmath<contract> : vector<64x64xf32>
+      %result = arith.maximumf %twice, %zero : vector<64x64xf32>
+    """
+    problem = WarpgroupProduct(k=256, out="f32", epilogue=epilogue, parameters=SMALL)
+    random = np.random.default_rng(0)  # as `check` has it
+    a, b = random.integers(-2, 3, (128, 256)), random.integers(-2, 3, (256, 128))
+
+    def expected(sums: Array) -> Array:
+        found: Array = (2 * (sums + b[0] + a[:, :1] + a[:, :128] + 1)).clip(0)
+        return found
+
+    check(problem, "random", expected=expected)
+
+
+def test_sums_go_from_block_to_block_without_bank_conflicts() -> None:
+    """Sixteen bytes a thread, as fast as the banks are."""
+    artifact = WarpgroupProduct(64, 64, 256, parameters=SMALL).artifact()
+    (costs,) = runtime.run(artifact, [], Simulator(costs=True), seed=0).costs
+    moved = [c for c in costs.memory if "v4" in c.instruction.opcode and c.space == "shared"]
+    assert sum(c.bytes for c in moved) == 2 * 2 * 64 * 32 * 4  # blocks; sent and read; half a tile
+    assert all(c.wavefronts == c.least_wavefronts for c in moved)
+
+
+# Which of the kernel's barrier.cluster instructions, in the order of its text: first come those of
+# the threads that fetch, then those of the threads that add up.
+@pytest.mark.parametrize(
+    ("over_ring", "without"),
+    [(0, (2, 3, 5, 6)), (1, (0, 1, 4, 5)), (1, (2, 3, 6, 7))],
+    ids=["read too early", "written over tiles", "read too early, over tiles"],
+)
+@pytest.mark.parametrize("order", ORDERS)
+def test_every_barrier_is_needed(over_ring: int, without: tuple[int, ...], order: str) -> None:
+    parameters = {"parts": 2, "stages": 2, "over_ring": over_ring}
+    artifact = WarpgroupProduct(64, 64, 256, parameters=parameters).artifact()
+    lines = artifact.ptx.splitlines()
+    barriers = [k for k, line in enumerate(lines) if "barrier.cluster" in line]
+    assert len(barriers) == (8 if over_ring else 7)
+    dropped = {barriers[k] for k in without}
+    left = "\n".join(line for k, line in enumerate(lines) if k not in dropped) + "\n"
+    with pytest.raises(LegoError, match=r"data race|which nothing has written"):
+        runtime.run(replace(artifact, ptx=left), [], Simulator(order=(order, 0)), seed=0)
+
+
+@pytest.mark.parametrize(("over_ring", "stages"), [(0, 5), (1, 6)])
+def test_it_assembles_at_full_speed(over_ring: int, stages: int) -> None:
+    """As many stages as fit, with the sums in memory of their own and without."""
+    parameters = {"parts": 2, "stages": stages, "over_ring": over_ring}
+    problem = WarpgroupProduct(128, 7168, 16384, (128, 128, 64), groups=2, parameters=parameters)
+    cubin = problem.compilation().cubin
+    assert cubin.warnings == ()
+    assert cubin.resources[0].spill_store_bytes == 0
+
+
+ROUNDS = "%result = arith.truncf %sum : vector<64x64xf32> to vector<64x64xf16>"
+
+
+@pytest.mark.parametrize(
+    ("problem", "message"),
+    [
+        (WarpgroupProduct(k=192, parameters=SMALL), "3 steps over k do not make 2 parts"),
+        (WarpgroupProduct(parameters={**SMALL, "cluster": 2}), "have no tiles in common"),
+        (WarpgroupProduct(parameters={**SMALL, "blocks": 4}), "here take several tiles each"),
+        (
+            WarpgroupProduct(
+                *(64, 128, 256),
+                (64, 128, 32),
+                parameters={"parts": 8, "stages": 3, "over_ring": 1},
+            ),
+            "are 28672 bytes, the larger half of the ring is 24576",
+        ),
+        (
+            WarpgroupProduct(
+                epilogue=f"{ROUNDS}\n%id = gpu.block_id x",
+                parameters=SMALL,
+            ),
+            "'gpu.block_id' would count the blocks of a cluster too",
+        ),
+        (WarpgroupProduct(parameters={"parts": 9}), "up to 8 blocks, so parts is not 9"),
+        (WarpgroupProduct(parameters={"parts": 0}), "up to 8 blocks, so parts is not 0"),
+        (
+            WarpgroupProduct(tile=(64, 8, 64), columns=(False, True), parameters=SMALL),
+            "8 columns of the result do not make 2 slices of whole fragments",
+        ),
+        (
+            WarpgroupProduct(
+                epilogue="%other = vector.transpose %sum, [1, 0] : "
+                f"vector<64x64xf32> to vector<64x64xf32>\n{ROUNDS}",
+                parameters=SMALL,
+            ),
+            "'vector.transpose' has no meaning for some of the columns alone",
+        ),
+        (
+            WarpgroupProduct(
+                epilogue=f"""{ROUNDS}
+                %yes = arith.constant true
+                scf.if %yes {{
+                  "lego.store"(%result, %c, %m, %n) {{layout = #C, slice = array<i64: 2, 3>}}
+                      : (vector<64x64xf16>, memref<16384xf16>, index, index) -> ()
+                }}""",
+                parameters=SMALL,
+            ),
+            "'lego.store' has no meaning for some of the columns alone",
+        ),
+    ],
+)
+def test_what_cannot_be_divided(problem: WarpgroupProduct, message: str) -> None:
+    with pytest.raises(LegoError, match=message) as caught:
+        problem.artifact()
+    assert caught.value.place is not None
+
+
+@pytest.mark.parametrize(
+    ("slices", "kept", "cluster", "message"),
+    [
+        ("OrderBy(Row(2, 16))", 16, 2, "do not divide the columns of"),
+        ("OrderBy(Row(M, 32))", 32, 2, "do not divide the columns of"),
+        ("OrderBy(RegP([32, 2], [1, 0])).GroupBy([2, 32])", 32, 2, "do not keep fragments of 8"),
+        ("OrderBy(Row(2, 32))", 32, 4, "among 2 blocks, and a cluster has 4"),
+    ],
+)
+def test_reductions_that_the_threads_cannot_do(
+    slices: str, kept: int, cluster: int, message: str
+) -> None:
+    epilogue = f"""{ROUNDS}
+      %own = "lego.reduce_scatter"(%sum, %c0) {{layout = #lego.layout<"{slices}">}}
+          : (vector<64x64xf32>, index) -> vector<64x{kept}xf32>
+    """
+    text = WarpgroupProduct(k=256, epilogue=epilogue).text()
+    head, launch, rest = text.partition("gpu.terminator\n    }")
+    text = f"{head}{launch} {{lego.cluster = {cluster} : i64}}{rest}"
+    with pytest.raises(LegoError, match=message):
+        Compilation(Source("product.mlir", text), Options(schedule="wgmma")).artifact()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("dense<0.0> : vector<64x64xf32>", "dense<1.0> : vector<64x64xf32>", "a constant zero"),
+        ("%k = %c0 to", "%k = %c1 to", "from 0 to a known number by steps of 1, found 1 to 2 by 1"),
+    ],
+)
+def test_loops_that_cannot_be_divided(old: str, new: str, message: str) -> None:
+    text = WarpgroupProduct(parameters=SMALL).text()
+    assert old in text
+    options = Options(schedule="wgmma", parameters=SMALL)
+    with pytest.raises(LegoError, match=message):
+        Compilation(Source("product.mlir", text.replace(old, new)), options).artifact()

@@ -1,0 +1,179 @@
+"""What the steps of Hopper's schedule say of payloads that they cannot map."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from warpgroup_products import WarpgroupProduct
+
+from lego_mlir.compiler.driver import Compilation, Options
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir.context import Source
+
+TEXT = WarpgroupProduct().text()
+
+
+def failure(text: str, schedule: str = "wgmma") -> LegoError:
+    """The error of compiling a module; it points to one of the module's lines."""
+    with pytest.raises(LegoError) as caught:
+        _ = Compilation(Source("t.mlir", text), Options(schedule=schedule)).index
+    error = caught.value
+    assert error.place is not None
+    assert error.place.file == "t.mlir"
+    return error
+
+
+def line_of(error: LegoError, text: str) -> str:
+    assert error.place is not None
+    return text.splitlines()[error.place.line - 1]
+
+
+def replaced(old: str, new: str, text: str = TEXT) -> str:
+    assert old in text
+    return text.replace(old, new)
+
+
+def without_contraction() -> str:
+    found = re.sub(r"%next = vector\.contract(.|\n)*?xf32>\n", "", TEXT)
+    return replaced("scf.yield %next", "scf.yield %part", found)
+
+
+def with_two_contractions() -> str:
+    (contraction,) = re.findall(r"%next = vector\.contract(?:.|\n)*?xf32>\n", TEXT)
+    again = contraction.replace("%next", "%more").replace("%part", "%next")
+    return replaced("scf.yield %next", f"{again} scf.yield %more")
+
+
+def without_a_loop() -> str:
+    found = re.sub(r"%sum = scf\.for(?:.|\n)*?\{\n", "", TEXT)
+    found = re.sub(r"scf\.yield.*\n\s*\}", "", found)
+    return (
+        found.replace("%k)", "%c0)")
+        .replace("%k,", "%c0,")
+        .replace("%part", "%zero")
+        .replace("%next", "%sum")
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "at"),
+    [
+        (without_contraction(), "found no vector.contract", "gpu.launch"),
+        (with_two_contractions(), "found 2 vector.contract", "gpu.launch"),
+        (without_a_loop(), "found it in a 'gpu.launch'", "vector.contract"),
+        (replaced(", shared = #shared_A", ""), "A is 'lego.load'", "vector.contract"),
+        (replaced(", lego.warps = #warps", ""), "has no lego.warps", "vector.contract"),
+        (
+            replaced("OrderBy(Row(4, 1))", "OrderBy(Row(2, 1))"),
+            "2 warps make no whole warpgroups",
+            "vector.contract",
+        ),
+    ],
+)
+def test_what_is_looked_for(text: str, message: str, at: str) -> None:
+    error = failure(text)
+    assert error.message.startswith("specialize_warps: ")
+    assert message in error.message
+    assert at in line_of(error, text)
+
+
+def test_what_is_looked_for_is_described() -> None:
+    assert (
+        "a loop over k that loads a tile of A and one of B"
+        in failure(without_contraction()).message
+    )
+
+
+def test_missing_warps_say_how_to_write_them() -> None:
+    error = failure(replaced(", lego.warps = #warps", ""))
+    assert error.hint is not None
+    assert "lego.warps = #lego.layout" in error.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "at"),
+    [
+        (
+            replaced("OrderBy(GenP([64, 64], tma_swizzle(128, 2)))", "OrderBy(Row(64, 64))"),
+            "wgmma cannot read",
+            "vector.contract",
+        ),
+        (
+            replaced("OrderBy(Row(128, 128)).TileBy", "OrderBy(GenP([128, 128], hilbert)).TileBy"),
+            "TMA walks a tensor by strides",
+            "lego.load",
+        ),
+        (
+            replaced(
+                '#shared_A = #lego.layout<"OrderBy(', '#shared_A = #lego.layout<"OrderBy(Row(1), '
+            ),
+            "the tile is [64, 64], its copy in shared memory",
+            "lego.load",
+        ),
+        (
+            re.sub(r"(#shared_A = .*)tma_swizzle\(128, 2\)", r"\1swizzle(8, 2, 4)", TEXT),
+            "TMA cannot write",
+            "lego.load",
+        ),
+        (
+            replaced("OrderBy(Row(4, 1))", "OrderBy(Row(2, 2))"),
+            "wgmma takes 64 rows a warpgroup",
+            "vector.contract",
+        ),
+        (
+            re.sub(r"(#shared_C = .*)\[64, 64\]", r"\1[32, 64]", TEXT),
+            "a chunk of it in shared memory",
+            "lego.store",
+        ),
+        (
+            replaced("(%gx = %tiles, %gy = %c1,", "(%gx = %tiles, %gy = %tiles,"),
+            "persist: looked for a grid of known size along x",
+            "gpu.launch",
+        ),
+    ],
+)
+def test_layouts_and_sizes_that_the_hardware_does_not_take(
+    text: str, message: str, at: str
+) -> None:
+    error = failure(text)
+    assert message in error.message
+    assert at in line_of(error, text)
+    assert error.hint is not None
+
+
+def schedule(folder: Path, step: str, handle: str = "gpu.launch") -> str:
+    """The file of a schedule with one step."""
+    path = folder / "s.mlir"
+    path.write_text(f"""
+module attributes {{transform.with_named_sequence}} {{
+  transform.named_sequence @__transform_tiles(%module: !transform.any_op) {{
+    %ops = transform.structured.match ops{{["{handle}"]}} in %module
+        : (!transform.any_op) -> !transform.any_op
+    "transform_lego.{step}"(%ops) {{blocks = 2 : i64}} : (!transform.any_op) -> ()
+    transform.yield
+  }}
+}}
+""")
+    return str(path)
+
+
+def test_what_is_no_launch(tmp_path: Path) -> None:
+    error = failure(TEXT, schedule(tmp_path, "persist", "scf.for"))
+    assert error.message == "persist: looked for a gpu.launch, found 'scf.for'"
+
+
+def test_a_copy_without_a_barrier(tmp_path: Path) -> None:
+    """TMA tells a barrier when it is done; without one nobody would know."""
+    alloc = """%s = "lego.alloc"() {layout = #shared_A}
+        : () -> memref<?xf16, #gpu.address_space<workgroup>>"""
+    copy = """"lego.store"(%x, %s) {layout = #shared_A, slice = array<i64: 0, 1>}
+        : (vector<64x64xf16>, memref<?xf16, #gpu.address_space<workgroup>>) -> ()"""
+    text = replaced("%m, %n =", f"{alloc}\n %m, %n =", without_contraction())
+    text = replaced("scf.yield", f"{copy}\n scf.yield", text)
+    error = failure(text, schedule(tmp_path, "copies_to_tma"))
+    assert "looked for the barrier that this copy completes" in error.message
+    assert error.hint is not None
+    assert "specialize_warps" in error.hint
+    assert '"lego.store"' in line_of(error, text)
