@@ -45,6 +45,9 @@ Parts: TypeAlias = Mapping[tuple[int, int], Part]
 
 PAIR = 2
 
+QUAD = 4
+"""Warps of a warpgroup."""
+
 Axes: TypeAlias = tuple[int, ...]
 """For each dimension of a vector which axis of the tile it runs along: 0 rows, 1 columns."""
 
@@ -105,9 +108,14 @@ class Share:
         self.counts = fragments[0] * sizes[HALF_ROW], fragments[1]
         self._fragments = fragments
         self._warps = down, across
-        self._split = ((down, fragments[0], *inner[0]), (across, fragments[1], *inner[1]))
+        rows: tuple[int, ...] = (down, fragments[0])
+        row: tuple[Any, ...] = (thread.warp[0], None)
+        if thread.quad is not None:
+            group, warp = thread.quad
+            rows, row = (down // QUAD, fragments[0], QUAD), (group, None, warp)
+        self._split = ((*rows, *inner[0]), (across, fragments[1], *inner[1]))
         self._place = (
-            (thread.warp[0], None, None, thread.group),
+            (*row, None, thread.group),
             (thread.warp[1], None, thread.thread, None),
         )
         self._thread = thread
@@ -163,7 +171,8 @@ class Share:
     def _matrices(self, tile: Tile) -> MatrixAccess | None:
         """How stmatrix writes a tile; `None` where it cannot."""
         bits = tile.element.width
-        if not (self._has_stmatrix and tile.is_shared and bits == 16):
+        is_plain = self._has_stmatrix and self._thread.quad is None
+        if not (is_plain and tile.is_shared and bits == 16):
             return None
         try:
             fragment = accumulator(2 - self._fragments[1] % 2)
@@ -208,8 +217,8 @@ class Share:
         def at(row: int, column: int) -> int:
             start = 0
             if 0 in places:
-                _, fragment, half, _ = places[0]
-                halves = self._split[0][2]
+                fragment, half = places[0][1], places[0][-2]
+                halves = self._split[0][-2]
                 start += row // halves * strides[fragment] + row % halves * strides[half]
             if 1 in places:
                 start += column * strides[places[1][1]]

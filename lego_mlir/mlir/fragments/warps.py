@@ -22,12 +22,15 @@ class Thread:
         warp: its warp's place along rows and columns.
         lane: its number in the warp.
         group, thread: the lane's place in a fragment.
+        quad: its warpgroup, and its warp's number in that, where a warpgroup's rows are not one
+            warp's after another's but, for each fragment, four warps' one below the other.
     """
 
     warp: tuple[Any, Any]
     lane: Any
     group: Any
     thread: Any
+    quad: tuple[Any, Any] | None = None
 
 
 def thread_of(step: Step, op: Any, warps: Layout) -> Thread:

@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.algebra.slices import Slice
 from lego_mlir.analysis.fragments import GROUP, THREAD, accumulator
@@ -104,7 +106,8 @@ def _thread(step: Step, found: Contraction) -> tuple[Any, Thread, Thread]:
     warps = found.warps.size
     assert isinstance(warps, int)
     rows = found.sizes[0]
-    if found.warps.dims[1] != 1 or rows % (ROWS * warps // WARPS):
+    in_order = (found.warps.offsets().reshape(-1) == np.arange(warps)).all()
+    if found.warps.dims[1] != 1 or rows % (ROWS * warps // WARPS) or not in_order:
         raise step.error(
             f"{warps} warps as '{found.warps}' on {rows} rows: wgmma takes {ROWS} rows a "
             f"warpgroup, {WARPS} warps one below the other",
@@ -120,7 +123,9 @@ def _thread(step: Step, found: Contraction) -> tuple[Any, Thread, Thread]:
         row, column = inv(found.warps, place)
         sizes = accumulator().sizes
         octet, quad = inv(OrderBy(Row(sizes[GROUP], sizes[THREAD])), lane)
-    in_block = Thread((row, column), lane, octet, quad)
+    blocks = rows // (ROWS * warps // WARPS)
+    by_quads = (group, warp) if blocks > 1 else None
+    in_block = Thread((row, column), lane, octet, quad, by_quads)
     return group, in_block, Thread((warp, column), lane, octet, quad)
 
 

@@ -126,6 +126,34 @@ def test_an_epilogue(swap: bool) -> None:
     assert np.abs(found - want).max() < 2e-3 * np.abs(want).max()
 
 
+@pytest.mark.parametrize(
+    "config",
+    [HopperConfig((128, 32, 64), 1, 2), HopperConfig((256, 32, 64), 2, 2)],
+    ids=["one consumer", "two"],
+)
+def test_an_epilogue_where_a_warpgroup_has_several_blocks_of_rows(config: HopperConfig) -> None:
+    """Rows of the operands meet the rows of the sums, however a warpgroup's lie."""
+    m, n, k = config.tile[0], 40, 64
+    kernel = matmul(
+        m,
+        n,
+        k,
+        out="f32",
+        config=config,
+        epilogue=lambda sums, rows, whole: sums * rows + whole,
+        operands={
+            "rows": lg.Tensor["f32", OrderBy(Row(m, 1))],
+            "whole": lg.Tensor["f32", OrderBy(Row(m, n))],
+        },
+    )
+    rng = np.random.default_rng(5)
+    a, b = (rng.integers(-3, 4, shape).astype("f2") for shape in ((m, k), (k, n)))
+    rows, whole = (rng.integers(-9, 10, shape).astype("f4") for shape in ((m, 1), (m, n)))
+    c = np.full((m, n), np.nan, "f4")
+    kernel(a, b, c, rows, whole, device="sim")
+    np.testing.assert_array_equal(c, a.astype("f4") @ b.astype("f4") * rows + whole)
+
+
 def test_it_is_what_hopper_takes_by_itself() -> None:
     kernel = matmul(256, 128, 128)
     check(kernel)
