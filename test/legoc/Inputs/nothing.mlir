@@ -1,0 +1,6 @@
+// A schedule that leaves a module as it is.
+module attributes {transform.with_named_sequence} {
+  transform.named_sequence @__transform_main(%module: !transform.any_op) {
+    transform.yield
+  }
+}
