@@ -24,6 +24,12 @@ from lego_mlir.diagnostics import LegoError
 
 Major: TypeAlias = Literal["k", "mn"]
 
+ROWS = 64
+"""Rows of the result that one instruction computes."""
+
+WARPS = 4
+"""Warps of a warpgroup, each of which has a quarter of these rows."""
+
 DEPTH = 32
 """Bytes along k that one instruction takes."""
 

@@ -1,4 +1,7 @@
-"""Divisions of products that were measured to be the fastest: `tuned/DEVICE.json`.
+"""Divisions of products that were the fastest of those measured: `tuned/DEVICE.json`.
+
+What was measured of one order of A and B is also taken for the others where these were seen to take
+as long.
 
 A file holds one entry a product, as `record` writes it:
 

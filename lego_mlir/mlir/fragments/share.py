@@ -29,6 +29,7 @@ from lego_mlir.analysis.fragments import (
     THREAD,
     accumulator,
 )
+from lego_mlir.analysis.wgmma import WARPS
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.access_checks import OTHER
 from lego_mlir.mlir.bindings import arith, ir, vector
@@ -44,9 +45,6 @@ Parts: TypeAlias = Mapping[tuple[int, int], Part]
 """The parts of a share, by row and column of it."""
 
 PAIR = 2
-
-QUAD = 4
-"""Warps of a warpgroup."""
 
 Axes: TypeAlias = tuple[int, ...]
 """For each dimension of a vector which axis of the tile it runs along: 0 rows, 1 columns."""
@@ -112,7 +110,7 @@ class Share:
         row: tuple[Any, ...] = (thread.warp[0], None)
         if thread.quad is not None:
             group, warp = thread.quad
-            rows, row = (down // QUAD, fragments[0], QUAD), (group, None, warp)
+            rows, row = (down // WARPS, fragments[0], WARPS), (group, None, warp)
         self._split = ((*rows, *inner[0]), (across, fragments[1], *inner[1]))
         self._place = (
             (*row, None, thread.group),

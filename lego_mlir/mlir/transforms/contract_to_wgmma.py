@@ -30,9 +30,9 @@ import numpy as np
 
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.algebra.slices import Slice
-from lego_mlir.analysis.fragments import GROUP, THREAD, accumulator
+from lego_mlir.analysis.fragments import GROUP, LANES, THREAD, accumulator
 from lego_mlir.analysis.swizzling import swizzled
-from lego_mlir.analysis.wgmma import DEPTH, Operand, operand
+from lego_mlir.analysis.wgmma import DEPTH, ROWS, WARPS, Operand, operand
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.bindings import arith, ir, llvm, nvvm
 from lego_mlir.mlir.fragments.contraction import Contraction, contraction
@@ -46,12 +46,6 @@ from lego_mlir.mlir.transforms.operation import Setting, Step, transform
 from lego_mlir.mlir.transforms.pointers import address, element_bytes, i32_constant
 from lego_mlir.mlir.transforms.tiles import Tile, apply, inv, tile_of
 from lego_mlir.mlir.transforms.tma_stores import ResultStores, is_stored_by_tma
-
-WARPS, LANES = 4, 32
-"""Warps of a warpgroup, lanes of a warp."""
-
-ROWS = 64
-"""Rows of the instruction's result."""
 
 _WINDOW = (1 << 18) - 1
 """The bits of a shared-memory address within its block: in a cluster others tell the block."""

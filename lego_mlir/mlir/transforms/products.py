@@ -14,6 +14,7 @@ from math import prod
 from typing import Any
 
 from lego_mlir.algebra import Layout
+from lego_mlir.mlir.fragments.contraction import WARPS
 from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.transforms.operation import Step
@@ -22,9 +23,6 @@ from lego_mlir.mlir.transforms.tiles import SHARED, Tile, tile_of
 
 CHOICE = "scf.index_switch"
 """What chooses a tile among several."""
-
-WARPS = "lego.warps"
-"""The attribute of a contraction: the layout from warp id to part of the tile."""
 
 _SHAPE = (
     "a loop over k that loads a tile of A and one of B, each with the attribute 'shared', and "

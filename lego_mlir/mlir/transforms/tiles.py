@@ -16,7 +16,7 @@ from lego_mlir.algebra.slices import Slice
 from lego_mlir.mlir.access_checks import SLICE, whole_dimensions
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.layouts import layout_attribute
-from lego_mlir.mlir.transforms.operation import Setting, Step
+from lego_mlir.mlir.transforms.operation import Setting
 
 Index: TypeAlias = Any
 """An index value, or a Python int, which becomes a constant where it is used."""
@@ -100,20 +100,6 @@ def tile_of(op: Any, setting: Setting) -> Tile:
     values = iter(given)
     index = tuple(None if k in whole else next(values) for k in range(layout.rank))
     return Tile(op, layout, op.operands[start - 1], index)
-
-
-def tiles_of(step: Step, operand: int = 0) -> list[Tile]:
-    """The tiles that a handle's operations read or write.
-
-    Raises:
-        LegoError: one of them is neither a lego.load nor a lego.store.
-    """
-    found = []
-    for op in step.payload(operand):
-        if op.name not in ("lego.load", "lego.store"):
-            raise step.error(f"expected a lego.load or lego.store, found '{op.name}'", op)
-        found.append(tile_of(op, step.setting))
-    return found
 
 
 # Making operations, at the insertion point and location that are current.

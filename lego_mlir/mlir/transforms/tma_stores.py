@@ -21,6 +21,8 @@ from typing import Any
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.slots import in_slots
 from lego_mlir.algebra.subdivide import subdivide
+from lego_mlir.analysis.fragments import LANES
+from lego_mlir.analysis.wgmma import ROWS, WARPS
 from lego_mlir.mlir.bindings import arith, ir, nvvm, scf
 from lego_mlir.mlir.fragments.share import Held, Share
 from lego_mlir.mlir.fragments.warps import Thread
@@ -33,10 +35,6 @@ from lego_mlir.mlir.transforms.tiles import SHARED, Tile, alloc, apply, tile_of
 BUFFERS = 2
 """Chunks of a warpgroup that are under way at once."""
 
-ROWS = 64
-"""Rows of a chunk: of one instruction's result."""
-
-_WARPS, _LANES = 4, 32
 _FIRST_BARRIER = 1
 """Of the named barriers, one a warpgroup; 0 is the block's."""
 
@@ -93,7 +91,7 @@ class ResultStores:
         slots, room = self._rooms[chunk]
         width = int(chunk.dims[1])
         blocks, across = tile.shape[0] // self._groups // ROWS, tile.shape[1] // width
-        share = Share(self._thread, (ROWS, width), OrderBy(Row(_WARPS, 1)), has_stmatrix=True)
+        share = Share(self._thread, (ROWS, width), OrderBy(Row(WARPS, 1)), has_stmatrix=True)
         rows, columns = share.counts
         numbers = OrderBy(Row(self._groups, BUFFERS))
         down, right = tile.whole
@@ -150,7 +148,7 @@ class ResultStores:
         """Whether this is the warpgroup's thread for copies: always the same one."""
         first = arith.ConstantOp(ir.IndexType.get(), 0).result
         warp, _ = self._thread.warp
-        number = apply(OrderBy(Row(_WARPS, _LANES)), [warp, self._thread.lane])
+        number = apply(OrderBy(Row(WARPS, LANES)), [warp, self._thread.lane])
         return arith.CmpIOp(arith.CmpIPredicate.eq, number, first).result
 
     @contextmanager
@@ -166,7 +164,7 @@ class ResultStores:
         i32 = ir.IntegerType.get_signless(32)
         number = arith.IndexCastOp(i32, self._group).result
         which = arith.AddIOp(number, i32_constant(_FIRST_BARRIER)).result
-        nvvm.barrier(barrier_id=which, number_of_threads=i32_constant(_WARPS * _LANES), results=[])
+        nvvm.barrier(barrier_id=which, number_of_threads=i32_constant(WARPS * LANES), results=[])
 
 
 def is_stored_by_tma(op: Any) -> bool:
