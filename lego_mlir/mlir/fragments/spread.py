@@ -13,14 +13,15 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from lego_mlir.algebra import Layout
 from lego_mlir.mlir.bindings import arith, ir, scf, vector
-from lego_mlir.mlir.fragments.share import PAIR, Axes, Held, Parts, Share, as_values, as_vector
+from lego_mlir.mlir.fragments.carriers import Carrier, PackedPairs, Pairs
+from lego_mlir.mlir.fragments.share import PAIR, Axes, Held, Share, as_vector
 from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.reader import BOUNDS
 from lego_mlir.mlir.transforms.operation import Step
 from lego_mlir.mlir.transforms.tiles import tile_of
 
-Product: TypeAlias = Callable[[Parts], Parts]
+Product: TypeAlias = Callable[[Held], Held]
 """Makes the instructions of a contraction: from the sums so far to the sums."""
 
 _T = TypeVar("_T")
@@ -194,6 +195,7 @@ class Spread:
         products: Mapping[Any, Product],
         stores: Mapping[Any, Callable[[Held], None]] | None = None,
         reductions: Mapping[Any, Callable[[Held], Held]] | None = None,
+        carrier: Carrier | None = None,
     ) -> None:
         """Replace everything gathered.
 
@@ -201,6 +203,7 @@ class Spread:
             products: by contraction, what makes its instructions.
             stores: by lego.store, what makes those of one that is more than each thread's own.
             reductions: by lego.reduce_scatter, what makes those of it.
+            carrier: how a loop carries sums from one product to the next; as numbers by default.
 
         Raises:
             LegoError: sums are reduced over a cluster, and `reductions` does not say how.
@@ -208,6 +211,7 @@ class Spread:
         self._products = list(products.items())
         self._stores = list((stores or {}).items())
         self._reductions = list((reductions or {}).items())
+        self._carrier = carrier
         first = next(iter(products))
         body = first
         while body.parent.name not in ("gpu.launch", "gpu.func"):
@@ -235,11 +239,8 @@ class Spread:
             case "scf.for":
                 self._loop(op)
             case "vector.contract":
-                sums = self._held[op.operands[2]]
-                places = self._share(op.results[0]).places()
-                before = {p: as_values(sums.at(*p)) for p in places}
-                parts = _found(self._products, op)(before)
-                self._held[op.results[0]] = Held(parts, (True, True))
+                product = _found(self._products, op)
+                self._held[op.results[0]] = product(self._held[op.operands[2]])
             case "arith.constant":
                 kind = ir.VectorType.get([PAIR], ir.VectorType(op.results[0].type).element_type)
                 splat = ir.DenseElementsAttr.get_splat(kind, _splat(op))
@@ -307,68 +308,72 @@ class Spread:
     def _loop(self, op: Any) -> None:
         """A loop that carries the parts of what is spread, as values."""
         old = op.regions[0].blocks[0]
-        spread = [value in self._axes for value in op.results]
+        carriers = [self._carrier_of(op, number) for number in range(len(op.results))]
         inits: list[Any] = []
-        for value, is_spread in zip(list(op.operands)[3:], spread, strict=True):
-            inits += self._flat(value) if is_spread else [value]
+        for value, carrier in zip(list(op.operands)[3:], carriers, strict=True):
+            inits += carrier.flat(self._held[value]) if carrier else [value]
         lower, upper, stride = list(op.operands)[:3]
         loop = scf.ForOp(lower, upper, stride, inits)
         for name, attribute in named_attributes(op).items():
             loop.operation.attributes[name] = attribute
         if BOUNDS in op.attributes:
-            loop.operation.attributes[BOUNDS] = self._bounds(op, spread)
+            loop.operation.attributes[BOUNDS] = _bounds(op.attributes[BOUNDS], carriers)
         old.arguments[0].replace_all_uses_with(loop.induction_variable)
         for o in [o.operation for o in old.operations]:
             loop.body.append(o)
-        self._carry(list(old.arguments)[1:], list(loop.inner_iter_args), spread)
+        self._carry(list(old.arguments)[1:], list(loop.inner_iter_args), carriers)
         self._visit(loop.body)
         end = [o.operation for o in loop.body.operations][-1]
         with ir.InsertionPoint(end), end.location:
             ends: list[Any] = []
-            for value, is_spread in zip(end.operands, spread, strict=True):
-                ends += self._flat(value) if is_spread else [value]
+            for value, carrier in zip(end.operands, carriers, strict=True):
+                ends += carrier.flat(self._held[value]) if carrier else [value]
             scf.YieldOp(ends)
         self._replaced.append(end)
-        self._carry(list(op.results), list(loop.results), spread)
+        self._carry(list(op.results), list(loop.results), carriers)
 
-    def _bounds(self, op: Any, spread: list[bool]) -> Any:
-        """What is known of the indices that a loop carries, with the parts among them."""
-        bounds: list[int] = []
-        for value, bound, is_spread in zip(op.results, op.attributes[BOUNDS], spread, strict=True):
-            places = list(self._share(value).places()) if is_spread else []
-            count = len(places) * (1 if _is_packed(value) else PAIR)
-            bounds += [0] * count if is_spread else [bound]
-        return ir.DenseI64ArrayAttr.get(bounds)
+    def _carrier_of(self, loop: Any, number: int) -> Carrier | None:
+        """How a loop carries one of its values; `None` where it is not spread."""
+        value = loop.results[number]
+        if value not in self._axes:
+            return None
+        if self._carrier is not None and self._is_product_of_products(loop, number):
+            return self._carrier
+        places = list(self._share(value).places())
+        return PackedPairs(places) if _is_packed(value) else Pairs(places)
 
-    def _flat(self, value: Any) -> list[Any]:
-        """The values of all parts, in the order of the share."""
-        held = self._held[value]
-        as_carried = _as_packed if _is_packed(value) else as_values
-        return [x for place in self._share(value).places() for x in as_carried(held.at(*place))]
+    def _is_product_of_products(self, loop: Any, number: int) -> bool:
+        """Whether all that is done with a value in a loop's body is that products are added."""
+        body = loop.regions[0].blocks[0]
+        uses = [(u.owner.operation, u.operand_number) for u in body.arguments[1 + number].uses]
+        end = list(body.operations)[-1].operation.operands[number]
+        if isinstance(end, ir.BlockArgument) or not uses:
+            return False
+        return _found(self._products, end.owner.operation) is not None and all(
+            k == 2 and _found(self._products, user) is not None for user, k in uses
+        )
 
-    def _carry(self, old: list[Any], new: list[Any], spread: list[bool]) -> None:
-        """Say what the new values are, of which those that are spread are several."""
+    def _carry(self, old: list[Any], new: list[Any], carriers: list[Carrier | None]) -> None:
+        """Say what the new values are, of which those that are spread may be several."""
         rest = iter(new)
-        for value, is_spread in zip(old, spread, strict=True):
-            if not is_spread:
+        for value, carrier in zip(old, carriers, strict=True):
+            if carrier is None:
                 value.replace_all_uses_with(next(rest))
-                continue
-            places = self._share(value).places()
-            if _is_packed(value):
-                parts: dict[tuple[int, int], Any] = {place: next(rest) for place in places}
             else:
-                parts = {place: (next(rest), next(rest)) for place in places}
-            self._held[value] = Held(parts, (True, True))
+                self._held[value] = carrier.held(rest)
+
+
+def _bounds(known: Any, carriers: list[Carrier | None]) -> Any:
+    """What is known of the indices that a loop carries, with the parts among them."""
+    bounds: list[int] = []
+    for bound, carrier in zip(known, carriers, strict=True):
+        bounds += [0] * carrier.count if carrier else [bound]
+    return ir.DenseI64ArrayAttr.get(bounds)
 
 
 def _found(pairs: list[tuple[Any, Any]], op: Any) -> Any:
     """What belongs to an operation; `None` if nothing does."""
     return next((what for known, what in pairs if known == op), None)
-
-
-def _as_packed(part: Any) -> tuple[Any]:
-    """A part as the one value of a vector of two."""
-    return (as_vector(part),)
 
 
 def _is_packed(value: Any) -> bool:

@@ -36,7 +36,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.fragments.contraction import Contraction, contraction
 from lego_mlir.mlir.fragments.instructions import Multiplier
 from lego_mlir.mlir.fragments.matrix_access import MatrixAccess
-from lego_mlir.mlir.fragments.share import Parts
+from lego_mlir.mlir.fragments.share import Held, as_values
 from lego_mlir.mlir.fragments.spread import Spread
 from lego_mlir.mlir.fragments.warps import Thread, thread_of
 from lego_mlir.mlir.transforms.operation import Step, transform
@@ -101,7 +101,7 @@ class _Product:
         except LegoError as e:
             raise step.error(e.message, found.op, e.hint) from None
 
-    def __call__(self, sums: Parts) -> Parts:
+    def __call__(self, sums: Held) -> Held:
         """The instructions, where the contraction stands."""
         down, across = self._thread.warp
         # Read again: the loop around may be another by now, and its variables with it.
@@ -110,7 +110,11 @@ class _Product:
         self._right.prepare(right, self._thread.lane, (0, across))
         multiply = Multiplier(self._found.instruction)
         rows, columns, steps = self._found.fragments
-        found = dict(sums)
+        found = {
+            (row, column): as_values(sums.at(row, column))
+            for row in range(2 * rows)
+            for column in range(columns)
+        }
         pairs: dict[tuple[int, int], list[Any]] = {}
 
         def operands(k: int) -> tuple[list[Any], list[Any]]:
@@ -131,7 +135,7 @@ class _Product:
                     found[upper], found[lower] = tuple(after[:2]), tuple(after[2:])
             if not self._prefetch and k + 1 < steps:
                 following = operands(k + 1)
-        return found
+        return Held(found, (True, True))
 
     def _right_operand(
         self, multiply: Multiplier, j: int, k: int, pairs: dict[tuple[int, int], list[Any]]

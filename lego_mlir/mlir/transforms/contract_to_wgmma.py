@@ -34,9 +34,10 @@ from lego_mlir.analysis.fragments import GROUP, LANES, THREAD, accumulator
 from lego_mlir.analysis.swizzling import swizzled
 from lego_mlir.analysis.wgmma import DEPTH, ROWS, WARPS, Operand, operand
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.mlir.bindings import arith, ir, llvm, nvvm
+from lego_mlir.mlir.bindings import arith, ir, nvvm
 from lego_mlir.mlir.fragments.contraction import Contraction, contraction
-from lego_mlir.mlir.fragments.share import Parts
+from lego_mlir.mlir.fragments.registers import Registers
+from lego_mlir.mlir.fragments.share import Held
 from lego_mlir.mlir.fragments.spread import Spread
 from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.scopes import scope_of
@@ -74,10 +75,12 @@ def contract_to_wgmma(step: Step) -> list[list[Any]]:
             for op in spread.reductions
         }
         end = _end(first.op)
+        products = {c.op: _Product(step, c, group) for c in together}
         spread.rewrite(
-            {c.op: _Product(step, c, group) for c in together},
+            products,
             {op: partial(results.store, op) for op in stores},
             sums,
+            products[first.op].registers,
         )
         if stores:
             with ir.InsertionPoint(end), launch.location:
@@ -177,11 +180,14 @@ class _Product:
         for pieces in (self._left, self._right):
             require_alignment(pieces.tile, pieces.by_block[0][0].alignment)
 
-    def __call__(self, sums: Parts) -> Parts:
+    @property
+    def registers(self) -> Registers:
+        """The sums as the instructions hold them."""
+        return Registers(self._blocks, self._found.sizes[1], self._found.instruction.accumulator)
+
+    def __call__(self, sums: Held) -> Held:
         """The instructions, where the contraction stands."""
         op = self._found.op
-        kind = self._found.instruction.accumulator
-        columns = self._found.sizes[1]
         i64 = ir.IntegerType.get_signless(64)
         own = apply(
             OrderBy(Row(self._groups, self._found.sizes[0] // self._groups)), [self._group, 0]
@@ -189,41 +195,24 @@ class _Product:
         first = [own, 0] if self._found.left_inner == 1 else [0, own]
         left = self._left.base(first, self._setting)
         right = self._right.base([0, 0], self._setting)
-        struct = ir.Type.parse(f"!llvm.struct<({', '.join([kind] * (columns // 2))})>")
+        registers = self.registers
         is_first = _is_zero(op.operands[2])
         nvvm.wgmma_fence_aligned()
         blocks = []
-        for block in range(self._blocks):
-            value = _packed(struct, self._numbers(sums, block)) if not is_first else None
-            value = llvm.mlir_undef(struct) if value is None else value
+        for block, before in enumerate(registers.none() if is_first else registers.flat(sums)):
+            value = before
             for k in range(self._steps):
                 pieces = self._left.by_block[block][k], self._right.by_block[0][k]
                 a, b = (
                     arith.AddIOp(base, arith.ConstantOp(i64, _signed(piece.word)).result).result
                     for base, piece in zip((left, right), pieces, strict=True)
                 )
-                value = self._instruction(struct, value, a, b, pieces, is_first and k == 0)
+                value = self._instruction(
+                    registers.struct, value, a, b, pieces, is_first and k == 0
+                )
             blocks.append(value)
         nvvm.wgmma_commit_group_sync_aligned()
-        found = {}
-        for block, value in enumerate(blocks):
-            numbers = [
-                llvm.extractvalue(ir.Type.parse(kind), value, [k]) for k in range(columns // 2)
-            ]
-            for j in range(columns // 8):
-                upper, lower = numbers[4 * j : 4 * j + 2], numbers[4 * j + 2 : 4 * j + 4]
-                found[2 * block, j] = (upper[0], upper[1])
-                found[2 * block + 1, j] = (lower[0], lower[1])
-        return found
-
-    def _numbers(self, sums: Parts, block: int) -> list[Any]:
-        """A block's sums in the order of the instruction's registers."""
-        return [
-            x
-            for j in range(self._found.sizes[1] // 8)
-            for half in (0, 1)
-            for x in sums[2 * block + half, j]
-        ]
+        return registers.held(iter(blocks))
 
     def _instruction(
         self,
@@ -312,13 +301,6 @@ def _operands(
     if any(other != found[0] for other in found):
         raise LegoError(f"wgmma: the warpgroups' parts of '{shared}' do not lie alike")
     return found[0]
-
-
-def _packed(struct: Any, numbers: Sequence[Any]) -> Any:
-    value = llvm.mlir_undef(struct)
-    for k, number in enumerate(numbers):
-        value = llvm.insertvalue(value, number, [k], results=[struct])
-    return value
 
 
 def _is_zero(value: Any) -> bool:

@@ -1,0 +1,108 @@
+"""A warpgroup's sums as `wgmma` holds them: for each block of 64 rows one value, a struct.
+
+It goes from one instruction to the next, and around a loop, as it is. A number is taken out of it
+where something else is done with it:
+
+    !llvm.struct<(f32, f32, ...)>     64 rows by 8 columns: 4 numbers of each thread
+
+of which the first two lie in the upper, the other two in the lower half of the warp's 16 rows.
+
+Source: PTX ISA 9.7.15.5.2 (matrix fragments of wgmma: accumulator D).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lego_mlir.analysis.fragments import COLUMNS
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.fragments.share import PAIR, Held, as_values
+
+_HALVES = 2
+
+
+class Sums(Mapping[tuple[int, int], tuple[Any, Any]]):
+    """The parts of a thread's share, taken out of the structs.
+
+    A number is taken out anew each time: where it was before need not come before this place.
+
+    Attributes:
+        blocks: the structs, by block of rows.
+        columns: of the tile.
+    """
+
+    def __init__(self, blocks: Sequence[Any], columns: int, kind: Any) -> None:
+        self.blocks = tuple(blocks)
+        self._columns = columns
+        self._kind = kind
+
+    def __getitem__(self, place: tuple[int, int]) -> tuple[Any, Any]:
+        row, column = place
+        block, half = divmod(row, _HALVES)
+        first = (column * _HALVES + half) * PAIR
+        return self._number(block, first), self._number(block, first + 1)
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        rows, columns = _HALVES * len(self.blocks), self._columns // COLUMNS
+        return ((row, column) for row in range(rows) for column in range(columns))
+
+    def __len__(self) -> int:
+        return _HALVES * len(self.blocks) * self._columns // COLUMNS
+
+    def _number(self, block: int, k: int) -> Any:
+        return ir.Operation.create(
+            "llvm.extractvalue",
+            results=[self._kind],
+            operands=[self.blocks[block]],
+            attributes={"position": ir.DenseI64ArrayAttr.get([k])},
+        ).results[0]
+
+
+class Registers:
+    """The sums of a tile in registers; a `Carrier` of them.
+
+    Args:
+        blocks: of 64 rows that a warpgroup has.
+        columns: of the tile.
+        element: the type of a sum, as MLIR names it.
+    """
+
+    def __init__(self, blocks: int, columns: int, element: str) -> None:
+        self.count = blocks
+        self._columns = columns
+        self._kind = ir.Type.parse(element)
+        self.struct = ir.Type.parse(f"!llvm.struct<({', '.join([element] * (columns // 2))})>")
+
+    def none(self) -> list[Any]:
+        """Structs of no value."""
+        made = ir.Operation.create("llvm.mlir.undef", results=[self.struct])
+        return [made.results[0]] * self.count
+
+    def flat(self, held: Held) -> list[Any]:
+        """The structs of what a thread holds."""
+        if isinstance(held.parts, Sums):
+            return list(held.parts.blocks)
+        return [self._packed(held, block) for block in range(self.count)]
+
+    def held(self, values: Iterator[Any]) -> Held:
+        """What a thread holds in the next structs."""
+        blocks = [next(values) for _ in range(self.count)]
+        return Held(Sums(blocks, self._columns, self._kind), (True, True))
+
+    def _packed(self, held: Held, block: int) -> Any:
+        numbers = [
+            x
+            for column in range(self._columns // COLUMNS)
+            for half in range(_HALVES)
+            for x in as_values(held.at(_HALVES * block + half, column))
+        ]
+        (value, *_) = self.none()
+        for k, number in enumerate(numbers):
+            value = ir.Operation.create(
+                "llvm.insertvalue",
+                results=[self.struct],
+                operands=[value, number],
+                attributes={"position": ir.DenseI64ArrayAttr.get([k])},
+            ).results[0]
+        return value
