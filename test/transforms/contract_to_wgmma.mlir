@@ -28,33 +28,46 @@ func.func @product(%c: memref<4096xf32>) {
     // CHECK: memref.extract_aligned_pointer_as_index %[[SB]]
     // CHECK: %[[B:[0-9]+]] = arith.extui
 
-    // Two blocks of 64 rows, four steps of 16 along k. The first step begins at zero. A's
-    // descriptor: swizzle 128 (1 << 62), stride 1024 (64 << 32), 32 bytes further a step.
+    // Two blocks of 64 rows, four steps of 16 along k. The first step begins at zero. B's
+    // descriptor: swizzle 32 (3 << 62), 512 bytes further a step. A's descriptor: swizzle 128
+    // (1 << 62), stride 1024 (64 << 32), 32 bytes further a step.
     // CHECK-NEXT: nvvm.wgmma.fence.aligned
-    // CHECK-NEXT: llvm.mlir.undef
-    // CHECK-NEXT: %[[WORD:[a-z0-9_]+]] = arith.constant 4611686293305294848 : i64
-    // CHECK-NEXT: %[[A0:[0-9]+]] = arith.addi %[[A]], %[[WORD]]
-    // CHECK: %[[B0:[0-9]+]] = arith.addi %[[B]],
-    // CHECK-NEXT: %[[D0:[0-9]+]] = nvvm.wgmma.mma_async %[[A0]], %[[B0]], {{.*}}, <m = 64, n = 16, k = 16>, D[<f32>, <zero>], A[<f16>, <one>, <row>], B[<f16>, <one>, <row>]
-    // CHECK: arith.constant 4611686293305294850 : i64
-    // CHECK: nvvm.wgmma.mma_async {{.*}}, %[[D0]], {{.*}}D[<f32>, <one>]
-    // CHECK: arith.constant 4611686293305294852 : i64
+    // CHECK-NEXT: %[[WB0:[a-z0-9_-]+]] = arith.constant -4611685949707911168 : i64
+    // CHECK-NEXT: %[[B0:[0-9]+]] = arith.addi %[[B]], %[[WB0]]
+    // CHECK-NEXT: arith.constant -4611685949707911136 : i64
+    // CHECK-NEXT: %[[B1:[0-9]+]] = arith.addi %[[B]],
+    // CHECK: %[[WA0:[a-z0-9_]+]] = arith.constant 4611686293305294848 : i64
+    // CHECK-NEXT: %[[A0:[0-9]+]] = arith.addi %[[A]], %[[WA0]]
+    // CHECK-NEXT: arith.constant 4611686293305294850 : i64
+    // CHECK-NEXT: %[[A1:[0-9]+]] = arith.addi %[[A]],
+    // CHECK-NEXT: arith.constant 4611686293305294852 : i64
     // CHECK: arith.constant 4611686293305294854 : i64
+    // CHECK: %[[D0:[0-9]+]] = llvm.inline_asm has_side_effects
+    // CHECK-SAME: setp.ne.b32 add, 1, 0;
+    // CHECK-SAME: setp.ne.b32 begin, 0, 0;
+    // CHECK-SAME: wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {{{[$0-9, ]*}}}, $8, $9, begin, 1, 1, 0, 1;
+    // CHECK-SAME: {{{[$0-9, ]*}}}, $10, $11, add, 1, 1, 0, 1;
+    // CHECK-SAME: {{{[$0-9, ]*}}}, $12, $13, add,
+    // CHECK-SAME: {{{[$0-9, ]*}}}, $14, $15, add,
+    // CHECK-SAME: "=f,=f,=f,=f,=f,=f,=f,=f,l,l,l,l,l,l,l,l" %[[A0]], %[[B0]], %[[A1]], %[[B1]],
     // The second block lies 64 rows of 128 bytes further: 512 units.
-    // CHECK: arith.constant 4611686293305295360 : i64
-    // CHECK: nvvm.wgmma.mma_async {{.*}}D[<f32>, <zero>]
-    // CHECK-COUNT-3: nvvm.wgmma.mma_async {{.*}}D[<f32>, <one>]
+    // CHECK-NEXT: arith.constant 4611686293305295360 : i64
+    // CHECK: %[[D1:[0-9]+]] = llvm.inline_asm {{.*}}begin{{.*}}, %[[B0]], {{.*}}, %[[B1]],
     // CHECK-NEXT: nvvm.wgmma.commit.group.sync.aligned
-    // CHECK-COUNT-16: llvm.extractvalue
 
-    // In the loop the sums are numbers of single registers.
-    // CHECK: %{{[0-9]+}}:16 = scf.for
+    // The loop carries the sums of each block as the instructions leave them.
+    // CHECK-NEXT: scf.for {{.*}} iter_args(%[[S0:[a-z0-9]+]] = %[[D0]], %[[S1:[a-z0-9]+]] = %[[D1]])
     // CHECK: nvvm.wgmma.fence.aligned
-    // CHECK-COUNT-8: llvm.insertvalue
-    // CHECK-NOT: <zero>
+    // CHECK: llvm.extractvalue %[[S0]][0]
+    // CHECK: llvm.extractvalue %[[S0]][7]
+    // CHECK-NOT: begin
+    // CHECK: %[[N0:[0-9]+]] = llvm.inline_asm {{.*}}"=f,=f,=f,=f,=f,=f,=f,=f,0,1,2,3,4,5,6,7,l,
+    // CHECK: llvm.extractvalue %[[S1]][7]
+    // CHECK-NOT: begin
+    // CHECK: %[[N1:[0-9]+]] = llvm.inline_asm
     // CHECK: nvvm.wgmma.commit.group.sync.aligned
     // CHECK: nvvm.wgmma.wait.group.sync.aligned 0
-    // CHECK: scf.yield
+    // CHECK: scf.yield %[[N0]], %[[N1]]
 
     // What follows is done by each thread on what it holds.
     // CHECK-NOT: vector<128x16xf32>

@@ -41,7 +41,7 @@ class Sums(Mapping[tuple[int, int], tuple[Any, Any]]):
         row, column = place
         block, half = divmod(row, _HALVES)
         first = (column * _HALVES + half) * PAIR
-        return self._number(block, first), self._number(block, first + 1)
+        return tuple(_number(self.blocks[block], self._kind, k) for k in (first, first + 1))
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         rows, columns = _HALVES * len(self.blocks), self._columns // COLUMNS
@@ -49,14 +49,6 @@ class Sums(Mapping[tuple[int, int], tuple[Any, Any]]):
 
     def __len__(self) -> int:
         return _HALVES * len(self.blocks) * self._columns // COLUMNS
-
-    def _number(self, block: int, k: int) -> Any:
-        return ir.Operation.create(
-            "llvm.extractvalue",
-            results=[self._kind],
-            operands=[self.blocks[block]],
-            attributes={"position": ir.DenseI64ArrayAttr.get([k])},
-        ).results[0]
 
 
 class Registers:
@@ -74,10 +66,10 @@ class Registers:
         self._kind = ir.Type.parse(element)
         self.struct = ir.Type.parse(f"!llvm.struct<({', '.join([element] * (columns // 2))})>")
 
-    def none(self) -> list[Any]:
-        """Structs of no value."""
-        made = ir.Operation.create("llvm.mlir.undef", results=[self.struct])
-        return [made.results[0]] * self.count
+    def numbers(self, block: Any) -> list[Any]:
+        """The numbers of a struct, in order."""
+        kind = self._kind
+        return [_number(block, kind, k) for k in range(self._columns // 2)]
 
     def flat(self, held: Held) -> list[Any]:
         """The structs of what a thread holds."""
@@ -97,7 +89,7 @@ class Registers:
             for half in range(_HALVES)
             for x in as_values(held.at(_HALVES * block + half, column))
         ]
-        (value, *_) = self.none()
+        value = ir.Operation.create("llvm.mlir.undef", results=[self.struct]).results[0]
         for k, number in enumerate(numbers):
             value = ir.Operation.create(
                 "llvm.insertvalue",
@@ -106,3 +98,12 @@ class Registers:
                 attributes={"position": ir.DenseI64ArrayAttr.get([k])},
             ).results[0]
         return value
+
+
+def _number(block: Any, kind: Any, k: int) -> Any:
+    return ir.Operation.create(
+        "llvm.extractvalue",
+        results=[kind],
+        operands=[block],
+        attributes={"position": ir.DenseI64ArrayAttr.get([k])},
+    ).results[0]

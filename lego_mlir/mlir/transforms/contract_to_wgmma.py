@@ -7,7 +7,7 @@
 becomes, for each thread,
 
     nvvm.wgmma.fence.aligned
-    %0 = nvvm.wgmma.mma_async %a, %b, %sums, <m = 64, n = 128, k = 16> ...       // 16 of k a time
+    %0 = llvm.inline_asm "wgmma.mma_async.sync.aligned.m64n128k16 ..." %sums..., %a0, %b0, %a1, ...
     nvvm.wgmma.commit.group.sync.aligned
 
 The descriptors follow from the layouts (`analysis.wgmma`). Where a group is waited for, the kernel
@@ -40,6 +40,7 @@ from lego_mlir.mlir.fragments.registers import Registers
 from lego_mlir.mlir.fragments.share import Held
 from lego_mlir.mlir.fragments.spread import Spread
 from lego_mlir.mlir.fragments.warps import Thread
+from lego_mlir.mlir.fragments.wgmma import Chain
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.transforms.cluster_sums import ClusterSums
 from lego_mlir.mlir.transforms.copies_to_tma import require_alignment
@@ -164,14 +165,11 @@ class _Product:
         self._setting = step.setting
         self._found = found
         self._group = group
-        rows, columns, depth = found.sizes
+        rows, columns, _ = found.sizes
         warps = found.warps.size
         assert isinstance(warps, int)
         self._groups = warps // WARPS
         self._blocks = rows // self._groups // ROWS
-        self._element = found.instruction.element
-        size = element_bytes(found.left.element)
-        self._steps = depth * size // DEPTH
         try:
             self._left = _pieces(found.left, found.left_inner, ROWS, rows, self._groups)
             self._right = _pieces(found.right, found.right_inner, columns, columns, 1)
@@ -188,7 +186,6 @@ class _Product:
     def __call__(self, sums: Held) -> Held:
         """The instructions, where the contraction stands."""
         op = self._found.op
-        i64 = ir.IntegerType.get_signless(64)
         own = apply(
             OrderBy(Row(self._groups, self._found.sizes[0] // self._groups)), [self._group, 0]
         )
@@ -196,57 +193,18 @@ class _Product:
         left = self._left.base(first, self._setting)
         right = self._right.base([0, 0], self._setting)
         registers = self.registers
-        is_first = _is_zero(op.operands[2])
+        (columns,) = self._right.by_block
         nvvm.wgmma_fence_aligned()
+        words = [_sum(right, piece.word) for piece in columns]
+        befores = [None] * self._blocks if _is_zero(op.operands[2]) else registers.flat(sums)
         blocks = []
-        for block, before in enumerate(registers.none() if is_first else registers.flat(sums)):
-            value = before
-            for k in range(self._steps):
-                pieces = self._left.by_block[block][k], self._right.by_block[0][k]
-                a, b = (
-                    arith.AddIOp(base, arith.ConstantOp(i64, _signed(piece.word)).result).result
-                    for base, piece in zip((left, right), pieces, strict=True)
-                )
-                value = self._instruction(
-                    registers.struct, value, a, b, pieces, is_first and k == 0
-                )
-            blocks.append(value)
+        for before, rows in zip(befores, self._left.by_block, strict=True):
+            majors = [(a.major, b.major) for a, b in zip(rows, columns, strict=True)]
+            chain = Chain(self._found.instruction, registers, self._found.sizes[1], majors)
+            descriptors = [(_sum(left, a.word), b) for a, b in zip(rows, words, strict=True)]
+            blocks.append(chain(before, descriptors))
         nvvm.wgmma_commit_group_sync_aligned()
         return registers.held(iter(blocks))
-
-    def _instruction(
-        self,
-        struct: Any,
-        value: Any,
-        a: Any,
-        b: Any,
-        pieces: tuple[Operand, Operand],
-        is_first: bool,
-    ) -> Any:
-        found = self._found
-        depth = DEPTH * 8 // found.instruction.bits
-        shape = f"#nvvm.shape<m = {ROWS}, n = {found.sizes[1]}, k = {depth}>"
-        element = ir.Attribute.parse(f"#nvvm.wgmma_type<{found.instruction.ptx}>")
-        number = {"f32": "f32", "i32": "s32"}[found.instruction.accumulator]
-        one = ir.Attribute.parse("#nvvm.wgmma_scale_in<one>")
-        majors = [
-            "row" if pieces[0].major == "k" else "col",
-            "col" if pieces[1].major == "k" else "row",
-        ]
-        return nvvm.wgmma_mma_async(
-            struct,
-            value,
-            a,
-            b,
-            ir.Attribute.parse(shape),
-            element,
-            element,
-            ir.Attribute.parse(f"#nvvm.wgmma_type<{number}>"),
-            ir.Attribute.parse(f"#nvvm.wgmma_scale_out<{'zero' if is_first else 'one'}>"),
-            one,
-            one,
-            *(ir.Attribute.parse(f"#nvvm.mma_layout<{major}>") for major in majors),
-        )
 
 
 def _pieces(tile: Tile, inner: int, extent: int, total: int, groups: int) -> _Pieces:
@@ -311,9 +269,11 @@ def _is_zero(value: Any) -> bool:
     return attribute.is_splat and float(attribute.get_splat_value().value) == 0.0
 
 
-def _signed(word: int) -> int:
-    """The same 64 bits as a signed number."""
-    return word - (1 << 64) if word >> 63 else word
+def _sum(base: Any, word: int) -> Any:
+    """A descriptor: that of a piece, of a tile that begins at a base."""
+    i64 = ir.IntegerType.get_signless(64)
+    signed = word - (1 << 64) if word >> 63 else word
+    return arith.AddIOp(base, arith.ConstantOp(i64, signed).result).result
 
 
 def _index(n: int) -> Any:

@@ -1,0 +1,93 @@
+"""The `wgmma` instructions of one product: one after another along k, on the same registers.
+
+They are one piece of inline PTX. By an operation for each, the lowering would take all the sums out
+of the struct and put them in again between any two instructions, 128 numbers and more.
+
+Source: PTX ISA 9.7.15.5.2 (wgmma.mma_async).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lego_mlir.analysis.wgmma import DEPTH, ROWS, Major
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.fragments.instructions import Instruction
+from lego_mlir.mlir.fragments.registers import Registers
+
+_KINDS = {"f32": ("f32", "f"), "i32": ("s32", "r")}
+"""By the type of the sums how PTX names it, and the register's letter in inline PTX."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The instructions that add a product to the sums of 64 rows.
+
+    Attributes:
+        instruction: the types.
+        registers: the sums.
+        columns: of the tile.
+        majors: for each step along k the direction in which the elements of the left and of the
+            right operand lie together.
+    """
+
+    instruction: Instruction
+    registers: Registers
+    columns: int
+    majors: Sequence[tuple[Major, Major]]
+
+    def __call__(self, sums: Any, descriptors: Sequence[tuple[Any, Any]]) -> Any:
+        """The sums after it, a struct.
+
+        Args:
+            sums: before it, a struct; `None` where they begin with this product.
+            descriptors: of the left and the right operand, for each step along k.
+        """
+        count = self.columns // 2
+        numbers = self.registers.numbers(sums) if sums is not None else []
+        _, letter = _KINDS[self.instruction.accumulator]
+        constraints = [
+            *[f"={letter}"] * count,
+            *(str(k) for k in range(len(numbers))),
+            *["l"] * (2 * len(descriptors)),
+        ]
+        return ir.Operation.create(
+            "llvm.inline_asm",
+            results=[self.registers.struct],
+            operands=[*numbers, *(word for pair in descriptors for word in pair)],
+            attributes={
+                "asm_string": ir.StringAttr.get(
+                    self._text(count, count + len(numbers), is_first=sums is None)
+                ),
+                "constraints": ir.StringAttr.get(",".join(constraints)),
+                "has_side_effects": ir.UnitAttr.get(),
+            },
+        ).results[0]
+
+    def _text(self, count: int, first: int, *, is_first: bool) -> str:
+        """The instructions; the operands from number `first` on are descriptors."""
+        kind, _ = _KINDS[self.instruction.accumulator]
+        depth = DEPTH * 8 // self.instruction.bits
+        shape = f"m{ROWS}n{self.columns}k{depth}"
+        types = f"{kind}.{self.instruction.ptx}.{self.instruction.ptx}"
+        sums = ", ".join(f"${k}" for k in range(count))
+        lines = [
+            f"wgmma.mma_async.sync.aligned.{shape}.{types} {{{sums}}}, "
+            f"${first + 2 * k}, ${first + 2 * k + 1}, "
+            f"{'begin' if is_first and k == 0 else 'add'}{self._modifiers(*majors)};"
+            for k, majors in enumerate(self.majors)
+        ]
+        predicates = [".reg .pred add;", "setp.ne.b32 add, 1, 0;"]
+        if is_first:
+            predicates += [".reg .pred begin;", "setp.ne.b32 begin, 0, 0;"]
+        return "\n".join(["{", *predicates, *lines, "}"])
+
+    def _modifiers(self, *majors: Major) -> str:
+        """What follows the predicate: signs of floats, and how elements of 16 bits lie."""
+        if self.instruction.accumulator == "i32":
+            return ""
+        if self.instruction.bits != 16:
+            return ", 1, 1"
+        return "".join([", 1, 1", *(f", {int(major == 'mn')}" for major in majors)])
