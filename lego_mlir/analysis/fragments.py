@@ -58,6 +58,9 @@ class Fragment:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
 
+    def __hash__(self) -> int:
+        return hash((self.shape, *self.sizes.items(), self.rows, self.columns))
+
     @property
     def registers(self) -> tuple[str, ...]:
         """The dimensions of the registers, slowest first."""

@@ -16,6 +16,7 @@ Source: PTX ISA 5.5 (tensors, boxes, swizzling modes); CUDA driver API, cuTensor
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -79,6 +80,7 @@ class TensorMap:
         return alignment(self.swizzle)
 
 
+@functools.lru_cache(maxsize=64)
 def tensor_map(layout: Layout, shared: Slice, element: int, parts: int = 1) -> TensorMap:
     """The tensor map of a tensor's tiles.
 

@@ -12,8 +12,9 @@ What lies in memory is read and written through its own layout, its dimensions s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from math import prod
 from typing import Any, TypeAlias, cast
@@ -151,9 +152,9 @@ class Share:
 
     def store(self, held: Held, tile: Tile) -> None:
         """Write the thread's share of a tile."""
-        matrices = self._matrices(tile)
-        if matrices is not None:
-            self._store_matrices(held, tile, matrices)
+        write = self.writer(tile)
+        if write is not None:
+            write(held)
             return
         layout, index, at = self._seen(tile, (0, 1))
         sizes = [cast("int", layout.dims[k]) for k, i in enumerate(index) if i is None]
@@ -166,24 +167,29 @@ class Share:
             row = vector.InsertStridedSliceOp(part, row, [at(*place)], [1]).result
         tiles.store(_reshaped(row, sizes), layout, tile.buffer, index)
 
-    def _matrices(self, tile: Tile) -> MatrixAccess | None:
-        """How stmatrix writes a tile; `None` where it cannot."""
+    def writer(self, tile: Tile) -> Callable[[Held], None] | None:
+        """Makes the thread's stores by stmatrix, to addresses that are made here.
+
+        Returns:
+            `None` where stmatrix cannot write the tile.
+        """
         bits = tile.element.width
         is_plain = self._has_stmatrix and self._thread.quad is None
         if not (is_plain and tile.is_shared and bits == 16):
             return None
+        fragment = accumulator(2 - self._fragments[1] % 2)
+        rows, columns = tile.whole
         try:
-            fragment = accumulator(2 - self._fragments[1] % 2)
-            rows, columns = tile.whole
-            return MatrixAccess(tile.layout, (rows, columns), fragment, self._warps, bits)
+            matrices = MatrixAccess(tile.layout, (rows, columns), fragment, self._warps, bits)
         except LegoError:
             return None
+        matrices.prepare(tile, self._thread.lane, self._thread.warp)
+        return partial(self._store_matrices, matrices)
 
-    def _store_matrices(self, held: Held, tile: Tile, matrices: MatrixAccess) -> None:
+    def _store_matrices(self, matrices: MatrixAccess, held: Held) -> None:
         i32 = ir.IntegerType.get_signless(32)
         rows, columns = matrices.counts
         halves, tiles = self.counts[0] // rows, self.counts[1] // columns
-        matrices.prepare(tile, self._thread.lane, self._thread.warp)
         for i, j in product(range(rows), range(columns)):
             registers = []
             for neighbour, half in product(range(tiles), range(halves)):

@@ -10,7 +10,7 @@ from typing import Any
 
 from lego_mlir.algebra import Layout
 from lego_mlir.mlir.bindings import arith, ir, memref
-from lego_mlir.mlir.transforms.tiles import Index, apply
+from lego_mlir.mlir.transforms.tiles import Index, number, offset
 
 SHARED, CLUSTER = 3, 7
 """Address spaces of LLVM's NVPTX back end: a block's shared memory, and a cluster's."""
@@ -27,9 +27,12 @@ def address(buffer: Any, layout: Layout, index: Sequence[Index]) -> Any:
     i32 = ir.IntegerType.get_signless(32)
     base = memref.ExtractAlignedPointerAsIndexOp(buffer).result
     start = arith.IndexCastOp(i32, base).result
-    offset = arith.IndexCastOp(i32, apply(layout, index)).result
-    size = i32_constant(element_bytes(ir.MemRefType(buffer.type).element_type))
-    return arith.AddIOp(start, arith.MulIOp(offset, size).result).result
+    size = element_bytes(ir.MemRefType(buffer.type).element_type)
+    at = offset(layout, index)
+    if isinstance(at, int):
+        return arith.AddIOp(start, i32_constant(at * size)).result if at else start
+    distance = arith.IndexCastOp(i32, at).result
+    return arith.AddIOp(start, arith.MulIOp(distance, i32_constant(size)).result).result
 
 
 def pointer(buffer: Any, layout: Layout, index: Sequence[Index]) -> Any:
@@ -46,7 +49,7 @@ def as_pointer(at: Any, space: int = SHARED) -> Any:
 
 def i32_constant(n: int) -> Any:
     """A constant of 32 bits."""
-    return arith.ConstantOp(ir.IntegerType.get_signless(32), n).result
+    return number(n, ir.IntegerType.get_signless(32))
 
 
 def element_bytes(element: Any) -> int:

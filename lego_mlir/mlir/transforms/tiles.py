@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
-from lego_mlir.algebra import Layout
+from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.slices import Slice
 from lego_mlir.mlir.access_checks import SLICE, whole_dimensions
-from lego_mlir.mlir.bindings import arith, ir
+from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.transforms.operation import Setting
 
@@ -105,7 +105,14 @@ def tile_of(op: Any, setting: Setting) -> Tile:
 # Making operations, at the insertion point and location that are current.
 def constant(n: int) -> Any:
     """An index constant."""
-    return arith.ConstantOp(ir.IndexType.get(), n).result
+    return number(n, ir.IndexType.get())
+
+
+def number(n: int, kind: Any) -> Any:
+    """A constant of an integer type, or of index."""
+    # Without the bindings' class, which takes longer than all else that is done here.
+    attributes = {"value": ir.IntegerAttr.get(kind, n)}
+    return ir.Operation.create("arith.constant", results=[kind], attributes=attributes).results[0]
 
 
 def load(layout: Layout, buffer: Any, index: Sequence[Index | None]) -> Any:
@@ -125,7 +132,17 @@ def store(value: Any, layout: Layout, buffer: Any, index: Sequence[Index | None]
 
 
 def apply(layout: Layout, index: Sequence[Index]) -> Any:
-    """A lego.apply: the flat offset."""
+    """The flat offset: a lego.apply, where it is not plain without."""
+    at = offset(layout, index)
+    return constant(at) if isinstance(at, int) else at
+
+
+def offset(layout: Layout, index: Sequence[Index]) -> Index:
+    """The same, an int where the index is."""
+    if all(isinstance(i, int) for i in index):
+        return int(layout.apply(*index))
+    if layout.rank == 1 and layout == OrderBy(Row(layout.dims[0])):
+        return index[0]
     return _create("lego.apply", [ir.IndexType.get()], _values(index), layout)[0]
 
 

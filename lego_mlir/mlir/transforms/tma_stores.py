@@ -14,9 +14,11 @@ Source: PTX ISA 9.7.9.25 (cp.async.bulk.tensor), 9.7.13.14 (fence.proxy.async).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.slots import in_slots
@@ -39,6 +41,49 @@ _FIRST_BARRIER = 1
 """Of the named barriers, one a warpgroup; 0 is the block's."""
 
 
+class _Buffer(NamedTuple):
+    """Shared memory for a chunk of a warpgroup.
+
+    Attributes:
+        tile: the memory.
+        start: its address.
+        write: makes a thread's stores to it.
+    """
+
+    tile: Tile
+    start: Any
+    write: Callable[[Held], None]
+
+
+@dataclass(slots=True)
+class _Room:
+    """Shared memory for the chunks of a layout.
+
+    Attributes:
+        layout: of all warpgroups' buffers.
+        memory: that they are in.
+        share: a thread's share of a chunk.
+        told: what stores of single chunks have in common.
+    """
+
+    layout: Layout
+    memory: Any
+    share: Share
+    told: _Told | None = None
+
+
+class _Told(NamedTuple):
+    """What a thread has to know to store chunks.
+
+    Attributes:
+        buffers: its warpgroup's own, which chunks go through in turn.
+        elected: whether it is the one for copies.
+    """
+
+    buffers: list[_Buffer]
+    elected: Any
+
+
 class ResultStores:
     """The stores of a kernel's tiles of sums.
 
@@ -57,7 +102,7 @@ class ResultStores:
         self._groups = groups
         self._body = launch.regions[0].blocks[0]
         self._maps = TensorMaps(step, launch)
-        self._rooms: dict[Layout, tuple[Layout, Any]] = {}
+        self._rooms: dict[Layout, _Room] = {}
 
     def prepare(self, op: Any) -> None:
         """Make room for the chunks of a store, which those of the same layout have in common.
@@ -81,34 +126,54 @@ class ResultStores:
             )
         if chunk not in self._rooms:
             slots = in_slots(chunk, self._groups * BUFFERS)
+            shape = ROWS, int(chunk.dims[1])
+            share = Share(self._thread, shape, OrderBy(Row(WARPS, 1)), has_stmatrix=True)
             with ir.InsertionPoint.at_block_begin(self._body), op.location:
-                self._rooms[chunk] = slots, alloc(slots, tile.element)
+                self._rooms[chunk] = _Room(slots, alloc(slots, tile.element), share)
+
+    def _told(self, op: Any, room: _Room) -> _Told:
+        """What is to know of a room, for one store or for all that store a chunk each."""
+        if CHUNK not in op.attributes:
+            return self._tell(op, room)
+        if room.told is None:
+            last = self._thread.thread.owner.operation  # of those that tell who the thread is
+            with ir.InsertionPoint.after(last), op.location:
+                room.told = self._tell(op, room)
+        return room.told
+
+    def _tell(self, op: Any, room: _Room) -> _Told:
+        numbers = OrderBy(Row(self._groups, BUFFERS))
+        buffers = []
+        for turn in range(BUFFERS):
+            slot = apply(numbers, [self._group, turn])
+            tile = Tile(op, room.layout, room.memory, (slot, None, None))
+            write = room.share.writer(tile) or partial(room.share.store, tile=tile)
+            buffers.append(_Buffer(tile, pointer(room.memory, room.layout, [slot, 0, 0]), write))
+        return _Told(buffers, self._is_elected())
 
     def store(self, op: Any, held: Held) -> None:
         """The operations, where a store stands: of all chunks of its tile, or of the one due."""
         tile = tile_of(op, self._step.setting)
         chunk = self._chunk(op)
-        slots, room = self._rooms[chunk]
+        room = self._rooms[chunk]
         width = int(chunk.dims[1])
         blocks, across = tile.shape[0] // self._groups // ROWS, tile.shape[1] // width
-        share = Share(self._thread, (ROWS, width), OrderBy(Row(WARPS, 1)), has_stmatrix=True)
-        rows, columns = share.counts
-        numbers = OrderBy(Row(self._groups, BUFFERS))
+        rows, columns = room.share.counts
         down, right = tile.whole
         split = subdivide(tile.layout, {down: (self._groups, blocks, ROWS), right: (across, width)})
-        elected = self._elected()
+        buffers, elected = self._told(op, room)
         for number in self._due(op, blocks * across):
             block, column = divmod(number, across)
-            slot = apply(numbers, [self._group, number % BUFFERS])
-            buffer = Tile(op, slots, room, (slot, None, None))
+            buffer = buffers[number % BUFFERS]
             with self._only(elected):
                 others = _copies_since(number, blocks * across)
                 nvvm.cp_async_bulk_wait_group(others, read=True)
             self._barrier()
             parts = {
-                (i, j): held.at(block * rows + i, column * columns + j) for i, j in share.places()
+                (i, j): held.at(block * rows + i, column * columns + j)
+                for i, j in room.share.places()
             }
-            share.store(Held(parts, (True, True)), buffer)
+            buffer.write(Held(parts, (True, True)))
             nvvm.fence_proxy(nvvm.ProxyKind.async_shared, space=nvvm.SharedSpace.shared_cta)
             self._barrier()
             index = [0 if i is None else i for i in tile.index]
@@ -118,7 +183,7 @@ class ResultStores:
 
     def finish(self) -> None:
         """Wait until nothing is read from shared memory any more; before the block ends."""
-        with self._only(self._elected()):
+        with self._only(self._is_elected()):
             nvvm.cp_async_bulk_wait_group(0, read=True)
 
     def _chunk(self, op: Any) -> Layout:
@@ -131,20 +196,20 @@ class ResultStores:
         number = ir.IntegerAttr(op.attributes[CHUNK]).value
         return range(number, number + 1)
 
-    def _copy(self, piece: Tile, buffer: Tile) -> None:
-        found, value = self._maps(piece, buffer)
+    def _copy(self, piece: Tile, buffer: _Buffer) -> None:
+        found, value = self._maps(piece, buffer.tile)
         if len(found.boxes) > 1:
             raise self._step.error(
                 f"a chunk of {list(piece.shape)} takes {len(found.boxes)} copies by TMA, not one",
                 piece.op,
                 hint="no more columns than a row of its swizzle has: 128 bytes",
             )
-        source = pointer(buffer.buffer, buffer.layout, [buffer.index[0], 0, 0])
         at = [i32_constant(n) for n in found.boxes[0].at]
-        nvvm.cp_async_bulk_tensor_global_shared_cta(value, source, coordinates(piece, found, at))
+        where = coordinates(piece, found, at)
+        nvvm.cp_async_bulk_tensor_global_shared_cta(value, buffer.start, where)
         nvvm.cp_async_bulk_commit_group()
 
-    def _elected(self) -> Any:
+    def _is_elected(self) -> Any:
         """Whether this is the warpgroup's thread for copies: always the same one."""
         first = arith.ConstantOp(ir.IndexType.get(), 0).result
         warp, _ = self._thread.warp
