@@ -19,9 +19,9 @@ Source: PTX ISA 9.7.9.25 (cp.async.bulk.tensor).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.analysis.tma import TensorMap, tensor_map
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.bindings import arith, ir, llvm, nvvm
@@ -116,31 +116,66 @@ def require_alignment(shared: Tile, alignment: int) -> None:
     known[ALIGNMENT] = ir.IntegerAttr.get(i64, max(before, alignment))
 
 
-def coordinates(tile: Tile, found: TensorMap, at: Sequence[Any]) -> list[Any]:
-    """Where a box begins in its tensor, one i32 a dimension, innermost first.
+class Corners:
+    """Where tiles begin in their tensors.
 
-    Args:
-        tile: of whose tensor.
-        found: its tensor map.
-        at: of the box within the tile, i32 values.
+    What several have in common is computed once, at the insertion point of the first.
     """
-    view = tile.layout.view
-    assert view is not None
-    rank = len(view.tiles[0])
-    i32 = ir.IntegerType.get_signless(32)
-    values = []
-    for dim, inside in zip(found.dims, at, strict=True):
-        levels = [sizes[dim] for sizes in view.tiles]
-        index = [tile.index[level * rank + dim] for level in range(len(levels))]
-        start = apply(OrderBy(Row(*levels)), [0 if i is None else i for i in index])
-        values.append(arith.AddIOp(arith.IndexCastOp(i32, start).result, inside).result)
-    return values
+
+    def __init__(self) -> None:
+        self._made: dict[Any, Any] = {}
+
+    def __call__(self, tile: Tile, found: TensorMap) -> list[Place]:
+        """Where a tile begins, one place a dimension of its tensor, innermost first.
+
+        Args:
+            tile: of the tensor.
+            found: its tensor map.
+        """
+        view = tile.layout.view
+        assert view is not None
+        rank = len(view.tiles[0])
+        places = []
+        for dim in found.dims:
+            row = OrderBy(Row(*(sizes[dim] for sizes in view.tiles)))
+            index = [tile.index[level * rank + dim] for level in range(len(view.tiles))]
+            known = [i if isinstance(i, int) else 0 for i in index]
+            rest = tuple(0 if i is None or isinstance(i, int) else i for i in index)
+            places.append(Place(self._of(row, rest), int(row.apply(*known))))
+        return places
+
+    def _of(self, row: Layout, index: tuple[Any, ...]) -> Any:
+        """The offset in a row-major order, an i32; `None` for the first."""
+        if all(isinstance(i, int) for i in index):
+            return None
+        if (row, index) not in self._made:
+            i32 = ir.IntegerType.get_signless(32)
+            self._made[row, index] = arith.IndexCastOp(i32, apply(row, index)).result
+        return self._made[row, index]
 
 
-def start_of(shared: Tile, offset: Any) -> Any:
-    """The address of a box in shared memory, an i32; `offset` is its distance in bytes."""
-    index = [0 if i is None else i for i in shared.index]
-    return arith.AddIOp(address(shared.buffer, shared.layout, index), offset).result
+class Place(NamedTuple):
+    """A coordinate: a number, and an i32 that comes to it if there is one."""
+
+    value: Any
+    number: int
+
+    def plus(self, distance: Any) -> Any:
+        """The coordinate so much further on: a number, or an i32."""
+        if isinstance(distance, int):
+            return _sum(self.value, self.number + distance)
+        return _sum(_sum(self.value, self.number), distance)
+
+
+def _sum(value: Any, other: Any) -> Any:
+    """The sum of two numbers as an i32, either of them an i32 or an int; `None` is 0."""
+    if isinstance(other, int):
+        if value is None:
+            return i32_constant(other)
+        if other == 0:
+            return value
+        other = i32_constant(other)
+    return arith.AddIOp(value, other).result
 
 
 def _fetch(step: Step, source: Tile, stored: Tile, maps: TensorMaps) -> None:
@@ -155,14 +190,19 @@ def _fetch(step: Step, source: Tile, stored: Tile, maps: TensorMaps) -> None:
             i32 = ir.IntegerType.get_signless(32)
             rank = nvvm.read_ptx_sreg_cluster_ctarank(results=[i32])
             mask = arith.ConstantOp(ir.IntegerType.get_signless(16), (1 << parts) - 1).result
+        corner = Corners()(source, found)
+        index = [0 if i is None else i for i in stored.index]
+        start = address(stored.buffer, stored.layout, index)
         for first in range(0, len(found.boxes), parts):
             boxes = found.boxes[first : first + parts]
-            at = [_of_rank([box.at[d] for box in boxes], rank) for d in range(len(found.dims))]
-            offset = _of_rank([box.offset * size for box in boxes], rank)
-            room = as_pointer(start_of(stored, offset))
+            at = [
+                place.plus(_of_rank([box.at[d] for box in boxes], rank))
+                for d, place in enumerate(corner)
+            ]
+            room = as_pointer(_sum(start, _of_rank([box.offset * size for box in boxes], rank)))
             target = llvm.addrspacecast(ir.Type.parse(f"!llvm.ptr<{CLUSTER}>"), room)
             nvvm.cp_async_bulk_tensor_shared_cluster_global(
-                target, pointer, coordinates(source, found, at), barrier, [], multicast_mask=mask
+                target, pointer, at, barrier, [], multicast_mask=mask
             )
     load = source.op
     step.erase(op)
@@ -170,7 +210,9 @@ def _fetch(step: Step, source: Tile, stored: Tile, maps: TensorMaps) -> None:
 
 
 def _of_rank(numbers: Sequence[int], rank: Any) -> Any:
-    """The number that belongs to the block's rank in its cluster."""
+    """The number that belongs to the block's rank in its cluster: an i32, or the int of all."""
+    if all(n == numbers[0] for n in numbers):
+        return numbers[0]
     value = i32_constant(numbers[0])
     for k, n in enumerate(numbers[1:], start=1):
         if n != numbers[0]:

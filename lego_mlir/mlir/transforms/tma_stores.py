@@ -24,11 +24,12 @@ from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.slots import in_slots
 from lego_mlir.algebra.subdivide import subdivide
 from lego_mlir.analysis.fragments import LANES
+from lego_mlir.analysis.tma import TensorMap
 from lego_mlir.analysis.wgmma import ROWS, WARPS
 from lego_mlir.mlir.bindings import arith, ir, nvvm, scf
 from lego_mlir.mlir.fragments.share import Held, Share
 from lego_mlir.mlir.fragments.warps import Thread
-from lego_mlir.mlir.transforms.copies_to_tma import TensorMaps, coordinates
+from lego_mlir.mlir.transforms.copies_to_tma import Corners, TensorMaps
 from lego_mlir.mlir.transforms.deferred_stores import CHUNK
 from lego_mlir.mlir.transforms.operation import Step
 from lego_mlir.mlir.transforms.pointers import i32_constant, pointer
@@ -63,12 +64,14 @@ class _Room:
         layout: of all warpgroups' buffers.
         memory: that they are in.
         share: a thread's share of a chunk.
-        told: what stores of single chunks have in common.
+        stores: how many go through it.
+        told: what they have in common.
     """
 
     layout: Layout
     memory: Any
     share: Share
+    stores: int = 0
     told: _Told | None = None
 
 
@@ -130,10 +133,11 @@ class ResultStores:
             share = Share(self._thread, shape, OrderBy(Row(WARPS, 1)), has_stmatrix=True)
             with ir.InsertionPoint.at_block_begin(self._body), op.location:
                 self._rooms[chunk] = _Room(slots, alloc(slots, tile.element), share)
+        self._rooms[chunk].stores += 1
 
     def _told(self, op: Any, room: _Room) -> _Told:
-        """What is to know of a room, for one store or for all that store a chunk each."""
-        if CHUNK not in op.attributes:
+        """What is to know of a room: for the one store, or for all together."""
+        if room.stores == 1:
             return self._tell(op, room)
         if room.told is None:
             last = self._thread.thread.owner.operation  # of those that tell who the thread is
@@ -162,6 +166,7 @@ class ResultStores:
         down, right = tile.whole
         split = subdivide(tile.layout, {down: (self._groups, blocks, ROWS), right: (across, width)})
         buffers, elected = self._told(op, room)
+        corners = Corners()
         for number in self._due(op, blocks * across):
             block, column = divmod(number, across)
             buffer = buffers[number % BUFFERS]
@@ -178,8 +183,13 @@ class ResultStores:
             self._barrier()
             index = [0 if i is None else i for i in tile.index]
             index[down], index[right] = (self._group, block, None), (column, None)
+            piece = Tile(op, split.layout, tile.buffer, split.index(*index))
+            found, tensor = self._map(piece, buffer.tile)
+            corner = corners(piece, found)
             with self._only(elected):
-                self._copy(Tile(op, split.layout, tile.buffer, split.index(*index)), buffer)
+                where = [p.plus(n) for p, n in zip(corner, found.boxes[0].at, strict=True)]
+                nvvm.cp_async_bulk_tensor_global_shared_cta(tensor, buffer.start, where)
+                nvvm.cp_async_bulk_commit_group()
 
     def finish(self) -> None:
         """Wait until nothing is read from shared memory any more; before the block ends."""
@@ -196,18 +206,16 @@ class ResultStores:
         number = ir.IntegerAttr(op.attributes[CHUNK]).value
         return range(number, number + 1)
 
-    def _copy(self, piece: Tile, buffer: _Buffer) -> None:
-        found, value = self._maps(piece, buffer.tile)
+    def _map(self, piece: Tile, buffer: Tile) -> tuple[TensorMap, Any]:
+        """The tensor map of a chunk, which one copy takes, and its value."""
+        found, value = self._maps(piece, buffer)
         if len(found.boxes) > 1:
             raise self._step.error(
                 f"a chunk of {list(piece.shape)} takes {len(found.boxes)} copies by TMA, not one",
                 piece.op,
                 hint="no more columns than a row of its swizzle has: 128 bytes",
             )
-        at = [i32_constant(n) for n in found.boxes[0].at]
-        where = coordinates(piece, found, at)
-        nvvm.cp_async_bulk_tensor_global_shared_cta(value, buffer.start, where)
-        nvvm.cp_async_bulk_commit_group()
+        return found, value
 
     def _is_elected(self) -> Any:
         """Whether this is the warpgroup's thread for copies: always the same one."""
