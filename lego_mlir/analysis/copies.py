@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import inf
 from typing import Any, cast
 
@@ -192,8 +192,9 @@ class Plan:
         return cast("int", distance) if linear else None
 
 
+@lru_cache(maxsize=64)
 def plan_copy(
-    source: Side, target: Side, size: int, threads: int, *, lead: Side, widths: Sequence[int]
+    source: Side, target: Side, size: int, threads: int, *, lead: Side, widths: tuple[int, ...]
 ) -> Plan:
     """How to copy a tile from one side to the other.
 

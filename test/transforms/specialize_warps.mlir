@@ -80,7 +80,7 @@ func.func @product(%a: memref<2048xf16>, %b: memref<2048xf16>, %c: memref<1024xf
     // CHECK-NEXT: nvvm.wgmma.wait.group.sync.aligned 1
     // CHECK-NEXT: scf.if
     // CHECK-NEXT: memref.extract_aligned_pointer_as_index %[[EMPTY]]
-    // CHECK: "lego.apply"(%[[BEFORE]])
+    // CHECK: arith.index_cast %[[BEFORE]] : index to i32
     // ALONE-NOT: nvvm.mapa
     // PAIRS: nvvm.mapa
     // CHECK: nvvm.mbarrier.arrive

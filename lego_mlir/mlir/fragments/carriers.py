@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lego_mlir.mlir.fragments.share import PAIR, Held, as_values, as_vector
+from lego_mlir.mlir.fragments.share import PAIR, Held, as_vector
 
 
 class Carrier(Protocol):
@@ -41,7 +41,7 @@ class Pairs:
         return PAIR * len(self.places)
 
     def flat(self, held: Held) -> list[Any]:
-        return [x for place in self.places for x in as_values(held.at(*place))]
+        return [x for pair in held.values(self.places) for x in pair]
 
     def held(self, values: Iterator[Any]) -> Held:
         return Held({place: (next(values), next(values)) for place in self.places}, (True, True))

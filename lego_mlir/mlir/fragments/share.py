@@ -12,7 +12,7 @@ What lies in memory is read and written through its own layout, its dimensions s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -67,21 +67,41 @@ class Held:
         """The part at a row and column of the share."""
         return self.parts[row * self.varies[0], column * self.varies[1]]
 
+    def values(self, places: Iterable[tuple[int, int]]) -> Iterator[tuple[Any, Any]]:
+        """The parts at some places as pairs of values, one of several places taken apart once."""
+        found: dict[tuple[int, int], tuple[Any, Any]] = {}
+        for row, column in places:
+            key = row * self.varies[0], column * self.varies[1]
+            if key not in found:
+                found[key] = as_values(self.parts[key])
+            yield found[key]
+
 
 def as_vector(part: Part) -> Any:
     """A part as a vector of two."""
     if not isinstance(part, tuple):
         return part
     kind = ir.VectorType.get([PAIR], part[0].type)
-    return vector.FromElementsOp(kind, list(part)).result
+    made = ir.Operation.create("vector.from_elements", results=[kind], operands=list(part))
+    return made.results[0]
 
 
 def as_values(part: Part) -> tuple[Any, Any]:
     """A part as a pair of values."""
     if isinstance(part, tuple):
         return part
-    first, second = (vector.ExtractOp(part, [], [k]).result for k in range(PAIR))
+    first, second = (_extracted(part, k) for k in range(PAIR))
     return first, second
+
+
+def _extracted(part: Any, k: int) -> Any:
+    # Without the bindings' class: of these there are two for each of many parts.
+    return ir.Operation.create(
+        "vector.extract",
+        results=[ir.VectorType(part.type).element_type],
+        operands=[part],
+        attributes={"static_position": ir.DenseI64ArrayAttr.get([k])},
+    ).results[0]
 
 
 class Share:

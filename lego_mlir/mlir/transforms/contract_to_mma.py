@@ -29,6 +29,7 @@ the fragments of a step loaded before the products of the step before.
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 from lego_mlir.analysis import fragments
@@ -36,7 +37,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.fragments.contraction import Contraction, contraction
 from lego_mlir.mlir.fragments.instructions import Multiplier
 from lego_mlir.mlir.fragments.matrix_access import MatrixAccess
-from lego_mlir.mlir.fragments.share import Held, as_values
+from lego_mlir.mlir.fragments.share import Held
 from lego_mlir.mlir.fragments.spread import Spread
 from lego_mlir.mlir.fragments.warps import Thread, thread_of
 from lego_mlir.mlir.transforms.operation import Step, transform
@@ -110,11 +111,8 @@ class _Product:
         self._right.prepare(right, self._thread.lane, (0, across))
         multiply = Multiplier(self._found.instruction)
         rows, columns, steps = self._found.fragments
-        found = {
-            (row, column): as_values(sums.at(row, column))
-            for row in range(2 * rows)
-            for column in range(columns)
-        }
+        places = list(product(range(2 * rows), range(columns)))
+        found = dict(zip(places, sums.values(places), strict=True))
         pairs: dict[tuple[int, int], list[Any]] = {}
 
         def operands(k: int) -> tuple[list[Any], list[Any]]:

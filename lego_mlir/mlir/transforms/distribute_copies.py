@@ -46,10 +46,9 @@ def distribute_copies(step: Step) -> list[list[Any]]:
     """Give the copies of tiles to threads: every load of a tile that is only stored."""
     for kernel in kernels_of(step):
         flat = FlatBuffers(step.setting.source)
-        plans: dict[Any, Plan] = {}
         for copy in list(copies_among(step, operations_in(kernel))):
             read, written = copy.read, copy.written
-            plan, size = _plan(step, kernel, copy, plans), _bytes_of(read.element)
+            plan, size = _plan(step, kernel, copy), _bytes_of(read.element)
             with ir.InsertionPoint(written.op), written.op.location:
                 copies = ThreadCopies(read, written, plan, thread_number(step, kernel))
                 if size is not None and _is_async(step, copy, plan.width * size):
@@ -65,20 +64,16 @@ def distribute_copies(step: Step) -> list[list[Any]]:
     return []
 
 
-def _plan(step: Step, kernel: Any, copy: TileCopy, known: dict[Any, Plan]) -> Plan:
-    """The plan of a copy; copies between the same layouts have the same."""
+def _plan(step: Step, kernel: Any, copy: TileCopy) -> Plan:
+    """The plan of a copy."""
     size = _bytes_of(copy.read.element) or max(_WIDTHS)
     source, target = (
         Side(tile.layout, tile.whole, alignment_of(tile.buffer, scope_of(tile.op)))
         for tile in (copy.read, copy.written)
     )
-    key = source, target, size, copy.read.is_shared
-    if key not in known:
-        lead = target if copy.read.is_shared else source
-        widths = [*(n // size for n in _WIDTHS if n > size), 1]
-        threads = thread_count(step, kernel)
-        known[key] = plan_copy(source, target, size, threads, lead=lead, widths=widths)
-    return known[key]
+    lead = target if copy.read.is_shared else source
+    widths = (*(n // size for n in _WIDTHS if n > size), 1)
+    return plan_copy(source, target, size, thread_count(step, kernel), lead=lead, widths=widths)
 
 
 def _bytes_of(element: Any) -> int | None:

@@ -64,18 +64,20 @@ def pack_shared(step: Step) -> list[list[Any]]:
 
 
 def _packed(step: Step, kernel: Any) -> Any:
-    allocs = [op for op in operations_in(kernel) if op.name == "lego.alloc" and _is_shared(op)]
+    found = [(op, op.name) for op in operations_in(kernel)]
+    allocs = [op for op, name in found if name == "lego.alloc" and _is_shared(op)]
     if not allocs:
         return kernel
-    if any(op.name == DYNAMIC_SHARED for op in operations_in(kernel)):
+    if any(name == DYNAMIC_SHARED for _, name in found):
         raise step.error("this kernel has dynamic shared memory already", kernel)
     block = _common_block(allocs, kernel)
-    buffers = [_buffer(step, op, block) for op in allocs]
+    operations = [op.operation for op in block.operations]
+    buffers = [_buffer(step, op, block, operations) for op in allocs]
     offsets = pack([buffer.room for buffer in buffers])
     used = max(o + b.room.size for o, b in zip(offsets, buffers, strict=True))
     size = max(used, step.number("least_shared", 0))
     _check_size(step, kernel, size, buffers)
-    _separate(block, buffers, offsets)
+    _separate(block, operations, buffers, offsets)
     with ir.InsertionPoint.at_block_begin(kernel.regions[0].blocks[0]), kernel.location:
         space = ir.Attribute.parse(WORKGROUP)
         dynamic, byte = ir.ShapedType.get_dynamic_size(), ir.IntegerType.get_signless(8)
@@ -97,19 +99,22 @@ def _is_shared(alloc: Any) -> bool:
     return is_workgroup(alloc.results[0].type)
 
 
-def _buffer(step: Step, op: Any, block: Any) -> _Buffer:
+def _buffer(step: Step, op: Any, block: Any, operations: Sequence[Any]) -> _Buffer:
     layout = step.setting.layouts(op.attributes["layout"], op.location)
     if not isinstance(layout.size, int):
         names = ", ".join(s.name for s in layout.symbols)
         raise step.error(f"the size of '{layout}' has symbols ({names})", op)
     given = ir.MemRefType(op.results[0].type)
     kind = ir.MemRefType.get([layout.size], given.element_type, memory_space=given.memory_space)
-    operations = [o.operation for o in block.operations]
-    places = [operations.index(_ancestor_in(block, user)) for user in _users(op.results[0])]
-    room = Room(
-        _bytes_of(kind), _alignment(step, op), min(places, default=0), max(places, default=0)
-    )
-    return _Buffer(op, kind, room)
+    first = last = None
+    for user in _users(op.results[0]):
+        around = _ancestor_in(block, user)
+        if first is None or around.is_before_in_block(first):
+            first = around
+        if last is None or last.is_before_in_block(around):
+            last = around
+    places = [0 if o is None else operations.index(o) for o in (first, last)]
+    return _Buffer(op, kind, Room(_bytes_of(kind), _alignment(step, op), *places))
 
 
 def _alignment(step: Step, op: Any) -> int:
@@ -180,9 +185,10 @@ def _static_buffers(kernel: Any) -> list[Any]:
     return [a for a in arguments if isinstance(a.type, ir.MemRefType) and is_workgroup(a.type)]
 
 
-def _separate(block: Any, buffers: Sequence[_Buffer], offsets: Sequence[int]) -> None:
+def _separate(
+    block: Any, operations: Sequence[Any], buffers: Sequence[_Buffer], offsets: Sequence[int]
+) -> None:
     """Barriers between the last use of some bytes and the first of others at their place."""
-    operations = [op.operation for op in block.operations]
     barriers = [k for k, op in enumerate(operations) if op.name == "gpu.barrier"]
     shares = False
     for late, at in zip(buffers, offsets, strict=True):

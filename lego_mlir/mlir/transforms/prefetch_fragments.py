@@ -98,6 +98,9 @@ class _Rotation:
             )
         self.head = self.operations[:2]
         self.places = {v: n for n, op in enumerate(self.operations) for v in op.results}
+        self.operands = [list(op.operands) for op in self.operations]
+        self.carried = set(list(self.body.arguments)[1:])
+        self.steps = product_steps(self.operations)
         self.fragments = self._fragments()
         self.loading = self._needed(self.fragments)
         self.resume = self._resume()
@@ -177,27 +180,29 @@ class _Rotation:
         Returns:
             `None` if the loop still reads when no products are left.
         """
-        *operations, _ = self.operations
-        register = [is_product(op) or op.name.startswith(_IN_REGISTERS) for op in operations]
-        read = 1 + max(n for n, alone in enumerate(register) if not alone)
-        last = min(product_steps(operations)[-1])
-        rest = range(max(read, last), len(operations))
-        return next((n for n in rest if is_product(operations[n])), None)
+        products = {n for step in self.steps for n in step}
+        read = max(
+            n
+            for n, op in enumerate(self.operations[:-1])
+            if n not in products and not op.name.startswith(_IN_REGISTERS)
+        )
+        rest = range(max(read + 1, min(self.steps[-1])), len(self.operations) - 1)
+        return next((n for n in rest if n in products), None)
 
     def _fragments(self) -> list[Any]:
         """What the first products take that is loaded in the loop's body, each once."""
-        first = [self.operations[n] for n in product_steps(self.operations)[0]]
-        wanted = dict.fromkeys(v for op in first for v in op.operands if v in self.places)
+        first = [self.operands[n] for n in self.steps[0]]
+        wanted = dict.fromkeys(v for operands in first for v in operands if v in self.places)
         return [v for v in wanted if self._is_loaded_early(v)]
 
     def _is_loaded_early(self, value: Any) -> bool:
         """Whether a value is a fragment whose address is known a turn earlier."""
-        carried = set(list(self.body.arguments)[1:])
-        needed = [self.operations[n] for n in self._needed([value])]
+        needed = self._needed([value])
+        names = [self.operations[n].name for n in needed]
         return (
-            any(op.name in _LOADS for op in needed)
-            and all(op.name.startswith((*_LOADS, *_IN_REGISTERS)) for op in needed)
-            and not any(operand in carried for op in needed for operand in op.operands)
+            any(name in _LOADS for name in names)
+            and all(name.startswith((*_LOADS, *_IN_REGISTERS)) for name in names)
+            and not any(operand in self.carried for n in needed for operand in self.operands[n])
         )
 
     def _needed(self, values: Sequence[Any]) -> list[int]:
@@ -208,6 +213,5 @@ class _Rotation:
             n = stack.pop()
             if n not in found:
                 found.add(n)
-                operands = self.operations[n].operands
-                stack.extend(self.places[v] for v in operands if v in self.places)
+                stack.extend(self.places[v] for v in self.operands[n] if v in self.places)
         return sorted(found)

@@ -29,7 +29,9 @@ def product_steps(operations: Sequence[Any]) -> list[list[int]]:
     through: dict[Any, int] = {}
     steps: list[list[int]] = []
     for place, op in enumerate(operations):
-        number = max((through.get(operand, 0) for operand in op.operands), default=0)
+        number = 0
+        for operand in op.operands if through else ():
+            number = max(number, through.get(operand, 0))
         if is_product(op):
             if number == len(steps):
                 steps.append([])

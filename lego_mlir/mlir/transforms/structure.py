@@ -53,7 +53,7 @@ def copied(op: Any, values: dict[Any, Any]) -> Any:
         values: what stands for which value, inside of it too; the results are added.
     """
     copy = op.clone()
-    for inner in (copy, *operations_in(copy)):
+    for inner in (copy, *_inside(copy)):
         for number, operand in enumerate(inner.operands):
             if operand in values:
                 inner.operands[number] = values[operand]
@@ -63,7 +63,12 @@ def copied(op: Any, values: dict[Any, Any]) -> Any:
 
 def operands_of(op: Any) -> list[Any]:
     """The operands of an operation and of those inside of it."""
-    return [value for inner in (op, *operations_in(op)) for value in inner.operands]
+    return [value for inner in (op, *_inside(op)) for value in inner.operands]
+
+
+def _inside(op: Any) -> Iterable[Any]:
+    """The operations inside of one, most of which have none."""
+    return operations_in(op) if len(op.regions) else ()
 
 
 def needed_for(wanted: Sequence[Any], block: Any, given: Sequence[Any] = ()) -> list[Any]:
