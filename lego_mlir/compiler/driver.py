@@ -26,7 +26,7 @@ from lego_mlir.compiler.schedules import Schedule
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.mlir.bindings import gpu, ir, llvm
+from lego_mlir.mlir.bindings import ir, llvm, object_of
 from lego_mlir.mlir.buffers import align_shared
 from lego_mlir.mlir.context import Source, mlir_errors, new_context, parse, run_pipeline
 from lego_mlir.mlir.lower_lego import (
@@ -181,7 +181,7 @@ class Compilation:
             with self.context:
                 for op in module.body.operations:
                     if op.operation.name == "gpu.binary":
-                        return bytes(gpu.ObjectAttr(op.operation.attributes["objects"][0]).object)
+                        return object_of(op.operation.attributes["objects"][0])
             raise LegoError(
                 "the pass pipeline of stage 'ptx' left no gpu.binary",
                 hint="it needs gpu-module-to-binary{format=isa}",

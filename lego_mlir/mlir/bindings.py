@@ -155,6 +155,13 @@ def load_irdl(module: Any) -> None:
     importlib.import_module(f"{_ROOT}._mlir_libs._mlirDialectsIRDL").load_dialects(module)
 
 
+def object_of(attribute: Any) -> bytes:
+    """What a #gpu.object holds: code, as text or not."""
+    # The gpu dialect's own Python module has classes for its operations too.
+    classes = importlib.import_module(f"{_ROOT}._mlir_libs._mlirDialectsGPU")
+    return bytes(classes.ObjectAttr(attribute).object)
+
+
 def __getattr__(name: str) -> ModuleType:
     """A dialect's module, such as `arith`, by its name."""
     found = None if name.startswith("_") else _dialect(_ROOT, name)

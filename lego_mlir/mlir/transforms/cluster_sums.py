@@ -31,7 +31,8 @@ import numpy as np
 
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.analysis.fragments import COLUMNS, ROWS
-from lego_mlir.mlir.bindings import arith, ir, memref, nvvm, scf, vector
+from lego_mlir.mlir import nvvm
+from lego_mlir.mlir.bindings import arith, ir, memref, scf, vector
 from lego_mlir.mlir.fragments.share import Held, Parts, as_values
 from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.modules import CLUSTER, operations_in
@@ -87,7 +88,7 @@ def check(step: Step, launch: Any, product: Product, cluster: int) -> None:
 def begin(launch: Any) -> None:
     """Say that the block has begun; all its threads do."""
     if not _is_over_ring(_reduction(launch)):
-        nvvm.cluster_arrive_relaxed(aligned=True)
+        nvvm.cluster_arrive_relaxed()
 
 
 def attend(launch: Any) -> None:
@@ -107,14 +108,14 @@ def _is_over_ring(op: Any) -> bool:
 def _enter(over_ring: bool) -> None:
     """Wait until all blocks may be written to."""
     if over_ring:
-        nvvm.cluster_arrive(aligned=True)
-    nvvm.cluster_wait(aligned=True)
+        nvvm.cluster_arrive()
+    nvvm.cluster_wait()
 
 
 def _meet() -> None:
     """Wait until all blocks have written."""
-    nvvm.cluster_arrive(aligned=True)
-    nvvm.cluster_wait(aligned=True)
+    nvvm.cluster_arrive()
+    nvvm.cluster_wait()
 
 
 class ClusterSums:
@@ -186,7 +187,7 @@ class ClusterSums:
         # Among the others, as the receiver counts them.
         slot = (block - other - 1) % self._blocks
         space = ir.Type.parse(f"!llvm.ptr<{CLUSTER_SPACE}>")
-        remote = nvvm.mapa(space, self._first(slot, thread), i32_constant(other))
+        remote = nvvm.of_block(space, self._first(slot, thread), i32_constant(other))
         for row, column in np.ndindex(*self._quads.dims):
             values = self._quad(sums, row, self._columns[other, column])
             ir.Operation.create(

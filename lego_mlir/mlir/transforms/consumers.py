@@ -29,7 +29,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from lego_mlir.algebra import Layout
-from lego_mlir.mlir.bindings import arith, ir, nvvm, scf
+from lego_mlir.mlir import nvvm
+from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.reader import BOUNDS
 from lego_mlir.mlir.transforms.products import Product
 from lego_mlir.mlir.transforms.rings import Position, Ring
@@ -132,12 +133,12 @@ class Consumers:
             if number < len(deferred):
                 deferred[number]()
             if before is not None:
-                nvvm.wgmma_wait_group_sync_aligned(1)
+                nvvm.wgmma_wait(1)
                 self._release(before)
             before, here = here.slot, self.ring.next(here)
             k = arith.AddIOp(k, stride).result
         if self.promote == 1:
-            nvvm.wgmma_wait_group_sync_aligned(0)
+            nvvm.wgmma_wait(0)
             self._release(before)
             return sums, here
         loop = scf.ForOp(k, upper, stride, [*sums, here.slot, here.parity, before])
@@ -146,12 +147,12 @@ class Consumers:
         with ir.InsertionPoint(loop.body):
             here = Position(slot, parity)
             parts = self._step(values, here, loop.induction_variable, parts)
-            nvvm.wgmma_wait_group_sync_aligned(1)
+            nvvm.wgmma_wait(1)
             self._release(previous)
             following = self.ring.next(here)
             scf.YieldOp([*parts, following.slot, following.parity, slot])
         *results, slot, parity, previous = loop.results
-        nvvm.wgmma_wait_group_sync_aligned(0)
+        nvvm.wgmma_wait(0)
         self._release(previous)
         return results, Position(slot, parity)
 

@@ -34,7 +34,8 @@ from lego_mlir.analysis.fragments import GROUP, LANES, THREAD, accumulator
 from lego_mlir.analysis.swizzling import swizzled
 from lego_mlir.analysis.wgmma import DEPTH, ROWS, WARPS, Operand, operand
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.mlir.bindings import arith, ir, nvvm
+from lego_mlir.mlir import nvvm
+from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.fragments.contraction import Contraction, contraction
 from lego_mlir.mlir.fragments.registers import Registers
 from lego_mlir.mlir.fragments.share import Held
@@ -194,7 +195,7 @@ class _Product:
         right = self._right.base([0, 0], self._setting)
         registers = self.registers
         (columns,) = self._right.by_block
-        nvvm.wgmma_fence_aligned()
+        nvvm.wgmma_fence()
         words = [_sum(right, piece.word) for piece in columns]
         befores = [None] * self._blocks if _is_zero(op.operands[2]) else registers.flat(sums)
         blocks = []
@@ -203,7 +204,7 @@ class _Product:
             chain = Chain(self._found.instruction, registers, self._found.sizes[1], majors)
             descriptors = [(_sum(left, a.word), b) for a, b in zip(rows, words, strict=True)]
             blocks.append(chain(before, descriptors))
-        nvvm.wgmma_commit_group_sync_aligned()
+        nvvm.wgmma_commit()
         return registers.held(iter(blocks))
 
 

@@ -24,18 +24,19 @@ from typing import Any, NamedTuple
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.analysis.tma import TensorMap, tensor_map
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.mlir.bindings import arith, ir, llvm, nvvm
+from lego_mlir.mlir import nvvm
+from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.buffers import ALIGNMENT
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.lower_lego import TENSOR_MAP
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.transforms.operation import Step, transform
 from lego_mlir.mlir.transforms.pointers import (
-    CLUSTER,
     address,
     as_pointer,
     element_bytes,
     i32_constant,
+    in_cluster,
 )
 from lego_mlir.mlir.transforms.tiles import Tile, apply, tile_of
 
@@ -187,8 +188,7 @@ def _fetch(step: Step, source: Tile, stored: Tile, maps: TensorMaps) -> None:
     with ir.InsertionPoint(op), op.location:
         rank = mask = None
         if parts > 1:
-            i32 = ir.IntegerType.get_signless(32)
-            rank = nvvm.read_ptx_sreg_cluster_ctarank(results=[i32])
+            rank = nvvm.rank_in_cluster()
             mask = arith.ConstantOp(ir.IntegerType.get_signless(16), (1 << parts) - 1).result
         corner = Corners()(source, found)
         index = [0 if i is None else i for i in stored.index]
@@ -199,11 +199,9 @@ def _fetch(step: Step, source: Tile, stored: Tile, maps: TensorMaps) -> None:
                 place.plus(_of_rank([box.at[d] for box in boxes], rank))
                 for d, place in enumerate(corner)
             ]
-            room = as_pointer(_sum(start, _of_rank([box.offset * size for box in boxes], rank)))
-            target = llvm.addrspacecast(ir.Type.parse(f"!llvm.ptr<{CLUSTER}>"), room)
-            nvvm.cp_async_bulk_tensor_shared_cluster_global(
-                target, pointer, at, barrier, [], multicast_mask=mask
-            )
+            room = _sum(start, _of_rank([box.offset * size for box in boxes], rank))
+            target = in_cluster(as_pointer(room))
+            nvvm.fetch_tile(target, pointer, at, barrier, mask)
     load = source.op
     step.erase(op)
     step.erase(load)

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any, cast
 
 from lego_mlir.algebra import OrderBy, Row
-from lego_mlir.mlir.bindings import arith, gpu, ir
+from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.reader import IndexReader, launch_sizes
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.transforms import tiles
@@ -70,10 +70,21 @@ def thread_number(step: Step, kernel: Any) -> Any:
         ids = list(kernel.regions[0].blocks[0].arguments)[3:6]
     else:
         axes = (ir.Attribute.parse(f"#gpu<dim {axis}>") for axis in _AXES)
-        ids = [gpu.ThreadIdOp(axis).result for axis in axes]
+        ids = [_thread_id(axis) for axis in axes]
     if y == z == 1:
         return ids[0]
     return tiles.apply(OrderBy(Row(z, y, x)), ids[::-1])
+
+
+def _thread_id(axis: Any) -> Any:
+    return ir.Operation.create(
+        "gpu.thread_id", results=[ir.IndexType.get()], attributes={"dimension": axis}
+    ).result
+
+
+def barrier() -> None:
+    """A barrier of the block, at the insertion point."""
+    ir.Operation.create("gpu.barrier")
 
 
 def loop_around(op: Any) -> Any:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lego_mlir.analysis.packing import Room, pack
-from lego_mlir.mlir.bindings import arith, gpu, ir, memref
+from lego_mlir.mlir.bindings import arith, ir, memref
 from lego_mlir.mlir.buffers import (
     ALIGNMENT,
     DYNAMIC_ALIGNMENT,
@@ -31,7 +31,7 @@ from lego_mlir.mlir.buffers import (
     replace_room,
 )
 from lego_mlir.mlir.modules import named_attributes, operations_in
-from lego_mlir.mlir.transforms.kernels import LAUNCH, kernels_of
+from lego_mlir.mlir.transforms.kernels import LAUNCH, barrier, kernels_of
 from lego_mlir.mlir.transforms.operation import Step, transform
 from lego_mlir.mlir.transforms.tiles import WORKGROUP
 
@@ -81,9 +81,8 @@ def _packed(step: Step, kernel: Any) -> Any:
     with ir.InsertionPoint.at_block_begin(kernel.regions[0].blocks[0]), kernel.location:
         space = ir.Attribute.parse(WORKGROUP)
         dynamic, byte = ir.ShapedType.get_dynamic_size(), ir.IntegerType.get_signless(8)
-        memory = gpu.DynamicSharedMemoryOp(
-            ir.MemRefType.get([dynamic], byte, memory_space=space)
-        ).result
+        kind = ir.MemRefType.get([dynamic], byte, memory_space=space)
+        memory = ir.Operation.create(DYNAMIC_SHARED, results=[kind]).result
         for buffer, offset in zip(buffers, offsets, strict=True):
             with buffer.op.location:
                 start = arith.ConstantOp(ir.IndexType.get(), offset).result
@@ -202,11 +201,11 @@ def _separate(
         shares = shares or bool(ends)
         if ends and not any(max(ends) < k < late.room.first for k in barriers):
             with ir.InsertionPoint(operations[late.room.first]), late.op.location:
-                gpu.BarrierOp()
+                barrier()
             barriers.append(late.room.first - 1)
     if shares and block.owner.name == "scf.for" and operations[-2].name != "gpu.barrier":
         with ir.InsertionPoint(operations[-1]), block.owner.location:
-            gpu.BarrierOp()
+            barrier()
 
 
 def _launches_of(function: Any) -> Iterator[Any]:

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from lego_mlir.mlir.bindings import gpu, ir, scf
+from lego_mlir.mlir.bindings import ir, scf
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.reader import launch_sizes
+from lego_mlir.mlir.transforms.kernels import barrier
 from lego_mlir.mlir.transforms.operation import Step, transform
 from lego_mlir.mlir.transforms.structure import body_of, known_size, move, set_launch_size
 from lego_mlir.mlir.transforms.tiles import constant
@@ -54,7 +55,7 @@ def _loop(launch: Any, tiles: int, blocks: int) -> None:
         move(inside, end)
         if any(op.name == "lego.alloc" for op in inside):
             with ir.InsertionPoint(end):
-                gpu.BarrierOp()  # the next tile is written where this one may still be read
+                barrier()  # the next tile is written where this one may still be read
     for use in list(block.uses):
         # The loop's own start stays the block's id.
         if use.owner.operation != loop.operation:

@@ -32,10 +32,10 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any, cast
 
-from lego_mlir.mlir.bindings import arith, gpu, ir, scf
+from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.transforms import copy_groups, tiles
 from lego_mlir.mlir.transforms.copies import PURE, TileCopy, copies_among
-from lego_mlir.mlir.transforms.kernels import number_of
+from lego_mlir.mlir.transforms.kernels import barrier, number_of
 from lego_mlir.mlir.transforms.operation import Step, transform
 from lego_mlir.mlir.transforms.structure import copied, known_size, needed_for
 
@@ -96,10 +96,10 @@ class _Pipeline:
         operations = [op.operation for op in self.body.operations]
         with ir.InsertionPoint(operations[0]), self.loop.location:
             copy_groups.wait(self.depth - 1)
-            gpu.BarrierOp()
+            barrier()
             self._copy_ahead(self.depth, self._shifted(self.variable, self.depth))
-        for barrier in self._barriers(operations):
-            self.step.erase(barrier)
+        for op in self._barriers(operations):
+            self.step.erase(op)
         for copy in self.copies:
             self.step.erase(copy.written.op)
             self.step.erase(copy.read.op)

@@ -47,6 +47,12 @@ def as_pointer(at: Any, space: int = SHARED) -> Any:
     return ir.Operation.create("llvm.inttoptr", results=[kind], operands=[at]).result
 
 
+def in_cluster(pointer: Any) -> Any:
+    """A pointer to the block's shared memory as one to the cluster's."""
+    kind = ir.Type.parse(f"!llvm.ptr<{CLUSTER}>")
+    return ir.Operation.create("llvm.addrspacecast", results=[kind], operands=[pointer]).result
+
+
 def i32_constant(n: int) -> Any:
     """A constant of 32 bits."""
     return number(n, ir.IntegerType.get_signless(32))

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, Row
-from lego_mlir.mlir.bindings import arith, ir, nvvm
+from lego_mlir.mlir import nvvm
+from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.transforms.pointers import CLUSTER, address, as_pointer, i32_constant, pointer
 from lego_mlir.mlir.transforms.tiles import alloc, constant
 
@@ -96,7 +97,7 @@ class Ring:
     def expect(self, at: Position, size: int) -> Any:
         """Announce the bytes that will fill the slot; the barrier that counts them."""
         barrier = self._at(self.full, at.slot)
-        nvvm.mbarrier_arrive_expect_tx(barrier, i32_constant(size), results=[])
+        nvvm.mbarrier_arrive_expect_tx(barrier, i32_constant(size))
         return barrier
 
     def release(self, slot: Any, block: Any = None) -> None:
@@ -107,11 +108,11 @@ class Ring:
             block: the rank in the cluster of the block to say it to, an i32; its own by default.
         """
         if block is None:
-            nvvm.mbarrier_arrive(self._at(self.empty, slot), results=[])
+            nvvm.mbarrier_arrive(self._at(self.empty, slot))
             return
         own = as_pointer(address(self.empty, self.layout, [slot]))
-        remote = nvvm.mapa(ir.Type.parse(f"!llvm.ptr<{CLUSTER}>"), own, block)
-        nvvm.mbarrier_arrive(remote, results=[])
+        remote = nvvm.of_block(ir.Type.parse(f"!llvm.ptr<{CLUSTER}>"), own, block)
+        nvvm.mbarrier_arrive(remote)
 
     def _wait(self, barriers: Any, slot: Any, parity: Any) -> None:
         nvvm.mbarrier_try_wait_parity(self._at(barriers, slot), parity, i32_constant(_TICKS))

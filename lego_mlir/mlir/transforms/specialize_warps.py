@@ -42,12 +42,14 @@ import numpy as np
 
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.slots import in_slots
-from lego_mlir.mlir.bindings import arith, gpu, ir, nvvm, scf
+from lego_mlir.mlir import nvvm
+from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.modules import CLUSTER, DEPENDENT
 from lego_mlir.mlir.reader import BOUNDS, launch_sizes
 from lego_mlir.mlir.transforms import cluster_sums
 from lego_mlir.mlir.transforms.consumers import Consumers, bound_slots
 from lego_mlir.mlir.transforms.deferred_stores import DeferredStore
+from lego_mlir.mlir.transforms.kernels import barrier
 from lego_mlir.mlir.transforms.operation import Step, transform
 from lego_mlir.mlir.transforms.pointers import i32_constant
 from lego_mlir.mlir.transforms.producers import Producer
@@ -149,30 +151,30 @@ class _Roles:
                 group, warp, lane = inv(threads, thread)
                 self._initialize(thread)
                 if self.dependent:
-                    nvvm.griddepcontrol(nvvm.GridDepActionKind.launch_dependents)
+                    nvvm.griddepcontrol("launch_dependents")
             with ir.InsertionPoint(end):
                 group, warp = _uniform(group), _uniform(warp)
                 is_producer = _equal(group, self.groups)
                 roles = scf.IfOp(is_producer, has_else=True)
                 with ir.InsertionPoint(roles.then_block):
-                    _set_registers(registers[0], nvvm.SetMaxRegisterAction.decrease)
-                    elected = arith.AndIOp(_equal(warp, 0), nvvm.elect_sync()).result
+                    _set_registers(registers[0], "decrease")
+                    elected = arith.AndIOp(_equal(warp, 0), nvvm.elect()).result
                     fetching = scf.IfOp(elected)
                     with ir.InsertionPoint(fetching.then_block):
                         if self.dependent:  # what is fetched may be what runs before writes
-                            nvvm.griddepcontrol(nvvm.GridDepActionKind.wait)
+                            nvvm.griddepcontrol("wait")
                         self._produce()
                         scf.YieldOp([])
                     if self.adds_up:
                         cluster_sums.attend(self.launch)
                     scf.YieldOp([])
                 with ir.InsertionPoint(roles.else_block):
-                    _set_registers(registers[1], nvvm.SetMaxRegisterAction.increase)
+                    _set_registers(registers[1], "increase")
                     self._consume(self._consumers(warp, lane), rest)
                     scf.YieldOp([])
                 if self.cluster > 1:  # a block's memory must last until the others are done with it
-                    nvvm.cluster_arrive(aligned=True)
-                    nvvm.cluster_wait(aligned=True)
+                    nvvm.cluster_arrive()
+                    nvvm.cluster_wait()
         doomed = [product.outer] if product.outer else [product.loop, *rest]
         for op in reversed(doomed):
             self.step.erase(op)
@@ -200,10 +202,10 @@ class _Roles:
             self.ring.initialize(self.groups)
             scf.YieldOp([])
         if self.cluster > 1:
-            nvvm.cluster_arrive(aligned=True)
-            nvvm.cluster_wait(aligned=True)
+            nvvm.cluster_arrive()
+            nvvm.cluster_wait()
         else:
-            gpu.BarrierOp()
+            barrier()
         if self.adds_up:
             cluster_sums.begin(self.launch)
 
@@ -363,10 +365,7 @@ def _uniform(value: Any) -> Any:
     """A number that all lanes of the warp have in common, in a form that tells the assembler so."""
     i32 = ir.IntegerType.get_signless(32)
     word = arith.IndexCastOp(i32, value).result
-    kind = ir.Attribute.parse("#nvvm<shfl_kind idx>")
-    return nvvm.shfl_sync(
-        i32_constant(-1), word, i32_constant(0), i32_constant(WARP - 1), kind, results=[i32]
-    )
+    return nvvm.shuffle(i32_constant(-1), word, i32_constant(0), i32_constant(WARP - 1))
 
 
 def _equal(word: Any, n: int) -> Any:
@@ -420,4 +419,4 @@ def _check_registers(step: Step, producer: int, consumer: int, groups: int) -> N
 
 def _set_registers(count: int, action: Any) -> None:
     if count:
-        nvvm.setmaxregister(count, action)
+        nvvm.set_registers(count, action)

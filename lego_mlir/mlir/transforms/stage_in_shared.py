@@ -30,10 +30,10 @@ from typing import Any
 
 from lego_mlir.algebra import Layout
 from lego_mlir.algebra.slots import in_slots
-from lego_mlir.mlir.bindings import arith, gpu, ir
+from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.transforms import tiles
-from lego_mlir.mlir.transforms.kernels import FUNCTION, LAUNCH, iteration, loop_around
+from lego_mlir.mlir.transforms.kernels import FUNCTION, LAUNCH, barrier, iteration, loop_around
 from lego_mlir.mlir.transforms.operation import Step, transform
 from lego_mlir.mlir.transforms.tiles import SHARED, Tile, tile_of
 
@@ -135,7 +135,7 @@ def _stage_loads(group: Sequence[Staged], buffers: int) -> None:
             copy.write(loop)
     after = moved[-1].end
     with ir.InsertionPoint(after), last.location:
-        gpu.BarrierOp()
+        barrier()
     for copy in moved:
         with ir.InsertionPoint(after), copy.tile.op.location:
             copy.read()
@@ -175,7 +175,7 @@ def _stage_store(tile: Tile, layout: Layout) -> None:
     buffer, index = _room(layout, tile), [None] * len(tile.whole)
     with ir.InsertionPoint(tile.op), tile.op.location:
         tiles.store(tile.value, layout, buffer, index)
-        gpu.BarrierOp()
+        barrier()
         tile.op.operands[0] = tiles.load(layout, buffer, index)
     loop = loop_around(tile.op)
     if loop is not None:
@@ -200,7 +200,7 @@ def _barrier_before(op: Any) -> None:
     if place and block[place - 1].name == "gpu.barrier":
         return
     with ir.InsertionPoint(op), op.location:
-        gpu.BarrierOp()
+        barrier()
 
 
 def _terminator(loop: Any) -> Any:

@@ -26,7 +26,8 @@ from lego_mlir.algebra.subdivide import subdivide
 from lego_mlir.analysis.fragments import LANES
 from lego_mlir.analysis.tma import TensorMap
 from lego_mlir.analysis.wgmma import ROWS, WARPS
-from lego_mlir.mlir.bindings import arith, ir, nvvm, scf
+from lego_mlir.mlir import nvvm
+from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.fragments.share import Held, Share
 from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.transforms.copies_to_tma import Corners, TensorMaps
@@ -172,14 +173,14 @@ class ResultStores:
             buffer = buffers[number % BUFFERS]
             with self._only(elected):
                 others = _copies_since(number, blocks * across)
-                nvvm.cp_async_bulk_wait_group(others, read=True)
+                nvvm.wait_for_stores_read(others)
             self._barrier()
             parts = {
                 (i, j): held.at(block * rows + i, column * columns + j)
                 for i, j in room.share.places()
             }
             buffer.write(Held(parts, (True, True)))
-            nvvm.fence_proxy(nvvm.ProxyKind.async_shared, space=nvvm.SharedSpace.shared_cta)
+            nvvm.fence_async_shared()
             self._barrier()
             index = [0 if i is None else i for i in tile.index]
             index[down], index[right] = (self._group, block, None), (column, None)
@@ -188,13 +189,13 @@ class ResultStores:
             corner = corners(piece, found)
             with self._only(elected):
                 where = [p.plus(n) for p, n in zip(corner, found.boxes[0].at, strict=True)]
-                nvvm.cp_async_bulk_tensor_global_shared_cta(tensor, buffer.start, where)
-                nvvm.cp_async_bulk_commit_group()
+                nvvm.store_tile(tensor, buffer.start, where)
+                nvvm.commit_stores()
 
     def finish(self) -> None:
         """Wait until nothing is read from shared memory any more; before the block ends."""
         with self._only(self._is_elected()):
-            nvvm.cp_async_bulk_wait_group(0, read=True)
+            nvvm.wait_for_stores_read(0)
 
     def _chunk(self, op: Any) -> Layout:
         return self._step.setting.layouts(op.attributes[SHARED], op.location)
@@ -237,7 +238,7 @@ class ResultStores:
         i32 = ir.IntegerType.get_signless(32)
         number = arith.IndexCastOp(i32, self._group).result
         which = arith.AddIOp(number, i32_constant(_FIRST_BARRIER)).result
-        nvvm.barrier(barrier_id=which, number_of_threads=i32_constant(WARPS * LANES), results=[])
+        nvvm.barrier(which, i32_constant(WARPS * LANES))
 
 
 def is_stored_by_tma(op: Any) -> bool:

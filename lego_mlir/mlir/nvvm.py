@@ -1,0 +1,201 @@
+"""Operations of the nvvm dialect, as the transforms make them; at the current insertion point.
+
+The bindings have a class for each operation of the dialect, and loading these takes longer than
+compiling a kernel. Here is what is needed of them, by the same names.
+
+Source: the NVVM dialect of MLIR; PTX ISA 9.7, which each operation stands for an instruction of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from lego_mlir.mlir.bindings import ir
+
+
+def _made(
+    name: str,
+    operands: Sequence[Any] = (),
+    results: Sequence[Any] = (),
+    attributes: dict[str, Any] | None = None,
+) -> Any:
+    return ir.Operation.create(
+        f"nvvm.{name}", results=list(results), operands=list(operands), attributes=attributes or {}
+    )
+
+
+def _segments(*counts: int) -> Any:
+    return ir.DenseI32ArrayAttr.get(list(counts))
+
+
+def _i32(n: int) -> Any:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), n)
+
+
+# Barriers (PTX ISA 9.7.13).
+def barrier(number: Any, threads: Any) -> None:
+    """Wait at a named barrier for so many threads; both i32."""
+    _made("barrier", [number, threads], attributes={"operandSegmentSizes": _segments(1, 1, 0)})
+
+
+def cluster_arrive() -> None:
+    """Say that all threads of the warp have come to the cluster's barrier."""
+    _made("cluster.arrive", attributes={"aligned": ir.UnitAttr.get()})
+
+
+def cluster_arrive_relaxed() -> None:
+    """The same, without ordering memory."""
+    _made("cluster.arrive.relaxed", attributes={"aligned": ir.UnitAttr.get()})
+
+
+def cluster_wait() -> None:
+    """Wait for all threads of the cluster."""
+    _made("cluster.wait", attributes={"aligned": ir.UnitAttr.get()})
+
+
+def mbarrier_init(barrier: Any, count: Any) -> None:
+    """Set how many arrivals complete a phase of an mbarrier; an i32."""
+    _made("mbarrier.init", [barrier, count])
+
+
+def fence_mbarrier_init() -> None:
+    """Let the cluster see mbarriers that were initialized."""
+    _made("fence.mbarrier.init")
+
+
+def mbarrier_arrive(barrier: Any) -> None:
+    """Arrive at an mbarrier, of this block or of another one of the cluster."""
+    _made("mbarrier.arrive", [barrier])
+
+
+def mbarrier_arrive_expect_tx(barrier: Any, count: Any) -> None:
+    """Arrive at an mbarrier, and have its phase wait for so many bytes more; an i32."""
+    _made("mbarrier.arrive.expect_tx", [barrier, count])
+
+
+def mbarrier_try_wait_parity(barrier: Any, parity: Any, ticks: Any) -> None:
+    """Wait until the phase of a parity is complete.
+
+    Args:
+        barrier: a pointer.
+        parity: an i32.
+        ticks: nanoseconds after which to look again, an i32.
+    """
+    _made("mbarrier.try_wait.parity", [barrier, parity, ticks])
+
+
+def fence_async_shared() -> None:
+    """Let the asynchronous proxy see what was written into the block's shared memory."""
+    attributes = {
+        "kind": ir.Attribute.parse("#nvvm.proxy_kind<async.shared>"),
+        "space": ir.Attribute.parse("#nvvm.shared_space<cta>"),
+    }
+    _made("fence.proxy", attributes=attributes)
+
+
+def griddepcontrol(action: Literal["wait", "launch_dependents"]) -> None:
+    """Wait for the work before the kernel, or let that behind it begin."""
+    kind = ir.Attribute.parse(f"#nvvm<grid_dep_action {action}>")
+    _made("griddepcontrol", attributes={"kind": kind})
+
+
+# Copies by TMA (PTX ISA 9.7.9.25).
+def fetch_tile(
+    target: Any, tensor: Any, coordinates: Sequence[Any], barrier: Any, blocks: Any = None
+) -> None:
+    """Copy a box of a tensor into shared memory.
+
+    Args:
+        target: a pointer to the cluster's shared memory.
+        tensor: a pointer to the tensor map.
+        coordinates: of the box, innermost first, i32 values.
+        barrier: that counts its bytes.
+        blocks: of the cluster that get it, a mask of 16 bits; by default the own one.
+    """
+    sizes = _segments(1, 1, len(coordinates), 1, 0, int(blocks is not None), 0, 0)
+    mask = [] if blocks is None else [blocks]
+    _made(
+        "cp.async.bulk.tensor.shared.cluster.global",
+        [target, tensor, *coordinates, barrier, *mask],
+        attributes={"operandSegmentSizes": sizes},
+    )
+
+
+def store_tile(tensor: Any, source: Any, coordinates: Sequence[Any]) -> None:
+    """Copy a box of a tensor from shared memory.
+
+    Args:
+        tensor: a pointer to the tensor map.
+        source: a pointer to shared memory.
+        coordinates: of the box, innermost first, i32 values.
+    """
+    _made(
+        "cp.async.bulk.tensor.global.shared.cta",
+        [tensor, source, *coordinates],
+        attributes={"operandSegmentSizes": _segments(1, 1, len(coordinates), 0, 0)},
+    )
+
+
+def commit_stores() -> None:
+    """Make a group of the stores of tiles so far."""
+    _made("cp.async.bulk.commit.group")
+
+
+def wait_for_stores_read(groups: int) -> None:
+    """Wait until all but the last so many groups have been read from shared memory."""
+    attributes = {"group": _i32(groups), "read": ir.UnitAttr.get()}
+    _made("cp.async.bulk.wait_group", attributes=attributes)
+
+
+# Products by warpgroups (PTX ISA 9.7.15).
+def wgmma_fence() -> None:
+    """Order accesses of registers before those of the products that follow."""
+    _made("wgmma.fence.aligned")
+
+
+def wgmma_commit() -> None:
+    """Make a group of the products so far."""
+    _made("wgmma.commit.group.sync.aligned")
+
+
+def wgmma_wait(groups: int) -> None:
+    """Wait for all but the last so many groups of products."""
+    i64 = ir.IntegerType.get_signless(64)
+    _made("wgmma.wait.group.sync.aligned", attributes={"group": ir.IntegerAttr.get(i64, groups)})
+
+
+# Threads, blocks and registers.
+def elect() -> Any:
+    """Whether this is the one lane of the warp that is elected; an i1."""
+    return _made("elect.sync", results=[ir.IntegerType.get_signless(1)]).result
+
+
+def shuffle(mask: Any, value: Any, lane: Any, clamp: Any) -> Any:
+    """The value, of 32 bits, that another lane of the warp has (shfl.sync.idx)."""
+    kind = ir.Attribute.parse("#nvvm<shfl_kind idx>")
+    operands = [mask, value, lane, clamp]
+    return _made("shfl.sync", operands, [value.type], {"kind": kind}).result
+
+
+def set_registers(count: int, action: Literal["increase", "decrease"]) -> None:
+    """Change how many registers a thread of the warpgroup has."""
+    kind = ir.Attribute.parse(f"#nvvm<action {action}>")
+    _made("setmaxregister", attributes={"regCount": _i32(count), "action": kind})
+
+
+def rank_in_cluster() -> Any:
+    """The block's rank in its cluster, an i32."""
+    i32 = ir.IntegerType.get_signless(32)
+    return _made("read.ptx.sreg.cluster.ctarank", results=[i32]).result
+
+
+def of_block(kind: Any, pointer: Any, block: Any) -> Any:
+    """The same place in the shared memory of another block of the cluster (mapa).
+
+    Args:
+        kind: the type of a pointer to the cluster's shared memory.
+        pointer: to the own block's.
+        block: its rank, an i32.
+    """
+    return _made("mapa", [pointer, block], [kind]).result
