@@ -67,22 +67,18 @@ class Slice:
         return self.layout.limits(self._full(free))
 
     def offsets(self) -> Array:
-        """The offsets of all elements: an int64 array of shape `shape`.
+        """The offsets of all elements: an int64 array of shape `shape`, which is read-only.
 
         Raises:
             LegoError: a size is symbolic, an index is no number, or a part is padding.
         """
-        import numpy as np
-
         fixed = (i for i in self.index if i is not None)
         if not all(isinstance(n, int) for n in (*self.shape, *fixed)):
             raise LegoError(
                 f"the offsets of '{self}' are not all numbers",
                 hint="give the sizes values by layout.bind(...), and integers as indices",
             )
-        shape = cast("tuple[int, ...]", self.shape)
-        found = np.asarray(self.offset(*np.indices(shape, dtype=np.int64)), dtype=np.int64)
-        return np.broadcast_to(found, shape)
+        return _enumerated(self)
 
     @property
     def contiguous(self) -> Int:
@@ -157,6 +153,16 @@ class Slice:
             partial.is_uniform(n, first, other)
             for (first, n), (other, _) in zip(firsts, others, strict=True)
         )
+
+
+@lru_cache(maxsize=16)
+def _enumerated(piece: Slice) -> Array:
+    """The offsets; a tile in shared memory is looked at for its copies and for its products."""
+    import numpy as np
+
+    shape = cast("tuple[int, ...]", piece.shape)
+    found = np.asarray(piece.offset(*np.indices(shape, dtype=np.int64)), dtype=np.int64)
+    return np.broadcast_to(found, shape)
 
 
 @lru_cache(maxsize=1024)

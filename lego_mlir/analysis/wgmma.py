@@ -12,7 +12,6 @@ Source: PTX ISA 9.7.15.5.1 (shared memory layouts, strides, matrix descriptor).
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -83,10 +82,10 @@ def operand(shared: Slice, element: int, extent: int, at: tuple[int, int], k: in
         LegoError: `wgmma` cannot read it; says why.
     """
     depth = DEPTH // element
-    offsets = _offsets(shared) * element
+    offsets = shared.offsets()
     rows = offsets.T if k == 0 else offsets
     first, start = (at[1], at[0]) if k == 0 else at
-    piece = rows[first : first + extent, start : start + depth]
+    piece = rows[first : first + extent, start : start + depth] * element
     if piece.shape != (extent, depth) or extent % 8:
         raise LegoError(
             f"wgmma: there is no piece of {extent} by {depth} at {at} of '{shared}'",
@@ -109,12 +108,6 @@ def operand(shared: Slice, element: int, extent: int, at: tuple[int, int], k: in
         "the swizzling modes has them",
         hint=f"rows of 128 bytes, one below the other, in tma_swizzle(128, {element})",
     )
-
-
-@functools.lru_cache(maxsize=8)
-def _offsets(shared: Slice) -> Any:
-    """The elements' offsets; a tile is asked for piece by piece."""
-    return np.asarray(shared.offsets(), dtype=np.int64)
 
 
 def _operand_mn(piece: Any, element: int) -> bool:

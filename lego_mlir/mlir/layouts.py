@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from lego_mlir.algebra import Layout, parse_layout
@@ -19,7 +20,13 @@ _PREFIX = "#lego.layout<"
 
 def layout_attribute(layout: Layout) -> Any:
     """The attribute of a layout, in the current context."""
-    return ir.Attribute.parse(f"{_PREFIX}{ir.StringAttr.get(layout.text)}>")
+    return ir.Attribute.parse(_written(layout))
+
+
+@lru_cache(maxsize=1024)
+def _written(layout: Layout) -> str:
+    """The attribute as MLIR writes it, in whatever context."""
+    return f"{_PREFIX}{ir.StringAttr.get(layout.text)}>"
 
 
 def layout_text(attribute: Any) -> str:
