@@ -38,6 +38,16 @@ from lego_mlir.mlir.transforms.tiles import WORKGROUP
 _LEAST_ALIGNMENT = 128
 """Bytes: the banks once, so that what a layout says of them is true of the addresses."""
 
+_ADDRESSES = (
+    "memref.extract_aligned_pointer_as_index",
+    "arith.",
+    "llvm.inttoptr",
+    "llvm.getelementptr",
+    "llvm.addrspacecast",
+    "nvvm.mapa",
+)
+"""How the names of operations begin that make an address of a buffer or of another address."""
+
 _SIZE = 10
 """The place of the dynamic shared memory's size among the groups of a launch's operands."""
 
@@ -134,13 +144,18 @@ def _bytes_of(kind: Any) -> int:
 
 
 def _users(buffer: Any) -> Iterator[Any]:
-    """The operations that use a buffer, or another view of it."""
-    for use in buffer.uses:
-        op = use.owner.operation
-        yield op
-        for result in op.results:
-            if isinstance(result.type, ir.MemRefType):
-                yield from _users(result)
+    """The operations that use a buffer, another view of it, or an address in it."""
+    pending, seen = [buffer], set()
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        for use in value.uses:
+            op = use.owner.operation
+            yield op
+            is_address = op.name.startswith(_ADDRESSES)
+            pending += [r for r in op.results if is_address or isinstance(r.type, ir.MemRefType)]
 
 
 def _common_block(allocs: Sequence[Any], kernel: Any) -> Any:
