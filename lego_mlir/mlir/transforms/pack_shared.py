@@ -80,9 +80,13 @@ def _packed(step: Step, kernel: Any) -> Any:
         return kernel
     if any(name == DYNAMIC_SHARED for _, name in found):
         raise step.error("this kernel has dynamic shared memory already", kernel)
-    block = _common_block(allocs, kernel)
+    users = [list(_users(op.results[0])) for op in allocs]
+    block = _common_block([user for of in users for user in of], kernel)
     operations = [op.operation for op in block.operations]
-    buffers = [_buffer(step, op, block, operations) for op in allocs]
+    buffers = [
+        _buffer(step, op, [_ancestor_in(block, user) for user in of], operations)
+        for op, of in zip(allocs, users, strict=True)
+    ]
     offsets = pack([buffer.room for buffer in buffers])
     used = max(o + b.room.size for o, b in zip(offsets, buffers, strict=True))
     size = max(used, step.number("least_shared", 0))
@@ -108,7 +112,15 @@ def _is_shared(alloc: Any) -> bool:
     return is_workgroup(alloc.results[0].type)
 
 
-def _buffer(step: Step, op: Any, block: Any, operations: Sequence[Any]) -> _Buffer:
+def _buffer(step: Step, op: Any, users: Sequence[Any], operations: Sequence[Any]) -> _Buffer:
+    """What is to know of an allocation.
+
+    Args:
+        step: for errors.
+        op: the allocation.
+        users: the operations that use it, or enclose those.
+        operations: of the block that these are in.
+    """
     layout = step.setting.layouts(op.attributes["layout"], op.location)
     if not isinstance(layout.size, int):
         names = ", ".join(s.name for s in layout.symbols)
@@ -116,8 +128,7 @@ def _buffer(step: Step, op: Any, block: Any, operations: Sequence[Any]) -> _Buff
     given = ir.MemRefType(op.results[0].type)
     kind = ir.MemRefType.get([layout.size], given.element_type, memory_space=given.memory_space)
     first = last = None
-    for user in _users(op.results[0]):
-        around = _ancestor_in(block, user)
+    for around in users:
         if first is None or around.is_before_in_block(first):
             first = around
         if last is None or last.is_before_in_block(around):
@@ -158,9 +169,8 @@ def _users(buffer: Any) -> Iterator[Any]:
             pending += [r for r in op.results if is_address or isinstance(r.type, ir.MemRefType)]
 
 
-def _common_block(allocs: Sequence[Any], kernel: Any) -> Any:
-    """The innermost block that holds, in itself or deeper, all that uses the buffers."""
-    users = [user for op in allocs for user in _users(op.results[0])]
+def _common_block(users: Sequence[Any], kernel: Any) -> Any:
+    """The innermost block that holds, in itself or deeper, some operations of a kernel."""
     block = kernel.regions[0].blocks[0]
     while users:
         around = [_ancestor_in(block, user) for user in users]

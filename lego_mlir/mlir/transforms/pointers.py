@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.algebra import Layout
-from lego_mlir.mlir.bindings import arith, ir, memref
+from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.transforms.tiles import Index, number, offset
 
 SHARED, CLUSTER = 3, 7
@@ -25,14 +25,14 @@ def address(buffer: Any, layout: Layout, index: Sequence[Index]) -> Any:
         index: of the element.
     """
     i32 = ir.IntegerType.get_signless(32)
-    base = memref.ExtractAlignedPointerAsIndexOp(buffer).result
-    start = arith.IndexCastOp(i32, base).result
+    base = _made("memref.extract_aligned_pointer_as_index", ir.IndexType.get(), buffer)
+    start = _made("arith.index_cast", i32, base)
     size = element_bytes(ir.MemRefType(buffer.type).element_type)
     at = offset(layout, index)
     if isinstance(at, int):
-        return arith.AddIOp(start, i32_constant(at * size)).result if at else start
-    distance = arith.IndexCastOp(i32, at).result
-    return arith.AddIOp(start, arith.MulIOp(distance, i32_constant(size)).result).result
+        return _made("arith.addi", i32, start, i32_constant(at * size)) if at else start
+    distance = _made("arith.muli", i32, _made("arith.index_cast", i32, at), i32_constant(size))
+    return _made("arith.addi", i32, start, distance)
 
 
 def pointer(buffer: Any, layout: Layout, index: Sequence[Index]) -> Any:
@@ -43,14 +43,13 @@ def pointer(buffer: Any, layout: Layout, index: Sequence[Index]) -> Any:
 def as_pointer(at: Any, space: int = SHARED) -> Any:
     """An address, an i32, as a pointer to an address space."""
     kind = ir.Type.parse(f"!llvm.ptr<{space}>")
-    # Without the bindings' class: loading those of llvm takes as long as compiling a kernel.
-    return ir.Operation.create("llvm.inttoptr", results=[kind], operands=[at]).result
+    return _made("llvm.inttoptr", kind, at)
 
 
 def in_cluster(pointer: Any) -> Any:
     """A pointer to the block's shared memory as one to the cluster's."""
     kind = ir.Type.parse(f"!llvm.ptr<{CLUSTER}>")
-    return ir.Operation.create("llvm.addrspacecast", results=[kind], operands=[pointer]).result
+    return _made("llvm.addrspacecast", kind, pointer)
 
 
 def i32_constant(n: int) -> Any:
@@ -61,3 +60,8 @@ def i32_constant(n: int) -> Any:
 def element_bytes(element: Any) -> int:
     """The size of an element in bytes."""
     return max(1, int(element.width) // 8)
+
+
+def _made(name: str, kind: Any, *operands: Any) -> Any:
+    # Without the bindings' classes: loading those of llvm takes as long as compiling a kernel.
+    return ir.Operation.create(name, results=[kind], operands=list(operands)).result
