@@ -192,9 +192,8 @@ class Plan:
         return cast("int", distance) if linear else None
 
 
-@lru_cache(maxsize=64)
 def plan_copy(
-    source: Side, target: Side, size: int, threads: int, *, lead: Side, widths: tuple[int, ...]
+    source: Side, target: Side, size: int, threads: int, *, lead: Side, widths: Sequence[int]
 ) -> Plan:
     """How to copy a tile from one side to the other.
 
@@ -206,6 +205,14 @@ def plan_copy(
         lead: the side along which threads follow one another; the global memory.
         widths: how many elements may be copied at once, the best first; not proven for the last.
     """
+    return _planned(source, target, size, threads, lead, tuple(widths))
+
+
+@lru_cache(maxsize=64)
+def _planned(
+    source: Side, target: Side, size: int, threads: int, lead: Side, widths: tuple[int, ...]
+) -> Plan:
+    """The plan; kernels of a process that copy such tiles have it in common."""
     strides = lead.strides()
     near_first = sorted(range(len(strides)), key=lambda axis: strides[axis])
     axis, width = _chunk(source, target, size, near_first, widths)
