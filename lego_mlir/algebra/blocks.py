@@ -56,8 +56,9 @@ class Block(ABC):
     Blocks are immutable values: equal if they are written the same.
     """
 
-    __slots__ = ("dims",)
+    __slots__ = ("_size", "dims")
     dims: Sizes
+    _size: Int
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable: {name} cannot be set")
@@ -65,7 +66,9 @@ class Block(ABC):
     @property
     def size(self) -> Int:
         """The number of elements."""
-        return product(self.dims)
+        if not hasattr(self, "_size"):
+            object.__setattr__(self, "_size", product(self.dims))
+        return self._size
 
     @property
     def rank(self) -> int:

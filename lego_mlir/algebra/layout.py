@@ -121,12 +121,12 @@ class Layout:
         return Layout(self.orders, make_view(kind, tiles, skew))
 
     # What it is.
-    @property
+    @cached_property
     def parts(self) -> tuple[Order | View, ...]:
         """The calls of the dots, in order."""
         return (*self.orders, self.view) if self.view else self.orders
 
-    @property
+    @cached_property
     def dims(self) -> Sizes:
         """The sizes of the logical index space, one a dimension of the index."""
         return self.view.dims if self.view else self.orders[-1].dims
@@ -148,7 +148,7 @@ class Layout:
             return False
         return partial.is_padded(self.orders[-1], self.view)
 
-    @property
+    @cached_property
     def tensor_shape(self) -> Sizes:
         """The shape of the tensor the layout is of: tiles joined, dimension by dimension."""
         if self.view is None or self.view.kind == "GroupBy":
@@ -172,7 +172,7 @@ class Layout:
     def __str__(self) -> str:
         return self.text
 
-    @property
+    @cached_property
     def symbols(self) -> tuple[Sym, ...]:
         """The symbolic sizes, dimension by dimension, and by name within one dimension's size."""
         found: dict[Sym, None] = {}
@@ -181,7 +181,7 @@ class Layout:
                 found |= dict.fromkeys(sorted(symbols(n), key=lambda s: s.name))
         return tuple(found)
 
-    @property
+    @cached_property
     def functions(self) -> tuple[Callable[..., Any], ...]:
         """The functions of users' own permutations in it, each before its inverse."""
         found: dict[Callable[..., Any], None] = {}
@@ -194,7 +194,16 @@ class Layout:
         """Whether it is a bijection onto 0 .. size-1, and `inv` its inverse: `algebra.verify`."""
         from lego_mlir.algebra.verify import verify
 
+        if method is None and not self.functions:
+            return self._verdict
         return verify(self, method)
+
+    @cached_property
+    def _verdict(self) -> Verdict:
+        """The verdict on blocks of the library's own, which never changes."""
+        from lego_mlir.algebra.verify import verify
+
+        return verify(self)
 
     def compose(self, inner: Layout) -> Layout:
         """First `inner`, then this: `self` at the flat position that `inner` gives."""

@@ -27,7 +27,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, TypeAlias, TypeVar, cast
 
 from lego_mlir.algebra.blocks import Block, Col, GenP, RegP, Row
@@ -36,7 +36,7 @@ from lego_mlir.algebra.parts import Order, OrderKind, Skew, View, ViewKind, make
 from lego_mlir.algebra.permutations import NAMES, Permutation, from_functions, inverse, named
 from lego_mlir.algebra.sizes import as_size, ceildiv, size_symbol
 from lego_mlir.diagnostics import LegoError, Place
-from lego_mlir.index import Int, Sym, construct, polynomial
+from lego_mlir.index import Int, Sym, construct, forms, polynomial
 
 Made = TypeVar("Made")
 Functions: TypeAlias = Mapping[str, Callable[..., Any]]
@@ -75,13 +75,22 @@ def parse_layout(
     """
     known = {name: as_size(n, name) for name, n in (sizes or {}).items()}
     try:
-        return _Parser(text, known, functions or {}).layout()
+        if "@" in text:  # what a function's name stands for is not in the text
+            return _Parser(text, known, functions or {}).layout()
+        named = tuple(sorted((name, n) for name, n in known.items() if name in text))
+        return _layout_of(text, named)
     except RecursionError:
         raise LegoError(
             "the sizes of the layout are nested too deeply to be read",
             place=Place("<layout>", 1, 1),
             source=text,
         ) from None
+
+
+@lru_cache(maxsize=1 << 12)
+def _layout_of(text: str, sizes: tuple[tuple[str, Int], ...]) -> Layout:
+    """The layout of a text without functions: it depends on nothing else."""
+    return forms.apart(lambda: _Parser(text, dict(sizes), {}).layout())
 
 
 def parse_strides(text: str) -> tuple[Any, Any]:

@@ -78,7 +78,12 @@ def expanded(make: Callable[[], Result]) -> Result:
     return make() if expanding() else _with(_Derivation(expands=True), make)
 
 
-def _with(derivation: _Derivation, make: Callable[[], Result]) -> Result:
+def apart(make: Callable[[], Result]) -> Result:
+    """What `make` gives where nothing else is being derived, whatever goes on around."""
+    return make() if _derivation.get() is None else _with(None, make)
+
+
+def _with(derivation: _Derivation | None, make: Callable[[], Result]) -> Result:
     token = _derivation.set(derivation)
     try:
         return make()

@@ -61,7 +61,7 @@ class Layouts:
         self._source = source
         self._sizes = sizes
         self._functions = functions
-        self._parsed: dict[str, Layout] = {}
+        self._parsed: dict[Any, Layout] = {}
         self._verdicts: dict[Layout, Verdict] = {}
 
     def __call__(self, attribute: Any, location: Any) -> Layout:
@@ -70,22 +70,23 @@ class Layouts:
         Raises:
             LegoError: it is no layout; the caret points into its text if the file has it.
         """
+        if attribute not in self._parsed:
+            self._parsed[attribute] = self._parse(attribute, location)
+        return self._parsed[attribute]
+
+    def _parse(self, attribute: Any, location: Any) -> Layout:
         written = str(attribute)
         if not written.startswith(_PREFIX):
             raise self._source.error(
                 f"'{written}' is no layout", location, hint='write #lego.layout<"OrderBy(...)">'
             )
-        if written not in self._parsed:
-            literal = written[len(_PREFIX) : -1]
-            try:
-                text = layout_text(attribute)
-                layout = parse_layout(text, self._sizes, self._functions)
-                if not layout.symbols:  # else each operation's own sizes count
-                    self.verified(layout, location)
-                self._parsed[written] = layout
-            except LegoError as e:
-                raise self._located(e, literal, location) from None
-        return self._parsed[written]
+        try:
+            layout = parse_layout(layout_text(attribute), self._sizes, self._functions)
+            if not layout.symbols:  # else each operation's own sizes count
+                self.verified(layout, location)
+        except LegoError as e:
+            raise self._located(e, written[len(_PREFIX) : -1], location) from None
+        return layout
 
     def verified(self, layout: Layout, location: Any) -> Verdict:
         """Whether a layout that is used at an MLIR location is a bijection, or that is unknown.
