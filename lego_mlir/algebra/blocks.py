@@ -58,7 +58,7 @@ class Block(ABC):
 
     __slots__ = ("_size", "dims")
     dims: Sizes
-    _size: Int
+    _size: int
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable: {name} cannot be set")
@@ -66,9 +66,12 @@ class Block(ABC):
     @property
     def size(self) -> Int:
         """The number of elements."""
-        if not hasattr(self, "_size"):
-            object.__setattr__(self, "_size", product(self.dims))
-        return self._size
+        if hasattr(self, "_size"):
+            return self._size
+        size = product(self.dims)
+        if isinstance(size, int):  # else its form is that of the derivation that asks
+            object.__setattr__(self, "_size", size)
+        return size
 
     @property
     def rank(self) -> int:

@@ -148,7 +148,7 @@ class Layout:
             return False
         return partial.is_padded(self.orders[-1], self.view)
 
-    @cached_property
+    @property
     def tensor_shape(self) -> Sizes:
         """The shape of the tensor the layout is of: tiles joined, dimension by dimension."""
         if self.view is None or self.view.kind == "GroupBy":
