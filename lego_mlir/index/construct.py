@@ -35,6 +35,10 @@ def add(a: Int, b: Int) -> Int:
     """`a + b`."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b
+    if isinstance(a, Poly) and isinstance(b, int):  # no term meets another one
+        return polynomial.shifted(a, b)
+    if isinstance(b, Poly) and isinstance(a, int):
+        return polynomial.shifted(b, a)
     return polynomial.build(*polynomial.plus(polynomial.parts(a), polynomial.parts(b)))
 
 

@@ -52,12 +52,13 @@ _interning = Lock()
 class Expr:
     """A node. Subclasses name their fields in `__match_args__`, so `match` takes them apart."""
 
-    __slots__ = ("__weakref__", "_bounds", "_order")
+    __slots__ = ("__weakref__", "_bounds", "_order", "_symbols")
     __match_args__: ClassVar[tuple[str, ...]] = ()
     rank: ClassVar[int]
 
     _bounds: Interval | None
     _order: tuple[Any, ...] | None
+    _symbols: frozenset[Sym] | None
 
     def __new__(cls, *fields: Any) -> Self:
         key = (cls, *fields)
@@ -68,6 +69,7 @@ class Expr:
                 object.__setattr__(made, name, value)
             object.__setattr__(made, "_bounds", None)
             object.__setattr__(made, "_order", None)
+            object.__setattr__(made, "_symbols", None)
             with _interning:  # two threads that make the same node get the same object
                 node = _interned.setdefault(key, made)
         return node  # type: ignore[return-value]
@@ -336,20 +338,16 @@ def symbols(x: Int) -> frozenset[Sym]:
     """All variables of an expression."""
     if isinstance(x, int):
         return frozenset()
+    if x._symbols is None:
+        object.__setattr__(x, "_symbols", _symbols_of(x))
+    assert x._symbols is not None
+    return x._symbols
+
+
+def _symbols_of(x: Expr) -> frozenset[Sym]:
     if isinstance(x, Sym):
         return frozenset((x,))
-    found: set[Sym] = set()
-    seen: set[Expr] = set()
-    stack: list[Int] = [x]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, int) or node in seen:
-            continue
-        seen.add(node)
-        if isinstance(node, Sym):
-            found.add(node)
-        stack.extend(children(node))
-    return frozenset(found)
+    return frozenset[Sym]().union(*(symbols(child) for child in children(x)))
 
 
 _OPERAND = (int, Expr)

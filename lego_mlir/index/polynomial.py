@@ -71,6 +71,8 @@ def mono_times(a: Mono, b: Mono) -> Mono:
 
 def mono_over(a: Mono, b: Mono) -> Mono | None:
     """The quotient of two monomials, or `None` where `b` does not divide `a`."""
+    if not b:
+        return a
     powers = dict(a)
     for atom, power in b:
         rest = powers.get(atom, 0) - power
@@ -78,6 +80,11 @@ def mono_over(a: Mono, b: Mono) -> Mono | None:
             return None
         powers[atom] = rest
     return tuple((atom, power) for atom, power in powers.items() if power)
+
+
+def _without(mono: Mono, atom: Expr) -> Mono:
+    """The quotient of a monomial by one of its atoms."""
+    return () if len(mono) == 1 and mono[0][1] == 1 else mono_over(mono, ((atom, 1),)) or ()
 
 
 def term(coefficient: int, mono: Mono) -> Int:
@@ -96,19 +103,42 @@ def single_term(x: Int) -> tuple[int, Mono] | None:
 
 def build(constant: int, terms: Terms) -> Int:
     """The node of a polynomial, after cancellation."""
-    terms = {mono: c for mono, c in terms.items() if c}
+    if 0 in terms.values():
+        terms = {mono: c for mono, c in terms.items() if c}
     if not terms:
         return constant
-    cancelled = _cancel_exact_quotient(terms) or _cancel_split(terms) or _cancel_multiple(terms)
+    cancelled = _cancelled(terms)
     if cancelled is not None:
         kept, replacement = cancelled
         return construct.add(build(constant, kept), replacement)
-    if constant == 0 and len(terms) == 1:
+    if len(terms) == 1:
         ((mono, coefficient),) = terms.items()
-        if coefficient == 1 and len(mono) == 1 and mono[0][1] == 1:
+        if constant == 0 and coefficient == 1 and len(mono) == 1 and mono[0][1] == 1:
             return mono[0][0]
+        return Poly(constant, tuple(terms.items()))
     ordered = sorted(terms.items(), key=lambda item: nodes.mono_order(item[0]))
     return Poly(constant, tuple(ordered))
+
+
+def shifted(x: Poly, by: int) -> Int:
+    """`x + by`: what `x` is a sum of has cancelled already."""
+    constant = x.constant + by
+    if constant == 0 and len(x.terms) == 1:
+        return build(0, dict(x.terms))
+    return Poly(constant, x.terms)
+
+
+def _cancelled(terms: Terms) -> tuple[Terms, Int] | None:
+    """One cancellation: the terms that it leaves, and what takes the place of the others."""
+    kinds = {type(atom) for mono in terms for atom, _ in mono}
+    found = None
+    if FloorDiv in kinds:
+        found = _cancel_exact_quotient(terms)
+    if found is None and Mod in kinds and len(terms) > 1:
+        found = _cancel_split(terms)
+    if found is None and FloorDiv in kinds:
+        found = _cancel_multiple(terms)
+    return found
 
 
 def _cancel_exact_quotient(terms: Terms) -> tuple[Terms, Int] | None:
@@ -118,10 +148,9 @@ def _cancel_exact_quotient(terms: Terms) -> tuple[Terms, Int] | None:
             if not isinstance(atom, FloorDiv):
                 continue
             divisor = single_term(atom.den)
-            rest = mono_over(mono, ((atom, 1),))
-            if divisor is None or rest is None or coefficient % divisor[0]:
+            if divisor is None or coefficient % divisor[0]:
                 continue
-            cofactor = mono_over(rest, divisor[1])
+            cofactor = mono_over(_without(mono, atom), divisor[1])
             if cofactor is None or not divides(atom.den, atom.num):
                 continue
             kept = {m: c for m, c in terms.items() if m != mono}
@@ -140,11 +169,14 @@ def _cancel_split(terms: Terms) -> tuple[Terms, Int] | None:
         for atom, _ in mono:
             if not isinstance(atom, Mod):
                 continue
-            cofactor = mono_over(mono, ((atom, 1),))
-            if cofactor is None or coefficients.isdisjoint(
-                _scaled(atom.den, coefficient, ()).values()
-            ):
+            multiples = (
+                (coefficient * atom.den,)
+                if isinstance(atom.den, int)
+                else _scaled(atom.den, coefficient, ()).values()
+            )
+            if coefficients.isdisjoint(multiples):
                 continue
+            cofactor = _without(mono, atom)
             for partner, whole in _quotients(atom, terms):
                 multiple = _scaled(atom.den, coefficient, mono_times(cofactor, ((partner, 1),)))
                 if all(terms.get(m) == c for m, c in multiple.items()):
@@ -160,13 +192,15 @@ def _cancel_multiple(terms: Terms) -> tuple[Terms, Int] | None:
             if not isinstance(atom, FloorDiv):
                 continue
             divisor = single_term(atom.den)
-            rest = mono_over(mono, ((atom, 1),))
-            if divisor is None or rest is None or coefficient % divisor[0]:
+            if divisor is None or coefficient % divisor[0]:
                 continue
-            cofactor = mono_over(rest, divisor[1])
+            cofactor = mono_over(_without(mono, atom), divisor[1])
             if cofactor is None:
                 continue
             scale = -coefficient // divisor[0]
+            first, c = next(iter(parts(atom.num)[1].items()), ((), 0))
+            if c and terms.get(mono_times(cofactor, first)) != scale * c:
+                continue
             whole = _scaled(atom.num, scale, cofactor)
             constant = whole.pop((), 0)
             if all(terms.get(m) == c for m, c in whole.items()):

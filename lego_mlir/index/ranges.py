@@ -20,6 +20,7 @@ from lego_mlir.index.nodes import (
     Max,
     Min,
     Mod,
+    Mono,
     Mul,
     Poly,
     Spelled,
@@ -51,6 +52,13 @@ def is_positive(x: Int) -> bool:
     return lo is not None and lo > 0
 
 
+def of_term(coefficient: int, mono: Mono) -> Interval:
+    """The interval of `coefficient * mono`."""
+    factors = (bounds(atom) for atom, power in mono for _ in range(power))
+    scale: Interval = (coefficient, coefficient)
+    return reduce(_mul, factors, scale)
+
+
 def _bounds(x: Expr) -> Interval:
     match x:
         case Sym(_, lo, hi, _):
@@ -67,8 +75,7 @@ def _bounds(x: Expr) -> Interval:
                     case ((atom, 1),) if ((atom, 2),) in coefficients:
                         pass  # counted with its square
                     case _:
-                        factors = (bounds(atom) for atom, power in mono for _ in range(power))
-                        total = _add(total, reduce(_mul, factors, bounds(coefficient)))
+                        total = _add(total, of_term(coefficient, mono))
             return total
         case Mul(a, b):
             return _mul(bounds(a), bounds(b))

@@ -39,8 +39,9 @@ from lego_mlir.mlir.layouts import Layouts, layout_attribute, symbols_of
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.operands import SizeOperands
 from lego_mlir.mlir.permutations import check_known
+from lego_mlir.mlir.places import Places
 from lego_mlir.mlir.reader import IndexReader, read_function
-from lego_mlir.mlir.scopes import KERNELS, Scope, scope_of
+from lego_mlir.mlir.scopes import KERNELS
 from lego_mlir.printers.arith import Printer
 
 SIZES = "lego.sizes"
@@ -105,25 +106,24 @@ class _Lowering:
         self.sizes = SizeOperands(self.reader, source, self.lasting)
         self.reader.leaf = self.sizes.leaf
         self.flat = FlatBuffers(source)
-        self.lego_ops: list[Any] = []
-        self.index_ops: list[Any] = []
+        self.places = Places(self.reader.values)
         self.narrow = True
 
     def run(self) -> None:
-        given = list(operations_in(self.module.operation))
-        in_kernels = [o for op in given if op.name in KERNELS for o in operations_in(op)]
-        for op in given:
+        given = [(op.name, op) for op in operations_in(self.module.operation)]
+        lego = [op for name, op in given if name.startswith("lego.")]
+        in_kernels = [o for name, op in given if name in KERNELS for o in operations_in(op)]
+        for op in lego:
             self.note(op)
         for op in self.module.body.operations:
             self.visit_arguments(op.operation)
-        for op in given:  # nothing is computed for a tensor map here: it is the launch's
-            if op.name.startswith("lego.") and op.name != TENSOR_MAP:
-                self.lower(op)
+        # Nothing is computed for a tensor map here: it is the launch's.
+        lowered = [op for op in lego if op.name != TENSOR_MAP]
+        for op in lowered:
+            self.lower(op)
         self.check_indices(in_kernels)
-        for op in self.index_ops:
-            self.print_results(op)
         # Erasing comes last: the reader knows values by address, and those are used again.
-        for op in reversed(self.lego_ops):
+        for op in reversed(lowered):
             op.erase()
         self.set_bitwidth()
         if SIZES in self.module.operation.attributes:
@@ -131,8 +131,6 @@ class _Lowering:
 
     def note(self, op: Any) -> None:
         """Collect what a lego operation's layout says of its size operands."""
-        if not op.name.startswith("lego."):
-            return
         layout = self.layouts(op.attributes["layout"], op.location)
         symbols = symbols_of(layout, op.attributes["layout"])
         if symbols and len(op.operands) >= len(symbols):
@@ -181,7 +179,6 @@ class _Lowering:
     # One method an operation.
     def lower(self, op: Any) -> None:
         layout = self.layouts(op.attributes["layout"], op.location)
-        self.lego_ops.append(op)
         match op.name:
             case "lego.apply":
                 bound, index = self.indexed(op, layout, list(op.operands))
@@ -276,7 +273,7 @@ class _Lowering:
         inside = self.derived(op, lambda: bound.mask(*index))
         result = op.results[0]
         if any(True for _ in result.uses):
-            _, condition = self.printers(op, scope_of(op))
+            _, condition = self.printers(op, self.places.printer(op))
             result.replace_all_uses_with(condition(inside))
 
     def load(self, op: Any, layout: Layout) -> None:
@@ -323,19 +320,14 @@ class _Lowering:
             )
         if elements is None or elements >= 1 << 31:
             self.narrow = False
-        scope = scope_of(op)
+        scope = self.places.scope(op)
         flat, other = self.flat(buffer, scope, op), other_of(op, kind.element_type, self.source)
         base = alignment_of(buffer, scope)
-        return Access(piece, value, flat, base, other, *self.printers(op, scope))
+        printers = self.printers(op, self.places.printer(op))
+        return Access(piece, value, flat, base, other, *printers)
 
-    def printers(self, op: Any, scope: Scope) -> tuple[Print, Print]:
-        """What prints expressions at an operation, outside of the loops they do not need.
-
-        The first gives their value, the second their truth.
-        """
-        printer = Printer(
-            self.reader.values, scope.points(op), lambda s: scope.level(self.reader.values[s])
-        )
+    def printers(self, op: Any, printer: Printer) -> tuple[Print, Print]:
+        """What prints expressions at an operation: their value, and their truth."""
 
         def noting(make: Print) -> Print:
             def printed(x: Int) -> Any:
@@ -347,28 +339,27 @@ class _Lowering:
 
         return noting(printer.print), noting(printer.condition)
 
-    def printed(self, op: Any, scope: Scope, x: Int) -> Any:
-        """The value of an expression at an operation."""
-        return self.printers(op, scope)[0](x)
-
     def lasting(self, value: Any, x: Int) -> Any:
         """A value that stays when the lego operations go: theirs are printed where they stand."""
         if isinstance(value, ir.BlockArgument) or not value.owner.name.startswith("lego."):
             return value
         owner = value.owner.operation
-        return self.printed(owner, scope_of(owner), x)
+        return self.printers(owner, self.places.printer_of_old(owner))[0](x)
 
     def define(self, op: Any, xs: Any) -> None:
+        """Say what the results of an index operation are; print those that other dialects use."""
         for result, x in zip(op.results, xs, strict=True):
             self.reader.define(result, x)
-        self.index_ops.append(op)
-
-    def print_results(self, op: Any) -> None:
-        """Print those results of an index operation that other dialects use."""
-        for result in op.results:
-            if any(not use.owner.operation.name.startswith("lego.") for use in result.uses):
-                value = self.printed(op, scope_of(op), self.reader.read(result))
-                result.replace_all_uses_with(value)
+            others = [
+                (use.owner.operation, use.operand_number)
+                for use in result.uses
+                if not use.owner.operation.name.startswith("lego.")
+            ]
+            if others:
+                value = self.printers(op, self.places.printer(op))[0](x)
+                self.reader.define(value, x)
+                for user, number in others:
+                    user.operands[number] = value
 
     def derived(self, op: Any, make: Any) -> Any:
         """What the algebra makes, with the operation's place on any error."""

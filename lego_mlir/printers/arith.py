@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
@@ -41,6 +42,18 @@ from lego_mlir.mlir.bindings import arith, ir, llvm
 from lego_mlir.printers import affine
 
 
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """What is printed already and may be used: of each expression the value, and the truth."""
+
+    values: dict[Int, Any] = field(default_factory=dict)
+    conditions: dict[Int, Any] = field(default_factory=dict)
+
+    def copy(self) -> Printed:
+        """The same, to be added to."""
+        return Printed(dict(self.values), dict(self.conditions))
+
+
 class Printer:
     """Prints expressions of one place in the code.
 
@@ -49,6 +62,7 @@ class Printer:
         points: insertion points from outermost to innermost; the last is the place itself. Empty
             means: wherever the current insertion point is.
         level: how deep a symbol's value is defined, as a position in `points`.
+        printed: what may be used at the place; what is printed is added to it.
     """
 
     def __init__(
@@ -56,23 +70,25 @@ class Printer:
         values: Mapping[Sym, Any],
         points: Sequence[Any] = (),
         level: Callable[[Sym], int] = lambda s: 0,
+        printed: Printed | None = None,
     ) -> None:
         self._values = values
         self._points = points
         self._level_of_symbol = level
-        self._done: dict[Expr, Any] = {}
-        self._conditions: dict[Int, Any] = {}
+        self._printed = Printed() if printed is None else printed
+        self._index = ir.IndexType.get()
 
     def print(self, x: Int) -> Any:
         """The value of `x`, of type index."""
-        if isinstance(x, int):
-            return self._constant(x)
-        if x not in self._done:
-            self._done[x] = self._print(x)
-        return self._done[x]
+        values = self._printed.values
+        if x not in values:
+            values[x] = self._print(x)
+        return values[x]
 
-    def _print(self, x: Expr) -> Any:
+    def _print(self, x: Int) -> Any:
         match x:
+            case int():
+                return self._constant(x)
             case Sym():
                 return self._values[x]
             case Poly():
@@ -110,7 +126,7 @@ class Printer:
         """
         one_level = len({self._level_of(mono) for mono, _ in x.terms}) == 1
         if one_level and not affine.is_affine(x) and (base := without_constant(x)) is not None:
-            value, constant = self.print(base), self._constant(x.constant)
+            value, constant = self.print(base), self.print(x.constant)
             with self._point(self._level(x)):
                 return arith.AddIOp(value, constant).result
         terms = sorted(x.terms, key=lambda term: self._level_of(term[0]))
@@ -140,7 +156,7 @@ class Printer:
                 (sign, total, level), *rest = sorted(parts, key=lambda p: (p[2], -p[0]))
                 if sign < 0:
                     with self._point(level):
-                        total = arith.SubIOp(self._constant(0), total).result
+                        total = arith.SubIOp(self.print(0), total).result
                 for sign, value, at in rest:
                     level = max(level, at)
                     with self._point(level):
@@ -179,9 +195,10 @@ class Printer:
     # The rest.
     def condition(self, x: Int) -> Any:
         """`x != 0`, of type i1; a conjunction is `where(a, b, 0)`."""
-        if x not in self._conditions:
-            self._conditions[x] = self._condition(x)
-        return self._conditions[x]
+        conditions = self._printed.conditions
+        if x not in conditions:
+            conditions[x] = self._condition(x)
+        return conditions[x]
 
     def _condition(self, x: Int) -> Any:
         match x:
@@ -198,7 +215,7 @@ class Printer:
                 compared = self.print(a), self.print(b)
             case _:
                 predicate = arith.CmpIPredicate.ne
-                compared = self.print(x), self._constant(0)
+                compared = self.print(x), self.print(0)
         with self._point(self._level(x)):
             return arith.CmpIOp(predicate, *compared).result
 
@@ -214,7 +231,7 @@ class Printer:
         small = hi is not None and hi < 1 << 24  # then single precision holds it exactly
         index, integer = ir.IndexType.get(), ir.IntegerType.get_signless(32 if small else 64)
         real = ir.F32Type.get() if small else ir.F64Type.get()
-        one = self._constant(1)
+        one = self.print(1)
         with self._point(self._level(x)):
             wide = arith.UIToFPOp(real, arith.IndexCastUIOp(integer, n).result).result
             # Not math.sqrt, which becomes a call into libdevice.
