@@ -1,7 +1,8 @@
 """The layout algebra: blocks, their composition in dots, and the text notation."""
 
 from lego_mlir.algebra.blocks import Block, Col, GenP, RegP, Row
-from lego_mlir.algebra.layout import GroupBy, Layout, OrderBy, TileBy, TileOrderBy
+from lego_mlir.algebra.dots import GroupBy, OrderBy, TileBy, TileOrderBy
+from lego_mlir.algebra.layout import Layout
 from lego_mlir.algebra.notation import parse_layout
 from lego_mlir.algebra.parts import Skew
 from lego_mlir.algebra.permutations import (

@@ -10,7 +10,8 @@ in four slots:
 from __future__ import annotations
 
 from lego_mlir.algebra.blocks import Row
-from lego_mlir.algebra.layout import Layout, OrderBy
+from lego_mlir.algebra.dots import OrderBy
+from lego_mlir.algebra.layout import Layout
 from lego_mlir.algebra.parts import Order
 from lego_mlir.diagnostics import LegoError
 

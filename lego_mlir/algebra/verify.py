@@ -17,6 +17,7 @@ What neither settles stays unknown, and the verdict says so.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -68,6 +69,18 @@ def verify(layout: Layout, method: Method | None = None) -> Verdict:
     """
     if method is not None and method not in _METHODS:
         raise LegoError(f"verify: the method is one of {', '.join(_METHODS)}, not {method!r}")
+    if method is None and not layout.functions:
+        return _of_known(layout)
+    return _verified(layout, method)
+
+
+@lru_cache(maxsize=1 << 12)
+def _of_known(layout: Layout) -> Verdict:
+    """The verdict on permutations that are not a user's functions: it never changes."""
+    return _verified(layout, None)
+
+
+def _verified(layout: Layout, method: Method | None) -> Verdict:
     found = [_of_block(b, method) for order in layout.orders for b in order.blocks]
     for holds in (False, None):
         for verdict in found:

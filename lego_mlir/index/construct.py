@@ -51,6 +51,10 @@ def mul(a: Int, b: Int) -> Int:
     """`a * b`."""
     if isinstance(a, int) and isinstance(b, int):
         return a * b
+    if isinstance(b, int):
+        return polynomial.scaled(a, b)
+    if isinstance(a, int):
+        return polynomial.scaled(b, a)
     if isinstance(a, Poly) and isinstance(b, Poly) and forms.keeps_product(a, b):
         return Mul(*sorted((a, b), key=nodes.order))
     return polynomial.build(*polynomial.times(polynomial.parts(a), polynomial.parts(b)))

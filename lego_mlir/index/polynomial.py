@@ -128,6 +128,14 @@ def shifted(x: Poly, by: int) -> Int:
     return Poly(constant, x.terms)
 
 
+def scaled(x: Int, by: int) -> Int:
+    """`x * by`."""
+    if by == 0:
+        return 0
+    constant, terms = parts(x)
+    return build(constant * by, {mono: c * by for mono, c in terms.items()})
+
+
 def _cancelled(terms: Terms) -> tuple[Terms, Int] | None:
     """One cancellation: the terms that it leaves, and what takes the place of the others."""
     kinds = {type(atom) for mono in terms for atom, _ in mono}

@@ -193,6 +193,8 @@ def drop_inner_mod(x: Int, d: Int) -> Int:
     Gives the sum to take mod d, with such inner remainders gone.
     """
     constant, terms = polynomial.parts(x)
+    if not any(len(mono) == 1 and isinstance(mono[0][0], Mod) for mono in terms):
+        return x
     total: Int = constant
     changed = False
     for mono, coefficient in terms.items():

@@ -23,6 +23,7 @@ where every index is proven to fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from lego_mlir.algebra import Layout
@@ -182,7 +183,7 @@ class _Lowering:
         match op.name:
             case "lego.apply":
                 bound, index = self.indexed(op, layout, list(op.operands))
-                self.define(op, [self.derived(op, lambda: bound.apply(*index))])
+                self.define(op, [self.derived(op, lambda: _apply(bound, tuple(index)))])
             case "lego.mask":
                 self.mask(op, layout)
             case "lego.inv":
@@ -195,7 +196,7 @@ class _Lowering:
                         op.location,
                         hint="it has one index result a dimension",
                     )
-                self.define(op, self.derived(op, lambda: layout.inv(x)))
+                self.define(op, self.derived(op, lambda: _inv(layout, x)))
             case "lego.size":
                 self.define(op, [self.bound(op, layout, list(op.operands)).size])
             case "lego.dim":
@@ -381,6 +382,26 @@ class _Lowering:
         """32 bits if every index of the kernels is proven to fit, else 64."""
         width = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 32 if self.narrow else 64)
         self.module.operation.attributes[INDEX_BITWIDTH] = width
+
+
+def _apply(layout: Layout, index: tuple[Int, ...]) -> Int:
+    """`layout.apply`; a module's own functions are asked anew, which are those of no other."""
+    return layout.apply(*index) if layout.functions else _known_apply(layout, index)
+
+
+def _inv(layout: Layout, offset: Int) -> tuple[Int, ...]:
+    """`layout.inv`, in the same way."""
+    return layout.inv(offset) if layout.functions else _known_inv(layout, offset)
+
+
+@lru_cache(maxsize=1 << 12)
+def _known_apply(layout: Layout, index: tuple[Int, ...]) -> Int:
+    return layout.apply(*index)  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=1 << 12)
+def _known_inv(layout: Layout, offset: Int) -> tuple[Int, ...]:
+    return layout.inv(offset)
 
 
 _WITHOUT_INDICES = ("llvm.", "nvvm.")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.index.nodes import Mono, Poly
-from lego_mlir.mlir.bindings import affine, ir
+from lego_mlir.mlir.bindings import ir
 
 
 def is_affine(poly: Poly) -> bool:
@@ -24,4 +24,9 @@ def apply(constant: int, terms: Sequence[tuple[int, Any]]) -> Any:
     for position, (coefficient, _) in enumerate(terms):
         total = ir.AffineDimExpr.get(position) * coefficient + total
     the_map = ir.AffineMap.get(len(terms), 0, [total])
-    return affine.AffineApplyOp(the_map, [value for _, value in terms]).result
+    return ir.Operation.create(
+        "affine.apply",
+        results=[ir.IndexType.get()],
+        operands=[value for _, value in terms],
+        attributes={"map": ir.AffineMapAttr.get(the_map)},
+    ).result

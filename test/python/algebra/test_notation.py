@@ -113,6 +113,22 @@ def test_sizes_given_with_the_text() -> None:
     assert layout.text == "OrderBy(Row(64, K)).TileBy([8, K/4], [8, 4])"
 
 
+def test_a_text_is_another_layout_with_other_sizes() -> None:
+    text = "OrderBy(Row(M, 4)).TileBy([M/2, 2], [2, 2])"
+    assert parse_layout(text) is parse_layout(text)
+    assert parse_layout(text, {"M": 8}) is parse_layout(text, {"M": 8, "K": 2})
+    assert parse_layout(text, {"M": 8}).size == 32
+    assert parse_layout(text, {"M": 16}).size == 64
+    assert parse_layout(text).symbols[0].name == "M"
+
+
+def test_a_function_s_name_stands_for_what_is_given_with_it() -> None:
+    text = "OrderBy(GenP([4], @f, @f))"
+    first = parse_layout(text, functions={"f": lambda i: i})
+    second = parse_layout(text, functions={"f": lambda i: 3 - i})
+    assert (first.apply(1), second.apply(1)) == (1, 2)
+
+
 # Text, 1-based column of the mistake, what the message says.
 ERRORS = [
     ("", 1, "expected OrderBy, TileOrderBy, GroupBy or TileBy, found the end"),
