@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import groupby
 from math import prod
 from typing import Any, TypeAlias, cast
@@ -164,7 +165,7 @@ class Access:
             width = cast("int", self.piece.contiguous) if whole else self.piece.run
         free = self.piece.symbols
         inside = self.piece.mask(*free)
-        offset = 0 if _is_never(inside) else self.piece.offset(*free)  # derived once for all runs
+        offset = 0 if _is_never(inside) else _offset(self.piece, free)  # derived once for all runs
         if not free:
             return width, [Run(0, offset, inside)]
         runs = []
@@ -172,6 +173,17 @@ class Access:
             at = dict(zip(free, unflatten(shape, start), strict=True))
             runs.append(Run(start, substitute(offset, at), substitute(inside, at)))
         return width, runs
+
+
+def _offset(piece: Slice, free: tuple[Int, ...]) -> Int:
+    """`piece.offset`; a module's own functions are asked anew, which are those of no other."""
+    known = not piece.layout.functions
+    return _known_offset(piece, free) if known else cast("Int", piece.offset(*free))
+
+
+@lru_cache(maxsize=1 << 12)
+def _known_offset(piece: Slice, free: tuple[Int, ...]) -> Int:
+    return cast("Int", piece.offset(*free))
 
 
 def load(access: Access) -> Any:

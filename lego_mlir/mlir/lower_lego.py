@@ -111,9 +111,15 @@ class _Lowering:
         self.narrow = True
 
     def run(self) -> None:
-        given = [(op.name, op) for op in operations_in(self.module.operation)]
+        given: list[tuple[str, Any]] = []
+        in_kernels: list[tuple[str, Any]] = []
+        for op in operations_in(self.module.operation, KERNELS):
+            given.append((op.name, op))
+            if op.name in KERNELS:
+                inside = [(inner.name, inner) for inner in operations_in(op)]
+                in_kernels += inside
+                given += inside
         lego = [op for name, op in given if name.startswith("lego.")]
-        in_kernels = [o for name, op in given if name in KERNELS for o in operations_in(op)]
         for op in lego:
             self.note(op)
         for op in self.module.body.operations:
@@ -352,15 +358,15 @@ class _Lowering:
         for result, x in zip(op.results, xs, strict=True):
             self.reader.define(result, x)
             others = [
-                (use.owner.operation, use.operand_number)
+                (use.owner, use.operand_number)
                 for use in result.uses
-                if not use.owner.operation.name.startswith("lego.")
+                if not use.owner.name.startswith("lego.")
             ]
             if others:
                 value = self.printers(op, self.places.printer(op))[0](x)
                 self.reader.define(value, x)
                 for user, number in others:
-                    user.operands[number] = value
+                    user.operation.operands[number] = value
 
     def derived(self, op: Any, make: Any) -> Any:
         """What the algebra makes, with the operation's place on any error."""
@@ -371,11 +377,12 @@ class _Lowering:
                 raise self.source.error(e.message, op.location, hint=e.hint) from None
             raise
 
-    def check_indices(self, ops: list[Any]) -> None:
+    def check_indices(self, ops: list[tuple[str, Any]]) -> None:
         """Whether 32 bits hold every index that kernels had before anything was printed."""
-        with_indices = (op for op in ops if not op.name.startswith(_WITHOUT_INDICES))
+        with_indices = (op for name, op in ops if not name.startswith(_WITHOUT_INDICES))
         values = {value for op in with_indices for value in (*op.operands, *op.results)}
-        indices = {self.reader.read(v) for v in values if isinstance(v.type, ir.IndexType)}
+        index = ir.IndexType.get()
+        indices = {self.reader.read(value) for value in values if value.type == index}
         self.narrow = self.narrow and all(map(_fits, indices))
 
     def set_bitwidth(self) -> None:

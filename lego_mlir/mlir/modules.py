@@ -30,13 +30,19 @@ def named_attributes(op: Any) -> dict[str, Any]:
     return {name: op.attributes[name] for name in list(op.attributes)}
 
 
-def operations_in(op: Any) -> Iterator[Any]:
-    """All operations inside of one, outer before inner, in order; as they are when it is called."""
+def operations_in(op: Any, closed: Collection[str] = ()) -> Iterator[Any]:
+    """All operations inside of one, outer before inner, in order; as they are when it is called.
+
+    Args:
+        op: the operation.
+        closed: names of operations that are not looked into.
+    """
     found: list[Any] = []
+    advance, skip = ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
 
     def note(inner: Any) -> Any:
         found.append(inner)
-        return ir.WalkResult.ADVANCE
+        return skip if closed and inner.name in closed else advance
 
     op.walk(note, ir.WalkOrder.PRE_ORDER)
     return itertools.islice(found, 1, None)

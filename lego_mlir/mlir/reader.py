@@ -82,7 +82,7 @@ class IndexReader:
             return self._read_argument(ir.BlockArgument(value))
         op = value.owner
         read = _ARITHMETIC.get(op.name)
-        if read is not None and isinstance(op.results[0].type, ir.IndexType):
+        if read is not None and isinstance(value.type, ir.IndexType):
             operands = [self.read(operand) for operand in op.operands]
             x = read(op, operands)
             if x is not None:
@@ -197,7 +197,7 @@ def launch_sizes(launch: Any) -> list[Any]:
 
 
 def _constant(op: Any, _: Sequence[Int]) -> Int:
-    return ir.IntegerAttr(op.attributes["value"]).value  # type: ignore[no-any-return]
+    return op.attributes["value"].value  # type: ignore[no-any-return]
 
 
 def _binary(f: Callable[[Int, Int], Int]) -> Callable[..., Int]:
