@@ -1,31 +1,49 @@
-"""How long a matrix product takes to compile, as a whole process: ours beside Triton's.
+"""How long the compiler takes: whole processes, beside Triton's, and by stage in a Python process.
 
-    python -m bench.compile_time [--triton PYTHON] [--rounds N] [INPUT.mlir]
+    python -m bench.compile_time [--triton PYTHON] [--rounds N] [-o FILE.jsonl] [INPUT.mlir]
+    python -m bench.compile_time --variants [--only WORD] [--rounds N] [-o FILE.jsonl]
 
-Ours is `legoc INPUT.mlir --schedule=hmma --emit=cubin` in this Python, Triton's is the tutorial's
-matmul of the same tile, compiled ahead of time with an empty cache by the Python that is named
-(it needs Triton, but no GPU). Both start cold and end with a cubin; they take turns, each beginning
-every other round, and what the disk holds in its cache is warm for both after a first round that
-does not count. Told are the medians and the quartiles of the wall-clock time and of the processor's
-time, which other work on the machine disturbs less, and of the ratios.
+A whole process of ours is `legoc INPUT.mlir --emit=cubin` in this Python, Triton's is the
+tutorial's matmul of the same tile, compiled ahead of time with an empty cache by the Python that is
+named (it needs Triton, but no GPU). Both start cold and end with a cubin; they take turns, each
+beginning every other round, and what the disk holds in its cache is warm for both after a first
+round that does not count. Told are the medians and the quartiles of the wall-clock time and of the
+processor's time, which other work on the machine disturbs less, and of the ratios.
+
+With --variants the library's ways to multiply are compiled in a process, see `compile_variants`.
+With -o the results are written as JSON lines.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
-import platform
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
+from typing import Any, NamedTuple
 
-ROOT = Path(__file__).resolve().parents[1]
-INPUT = ROOT / "docs" / "examples" / "matmul.mlir"
+from bench.build import commit
+from bench.compile_variants import (
+    ROOT,
+    STAGES,
+    VARIANTS,
+    Times,
+    as_installed,
+    cold,
+    processor,
+    versions,
+    warm,
+)
+from lego_mlir.diagnostics import LegoError
+
+EXAMPLES = ROOT / "docs" / "examples"
 
 # Argument types and constants as Triton's own ahead-of-time compiler takes them: 16-byte aligned
 # pointers, row-major matrices whose sizes are multiples of 16.
@@ -71,37 +89,130 @@ print(triton.__version__)
 """
 
 
+class Contest(NamedTuple):
+    """A product that both compile.
+
+    Attributes:
+        input: of legoc.
+        schedule: of it; the module's own if `None`.
+        tile: Triton's m, n, k, its warps and stages.
+    """
+
+    input: Path
+    schedule: str | None
+    tile: Sequence[int]
+
+
+CONTESTS = (
+    Contest(EXAMPLES / "matmul.mlir", "hmma", (128, 128, 64, 4, 4)),
+    Contest(EXAMPLES / "hopper.mlir", None, (128, 256, 64, 8, 4)),
+)
+
+
 def main() -> int:
     """Print the times; status 1 if a compiler fails."""
+    options = _parser().parse_args()
+    print(f"{processor()}, {os.cpu_count()} cores, no GPU used")
+    try:
+        results = _variants(options) if options.variants else _processes(options)
+    except subprocess.CalledProcessError as e:
+        print(f"{' '.join(map(str, e.cmd))[:200]} fails:\n{e.stderr}", file=sys.stderr)
+        return 1
+    except LegoError as e:
+        print(e.render(), file=sys.stderr)
+        return 1
+    if options.output is not None:
+        setting = {"commit": commit(), "device": processor(), "versions": versions()}
+        lines = [json.dumps({"case": case, **setting, **r}) for case, r in results.items()]
+        options.output.write_text("".join(line + "\n" for line in lines))
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
-    parser.add_argument("input", type=Path, nargs="?", default=INPUT, metavar="INPUT.mlir")
-    parser.add_argument("--schedule", default="hmma")
+    parser.add_argument("input", type=Path, nargs="?", metavar="INPUT.mlir")
+    parser.add_argument("--schedule", help="of INPUT.mlir; its own by default")
     parser.add_argument("--target", default="sm_90a")
     parser.add_argument("--triton", metavar="PYTHON", help="a Python that has Triton")
     parser.add_argument(
         "--tile", type=int, nargs=5, default=(128, 128, 64, 4, 4), metavar="N",
         help="Triton's tile m, n, k, its warps and stages (%(default)s)",
     )  # fmt: skip
+    parser.add_argument("--variants", action="store_true", help="by stage, in a Python process")
+    parser.add_argument("--only", default="", help="variants whose name contains this")
     parser.add_argument("--rounds", type=int, default=7)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        runs = {"legoc": _legoc(options, Path(scratch))}
-        if options.triton:
-            runs["Triton"] = _triton(options, Path(scratch))
-        try:
+    parser.add_argument("-o", dest="output", type=Path, metavar="FILE", help="write JSON lines")
+    return parser
+
+
+# ----------------------------------------------------------------------------- in a Python process
+def _variants(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Compile the variants in process; the results by case."""
+    names = [name for name in VARIANTS if options.only in name]
+    found = warm(names, options.target, options.rounds)
+    print(f"\n{VARIANT_HEAD}")
+    results = {}
+    for name in names:
+        states = {
+            "cold": [cold(name, options.target) for _ in range(options.rounds)],
+            "warm": found[name].pop("warm"),
+            "again": found[name].pop("again"),
+        }
+        for state, rounds in states.items():
+            print(variant_row(name, state, rounds), flush=True)
+        milliseconds = {
+            state: {stage: [round(times[stage], 2) for times in rounds] for stage in rounds[0]}
+            for state, rounds in states.items()
+        }
+        results[f"compile_{name}"] = {**found[name], "ms": milliseconds}
+    return results
+
+
+VARIANT_HEAD = """\
+| variant | state | imports | layouts | index | nvvm | ptx | cubin | layouts to PTX, ms | layouts to cubin, ms |
+| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: |"""  # noqa: E501
+
+
+def variant_row(name: str, state: str, rounds: Sequence[Times]) -> str:
+    """A row of the table: medians by stage, and with quartiles what they add up to."""
+    medians = [
+        f"{statistics.median(times[stage] for times in rounds):.0f}" if stage in rounds[0] else ""
+        for stage in ("imports", *STAGES)
+    ]
+    sums = [
+        _quartiles([sum(times[stage] for stage in stages) for times in rounds], 0)
+        for stages in (STAGES[:-1], STAGES)
+    ]
+    return f"| {' | '.join([name, state, *medians, *sums])} |"
+
+
+# ------------------------------------------------------------------------------- whole processes
+def _processes(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Run the compilers as whole processes; the results by case."""
+    contests: Sequence[Contest] = CONTESTS
+    if options.input is not None:
+        contests = (Contest(options.input, options.schedule, options.tile),)
+    results = {}
+    for contest in contests:
+        with tempfile.TemporaryDirectory() as scratch:
+            runs = {"legoc": _legoc(contest, options.target, Path(scratch))}
+            if options.triton:
+                runs["Triton"] = _triton(contest, options, Path(scratch))
             times = measured(runs, options.rounds)
-        except subprocess.CalledProcessError as e:
-            print(f"{' '.join(map(str, e.cmd))[:200]} fails:\n{e.stderr}", file=sys.stderr)
-            return 1
-    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, no GPU used")
-    for k, clock in enumerate(("wall clock", "processor")):
-        seconds = {name: [pair[k] for pair in pairs] for name, pairs in times.items()}
-        told = [f"{name} {_quartiles(values)} s" for name, values in seconds.items()]
-        if "Triton" in seconds:
-            both = zip(seconds["legoc"], seconds["Triton"], strict=True)
-            told.append(f"legoc / Triton {_quartiles([a / b for a, b in both])}")
-        print(f"{clock}: {', '.join(told)}")
-    return 0
+        print(f"{contest.input.name}:")
+        result: dict[str, Any] = {"input": contest.input.name, "tile": list(contest.tile)}
+        for k, clock in enumerate(("wall clock", "processor")):
+            seconds = {name: [pair[k] for pair in pairs] for name, pairs in times.items()}
+            told = [f"{name} {_quartiles(values)} s" for name, values in seconds.items()]
+            if "Triton" in seconds:
+                both = zip(seconds["legoc"], seconds["Triton"], strict=True)
+                told.append(f"legoc / Triton {_quartiles([a / b for a, b in both])}")
+            print(f"  {clock}: {', '.join(told)}", flush=True)
+            result[clock] = {
+                name: [round(value, 4) for value in values] for name, values in seconds.items()
+            }
+        results[f"process_{contest.input.stem}"] = result
+    return results
 
 
 def measured(
@@ -128,10 +239,10 @@ def _processor() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _legoc(options: argparse.Namespace, scratch: Path) -> Callable[[], None]:
+def _legoc(contest: Contest, target: str, scratch: Path) -> Callable[[], None]:
     output = scratch / "matmul.cubin"
-    command = [sys.executable, "-m", "lego_mlir.cli", str(options.input)]
-    command += [f"--schedule={options.schedule}", f"--target={options.target}"]
+    command = [sys.executable, "-m", "lego_mlir.cli", str(contest.input), f"--target={target}"]
+    command += [f"--schedule={contest.schedule}"] if contest.schedule else []
     command += ["--emit=cubin", "-o", str(output)]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
 
@@ -143,11 +254,11 @@ def _legoc(options: argparse.Namespace, scratch: Path) -> Callable[[], None]:
     return run
 
 
-def _triton(options: argparse.Namespace, scratch: Path) -> Callable[[], None]:
+def _triton(contest: Contest, options: argparse.Namespace, scratch: Path) -> Callable[[], None]:
     script = scratch / "with_triton.py"
     script.write_text(TRITON)
     capability = "".join(filter(str.isdigit, options.target))
-    command = [options.triton, str(script), *map(str, options.tile), capability]
+    command = [options.triton, str(script), *map(str, contest.tile), capability]
 
     def run() -> None:
         with tempfile.TemporaryDirectory(dir=scratch) as cache:
@@ -158,13 +269,13 @@ def _triton(options: argparse.Namespace, scratch: Path) -> Callable[[], None]:
 
 def _run(command: list[str], environment: dict[str, str]) -> None:
     subprocess.run(
-        command, env=os.environ | environment, capture_output=True, text=True, check=True
+        command, env=as_installed() | environment, capture_output=True, text=True, check=True
     )
 
 
-def _quartiles(values: list[float]) -> str:
+def _quartiles(values: list[float], digits: int = 3) -> str:
     low, median, high = statistics.quantiles(values, n=4, method="inclusive")
-    return f"{median:.3f} ({low:.3f}–{high:.3f})"
+    return f"{median:.{digits}f} ({low:.{digits}f}–{high:.{digits}f})"
 
 
 if __name__ == "__main__":

@@ -12,6 +12,10 @@ from lego_mlir.diagnostics import LegoError, Place
 PTX_FILE = "<ptx>"
 
 
+class Missing(LegoError):
+    """An assembler is not installed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Resources:
     """What one kernel takes, as the assembler reports it.

@@ -1,7 +1,8 @@
 """PTX to cubin: no GPU, no CUDA toolkit.
 
 nvJitLink does it in process, in a fraction of the time that starting a program takes; `ptxas` where
-a kernel moves registers from warp to warp, which nvJitLink leaves out.
+a kernel moves registers from warp to warp, which nvJitLink leaves out, or where there is no
+nvJitLink.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from lego_mlir.compiler import nvjitlink
-from lego_mlir.compiler.assembly import PTX_FILE, Cubin
+from lego_mlir.compiler.assembly import PTX_FILE, Cubin, Missing
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError, Place
 
@@ -32,7 +33,17 @@ def assemble(ptx: str, target: Target, *, options: Sequence[str] = ()) -> Cubin:
     if not ptx.strip():
         raise LegoError("there is no PTX to assemble", place=Place(PTX_FILE))
     if _MOVES_REGISTERS.search(ptx):
-        from lego_mlir.compiler import ptxas  # few need it, and what it imports is not quick
+        return _by_ptxas(ptx, target, options)
+    try:
+        return nvjitlink.assemble(ptx, target, options)
+    except Missing as missing:
+        try:
+            return _by_ptxas(ptx, target, options)
+        except Missing:
+            raise missing from None
 
-        return ptxas.assemble(ptx, target, options)
-    return nvjitlink.assemble(ptx, target, options)
+
+def _by_ptxas(ptx: str, target: Target, options: Sequence[str]) -> Cubin:
+    from lego_mlir.compiler import ptxas  # few need it, and what it imports is not quick
+
+    return ptxas.assemble(ptx, target, options)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from lego_mlir.compiler.assembly import PTX_FILE, Cubin, cubin, rejection
+from lego_mlir.compiler.assembly import PTX_FILE, Cubin, Missing, cubin, rejection
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
 
@@ -73,19 +73,19 @@ def _load() -> Any:
     """The binding, with its library found.
 
     Raises:
-        LegoError: one of the two is not installed.
+        Missing: one of the two is not installed.
     """
     try:
         from cuda.bindings import nvjitlink
     except ImportError as e:
-        raise LegoError(
+        raise Missing(
             f"PTX cannot be assembled: {e}", hint=f"{_INSTALL}; or stop at --emit=ptx"
         ) from None
     try:
         nvjitlink.version()
     except RuntimeError as e:  # the finder's own DynamicLibNotFoundError is one
         reason = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
-        raise LegoError(
+        raise Missing(
             f"PTX cannot be assembled, the library nvJitLink was not found: {reason}",
             hint=f"{_INSTALL}; or stop at --emit=ptx",
         ) from None

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from lego_mlir.compiler.assembly import Cubin, cubin, rejection
+from lego_mlir.compiler.assembly import Cubin, Missing, cubin, rejection
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
 
@@ -57,7 +57,7 @@ def find() -> str:
     """The path of ptxas.
 
     Raises:
-        LegoError: there is none.
+        Missing: there is none.
     """
     packages = importlib.util.find_spec("nvidia")
     for folder in packages.submodule_search_locations or () if packages else ():
@@ -66,7 +66,7 @@ def find() -> str:
                 return found
     if found := shutil.which("ptxas"):
         return found
-    raise LegoError(
+    raise Missing(
         "the kernel gives its warps different numbers of registers (setmaxnreg), which only the "
         "assembler ptxas carries out, and it was not found",
         hint=_hint(),

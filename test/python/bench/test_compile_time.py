@@ -1,7 +1,8 @@
-"""The whole processes that are compared: in turn, from cold, and told when they fail."""
+"""Compile time: whole processes in turn, from cold, and told when they fail; variants by stage."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 from bench_command import ROOT
 
 from bench.compile_time import measured
+from bench.compile_variants import STAGES
 
 
 def test_runs_take_turns_and_the_first_round_does_not_count() -> None:
@@ -54,3 +56,20 @@ def test_a_python_without_triton_is_told(tmp_path: Path) -> None:
     assert said.returncode == 1
     assert "with_triton.py" in said.stderr
     assert "there is no Triton" in said.stderr
+
+
+def test_variants_by_stage_are_kept(tmp_path: Path) -> None:
+    file = tmp_path / "times.jsonl"
+    said = command("--variants", "--only=f16_1024", "--rounds=2", "-o", file)
+    assert said.returncode == 0, said.stderr
+    (line,) = file.read_text().splitlines()
+    result = json.loads(line)
+    assert result["case"] == "compile_f16_1024"
+    assert result["schedule"] == "wgmma"
+    assert result["cubin_bytes"] > 10000
+    times = result["ms"]
+    assert list(times) == ["cold", "warm", "again"]
+    for state, stages in times.items():
+        assert list(stages) == [*(["imports"] if state == "cold" else []), *STAGES]
+        assert all(len(ms) == 2 and min(ms) > 0 for ms in stages.values())
+        assert f"| f16_1024 | {state} |" in said.stdout

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from lego_mlir.compiler import ptxas
+from lego_mlir.compiler.assembly import Missing
 from lego_mlir.compiler.codegen import assemble
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
@@ -163,9 +165,26 @@ def test_spills_are_warnings() -> None:
     assert any(w.startswith("k spills registers: ") for w in spilled.warnings)
 
 
-def test_missing_binding(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_binding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cuda.bindings", None)
     monkeypatch.delitem(sys.modules, "cuda.bindings.nvjitlink", raising=False)
+
+
+def without_ptxas(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find() -> str:
+        raise Missing("there is no ptxas")
+
+    monkeypatch.setattr(ptxas, "find", find)
+
+
+def test_ptxas_stands_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_binding(monkeypatch)
+    assert assemble(PTX, SM_90A).code == ptxas.assemble(PTX, SM_90A).code
+
+
+def test_missing_binding(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_binding(monkeypatch)
+    without_ptxas(monkeypatch)
     with pytest.raises(LegoError) as caught:
         assemble(PTX, SM_90A)
     assert caught.value.hint is not None
@@ -181,6 +200,7 @@ def test_missing_library(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = SimpleNamespace(version=version)
     monkeypatch.setattr(cuda.bindings, "nvjitlink", fake, raising=False)
     monkeypatch.setitem(sys.modules, "cuda.bindings.nvjitlink", fake)
+    without_ptxas(monkeypatch)
     with pytest.raises(LegoError, match=r"libnvJitLink\.so") as caught:
         assemble(PTX, SM_90A)
     assert caught.value.hint is not None
