@@ -141,7 +141,11 @@ def blocks(code: Sequence[Instruction], labels: Mapping[str, int]) -> list[Block
 
 
 def innermost(flow: Sequence[Block], families: Sequence[str]) -> Counter[str]:
-    """The operations of the innermost loop with the most operations of these families."""
+    """The operations of the innermost loop with the most operations of these families.
+
+    Where several have as many, that of the fewest operations in all: the steps of a product that
+    store the tile before beside it are not the rule.
+    """
 
     def count(loop: frozenset[int]) -> Counter[str]:
         return Counter(i.family for k in loop for i in flow[k].instructions)
@@ -152,7 +156,9 @@ def innermost(flow: Sequence[Block], families: Sequence[str]) -> Counter[str]:
 
     some = [loop for loop in natural_loops(flow) if wanted(loop)]
     inner = [loop for loop in some if not any(other < loop for other in some)]
-    return count(max(inner, key=wanted)) if inner else Counter()
+    if not inner:
+        return Counter()
+    return count(max(inner, key=lambda loop: (wanted(loop), -count(loop).total())))
 
 
 def natural_loops(flow: Sequence[Block]) -> Iterator[frozenset[int]]:
