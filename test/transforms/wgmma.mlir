@@ -34,9 +34,14 @@
 // STAY: .explicitcluster
 // STAY: barrier.cluster.arrive
 // STAY: cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
+// The steps beside which a chunk is stored are a loop; the last tile's four chunks follow all steps.
+// STAY-COUNT-4: wgmma.mma_async
 // STAY: wgmma.commit_group.sync.aligned;
 // STAY: stmatrix
-// STAY: wgmma.commit_group.sync.aligned;
+// STAY: wgmma.wait_group.sync.aligned 1;
+// STAY-NOT: wgmma.mma_async
+// STAY-COUNT-16: stmatrix
+// STAY: cp.async.bulk.wait_group.read 0;
 
 // PLAIN-NOT: setmaxnreg
 // PLAIN-NOT: griddepcontrol

@@ -17,7 +17,7 @@ from typing import Any
 
 from lego_mlir.analysis.fragments import COLUMNS
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.fragments.share import PAIR, Held, as_values
+from lego_mlir.mlir.fragments.share import PAIR, Held, as_values, is_undefined
 
 _HALVES = 2
 
@@ -83,13 +83,15 @@ class Registers:
         return Held(Sums(blocks, self._columns, self._kind), (True, True))
 
     def _packed(self, held: Held, block: int) -> Any:
+        value = ir.Operation.create("llvm.mlir.undef", results=[self.struct]).results[0]
+        if is_undefined(held):
+            return value
         numbers = [
             x
             for column in range(self._columns // COLUMNS)
             for half in range(_HALVES)
             for x in as_values(held.at(_HALVES * block + half, column))
         ]
-        value = ir.Operation.create("llvm.mlir.undef", results=[self.struct]).results[0]
         for k, number in enumerate(numbers):
             value = ir.Operation.create(
                 "llvm.insertvalue",

@@ -77,6 +77,39 @@ class Held:
             yield found[key]
 
 
+class Restarted(Mapping[tuple[int, int], Part]):
+    """Parts that begin anew where a condition holds, each chosen where it is asked for.
+
+    Attributes:
+        condition: an i1.
+        start: what they begin with.
+        before: what they are otherwise.
+    """
+
+    def __init__(self, condition: Any, start: Held, before: Held) -> None:
+        self.condition = condition
+        self.start = start
+        self.before = before
+
+    def __getitem__(self, place: tuple[int, int]) -> Part:
+        start, before = (as_vector(held.at(*place)) for held in (self.start, self.before))
+        return arith.SelectOp(self.condition, start, before).result
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return iter(self.before.parts)
+
+    def __len__(self) -> int:
+        return len(self.before.parts)
+
+
+def is_undefined(held: Held) -> bool:
+    """Whether nothing is known of a value."""
+    if any(held.varies):
+        return False
+    part = held.at(0, 0)
+    return not isinstance(part, tuple) and bool(part.owner.name == "ub.poison")
+
+
 def as_vector(part: Part) -> Any:
     """A part as a vector of two."""
     if not isinstance(part, tuple):

@@ -12,13 +12,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from lego_mlir.algebra import Layout
-from lego_mlir.mlir.bindings import arith, ir, scf, vector
+from lego_mlir.mlir.bindings import arith, ir, scf, ub, vector
 from lego_mlir.mlir.fragments.carriers import Carrier, PackedPairs, Pairs
-from lego_mlir.mlir.fragments.share import PAIR, Axes, Held, Share, as_vector
+from lego_mlir.mlir.fragments.share import PAIR, Axes, Held, Restarted, Share, as_vector
 from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.reader import BOUNDS
 from lego_mlir.mlir.transforms.operation import Step
+from lego_mlir.mlir.transforms.structure import is_zero
 from lego_mlir.mlir.transforms.tiles import tile_of
 
 Product: TypeAlias = Callable[[Held], Held]
@@ -111,7 +112,7 @@ class Spread:
                 return [_Wanted(op.operands[2], axes)]
             case "arith.constant" if _splat(op) is not None:
                 return []
-            case "lego.load":
+            case "ub.poison" | "lego.load":
                 return []
             case "lego.reduce_scatter":
                 return [_Wanted(op.operands[0], axes)]
@@ -246,6 +247,9 @@ class Spread:
                 splat = ir.DenseElementsAttr.get_splat(kind, _splat(op))
                 part = arith.ConstantOp(kind, splat).result
                 self._held[op.results[0]] = Held({(0, 0): part}, (False, False))
+            case "ub.poison":
+                kind = ir.VectorType.get([PAIR], ir.VectorType(op.results[0].type).element_type)
+                self._held[op.results[0]] = Held({(0, 0): ub.PoisonOp(kind).result}, (False, False))
             case "lego.load":
                 tile = tile_of(op, self._step.setting)
                 share, axes = self._share(op.results[0]), self._axes[op.results[0]]
@@ -264,6 +268,10 @@ class Spread:
                 self._held[op.results[0]] = own(self._held[op.operands[0]])
             case "vector.broadcast" | "vector.shape_cast":
                 self._held[op.results[0]] = self._of(op.operands[0])
+            case "arith.select" if _restarts(op):
+                start, before = (self._of(o) for o in list(op.operands)[1:])
+                parts = Restarted(op.operands[0], start, before)
+                self._held[op.results[0]] = Held(parts, before.varies)
             case _:
                 self._elementwise(op)
 
@@ -346,6 +354,9 @@ class Spread:
         """Whether all that is done with a value in a loop's body is that products are added."""
         body = loop.regions[0].blocks[0]
         uses = [(u.owner.operation, u.operand_number) for u in body.arguments[1 + number].uses]
+        if len(uses) == 1 and _restarts(uses[0][0]):
+            ((restart, _),) = uses
+            uses = [(u.owner.operation, u.operand_number) for u in restart.results[0].uses]
         end = list(body.operations)[-1].operation.operands[number]
         if isinstance(end, ir.BlockArgument) or not uses:
             return False
@@ -393,6 +404,15 @@ def _splat(op: Any) -> Any:
     if not isinstance(value, ir.DenseElementsAttr) or not ir.DenseElementsAttr(value).is_splat:
         return None
     return ir.DenseElementsAttr(value).get_splat_value()
+
+
+def _restarts(op: Any) -> bool:
+    """Whether an operation lets sums begin at zero where a condition holds."""
+    return bool(
+        op.name == "arith.select"
+        and not isinstance(op.operands[0].type, ir.VectorType)
+        and is_zero(op.operands[1])
+    )
 
 
 def _is_elementwise(op: Any) -> bool:

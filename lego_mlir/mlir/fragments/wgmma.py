@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from lego_mlir.analysis.wgmma import DEPTH, ROWS, Major
-from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.fragments.instructions import Instruction
 from lego_mlir.mlir.fragments.registers import Registers
+from lego_mlir.mlir.transforms.pointers import i32_constant
 
 _KINDS = {"f32": ("f32", "f"), "i32": ("s32", "r")}
 """By the type of the sums how PTX names it, and the register's letter in inline PTX."""
@@ -38,36 +39,47 @@ class Chain:
     columns: int
     majors: Sequence[tuple[Major, Major]]
 
-    def __call__(self, sums: Any, descriptors: Sequence[tuple[Any, Any]]) -> Any:
+    def __call__(
+        self, sums: Any, descriptors: Sequence[tuple[Any, Any]], begins: Any = None
+    ) -> Any:
         """The sums after it, a struct.
 
         Args:
             sums: before it, a struct; `None` where they begin with this product.
             descriptors: of the left and the right operand, for each step along k.
+            begins: an i1 that says whether they do where that is not known before; else `None`.
         """
         count = self.columns // 2
         numbers = self.registers.numbers(sums) if sums is not None else []
+        words = [word for pair in descriptors for word in pair]
         _, letter = _KINDS[self.instruction.accumulator]
-        constraints = [
-            *[f"={letter}"] * count,
-            *(str(k) for k in range(len(numbers))),
-            *["l"] * (2 * len(descriptors)),
-        ]
+        constraints = [f"={letter}"] * count
+        constraints += [*map(str, range(len(numbers))), *["l"] * len(words)]
+        adds = "0" if sums is None else "1"
+        if sums is not None and begins is not None:
+            words.append(_word_of_not(begins))
+            constraints.append("r")
+            adds = f"${len(constraints) - 1}"
+        text = self._text(count, count + len(numbers), adds)
         return ir.Operation.create(
             "llvm.inline_asm",
             results=[self.registers.struct],
-            operands=[*numbers, *(word for pair in descriptors for word in pair)],
+            operands=[*numbers, *words],
             attributes={
-                "asm_string": ir.StringAttr.get(
-                    self._text(count, count + len(numbers), is_first=sums is None)
-                ),
+                "asm_string": ir.StringAttr.get(text),
                 "constraints": ir.StringAttr.get(",".join(constraints)),
                 "has_side_effects": ir.UnitAttr.get(),
             },
         ).results[0]
 
-    def _text(self, count: int, first: int, *, is_first: bool) -> str:
-        """The instructions; the operands from number `first` on are descriptors."""
+    def _text(self, count: int, first: int, adds: str) -> str:
+        """The instructions.
+
+        Args:
+            count: of the numbers that are the sums, the operands from 0 on.
+            first: the operand from which on they are descriptors.
+            adds: what is 0 where the sums begin with the first instruction.
+        """
         kind, _ = _KINDS[self.instruction.accumulator]
         depth = DEPTH * 8 // self.instruction.bits
         shape = f"m{ROWS}n{self.columns}k{depth}"
@@ -76,12 +88,12 @@ class Chain:
         lines = [
             f"wgmma.mma_async.sync.aligned.{shape}.{types} {{{sums}}}, "
             f"${first + 2 * k}, ${first + 2 * k + 1}, "
-            f"{'begin' if is_first and k == 0 else 'add'}{self._modifiers(*majors)};"
+            f"{'begin' if adds != '1' and k == 0 else 'add'}{self._modifiers(*majors)};"
             for k, majors in enumerate(self.majors)
         ]
         predicates = [".reg .pred add;", "setp.ne.b32 add, 1, 0;"]
-        if is_first:
-            predicates += [".reg .pred begin;", "setp.ne.b32 begin, 0, 0;"]
+        if adds != "1":
+            predicates += [".reg .pred begin;", f"setp.ne.b32 begin, {adds}, 0;"]
         return "\n".join(["{", *predicates, *lines, "}"])
 
     def _modifiers(self, *majors: Major) -> str:
@@ -91,3 +103,9 @@ class Chain:
         if self.instruction.bits != 16:
             return ", 1, 1"
         return "".join([", 1, 1", *(f", {int(major == 'mn')}" for major in majors)])
+
+
+def _word_of_not(condition: Any) -> Any:
+    """An i32 that is 0 where a condition holds, and 1 elsewhere."""
+    one, zero = i32_constant(1), i32_constant(0)
+    return arith.SelectOp(condition, zero, one).result

@@ -10,7 +10,11 @@ while the next one begins:
     wait for the last product;  release the last
 
 What a deferred epilogue has to store of the tile before, it stores in the first steps, a chunk in
-each, while their products are under way.
+each, while their products are under way. These steps are a loop of their own, which takes the place
+of the first step:
+
+    for n = 0 .. chunks {  wait full[n];  sum = contract a[n], b[n], (n == 0 ? 0 : sum)
+                           store chunk n;  wait for the product before;  release n - 1 }
 
 With `promote = n` the tensor cores add up only n steps at a time, from zero, and threads add these
 parts up in f32. Hopper's tensor cores keep few bits of sums of 8-bit floats, so that errors of long
@@ -24,18 +28,29 @@ sums would show (`sim.coarse`). It takes as many registers again as the sums do:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from lego_mlir.algebra import Layout
 from lego_mlir.mlir import nvvm
-from lego_mlir.mlir.bindings import arith, ir, scf
+from lego_mlir.mlir.bindings import arith, ir, scf, ub
 from lego_mlir.mlir.reader import BOUNDS
 from lego_mlir.mlir.transforms.products import Product
 from lego_mlir.mlir.transforms.rings import Position, Ring
-from lego_mlir.mlir.transforms.structure import copied, needed_for
+from lego_mlir.mlir.transforms.structure import copied, is_zero, keep_rolled, needed_for
 from lego_mlir.mlir.transforms.tiles import load
+
+
+class Chunks(Protocol):
+    """What is stored beside the first steps of a product, a chunk each."""
+
+    @property
+    def count(self) -> int:
+        """The number of chunks."""
+
+    def store(self, number: Any) -> None:
+        """Store the chunk of a number, an index."""
 
 
 class _Bounds(NamedTuple):
@@ -73,14 +88,14 @@ class Consumers:
         self,
         values: dict[Any, Any],
         start: Position,
-        deferred: Sequence[Callable[[], None]] = (),
+        deferred: Chunks | None = None,
     ) -> Position:
         """The loop over k; where it leaves the ring.
 
         Args:
             values: what stands for the kernel's values; the loop's results are added.
             start: where it enters the ring.
-            deferred: what the first steps do beside, one after another.
+            deferred: what the first steps store beside.
         """
         old = self.product.loop
         lower, upper, stride, *sums = (values.get(v, v) for v in old.operands)
@@ -122,25 +137,22 @@ class Consumers:
         start: Position,
         bounds: _Bounds,
         sums: Sequence[Any],
-        deferred: Sequence[Callable[[], None]] = (),
+        deferred: Chunks | None = None,
     ) -> tuple[list[Any], Position]:
         """The sums of steps that tensor cores add up, and where they leave the ring."""
         lower, upper, stride = bounds
-        here, k, before = start, lower, None
-        sums = list(sums)
-        for number in range(max(1, len(deferred))):
-            sums = self._step(values, here, k, sums)
-            if number < len(deferred):
-                deferred[number]()
-            if before is not None:
-                nvvm.wgmma_wait(1)
-                self._release(before)
-            before, here = here.slot, self.ring.next(here)
-            k = arith.AddIOp(k, stride).result
+        if deferred is None:
+            sums = self._step(values, start, lower, sums)
+            before, here = start.slot, self.ring.next(start)
+            k = arith.AddIOp(lower, stride).result
+        else:
+            sums, here, before = self._beside(values, start, bounds, sums, deferred)
+            count = arith.ConstantOp(ir.IndexType.get(), deferred.count).result
+            k = arith.AddIOp(lower, arith.MulIOp(count, stride).result).result
         if self.promote == 1:
             nvvm.wgmma_wait(0)
             self._release(before)
-            return sums, here
+            return list(sums), here
         loop = scf.ForOp(k, upper, stride, [*sums, here.slot, here.parity, before])
         bound_slots(loop.operation, self.ring.slots, len(sums), len(sums) + 2)
         *parts, slot, parity, previous = loop.inner_iter_args
@@ -155,6 +167,45 @@ class Consumers:
         nvvm.wgmma_wait(0)
         self._release(previous)
         return results, Position(slot, parity)
+
+    def _beside(
+        self,
+        values: Mapping[Any, Any],
+        start: Position,
+        bounds: _Bounds,
+        sums: Sequence[Any],
+        deferred: Chunks,
+    ) -> tuple[list[Any], Position, Any]:
+        """The first steps, with a chunk beside each.
+
+        Returns:
+            The sums, where they leave the ring, and the slot that is still to be released.
+        """
+        index = ir.IndexType.get()
+        begins = all(is_zero(value) for value in sums)
+        carried = [ub.PoisonOp(value.type).result for value in sums] if begins else sums
+        limits = [arith.ConstantOp(index, n).result for n in (0, deferred.count, 1)]
+        loop = scf.ForOp(*limits, [*carried, start.slot, start.parity, start.slot])
+        bound_slots(loop.operation, self.ring.slots, len(sums), len(sums) + 2)
+        keep_rolled(loop.operation)
+        *parts, slot, parity, previous = loop.inner_iter_args
+        with ir.InsertionPoint(loop.body):
+            number = loop.induction_variable
+            is_first = arith.CmpIOp(arith.CmpIPredicate.eq, number, limits[0]).result
+            if begins:
+                pairs = zip(sums, parts, strict=True)
+                parts = [arith.SelectOp(is_first, zero, part).result for zero, part in pairs]
+            k = arith.AddIOp(bounds.lower, arith.MulIOp(number, bounds.stride).result).result
+            here = Position(slot, parity)
+            parts = self._step(values, here, k, parts)
+            deferred.store(number)
+            nvvm.wgmma_wait(1)
+            is_later = arith.CmpIOp(arith.CmpIPredicate.ne, number, limits[0]).result
+            self._release(previous, is_later)
+            following = self.ring.next(here)
+            scf.YieldOp([*parts, following.slot, following.parity, slot])
+        *results, slot, parity, previous = loop.results
+        return results, Position(slot, parity), previous
 
     def _step(
         self, values: Mapping[Any, Any], at: Position, k: Any, sums: Sequence[Any]
@@ -173,9 +224,17 @@ class Consumers:
             copied(op, inner)
         return [inner[v] for v in end.operands]
 
-    def _release(self, slot: Any) -> None:
-        """Say that the warpgroup has done with a slot, to every block that fills it."""
-        guard = scf.IfOp(self.signals)
+    def _release(self, slot: Any, condition: Any = None) -> None:
+        """Say that the warpgroup has done with a slot, to every block that fills it.
+
+        Args:
+            slot: an index.
+            condition: on which it has; always by default.
+        """
+        signals = self.signals
+        if condition is not None:
+            signals = arith.AndIOp(signals, condition).result
+        guard = scf.IfOp(signals)
         with ir.InsertionPoint(guard.then_block):
             self.ring.release(slot, self.block)
             scf.YieldOp([])

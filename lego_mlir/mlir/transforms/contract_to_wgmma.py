@@ -38,7 +38,7 @@ from lego_mlir.mlir import nvvm
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.fragments.contraction import Contraction, contraction
 from lego_mlir.mlir.fragments.registers import Registers
-from lego_mlir.mlir.fragments.share import Held
+from lego_mlir.mlir.fragments.share import Held, Restarted
 from lego_mlir.mlir.fragments.spread import Spread
 from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.fragments.wgmma import Chain
@@ -47,6 +47,7 @@ from lego_mlir.mlir.transforms.cluster_sums import ClusterSums
 from lego_mlir.mlir.transforms.copies_to_tma import require_alignment
 from lego_mlir.mlir.transforms.operation import Setting, Step, transform
 from lego_mlir.mlir.transforms.pointers import address, element_bytes, i32_constant
+from lego_mlir.mlir.transforms.structure import is_zero
 from lego_mlir.mlir.transforms.tiles import Tile, apply, inv, tile_of
 from lego_mlir.mlir.transforms.tma_stores import ResultStores, is_stored_by_tma
 
@@ -197,13 +198,16 @@ class _Product:
         (columns,) = self._right.by_block
         nvvm.wgmma_fence()
         words = [_sum(right, piece.word) for piece in columns]
-        befores = [None] * self._blocks if _is_zero(op.operands[2]) else registers.flat(sums)
+        begins = None
+        if isinstance(sums.parts, Restarted):
+            begins, sums = sums.parts.condition, sums.parts.before
+        befores = [None] * self._blocks if is_zero(op.operands[2]) else registers.flat(sums)
         blocks = []
         for before, rows in zip(befores, self._left.by_block, strict=True):
             majors = [(a.major, b.major) for a, b in zip(rows, columns, strict=True)]
             chain = Chain(self._found.instruction, registers, self._found.sizes[1], majors)
             descriptors = [(_sum(left, a.word), b) for a, b in zip(rows, words, strict=True)]
-            blocks.append(chain(before, descriptors))
+            blocks.append(chain(before, descriptors, begins))
         nvvm.wgmma_commit()
         return registers.held(iter(blocks))
 
@@ -260,14 +264,6 @@ def _operands(
     if any(other != found[0] for other in found):
         raise LegoError(f"wgmma: the warpgroups' parts of '{shared}' do not lie alike")
     return found[0]
-
-
-def _is_zero(value: Any) -> bool:
-    """Whether sums begin here: a constant of zeros."""
-    if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
-        return False
-    attribute = ir.DenseElementsAttr(value.owner.attributes["value"])
-    return attribute.is_splat and float(attribute.get_splat_value().value) == 0.0
 
 
 def _sum(base: Any, word: int) -> Any:

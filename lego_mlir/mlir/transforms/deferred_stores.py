@@ -3,19 +3,25 @@
 The result, where it goes, and whether there is one, are values that the loop over tiles carries. In
 the next tile each chunk is a store of its own, and the last tile's chunks follow the loop:
 
-    scf.if %is_there { "lego.store"(%before, %c, %m, %n) {..., chunk = 0 : i64} }
+    scf.if %is_there {
+      scf.index_switch %number
+      case 0 { "lego.store"(%before, %c, %m, %n) {..., chunk = 0 : i64} }
+      case 1 { "lego.store"(%before, %c, %m, %n) {..., chunk = 1 : i64} }
+      ...
+    }
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from lego_mlir.mlir.bindings import arith, ir, scf
+from lego_mlir.mlir.bindings import arith, ir, scf, ub
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.transforms.operation import Step
+from lego_mlir.mlir.transforms.products import CHOICE
 from lego_mlir.mlir.transforms.tiles import SHARED, tile_of
 
 CHUNK = "chunk"
@@ -50,13 +56,10 @@ class DeferredStore:
 
     def initial(self) -> list[Any]:
         """What the loop carries into the first tile: no result."""
-        kind = ir.VectorType(self.op.operands[0].type)
-        element = kind.element_type
-        zero = ir.FloatAttr.get if isinstance(element, ir.FloatType) else ir.IntegerAttr.get
-        splat = ir.DenseElementsAttr.get_splat(kind, zero(element, 0))
+        kind = self.op.operands[0].type
         i1, index = ir.IntegerType.get_signless(1), ir.IndexType.get()
         nowhere = [arith.ConstantOp(index, 0).result for _ in self._indices]
-        return [arith.ConstantOp(i1, 0).result, *nowhere, arith.ConstantOp(kind, splat).result]
+        return [arith.ConstantOp(i1, 0).result, *nowhere, ub.PoisonOp(kind).result]
 
     def carried(self, values: Mapping[Any, Any]) -> list[Any]:
         """What it carries on from a tile: its result."""
@@ -64,25 +67,18 @@ class DeferredStore:
         where = [values.get(v, v) for v in self._indices]
         return [arith.ConstantOp(i1, 1).result, *where, values[self.op.operands[0]]]
 
-    def chunks(self, before: Sequence[Any]) -> list[Callable[[], None]]:
-        """The stores of the result before, if there is one, chunk by chunk."""
-        is_there, *where = before
-
-        def store(number: int) -> None:
-            guard = scf.IfOp(is_there)
-            with ir.InsertionPoint(guard.then_block):
-                self._store(where, number)
-                scf.YieldOp([])
-
-        return [partial(store, number) for number in range(self.count)]
+    def before(self, carried: Sequence[Any]) -> StoresBefore:
+        """The stores of the result before, as the loop carries it."""
+        return StoresBefore(self, carried)
 
     def flush(self, carried: Sequence[Any]) -> None:
         """The store of the last result, behind the loop."""
         _, *where = carried
         for number in range(self.count):
-            self._store(where, number)
+            self.store(where, number)
 
-    def _store(self, carried: Sequence[Any], number: int) -> None:
+    def store(self, carried: Sequence[Any], number: int) -> None:
+        """The store of one chunk of a result that goes to some place."""
         *indices, value = carried
         attributes = named_attributes(self.op)
         attributes[CHUNK] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
@@ -92,3 +88,39 @@ class DeferredStore:
             attributes=attributes,
             loc=self.op.location,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class StoresBefore:
+    """The stores of the result before, if there is one, chunk by chunk.
+
+    Attributes:
+        deferred: the store that was put off.
+        carried: what the loop over tiles carries for it.
+    """
+
+    deferred: DeferredStore
+    carried: Sequence[Any]
+
+    @property
+    def count(self) -> int:
+        """The number of chunks."""
+        return self.deferred.count
+
+    def store(self, number: Any) -> None:
+        """Store the chunk of a number, an index that is below `count`."""
+        is_there, *where = self.carried
+        *chosen, last = range(self.count)
+        guard = scf.IfOp(is_there)
+        with ir.InsertionPoint(guard.then_block):
+            choice = ir.Operation.create(
+                CHOICE,
+                operands=[number],
+                attributes={"cases": ir.DenseI64ArrayAttr.get(chosen)},
+                regions=self.count,
+            )
+            for region, chunk in zip(choice.regions, (last, *chosen), strict=True):
+                with ir.InsertionPoint(region.blocks.append()):
+                    self.deferred.store(where, chunk)
+                    scf.YieldOp([])
+            scf.YieldOp([])

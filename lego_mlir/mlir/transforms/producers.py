@@ -24,7 +24,7 @@ from lego_mlir.mlir.transforms.copies_to_tma import MULTICAST
 from lego_mlir.mlir.transforms.pointers import element_bytes
 from lego_mlir.mlir.transforms.products import CHOICE, Factor, Product
 from lego_mlir.mlir.transforms.rings import Position, Ring
-from lego_mlir.mlir.transforms.structure import copied, needed_for
+from lego_mlir.mlir.transforms.structure import copied, keep_rolled, needed_for
 from lego_mlir.mlir.transforms.tiles import Tile, load, store
 
 
@@ -59,9 +59,7 @@ class Producer:
         loop = scf.ForOp(*bounds, [start.slot, start.parity])
         bound_slots(loop.operation, self.ring.slots, 0)
         # Unrolled, it would take more registers than a producer has, and win nothing.
-        loop.operation.attributes["llvm.loop_annotation"] = ir.Attribute.parse(
-            "#llvm.loop_annotation<unroll = <disable = true>>"
-        )
+        keep_rolled(loop.operation)
         inner = {**values, body.arguments[0]: loop.induction_variable}
         factors = (self.product.a, self.product.b)
         with ir.InsertionPoint(loop.body):

@@ -278,7 +278,7 @@ class _Roles:
         with ir.InsertionPoint(tiles.body):
             self._enter(values, tiles, rest if last is None else [*rest, last.op])
             slot, parity, *before = tiles.inner_iter_args
-            chunks = last.chunks(before) if last else ()
+            chunks = last.before(before) if last else None
             end = consumers.multiply(values, Position(slot, parity), chunks)
             for op in rest:
                 copied(op, values)

@@ -98,3 +98,18 @@ def depends_on(value: Any, other: Any) -> bool:
     if isinstance(value, ir.BlockArgument):
         return False
     return any(depends_on(operand, other) for operand in operands_of(value.owner.operation))
+
+
+def is_zero(value: Any) -> bool:
+    """Whether a vector is a constant of zeros."""
+    if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
+        return False
+    attribute = ir.DenseElementsAttr(value.owner.attributes["value"])
+    return attribute.is_splat and float(attribute.get_splat_value().value) == 0.0
+
+
+def keep_rolled(loop: Any) -> None:
+    """Have LLVM and the assembler leave a loop as it is."""
+    loop.attributes["llvm.loop_annotation"] = ir.Attribute.parse(
+        "#llvm.loop_annotation<unroll = <disable = true>>"
+    )
