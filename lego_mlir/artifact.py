@@ -8,11 +8,7 @@ On disk it is one zip file: `manifest.json`, `kernels.ptx` and, where assembled,
 
 from __future__ import annotations
 
-import io
-import json
 import os
-import tempfile
-import zipfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -126,6 +122,10 @@ class Artifact:
 
     def to_bytes(self) -> bytes:
         """The artifact as the content of its file; the same artifact gives the same bytes."""
+        import io  # these are not for a run that only compiles
+        import json
+        import zipfile
+
         manifest: dict[str, Any] = {
             "format": FORMAT,
             "name": self.name,
@@ -161,6 +161,9 @@ class Artifact:
         Raises:
             LegoError: the file is missing, is no artifact, or has another format.
         """
+        import json
+        import zipfile
+
         place = Place(str(path))
         try:
             with zipfile.ZipFile(path) as archive:
@@ -204,24 +207,16 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
         if goal.exists() and not goal.is_file():  # a device such as /dev/null, or a folder
             goal.write_bytes(data)
             return
-        descriptor, name = tempfile.mkstemp(dir=goal.parent, prefix=f".{goal.name}.")
-        part = Path(name)
+        part = goal.with_name(f".{goal.name}.{os.urandom(6).hex()}")
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with part.open("xb") as file:
                 file.write(data)
-            part.chmod(0o666 & ~_umask())
             part.replace(goal)
         except BaseException:
             part.unlink(missing_ok=True)
             raise
     except OSError as e:
         raise LegoError(f"cannot be written: {e.strerror}", place=Place(str(goal))) from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _argument_from_json(data: dict[str, Any]) -> Argument:

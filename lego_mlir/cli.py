@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
-import linecache
 import os
 import sys
-import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn
@@ -78,6 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except Exception as e:
         if os.environ.get(_TRACEBACK):
+            import traceback
+
             traceback.print_exc()
         print(
             f"error: legoc has a bug here ({type(e).__name__}: {e})\n"
@@ -281,6 +281,8 @@ def _read(file: str) -> tuple[str, str]:
             )
         text = data.decode()
         if file == "-":  # where a run looks for the lines that its errors show
+            import linecache
+
             linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
         return name, text
     except OSError as e:
@@ -303,6 +305,8 @@ def _emit(options: Any) -> int:
         raise LegoError(
             f"{stage} is binary and the output is a terminal", hint="write it to a file: -o FILE"
         )
+    # Compiling multiplies no large matrices: NumPy need not start threads for them.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     compilation = _compilation(options)
     with _keeping(compilation, options.keep):
         if options.explain:

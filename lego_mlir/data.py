@@ -6,7 +6,6 @@ installed by `pip install -e`, they are the checkout's own, so that an edit coun
 
 from __future__ import annotations
 
-from importlib import resources
 from pathlib import Path
 
 from lego_mlir.diagnostics import LegoError
@@ -46,6 +45,8 @@ def _folder(name: str) -> Path:
         folder = checkout / name
         hint = "this is a source checkout: restore the folder from version control"
     else:
+        from importlib import resources  # which imports a lot
+
         folder = Path(str(resources.files("lego_mlir") / "share" / name))
         hint = "the installation is incomplete: uninstall lego-mlir and install it again"
     if not folder.is_dir():

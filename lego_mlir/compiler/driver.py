@@ -26,7 +26,7 @@ from lego_mlir.compiler.schedules import Schedule
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.mlir.bindings import ir, llvm, object_of
+from lego_mlir.mlir.bindings import ir, native, object_of
 from lego_mlir.mlir.buffers import align_shared
 from lego_mlir.mlir.context import Source, mlir_errors, new_context, parse, run_pipeline
 from lego_mlir.mlir.lower_lego import (
@@ -165,7 +165,7 @@ class Compilation:
                 alone = ir.Module.create()
                 for op in kernels.regions[0].blocks[0].operations:
                     alone.body.append(op.operation.clone())
-                return str(llvm.translate_module_to_llvmir(alone.operation)).encode()
+                return str(native("LLVM").translate_module_to_llvmir(alone.operation)).encode()
 
         code = isolate.call(translate, isolate=self.options.isolate, doing="making LLVM IR")
         return code.decode().rstrip("\n") + "\n"

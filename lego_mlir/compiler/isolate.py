@@ -13,13 +13,11 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import gc
-import json
 import os
 import re
 import selectors
 import signal
 import sys
-import traceback
 from collections.abc import Callable
 from dataclasses import asdict
 
@@ -95,6 +93,9 @@ def _child(work: Callable[[], bytes], result: int, errors: int) -> None:
 
 def _packed(error: Exception) -> bytes:
     """An exception as JSON: ours with all its parts, any other as the text of its traceback."""
+    import json
+    import traceback
+
     if not isinstance(error, LegoError):
         return json.dumps({"traceback": "".join(traceback.format_exception(error))}).encode()
     fields = {
@@ -107,6 +108,8 @@ def _packed(error: Exception) -> bytes:
 
 
 def _unpacked(packed: bytes) -> Exception:
+    import json
+
     fields = json.loads(packed)
     if "traceback" in fields:
         return RuntimeError("in the isolated child:\n" + fields["traceback"])

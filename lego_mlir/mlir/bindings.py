@@ -60,7 +60,8 @@ def _open_without_running(package: str, spec: Any) -> None:
     # must not get to answer for symbols of this one.
     libraries = Path(spec.origin).parent / "_mlir" / "_mlir_libs"
     for library in sorted(libraries.glob("libMLIRPython*.so")):
-        ctypes.CDLL(str(library), os.RTLD_NOW | os.RTLD_LOCAL | getattr(os, "RTLD_DEEPBIND", 0))
+        # Of its thousands of functions a run calls a few: those are looked up when they are.
+        ctypes.CDLL(str(library), os.RTLD_LAZY | os.RTLD_LOCAL | getattr(os, "RTLD_DEEPBIND", 0))
 
 
 def _put_off(name: str, spec: Any) -> ModuleType:
@@ -149,16 +150,26 @@ def transform_interpreter() -> Any:
     return importlib.import_module(f"{_ROOT}.dialects.transform.interpreter")
 
 
+def native(dialect: str) -> Any:
+    """What the bindings have of a dialect in C++: types, attributes, interfaces.
+
+    Its module has them too, and the classes of all its operations, which take long to load.
+
+    Args:
+        dialect: as the bindings spell it: `GPU`, `LLVM`, `Transform`.
+    """
+    return importlib.import_module(f"{_ROOT}._mlir_libs._mlirDialects{dialect}")
+
+
 def load_irdl(module: Any) -> None:
     """Make the dialects that a module in the irdl dialect defines known to its context."""
-    # The dialect's own Python module serves to write IRDL in Python, and takes long to load.
-    importlib.import_module(f"{_ROOT}._mlir_libs._mlirDialectsIRDL").load_dialects(module)
+    native("IRDL").load_dialects(module)
 
 
 def object_of(attribute: Any) -> bytes:
     """What a #gpu.object holds: code, as text or not."""
     # The gpu dialect's own Python module has classes for its operations too.
-    classes = importlib.import_module(f"{_ROOT}._mlir_libs._mlirDialectsGPU")
+    classes = native("GPU")
     return bytes(classes.ObjectAttr(attribute).object)
 
 

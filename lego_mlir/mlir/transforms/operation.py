@@ -21,13 +21,12 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.mlir import bindings
-from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.bindings import ir, native
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.layouts import Layouts
 
 DIALECT = "transform_lego"
-dialect: Any = bindings.transform
+dialect: Any = native("Transform")
 _SUCCESS = dialect.DiagnosedSilenceableFailure.Success
 
 
