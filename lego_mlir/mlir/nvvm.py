@@ -8,7 +8,7 @@ Source: the NVVM dialect of MLIR; PTX ISA 9.7, which each operation stands for a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from lego_mlir.mlir.bindings import ir
@@ -85,9 +85,14 @@ def mbarrier_try_wait_parity(barrier: Any, parity: Any, ticks: Any) -> None:
     _made("mbarrier.try_wait.parity", [barrier, parity, ticks])
 
 
-def fence_async_shared() -> None:
-    """Let the asynchronous proxy see what was written into the block's shared memory."""
+def fence_async_shared(own: Mapping[str, Any] | None = None) -> None:
+    """Let the asynchronous proxy see what was written into the block's shared memory.
+
+    Args:
+        own: attributes of the operation that say nothing to the dialect.
+    """
     attributes = {
+        **(own or {}),
         "kind": ir.Attribute.parse("#nvvm.proxy_kind<async.shared>"),
         "space": ir.Attribute.parse("#nvvm.shared_space<cta>"),
     }

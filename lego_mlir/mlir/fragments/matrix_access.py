@@ -9,6 +9,7 @@ Source: PTX ISA, "ldmatrix", "stmatrix".
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, cast
 
 from lego_mlir.algebra import Layout, OrderBy, Row
@@ -16,7 +17,7 @@ from lego_mlir.analysis.fragments import LANES, Fragment
 from lego_mlir.analysis.matrices import Place, matrices
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.transforms import tiles
-from lego_mlir.mlir.transforms.pointers import pointer
+from lego_mlir.mlir.transforms.pointers import beyond, pointer
 from lego_mlir.mlir.transforms.tiles import Tile
 
 
@@ -50,6 +51,7 @@ class MatrixAccess:
         self._fragment = fragment
         self._bits = bits
         self._pointers: dict[Place, Any] = {}
+        self._shift = 0
 
     def prepare(self, tile: Tile, lane: Any, warp: tuple[Any, Any]) -> None:
         """Make the addresses in a tile that all others are constants away from.
@@ -69,6 +71,12 @@ class MatrixAccess:
         for i, j in dict.fromkeys(base for base, _ in found.bases.values()):
             index = found.index((warp[0], i, row), (warp[1], j, column), slots)
             self._pointers[i, j] = pointer(tile.buffer, found.split.layout, index)
+
+    def behind(self, distance: int) -> MatrixAccess:
+        """That of a tile so many elements behind this one, by the same addresses."""
+        other = copy(self)
+        other._shift += distance
+        return other
 
     def load(self, i: int, j: int) -> list[Any]:
         """The registers of a fragment, in the order of its layout; `prepare` comes first."""
@@ -101,16 +109,7 @@ class MatrixAccess:
 
     def _pointer(self, i: int, j: int) -> Any:
         base, distance = self._found.bases[i, j]
-        start = self._pointers[base]
-        if not distance:
-            return start
-        attributes = {
-            "rawConstantIndices": ir.DenseI32ArrayAttr.get([distance * self._bits // 8]),
-            "elem_type": ir.TypeAttr.get(ir.IntegerType.get_signless(8)),
-        }
-        return ir.Operation.create(
-            "llvm.getelementptr", results=[start.type], operands=[start], attributes=attributes
-        ).results[0]
+        return beyond(self._pointers[base], (distance + self._shift) * self._bits // 8)
 
     def _attributes(self) -> dict[str, Any]:
         order = "col" if self._found.transposed else "row"

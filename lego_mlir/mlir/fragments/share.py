@@ -205,9 +205,8 @@ class Share:
 
     def store(self, held: Held, tile: Tile) -> None:
         """Write the thread's share of a tile."""
-        write = self.writer(tile)
-        if write is not None:
-            write(held)
+        if (writes := self.writers(tile, [0])) is not None:
+            writes[0](held)
             return
         layout, index, at = self._seen(tile, (0, 1))
         sizes = [cast("int", layout.dims[k]) for k, i in enumerate(index) if i is None]
@@ -220,11 +219,15 @@ class Share:
             row = vector.InsertStridedSliceOp(part, row, [at(*place)], [1]).result
         tiles.store(_reshaped(row, sizes), layout, tile.buffer, index)
 
-    def writer(self, tile: Tile) -> Callable[[Held], None] | None:
+    def writers(self, tile: Tile, distances: Sequence[int]) -> list[Callable[[Held], None]] | None:
         """Makes the thread's stores by stmatrix, to addresses that are made here.
 
+        Args:
+            tile: in shared memory.
+            distances: elements by which the tiles that are written are behind it.
+
         Returns:
-            `None` where stmatrix cannot write the tile.
+            For each of them what makes the stores; `None` where stmatrix cannot write the tile.
         """
         bits = tile.element.width
         is_plain = self._has_stmatrix and self._thread.quad is None
@@ -237,7 +240,7 @@ class Share:
         except LegoError:
             return None
         matrices.prepare(tile, self._thread.lane, self._thread.warp)
-        return partial(self._store_matrices, matrices)
+        return [partial(self._store_matrices, matrices.behind(n)) for n in distances]
 
     def _store_matrices(self, matrices: MatrixAccess, held: Held) -> None:
         i32 = ir.IntegerType.get_signless(32)

@@ -46,6 +46,19 @@ def as_pointer(at: Any, space: int = SHARED) -> Any:
     return _made("llvm.inttoptr", kind, at)
 
 
+def beyond(pointer: Any, distance: int) -> Any:
+    """A pointer so many bytes behind another; the distance is part of the instruction."""
+    if not distance:
+        return pointer
+    attributes = {
+        "rawConstantIndices": ir.DenseI32ArrayAttr.get([distance]),
+        "elem_type": ir.TypeAttr.get(ir.IntegerType.get_signless(8)),
+    }
+    return ir.Operation.create(
+        "llvm.getelementptr", results=[pointer.type], operands=[pointer], attributes=attributes
+    ).results[0]
+
+
 def in_cluster(pointer: Any) -> Any:
     """A pointer to the block's shared memory as one to the cluster's."""
     kind = ir.Type.parse(f"!llvm.ptr<{CLUSTER}>")

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 from typing import Any, NamedTuple
 
 from lego_mlir.algebra import Layout, OrderBy, Row
@@ -33,7 +34,7 @@ from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.transforms.copies_to_tma import Corners, TensorMaps
 from lego_mlir.mlir.transforms.deferred_stores import CHUNK
 from lego_mlir.mlir.transforms.operation import Step
-from lego_mlir.mlir.transforms.pointers import i32_constant, pointer
+from lego_mlir.mlir.transforms.pointers import beyond, element_bytes, i32_constant, pointer
 from lego_mlir.mlir.transforms.tiles import SHARED, Tile, alloc, apply, tile_of
 
 BUFFERS = 2
@@ -57,6 +58,10 @@ class _Buffer(NamedTuple):
     write: Callable[[Held], None]
 
 
+_NUMBER = "lego.chunk"
+"""The attribute that tells a chunk's operations from those of the others."""
+
+
 @dataclass(slots=True)
 class _Room:
     """Shared memory for the chunks of a layout.
@@ -64,6 +69,7 @@ class _Room:
     Attributes:
         layout: of all warpgroups' buffers.
         memory: that they are in.
+        size: of a buffer, in elements.
         share: a thread's share of a chunk.
         stores: how many go through it.
         told: what they have in common.
@@ -71,6 +77,7 @@ class _Room:
 
     layout: Layout
     memory: Any
+    size: int
     share: Share
     stores: int = 0
     told: _Told | None = None
@@ -133,7 +140,8 @@ class ResultStores:
             shape = ROWS, int(chunk.dims[1])
             share = Share(self._thread, shape, OrderBy(Row(WARPS, 1)), has_stmatrix=True)
             with ir.InsertionPoint.at_block_begin(self._body), op.location:
-                self._rooms[chunk] = _Room(slots, alloc(slots, tile.element), share)
+                memory = alloc(slots, tile.element)
+                self._rooms[chunk] = _Room(slots, memory, prod(shape), share)
         self._rooms[chunk].stores += 1
 
     def _told(self, op: Any, room: _Room) -> _Told:
@@ -148,12 +156,17 @@ class ResultStores:
 
     def _tell(self, op: Any, room: _Room) -> _Told:
         numbers = OrderBy(Row(self._groups, BUFFERS))
-        buffers = []
-        for turn in range(BUFFERS):
-            slot = apply(numbers, [self._group, turn])
-            tile = Tile(op, room.layout, room.memory, (slot, None, None))
-            write = room.share.writer(tile) or partial(room.share.store, tile=tile)
-            buffers.append(_Buffer(tile, pointer(room.memory, room.layout, [slot, 0, 0]), write))
+        slots = [apply(numbers, [self._group, turn]) for turn in range(BUFFERS)]
+        tiles = [Tile(op, room.layout, room.memory, (slot, None, None)) for slot in slots]
+        # A group's buffers lie one after another: one address is held, and distances from it.
+        distances = [turn * room.size for turn in range(BUFFERS)]
+        writes = room.share.writers(tiles[0], distances)
+        if writes is None:
+            writes = [partial(room.share.store, tile=tile) for tile in tiles]
+        start = pointer(room.memory, room.layout, [slots[0], 0, 0])
+        size = element_bytes(tiles[0].element)
+        starts = [beyond(start, n * size) for n in distances]
+        buffers = [_Buffer(*parts) for parts in zip(tiles, starts, writes, strict=True)]
         return _Told(buffers, self._is_elected())
 
     def store(self, op: Any, held: Held) -> None:
@@ -180,7 +193,9 @@ class ResultStores:
                 for i, j in room.share.places()
             }
             buffer.write(Held(parts, (True, True)))
-            nvvm.fence_async_shared()
+            # Passes merge blocks that differ in their values alone, here the chunks that a step
+            # chooses among: all of a chunk's registers would be copied first, and these are scarce.
+            nvvm.fence_async_shared({_NUMBER: _number(number)})
             self._barrier()
             index = [0 if i is None else i for i in tile.index]
             index[down], index[right] = (self._group, block, None), (column, None)
@@ -255,3 +270,7 @@ def _copies_since(number: int, count: int) -> int:
     """
     before = max(k for k in range(number - count, number) if (k % count - number) % BUFFERS == 0)
     return number - before - 1
+
+
+def _number(n: int) -> Any:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), n)
