@@ -10,6 +10,9 @@ beginning every other round, and what the disk holds in its cache is warm for bo
 round that does not count. Told are the medians and the quartiles of the wall-clock time and of the
 processor's time, which other work on the machine disturbs less, and of the ratios.
 
+Modules are compiled to bytecode once, as in an installation, even where PYTHONDONTWRITEBYTECODE is
+set: a checkout would spend half a second on that in each process.
+
 With --variants the library's ways to multiply are compiled in a process, see `compile_variants`.
 With -o the results are written as JSON lines.
 """
@@ -29,7 +32,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from bench.build import commit
+from bench.build import chosen, commit
 from bench.compile_variants import (
     ROOT,
     STAGES,
@@ -148,8 +151,9 @@ def _parser() -> argparse.ArgumentParser:
 # ----------------------------------------------------------------------------- in a Python process
 def _variants(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Compile the variants in process; the results by case."""
-    names = [name for name in VARIANTS if options.only in name]
+    names = chosen(list(VARIANTS), [options.only])
     found = warm(names, options.target, options.rounds)
+    cold(names[0], options.target)  # leaves the modules' bytecode behind, as an installation does
     print(f"\n{VARIANT_HEAD}")
     results = {}
     for name in names:

@@ -11,7 +11,7 @@ bundle     an artifact: the code, and how to launch it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -135,8 +135,9 @@ class Compilation:
     def nvvm(self) -> Any:
         """The module with one gpu.module in the nvvm and llvm dialects."""
         module = self._clone(self.scheduled)
-        width = _index_bitwidth(module)
-        said = launch_attributes(module)
+        operations = list(operations_in(module.operation))
+        width = _index_bitwidth(module, operations)
+        said = launch_attributes(operations)
         with self.context:
             keep_extremes(module)
         target = self.options.target
@@ -267,16 +268,19 @@ class Compilation:
             )
 
 
-def _index_bitwidth(module: Any) -> int:
+def _index_bitwidth(module: Any, operations: Sequence[Any]) -> int:
     """The width of the kernels' indices that the passes of stage nvvm can keep to.
 
     `lego.index_bitwidth`, but 64 where an operation is left to passes that take every index for
     one of 64 bits: convert-nvgpu-to-nvvm, and convert-vector-to-llvm for accesses of memory.
     """
-    for op in operations_in(module.operation):
+    for op in operations:
         dialect, _, name = op.name.partition(".")
-        accesses = any(isinstance(operand.type, ir.MemRefType) for operand in op.operands)
-        if dialect == "nvgpu" or (dialect == "vector" and accesses and name not in _ANY_WIDTH):
+        if dialect == "nvgpu":
+            return 64
+        if dialect != "vector" or name in _ANY_WIDTH:
+            continue
+        if any(isinstance(operand.type, ir.MemRefType) for operand in op.operands):
             return 64
     return ir.IntegerAttr(module.operation.attributes[INDEX_BITWIDTH]).value  # type: ignore[no-any-return]
 

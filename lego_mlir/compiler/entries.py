@@ -19,11 +19,11 @@ _MAP_BYTES, _MAP_ALIGNMENT = 128, 64
 """Of a CUtensorMap (CUDA driver API, cuTensorMapEncodeTiled)."""
 
 
-def launch_attributes(module: Any) -> list[dict[str, Any]]:
-    """What the launches of a module say, in order; before their kernels are outlined."""
+def launch_attributes(operations: Sequence[Any]) -> list[dict[str, Any]]:
+    """What the launches among a module's operations say; before their kernels are outlined."""
     return [
         {name: a for name, a in named_attributes(op).items() if name in (CLUSTER, DEPENDENT)}
-        for op in operations_in(module.operation)
+        for op in operations
         if op.name in ("gpu.launch", "gpu.launch_func")
     ]
 
@@ -47,7 +47,7 @@ def describe_entries(module: Any, said: Sequence[dict[str, Any]]) -> None:
         if op.operation.name == "llvm.func"
     }
     for op in operations:
-        if _ANNOTATION in op.attributes and op.name in ("llvm.br", "llvm.cond_br"):
+        if op.name in ("llvm.br", "llvm.cond_br") and _ANNOTATION in op.attributes:
             # cf.br passes on what its loop said, but not under the name that LLVM's goes by.
             op.attributes["loop_annotation"] = op.attributes[_ANNOTATION]
             del op.attributes[_ANNOTATION]

@@ -9,7 +9,7 @@ from lego_mlir.algebra import Layout
 from lego_mlir.index import Int, construct
 from lego_mlir.mlir.bindings import ir, memref
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.modules import symbols_in
 from lego_mlir.mlir.scopes import Scope, scope_of
 
 ALIGNMENT = "lego.alignment"
@@ -201,7 +201,7 @@ def align_shared(module: Any) -> None:
         module: with kernels in the llvm dialect.
     """
     i64 = ir.IntegerType.get_signless(64)
-    for op in operations_in(module.operation):
+    for op in symbols_in(module):
         if op.name == "llvm.mlir.global" and ir.IntegerAttr(op.attributes["addr_space"]).value == 3:
             dynamic = op.attributes["global_type"].value == _dynamic_type()
             alignment = DYNAMIC_ALIGNMENT if dynamic else SHARED_ALIGNMENT

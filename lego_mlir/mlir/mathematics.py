@@ -12,7 +12,7 @@ from typing import Any
 from lego_mlir import data
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.modules import operations_in, symbols_in
 
 _PREFIX = "__nv_"
 
@@ -52,7 +52,7 @@ def define_mathematics(module: Any, source: Source) -> None:
     Raises:
         LegoError: there is no body for one of them.
     """
-    declared = [op for op in operations_in(module.operation) if _is_declared(op)]
+    declared = [op for op in symbols_in(module) if _is_declared(op)]
     if not declared:
         return
     library = _library()

@@ -48,6 +48,14 @@ def operations_in(op: Any, closed: Collection[str] = ()) -> Iterator[Any]:
     return itertools.islice(found, 1, None)
 
 
+def symbols_in(module: Any) -> Iterator[Any]:
+    """The functions and variables of a module's gpu.modules; as they are when it is called."""
+    for container in list(module.body.operations):
+        if container.operation.name == "gpu.module":
+            inside = container.operation.regions[0].blocks[0].operations
+            yield from [op.operation for op in inside]
+
+
 def merge_gpu_modules(module: Any) -> None:
     """Bring all kernels into the first gpu.module, so that one PTX text holds them.
 

@@ -46,7 +46,7 @@ gpu.module @m [#nvvm.target<chip = "{target}", features = "{feature}">] {{
 
 def ptx_from_llvm(name: str, feature: str) -> bytes:
     """The PTX of a small kernel, from MLIR through LLVM's NVPTX back end."""
-    from lego_mlir.mlir.bindings import gpu, ir, passmanager
+    from lego_mlir.mlir.bindings import ir, object_of, passmanager
 
     context = ir.Context()
     context.enable_multithreading(False)
@@ -55,7 +55,7 @@ def ptx_from_llvm(name: str, feature: str) -> bytes:
         pipeline = "builtin.module(gpu-module-to-binary{format=isa})"
         passmanager.PassManager.parse(pipeline).run(module.operation)
         binary = module.body.operations[0]
-        return bytes(gpu.ObjectAttr(binary.objects[0]).object).rstrip(b"\0")
+        return object_of(binary.attributes["objects"][0]).rstrip(b"\0")
 
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=str)
