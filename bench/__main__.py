@@ -1,4 +1,4 @@
-"""The command line: `python -m bench build | run | report | index`."""
+"""The command line: `python -m bench build | run | report | profile | index`."""
 
 from __future__ import annotations
 
@@ -44,13 +44,28 @@ def _step(options: argparse.Namespace) -> int:
                 rounds=0 if options.check else options.rounds,
                 limit_s=options.limit,
                 check_by_numpy=options.check_by_numpy,
+                alone=options.alone,
+                sets=options.sets,
             )
         case "one":
             from bench.one import Options, serve
 
-            failures = serve(
-                options.folder, Options(options.rounds, options.scratch, options.check_by_numpy)
+            asked = Options(
+                options.rounds,
+                options.scratch,
+                options.check_by_numpy,
+                options.alone,
+                options.sets,
             )
+            failures = serve(options.folder, asked)
+        case "profile":
+            from bench import profile
+
+            failures = profile.run(options.folder, options.only, options.output)
+        case "launch":
+            from bench import profile
+
+            failures = profile.launch(options.folder, options.names)
         case "tune":
             from bench.gemm import tune
 
@@ -71,11 +86,11 @@ def _step(options: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     from bench import index
     from bench.gemm import tune
-    from bench.run import LIMIT_S, ROUNDS
+    from bench.run import LIMIT_S, MOST_SETS, ROUNDS
 
     parser = argparse.ArgumentParser(prog="python -m bench", allow_abbrev=False)
     steps = parser.add_subparsers(
-        dest="step", required=True, metavar="build | run | report | tune | index"
+        dest="step", required=True, metavar="build | run | report | profile | tune | index"
     )
     only: dict[str, Any] = {
         "action": "append",
@@ -99,6 +114,10 @@ def _parser() -> argparse.ArgumentParser:
         "--limit", type=float, default=LIMIT_S, metavar="S", help="seconds a case (%(default)g)"
     )
     step.add_argument("--check-by-numpy", action="store_true", help="even where PyTorch is there")
+    step.add_argument("--alone", action="store_true", help="no peers, no PyTorch: kernels of ours")
+    step.add_argument(
+        "--sets", type=_count, default=MOST_SETS, metavar="N", help="of data, at most (%(default)s)"
+    )
     step.add_argument("-o", dest="output", type=Path, metavar="FILE", help="write JSON lines")
 
     step = steps.add_parser("one")  # the child of `run`: names on stdin, JSON on stdout
@@ -106,6 +125,17 @@ def _parser() -> argparse.ArgumentParser:
     step.add_argument("--rounds", type=int, required=True)
     step.add_argument("--scratch", type=Path, required=True)
     step.add_argument("--check-by-numpy", action="store_true")
+    step.add_argument("--alone", action="store_true")
+    step.add_argument("--sets", type=int, required=True)
+
+    step = steps.add_parser("profile", help="counters of the cases of a folder, by Nsight Compute")
+    step.add_argument("folder", type=Path)
+    step.add_argument("--only", **only)
+    step.add_argument("-o", dest="output", type=Path, metavar="FILE.csv", required=True)
+
+    step = steps.add_parser("launch")  # the child of `profile`
+    step.add_argument("folder", type=Path)
+    step.add_argument("names", nargs="+")
 
     step = steps.add_parser("report", help="tables and a figure, beside files of JSON lines")
     step.add_argument("files", type=Path, nargs="*", metavar="FILE", default=RESULTS)
@@ -115,6 +145,12 @@ def _parser() -> argparse.ArgumentParser:
     tune.add_options(step)
     index.add_options(steps.add_parser("index", help="derive index expressions; no GPU is needed"))
     return parser
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of sets, at least 1")
+    return int(text)
 
 
 def _rounds(text: str) -> int:

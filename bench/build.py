@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 from bench.cases import CASES as MOVEMENTS
 from bench.cases import Case
 from bench.gemm.cases import CASES as PRODUCTS
+from bench.gemm.small import CASES as SMALL
+from bench.gemm.variants import CASES as VARIANTS
 from bench.sass import main_loops
 from lego_mlir.diagnostics import LegoError
 
 if TYPE_CHECKING:
     from lego_mlir import Artifact
 
-CASES = (*MOVEMENTS, *PRODUCTS)
+CASES = (*MOVEMENTS, *PRODUCTS, *VARIANTS, *SMALL)
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -68,12 +70,33 @@ def build(folder: Path, only: Sequence[str], target: str, *, sass: bool = False)
             continue
         artifact.save(folder / f"{name}.lego")
         entries[name] = entry_of(cases[name], artifact)
+        if cases[name].alternatives is not None:
+            entries[name]["candidates"], failed = _alternatives(cases[name], folder, target)
+            failures += failed
         if sass and artifact.cubin is not None:
             entries[name]["sass"] = main_loops(artifact.cubin)
     manifest = {"format": FORMAT, "commit": commit(), "target": target, "cases": entries}
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
     print(f"{len(entries)} of {len(names)} cases are in {folder}")
     return failures
+
+
+def _alternatives(case: Case, folder: Path, target: str) -> tuple[list[dict[str, str]], int]:
+    """Compile a case's other kernels: those of them that compile, and how many do not."""
+    assert case.alternatives is not None
+    found: list[dict[str, str]] = []
+    kernels = case.alternatives(target)
+    for name, kernel in kernels.items():
+        print(f"  {name}", flush=True)
+        try:
+            artifact = kernel.compile(target)
+        except LegoError as e:
+            print(e.render(), flush=True)
+            continue
+        file = f"{case.name}.{len(found)}.lego"
+        artifact.save(folder / file)
+        found.append({"name": name, "file": file})
+    return found, len(kernels) - len(found)
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from bench.gemm.groups import Groups
 from bench.gemm.product import Product
 from bench.movement import Order, Permute
 
@@ -35,14 +36,17 @@ class Case:
         variant: which of several kernels for the same work; empty where the choice is left to the
             kernel library. The figure shows the cases that leave it.
         peers: names from `bench.peers.PEERS`.
+        alternatives: gives, for a GPU architecture, other kernels of ours that do the same work and
+            are measured beside the first, by name.
     """
 
     name: str
     make: Callable[[str], Kernel]
     dtype: str
-    reference: Permute | Product
+    reference: Permute | Product | Groups
     variant: str = ""
     peers: tuple[str, ...] = PEERS
+    alternatives: Callable[[str], dict[str, Kernel]] | None = None
 
 
 def transposed(

@@ -25,8 +25,8 @@ from bench.build import read_manifest
 from bench.contest import Contest, told
 from bench.driver import attribute
 from bench.gemm.operands import Operands
-from bench.gemm.product import Product
-from bench.gemm.search import search
+from bench.gemm.references import product_of
+from bench.gemm.search import admit, search
 from bench.memory import Data
 from bench.movement import Permute
 from bench.peers import Setup, nvcc
@@ -34,9 +34,8 @@ from bench.results import BY_LAUNCH, OURS
 from lego_mlir import runtime
 from lego_mlir.runtime import cuda, dtypes
 
-MOST_SETS = 4096
 CACHES = 4
-"""One rotation touches this many times the bytes of the L2 cache, if `MOST_SETS` are enough."""
+"""One rotation touches this many times the bytes of the L2 cache, if there may be enough sets."""
 
 _END_WITH_PARENT = 1
 """Linux's PR_SET_PDEATHSIG: a kernel that hangs does not outlive whoever would have ended it."""
@@ -50,11 +49,15 @@ class Options:
         rounds: how many count; 0 does not time at all.
         scratch: a folder for what peers compile.
         numpy: check by NumPy even where PyTorch is there.
+        alone: without peers, and without PyTorch: nothing is launched but kernels of ours.
+        sets: of data, at most.
     """
 
     rounds: int
     scratch: Path
-    numpy: bool = False
+    numpy: bool
+    alone: bool
+    sets: int
 
 
 def serve(folder: Path, options: Options) -> int:
@@ -80,10 +83,10 @@ def measured(folder: Path, name: str, options: Options) -> dict[str, Any]:
     entry = manifest["cases"][name]
     artifact = runtime.Artifact.load(folder / f"{name}.lego")
     loaded = cuda.load(artifact)
-    torch = _torch()
+    torch = None if options.alone else pytorch()
     result = {"case": name, **entry, "commit": manifest["commit"], "code": loaded.code}
     result |= _environment(loaded.device, torch)
-    with _setup(entry, artifact.arguments[0].dtype, loaded.device, torch, options) as setup:
+    with prepared(entry, artifact.arguments[0].dtype, loaded.device, torch, options) as setup:
         data = setup.data
         result |= {"bytes": data.traffic, "sets": data.sets}
         result["checked_by"] = "NumPy" if data.torch is None else "PyTorch"
@@ -99,31 +102,31 @@ def measured(folder: Path, name: str, options: Options) -> dict[str, Any]:
                 lambda k: runtime.launch(artifact, *arrays[k], device="cuda", stream=setup.stream),
                 recorded=False,
             )
-            for peer in entry["peers"]:
+            for peer in () if options.alone else entry["peers"]:
                 contest.invite(peer)
+            candidates = entry.get("candidates", ())
+            admit(contest, folder, candidates, arrays)
             if options.rounds:
-                if "candidates" in entry:
-                    times = search(contest, folder, entry["candidates"], arrays)
-                else:
-                    times = contest.times()
+                times = search(contest, candidates) if candidates else contest.times()
                 contest.verdicts[OURS] = contest.check(OURS)
                 result |= times if contest.verdicts[OURS].right else {}
         return result | contest.outcome()
 
 
 @contextmanager
-def _setup(
+def prepared(
     entry: dict[str, Any], dtype: str, device: Any, torch: ModuleType | None, options: Options
 ) -> Iterator[Setup]:
     """Memory and a stream for a case, freed at the end."""
     past = CACHES * attribute("L2_CACHE_SIZE", device.device_id)
     looks = None if options.numpy else torch
     data: Data | Operands
-    if entry["reference"].get("kind") == "product":
-        data = Operands.allocate(Product.from_json(entry["reference"]), past, MOST_SETS, looks)
+    product = product_of(entry["reference"])
+    if product is not None:
+        data = Operands.allocate(product, past, options.sets, looks)
     else:
         move = Permute.from_json(entry["reference"])
-        data = Data.allocate(move, dtypes.numpy_dtype(dtype), past, MOST_SETS, looks)
+        data = Data.allocate(move, dtypes.numpy_dtype(dtype), past, options.sets, looks)
     stream = device.create_stream()
     if torch is not None:
         torch.cuda.set_stream(torch.cuda.ExternalStream(int(stream.handle)))
@@ -134,7 +137,7 @@ def _setup(
     data.free()
 
 
-def _torch() -> ModuleType | None:
+def pytorch() -> ModuleType | None:
     """PyTorch, if it is here and sees the GPU."""
     try:
         torch = import_module("torch")

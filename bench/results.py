@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.cases import COPIES
-from bench.gemm.product import Product
+from bench.gemm.references import product_of
 from lego_mlir.diagnostics import LegoError, Place
 
 Result = dict[str, Any]
@@ -130,13 +130,13 @@ def limit(result: Result) -> str | None:
 
 def is_product(result: Result) -> bool:
     """Whether the case multiplies matrices."""
-    return bool(result.get("reference", {}).get("kind") == "product")
+    return product_of(result.get("reference", {})) is not None
 
 
 def rate(result: Result, name: str = OURS) -> float | None:
     """Multiplications and additions of a product over the kernel's time, in TFLOP/s."""
-    us = time(result, name)
-    return None if us is None else Product.from_json(result["reference"]).flops / us / 1e6
+    us, product = time(result, name), product_of(result.get("reference", {}))
+    return None if us is None or product is None else product.flops / us / 1e6
 
 
 def bandwidth(result: Result, name: str = OURS) -> float | None:

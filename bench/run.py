@@ -25,6 +25,8 @@ from bench.cases import COPIES
 from bench.results import OURS, Result, fastest, is_verified, limit, ratio, reason
 
 ROUNDS = 15
+MOST_SETS = 4096
+"""Of data; small ones do not fill the cache then."""
 LIMIT_S = 120.0
 
 
@@ -36,6 +38,8 @@ def run(
     rounds: int = ROUNDS,
     limit_s: float = LIMIT_S,
     check_by_numpy: bool = False,
+    alone: bool = False,
+    sets: int = MOST_SETS,
 ) -> int:
     """Run the chosen cases; the number of those that are not right.
 
@@ -46,6 +50,8 @@ def run(
         rounds: how many count; 0 checks without timing.
         limit_s: seconds that one case may take.
         check_by_numpy: do not check by PyTorch even where it is there.
+        alone: without peers and without PyTorch.
+        sets: of data, at most.
 
     Raises:
         LegoError: the bundle cannot be read, or no case is chosen.
@@ -55,8 +61,9 @@ def run(
     failures, said = 0, set[tuple[str, str]]()
     start = monotonic()
     with tempfile.TemporaryDirectory() as scratch, _opened(output) as lines:
-        options = ["--rounds", str(rounds), "--scratch", scratch]
+        options = ["--rounds", str(rounds), "--scratch", scratch, "--sets", str(sets)]
         options += ["--check-by-numpy"] if check_by_numpy else []
+        options += ["--alone"] if alone else []
         command = [sys.executable, "-m", "bench", "one", str(folder), *options]
         for number, result in enumerate(results(command, names, limit_s), 1):
             known = {"commit": manifest["commit"], **manifest["cases"][result["case"]]}

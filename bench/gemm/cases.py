@@ -55,16 +55,23 @@ def multiplied(
     )
 
 
+def short_name(dtype: str) -> str:
+    """`e4m3` of `f8E4M3FN`; other types have short names."""
+    return _SHORT.get(dtype, dtype)
+
+
 def name_of(product: Product, variant: str = "") -> str:
     """`gemm_f16_4096_nt`, or with all three sizes where they differ."""
     m, n, k = product.m, product.n, product.k
     sizes = f"{m}" if m == n == k else f"{m}x{n}x{k}"
-    parts = ["gemm", _SHORT.get(product.dtype, product.dtype), sizes, product.transposes.lower()]
+    parts = ["gemm", short_name(product.dtype), sizes, product.transposes.lower()]
     parts += ["col"] if product.c == "col" else []
     return "_".join([*parts, *([variant] if variant else [])])
 
 
-def make(product: Product, variant: str, target: str, config: Any = None) -> Kernel:
+def make(
+    product: Product, variant: str, target: str, config: Any = None, promote: int = 0
+) -> Kernel:
     """The kernel of a product.
 
     Args:
@@ -72,6 +79,7 @@ def make(product: Product, variant: str, target: str, config: Any = None) -> Ker
         variant: the schedule; empty for the library's choice.
         target: the GPU architecture that the library chooses for.
         config: the library's own choice if `None`.
+        promote: as `lego_mlir.kernels.matmul` takes it.
     """
     from lego_mlir.kernels import matmul
 
@@ -82,17 +90,19 @@ def make(product: Product, variant: str, target: str, config: Any = None) -> Ker
         k,
         product.dtype,
         out=product.out,
-        a=_layout(product.a, m, k),
-        b=_layout(product.b, k, n),
-        c=_layout(product.c, m, n),
+        a=layout_of(product.a, m, k),
+        b=layout_of(product.b, k, n),
+        c=layout_of(product.c, m, n),
         config=config,
         schedule=variant or None,
         target=target,
+        promote=promote,
     )
     return kernel
 
 
-def _layout(order: Order, rows: int, columns: int) -> Layout:
+def layout_of(order: Order, rows: int, columns: int) -> Layout:
+    """Where the elements of a matrix lie."""
     from lego_mlir import Col, OrderBy, Row
 
     return OrderBy((Row if order == "row" else Col)(rows, columns))

@@ -14,6 +14,7 @@ from types import ModuleType
 import numpy as np
 
 from bench.driver import call, driver
+from bench.gemm.groups import Groups
 from bench.gemm.product import Product
 from bench.memory import GAP, DeviceArray
 from bench.movement import Array
@@ -87,11 +88,11 @@ class Matrix:
         """Bytes from a set to the next: at least one gap between them."""
         return (self.size // GAP + 2) * GAP
 
-    def array(self, k: int, shape: tuple[int, ...] | None = None) -> DeviceArray:
-        """The memory of set k."""
-        return DeviceArray(
-            self.pointer + k * self.stride, shape or (self.count,), dtypes.numpy_dtype(self.dtype)
-        )
+    def array(self, k: int, shape: tuple[int, ...] | None = None, first: int = 0) -> DeviceArray:
+        """The memory of set k, from its element `first` on."""
+        kind = dtypes.numpy_dtype(self.dtype)
+        pointer = self.pointer + k * self.stride + first * kind.itemsize
+        return DeviceArray(pointer, shape or (self.count - first,), kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class Operands:
         torch: the module, to draw and to check on the device; without it NumPy does, slowly.
     """
 
-    reference: Product
+    reference: Product | Groups
     sets: int
     a: Matrix
     b: Matrix
@@ -115,11 +116,12 @@ class Operands:
     torch: ModuleType | None
 
     @staticmethod
-    def allocate(reference: Product, past: int, most: int, torch: ModuleType | None) -> Operands:
+    def allocate(
+        reference: Product | Groups, past: int, most: int, torch: ModuleType | None
+    ) -> Operands:
         """As many sets as touch `past` bytes, at most `most`; see `free`."""
-        m, n, k = reference.m, reference.n, reference.k
-        wanted = ((m * k, reference.dtype), (k * n, reference.dtype), (m * n, reference.out))
-        sizes = [Matrix(0, count, dtype) for count, dtype in wanted]
+        types = (reference.dtype, reference.dtype, reference.out)
+        sizes = [Matrix(0, *wanted) for wanted in zip(reference.counts, types, strict=True)]
         sets = max(1, min(most, -(-past // sum(x.size for x in sizes))))
         a, b, c = (
             Matrix(int(call(driver().cuMemAlloc, sets * x.stride)), x.count, x.dtype) for x in sizes
@@ -143,8 +145,11 @@ class Operands:
 
     def arrays(self, k: int, shapes: Sequence[tuple[int, ...] | None]) -> list[DeviceArray]:
         """The matrices of set k, in the shapes of a kernel's arguments."""
-        matrices = (self.a, self.b, self.c)
-        return [x.array(k, shape) for x, shape in zip(matrices, shapes, strict=True)]
+        matrices, starts = (self.a, self.b, self.c), self.reference.starts(len(shapes))
+        return [
+            matrices[which].array(k, shape, first)
+            for (which, first), shape in zip(starts, shapes, strict=True)
+        ]
 
     def draw(self, seed: int) -> None:
         """Fill the inputs: standard normal floats, integers of the whole range."""
@@ -177,15 +182,15 @@ class Operands:
                 self._values(x, matrix)
                 for x, matrix in zip(chunk, (self.a, self.b, self.c), strict=True)
             )
-            x, y = self.reference.operands(a, b)
-            wanted = x @ y
-            error = abs(self.reference.result(c) - wanted)
-            allowed = abs(wanted) * relative + absolute
-            differing += int((~(error <= allowed)).sum())  # so that a NaN differs
-            if absolute:
-                worst = max(worst, float((error / allowed).max()))
-            error_square += float((error * error).sum())
-            square += float((wanted * wanted).sum())
+            for x, y, found in self.reference.products(a, b, c):
+                wanted = x @ y
+                error = abs(found - wanted)
+                allowed = abs(wanted) * relative + absolute
+                differing += int((~(error <= allowed)).sum())  # so that a NaN differs
+                if absolute and found.shape[-2]:
+                    worst = max(worst, float((error / allowed).max()))
+                error_square += float((error * error).sum())
+                square += float((wanted * wanted).sum())
         outside = int((given[2][:, self.c.size :] != byte).sum())
         deviation = math.sqrt(error_square / square) if square else error_square
         elements = self.sets * self.c.count

@@ -7,6 +7,7 @@ integer types here, and for floating-point types its error is far below what is 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +64,11 @@ class Product:
         return Product(**data)
 
     @property
+    def counts(self) -> tuple[int, int, int]:
+        """Elements of A, of B and of C."""
+        return self.m * self.k, self.k * self.n, self.m * self.n
+
+    @property
     def flops(self) -> int:
         """Multiplications and additions."""
         return 2 * self.m * self.n * self.k
@@ -96,6 +102,15 @@ class Product:
         rounding = self.tolerance[0] / math.sqrt(3) * 1.25
         step, unit = _SUMS.get(self.dtype, (self.k, 0.0))
         return rounding + 2 * math.sqrt(-(-self.k // step)) * unit
+
+    def starts(self, arguments: int) -> list[tuple[int, int]]:
+        """The matrix, 0 to 2 of A, B and C, and its element at which each argument begins."""
+        assert arguments == 3
+        return [(0, 0), (1, 0), (2, 0)]
+
+    def products(self, a: Array, b: Array, c: Array) -> Iterator[tuple[Array, Array, Array]]:
+        """The factors and the output, views of dense memory."""
+        yield *self.operands(a, b), self.result(c)
 
     def operands(self, a: Array, b: Array) -> tuple[Array, Array]:
         """Dense memory as matrices, views m×k and k×n; any dimensions before the last remain."""

@@ -1,4 +1,4 @@
-"""Measuring the candidates of a search, in the process that has the GPU."""
+"""Measuring the candidates of a search, or a case's alternatives, in the process with the GPU."""
 
 from __future__ import annotations
 
@@ -24,25 +24,20 @@ FINALISTS = 6
 """Candidates that take part in all rounds."""
 
 
-def search(
+def admit(
     contest: Contest,
     folder: Path,
     candidates: Sequence[Mapping[str, Any]],
     arrays: Sequence[Sequence[DeviceArray]],
-) -> dict[str, Any]:
-    """Check all candidates, screen those that are right, and time the fastest beside the rest.
+) -> None:
+    """Check all candidates; those that are right keep their graphs.
 
     Args:
-        contest: with us as the library chooses, and the peers.
+        contest: in which they take part.
         folder: of the bundle.
         candidates: `name` and `file` of each.
         arrays: the arguments of each set.
-
-    Returns:
-        `screened`, the median time in microseconds of each candidate that is right, and `us`, the
-        times of the fastest, of us and of the peers.
     """
-    others = list(contest.graphs)
     for candidate in candidates:
         name = candidate["name"]
         try:
@@ -53,7 +48,21 @@ def search(
         contest.admit(name, call)
         if not contest.verdicts[name].right:
             contest.graphs.pop(name).destroy()
+
+
+def search(contest: Contest, candidates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Screen the candidates that are right, and time the fastest beside the rest.
+
+    Args:
+        contest: with us as the library chooses, the peers, and the candidates.
+        candidates: `name` of each.
+
+    Returns:
+        `screened`, the median time in microseconds of each candidate that is right, and `us`, the
+        times of the fastest, of us and of the peers.
+    """
     names = [c["name"] for c in candidates if c["name"] in contest.graphs]
+    others = [name for name in contest.graphs if name not in names]
     screened = contest.kernel_times([OURS, *names], SCREENING)
     medians = {name: statistics.median(times) for name, times in screened.items()}
     best = sorted(names, key=medians.__getitem__)[:FINALISTS]

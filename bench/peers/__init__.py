@@ -1,7 +1,8 @@
 """Whom we are compared with. A peer is a function from a case's set-up to its call."""
 
 from bench.gemm.cases import CUBLAS, FAST
-from bench.peers import copies, cublas, nvcc, torch_compile, torch_eager
+from bench.gemm.variants import GROUPED, LOOP
+from bench.peers import copies, cublas, grouped, nvcc, torch_compile, torch_eager
 from bench.peers.base import Absent, Peer, Setup
 
 PEERS: dict[str, Peer] = {
@@ -14,6 +15,8 @@ PEERS: dict[str, Peer] = {
     "nvcc padded": nvcc.padded,
     CUBLAS: cublas.prepare,
     FAST: cublas.fast,
+    GROUPED: grouped.together,
+    LOOP: grouped.apart,
 }
 
 __all__ = ["PEERS", "Absent", "Peer", "Setup"]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bench.gemm.operands import TORCH_TYPES, Matrix, Operands
+from bench.gemm.product import Product
 from bench.memory import DeviceArray
 from bench.peers.base import Absent, Setup
 from bench.timing import Call
@@ -30,7 +31,7 @@ def fast(setup: Setup) -> Call:
 def _call(setup: Setup, *, fast: bool) -> Call:
     sets, torch = tensors(setup), setup.torch
     assert torch is not None
-    reference = setup.data.reference
+    reference: Product = setup.data.reference
     if reference.dtype in FP8:
         if (reference.a, reference.b) != ("row", "col"):
             raise Absent("cuBLAS takes fp8 only where k is contiguous in both")
@@ -56,17 +57,27 @@ def tensors(setup: Setup) -> list[tuple[Any, Any, Any]]:
         Absent: there is no PyTorch with CUDA.
     """
     data: Operands = setup.data
-    torch = setup.torch
-    if torch is None:
-        raise Absent("PyTorch with CUDA is not installed")
-
-    def tensor(matrix: Matrix, k: int) -> Any:
-        memory = DeviceArray(matrix.pointer + k * matrix.stride, (matrix.size,), np.dtype(np.uint8))
-        kind = getattr(torch, TORCH_TYPES[matrix.dtype])
-        return torch.as_tensor(memory, device="cuda").view(kind)
-
+    _module(setup)
     found = []
     for k in range(data.sets):
-        a, b = data.reference.operands(tensor(data.a, k), tensor(data.b, k))
-        found.append((a, b, data.reference.result(tensor(data.c, k))))
+        matrices = (memory(setup, matrix, k) for matrix in (data.a, data.b, data.c))
+        found += data.reference.products(*matrices)
     return found
+
+
+def memory(setup: Setup, matrix: Matrix, k: int) -> Any:
+    """The elements of a matrix of set k, as they lie, without a copy.
+
+    Raises:
+        Absent: there is no PyTorch with CUDA.
+    """
+    torch = _module(setup)
+    bytes_ = DeviceArray(matrix.pointer + k * matrix.stride, (matrix.size,), np.dtype(np.uint8))
+    kind = getattr(torch, TORCH_TYPES[matrix.dtype])
+    return torch.as_tensor(bytes_, device="cuda").view(kind)
+
+
+def _module(setup: Setup) -> Any:
+    if setup.torch is None:
+        raise Absent("PyTorch with CUDA is not installed")
+    return setup.torch

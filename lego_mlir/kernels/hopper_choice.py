@@ -83,9 +83,6 @@ _WIDE = ((128, 64), (128, 128), (128, 192), (128, 256), (256, 128))
 _BUSY = 128
 """Columns of a tile at least that keep the tensor cores busy wave after wave."""
 
-_LEAST_SHARED = 64
-"""Columns of a tile at least that blocks share."""
-
 _ROW = 128
 """Bytes of k in a tile: a row of the widest swizzle."""
 
@@ -225,9 +222,10 @@ def _shapes(problem: Problem, target: Target, machine: Machine) -> Iterator[Hopp
             if n < _BUSY:
                 continue
             plain = replace(plain, resident=machine.multiprocessors)
-        halves = replace(plain, resident=0, parts=2)
-        if 2 * blocks <= machine.multiprocessors and n >= _LEAST_SHARED:
-            yield replace(halves, stages=_stages(problem, halves, target))
+        for parts in (2, 4, 8):
+            shared = replace(plain, resident=0, parts=parts)
+            if parts * blocks <= machine.multiprocessors and n % (_NARROW[0] * parts) == 0:
+                yield replace(shared, stages=_stages(problem, shared, target))
         # Small tiles gain by a common A; by a common B they were slower than alone.
         for cluster in ((1, 1), (1, 2)) if consumers == 1 else ((1, 1), (2, 1), (1, 2)):
             config = replace(plain, cluster=cluster)
