@@ -18,7 +18,7 @@ from bench.sass import main_loops
 from lego_mlir.diagnostics import LegoError
 
 if TYPE_CHECKING:
-    from lego_mlir import Artifact
+    from lego_mlir import Artifact, Kernel
 
 CASES = (*MOVEMENTS, *PRODUCTS, *VARIANTS, *SMALL)
 
@@ -63,13 +63,14 @@ def build(folder: Path, only: Sequence[str], target: str, *, sass: bool = False)
     for number, name in enumerate(names, 1):
         print(f"[{number}/{len(names)}] {name}", flush=True)
         try:
-            artifact = cases[name].make(target).compile(target)
+            kernel = cases[name].make(target)
+            artifact = kernel.compile(target)
         except LegoError as e:
             failures += 1
             print(e.render(), flush=True)
             continue
         artifact.save(folder / f"{name}.lego")
-        entries[name] = entry_of(cases[name], artifact)
+        entries[name] = entry_of(cases[name], artifact) | _division(kernel)
         if cases[name].alternatives is not None:
             entries[name]["candidates"], failed = _alternatives(cases[name], folder, target)
             failures += failed
@@ -79,6 +80,16 @@ def build(folder: Path, only: Sequence[str], target: str, *, sass: bool = False)
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
     print(f"{len(entries)} of {len(names)} cases are in {folder}")
     return failures
+
+
+def _division(kernel: Kernel) -> dict[str, str]:
+    """How the library divides a product, in its own words; nothing of what is no product."""
+    lines = kernel.explain().splitlines()
+    return {
+        key: words.strip()
+        for key, _, words in (x.partition("  ") for x in lines)
+        if key == "division"
+    }
 
 
 def _alternatives(case: Case, folder: Path, target: str) -> tuple[list[dict[str, str]], int]:
