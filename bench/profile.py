@@ -46,7 +46,9 @@ def run(folder: Path, only: Sequence[str], output: Path) -> int:
     common = ["--clock-control", "none", "--profile-from-start", "off", "--target-processes", "all"]
     as_text = ["--csv", "--print-units", "base"]
     known = _ncu("--query-metrics", "--chip", "gh100").split()
-    wanted = ",".join(name for name in METRICS if name.partition(".")[0] in known)
+    wanted = ",".join(
+        name for name in METRICS if name.startswith("launch__") or name.partition(".")[0] in known
+    )
     with tempfile.TemporaryDirectory() as scratch:
         report = str(Path(scratch) / "counters.ncu-rep")
         _ncu(*common, "--metrics", wanted, "-o", report, *child)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bench.cases import COPIES
 from bench.gemm import report as products
+from bench.gemm import variants_report as variants
 from bench.results import (
     OURS,
     Result,
@@ -53,7 +54,10 @@ def write(file: Path, *, mixed: bool = False) -> str:
                 place=Place(str(file)),
                 hint="measure again, or say --mixed",
             )
-    if is_product(results[0]):
+    figure: str | None
+    if variants.is_of_variants(results):
+        text, figure, shows = variants.report(results), None, ""
+    elif is_product(results[0]):
         text, figure = products.report(results), product_plots.drawing(results)
         shows = "Rate of each case, and the ratio to cuBLAS"
     else:

@@ -27,7 +27,7 @@ from bench.results import OURS, Result, fastest, is_verified, limit, ratio, reas
 ROUNDS = 15
 MOST_SETS = 4096
 """Of data; small ones do not fill the cache then."""
-LIMIT_S = 120.0
+LIMIT_S, FINISH_S = 120.0, 20.0
 
 
 def run(
@@ -92,6 +92,8 @@ def results(command: Sequence[str], names: Sequence[str], limit_s: float) -> Ite
             if "error" in result:
                 child.end()
                 child = None
+        if child is not None:
+            child.finish()
     finally:
         if child is not None:
             child.end()
@@ -138,6 +140,13 @@ class Child:
         """End the process and what it started, at once."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
+
+    def finish(self) -> None:
+        """Let the process end by itself, as tools that watch it want; not for long."""
+        assert self.process.stdin is not None
+        with suppress(OSError, subprocess.TimeoutExpired):
+            self.process.stdin.close()
+            self.process.wait(FINISH_S)
 
     def end(self) -> None:
         """End the process and close what is open."""

@@ -34,7 +34,7 @@ def elsewhere() -> dict[str, dict[str, Any]]:
 
 def report(results: Sequence[Result]) -> str:
     """The Markdown of results."""
-    parts = [_preamble(results)]
+    parts = [preamble(results)]
     for variant in dict.fromkeys(r["variant"] for r in results):
         group = [r for r in results if r["variant"] == variant]
         chosen = f"schedule `{variant}`" if variant else "the schedule that the library chooses"
@@ -184,7 +184,8 @@ def _error(result: Result) -> str:
 
 
 # --------------------------------------------------------------------------------------- words
-def _preamble(results: Sequence[Result]) -> str:
+def preamble(results: Sequence[Result]) -> str:
+    """Commit, device and method."""
     rounds = sorted({len(r["us"][OURS]) for r in results if "us" in r})
     told = f"Commit {', '.join(all_of(results, 'commit') + all_of(results, 'device'))}."
     if rounds:
