@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 MOST = 24
 """Candidates a product."""
 
+_ORDERED, _GROUPS = 6, (4, 16, 32)
+"""Divisions whose blocks are also taken in other orders: by groups so many tiles high."""
+
 GAIN = 1.01
 """By how much a configuration is faster that replaces another: two runs of one kernel differ by
 up to 0.3 % in the median."""
@@ -106,8 +109,9 @@ def candidates(product: Product, search: Search) -> list[Division]:
 
     schedule = make(product, search.schedule, search.target).schedule or OTHER
     found = divisions(_problem(product), Target.parse(search.target), schedule)
-    others = [replace(c, group=group) for c in found[:3] for group in (4, 16)]
-    return [*found[: max(1, search.most - len(others))], *others][: search.most]
+    others = [replace(c, group=group) for c in found[:_ORDERED] for group in _GROUPS]
+    others = others[: search.most * 3 // 4]
+    return [*found[: search.most - len(others)], *others]
 
 
 def _problem(product: Product) -> Problem:
