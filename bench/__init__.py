@@ -9,6 +9,10 @@ for matrix products a search for the best configurations:
     python -m bench tune build DIR --shapes 4096 --schedule hmma
     python -m bench tune write FILE.jsonl
 
+counters of the same kernels, by Nsight Compute:
+
+    python -m bench profile DIR -o FILE.jsonl
+
 and of the compiler itself, on any machine:
 
     python -m bench index --json FILE.jsonl   derive index expressions: time, operations

@@ -131,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     step = steps.add_parser("profile", help="counters of the cases of a folder, by Nsight Compute")
     step.add_argument("folder", type=Path)
     step.add_argument("--only", **only)
-    step.add_argument("-o", dest="output", type=Path, metavar="FILE.csv", required=True)
+    step.add_argument("-o", dest="output", type=Path, metavar="FILE", required=True)
 
     step = steps.add_parser("launch")  # the child of `profile`
     step.add_argument("folder", type=Path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench import counters
 from bench.cases import COPIES
 from bench.gemm import report as products
 from bench.gemm import variants_report as variants
@@ -55,7 +56,9 @@ def write(file: Path, *, mixed: bool = False) -> str:
                 hint="measure again, or say --mixed",
             )
     figure: str | None
-    if variants.is_of_variants(results):
+    if "counters" in results[0]:
+        text, figure, shows = counters.report(results), None, ""
+    elif variants.is_of_variants(results):
         text, figure, shows = variants.report(results), None, ""
     elif is_product(results[0]):
         text, figure = products.report(results), product_plots.drawing(results)

@@ -141,24 +141,33 @@ def blocks(code: Sequence[Instruction], labels: Mapping[str, int]) -> list[Block
 
 
 def innermost(flow: Sequence[Block], families: Sequence[str]) -> Counter[str]:
-    """The operations of the innermost loop with the most operations of these families.
+    """The operations of a kernel's main loop."""
+    code = [i for block in flow for i in block.instructions]
+    return Counter(code[position].family for position in main_loop(flow, families))
+
+
+def main_loop(flow: Sequence[Block], families: Sequence[str]) -> list[int]:
+    """The positions of the innermost loop with the most operations of these families, if any.
 
     Where several have as many, that of the fewest operations in all: the steps of a product that
     store the tile before beside it are not the rule.
     """
 
-    def count(loop: frozenset[int]) -> Counter[str]:
-        return Counter(i.family for k in loop for i in flow[k].instructions)
+    def length(loop: frozenset[int]) -> int:
+        return sum(len(flow[k].instructions) for k in loop)
 
     def wanted(loop: frozenset[int]) -> int:
-        counts = count(loop)
-        return sum(counts[name] for name in families)
+        return sum(i.family in families for k in loop for i in flow[k].instructions)
 
     some = [loop for loop in natural_loops(flow) if wanted(loop)]
     inner = [loop for loop in some if not any(other < loop for other in some)]
     if not inner:
-        return Counter()
-    return count(max(inner, key=lambda loop: (wanted(loop), -count(loop).total())))
+        return []
+    best, first, found = max(inner, key=lambda loop: (wanted(loop), -length(loop))), 0, []
+    for k, block in enumerate(flow):
+        found += range(first, first + len(block.instructions)) if k in best else ()
+        first += len(block.instructions)
+    return found
 
 
 def natural_loops(flow: Sequence[Block]) -> Iterator[frozenset[int]]:
