@@ -235,8 +235,20 @@ def test_the_model_knows_what_helps() -> None:
     small = Problem(512, 512, 512, "f16", "f16")
     narrow = HopperConfig((64, 32, 64), 1, 8)
     assert time(narrow, small) < time(replace(narrow, stages=4), small)
+    # A small tile's slot is free late where two blocks have to be done with it.
+    deep = replace(small, k=16384)
+    together = replace(narrow, cluster=(1, 2))
+    assert time(together, deep) > time(replace(narrow, tile=(64, 64, 64), parts=2), deep)
     bytes_ = replace(LARGE, dtype="f8E4M3FN", b="col")
     assert time(replace(CONFIG, tile=(128, 256, 128)), bytes_) < 0.6 * time(CONFIG)
+
+
+def test_blocks_share_tiles_where_there_are_few() -> None:
+    deep = Problem(128, 128, 16384, "f16", "f16")
+    assert {e.config.parts for e in estimates(deep, H200)} == {1, 2, 4, 8}
+    assert first(128, 128, 16384).parts >= 4
+    assert first(512, 512, 16384).parts == 2
+    assert first(4096, 4096, 4096).parts == first(64, 4096, 4096).parts == 1
 
 
 # ----------------------------------------------------------------------------------------- tables
@@ -248,6 +260,17 @@ def test_both_kinds_of_divisions_are_kept(tmp_path: Path) -> None:
     assert tuned.lookup("NVIDIA Test 1", LARGE, HopperConfig, tmp_path) == swapped
     assert tuned.lookup("NVIDIA Test 1", LARGE, Config, tmp_path) == other
     assert tuned.lookup("NVIDIA Test 1", replace(LARGE, k=64), HopperConfig, tmp_path) is None
+
+
+def test_bf16_is_divided_as_f16_was_measured(tmp_path: Path) -> None:
+    short = replace(LARGE, dtype="bf16", out="bf16")
+    tuned.record("NVIDIA Test 1", LARGE, CONFIG, tmp_path)
+    assert tuned.lookup("NVIDIA Test 1", short, HopperConfig, tmp_path) == CONFIG
+    assert tuned.lookup("NVIDIA Test 1", replace(short, out="f32"), HopperConfig, tmp_path) is None
+    own = replace(CONFIG, group=4)
+    tuned.record("NVIDIA Test 1", short, own, tmp_path)
+    assert tuned.lookup("NVIDIA Test 1", short, HopperConfig, tmp_path) == own
+    assert tuned.lookup("NVIDIA Test 1", LARGE, HopperConfig, tmp_path) == CONFIG
 
 
 def test_what_was_measured_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
