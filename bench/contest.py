@@ -9,7 +9,6 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from bench import card
 from bench.cases import COPIES
 from bench.driver import synchronize
 from bench.gemm.operands import Closeness
@@ -83,8 +82,6 @@ class Contest:
         """Both columns, of those who are right."""
         right = [name for name in self.calls if self.verdicts[name].right]
         graphs = [name for name in right if name in self.graphs]
-        bus = str(self.setup.device.pci_bus_id)
-        before = card.state(bus)
         kernel = self.kernel_times(graphs, self.rounds)
         wanted = int(CALLS_US / statistics.median(kernel[OURS]))
         count = max(self.setup.data.launches, min(MOST_CALLS, wanted))
@@ -93,8 +90,7 @@ class Contest:
             {name: partial(call_microseconds, self.calls[name], sets, count) for name in right},
             self.rounds,
         )
-        after = card.state(bus)
-        return {"us": kernel, "call_us": calls, "card": {"before": before, "after": after}}
+        return {"us": kernel, "call_us": calls}
 
     def kernel_times(self, names: Iterable[str], count: int) -> dict[str, list[float]]:
         """Microseconds of the graphs of these, in interleaved rounds."""

@@ -105,9 +105,12 @@ def measured(folder: Path, name: str, options: Options) -> dict[str, Any]:
             for peer in () if options.alone else entry["peers"]:
                 contest.invite(peer)
             candidates = entry.get("candidates", ())
-            admit(contest, folder, candidates, arrays)
+            admit(contest, folder, candidates)
             if options.rounds:
+                bus = str(loaded.device.pci_bus_id)
+                before = card.state(bus)
                 times = search(contest, candidates) if candidates else contest.times()
+                times["card"] = {"before": before, "after": card.state(bus)}
                 contest.verdicts[OURS] = contest.check(OURS)
                 result |= times if contest.verdicts[OURS].right else {}
         return result | contest.outcome()

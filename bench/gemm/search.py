@@ -15,7 +15,6 @@ from lego_mlir.runtime import cuda
 
 if TYPE_CHECKING:
     from bench.contest import Contest
-    from bench.memory import DeviceArray
 
 SCREENING = 3
 """Rounds in which all candidates take part."""
@@ -28,7 +27,6 @@ def admit(
     contest: Contest,
     folder: Path,
     candidates: Sequence[Mapping[str, Any]],
-    arrays: Sequence[Sequence[DeviceArray]],
 ) -> None:
     """Check all candidates; those that are right keep their graphs.
 
@@ -36,12 +34,11 @@ def admit(
         contest: in which they take part.
         folder: of the bundle.
         candidates: `name` and `file` of each.
-        arrays: the arguments of each set.
     """
     for candidate in candidates:
         name = candidate["name"]
         try:
-            call = _bound(contest, folder / candidate["file"], arrays)
+            call = _bound(contest, folder / candidate["file"])
         except LegoError as e:  # it does not fit this device
             contest.absent[name] = e.message
             continue
@@ -70,9 +67,11 @@ def search(contest: Contest, candidates: Sequence[Mapping[str, Any]]) -> dict[st
     return {"screened": medians, "us": contest.kernel_times([*right, *best], contest.rounds)}
 
 
-def _bound(contest: Contest, file: Path, arrays: Sequence[Sequence[DeviceArray]]) -> Call:
-    loaded = cuda.load(Artifact.load(file))
-    calls = [loaded.bind(*(x.pointer for x in group)) for group in arrays]
+def _bound(contest: Contest, file: Path) -> Call:
+    artifact = Artifact.load(file)
+    loaded, data = cuda.load(artifact), contest.setup.data
+    shapes = [argument.shape for argument in artifact.arguments]
+    calls = [loaded.bind(*(x.pointer for x in data.arrays(k, shapes))) for k in range(data.sets)]
     stream = contest.setup.stream
 
     def launch(k: int) -> None:

@@ -44,8 +44,8 @@ _STRADDLING = 1.571
 """How much longer tiles of B take whose rows are no multiples of 128 bytes."""
 
 _LATENCY, _LATENCY_TOGETHER = 0.7302, 1.07
-"""Microseconds from a copy's start to its end; and to where a small tile's slot is free again in all
-blocks that fetch it together. (64×32 with a cluster of two took 0.134 µs a step with 8 stages.)"""
+"""Microseconds from a copy's start to its end; of small tiles that blocks fetch together, to where
+a slot is free again in all of them: 64×32 with a cluster of two and 8 stages took 0.134 a step."""
 
 _STORE = 7.543e-5
 """Microseconds to store an element of C of 16 bits."""

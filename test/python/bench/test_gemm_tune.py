@@ -163,7 +163,7 @@ class Contest:
 
 
 def test_the_fastest_that_are_right_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def bound(contest: Any, file: Path, arrays: Any) -> None:
+    def bound(contest: Any, file: Path) -> None:
         if file.name == "98":
             raise LegoError("too much shared memory")
 
@@ -171,7 +171,7 @@ def test_the_fastest_that_are_right_go_on(monkeypatch: pytest.MonkeyPatch) -> No
     contest = Contest()
     names = [str(n) for n in range(99, 70, -1)]
     candidates = [{"name": x, "file": x} for x in names]
-    admit(contest, Path(), candidates, [])
+    admit(contest, Path(), candidates)
     found = search(contest, candidates)
     even = [x for x in names if int(x) % 2 == 0 and x != "98"]
     assert contest.absent == {"98": "too much shared memory"}
