@@ -113,6 +113,10 @@ class HopperConfig:
         """How many tiles cover k."""
         return -(-problem.k // self.tile[2])
 
+    def steps_of_part(self, problem: Problem) -> int:
+        """How many of them a block takes; the last part's may lie beyond the end of k."""
+        return -(-self.steps(problem) // self.parts)
+
     def blocks(self, problem: Problem, batch: int | None = None) -> Layout:
         """From the number of a block to its tile of C, with a batch (product, down, across)."""
         return grouped(*self.tiles(problem), self.group, self.cluster, batch)
@@ -211,17 +215,27 @@ class HopperConfig:
             return
         if self.parts not in (2, 4, 8):
             raise LegoError(f"{self}: 1, 2, 4 or 8 blocks share a tile")
-        if self.resident or self.cluster != (1, 1):
+        if self.cluster != (1, 1):
             raise LegoError(
-                f"{self}: blocks that share a tile are a cluster, and each takes one",
-                hint="cluster=(1, 1), resident=0",
+                f"{self}: the blocks of a cluster share a tile of C, or fetch what tiles of C have "
+                "in common, but not both",
+                hint="cluster=(1, 1), or parts=1",
+            )
+        if self.resident:
+            raise LegoError(
+                f"{self}: blocks that share a tile take one each, and do not stay",
+                hint="resident=0, or parts=1",
             )
         if self.tile[1] % (16 * self.parts):
             raise LegoError(
-                f"{self}: a block keeps {self.tile[1] / self.parts:g} columns, no multiple of 16"
+                f"{self}: a block keeps {self.tile[1] / self.parts:g} columns, no multiple of 16",
+                hint=f"tiles of a multiple of {16 * self.parts} columns, or fewer parts",
             )
-        if self.steps(problem) % self.parts:
-            raise LegoError(f"{self}: {self.steps(problem)} steps over k make no such parts")
+        if self.steps_of_part(problem) * (self.parts - 1) >= self.steps(problem):
+            raise LegoError(
+                f"{self}: {self.steps(problem)} steps over k leave none for the last of the parts",
+                hint="fewer parts, or smaller tiles along k",
+            )
 
     def _check_cluster(self, problem: Problem) -> None:
         if min(self.cluster) != 1 or max(self.cluster) not in (1, 2, 4, 8):

@@ -151,7 +151,7 @@ def estimate(problem: Problem, config: HopperConfig, machine: Machine) -> Hopper
         machine: the GPU.
     """
     m, n, k = config.tile
-    size, steps = BYTES[problem.dtype], config.steps(problem) / config.parts
+    size, steps = BYTES[problem.dtype], config.steps_of_part(problem)
     blocks = config.count(problem)
     room = machine.multiprocessors * _AT_ONCE[prod(config.cluster) * config.parts]
     waves = ceil(blocks / room)

@@ -19,6 +19,9 @@ alone; where they lie in the result is the result's own layout, its columns spli
 enough to do for all multiprocessors where there are few tiles and k is long, without a second
 kernel, and without sums that go through global memory.
 
+Where the parts do not divide the steps, the last part goes on beyond the end of k, and fetches what
+TMA fills in beyond the end of a tensor: zeros.
+
 How sums get from block to block: `cluster_sums`. With `over_ring = 1` they take no memory of their
 own, but that of the tiles of A or B: then there is room for more of these.
 """
@@ -83,7 +86,7 @@ def _split(step: Step, launch: Any, parts: int, *, over_ring: bool) -> None:
     set_launch_size(launch, 0, tiles * parts)
     i64 = ir.IntegerType.get_signless(64)
     launch.attributes[CLUSTER] = ir.IntegerAttr.get(i64, parts)
-    _shorten(product, part, parts, steps // parts)
+    _shorten(product, part, parts, steps)
     slices = OrderBy(Row(parts, columns // parts))
     own = _reduce(step, product, part, slices, rows)
     if over_ring:
@@ -133,7 +136,7 @@ def _check_sums(step: Step, product: Product) -> None:
 
 
 def _steps(step: Step, product: Product, parts: int) -> int:
-    """The steps over k, which the parts divide."""
+    """The steps over k of each part; the last part may take some beyond the end."""
     lower, upper, stride = (known_size(v, step.setting) for v in list(product.loop.operands)[:3])
     if upper is None or (lower, stride) != (0, 1):
         raise step.error(
@@ -141,13 +144,14 @@ def _steps(step: Step, product: Product, parts: int) -> int:
             f"by {stride}",
             product.loop,
         )
-    if upper % parts:
+    each = -(-upper // parts)
+    if each * (parts - 1) >= upper:
         raise step.error(
-            f"{upper} steps over k do not make {parts} parts of equal length",
+            f"{upper} steps over k leave none for the last of {parts} parts of {each}",
             product.loop,
-            hint="a number of parts that divides it, or other tiles along k",
+            hint="fewer parts, or smaller tiles along k",
         )
-    return upper
+    return each
 
 
 def _tiles(step: Step, launch: Any) -> int:

@@ -80,6 +80,21 @@ def test_divisions(m: int, n: int, config: HopperConfig) -> None:
     check(matmul(m, n, k, b=OrderBy(Col(k, n)), config=config))
 
 
+@pytest.mark.parametrize("order", ["late", "early", "random:1"])
+@pytest.mark.parametrize(("k", "parts"), [(320, 2), (200, 2), (456, 4)])
+def test_parts_that_do_not_divide_the_steps(k: int, parts: int, order: str) -> None:
+    config = HopperConfig((64, 128, 64), 1, 2, parts=parts)
+    made = matmul(72, 128, k, config=config).compilation().artifact(assemble=False)
+    comparison = runtime.run(made, [], runtime.select("sim", order=order)).comparison
+    assert comparison is not None
+    assert comparison.equal, str(comparison)
+
+
+def test_parts_that_do_not_divide_a_batch() -> None:
+    config = HopperConfig((64, 64, 64), 1, 2, parts=2)
+    check(matmul(64, 64, 168, batch=2, a=OrderBy(RegP([2, 64, 168], [0, 2, 1])), config=config))
+
+
 @pytest.mark.parametrize("order", ["early", "random:1"])
 def test_whenever_copies_arrive(order: str) -> None:
     config = HopperConfig((128, 128, 64), 2, 2, resident=2, deferred=True, cluster=(2, 1))

@@ -72,7 +72,8 @@ def test_what_a_config_takes() -> None:
         ({"resident": 133, "cluster": (2, 1)}, "133 blocks make no whole clusters"),
         ({"resident": -2}, "not negative"),
         ({"parts": 3}, "1, 2, 4 or 8 blocks share a tile"),
-        ({"parts": 2}, "blocks that share a tile are a cluster, and each takes one"),
+        ({"parts": 2, "cluster": (2, 1)}, "fetch what tiles of C have in common, but not both"),
+        ({"parts": 2}, "blocks that share a tile take one each"),
         ({"resident": 0}, "needs a next tile"),
         ({"resident": 512}, "needs a next tile"),
         ({"stages": 5}, "more than the 232448 of a block"),
@@ -98,8 +99,11 @@ def test_blocks_share_whole_steps_and_fragments() -> None:
     shared.check(few, SHARED)
     assert shared.count(few) == 2 * 64
     assert shared.settings(few)["blocks"] == 2 * 64
-    with pytest.raises(LegoError, match="3 steps over k make no such parts"):
-        shared.check(replace(few, k=192), SHARED)
+    shared.check(replace(few, k=192), SHARED)
+    with pytest.raises(LegoError, match="1 steps over k leave none for the last of the parts"):
+        shared.check(replace(few, k=64), SHARED)
+    with pytest.raises(LegoError, match="9 steps over k leave none"):
+        replace(shared, parts=4, tile=(64, 128, 64)).check(replace(few, k=9 * 64), SHARED)
     with pytest.raises(LegoError, match="a block keeps 24 columns"):
         replace(shared, tile=(64, 48, 64)).check(few, SHARED)
 
