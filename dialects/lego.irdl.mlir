@@ -96,7 +96,9 @@ irdl.dialect @lego {
 
   // Puts an element at a logical index.  operands: one index a dimension, symbols
   //
-  // With `slice` a vector, as above. Where partial tiles pad, nothing is written.
+  // With `slice` a vector, as above. Where partial tiles pad, nothing is written. With the unit
+  // attribute `within`, which a schedule sees to, two more operands bound the rows of the tensor
+  // that are written of the tile, from the one to the other, exclusive.
   irdl.operation @store {
     %element = irdl.any
     %memref = irdl.base "!builtin.memref"
@@ -104,6 +106,24 @@ irdl.dialect @lego {
     %layout = irdl.base @lego::@layout
     irdl.operands(value: %element, buffer: %memref, operands: variadic %index)
     irdl.attributes {"layout" = %layout}
+  }
+
+  // The number at a place of a table.  operands: the place, from 0 on, inside of the table
+  irdl.operation @table {
+    %index = irdl.is index
+    %values = irdl.any
+    irdl.operands(place: %index)
+    irdl.results(value: %index)
+    irdl.attributes {"values" = %values}
+  }
+
+  // One of several buffers of the same element type, in device memory, as one of one dimension.
+  // operands: which, from 0 on; the buffers
+  irdl.operation @pick {
+    %index = irdl.is index
+    %memref = irdl.base "!builtin.memref"
+    irdl.operands(number: %index, buffers: variadic %memref)
+    irdl.results(buffer: %memref)
   }
 
   // The sums of a tile over the blocks of a cluster, of which each block keeps one slice of the
@@ -144,5 +164,12 @@ irdl.dialect @lego {
     irdl.results(map: %pointer)
     irdl.attributes {"layout" = %layout, "shape" = %shape, "strides" = %strides, "box" = %box,
                      "swizzle" = %swizzle}
+  }
+
+  // Several tensor maps one behind the other, as one parameter of a kernel: 128 bytes each.
+  irdl.operation @tensor_maps {
+    %pointer = irdl.base "!llvm.ptr"
+    irdl.operands(maps: variadic %pointer)
+    irdl.results(first: %pointer)
   }
 }

@@ -19,7 +19,7 @@ _ROOMS = {
     "artifact": "Artifact",
     "diagnostics": "LegoError",
     "frontend": "Kernel Scalar ScalarType Tensor TensorType barrier block_id choose dot exp2 fold "
-    "gelu kernel loop relu segment select shared tanh thread_id zeros",
+    "gelu kernel loop pick relu search segment select shared sized table tanh thread_id zeros",
     "index": "isqrt maximum minimum where",
     "runtime": "RunResult launch run",
 }

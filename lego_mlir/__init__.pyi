@@ -39,10 +39,14 @@ from lego_mlir.frontend import fold as fold
 from lego_mlir.frontend import gelu as gelu
 from lego_mlir.frontend import kernel as kernel
 from lego_mlir.frontend import loop as loop
+from lego_mlir.frontend import pick as pick
 from lego_mlir.frontend import relu as relu
+from lego_mlir.frontend import search as search
 from lego_mlir.frontend import segment as segment
 from lego_mlir.frontend import select as select
 from lego_mlir.frontend import shared as shared
+from lego_mlir.frontend import sized as sized
+from lego_mlir.frontend import table as table
 from lego_mlir.frontend import tanh as tanh
 from lego_mlir.frontend import thread_id as thread_id
 from lego_mlir.frontend import zeros as zeros

@@ -73,6 +73,17 @@ class TensorMap:
 
 
 @dataclass(frozen=True, slots=True)
+class TensorMaps:
+    """A kernel parameter that is several tensor maps, one behind the other."""
+
+    maps: tuple[TensorMap, ...]
+
+
+Parameter = int | Constant | TensorMap | TensorMaps
+"""The position of the host function's argument that a kernel's parameter is, or what it is else."""
+
+
+@dataclass(frozen=True, slots=True)
 class Launch:
     """One kernel launch of the host function.
 
@@ -81,7 +92,7 @@ class Launch:
         grid: blocks in x, y and z.
         block: threads in x, y and z.
         parameters: for each kernel parameter the position of the host function's argument that
-            it receives, a constant, or a tensor map.
+            it receives, a constant, or tensor maps.
         shared_bytes: dynamic shared memory (static shared memory stands in the PTX).
         dependent: whether the kernel waits by itself for what was launched before it on the
             stream, and so may begin earlier (programmatic dependent launch).
@@ -90,7 +101,7 @@ class Launch:
     kernel: str
     grid: Dim3
     block: Dim3
-    parameters: tuple[int | Constant | TensorMap, ...]
+    parameters: tuple[Parameter, ...]
     shared_bytes: int = 0
     dependent: bool = False
 
@@ -247,8 +258,14 @@ def _launch_from_json(data: dict[str, Any]) -> Launch:
     )
 
 
-def _parameter_from_json(data: dict[str, Any]) -> int | Constant | TensorMap:
+def _parameter_from_json(data: dict[str, Any]) -> Parameter:
+    if "maps" in data:
+        return TensorMaps(tuple(_map_from_json(one) for one in data["maps"]))
     if "box" in data:
-        sizes = {name: tuple(data[name]) for name in ("shape", "strides", "box")}
-        return TensorMap(**{**data, **sizes})
+        return _map_from_json(data)
     return data["argument"] if "argument" in data else Constant(**data)
+
+
+def _map_from_json(data: dict[str, Any]) -> TensorMap:
+    sizes = {name: tuple(data[name]) for name in ("shape", "strides", "box")}
+    return TensorMap(**{**data, **sizes})

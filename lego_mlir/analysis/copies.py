@@ -49,14 +49,18 @@ class Side:
         return cast("tuple[int, ...]", tuple(self.layout.dims[k] for k in self.whole))
 
     def strides(self) -> tuple[float, ...]:
-        """The distance in memory of neighbours along each dimension of the tile, at its corner."""
+        """The distance in memory of neighbours along each dimension of the tile, at its corner.
+
+        One that depends on a symbolic size counts as far.
+        """
         rank = self.layout.rank
         base = self.layout.apply(*[0] * rank)
         found = []
         for k in self.whole:
             index = [int(other == k) for other in range(rank)]
-            exists = self.layout.dims[k] != 1 and self.layout.mask(*index)
-            found.append(abs(self.layout.apply(*index) - base) if exists else inf)
+            exists = self.layout.dims[k] != 1 and self.layout.mask(*index) != 0
+            distance = construct.sub(self.layout.apply(*index), base) if exists else None
+            found.append(abs(distance) if isinstance(distance, int) else inf)
         return tuple(found)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.lower_lego import TENSOR_MAP
+from lego_mlir.mlir.lower_lego import TENSOR_MAP, TENSOR_MAPS
 from lego_mlir.mlir.modules import CLUSTER, DEPENDENT, named_attributes, operations_in
 
 _ANNOTATION = "llvm.loop_annotation"
@@ -60,8 +60,10 @@ def describe_entries(module: Any, said: Sequence[dict[str, Any]]) -> None:
         segments = list(launch.attributes["operandSegmentSizes"])
         first = sum(segments[:11])
         for number, value in enumerate(list(launch.operands)[first : first + segments[11]]):
-            if not isinstance(value, ir.BlockArgument) and value.owner.name == TENSOR_MAP:
-                _pass_by_value(entry, number)
+            name = None if isinstance(value, ir.BlockArgument) else value.owner.name
+            if name in (TENSOR_MAP, TENSOR_MAPS):
+                count = 1 if name == TENSOR_MAP else len(value.owner.operands)
+                _pass_by_value(entry, number, count)
         if DEPENDENT in attributes:
             launch.attributes[DEPENDENT] = attributes[DEPENDENT]
         names = {op.name for op in operations_in(entry)}
@@ -82,13 +84,13 @@ def _without_jump_tables() -> Any:
     return ir.ArrayAttr.get([ir.StringAttr.get("no-jump-tables"), ir.StringAttr.get("true")])
 
 
-def _pass_by_value(entry: Any, number: int) -> None:
-    """Let a pointer parameter be a tensor map that lies among the parameters."""
+def _pass_by_value(entry: Any, number: int, maps: int) -> None:
+    """Let a pointer parameter be so many tensor maps that lie among the parameters."""
     count = len(entry.regions[0].blocks[0].arguments)
     given = entry.attributes.get("arg_attrs", None)
     attributes = list(ir.ArrayAttr(given)) if given is not None else [ir.DictAttr.get({})] * count
     i64 = ir.IntegerType.get_signless(64)
-    kind = ir.Type.parse(f"!llvm.array<{_MAP_BYTES} x i8>")
+    kind = ir.Type.parse(f"!llvm.array<{maps * _MAP_BYTES} x i8>")
     entries = {entry.name: entry.attr for entry in ir.DictAttr(attributes[number])}
     entries |= {
         "llvm.byval": ir.TypeAttr.get(kind),

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lego_mlir.artifact import Access, Argument, Constant, Launch, TensorMap
+from lego_mlir.artifact import Access, Argument, Constant, Launch, Parameter, TensorMap, TensorMaps
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.buffers import ALIGNMENT, is_dense
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.layouts import layout_text
-from lego_mlir.mlir.lower_lego import LAYOUT, TENSOR_MAP
+from lego_mlir.mlir.lower_lego import LAYOUT, TENSOR_MAP, TENSOR_MAPS
 from lego_mlir.mlir.modules import DEPENDENT, operations_in
 
 NAME = "lego.name"
@@ -24,13 +24,20 @@ NAME = "lego.name"
 
 _MAX_THREADS = 1024
 _MAX_SIZES = (2**31 - 1, 65535, 65535, 1024, 1024, 64)
+MOST_PARAMETER_BYTES = 32764
+"""Of a kernel's parameters together (PTX ISA 4.4.2, from sm_70 on)."""
+
+MAP_BYTES = 128
+"""Of a CUtensorMap (CUDA driver API, cuTensorMapEncodeTiled)."""
+
 _LAUNCHES = ("gpu.launch", "gpu.launch_func")
 _REFERENCE = "lego.reference"
 
-# Operations that make another view of a buffer: what happens to the view happens to the buffer.
+# Operations that make another view of a buffer, or choose one: what happens to the view happens to
+# the buffer.
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.subview", "memref.cast",
           "memref.reinterpret_cast", "memref.memory_space_cast",
-          "lego.tensor_map")  # fmt: skip
+          "lego.tensor_map", "lego.tensor_maps", "llvm.getelementptr", "arith.select")  # fmt: skip
 _READS = (
     "nvvm.cp.async.bulk.tensor.shared.cluster.global",
     "nvvm.prefetch",
@@ -111,7 +118,7 @@ def launches(module: Any, host: Host, source: Source) -> tuple[Launch, ...]:
         match operation.name:
             case "gpu.launch_func":
                 found.append(_launch(operation, source))
-            case "arith.constant" | "func.return" | "lego.tensor_map":
+            case "arith.constant" | "func.return" | "lego.tensor_map" | "lego.tensor_maps":
                 continue
             case _:
                 raise source.error(
@@ -281,14 +288,32 @@ def _launch(op: Any, source: Source) -> Launch:
                 f"the {what} of this launch is {number}; a GPU takes 1 to {most}", op.location
             )
     kernel = list(op.attributes["kernel"].value)[-1]
+    passed = tuple(_parameter(v, n, op, source) for n, v in enumerate(parameters))
+    size = sum(map(_bytes_of, passed))
+    if size > MOST_PARAMETER_BYTES:
+        raise source.error(
+            f"the parameters of this kernel have {size} bytes; it takes {MOST_PARAMETER_BYTES}",
+            op.location,
+            hint="fewer tensors in one launch",
+        )
     return Launch(
         kernel=kernel,
         grid=(numbers[0], numbers[1], numbers[2]),
         block=(numbers[3], numbers[4], numbers[5]),
-        parameters=tuple(_parameter(v, n, op, source) for n, v in enumerate(parameters)),
+        parameters=passed,
         shared_bytes=_number(shared[0], "dynamic shared memory", op, source) if shared else 0,
         dependent=DEPENDENT in op.attributes,
     )
+
+
+def _bytes_of(parameter: Parameter) -> int:
+    """The size of a parameter; of a number at most."""
+    match parameter:
+        case TensorMap():
+            return MAP_BYTES
+        case TensorMaps(maps):
+            return MAP_BYTES * len(maps)
+    return 8
 
 
 _SIZES = ("grid x", "grid y", "grid z", "block x", "block y", "block z")
@@ -307,11 +332,14 @@ def _number(value: Any, what: str, op: Any, source: Source) -> int:
     return attribute.value  # type: ignore[no-any-return]
 
 
-def _parameter(value: Any, number: int, op: Any, source: Source) -> int | Constant | TensorMap:
+def _parameter(value: Any, number: int, op: Any, source: Source) -> Parameter:
     if isinstance(value, ir.BlockArgument):
         return value.arg_number  # type: ignore[no-any-return]
     if value.owner.name == TENSOR_MAP:
         return _tensor_map(value.owner.operation)
+    if value.owner.name == TENSOR_MAPS:
+        maps = value.owner.operation.operands
+        return TensorMaps(tuple(_tensor_map(one.owner.operation) for one in maps))
     attribute = _constant(value)
     if not isinstance(attribute, ir.IntegerAttr | ir.FloatAttr):
         raise source.error(

@@ -11,18 +11,21 @@ as its location. What comes out is an MLIR module in the lego dialect, the same 
 have written by hand, and from there on everything is shared with `legoc`.
 """
 
-from lego_mlir.frontend.branches import choose, segment, select
+from lego_mlir.frontend.branches import choose, search, segment, select, table
 from lego_mlir.frontend.elementwise import exp2, gelu, relu, tanh
 from lego_mlir.frontend.kernel import Kernel, kernel
 from lego_mlir.frontend.operations import barrier, block_id, fold, loop, shared, thread_id
-from lego_mlir.frontend.tensors import Scalar, ScalarType, Tensor, TensorType
+from lego_mlir.frontend.sized import SizedLayout, pick, sized
+from lego_mlir.frontend.tensors import EmptyType, Scalar, ScalarType, Tensor, TensorType
 from lego_mlir.frontend.tiles import dot, zeros
 from lego_mlir.frontend.values import Value
 
 __all__ = [
+    "EmptyType",
     "Kernel",
     "Scalar",
     "ScalarType",
+    "SizedLayout",
     "Tensor",
     "TensorType",
     "Value",
@@ -35,10 +38,14 @@ __all__ = [
     "gelu",
     "kernel",
     "loop",
+    "pick",
     "relu",
+    "search",
     "segment",
     "select",
     "shared",
+    "sized",
+    "table",
     "tanh",
     "thread_id",
     "zeros",

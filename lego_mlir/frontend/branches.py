@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Any
 
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.frontend.values import Operand, Value, as_index
+from lego_mlir.index import minimum
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.reader import BOUNDS
 
 _EQUAL, _AT_LEAST = 0, 9
 """The predicates `eq` and `uge` of arith.cmpi."""
+
+_NEVER = (1 << 31) - 1
+"""The greatest number of a table: no index gets there."""
 
 
 def segment(number: Operand, sizes: Sequence[int]) -> tuple[Value, Value]:
@@ -27,13 +33,55 @@ def segment(number: Operand, sizes: Sequence[int]) -> tuple[Value, Value]:
     if not sizes or any(type(n) is not int or n < 1 for n in sizes):
         raise trace.error(f"{list(sizes)} are no sizes of ranges", hint="positive integers")
     at = as_index(number, trace)
-    which, start = as_index(0, trace), as_index(0, trace)
-    for k in range(1, len(sizes)):
-        here = as_index(sum(sizes[:k]), trace)
-        is_here = _compared(_AT_LEAST, at, here, trace)
-        which = _selected(is_here, as_index(k, trace), which, trace)
-        start = _selected(is_here, here, start, trace)
-    return which, at - start
+    starts = list(accumulate(sizes, initial=0))[:-1]
+    which = search(at, len(starts), lambda k: table(k, starts))
+    kind = ir.IndexType.get()
+    limits = {BOUNDS: ir.DenseI64ArrayAttr.get([max(sizes)])}
+    (inside,) = trace.create("arith.subi", [kind], [at.ssa, table(which, starts).ssa], **limits)
+    return which, Value(inside, trace)
+
+
+def search(number: Operand, count: int, starts: Callable[[Value], Operand]) -> Value:
+    """The last of several ranges that begins at a number or before it, found by halves.
+
+    Args:
+        number: an index.
+        count: of ranges.
+        starts: where the range of a number begins; no range begins before the one in front of it,
+            and the first one not behind `number`.
+    """
+    trace = current("search")
+    if type(count) is not int or count < 1:
+        raise trace.error(f"a search among {count!r} ranges", hint="one or more")
+    at, which = as_index(number, trace), as_index(0, trace)
+    step = 1 << (count - 1).bit_length()
+    while step > 1:
+        step //= 2
+        further = minimum(which + step, count - 1)
+        start = as_index(starts(further), trace)
+        is_here = _compared(_AT_LEAST, at, start, trace)
+        which = _selected(is_here, further, which, trace)
+    return which
+
+
+def table(number: Operand, values: Sequence[int]) -> Value:
+    """The number at a place of a table, which is in constant memory.
+
+    Args:
+        number: the place, an index below the length of the table.
+        values: the table: integers from 0 to 2³¹ - 1.
+    """
+    trace = current("table")
+    if not values or any(type(n) is not int or not 0 <= n <= _NEVER for n in values):
+        raise trace.error(
+            f"{list(values)} is no table of numbers", hint="integers from 0 to 2147483647"
+        )
+    if len(set(values)) == 1:
+        return as_index(values[0], trace)
+    place = as_index(number, trace).ssa
+    numbers = ir.DenseI64ArrayAttr.get(list(values))
+    (found,) = trace.create("lego.table", [ir.IndexType.get()], [place], values=numbers)
+    return Value(found, trace)
 
 
 def select(number: Operand, values: Sequence[Operand]) -> Value:

@@ -16,7 +16,7 @@ from lego_mlir.compiler.launches import NAME
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError, Place
-from lego_mlir.frontend.tensors import ScalarType, TensorType, TensorValue
+from lego_mlir.frontend.tensors import EmptyType, ScalarType, TensorType, TensorValue
 from lego_mlir.frontend.trace import Trace, named, place_of_traceback
 from lego_mlir.frontend.values import Value
 from lego_mlir.mlir.bindings import arith, func, ir
@@ -25,7 +25,7 @@ from lego_mlir.mlir.context import Source, mlir_errors, new_context
 from lego_mlir.mlir.lower_lego import LAYOUT
 
 Size: TypeAlias = int | Sequence[int]
-Parameter: TypeAlias = TensorType | ScalarType
+Parameter: TypeAlias = TensorType | EmptyType | ScalarType
 
 
 class Kernel:
@@ -203,9 +203,7 @@ class Kernel:
 
     def _body(self, trace: Trace, parameters: dict[str, Any], values: Any) -> None:
         arguments = {
-            name: TensorValue(name, value, kind.dtype, kind.layout, trace)
-            if isinstance(kind, TensorType)
-            else Value(value, trace)
+            name: _value(name, value, kind, trace)
             for (name, kind), value in zip(parameters.items(), values, strict=True)
         }
         with ir.InsertionPoint(trace.launch.regions[0].blocks[0]):
@@ -244,7 +242,7 @@ class Kernel:
         found: dict[str, Parameter] = {}
         for name in inspect.signature(self.__wrapped__).parameters:
             kind = annotations.get(name)
-            if not isinstance(kind, TensorType | ScalarType):
+            if not isinstance(kind, TensorType | EmptyType | ScalarType):
                 raise LegoError(
                     f"parameter '{name}' of kernel '{self.name}' is not annotated as a tensor",
                     place=self._place,
@@ -293,6 +291,16 @@ def _dim3(size: Any, what: str, name: str) -> tuple[int, int, int]:
         raise LegoError(f"kernel '{name}': {what} is one to three positive integers, not {size!r}")
     x, y, z = (*sizes, 1, 1)[:3]
     return x, y, z
+
+
+def _value(name: str, value: Any, kind: Parameter, trace: Trace) -> Any:
+    """What the function gets for a parameter."""
+    match kind:
+        case TensorType():
+            return TensorValue(name, value, kind.dtype, kind.layout, trace)
+        case ScalarType():
+            return Value(value, trace)
+    return None
 
 
 def _mlir_type(kind: Parameter) -> Any:

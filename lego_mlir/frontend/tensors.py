@@ -13,7 +13,7 @@ from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.frontend.trace import Trace
-from lego_mlir.frontend.values import Value, as_index, as_value
+from lego_mlir.frontend.values import Operand, Value, as_index, as_value
 from lego_mlir.index import Int, Sym
 from lego_mlir.mlir.bindings import ir
 
@@ -51,6 +51,22 @@ class TensorType:
 
 
 @dataclass(frozen=True, slots=True)
+class EmptyType:
+    """A parameter that is an array without elements: the kernel has no use for it.
+
+    Attributes:
+        dtype: MLIR's name of the element type.
+        shape: with a 0.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        check_dtype(self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
 class ScalarType:
     """A parameter that is one number: `Scalar[dtype]`."""
 
@@ -80,10 +96,10 @@ class TensorValue:
     """A tensor inside a kernel: `t[i, j]` loads, `t[i, j] = v` stores, both through its layout.
 
     `t[i, :]` is a vector of all elements of a dimension. What partial tiles pad the tensor with
-    reads as 0 and is not written.
+    reads as 0 and is not written. Where the layout has symbolic sizes, `sizes` are their values.
     """
 
-    __slots__ = ("_dtype", "_layout", "_memref", "_name", "_staging", "_trace")
+    __slots__ = ("_dtype", "_layout", "_memref", "_name", "_rows", "_sizes", "_staging", "_trace")
 
     def __init__(
         self,
@@ -93,6 +109,8 @@ class TensorValue:
         layout: Layout,
         trace: Trace,
         staging: Layout | None = None,
+        sizes: tuple[Value, ...] = (),
+        rows: tuple[Value, Value] | None = None,
     ) -> None:
         self._name = name
         self._memref = memref
@@ -100,6 +118,18 @@ class TensorValue:
         self._layout = layout
         self._trace = trace
         self._staging = staging
+        self._sizes = sizes
+        self._rows = rows
+
+    @property
+    def dtype(self) -> str:
+        """MLIR's name of the element type."""
+        return self._dtype
+
+    @property
+    def memref(self) -> Any:
+        """The memory."""
+        return self._memref
 
     def __repr__(self) -> str:
         return f"<kernel tensor {self._name}: {self._dtype}, {self._layout}>"
@@ -115,7 +145,11 @@ class TensorValue:
         piece = self._piece(index)
         stored = as_value(value, self._kind(piece), self._trace)
         operands = [stored.ssa, self._memref, *self._indices(piece)]
-        self._trace.create("lego.store", [], operands, **self._attributes(piece))
+        attributes = self._attributes(piece)
+        if self._rows is not None:
+            operands += [row.ssa for row in self._rows]
+            attributes["within"] = ir.UnitAttr.get()
+        self._trace.create("lego.store", [], operands, **attributes)
 
     def __iter__(self) -> Any:
         raise self._trace.error(f"tensor '{self._name}' is indexed, not iterated")
@@ -146,7 +180,37 @@ class TensorValue:
             layout: of a tile in shared memory; its dimensions are the tile's, or divide them: then
                 so much of the tile at a time, where the schedule can do that.
         """
-        return TensorValue(self._name, self._memref, self._dtype, self._layout, self._trace, layout)
+        return TensorValue(
+            self._name,
+            self._memref,
+            self._dtype,
+            self._layout,
+            self._trace,
+            layout,
+            self._sizes,
+            self._rows,
+        )
+
+    def rows(self, first: Operand, last: Operand) -> TensorValue:
+        """The same tensor, of which stores of tiles write only some rows.
+
+        A schedule sees to it: without one it is an error.
+
+        Args:
+            first: the first row that is written, of the tensor's first dimension.
+            last: where they end, exclusive.
+        """
+        rows = as_index(first, self._trace), as_index(last, self._trace)
+        return TensorValue(
+            self._name,
+            self._memref,
+            self._dtype,
+            self._layout,
+            self._trace,
+            self._staging,
+            self._sizes,
+            rows,
+        )
 
     def _piece(self, index: Any) -> Slice:
         """The slice of the layout that an index means."""
@@ -162,7 +226,8 @@ class TensorValue:
         return ir.VectorType.get(sizes, element) if sizes else element
 
     def _attributes(self, piece: Slice) -> dict[str, Any]:
-        attributes = {"layout": self._trace.layout(self._layout)}
+        is_bound = bool(self._sizes)
+        attributes = {"layout": self._trace.layout(self._layout, is_bound=is_bound)}
         whole = [k for k, i in enumerate(piece.index) if i is None]
         if whole:
             attributes["slice"] = ir.DenseI64ArrayAttr.get(whole)
@@ -187,7 +252,8 @@ class TensorValue:
         return self._trace.layout(layout)
 
     def _indices(self, piece: Slice) -> list[Any]:
-        return [as_index(i, self._trace).ssa for i in piece.index if i is not None]
+        indices = [as_index(i, self._trace) for i in piece.index if i is not None]
+        return [value.ssa for value in (*indices, *self._sizes)]
 
 
 def _number(n: Int, layout: Layout) -> int:

@@ -61,13 +61,17 @@ class Trace:
         )
         return list(op.results)
 
-    def layout(self, layout: Layout) -> Any:
+    def layout(self, layout: Layout, *, is_bound: bool = False) -> Any:
         """The attribute of a layout; the functions of its permutations join the module.
+
+        Args:
+            layout: what the attribute is of.
+            is_bound: its symbolic sizes have values, which the operation takes as operands.
 
         Raises:
             LegoError: it has symbolic sizes, or a function's name stands for something else.
         """
-        if layout.symbols:
+        if layout.symbols and not is_bound:
             names = ", ".join(s.name for s in layout.symbols)
             raise self.error(
                 f"the layout '{layout}' has symbolic sizes ({names})",

@@ -8,6 +8,7 @@ from lego_mlir.algebra import Layout
 from lego_mlir.frontend.casts import cast, element_type
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.reader import BOUNDS
 
 Operand: TypeAlias = "Value | int | float"
 
@@ -90,6 +91,26 @@ class Value:
             LegoError: there is no such type.
         """
         return Value(cast(self.ssa, dtype, self._trace), self._trace)
+
+    def below(self, limit: int) -> Value:
+        """The value as an index of which it is known that it is from 0 on, and below a limit.
+
+        Args:
+            limit: what the kernel relies on: that is the caller's to see to.
+        """
+        bounds = ir.DenseI64ArrayAttr.get([limit])
+        kind = ir.IndexType.get()
+        if isinstance(self.ssa.type, ir.IntegerType):
+            limits = {BOUNDS: bounds}
+            return Value(
+                self._trace.create("arith.index_cast", [kind], [self.ssa], **limits)[0], self._trace
+            )
+        if self.ssa.type != kind or isinstance(self.ssa, ir.BlockArgument):
+            raise self._trace.error(
+                f"below({limit}) of {self!r}", hint="an integer that is computed"
+            )
+        self.ssa.owner.attributes[BOUNDS] = bounds
+        return self
 
     @property
     def T(self) -> Value:  # noqa: N802  (NumPy's name)

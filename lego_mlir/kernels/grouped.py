@@ -1,50 +1,60 @@
-"""Products of matrices of several sizes in one launch, on Hopper.
+"""Products of matrices of several sizes in one launch.
 
 Blocks are numbered through all products, those of the deepest first. A block finds its product by
-its number, and its tile by that product's layout; from there on all do the same: fetch tiles into
-the same slots, multiply them, and store the result. Only where tiles come from and go to is chosen.
+its number, and its tile by that product's layout. Sizes come from tables, and so do the places of
+matrices: the code is one product's, however many there are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from inspect import Parameter, Signature
-from math import prod
+from math import gcd, prod
 from typing import Any, TypeAlias
 
 from lego_mlir import runtime
-from lego_mlir.algebra import Layout
+from lego_mlir.algebra import Col, Layout, OrderBy, Row, ceildiv, size_symbol
+from lego_mlir.compiler.launches import MAP_BYTES, MOST_PARAMETER_BYTES
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import (
+    EmptyType,
     Kernel,
     TensorType,
     Value,
     block_id,
-    choose,
     dot,
     fold,
     kernel,
+    pick,
     segment,
-    select,
+    sized,
+    table,
     zeros,
 )
-from lego_mlir.kernels import hopper_choice
 from lego_mlir.kernels.configuration import Problem
 from lego_mlir.kernels.hopper import HopperConfig
-from lego_mlir.kernels.machines import machine_of
-from lego_mlir.kernels.matmul import ALIGNMENT
-from lego_mlir.kernels.matrices import contiguous_dimension, layout_of, tiled
-from lego_mlir.kernels.plan import HOPPER, plan
+from lego_mlir.kernels.matmul import ALIGNMENT, sums_of
+from lego_mlir.kernels.matrices import contiguous_dimension, layout_of
+from lego_mlir.kernels.order import GROUPED, grouped_sizes
+from lego_mlir.kernels.plan import refusal_of
+from lego_mlir.kernels.several import (
+    Division,
+    check_plain,
+    division_of,
+    promoting,
+    schedule_of,
+)
 
 Shape: TypeAlias = tuple[int, int, int]
 """Rows of A, columns of B, and the depth that they have in common."""
 
-_OUTPUTS = {"f16": "f16", "bf16": "bf16", "f8E4M3FN": "f16", "f8E5M2": "f16"}
-"""By the type of A and B that of C, if nothing else is asked for."""
+
+_MOST_PRODUCTS = MOST_PARAMETER_BYTES // (3 * MAP_BYTES)
+"""In one launch by TMA: the tensor maps of each are parameters of the kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +64,10 @@ class _Member:
     Attributes:
         place: among those that were asked for.
         problem: what is multiplied.
-        matrices: where the elements of A, B and C lie.
     """
 
     place: int
     problem: Problem
-    matrices: tuple[Layout, Layout, Layout]
 
 
 def grouped_matmul(
@@ -70,7 +78,8 @@ def grouped_matmul(
     a: Sequence[Layout] | None = None,
     b: Sequence[Layout] | None = None,
     epilogue: Callable[[Value], Value] | None = None,
-    config: HopperConfig | None = None,
+    config: Division | None = None,
+    schedule: str | None = None,
     target: str | None = None,
     promote: int = 0,
 ) -> Kernel:
@@ -79,41 +88,57 @@ def grouped_matmul(
         grouped_matmul([(512, 1024, 256), (64, 4096, 4096)])(a0, b0, c0, a1, b1, c1)
 
     Args:
-        shapes: (m, n, k) of each product.
-        dtype: of all A and B: f16, bf16, f8E4M3FN or f8E5M2.
-        out: of all C; by default that of A and B, and f16 of the 8-bit floats.
-        a: where the elements of each A lie; row-major by default.
+        shapes: (m, n, k) of each product; one of m = 0 has nothing to write.
+        dtype: of all A and B: f16, bf16, i8, f8E4M3FN or f8E5M2.
+        out: of all C; by default that of A and B, i32 of i8, and f16 of the 8-bit floats.
+        a: where the elements of each A lie, all by rows or all by columns; row-major by default.
         b: the same of each B. C is row-major.
-        epilogue: what becomes of the sums, a tile of f32, before they are stored.
-        config: how all products are divided: `cluster`, `deferred`, `parts` and `swap` stay as they
-            are by default. Chosen for the largest of them by default.
-        target: sm_90a.
+        epilogue: what becomes of the sums, a tile of them, before they are stored.
+        config: how all products are divided, by default as suits the largest of them. Of a
+            `HopperConfig`, `cluster`, `deferred`, `parts` and `swap` stay as they are by default.
+        schedule: `wgmma` or `hmma`; by default `wgmma` for sm_90a, and `hmma` elsewhere and, with a
+            warning, where TMA cannot copy the matrices of one of the products.
+        target: the GPU architecture; by default that of the GPU that is here, and sm_90a without
+            one.
         promote: as of `matmul`.
 
     Raises:
-        LegoError: there is nothing to multiply, or TMA or `wgmma` cannot.
+        LegoError: there is nothing to multiply, a type or a layout is not what it should be, or
+            the schedule that is asked for cannot.
     """
-    if not shapes or dtype not in _OUTPUTS:
+    what = "grouped_matmul"
+    name = target or runtime.select().target or DEFAULT_TARGET
+    goal = Target.parse(name)
+    sums, out = sums_of(what, dtype, out, name, promote)
+    every = _members(shapes, dtype, out, a, b)
+    members = sorted((x for x in every if x.problem.m), key=lambda x: -x.problem.k)
+    if not members:
         raise LegoError(
-            f"grouped_matmul: {len(shapes)} products of {dtype}",
-            hint=f"one or more, of {', '.join(_OUTPUTS)}",
+            f"grouped_matmul: {len(shapes)} products without a row of C",
+            hint="one product or more, of m > 0",
         )
-    goal = Target.parse(target or runtime.select().target or DEFAULT_TARGET)
-    members = _members(shapes, dtype, out or _OUTPUTS[dtype], a, b, goal)
-    config = config or _chosen(members, goal, promote)
-    config = replace(config, promote=promote or config.promote)
-    _check(members, config, goal)
-    count = sum(prod(config.tiles(member.problem)) for member in members)
-    settings = dict(config.settings(members[0].problem))
-    return kernel(
-        grid=count,
-        block=config.threads,
-        parameters=_parameters(members),
-        schedule=HOPPER,
-        settings={**settings, "blocks": config.resident or count},
-        strict=True,
-        explanation=lambda: f"{len(members)} products in {count} tiles\ndivision   {config}",
-    )(_body(members, config, epilogue))
+
+    def check(division: Division) -> None:
+        check_plain(what, division)
+        for member in members:
+            division.check(member.problem, goal.optin_shared_bytes)
+
+    def refusal() -> LegoError | None:
+        if len(members) > _MOST_PRODUCTS:
+            return LegoError(
+                f"{len(members)} products have {3 * len(members)} tensor maps, and a kernel takes "
+                f"those of {_MOST_PRODUCTS}",
+                hint="fewer products in one launch",
+            )
+        return next(filter(None, map(_refusal, members)), None)
+
+    chosen = schedule_of(what, members[0].problem, refusal, goal, schedule, config)
+    if config is None:
+        largest = max((x.problem for x in members), key=lambda p: p.m * p.n * p.k)
+        config = division_of(what, largest, goal, chosen, promote, partial(_count, members), check)
+    config = promoting(config, promote)
+    check(config)
+    return _kernel(every, members, config, sums, epilogue)
 
 
 def _members(
@@ -122,131 +147,172 @@ def _members(
     out: str,
     a: Sequence[Layout] | None,
     b: Sequence[Layout] | None,
-    target: Target,
 ) -> list[_Member]:
-    """The products, the deepest first: what begins last is then soon done."""
+    """The products, as they were asked for."""
     for what, layouts in (("a", a), ("b", b)):
         if layouts is not None and len(layouts) != len(shapes):
             raise LegoError(
                 f"grouped_matmul: {len(layouts)} layouts {what} for {len(shapes)} products"
             )
     found = []
-    for place, shape in enumerate(shapes):
-        if any(type(size) is not int or size < 1 for size in shape):
+    for place, (m, n, k) in enumerate(shapes):
+        if any(type(size) is not int for size in (m, n, k)) or m < 0 or n < 1 or k < 1:
             raise LegoError(
-                f"grouped_matmul: {shape} is no product's (m, n, k)",
-                hint="sizes are positive integers",
+                f"grouped_matmul: {(m, n, k)} is no product's (m, n, k)",
+                hint="sizes are positive integers; m may be 0",
             )
-        m, n, k = shape
-        matrices = (
-            layout_of(f"a[{place}]", None if a is None else a[place], (m, k)),
-            layout_of(f"b[{place}]", None if b is None else b[place], (k, n)),
-            layout_of("c", None, (m, n)),
-        )
-        order_a, order_b = (
-            "col" if contiguous_dimension(layout) == 0 else "row" for layout in matrices[:2]
-        )
-        problem = Problem(m, n, k, dtype, out, order_a, order_b)
-        plan(problem, matrices, target, HOPPER)  # raises what stands in the way of TMA
-        found.append(_Member(place, problem, matrices))
-    first = found[0].problem
-    for member in found:
-        if (member.problem.a, member.problem.b) != (first.a, first.b):
+        orders = ("row", "row")
+        if m:
+            first = _order(f"a[{place}]", None if a is None else a[place], (m, k))
+            orders = first, _order(f"b[{place}]", None if b is None else b[place], (k, n))
+        found.append(_Member(place, Problem(m, n, k, dtype, out, *orders)))
+    there = [x for x in found if x.problem.m]
+    for x in there:
+        leader = there[0].problem
+        if (x.problem.a, x.problem.b) != (leader.a, leader.b):
             raise LegoError(
-                f"grouped_matmul: product {member.place} has an A by {member.problem.a} and a B by "
-                f"{member.problem.b}, the first by {first.a} and {first.b}",
+                f"grouped_matmul: product {x.place} has an A by {x.problem.a} and a B by "
+                f"{x.problem.b}, the first by {leader.a} and {leader.b}",
                 hint="products of one launch are alike row- or column-major",
             )
-    return sorted(found, key=lambda member: -member.problem.k)
+    return found
 
 
-def _chosen(members: Sequence[_Member], target: Target, promote: int) -> HopperConfig:
-    """The division that suits the largest product, of those that all can be divided by."""
-    largest = max((m.problem for m in members), key=lambda p: p.m * p.n * p.k)
-    processors = machine_of(target).multiprocessors
-    for found in hopper_choice.estimates(largest, target):
-        plain = HopperConfig(
-            found.config.tile, found.config.consumers, found.config.stages, promote=promote
-        )
-        count = sum(prod(plain.tiles(member.problem)) for member in members)
-        candidate = replace(plain, resident=processors if count > processors else 0)
-        try:
-            _check(members, candidate, target)
-        except LegoError:
-            continue
-        return candidate
-    raise LegoError("grouped_matmul: no division suits all products")
+def _order(what: str, given: Layout | None, shape: tuple[int, int]) -> str:
+    """Whether a matrix lies by rows or by columns.
 
-
-def _check(members: Sequence[_Member], config: HopperConfig, target: Target) -> None:
-    """Check that all products can be divided so."""
-    plain = HopperConfig((64, 16, 128), 1, 2)
-    kept = ("cluster", "deferred", "swap", "parts")
-    if any(getattr(config, name) != getattr(plain, name) for name in kept):
+    Raises:
+        LegoError: neither.
+    """
+    layout = layout_of(what, given, shape)
+    order = "col" if contiguous_dimension(layout) == 0 else "row"
+    if given is not None and not layout.equals(_matrix(order, *shape)):
         raise LegoError(
-            f"grouped_matmul: {config}", hint=f"leave {', '.join(kept)} as they are by default"
+            f"grouped_matmul: {what} = '{given}' lies neither by rows nor by columns",
+            hint=f"OrderBy(Row{shape}) or OrderBy(Col{shape})",
         )
-    for member in members:
-        config.check(member.problem, target.optin_shared_bytes)
+    return order
 
 
-def _parameters(members: Sequence[_Member]) -> dict[str, TensorType]:
+def _matrix(order: str, rows: Any, columns: Any) -> Layout:
+    return OrderBy((Row if order == "row" else Col)(rows, columns))
+
+
+def _refusal(member: _Member) -> LegoError | None:
+    """Why `wgmma` cannot compute a product, and which one it is; `None` if it can."""
+    p = member.problem
+    places = _matrix(p.a, p.m, p.k), _matrix(p.b, p.k, p.n), _matrix(p.c, p.m, p.n)
+    found = refusal_of(p, places)
+    if found is None:
+        return None
+    return LegoError(f"product {member.place}, {p.m}×{p.n}×{p.k}: {found.message}", hint=found.hint)
+
+
+def _count(members: Sequence[_Member], config: Division) -> int:
+    """The tiles of all products."""
+    return sum(prod(config.tiles(member.problem)) for member in members)
+
+
+def _kernel(
+    every: Sequence[_Member],
+    members: Sequence[_Member],
+    config: Division,
+    sums: str,
+    epilogue: Callable[[Value], Value] | None,
+) -> Kernel:
+    """The kernel of the products, and of those without a row."""
+    count = _count(members, config)
+    settings = dict(config.settings(members[0].problem))
+    if isinstance(config, HopperConfig):
+        settings["blocks"] = config.resident or count
+    return kernel(
+        grid=count,
+        block=config.threads,
+        parameters=_parameters(every),
+        schedule=config.schedule,
+        settings=settings,
+        strict=True,
+        explanation=lambda: (
+            f"{len(members)} products in {count} tiles\nschedule   {config.schedule}\n"
+            f"division   {config}"
+        ),
+    )(_body(every, members, config, sums, epilogue))
+
+
+def _parameters(every: Sequence[_Member]) -> dict[str, TensorType | EmptyType]:
     """The kernel's parameters, product by product as they were asked for."""
-    types = {}
-    for member in sorted(members, key=lambda m: m.place):
-        kinds = (member.problem.dtype, member.problem.dtype, member.problem.out)
-        for name, kind, layout in zip("abc", kinds, member.matrices, strict=True):
-            types[f"{name}{member.place}"] = TensorType(kind, layout, ALIGNMENT)
+    types: dict[str, TensorType | EmptyType] = {}
+    for member in every:
+        p = member.problem
+        matrices = (
+            ("a", p.dtype, p.a, (p.m, p.k)),
+            ("b", p.dtype, p.b, (p.k, p.n)),
+            ("c", p.out, p.c, (p.m, p.n)),
+        )
+        for name, kind, order, shape in matrices:
+            types[f"{name}{member.place}"] = (
+                TensorType(kind, _matrix(order, *shape), ALIGNMENT)
+                if all(shape)
+                else EmptyType(kind, shape)
+            )
     return types
 
 
 def _body(
+    every: Sequence[_Member],
     members: Sequence[_Member],
-    config: HopperConfig,
+    config: Division,
+    sums: str,
     epilogue: Callable[[Value], Value] | None,
 ) -> Callable[..., None]:
     """The function of the kernel."""
     m, n, k = config.tile
     problem = members[0].problem
-    staged = config.staging(problem)
-    orders = [config.blocks(member.problem) for member in members]
-    sizes = [prod(config.tiles(member.problem)) for member in members]
+    staged_a, staged_b, staged_c = config.staging(problem)
+    counts = [config.tiles(member.problem) for member in members]
+    orders = [grouped_sizes(*tiles, config.group) for tiles in counts]
 
     def grouped(**tensors: Any) -> None:
-        def view(name: str, which: int, member: _Member, tile: tuple[int, int]) -> Any:
-            tensor = tensors[f"{name}{member.place}"]
-            return tensor.view(tiled(member.matrices[which], tile)).staged(staged[which])
+        number, inside = segment(block_id(), [prod(tiles) for tiles in counts])
+        sizes = {name: table(number, [getattr(x.problem, name) for x in members]) for name in "mnk"}
 
-        views = [
-            (view("a", 0, x, (m, k)), view("b", 1, x, (k, n)), view("c", 2, x, (m, n)))
-            for x in members
-        ]
-        number, inside = segment(block_id(), sizes)
+        def view(name: str, order: str, dims: str, tile: tuple[int, int]) -> Any:
+            matrix = _tiles(order, dims, tile, members)
+            known = {s.name: sizes[s.name] for s in matrix.symbols}
+            of_each = [tensors[f"{name}{x.place}"] for x in members]
+            return pick(number, of_each, sized(matrix, **known))
 
-        def load(which: int, factor: int, at: tuple[Any, Any]) -> Any:
-            return views[which][factor][*at, :, :]
+        a = view("a", problem.a, "mk", (m, k)).staged(staged_a)
+        b = view("b", problem.b, "kn", (k, n)).staged(staged_b)
+        c = view("c", problem.c, "mn", (m, n)).staged(staged_c)
+        order = sized(GROUPED, **{s: table(number, [o[s] for o in orders]) for s in orders[0]})
+        i, j = order.inv(inside)
+        steps = table(number, [config.steps(x.problem) for x in members])
 
-        def keep(which: int, result: Value, at: tuple[Any, Any]) -> None:
-            views[which][2][*at, :, :] = result
-
-        every = range(len(members))
-        # Cases would do: but LLVM makes one division of theirs, by a divisor that it chooses, which
-        # is a call, and beside a call the assembler lets wgmma wait (C7509).
-        i, j = (select(number, [order.inv(inside)[dim] for order in orders]) for dim in (0, 1))
-        steps = select(number, [config.steps(member.problem) for member in members])
-
-        @fold(steps, zeros((m, n), "f32"))
+        @fold(steps, zeros((m, n), sums))
         def total(step: Any, total: Any) -> Value:
-            left = choose(number, [partial(load, which, 0, (i, step)) for which in every])
-            right = choose(number, [partial(load, which, 1, (step, j)) for which in every])
-            return dot(left, right, total, warps=config.warp_layout)
+            return dot(a[i, step, :, :], b[step, j, :, :], total, warps=config.warp_layout)
 
         result = total if epilogue is None else epilogue(total)
-        stored = result.to(problem.out)
-        choose(number, [partial(keep, which, stored, (i, j)) for which in every])
+        if not isinstance(result, Value):
+            raise LegoError(f"the epilogue of a product returned {result!r}, no kernel value")
+        c[i, j, :, :] = result.to(problem.out)
 
-    names = [f"{name}{place}" for place in range(len(members)) for name in "abc"]
+    names = [f"{name}{x.place}" for x in every for name in "abc"]
     grouped.__signature__ = Signature(  # type: ignore[attr-defined]
         [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names]
     )
     return grouped
+
+
+def _tiles(order: str, dims: str, tile: tuple[int, int], members: Sequence[_Member]) -> Layout:
+    """The tiles of a matrix whose sizes, those named m, n and k, only the kernel knows.
+
+    What divides the sizes of all products is known of them: whole tiles, or how rows are aligned.
+    """
+    sizes = []
+    for name, extent in zip(dims, tile, strict=True):
+        common = gcd(extent, *(getattr(x.problem, name) for x in members))
+        sizes.append(size_symbol(name, [common] if common > 1 else []))
+    counts = [ceildiv(size, extent) for size, extent in zip(sizes, tile, strict=True)]
+    return _matrix(order, *sizes).TileBy(counts, list(tile))

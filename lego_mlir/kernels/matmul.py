@@ -17,7 +17,7 @@ from lego_mlir.kernels.configuration import BYTES, Config, Problem
 from lego_mlir.kernels.hopper import HopperConfig
 from lego_mlir.kernels.matrices import contiguous_dimension, layout_of, transposed
 from lego_mlir.kernels.multiply import Division, Epilogue, Operand, multiply
-from lego_mlir.kernels.plan import HOPPER, Plan, plan
+from lego_mlir.kernels.plan import HOPPER, Plan, plan, slower
 
 _SUMS = {"f16": "f32", "bf16": "f32", "f8E4M3FN": "f32", "f8E5M2": "f32", "i8": "i32"}
 """By the type of A and B the type of their sums."""
@@ -89,18 +89,10 @@ def matmul(
         LegoError: a size, a type or a layout is not what it should be, or the target cannot.
     """
     target = target or runtime.select().target or DEFAULT_TARGET
-    sums = _check(m, n, k, dtype, batch, target)
-    if promote < 0 or (promote and sums != "f32"):
-        raise LegoError(
-            f"matmul: promote = {promote} of sums of {sums}",
-            hint="a number of steps, for sums of f32; or 0",
-        )
-    out = out or _DEFAULT_OUTPUT.get(dtype, dtype)
-    if out not in _OUTPUTS[sums]:
-        raise LegoError(
-            f"matmul: C of {out} from sums of {sums}",
-            hint=f"out is one of {', '.join(_OUTPUTS[sums])}",
-        )
+    sizes = (m, n, k) if batch is None else (m, n, k, batch)
+    if any(type(size) is not int or size < 1 for size in sizes):
+        raise LegoError(f"matmul: {list(sizes)} are no sizes", hint="sizes are positive integers")
+    sums, out = sums_of("matmul", dtype, out, target, promote)
     lead = () if batch is None else (batch,)
     places = [
         layout_of(what, layout, (*lead, *shape))
@@ -116,9 +108,9 @@ def matmul(
     _check_operands(extra, epilogue, (m, n))
     chosen = plan(problem, places, Target.parse(target), schedule, config, promote)
     if chosen.refusal is not None:
-        warnings.warn(_slower(chosen, chosen.refusal), stacklevel=2)
+        warnings.warn(slower("matmul", chosen.refusal), stacklevel=2)
     elif BYTES[dtype] == 1 and (order_a, order_b) != ("row", "col"):
-        warnings.warn(_by_bytes(problem), stacklevel=2)
+        warnings.warn(by_bytes("matmul", problem), stacklevel=2)
     first, second, third = places
     if chosen.is_transposed:
         second, first, third = (transposed(layout) for layout in places)
@@ -143,41 +135,57 @@ def matmul(
     )(body)
 
 
-def _slower(chosen: Plan, refusal: LegoError) -> str:
-    """That another schedule has to do, and what would change that."""
-    hint = f"\nhint: {refusal.hint}" if refusal.hint else ""
-    return (
-        f"matmul: {refusal.message}; so the schedule is '{chosen.schedule}', not '{HOPPER}', which "
-        f"is up to twice as fast{hint}\nschedule='{chosen.schedule}' says that this is meant"
-    )
+def by_bytes(what: str, problem: Problem) -> str:
+    """A warning that tiles are transposed on their way to shared memory, and what would change it.
 
-
-def _by_bytes(problem: Problem) -> str:
-    """That tiles are transposed on their way to shared memory, and what would change that."""
+    Args:
+        what: the function that was called.
+        problem: of 8-bit elements.
+    """
     return (
-        f"matmul: tensor cores multiply {problem.dtype} along k, but A is by {problem.a}, B by "
+        f"{what}: tensor cores multiply {problem.dtype} along k, but A is by {problem.a}, B by "
         f"{problem.b}; so its bytes are moved one by one, which is slow\n"
         "hint: a row-major A and a column-major B: b=OrderBy(Col(k, n))"
     )
 
 
-def _check(m: int, n: int, k: int, dtype: str, batch: int | None, target: str) -> str:
-    """Check sizes and type; the type of the sums."""
-    sizes = (m, n, k) if batch is None else (m, n, k, batch)
-    if any(type(size) is not int or size < 1 for size in sizes):
-        raise LegoError(f"matmul: {list(sizes)} are no sizes", hint="sizes are positive integers")
+def sums_of(what: str, dtype: str, out: str | None, target: str, promote: int) -> tuple[str, str]:
+    """The types of a product's sums and of C.
+
+    Args:
+        what: the function that was called.
+        dtype: of A and B.
+        out: of C, if it is not to be that which goes with `dtype`.
+        target: the GPU architecture.
+        promote: steps over k that tensor cores add up before threads do.
+
+    Raises:
+        LegoError: there is no such product, or not on that target.
+    """
     if dtype not in _SUMS:
         raise LegoError(
-            f"matmul: tensor cores do not multiply {dtype!r}", hint=f"known: {', '.join(_SUMS)}"
+            f"{what}: tensor cores do not multiply {dtype!r}", hint=f"known: {', '.join(_SUMS)}"
         )
     capability = Target.parse(target).capability
     needed = (8, 9) if dtype.startswith("f8") else (8, 0)
     if capability < needed:
         raise LegoError(
-            f"matmul: {target} has no instruction that multiplies {dtype} as 'mma.sync' does",
+            f"{what}: {target} has no instruction that multiplies {dtype} as 'mma.sync' does",
             hint="f16, bf16 and i8 from sm_80 on, f8E4M3FN and f8E5M2 from sm_89 on",
         )
-    return _SUMS[dtype]
+    sums = _SUMS[dtype]
+    if promote < 0 or (promote and sums != "f32"):
+        raise LegoError(
+            f"{what}: promote = {promote} of sums of {sums}",
+            hint="a number of steps, for sums of f32; or 0",
+        )
+    out = out or _DEFAULT_OUTPUT.get(dtype, dtype)
+    if out not in _OUTPUTS[sums]:
+        raise LegoError(
+            f"{what}: C of {out} from sums of {sums}",
+            hint=f"out is one of {', '.join(_OUTPUTS[sums])}",
+        )
+    return sums, out
 
 
 def _reference(dtype: str, chosen: Plan) -> str:

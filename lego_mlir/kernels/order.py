@@ -8,7 +8,13 @@ one of A.
 
 from __future__ import annotations
 
-from lego_mlir.algebra import Layout, OrderBy, RegP, Row
+from lego_mlir.algebra import Layout, OrderBy, RegP, Row, size_symbol
+
+_R, _G, _S, _W = (size_symbol(name) for name in "RGSW")
+
+GROUPED = OrderBy(RegP([_R, _G, _S, _W], [0, 2, 1, 3])).GroupBy([_R * _G, _S * _W])
+"""The order by groups of tiles whose numbers only the kernel knows: R groups of G rows of tiles
+each, or S of W columns."""
 
 
 def grouped(
@@ -32,8 +38,7 @@ def grouped(
     """
     high, wide = cluster
     rows, columns = down // high, across // wide  # of clusters
-    group_rows = _divisor(rows, max(1, group // high))
-    group_columns = _divisor(columns, max(1, group // wide))
+    group_rows, group_columns = _group(rows, columns, group, cluster)
     if group_rows * high >= group_columns * wide:
         dims = [rows // group_rows, group_rows, high, columns, wide]
         order = [0, 3, 1, 2, 4]
@@ -48,6 +53,23 @@ def grouped(
     sizes = [*lead, *(dims[k] for k in kept)]
     permuted = RegP(sizes, [*range(len(lead)), *(k + len(lead) for k in order)])
     return OrderBy(permuted).GroupBy([*lead, down, across])
+
+
+def grouped_sizes(down: int, across: int, group: int) -> dict[str, int]:
+    """The sizes for which `GROUPED` is the same order, without clusters.
+
+    Arguments are those of `grouped`.
+    """
+    high, wide = _group(down, across, group, (1, 1))
+    if high >= wide:
+        return {"R": down // high, "G": high, "S": across, "W": 1}
+    return {"R": 1, "G": down, "S": across // wide, "W": wide}
+
+
+def _group(rows: int, columns: int, group: int, cluster: tuple[int, int]) -> tuple[int, int]:
+    """Clusters that a group is high, if groups are of rows, and wide, if of columns."""
+    high, wide = cluster
+    return _divisor(rows, max(1, group // high)), _divisor(columns, max(1, group // wide))
 
 
 def _divisor(n: int, most: int) -> int:

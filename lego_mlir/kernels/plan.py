@@ -20,7 +20,7 @@ from lego_mlir.kernels.matrices import tiled
 from lego_mlir.kernels.panels import ROWS, panels, panels_of_columns
 
 HOPPER, OTHER = HopperConfig.schedule, Config.schedule
-_TARGET = "sm_90a"
+HOPPER_TARGET = "sm_90a"
 _ROW = 128
 """Bytes of a tile's contiguous dimension."""
 
@@ -100,8 +100,8 @@ def plan(
     """
     schedule = schedule or (config.schedule if config is not None else None)
     refusal = None
-    if schedule in (None, HOPPER) and (schedule or target.name == _TARGET):
-        refusal = _refusal(problem, places)
+    if schedule in (None, HOPPER) and (schedule or target.name == HOPPER_TARGET):
+        refusal = refusal_of(problem, places)
         if refusal is not None and schedule == HOPPER:
             raise refusal
         schedule = OTHER if refusal is not None else HOPPER
@@ -167,8 +167,27 @@ def _promoting(
     raise LegoError(f"matmul: no division of the product can promote {promote} steps")
 
 
-def _refusal(problem: Problem, places: Sequence[Layout]) -> LegoError | None:
-    """Why TMA or `wgmma` cannot take a product's matrices; `None` if they can."""
+def slower(what: str, refusal: LegoError) -> str:
+    """A warning that another schedule has to do, and what would change that.
+
+    Args:
+        what: the function that was called.
+        refusal: why the target's own schedule cannot.
+    """
+    hint = f"\nhint: {refusal.hint}" if refusal.hint else ""
+    return (
+        f"{what}: {refusal.message}; so the schedule is '{OTHER}', not '{HOPPER}', which "
+        f"is up to twice as fast{hint}\nschedule='{OTHER}' says that this is meant"
+    )
+
+
+def refusal_of(problem: Problem, places: Sequence[Layout]) -> LegoError | None:
+    """Why TMA or `wgmma` cannot take a product's matrices; `None` if they can.
+
+    Args:
+        problem: what is multiplied.
+        places: where A, B and C lie.
+    """
     size = BYTES[problem.dtype]
     if size == 1 and (problem.a, problem.b) != ("row", "col"):
         return LegoError(

@@ -14,6 +14,10 @@ from lego_mlir.mlir.context import Source
 SLICE = "slice"
 OTHER = "other"
 
+WITHIN = "within"
+"""The attribute of a store of a tile whose last two operands bound its tensor's rows: written are
+those from the first on, up to the second, exclusive."""
+
 MOST_ELEMENTS = 1024
 """The greatest vector that is accessed: each of its elements may become an instruction."""
 

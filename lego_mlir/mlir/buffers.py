@@ -154,6 +154,30 @@ def alignment_of(buffer: Any, scope: Scope) -> int:
     Shared memory begins at multiples of `SHARED_ALIGNMENT`; an argument of the host function may
     say so of itself, by the attribute `lego.alignment`. Of other buffers nothing is known: 1.
     """
+    return gcd(*(_alignment(source, scope) for source in sources_of(buffer)))
+
+
+def sources_of(buffer: Any) -> list[Any]:
+    """The buffers that a buffer is one of, or is one of whole: behind casts and choices."""
+    found, stack = [], [buffer]
+    while stack:
+        value = stack.pop()
+        name = _maker(value)
+        if name in _WHOLE:
+            stack.append(value.owner.operands[0])
+        elif name in _CHOICES:
+            stack.extend(reversed(list(value.owner.operands)[1:]))
+        else:
+            found.append(value)
+    return found
+
+
+_WHOLE = ("memref.cast", "memref.collapse_shape")
+_CHOICES = ("lego.pick", "arith.select")
+
+
+def _alignment(buffer: Any, scope: Scope) -> int:
+    """The alignment of a buffer by where it comes from."""
     kind = ir.MemRefType(buffer.type)
     if not is_dense(kind):
         return 1

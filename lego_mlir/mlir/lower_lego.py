@@ -31,24 +31,25 @@ from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int
 from lego_mlir.index.width import widest
-from lego_mlir.mlir.access_checks import check_value, other_of, whole_dimensions
+from lego_mlir.mlir.access_checks import WITHIN, check_value, other_of, whole_dimensions
 from lego_mlir.mlir.accesses import Access, Print, load, store
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.buffers import ALIGNMENT, FlatBuffers, alignment_of, allocate, elements_of
 from lego_mlir.mlir.context import Source, mlir_errors
 from lego_mlir.mlir.layouts import Layouts, layout_attribute, symbols_of
+from lego_mlir.mlir.lower_tables import lower_tables
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.operands import SizeOperands
 from lego_mlir.mlir.permutations import check_known
 from lego_mlir.mlir.places import Places
-from lego_mlir.mlir.reader import IndexReader, read_function
+from lego_mlir.mlir.reader import BOUNDS, IndexReader, bound_of, read_function
 from lego_mlir.mlir.scopes import KERNELS
 from lego_mlir.printers.arith import Printer
 
 SIZES = "lego.sizes"
 LAYOUT = "lego.layout"
 INDEX_BITWIDTH = "lego.index_bitwidth"
-TENSOR_MAP = "lego.tensor_map"
+TENSOR_MAP, TENSOR_MAPS = "lego.tensor_map", "lego.tensor_maps"
 
 
 def lower_lego(module: Any, source: Source) -> None:
@@ -111,6 +112,7 @@ class _Lowering:
         self.narrow = True
 
     def run(self) -> None:
+        lower_tables(self.module, self.source)
         given: list[tuple[str, Any]] = []
         in_kernels: list[tuple[str, Any]] = []
         for op in operations_in(self.module.operation, KERNELS):
@@ -119,7 +121,7 @@ class _Lowering:
                 inside = [(inner.name, inner) for inner in operations_in(op)]
                 in_kernels += inside
                 given += inside
-        lego = [op for name, op in given if name.startswith("lego.")]
+        lego = [op for name, op in given if name.startswith("lego.") and name != TENSOR_MAPS]
         for op in lego:
             self.note(op)
         for op in self.module.body.operations:
@@ -202,7 +204,8 @@ class _Lowering:
                         op.location,
                         hint="it has one index result a dimension",
                     )
-                self.define(op, self.derived(op, lambda: _inv(layout, x)))
+                found = self.derived(op, lambda: _inv(layout, x))
+                self.define(op, self.bounded(op, found) if BOUNDS in op.attributes else found)
             case "lego.size":
                 self.define(op, [self.bound(op, layout, list(op.operands)).size])
             case "lego.dim":
@@ -291,6 +294,13 @@ class _Lowering:
         op.results[0].replace_all_uses_with(value)
 
     def store(self, op: Any, layout: Layout) -> None:
+        if WITHIN in op.attributes:
+            raise self.source.error(
+                f"a store of some rows of a tile, '{WITHIN}', is left, that no schedule has taken "
+                "to the threads",
+                op.location,
+                hint="--schedule=hmma or wgmma, with 'shared' on the store",
+            )
         value, buffer, *operands = list(op.operands)
         access = self.access(op, layout, buffer, operands, value.type)
         with ir.InsertionPoint(op), op.location:
@@ -367,6 +377,18 @@ class _Lowering:
                 self.reader.define(value, x)
                 for user, number in others:
                     user.operation.operands[number] = value
+
+    def bounded(self, op: Any, xs: Sequence[Int]) -> list[Int]:
+        """The results of an operation that says what they stay below: values of that range."""
+        found: list[Int] = []
+        for result, x in zip(op.results, xs, strict=True):
+            bound = bound_of(result)
+            if bound is None or isinstance(x, int):
+                found.append(x)
+            else:
+                value = self.printers(op, self.places.printer(op))[0](x)
+                found.append(self.reader.symbol(value, "at", 0, bound - 1))
+        return found
 
     def derived(self, op: Any, make: Any) -> Any:
         """What the algebra makes, with the operation's place on any error."""

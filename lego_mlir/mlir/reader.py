@@ -16,8 +16,9 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
 
 BOUNDS = "lego.bounds"
-"""An attribute of a scf.for that a transform made: for each value that it carries the number that
-the value, an index, stays below from 0 on; 0 where nothing is known."""
+"""An attribute of operations that the front end and transforms make: for each result the number
+that it, an index, stays below from 0 on; 0 where nothing is known. Of a scf.for that is so of the
+values that it carries, too."""
 
 _AXES = "xyz"
 _MAX_BLOCK = (1024, 1024, 64)
@@ -81,6 +82,9 @@ class IndexReader:
         if isinstance(value, ir.BlockArgument):
             return self._read_argument(ir.BlockArgument(value))
         op = value.owner
+        bound = None if op.name == "scf.for" else bound_of(value)
+        if bound is not None:
+            return self.symbol(value, "v", 0, bound - 1)
         read = _ARITHMETIC.get(op.name)
         if read is not None and isinstance(value.type, ir.IndexType):
             operands = [self.read(operand) for operand in op.operands]
@@ -175,6 +179,15 @@ class IndexReader:
                 return list(ir.DenseI32ArrayAttr(parent.attributes[key]))[axis]  # type: ignore[no-any-return]
             parent = parent.parent
         return None
+
+
+def bound_of(value: Any) -> int | None:
+    """What an operation says that its result stays below, from 0 on; `None` if nothing."""
+    op = value.owner
+    if BOUNDS not in op.attributes:
+        return None
+    bounds = list(ir.DenseI64ArrayAttr(op.attributes[BOUNDS]))
+    return bounds[ir.OpResult(value).result_number] or None
 
 
 _GPU_IDS = {

@@ -122,13 +122,16 @@ class DirectLaunch:
 
 
 def is_tensor_map(value: Any) -> bool:
-    """Whether the value of a parameter is a tensor map."""
-    return isinstance(value, ctypes.Array)
+    """Whether the value of a parameter is a tensor map, or a tuple of these."""
+    return isinstance(value, ctypes.Array | tuple)
 
 
 def _stored(value: Any) -> Any:
     """A parameter's value in memory of its own."""
-    if is_tensor_map(value):
+    if isinstance(value, tuple):
+        words = [word for one in value for word in one]
+        return (ctypes.c_uint64 * len(words))(*words)
+    if isinstance(value, ctypes.Array):
         return value
     if isinstance(value, np.generic):
         return ctypes.create_string_buffer(value.tobytes(), value.dtype.itemsize)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lego_mlir.artifact import Argument, Constant, Launch, TensorMap
+from lego_mlir.artifact import Argument, Constant, Launch, TensorMap, TensorMaps
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes
 
@@ -73,8 +73,9 @@ def resolve(
         mapped: makes a tensor map of an argument and its value.
 
     Returns:
-        One value for each parameter: a pointer-like as it was given, or a NumPy scalar of exactly
-        the parameter's size. (`index` is 32 or 64 bits wide, as the kernel was compiled.)
+        One value for each parameter: a pointer-like as it was given, a NumPy scalar of exactly
+        the parameter's size, a tensor map, or a tuple of these. (`index` is 32 or 64 bits wide, as
+        the kernel was compiled.)
 
     Raises:
         LegoError: number or sizes differ from what the kernel takes.
@@ -92,6 +93,12 @@ def resolve(
             _check_size(kernel, i, size, _TENSOR_MAP_BYTES)
             argument = parameter.argument
             resolved.append(mapped(parameter, arguments[argument], values[argument]))
+            continue
+        if isinstance(parameter, TensorMaps):
+            _check_size(kernel, i, size, _TENSOR_MAP_BYTES * len(parameter.maps))
+            resolved.append(
+                tuple(mapped(m, arguments[m.argument], values[m.argument]) for m in parameter.maps)
+            )
             continue
         if isinstance(parameter, Constant):
             dtype, value = parameter.dtype, dtypes.scalar(parameter.dtype, parameter.value)

@@ -29,7 +29,7 @@ from lego_mlir.sim.syntax import Kernel, Module, Parameter
 from lego_mlir.sim.tensormap import ALIGN, BYTES, TensorMap
 from lego_mlir.sim.types import Array
 
-Argument = Array | np.generic | TensorMap
+Argument = Array | np.generic | TensorMap | tuple[TensorMap, ...]
 
 LIMIT = 2_000_000
 """Instructions that one wave of blocks may execute unless the caller says otherwise."""
@@ -68,7 +68,7 @@ def launch(
         block: threads of a block in x, y and z.
         arguments: one for each kernel parameter. A C-contiguous array stands for the pointer to a
             buffer that holds it, and is changed in place; a NumPy scalar is passed by value; a
-            `TensorMap` fills a parameter of 128 bytes.
+            `TensorMap` fills a parameter of 128 bytes, a tuple of them one of as many times that.
         shared_bytes: dynamic shared memory of each block.
         cluster: blocks of a cluster in x, y and z; None: as the kernel says, or 1.
         order: when asynchronous operations are performed: `late`, `early` or `random` (see
@@ -236,15 +236,16 @@ def _arguments(module: Module, kernel: Kernel, arguments: Sequence[Argument]) ->
         if isinstance(argument, np.generic):
             block += argument.tobytes()
             continue
-        window = FIRST_ARGUMENT + i
-        array = argument.array if isinstance(argument, TensorMap) else argument
-        data = array.reshape(-1).view(np.uint8)
-        name = f"argument {i} ({parameter.name})"
-        buffers[window] = Buffer(name, data, data.size, writable=array.flags.writeable)
-        if isinstance(argument, TensorMap):
-            block += argument.encoded(base_of(window))
-        else:
-            block += base_of(window).to_bytes(8, "little")
+        for one in argument if isinstance(argument, tuple) else (argument,):
+            window = FIRST_ARGUMENT + len(buffers)
+            array = one.array if isinstance(one, TensorMap) else one
+            data = array.reshape(-1).view(np.uint8)
+            name = f"argument {i} ({parameter.name})"
+            buffers[window] = Buffer(name, data, data.size, writable=array.flags.writeable)
+            if isinstance(one, TensorMap):
+                block += one.encoded(base_of(window))
+            else:
+                block += base_of(window).to_bytes(8, "little")
     data = np.frombuffer(block, np.uint8)
     buffers[PARAM] = Buffer("the parameters", data, data.size, writable=False)
     return buffers
@@ -252,11 +253,12 @@ def _arguments(module: Module, kernel: Kernel, arguments: Sequence[Argument]) ->
 
 def _mismatch(argument: object, parameter: Parameter) -> str | None:
     """What is wrong with an argument, if anything."""
-    if isinstance(argument, TensorMap):
-        if parameter.size != BYTES or parameter.align % ALIGN:
+    if isinstance(argument, TensorMap | tuple):
+        size = BYTES * (len(argument) if isinstance(argument, tuple) else 1)
+        if parameter.size != size or parameter.align % ALIGN:
             return (
                 f"a tensor map where {parameter.size} bytes with an alignment of "
-                f"{parameter.align} should stand; it has {BYTES} with {ALIGN}"
+                f"{parameter.align} should stand; it has {size} with {ALIGN}"
             )
         return None
     if not isinstance(argument, np.ndarray | np.generic):

@@ -44,10 +44,10 @@ from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.fragments.wgmma import Chain
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.transforms.cluster_sums import ClusterSums
-from lego_mlir.mlir.transforms.copies_to_tma import require_alignment
 from lego_mlir.mlir.transforms.operation import Setting, Step, transform
 from lego_mlir.mlir.transforms.pointers import address, element_bytes, i32_constant
 from lego_mlir.mlir.transforms.structure import is_zero
+from lego_mlir.mlir.transforms.tensor_maps import require_alignment
 from lego_mlir.mlir.transforms.tiles import Tile, apply, inv, tile_of
 from lego_mlir.mlir.transforms.tma_stores import ResultStores, is_stored_by_tma
 

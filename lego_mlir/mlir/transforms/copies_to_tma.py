@@ -19,16 +19,10 @@ Source: PTX ISA 9.7.9.25 (cp.async.bulk.tensor).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from lego_mlir.algebra import Layout, OrderBy, Row
-from lego_mlir.analysis.tma import TensorMap, tensor_map
-from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import nvvm
 from lego_mlir.mlir.bindings import arith, ir
-from lego_mlir.mlir.buffers import ALIGNMENT
-from lego_mlir.mlir.layouts import layout_attribute
-from lego_mlir.mlir.lower_lego import TENSOR_MAP
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.transforms.operation import Step, transform
 from lego_mlir.mlir.transforms.pointers import (
@@ -38,7 +32,8 @@ from lego_mlir.mlir.transforms.pointers import (
     i32_constant,
     in_cluster,
 )
-from lego_mlir.mlir.transforms.tiles import Tile, apply, tile_of
+from lego_mlir.mlir.transforms.tensor_maps import Corners, TensorMaps, total
+from lego_mlir.mlir.transforms.tiles import Tile, tile_of
 
 MULTICAST = "multicast"
 """The attribute of a store to shared memory that all blocks of the cluster do together."""
@@ -59,138 +54,20 @@ def copies_to_tma(step: Step) -> list[list[Any]]:
     return []
 
 
-class TensorMaps:
-    """The tensor maps of one launch, each made once.
-
-    Args:
-        step: that makes them.
-        launch: before which they are made.
-    """
-
-    def __init__(self, step: Step, launch: Any) -> None:
-        self._step = step
-        self._launch = launch
-        self._made: dict[Any, Any] = {}
-
-    def __call__(self, tile: Tile, shared: Tile, parts: int = 1) -> tuple[TensorMap, Any]:
-        """The tensor map for copies between a tile and its copy in shared memory, and its value.
-
-        Raises:
-            LegoError: at the tile's access: TMA cannot copy it.
-        """
-        size = element_bytes(tile.element)
-        try:
-            found = tensor_map(tile.layout, shared.piece(), size, parts)
-        except LegoError as e:
-            raise self._step.error(e.message, tile.op, e.hint) from None
-        require_alignment(shared, found.alignment)
-        key = (tile.buffer, found.dims, found.shape, found.strides, found.box, found.swizzle)
-        if key not in self._made:
-            self._made[key] = self._make(tile, found)
-        return found, self._made[key]
-
-    def _make(self, tile: Tile, found: TensorMap) -> Any:
-        numbers = ir.DenseI64ArrayAttr.get
-        i64 = ir.IntegerType.get_signless(64)
-        with ir.InsertionPoint(self._launch), tile.op.location:
-            op = ir.Operation.create(
-                TENSOR_MAP,
-                results=[ir.Type.parse("!llvm.ptr")],
-                operands=[tile.buffer],
-                attributes={
-                    "layout": layout_attribute(tile.layout),
-                    "shape": numbers(list(found.shape)),
-                    "strides": numbers(list(found.strides)),
-                    "box": numbers(list(found.box)),
-                    "swizzle": ir.IntegerAttr.get(i64, found.swizzle),
-                },
-            )
-        return op.results[0]
-
-
-def require_alignment(shared: Tile, alignment: int) -> None:
-    """Let the buffer of a tile begin at a multiple of so many bytes."""
-    room = shared.buffer.owner
-    i64 = ir.IntegerType.get_signless(64)
-    known = room.attributes
-    before = ir.IntegerAttr(known[ALIGNMENT]).value if ALIGNMENT in known else 1
-    known[ALIGNMENT] = ir.IntegerAttr.get(i64, max(before, alignment))
-
-
-class Corners:
-    """Where tiles begin in their tensors.
-
-    What several have in common is computed once, at the insertion point of the first.
-    """
-
-    def __init__(self) -> None:
-        self._made: dict[Any, Any] = {}
-
-    def __call__(self, tile: Tile, found: TensorMap) -> list[Place]:
-        """Where a tile begins, one place a dimension of its tensor, innermost first.
-
-        Args:
-            tile: of the tensor.
-            found: its tensor map.
-        """
-        view = tile.layout.view
-        assert view is not None
-        rank = len(view.tiles[0])
-        places = []
-        for dim in found.dims:
-            row = OrderBy(Row(*(sizes[dim] for sizes in view.tiles)))
-            index = [tile.index[level * rank + dim] for level in range(len(view.tiles))]
-            known = [i if isinstance(i, int) else 0 for i in index]
-            rest = tuple(0 if i is None or isinstance(i, int) else i for i in index)
-            places.append(Place(self._of(row, rest), int(row.apply(*known))))
-        return places
-
-    def _of(self, row: Layout, index: tuple[Any, ...]) -> Any:
-        """The offset in a row-major order, an i32; `None` for the first."""
-        if all(isinstance(i, int) for i in index):
-            return None
-        if (row, index) not in self._made:
-            i32 = ir.IntegerType.get_signless(32)
-            self._made[row, index] = arith.IndexCastOp(i32, apply(row, index)).result
-        return self._made[row, index]
-
-
-class Place(NamedTuple):
-    """A coordinate: a number, and an i32 that comes to it if there is one."""
-
-    value: Any
-    number: int
-
-    def plus(self, distance: Any) -> Any:
-        """The coordinate so much further on: a number, or an i32."""
-        if isinstance(distance, int):
-            return _sum(self.value, self.number + distance)
-        return _sum(_sum(self.value, self.number), distance)
-
-
-def _sum(value: Any, other: Any) -> Any:
-    """The sum of two numbers as an i32, either of them an i32 or an int; `None` is 0."""
-    if isinstance(other, int):
-        if value is None:
-            return i32_constant(other)
-        if other == 0:
-            return value
-        other = i32_constant(other)
-    return arith.AddIOp(value, other).result
-
-
 def _fetch(step: Step, source: Tile, stored: Tile, maps: TensorMaps) -> None:
     op = stored.op
     barrier = _barrier_before(step, op)
     parts = ir.IntegerAttr(op.attributes[MULTICAST]).value if MULTICAST in op.attributes else 1
-    found, pointer = maps(source, stored, parts)
+    mapped = maps(source, stored, parts)
+    found = mapped.shape
     size = element_bytes(source.element)
     with ir.InsertionPoint(op), op.location:
         rank = mask = None
         if parts > 1:
             rank = nvvm.rank_in_cluster()
             mask = arith.ConstantOp(ir.IntegerType.get_signless(16), (1 << parts) - 1).result
-        corner = Corners()(source, found)
+        corner = Corners()(source, mapped)
+        pointer = mapped.pointer()
         index = [0 if i is None else i for i in stored.index]
         start = address(stored.buffer, stored.layout, index)
         for first in range(0, len(found.boxes), parts):
@@ -199,9 +76,8 @@ def _fetch(step: Step, source: Tile, stored: Tile, maps: TensorMaps) -> None:
                 place.plus(_of_rank([box.at[d] for box in boxes], rank))
                 for d, place in enumerate(corner)
             ]
-            room = _sum(start, _of_rank([box.offset * size for box in boxes], rank))
-            target = in_cluster(as_pointer(room))
-            nvvm.fetch_tile(target, pointer, at, barrier, mask)
+            room = as_pointer(total(start, _of_rank([box.offset * size for box in boxes], rank)))
+            nvvm.fetch_tile(in_cluster(room), pointer, at, barrier, mask)
     load = source.op
     step.erase(op)
     step.erase(load)

@@ -33,6 +33,7 @@ from math import prod
 from typing import Any, cast
 
 from lego_mlir.mlir.bindings import arith, ir, scf
+from lego_mlir.mlir.reader import bound_of
 from lego_mlir.mlir.transforms import copy_groups, tiles
 from lego_mlir.mlir.transforms.copies import PURE, TileCopy, copies_among
 from lego_mlir.mlir.transforms.kernels import barrier, number_of
@@ -126,11 +127,12 @@ class _Pipeline:
         """The truth of there being such an iteration: `None` if always, `False` if never."""
         setting = self.step.setting
         lower, upper, by = (known_size(v, setting) for v in (self.lower, self.upper, self.by))
-        if lower is not None and upper is not None and by is not None:
-            iterations = max(0, -(-(upper - lower) // by))
+        most = _most(self.upper) if upper is None else upper
+        if lower is not None and most is not None and by is not None:
+            iterations = max(0, -(-(most - lower) // by))
             if ahead >= iterations:
                 return False
-            if ahead < self.depth:
+            if upper is not None and ahead < self.depth:
                 return None
         return arith.CmpIOp(arith.CmpIPredicate.slt, variable, self.upper).result
 
@@ -196,6 +198,14 @@ class _Pipeline:
                     op,
                     hint="compute it of the loop's variable",
                 )
+
+
+def _most(value: Any) -> int | None:
+    """What a value is at most, where that is said of it."""
+    if isinstance(value, ir.BlockArgument) or value.owner.name == "scf.for":
+        return None
+    bound = bound_of(value)
+    return None if bound is None else bound - 1
 
 
 def _name_of(value: Any) -> str:

@@ -84,8 +84,9 @@ class Producer:
         """Load a tile into a slot; the store."""
         layout, room = self.rooms[factor.op]
         index = [None if i is None else values.get(i, i) for i in tile.index]
+        sizes = tuple((name, values.get(size, size)) for name, size in tile.sizes)
         with tile.op.location:
-            value = load(tile.layout, tile.buffer, index)
+            value = load(tile.layout, values.get(tile.buffer, tile.buffer), index, sizes)
             return store(value, layout, room, [at.slot, *[None] * len(tile.whole)])
 
     def _choose(self, factor: Factor, values: Mapping[Any, Any], at: Position) -> None:

@@ -343,7 +343,7 @@ class _Roles:
                     self.launch,
                     hint="a cluster whose size divides both, or none: cluster = 1",
                 )
-        if factor.is_choice:
+        if factor.is_choice or depends_on(factor.tiles[0].buffer, number):
             return False
         for index in factor.tiles[0].index:
             if index is None or not depends_on(index, number):

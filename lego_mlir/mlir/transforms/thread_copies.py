@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -98,19 +98,27 @@ class ThreadCopies:
         for number in numbers:
             chunk = tiles.inv(self.plan.chunks, number)
             index = source.index(self.read.index, chunk, within)
-            value = tiles.load(source.split.layout, self.read.buffer, index)
+            value = tiles.load(source.split.layout, self.read.buffer, index, self.read.sizes)
             if OTHER in self.read.op.attributes:
                 value.owner.attributes[OTHER] = self.read.op.attributes[OTHER]
             moved.append((chunk, value))
         for chunk, value in moved:
             index = target.index(self.written.index, chunk, within)
-            tiles.store(value, target.split.layout, self.written.buffer, index)
+            written = replace(self.written, layout=target.split.layout)
+            if written.rows is None:
+                tiles.store(value, written.layout, written.buffer, index, written.sizes)
+                continue
+            row = written.row([0 if i is None else i for i in index])
+            guard = scf.IfOp(written.is_within(row, row))
+            with ir.InsertionPoint(guard.then_block):
+                tiles.store(value, written.layout, written.buffer, index, written.sizes)
+                scf.YieldOp([])
 
     def _offsets(self, number: Any) -> tuple[Any, Any]:
         """Where a chunk begins on either side."""
         chunk = tiles.inv(self.plan.chunks, number)
         start, end = (
-            tiles.apply(side.split.layout, side.index(tile.index, chunk))
+            tiles.apply(side.split.layout, side.index(tile.index, chunk), tile.sizes)
             for side, tile in self._sides
         )
         return start, end
@@ -121,7 +129,7 @@ class ThreadCopies:
             return None
         source = self.plan.source
         index = source.index(self.read.index, tiles.inv(self.plan.chunks, number))
-        exists = tiles.mask(source.split.layout, index)
+        exists = tiles.mask(source.split.layout, index, self.read.sizes)
         all_of_it, none = tiles.constant(self.plan.width), tiles.constant(0)
         return arith.SelectOp(exists, all_of_it, none).result
 

@@ -15,8 +15,8 @@ Source: PTX ISA 9.7.9.25 (cp.async.bulk.tensor), 9.7.13.14 (fence.proxy.async).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from typing import Any, NamedTuple
@@ -24,21 +24,27 @@ from typing import Any, NamedTuple
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.slots import in_slots
 from lego_mlir.algebra.subdivide import subdivide
+from lego_mlir.analysis.copies import Side, plan_copy
 from lego_mlir.analysis.fragments import LANES
-from lego_mlir.analysis.tma import TensorMap
 from lego_mlir.analysis.wgmma import ROWS, WARPS
 from lego_mlir.mlir import nvvm
 from lego_mlir.mlir.bindings import arith, ir, scf
+from lego_mlir.mlir.buffers import alignment_of
 from lego_mlir.mlir.fragments.share import Held, Share
 from lego_mlir.mlir.fragments.warps import Thread
-from lego_mlir.mlir.transforms.copies_to_tma import Corners, TensorMaps
+from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.transforms.deferred_stores import CHUNK
 from lego_mlir.mlir.transforms.operation import Step
 from lego_mlir.mlir.transforms.pointers import beyond, element_bytes, i32_constant, pointer
+from lego_mlir.mlir.transforms.tensor_maps import Corners, Mapped, TensorMaps
+from lego_mlir.mlir.transforms.thread_copies import ThreadCopies
 from lego_mlir.mlir.transforms.tiles import SHARED, Tile, alloc, apply, tile_of
 
 BUFFERS = 2
 """Chunks of a warpgroup that are under way at once."""
+
+_ACCESS = 16
+"""Bytes of a thread's widest access."""
 
 _FIRST_BARRIER = 1
 """Of the named barriers, one a warpgroup; 0 is the block's."""
@@ -199,13 +205,18 @@ class ResultStores:
             self._barrier()
             index = [0 if i is None else i for i in tile.index]
             index[down], index[right] = (self._group, block, None), (column, None)
-            piece = Tile(op, split.layout, tile.buffer, split.index(*index))
-            found, tensor = self._map(piece, buffer.tile)
-            corner = corners(piece, found)
+            piece = replace(tile, layout=split.layout, index=split.index(*index))
+            mapped = self._map(piece, buffer.tile)
+            corner = corners(piece, mapped)
             with self._only(elected):
-                where = [p.plus(n) for p, n in zip(corner, found.boxes[0].at, strict=True)]
-                nvvm.store_tile(tensor, buffer.start, where)
+                with nullcontext() if tile.rows is None else self._only(self._is_whole(piece)):
+                    at = mapped.shape.boxes[0].at
+                    where = [p.plus(n) for p, n in zip(corner, at, strict=True)]
+                    nvvm.store_tile(mapped.pointer(), buffer.start, where)
+                # Of each chunk one, be it empty: they are counted.
                 nvvm.commit_stores()
+            if tile.rows is not None:
+                self._store_rows(piece, buffer.tile)
 
     def finish(self) -> None:
         """Wait until nothing is read from shared memory any more; before the block ends."""
@@ -222,16 +233,41 @@ class ResultStores:
         number = ir.IntegerAttr(op.attributes[CHUNK]).value
         return range(number, number + 1)
 
-    def _map(self, piece: Tile, buffer: Tile) -> tuple[TensorMap, Any]:
-        """The tensor map of a chunk, which one copy takes, and its value."""
-        found, value = self._maps(piece, buffer)
-        if len(found.boxes) > 1:
+    def _map(self, piece: Tile, buffer: Tile) -> Mapped:
+        """The tensor maps of a chunk, which one copy takes."""
+        mapped = self._maps(piece, buffer)
+        if (count := len(mapped.shape.boxes)) > 1:
             raise self._step.error(
-                f"a chunk of {list(piece.shape)} takes {len(found.boxes)} copies by TMA, not one",
+                f"a chunk of {list(piece.shape)} takes {count} copies by TMA, not one",
                 piece.op,
                 hint="no more columns than a row of its swizzle has: 128 bytes",
             )
-        return found, value
+        return mapped
+
+    def _is_whole(self, piece: Tile) -> Any:
+        """Whether all rows of a chunk are among those that the store writes."""
+        down, _ = piece.whole
+        ends = []
+        for row in (0, ROWS - 1):
+            index = [0 if i is None else i for i in piece.index]
+            index[down] = row
+            ends.append(piece.row(index))
+        return piece.is_within(*ends)
+
+    def _store_rows(self, piece: Tile, buffer: Tile) -> None:
+        """Where a chunk is not written whole, write its rows that are: by the threads."""
+        true = arith.ConstantOp(ir.IntegerType.get_signless(1), 1).result
+        size = element_bytes(piece.element)
+        source, target = (
+            Side(t.layout, t.whole, alignment_of(t.buffer, scope_of(piece.op)))
+            for t in (buffer, piece)
+        )
+        widths = (_ACCESS // size, 1)
+        plan = plan_copy(source, target, size, WARPS * LANES, lead=target, widths=widths)
+        warp, _ = self._thread.warp
+        with self._only(arith.XOrIOp(self._is_whole(piece), true).result):
+            thread = apply(OrderBy(Row(WARPS, LANES)), [warp, self._thread.lane])
+            ThreadCopies(buffer, piece, plan, thread).through_registers()
 
     def _is_elected(self) -> Any:
         """Whether this is the warpgroup's thread for copies: always the same one."""

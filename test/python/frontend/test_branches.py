@@ -36,6 +36,21 @@ def test_ranges() -> None:
     assert computed(lambda i, a: a[lg.segment(i, sizes)[1]]) == inside
 
 
+def test_a_search() -> None:
+    """Of ranges that begin together the last is found."""
+    starts = [0, 2, 2, 3, 8, 8]
+    wanted = [max(k for k, start in enumerate(starts) if start <= i) for i in range(COUNT)]
+    found = computed(lambda i, a: a[lg.search(i, 6, lambda k: lg.table(k, starts))])
+    assert found == wanted
+    assert computed(lambda i, a: a[lg.search(i, 1, lambda k: 0)]) == [0] * COUNT
+
+
+def test_a_table() -> None:
+    values = [7, 0, 3]
+    assert computed(lambda i, a: a[lg.table(i % 3, values)]) == values * 3
+    assert computed(lambda i, a: a[lg.table(i, [4] * COUNT)]) == [4] * COUNT
+
+
 def test_a_value_of_several() -> None:
     found = computed(lambda i, a: a[lg.select(i % 4, [3, i, 1])])
     assert found == [3, 1, 1, 3, 3, 5, 1, 3, 3]
@@ -76,6 +91,11 @@ def test_cases_that_return_nothing() -> None:
         (lambda i, a: a[lg.segment(i, [])[0]], "no sizes of ranges"),
         (lambda i, a: a[lg.segment(i, [2, 0])[0]], "no sizes of ranges"),
         (lambda i, a: a[lg.select(i, [])], "there are no values"),
+        (lambda i, a: lg.table(i, []), r"\[\] is no table of numbers"),
+        (lambda i, a: lg.table(i, [1, -1]), "no table of numbers"),
+        (lambda i, a: lg.search(i, 0, lambda k: 0), "a search among 0 ranges"),
+        (lambda i, a: lg.block_id().below(4), r"below\(4\) of <kernel value index>"),
+        (lambda i, a: a[i].below(4), r"below\(4\) of <kernel value f32>"),
         (lambda i, a: lg.choose(i, []), "there are no cases"),
         (lambda i, a: lg.choose(i, [lambda: a[0], lambda: i]), "returns f32, another one index"),
         (lambda i, a: lg.choose(i, [lambda: a[0], lambda: None]), "another one nothing"),

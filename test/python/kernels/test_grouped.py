@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,9 +11,9 @@ import pytest
 from products import encoded
 
 import lego_mlir as lg
-from lego_mlir import Col, OrderBy
+from lego_mlir import Col, GenP, OrderBy
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.kernels import grouped_matmul
+from lego_mlir.kernels import Config, grouped_matmul
 from lego_mlir.kernels.hopper import HopperConfig
 from lego_mlir.runtime.simulator import Simulator
 
@@ -22,21 +23,25 @@ SHAPES = [(128, 64, 128), (72, 136, 64), (64, 64, 320), (8, 8, 8)]
 
 
 def check(
-    kernel: lg.Kernel, shapes: Sequence[tuple[int, int, int]], dtype: str = "f16", order: str = ""
+    kernel: lg.Kernel,
+    shapes: Sequence[tuple[int, int, int]],
+    dtype: str = "f16",
+    order: str = "late",
+    target: str = "sm_90a",
 ) -> None:
     """It computes what NumPy does, on small integers, whose sums are exact."""
     random = np.random.default_rng(0)
-    given, wanted = [], []
-    for m, n, k in shapes:
+    kind = np.int32 if dtype == "i8" else np.float16
+    given, wanted = [], {}
+    for place, (m, n, k) in enumerate(shapes):
         a, b = random.integers(-2, 3, (m, k)), random.integers(-2, 3, (k, n))
-        given += [encoded(a, dtype), encoded(b, dtype)]
-        given.append(np.zeros((m, n), np.float16))
-        wanted.append((a @ b).astype(np.float16))
-    artifact = kernel.compile("sm_90a")
-    device: Any = Simulator(order=(order, 0)) if order else Simulator()
-    result = lg.run(artifact, given, device)
-    for found, exact in zip(result.outputs.values(), wanted, strict=True):
-        np.testing.assert_array_equal(found, exact)
+        given += [encoded(a, dtype), encoded(b, dtype), np.zeros((m, n), kind)]
+        if m:
+            wanted[f"c{place}"] = (a @ b).astype(kind)
+    result = lg.run(kernel.compile(target), given, Simulator(order=(order, 0)))
+    assert list(result.outputs) == list(wanted)
+    for name, exact in wanted.items():
+        np.testing.assert_array_equal(result.outputs[name], exact)
 
 
 @pytest.mark.parametrize("order", ["late", "early", "random"])
@@ -58,13 +63,34 @@ def test_two_warpgroups_and_a_division_that_is_chosen() -> None:
     check(grouped_matmul(SHAPES[:2], target="sm_90a"), SHAPES[:2])
 
 
-def test_many_products_leave_wgmma_undisturbed() -> None:
-    """Neither a jump table nor a call stands beside it: the build would fail."""
-    shapes = [(64 * i, 128, 192) for i in range(1, 10)]
-    kernel = grouped_matmul(shapes, config=SMALL, target="sm_90a")
-    ptx = kernel.compile("sm_90a").ptx
-    assert "brx.idx" not in ptx
-    assert "div." not in ptx
+MANY = [(7 * i % 10 * 8, 8 + 8 * (i % 3), 64 + 8 * (i % 5)) for i in range(64)]
+"""Of all sizes, some of them empty."""
+
+
+def test_many_products() -> None:
+    config = HopperConfig((64, 16, 128), 1, 2, resident=3)
+    check(grouped_matmul(MANY, config=config, target="sm_90a"), MANY)
+
+
+def test_the_code_does_not_grow_with_the_products() -> None:
+    """Neither a jump table nor a call stands beside wgmma: the build would fail."""
+
+    def code(count: int) -> list[str]:
+        shapes = [(64 * (1 + i % 5), 128, 64 * (1 + i % 3)) for i in range(count)]
+        ptx = grouped_matmul(shapes, config=SMALL, target="sm_90a").compile("sm_90a").ptx
+        assert "brx.idx" not in ptx
+        body = ptx[ptx.index(".entry") :]
+        return [line for line in body.splitlines() if line.startswith(("\t", "\t@"))]
+
+    few, more, many = (len(code(count)) for count in (5, 9, 64))
+    assert many - more <= 3 * (more - few) + 30  # the halves of a longer search
+
+
+@pytest.mark.parametrize("order", ["late", "early", "random"])
+def test_empty_products(order: str) -> None:
+    shapes = [(0, 64, 64), (40, 72, 64), (0, 8, 8), (8, 8, 200)]
+    check(grouped_matmul(shapes, config=SMALL, target="sm_90a"), shapes, order=order)
+    check(grouped_matmul(shapes[:2], config=SMALL, target="sm_90a"), shapes[:2], order=order)
 
 
 def test_column_major_factors() -> None:
@@ -72,6 +98,13 @@ def test_column_major_factors() -> None:
     a = [OrderBy(Col(m, k)) for m, _, k in shapes]
     b = [OrderBy(Col(k, n)) for _, n, k in shapes]
     check(grouped_matmul(shapes, a=a, b=b, config=SMALL, target="sm_90a"), shapes)
+
+
+def test_integers() -> None:
+    shapes = [(64, 48, 384), (72, 16, 128)]
+    b = [OrderBy(Col(k, n)) for _, n, k in shapes]
+    config = HopperConfig((64, 32, 128), 1, 3)
+    check(grouped_matmul(shapes, "i8", b=b, config=config, target="sm_90a"), shapes, "i8")
 
 
 def test_8_bit_floats_in_two_levels() -> None:
@@ -91,21 +124,97 @@ def test_an_epilogue() -> None:
         np.testing.assert_array_equal(found, -k)
 
 
+# ---------------------------------------------------------------------------- without TMA
+OTHERS = [(40, 33, 60), (32, 32, 64), (0, 5, 5), (1, 35, 77)]
+"""Sizes that TMA does not take, and such that it does."""
+
+WARPS = Config((32, 32, 32), (2, 2), 3)
+
+
+@pytest.mark.parametrize("order", ["late", "early", "random"])
+def test_products_of_any_sizes_by_mma(order: str) -> None:
+    kernel = grouped_matmul(OTHERS, config=WARPS, target="sm_80")
+    check(kernel, OTHERS, order=order, target="sm_80")
+
+
+def test_whole_tiles_by_mma() -> None:
+    shapes = [(64, 32, 32), (32, 96, 96)]
+    kernel = grouped_matmul(shapes, config=WARPS, target="sm_80")
+    assert "cp.async.cg" in kernel.compile("sm_80").ptx  # by 16 bytes
+    check(kernel, shapes, target="sm_80")
+
+
+def test_column_major_factors_by_mma() -> None:
+    shapes = [(64, 48, 40), (72, 8, 64)]
+    a = [OrderBy(Col(m, k)) for m, _, k in shapes]
+    b = [OrderBy(Col(k, n)) for _, n, k in shapes]
+    check(grouped_matmul(shapes, a=a, b=b, target="sm_80"), shapes, target="sm_80")
+
+
+def test_8_bit_floats_and_integers_by_mma() -> None:
+    shapes = [(64, 48, 64), (40, 16, 96)]
+    b = [OrderBy(Col(k, n)) for _, n, k in shapes]
+    for dtype in ("f8E4M3FN", "i8"):
+        kernel = grouped_matmul(shapes, dtype, b=b, target="sm_89")
+        check(kernel, shapes, dtype, target="sm_89")
+
+
+def test_one_product_that_tma_cannot_copy_turns_all_to_another_schedule() -> None:
+    with pytest.warns(UserWarning, match=r"product 1, 64×64×60: A: .*'hmma', not 'wgmma'") as said:
+        kernel = grouped_matmul([(64, 64, 64), (64, 64, 60)], target="sm_90a")
+    assert said[0].filename == __file__
+    assert kernel.schedule == "hmma"
+    check(kernel, [(64, 64, 64), (64, 64, 60)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        grouped_matmul([(64, 64, 60)], schedule="hmma", target="sm_90a")
+
+
+def test_bytes_that_are_not_along_k_are_warned_of() -> None:
+    with pytest.warns(UserWarning, match="grouped_matmul: tensor cores multiply i8 along k"):
+        grouped_matmul([(64, 64, 64)], "i8", target="sm_80")
+
+
+def test_an_epilogue_by_mma() -> None:
+    shapes = [(40, 24, 16), (8, 8, 8)]
+    kernel = grouped_matmul(shapes, epilogue=lambda x: -x, target="sm_80")
+    ones = [np.ones(s, np.float16) for m, n, k in shapes for s in ((m, k), (k, n), (m, n))]
+    result = lg.run(kernel.compile("sm_80"), ones, Simulator())
+    for found, (_, _, k) in zip(result.outputs.values(), shapes, strict=True):
+        np.testing.assert_array_equal(found, -k)
+
+
+# ------------------------------------------------------------------------------------- errors
 @pytest.mark.parametrize(
     ("shapes", "given", "message"),
     [
-        ([], {}, "0 products of f16"),
-        ([(64, 64, 64)], {"dtype": "i8"}, "1 products of i8"),
+        ([], {}, "0 products without a row of C"),
+        ([(0, 8, 8)], {}, "1 products without a row of C"),
+        ([(64, 64, 64)], {"dtype": "f64"}, "do not multiply 'f64'"),
         ([(64, 0, 64)], {}, r"\(64, 0, 64\) is no product's"),
-        ([(64, 64, 64), (64, 64, 60)], {}, "A: "),
+        ([(64, 64, 64), (64, 64, 60)], {"schedule": "wgmma"}, "product 1, 64×64×60: A: "),
         (SHAPES, {"b": [OrderBy(Col(8, 8))]}, "1 layouts b for 4 products"),
-        ([(64, 64, 64)], {"dtype": "f8E4M3FN"}, "only along k"),
+        ([(64, 64, 64)], {"dtype": "i8", "schedule": "wgmma"}, "product 0, .* only along k"),
         (SHAPES, {"config": HopperConfig((64, 64, 64), 1, 3, cluster=(2, 1))}, "cluster 2×1"),
+        (SHAPES, {"schedule": "fast"}, "no schedule 'fast'"),
+        (SHAPES, {"schedule": "hmma", "config": SMALL}, "a division for the schedule 'wgmma'"),
+        ([(8, 8, 8)], {"a": [OrderBy(GenP([8, 8], lg.antidiagonal))]}, "neither by rows nor by"),
+        ([(8, 8, 8)], {"out": "i32"}, "C of i32 from sums of f32"),
     ],
 )
 def test_what_cannot_be_grouped(shapes: Any, given: dict[str, Any], message: str) -> None:
     with pytest.raises(LegoError, match=message):
         grouped_matmul(shapes, target="sm_90a", **given)
+
+
+def test_more_tensor_maps_than_a_kernel_takes() -> None:
+    shapes = [(8, 8, 8)] * 86
+    said = "86 products have 258 tensor maps, and a kernel takes those of 85"
+    with pytest.raises(LegoError, match=said) as caught:
+        grouped_matmul(shapes, config=SMALL, target="sm_90a")
+    assert caught.value.hint == "fewer products in one launch"
+    with pytest.warns(UserWarning, match=said):
+        assert grouped_matmul(shapes, target="sm_90a").schedule == "hmma"
 
 
 def test_orders_differ() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lego_mlir.artifact import Artifact, Constant, Launch, TensorMap
+from lego_mlir.artifact import Artifact, Constant, Launch, TensorMap, TensorMaps
 from lego_mlir.diagnostics import LegoError
 
 
@@ -111,7 +111,12 @@ def test_tensor_maps_and_how_to_launch_survive(
 ) -> None:
     tiles = TensorMap(1, (64, 32, 4), (128, 4096), (64, 8, 1), 128)
     launch = Launch(
-        "k", (2, 1, 1), (384, 1, 1), (0, tiles, Constant("i32", 3)), 1024, dependent=dependent
+        "k",
+        (2, 1, 1),
+        (384, 1, 1),
+        (0, tiles, Constant("i32", 3), TensorMaps((tiles, tiles))),
+        1024,
+        dependent=dependent,
     )
     original = replace(copy, launches=(*copy.launches, launch))
     original.save(tmp_path / "k.lego")

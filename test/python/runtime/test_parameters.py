@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lego_mlir.artifact import Argument, Artifact, Constant, Launch, TensorMap
+from lego_mlir.artifact import Argument, Artifact, Constant, Launch, TensorMap, TensorMaps
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime.parameters import entry_names, parameter_sizes
 from lego_mlir.runtime.parameters import resolve as resolve_with
@@ -82,6 +82,15 @@ def test_a_tensor_map_is_made_of_its_argument(copy: Artifact) -> None:
     assert resolve(launch, copy.arguments, (10, 20), (128, 8)) == ((found, "b", 20), 10)
     with pytest.raises(LegoError, match=r"parameter 0 .* has 8 bytes, the artifact passes 128"):
         resolve(launch, copy.arguments, (10, 20), (8, 8))
+
+
+def test_tensor_maps_are_one_parameter(copy: Artifact) -> None:
+    first, second = (TensorMap(place, (6, 4), (24,), (6, 4), 0) for place in (1, 0))
+    launch = Launch("k", (1, 1, 1), (1, 1, 1), (TensorMaps((first, second)),))
+    (found,) = resolve(launch, copy.arguments, (10, 20), (256,))
+    assert found == ((first, "b", 20), (second, "a", 10))
+    with pytest.raises(LegoError, match=r"parameter 0 .* has 128 bytes, the artifact passes 256"):
+        resolve(launch, copy.arguments, (10, 20), (128,))
 
 
 def test_wrong_number(copy: Artifact) -> None:

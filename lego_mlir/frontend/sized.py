@@ -1,0 +1,140 @@
+"""Layouts whose sizes are known only when the kernel runs, and tensors chosen among several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from lego_mlir.algebra import Layout
+from lego_mlir.frontend.tensors import TensorValue
+from lego_mlir.frontend.trace import Trace, current
+from lego_mlir.frontend.values import Operand, Value, as_index
+from lego_mlir.index import Sym, bounds, substitute
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.layouts import layout_attribute, symbols_of
+from lego_mlir.mlir.reader import BOUNDS
+
+
+@dataclass(frozen=True, slots=True)
+class SizedLayout:
+    """A layout with values of the kernel for its symbolic sizes. Made by `sized`.
+
+    Attributes:
+        layout: with symbols for those sizes.
+        sizes: their values, in the order in which the layout's text names them.
+        trace: of the kernel.
+    """
+
+    layout: Layout
+    sizes: tuple[Value, ...]
+    trace: Trace
+
+    def inv(self, flat: Operand) -> tuple[Value, ...]:
+        """The logical index at a flat offset, one value a dimension."""
+        offset = as_index(flat, self.trace).ssa
+        attributes = {"layout": self.trace.layout(self.layout, is_bound=True)}
+        most = self._most()
+        if any(most):
+            attributes[BOUNDS] = ir.DenseI64ArrayAttr.get(most)
+        kinds = [ir.IndexType.get()] * self.layout.rank
+        operands = [offset, *(size.ssa for size in self.sizes)]
+        return tuple(
+            Value(x, self.trace)
+            for x in self.trace.create("lego.inv", kinds, operands, **attributes)
+        )
+
+    def _most(self) -> list[int]:
+        """What the index stays below in each dimension, by the tables that the sizes are from."""
+        known = symbols_of(self.layout, layout_attribute(self.layout))
+        ranges = {
+            s: Sym(s.name, 1, _greatest(value.ssa))
+            for s, value in zip(known, self.sizes, strict=True)
+        }
+        tops = [bounds(substitute(n, ranges))[1] for n in self.layout.dims]
+        return [top or 0 for top in tops]
+
+
+def sized(layout: Layout, **sizes: Operand) -> Layout | SizedLayout:
+    """A layout with values for its symbolic sizes, numbers or such as only the kernel knows.
+
+        rows = lg.sized(lg.parse_layout("OrderBy(Row(M, 64))"), M=lg.table(which, [128, 72]))
+
+    Args:
+        layout: with symbolic sizes.
+        sizes: a value for each of them, by name.
+
+    Returns:
+        A plain layout where all values are numbers.
+    """
+    trace = current("sized")
+    names = {s.name for s in layout.symbols}
+    if names != set(sizes):
+        raise trace.error(
+            f"the layout '{layout}' has the symbolic sizes {', '.join(sorted(names)) or 'none'}, "
+            f"given are {', '.join(sorted(sizes)) or 'none'}"
+        )
+    constants = {name: _constant(x) for name, x in sizes.items()}
+    bound = layout.bind(**{name: n for name, n in constants.items() if n is not None})
+    if not bound.symbols:
+        return bound
+    left = symbols_of(bound, layout_attribute(bound))
+    return SizedLayout(bound, tuple(as_index(sizes[s.name], trace) for s in left), trace)
+
+
+def pick(
+    number: Operand, tensors: Sequence[TensorValue], layout: Layout | SizedLayout
+) -> TensorValue:
+    """One of several tensors of the same element type: that of a number.
+
+    Args:
+        number: an index below the number of tensors.
+        tensors: in device memory.
+        layout: through which the one is indexed, with its sizes.
+    """
+    trace = current("pick")
+    kinds = {tensor.dtype for tensor in tensors}
+    if len(kinds) != 1:
+        raise trace.error(
+            f"pick: tensors of {', '.join(sorted(kinds)) or 'no type'}",
+            hint="one tensor or more, of the same element type",
+        )
+    buffer = tensors[0].memref
+    (dtype,) = kinds
+    if len(tensors) > 1:
+        kind = ir.Type.parse(f"memref<?x{dtype}>")
+        flat = [_flat(tensor.memref, kind, trace) for tensor in tensors]
+        (buffer,) = trace.create("lego.pick", [kind], [as_index(number, trace).ssa, *flat])
+    if isinstance(layout, SizedLayout):
+        return TensorValue("picked", buffer, dtype, layout.layout, trace, None, layout.sizes)
+    return TensorValue("picked", buffer, dtype, layout, trace)
+
+
+def _flat(buffer: Any, kind: Any, trace: Trace) -> Any:
+    """A buffer as one of one dimension of any size."""
+    given = ir.MemRefType(buffer.type)
+    if given.rank > 1:
+        i64 = ir.IntegerType.get_signless(64)
+        every = ir.ArrayAttr.get([ir.IntegerAttr.get(i64, d) for d in range(given.rank)])
+        line = ir.MemRefType.get([prod(given.shape)], given.element_type)
+        groups = ir.ArrayAttr.get([every])
+        (buffer,) = trace.create("memref.collapse_shape", [line], [buffer], reassociation=groups)
+    return trace.create("memref.cast", [kind], [buffer])[0]
+
+
+def _constant(x: Any) -> int | None:
+    """The number that a size is; `None` where only the kernel knows it."""
+    if not isinstance(x, Value):
+        return int(x)
+    if isinstance(x.ssa, ir.BlockArgument) or x.ssa.owner.name != "arith.constant":
+        return None
+    return ir.IntegerAttr(x.ssa.owner.attributes["value"]).value  # type: ignore[no-any-return]
+
+
+def _greatest(ssa: Any) -> int | None:
+    """The greatest number of the table that a value is from; `None` if from none."""
+    if isinstance(ssa, ir.BlockArgument) or ssa.owner.name != "lego.table":
+        return None
+    numbers: list[int] = list(ir.DenseI64ArrayAttr(ssa.owner.attributes["values"]))
+    return max(numbers)

@@ -1,0 +1,147 @@
+"""Products of runs of rows that end where only the launch knows, in the simulator, with NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from products import encoded
+
+import lego_mlir as lg
+from lego_mlir import Col, OrderBy, RegP, Row
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.kernels import Config, ragged_matmul
+from lego_mlir.kernels.hopper import HopperConfig
+from lego_mlir.runtime import launch
+from lego_mlir.runtime.simulator import Simulator
+
+SMALL = HopperConfig((64, 32, 64), 1, 3)
+WARPS = Config((32, 32, 32), (2, 2), 3)
+
+OLD = 7
+"""What is in C before."""
+
+
+def check(
+    kernel: lg.Kernel,
+    shape: tuple[int, int, int],
+    offsets: Sequence[int],
+    *,
+    target: str = "sm_90a",
+    dtype: str = "f16",
+    order: str = "late",
+    columns: tuple[bool, bool] = (False, False),
+) -> None:
+    """Each run of rows is multiplied by its matrix; what is in no run stays."""
+    m, n, k = shape
+    random = np.random.default_rng(0)
+    a, b = random.integers(-2, 3, (m, k)), random.integers(-2, 3, (len(offsets), k, n))
+    c = np.full((m, n), OLD, np.int32 if dtype == "i8" else np.float16)
+    wanted = c.copy()
+    for run, (start, end) in enumerate(zip([0, *offsets], offsets, strict=False)):
+        wanted[start:end] = a[start:end] @ b[run]
+    given = [
+        encoded(np.ascontiguousarray(x.swapaxes(-1, -2)) if by_columns else x, dtype).reshape(-1)
+        if by_columns
+        else encoded(x, dtype)
+        for x, by_columns in zip((a, b), columns, strict=True)
+    ]
+    ends = np.array(offsets, np.int32)
+    launch(kernel.compile(target), *given, c, ends, device=Simulator(order=(order, 0)))
+    np.testing.assert_array_equal(c, wanted)
+
+
+RUNS = [
+    [200],
+    [96, 96, 150, 200],
+    [0, 0, 64, 128, 128, 180, 190],
+    [1, 2, 3, 63, 64, 65],
+    [0, 0, 0],
+]
+"""Runs that end within tiles and with them, empty ones first, last and between, few rows."""
+
+
+@pytest.mark.parametrize("offsets", RUNS, ids=str)
+@pytest.mark.parametrize("resident", [0, 3])
+def test_runs(offsets: list[int], resident: int) -> None:
+    config = HopperConfig((64, 32, 64), 1, 3, resident=resident)
+    kernel = ragged_matmul(200, 40, 72, len(offsets), config=config, target="sm_90a")
+    check(kernel, (200, 40, 72), offsets)
+
+
+@pytest.mark.parametrize("offsets", RUNS, ids=str)
+def test_runs_by_mma(offsets: list[int]) -> None:
+    kernel = ragged_matmul(200, 33, 50, len(offsets), config=WARPS, target="sm_80")
+    check(kernel, (200, 33, 50), offsets, target="sm_80")
+
+
+@pytest.mark.parametrize("order", ["early", "random"])
+def test_whenever_copies_arrive(order: str) -> None:
+    config = HopperConfig((128, 64, 64), 2, 2, resident=2)
+    kernel = ragged_matmul(300, 64, 128, 3, config=config, target="sm_90a")
+    check(kernel, (300, 64, 128), [100, 170, 290], order=order)
+    kernel = ragged_matmul(70, 32, 64, 3, config=WARPS, target="sm_80")
+    check(kernel, (70, 32, 64), [20, 33, 70], order=order, target="sm_80")
+
+
+def test_the_same_kernel_for_other_runs() -> None:
+    kernel = ragged_matmul(130, 16, 64, 2, config=SMALL, target="sm_90a")
+    for offsets in ([130, 130], [0, 130], [65, 129]):
+        check(kernel, (130, 16, 64), offsets)
+
+
+def test_many_runs() -> None:
+    offsets = [3 * run for run in range(1, 65)]
+    check(ragged_matmul(200, 16, 64, 64, config=SMALL, target="sm_90a"), (200, 16, 64), offsets)
+
+
+def test_column_major_factors() -> None:
+    m, n, k, offsets = 72, 48, 64, [40, 72]
+    by_columns = OrderBy(RegP([2, k, n], [0, 2, 1]))
+    for target, config in (("sm_90a", SMALL), ("sm_80", WARPS)):
+        kernel = ragged_matmul(
+            m, n, k, 2, a=OrderBy(Col(m, k)), b=by_columns, config=config, target=target
+        )
+        check(kernel, (m, n, k), offsets, columns=(True, True), target=target)
+
+
+@pytest.mark.parametrize("dtype", ["f8E4M3FN", "i8"])
+def test_elements_of_8_bits(dtype: str) -> None:
+    m, n, k, offsets = 72, 32, 128, [40, 72]
+    by_columns = OrderBy(RegP([2, k, n], [0, 2, 1]))
+    config = HopperConfig((64, 32, 128), 1, 2)
+    kernel = ragged_matmul(m, n, k, 2, dtype, b=by_columns, config=config, target="sm_90a")
+    check(kernel, (m, n, k), offsets, dtype=dtype, columns=(False, True))
+
+
+def test_an_epilogue_and_a_division_that_is_chosen() -> None:
+    kernel = ragged_matmul(70, 32, 64, 2, epilogue=lambda x: x * 2, target="sm_90a")
+    assert kernel.schedule == "wgmma"
+    a, b = np.ones((70, 64), np.float16), np.ones((2, 64, 32), np.float16)
+    c, ends = np.zeros((70, 32), np.float16), np.array([5, 69], np.int32)
+    launch(kernel.compile("sm_90a"), a, b, c, ends, device=Simulator())
+    np.testing.assert_array_equal(c, np.repeat([[128], [0]], [69, 1], axis=0) * np.ones((1, 32)))
+    assert "2 runs of 70 rows" in kernel.explain()
+
+
+def test_what_tma_cannot_copy() -> None:
+    with pytest.warns(UserWarning, match="ragged_matmul: A: .* so the schedule is 'hmma'"):
+        assert ragged_matmul(64, 64, 60, 2, target="sm_90a").schedule == "hmma"
+    with pytest.raises(LegoError, match="A: "):
+        ragged_matmul(64, 64, 60, 2, schedule="wgmma", target="sm_90a")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"runs": 0}, r"\[64, 64, 64, 0\] are no sizes"),
+        ({"runs": 2, "b": OrderBy(Row(64, 64))}, "the layout b = "),
+        ({"runs": 2, "config": HopperConfig((64, 64, 64), 1, 3, parts=2)}, "2 parts"),
+        ({"runs": 2, "dtype": "f32"}, "do not multiply 'f32'"),
+    ],
+)
+def test_what_cannot_be(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(LegoError, match=message):
+        ragged_matmul(64, 64, 64, target="sm_90a", **given)
