@@ -210,14 +210,18 @@ class Artifact:
 def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     """Write a file, or nothing at all: the data goes to a file beside it that then takes its name.
 
+    A link stays, and what it points at is written; a device, a pipe or /dev/stdout is written to.
+
     Raises:
         LegoError: it cannot be written.
     """
     goal = Path(path)
     try:
-        if goal.exists() and not goal.is_file():  # a device such as /dev/null, or a folder
-            goal.write_bytes(data)
+        if _is_descriptor(goal) or (goal.exists() and not goal.is_file()):
+            with goal.open("ab") as file:  # what is in it stays, as behind `>> log`
+                file.write(data)
             return
+        goal = Path(os.path.realpath(goal))
         part = goal.with_name(f".{goal.name}.{os.urandom(6).hex()}")
         try:
             with part.open("xb") as file:
@@ -227,7 +231,13 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
             part.unlink(missing_ok=True)
             raise
     except OSError as e:
-        raise LegoError(f"cannot be written: {e.strerror}", place=Place(str(goal))) from None
+        raise LegoError(f"cannot be written: {e.strerror}", place=Place(str(path))) from None
+
+
+def _is_descriptor(path: Path) -> bool:
+    """Whether a path names a file that the process has open, as /dev/stdout does."""
+    folder = str(Path.cwd().joinpath(path).parent)
+    return path.is_symlink() and folder in ("/dev", "/dev/fd", "/proc/self/fd")
 
 
 def _argument_from_json(data: dict[str, Any]) -> Argument:

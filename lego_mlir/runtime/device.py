@@ -87,7 +87,7 @@ def select(
     if name == "sim" or costs or order is not None:
         from lego_mlir.runtime.simulator import Simulator, order_named
 
-        why = "it counts costs" if costs else "it has orders" if order is not None else ""
+        why = "only it counts costs" if costs else "only it has orders" if order is not None else ""
         return Simulator(
             reason=why if name == "auto" else "",
             costs=costs,

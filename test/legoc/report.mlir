@@ -1,6 +1,6 @@
 // --report: what each kernel costs, counted in the simulator.
 // RUN: %legoc %examples/transpose.mlir --run --report --set T=32 | FileCheck %s
-// CHECK: device{{ +}}sim (it counts costs)
+// CHECK: device{{ +}}sim (only it counts costs)
 // CHECK: costs{{ +}}transpose_kernel  0 excess sectors, 0 excess wavefronts
 // CHECK-NEXT: memory{{ +}}space{{ +}}requests{{ +}}asked{{ +}}moved{{ +}}least{{ +}}excess
 // CHECK-NEXT: {{[^ ]+}}transpose.mlir:32:14  ld.global.b32  global{{ +}}32768{{ +}}4.0 MiB{{ +}}131072 sectors{{ +}}131072{{ +}}0{{$}}

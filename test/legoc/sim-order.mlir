@@ -3,7 +3,7 @@
 // RUN: sed -e s/1024/64/g %examples/transpose.mlir > %t.mlir
 // RUN: %legoc %t.mlir --run --sim-order=early | FileCheck %s
 // RUN: %legoc %t.mlir --run --sim-order=random:7 | FileCheck %s
-// CHECK: device{{ +}}sim (it has orders)
+// CHECK: device{{ +}}sim (only it has orders)
 // CHECK: check{{ +}}equal
 
 // RUN: not %legoc %t.mlir --run --sim-order=soon 2>&1 | FileCheck %s --check-prefix=SOON

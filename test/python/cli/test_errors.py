@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -331,11 +332,69 @@ def test_an_input_that_is_no_text(legoc: Any, tmp_path: Path) -> None:
     check(legoc("b.lego", "--run"), r"^b.lego: error: this file is no lego-mlir artifact\nhint: ")
 
 
+def test_a_byte_order_mark(legoc: Any) -> None:
+    assert legoc("-", stdin="\ufeff" + SMALL).out == legoc("-", stdin=SMALL).out != b""
+
+
 def test_an_output_that_cannot_be_written(legoc: Any, tmp_path: Path) -> None:
     nowhere = legoc("-", "-o", "no/such/file", stdin=EXAMPLE)
     check(nowhere, r"^no/such/file: error: cannot be written: No such .*\nhint: ")
     check(legoc("-", "-o", ".", stdin=EXAMPLE), r"error: cannot be written: Is a directory\nhint: ")
     assert list(tmp_path.iterdir()) == []
+
+
+def command(*arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    """Run legoc in a process of its own, on the example."""
+    return subprocess.run(
+        [sys.executable, "-m", "lego_mlir.cli", "-", *arguments],
+        input=SMALL.encode(),
+        stderr=subprocess.PIPE,
+        check=False,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("arguments", [(), ("--run", "--device=sim")], ids=["emit", "run"])
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_standard_output_that_is_full_or_closed(arguments: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        for options in ({"stdout": full}, {"preexec_fn": lambda: os.close(1)}):
+            done = command(*arguments, **options)
+            assert done.returncode == 1
+            said = rb"<stdout>: error: cannot be written: [\w ]+\n"
+            assert re.fullmatch(said, done.stderr), done.stderr
+
+
+def test_outputs_that_are_no_plain_files(tmp_path: Path) -> None:
+    """What is behind a link is written, and what stands in an open file stays."""
+    (tmp_path / "link").symlink_to(tmp_path / "goal")
+    assert command("-o", str(tmp_path / "link")).returncode == 0
+    text = (tmp_path / "goal").read_bytes()
+    assert text
+    assert (tmp_path / "link").is_symlink()
+    for name in ("/dev/stdout", "/dev/fd/1"):
+        with (tmp_path / "log").open("wb") as log:
+            log.write(b"before\n")
+            log.flush()
+            assert command("-o", name, stdout=log).returncode == 0
+        assert (tmp_path / "log").read_bytes() == b"before\n" + text
+    assert Path("/dev/stdout").is_symlink()
+
+
+def test_an_interruption_within_a_pass(legoc: Any, monkeypatch: Any) -> None:
+    """MLIR makes an error of its own of what Ctrl-C raises; the status tells it all the same."""
+    from lego_mlir.compiler import driver
+
+    def pressed(*_: Any) -> None:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise RuntimeError("KeyboardInterrupt in a callback") from None
+
+    monkeypatch.setattr(driver, "lower_lego", pressed)
+    answer = legoc("-", stdin=SMALL)
+    assert (answer.status, answer.out, answer.err) == (130, b"", "")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.parametrize("stage", ["index", "ptx", "cubin", "bundle"])
@@ -423,6 +482,25 @@ def test_a_kernel_that_stays_symbolic(legoc: Any) -> None:
     )
 
 
+def test_a_schedule_is_run_unless_another_stage_is_asked_for(legoc: Any) -> None:
+    scheduled = legoc("-", "--schedule=unroll", stdin=SMALL)
+    assert scheduled.status == 0
+    assert b"scf.for" not in scheduled.out
+    assert b"scf.for" in legoc("-", "--schedule=unroll", "--emit=index", stdin=SMALL).out
+
+
+def test_the_steps_of_a_schedule_that_the_module_names(legoc: Any, tmp_path: Path) -> None:
+    named = edited(SMALL, "module attributes {", 'module attributes {lego.schedule = "unroll", ')
+    assert legoc("-", "--emit=scheduled", "--keep", "steps", stdin=named).status == 0
+    assert (tmp_path / "steps" / "00-match.mlir").is_file()
+    check(legoc("-", "--param", "x=1", stdin=named), "'unroll' has no parameter 'x'")
+    for option in (("--param", "x=1"), ("--keep", "steps")):
+        check(
+            legoc("-", *option, stdin=SMALL),
+            rf"^<stdin>: error: {option[0]} .* names no schedule\nhint: add --schedule=NAME",
+        )
+
+
 # Running.
 HOST_WORK = """%z = memref.load %a[%c0, %c0] : memref<64x64xf32>
     memref.store %z, %a[%c0, %c0] : memref<64x64xf32>
@@ -487,6 +565,24 @@ def test_arrays_that_do_not_fit(legoc: Any, tmp_path: Path) -> None:
     check(legoc("-", "text.npy", *run, stdin=SMALL), r"^text.npy: error: this file is no .npy")
     many = ["shape.npy"] * 3
     check(legoc("-", *many, *run, stdin=SMALL), r"takes 2 arguments, 3 are given\nhint: .* a, b")
+
+
+def test_arrays_may_stand_behind_options(legoc: Any, tmp_path: Path) -> None:
+    a = np.random.default_rng(1).random((64, 64), np.float32)
+    np.save(tmp_path / "a.npy", a)
+    answer = legoc("-", "--run", "a.npy", "--device=sim", "--save=out", stdin=SMALL)
+    assert answer.status == 0, answer.err
+    assert (np.load(tmp_path / "out" / "b.npy") == a.T).all()
+
+
+def test_what_a_bundle_is_not_asked_for(legoc: Any) -> None:
+    assert legoc("-", "--emit=bundle", "-o", "t.lego", stdin=SMALL).status == 0
+    assert legoc("t.lego", "--run", "--device=sim").status == 0
+    for option in ("--set=T=16", "--target=sm_80", "--schedule=unroll", "--keep=steps"):
+        answer = legoc("t.lego", "--run", "--device=sim", option)
+        check(
+            answer, rf"^t.lego: error: {option.split('=')[0]} .* compiled already\nhint: .*bundle"
+        )
 
 
 def test_outputs_that_cannot_be_saved(legoc: Any, tmp_path: Path) -> None:
@@ -555,9 +651,9 @@ def test_the_steps_before_one_that_fails_are_kept(legoc: Any, tmp_path: Path) ->
         (["-", "--run", "-o", "x"], "--run executes the module"),
         (["-", "a.npy"], "'a.npy': arrays are for --run"),
         (["-", "--save=x"], "--save is for --run"),
-        (["-", "--schedule=unroll"], "--schedule comes after index"),
-        (["-", "--param", "depth=2"], "--param is about a schedule's steps: add --schedule=NAME"),
-        (["-", "--keep", "x"], "--keep is about a schedule's steps: add --schedule=NAME"),
+        (["-", "--schedule="], "--schedule takes the name of a schedule"),
+        (["-", "--keep="], "--keep takes the name of a folder"),
+        (["-", "--run", "--save="], "--save takes the name of a folder"),
         (["-", "--param", "depth"], "'depth' is not NAME=N"),
         (["-", "--param", "depth=-1"], "'depth=-1' is not NAME=N with an integer of at least 0"),
         (["-", "-o", ""], "-o takes the name of a file"),

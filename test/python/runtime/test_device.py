@@ -97,7 +97,7 @@ def test_arrays_on_a_gpu_need_no_answer(monkeypatch: pytest.MonkeyPatch) -> None
 def test_an_order_is_one_of_the_simulator(text: str, order: tuple[str, int]) -> None:
     device = select("auto", order=text)
     assert isinstance(device, Simulator)
-    assert (device.order, device.describe()) == (order, "sim (it has orders)")
+    assert (device.order, device.describe()) == (order, "sim (only it has orders)")
     assert select("sim", order=text).describe() == "sim"
 
 
