@@ -24,6 +24,7 @@ _ROOMS = {
     "runtime": "RunResult launch run",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
+__all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> Any:

@@ -182,7 +182,7 @@ def make_slice(layout: Layout, item: Any) -> Slice:
     if (dots := sum(i is ... for i in entries)) > 1:
         raise LegoError(f"'{layout}' is sliced with {dots} times '...', which of them is meant?")
     if dots:
-        at = entries.index(...)
+        at = next(k for k, i in enumerate(entries) if i is ...)
         entries[at : at + 1] = [slice(None)] * (layout.rank + 1 - len(entries))
     if len(entries) != layout.rank:
         dims = sizes_text(layout.dims)[1:-1]

@@ -90,7 +90,11 @@ class Compilation:
         return functions_of(self._parsed, self.source)
 
     def text(self, stage: str) -> str:
-        """The module, the LLVM IR or the PTX at a stage, as text."""
+        """The module, the LLVM IR or the PTX at a stage, as text.
+
+        Raises:
+            LegoError: there is no such stage, or the module does not get there.
+        """
         match stage:
             case "index" | "scheduled" | "nvvm":
                 return str(getattr(self, stage)).rstrip("\n") + "\n"
@@ -98,7 +102,10 @@ class Compilation:
                 return self.llvm
             case "ptx":
                 return self.ptx
-        raise AssertionError(f"stage '{stage}' is no text")
+        raise LegoError(
+            f"there is no text of a stage '{stage}'",
+            hint="stages: index, scheduled, nvvm, llvm, ptx",
+        )
 
     @cached_property
     def schedule(self) -> Schedule | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.frontend.trace import Trace
 from lego_mlir.mlir.bindings import ir
@@ -21,10 +20,7 @@ def cast(value: Any, dtype: str, trace: Trace) -> Any:
     Raises:
         LegoError: there is no such type.
     """
-    try:
-        check_dtype(dtype)
-    except LegoError as e:
-        raise trace.error(e.message, e.hint) from None
+    check_dtype(dtype, trace.error)
     wanted = ir.Type.parse(dtype)
     for name, element in _path(element_type(value.type), wanted):
         kind = element

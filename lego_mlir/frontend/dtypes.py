@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from lego_mlir.diagnostics import LegoError
@@ -9,7 +10,7 @@ from lego_mlir.diagnostics import LegoError
 DTYPES = ("f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64", "f8E4M3FN", "f8E5M2")
 
 
-def check_dtype(dtype: Any) -> None:
-    """Raise LegoError for what is no element type."""
+def check_dtype(dtype: Any, error: Callable[..., LegoError] = LegoError) -> None:
+    """Raise an error, `LegoError` or what makes one with its place, for what is no element type."""
     if dtype not in DTYPES:
-        raise LegoError(f"{dtype!r} is no element type", hint=f"known: {', '.join(DTYPES)}")
+        raise error(f"{dtype!r} is no element type", hint=f"known: {', '.join(DTYPES)}")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import linecache
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from types import FunctionType
 from typing import Any, TypeAlias
 
 from lego_mlir import runtime
@@ -34,7 +36,7 @@ class Kernel:
     Calling it launches it, in place, on buffers: NumPy arrays or anything with DLPack.
 
     Attributes:
-        name: the function's.
+        name: the function's; what an identifier of PTX cannot have is `_`.
         grid: blocks along x, y and z.
         block: threads along x, y and z.
         reference: the known reference that `run` compares with, if any.
@@ -57,12 +59,17 @@ class Kernel:
         strict: bool = False,
         explanation: Callable[[], str] | None = None,
     ) -> None:
-        self.name = function.__name__
+        if not isinstance(function, FunctionType):
+            raise LegoError(
+                f"a kernel is a function, not {function!r}",
+                hint="write @lg.kernel(...) above a def",
+            )
+        self.name = re.sub(r"\W", "_", function.__name__, flags=re.ASCII)  # as PTX takes names
         self.grid = _dim3(grid, "grid", self.name)
         self.block = _dim3(block, "block", self.name)
         self.reference = reference
         self.schedule = schedule
-        self.settings = dict(settings or {})
+        self.settings = _checked_settings(settings or {}, schedule, self.name)
         self.strict = strict
         self.explanation = explanation
         self.__doc__ = function.__doc__
@@ -167,6 +174,11 @@ class Kernel:
         return Place(code.co_filename, code.co_firstlineno)
 
     def _trace(self) -> Any:
+        """The module, traced.
+
+        Raises:
+            LegoError: at the Python line of a mistake.
+        """
         parameters = self._parameters()
         with ir.Location.file(self._source.file, self._place.line, 1):
             module = ir.Module.create()
@@ -277,7 +289,7 @@ def kernel(
         explanation: what `explain` says of how the kernel was made.
 
     Raises:
-        LegoError: a size is no positive integer.
+        LegoError: a size is no positive integer, or a setting none of a schedule.
     """
     return lambda function: Kernel(
         function, grid, block, reference, parameters, schedule, settings, strict, explanation
@@ -286,7 +298,7 @@ def kernel(
 
 def _dim3(size: Any, what: str, name: str) -> tuple[int, int, int]:
     sizes = tuple(size) if isinstance(size, Sequence) else (size,)
-    good = all(isinstance(n, int) and not isinstance(n, bool) and n > 0 for n in sizes)
+    good = all(type(n) is int and 0 < n < 2**63 for n in sizes)
     if not 1 <= len(sizes) <= 3 or not good:
         raise LegoError(f"kernel '{name}': {what} is one to three positive integers, not {size!r}")
     x, y, z = (*sizes, 1, 1)[:3]
@@ -301,6 +313,27 @@ def _value(name: str, value: Any, kind: Parameter, trace: Trace) -> Any:
         case ScalarType():
             return Value(value, trace)
     return None
+
+
+def _checked_settings(
+    settings: Mapping[str, int], schedule: str | None, name: str
+) -> dict[str, int]:
+    """The values of a schedule's parameters.
+
+    Raises:
+        LegoError: there is no schedule, or a value is none that a parameter takes.
+    """
+    if settings and schedule is None:
+        raise LegoError(
+            f"kernel '{name}' has settings and no schedule",
+            hint='settings are values of a schedule\'s parameters: schedule="hmma"',
+        )
+    for parameter, n in settings.items():
+        if type(n) is not int or not 0 <= n < 2**63:
+            raise LegoError(
+                f"kernel '{name}': the setting '{parameter}' is an integer of at least 0, not {n!r}"
+            )
+    return dict(settings)
 
 
 def _mlir_type(kind: Parameter) -> Any:

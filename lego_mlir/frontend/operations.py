@@ -27,7 +27,7 @@ def thread_id(axis: str = "x") -> Value:
 
 def _launch_argument(what: str, axis: str, first: int) -> Value:
     trace = current(what)
-    if axis not in _AXES or len(axis) != 1:
+    if axis not in tuple(_AXES):
         raise trace.error(f"{what}: the axis is x, y or z, not {axis!r}")
     body = trace.launch.regions[0].blocks[0]
     return Value(body.arguments[first + _AXES.index(axis)], trace)
@@ -41,7 +41,7 @@ def shared(dtype: str, layout: Layout) -> TensorValue:
         layout: of known size.
     """
     trace = current("shared")
-    check_dtype(dtype)
+    check_dtype(dtype, trace.error)
     kind = ir.Type.parse(f"memref<?x{dtype}, #gpu.address_space<workgroup>>")
     (buffer,) = trace.create("lego.alloc", [kind], [], layout=trace.layout(layout))
     return TensorValue("shared", buffer, dtype, layout, trace)
@@ -57,9 +57,14 @@ def loop(stop: Operand, *, start: Operand = 0, step: Operand = 1) -> Iterator[Va
 
     Python's own `range` runs at trace time instead, and so unrolls. The body must run to its end:
     there is no `break` out of a traced loop.
+
+    Args:
+        stop: where the numbers end, exclusive.
+        start: the first number.
+        step: from one number to the next, positive.
     """
     trace = current("loop")
-    bounds = [as_index(x, trace).ssa for x in (start, stop, step)]
+    bounds = _bounds(start, stop, step, trace)
     index = ir.IndexType.get()
     location = trace.location()
     op = ir.Operation.create("scf.for", operands=bounds, regions=1, loc=location)
@@ -92,7 +97,7 @@ def fold(
         stop: where the numbers end, exclusive.
         initial: a value, or a tuple of values: then the body takes and returns as many.
         start: the first number.
-        step: from one number to the next.
+        step: from one number to the next, positive.
     """
     trace = current("fold")
     carried = initial if isinstance(initial, tuple) else (initial,)
@@ -104,7 +109,7 @@ def fold(
             )
 
     def run(body: Callable[..., Any]) -> Any:
-        bounds = [as_index(x, trace).ssa for x in (start, stop, step)]
+        bounds = _bounds(start, stop, step, trace)
         kinds = [value.ssa.type for value in carried]
         location = trace.location()
         op = ir.Operation.create(
@@ -124,6 +129,16 @@ def fold(
         return results if isinstance(initial, tuple) else results[0]
 
     return run
+
+
+def _bounds(start: Operand, stop: Operand, step: Operand, trace: Trace) -> list[Any]:
+    """The operands of a loop."""
+    if isinstance(step, int) and step < 1:
+        raise trace.error(
+            f"the step of a loop is a positive number, not {step}",
+            hint="to count down from n, use n - 1 - i",
+        )
+    return [as_index(x, trace).ssa for x in (start, stop, step)]
 
 
 def _returned(found: Any, kinds: list[Any], trace: Trace) -> list[Any]:

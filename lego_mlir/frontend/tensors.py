@@ -38,7 +38,7 @@ class TensorType:
         if not isinstance(self.layout, Layout):
             raise LegoError(f'lg.Tensor["{self.dtype}", layout]: {self.layout!r} is no layout')
         n = self.alignment
-        if n < 1 or n & (n - 1):
+        if type(n) is not int or n < 1 or n & (n - 1):
             raise LegoError(f"the alignment of a tensor is a power of two in bytes, not {n!r}")
 
     @property
@@ -160,6 +160,7 @@ class TensorValue:
         Raises:
             LegoError: it has another size.
         """
+        self._trace.check_layout(layout)
         if layout.size != self._layout.size:
             raise self._trace.error(
                 f"tensor '{self._name}' has {self._layout.size} elements, the layout '{layout}' "
@@ -180,6 +181,7 @@ class TensorValue:
             layout: of a tile in shared memory; its dimensions are the tile's, or divide them: then
                 so much of the tile at a time, where the schedule can do that.
         """
+        self._trace.check_layout(layout)
         return TensorValue(
             self._name,
             self._memref,

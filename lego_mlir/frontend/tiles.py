@@ -23,10 +23,14 @@ def zeros(shape: Sequence[int], dtype: str) -> Value:
         dtype: MLIR's name of the element type, such as "f32".
     """
     trace = current("zeros")
-    check_dtype(dtype)
-    if not shape or not all(type(n) is int and n > 0 for n in shape):
+    check_dtype(dtype, trace.error)
+    try:
+        sizes = tuple(shape)
+    except TypeError:  # one number
+        sizes = ()
+    if not sizes or not all(type(n) is int and n > 0 for n in sizes):
         raise trace.error(f"the sizes of a vector are positive integers, not {shape!r}")
-    return as_value(0, ir.VectorType.get(list(shape), ir.Type.parse(dtype)), trace)
+    return as_value(0, ir.VectorType.get(list(sizes), ir.Type.parse(dtype)), trace)
 
 
 def dot(x: Value, y: Value, total: Value | None = None, *, warps: Layout | None = None) -> Value:

@@ -55,7 +55,12 @@ class Trace:
     def create(
         self, name: str, results: list[Any], operands: list[Any], **attributes: Any
     ) -> list[Any]:
-        """Record an operation at the caller's line; its result values."""
+        """Record an operation at the caller's line; its result values.
+
+        Raises:
+            LegoError: the kernel of these operands has been traced.
+        """
+        self.check_active()
         op = ir.Operation.create(
             name, results=results, operands=operands, attributes=attributes, loc=self.location()
         )
@@ -69,8 +74,10 @@ class Trace:
             is_bound: its symbolic sizes have values, which the operation takes as operands.
 
         Raises:
-            LegoError: it has symbolic sizes, or a function's name stands for something else.
+            LegoError: it is no layout, it has symbolic sizes, or a function's name stands for
+                something else.
         """
+        self.check_layout(layout)
         if layout.symbols and not is_bound:
             names = ", ".join(s.name for s in layout.symbols)
             raise self.error(
@@ -82,6 +89,20 @@ class Trace:
                 if isinstance(block, GenP) and block.permutation.functions is not None:
                     self._define(block)
         return layout_attribute(layout)
+
+    def check_active(self) -> None:
+        """Raise LegoError unless this is the kernel that is being traced."""
+        if _current.get(None) is not self:
+            raise LegoError(
+                f"a value of kernel '{self.kernel}' is used outside of it",
+                place=self.place(),
+                hint="a kernel's values are known only while it is traced",
+            )
+
+    def check_layout(self, layout: object) -> None:
+        """Raise LegoError for what is no layout."""
+        if not isinstance(layout, Layout):
+            raise self.error(f"{layout!r} is no layout", hint="OrderBy(Row(32, 32)) is one")
 
     def _define(self, block: GenP) -> None:
         """Put the pair of functions of a user's permutation into the module, as func.func's."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from math import isfinite
+from typing import Any, NoReturn, TypeAlias
 
 from lego_mlir.algebra import Layout
 from lego_mlir.frontend.casts import cast, element_type
@@ -42,6 +43,16 @@ class Value:
             "the truth of a kernel value is not known while the kernel is traced",
             hint="Python's if and while run once, at trace time; choose with layouts or lg.loop",
         )
+
+    def _compare(self, other: object) -> NoReturn:
+        raise self._trace.error(
+            "how kernel values compare is not known while the kernel is traced",
+            hint="lg.maximum and lg.minimum take one of two values; lg.choose(number, functions) "
+            "does what goes with an index",
+        )
+
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compare
+    __hash__ = None  # type: ignore[assignment]
 
     def __iter__(self) -> Any:
         raise self._trace.error("a kernel value is one element and cannot be unpacked")
@@ -180,7 +191,11 @@ class Value:
         return self - quotient * other
 
     def __neg__(self) -> Value:
-        return self._arithmetic("sub", 0, self)
+        kind = self.ssa.type
+        if not isinstance(element_type(kind), ir.FloatType):
+            return self._arithmetic("sub", 0, self)
+        (result,) = self._trace.create("arith.negf", [kind], [self.ssa])  # 0 - x loses -0.0
+        return Value(result, self._trace)
 
     def _arithmetic(self, name: str, a: Operand, b: Operand) -> Value:
         lhs, rhs, kind = self._together(a, b)
@@ -215,6 +230,8 @@ class Value:
         if isinstance(element_type(kind), ir.FloatType):
             raise trace.error(f"'//' and '%' are for integers, not {kind}")
         rhs = as_value(other, kind, trace)
+        if isinstance(other, int) and other == 0:
+            raise trace.error("division by zero")
         (result,) = trace.create(name, [kind], [self.ssa, rhs.ssa])
         return Value(result, trace)
 
@@ -249,27 +266,44 @@ def as_value(x: Any, kind: Any, trace: Trace) -> Value:
     Raises:
         LegoError: it has another type, or is no number.
     """
+    trace.check_active()
     if isinstance(x, Value):
+        x._trace.check_active()
         if x.ssa.type == kind:
             return x
         if not _spreads(x.ssa.type, kind):
-            raise trace.error(f"a value of type {kind} is needed, not {x.ssa.type}")
+            converts = isinstance(element_type(kind), ir.FloatType | ir.IntegerType)
+            raise trace.error(
+                f"a value of type {kind} is needed, not {x.ssa.type}",
+                hint=f'.to("{element_type(kind)}") converts a value' if converts else None,
+            )
         return Value(trace.create("vector.broadcast", [kind], [x.ssa])[0], trace)
     if hasattr(x, "item") and getattr(x, "ndim", None) == 0:
         x = x.item()
     if isinstance(x, bool) or not isinstance(x, int | float):
         raise trace.error(f"a value of type {kind} is needed, not {x!r}")
     element = element_type(kind)
-    if isinstance(element, ir.FloatType):
-        attribute = ir.FloatAttr.get(element, float(x))
-    elif isinstance(x, int):
-        attribute = ir.IntegerAttr.get(element, x)
-    else:
-        raise trace.error(f"a value of type {kind} is needed, not {x!r}")
+    attribute = _constant(x, element)
+    if attribute is None:
+        raise trace.error(f"a value of type {element} is needed, not {x!r}")
     if isinstance(kind, ir.VectorType):
         attribute = ir.DenseElementsAttr.get_splat(kind, attribute)
     (result,) = trace.create("arith.constant", [kind], [], value=attribute)
     return Value(result, trace)
+
+
+def _constant(x: int | float, element: Any) -> Any:
+    """A number as an attribute of an element type; `None` if the type does not have it."""
+    if not isinstance(element, ir.FloatType):
+        width = 64 if isinstance(element, ir.IndexType) else element.width
+        fits = isinstance(x, int) and -(1 << (width - 1)) <= x < 1 << (width - 1)
+        return ir.IntegerAttr.get(element, x) if fits else None
+    try:
+        number = float(x)
+    except OverflowError:
+        return None
+    attribute = ir.FloatAttr.get(element, number)
+    return attribute if isfinite(attribute.value) or not isfinite(number) else None
 
 
 def _spreads(kind: Any, wider: Any) -> bool:

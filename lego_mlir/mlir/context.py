@@ -176,6 +176,11 @@ def _hint(message: str) -> str | None:
         return "legoc knows lego and the dialects of upstream MLIR"
     if "failed to legalize operation 'gpu.func'" in message:
         return "a kernel takes memrefs of known shape, numbers and indices"
+    if "does not dominate this use" in message:
+        return (
+            "what is made in a loop is not known after it: the loop carries it out, "
+            "by iter_args, in Python by lg.fold"
+        )
     if "expected dynamic attribute" in message:
         return 'the attribute of the lego dialect is #lego.layout<"...">'
     return None

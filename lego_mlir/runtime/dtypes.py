@@ -115,7 +115,8 @@ def scalar(name: str, value: Any) -> np.generic:
         if raw is not None and isinstance(value, float | np.floating):
             return dtype.type(int(encode(np.asarray(value), name)))  # type: ignore[no-any-return]
         converted = np.asarray(value)
-        if converted.ndim or (dtype.kind in "iu" and converted.dtype.kind not in "iub"):
+        kinds = "iub" if dtype.kind in "iu" else "iubf"
+        if converted.ndim or converted.dtype.kind not in kinds:
             raise ValueError(value)
         if dtype.kind in "iu" and not _fits(int(value), dtype):
             raise ValueError(value)

@@ -20,3 +20,7 @@ def test_stub_and_module_agree() -> None:
 def test_every_name_is_there() -> None:
     for name in dir(lego_mlir):
         assert getattr(lego_mlir, name) is not None
+
+
+def test_all_of_them_are_imported_by_a_star() -> None:
+    assert set(lego_mlir.__all__) == set(dir(lego_mlir)) - {"__version__"}
