@@ -269,7 +269,8 @@ class Layout:
             for d in s.divisors:
                 bound = substitute(d, values)
                 if isinstance(bound, int) and isinstance(value, int) and value % bound:
-                    raise LegoError(f"bind: {s.name} = {value} is no multiple of {d!r} = {bound}")
+                    known = repr(d) if repr(d) == repr(bound) else f"{d!r} = {bound}"
+                    raise LegoError(f"bind: {s.name} = {value} is no multiple of {known}")
         return self.substitute(values)
 
     def substitute(self, values: Mapping[Sym, Int]) -> Layout:

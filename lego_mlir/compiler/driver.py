@@ -11,6 +11,7 @@ bundle     an artifact: the code, and how to launch it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -143,6 +144,7 @@ class Compilation:
         """The module with one gpu.module in the nvvm and llvm dialects."""
         module = self._clone(self.scheduled)
         operations = list(operations_in(module.operation))
+        self._check_types(operations)
         width = _index_bitwidth(module, operations)
         said = launch_attributes(operations)
         with self.context:
@@ -240,11 +242,32 @@ class Compilation:
 
     def _check_lowered(self, kernels: Any) -> None:
         for op in operations_in(kernels):
+            if op.name == "llvm.func" and not _IDENTIFIER.fullmatch(
+                name := op.attributes["sym_name"].value
+            ):
+                raise self.source.error(
+                    f"the name {name!r} cannot stand in PTX",
+                    op.location,
+                    hint="kernels, and functions that launch them, have names of ASCII letters, "
+                    "digits, _ and $",
+                )
             if op.name.partition(".")[0] not in ("llvm", "nvvm"):
                 raise self.source.error(
                     f"'{op.name}' is left after the pass pipeline 'nvvm'; LLVM does not know it",
                     op.location,
                     hint="--emit=nvvm shows what the pipeline makes of the kernels",
+                )
+
+    def _check_types(self, operations: Sequence[Any]) -> None:
+        """Refuse values of tf32: the pass that lowers their type ends the process."""
+        if "tf32" not in self.source.text:
+            return
+        for op in operations:
+            if any("tf32" in str(value.type) for value in (*op.operands, *op.results)):
+                raise self.source.error(
+                    f"'{op.name}' has a value of type tf32, which no register or memory holds",
+                    op.location,
+                    hint="numbers of tf32 are those of f32 that a product rounds",
                 )
 
     def _clone(self, module: Any) -> Any:
@@ -293,3 +316,6 @@ def _index_bitwidth(module: Any, operations: Sequence[Any]) -> int:
 
 
 _ANY_WIDTH = ("load", "store")
+
+_IDENTIFIER = re.compile(r"[A-Za-z0-9_$.]+")
+"""What the NVPTX back end takes for a symbol; it makes `_$_` of a full stop."""

@@ -158,10 +158,10 @@ def resident_blocks(problem: Problem, config: Config, machine: Machine) -> int:
 def _configs(problem: Problem, target: Target) -> Iterator[Config]:
     """The divisions that fit the target; more stages where they fit as many blocks."""
     machine, size = machine_of(target), BYTES[problem.dtype]
+    narrowest = 32 if problem.m > 16 else 64  # of the tiles of so many rows
     for m, n, down, across in _TILES:
-        # A tile of twice the matrix is no use, but for the smallest matrix.
-        is_least = (m, n) == _TILES[-1][:2] and problem.m <= m and problem.n <= n
-        if not is_least and (m >= 2 * max(problem.m, 16) or n >= 2 * max(problem.n, 32)):
+        # A tile of twice the matrix is no use; the smallest is for the smallest matrix.
+        if m >= 2 * max(problem.m, 16) or n >= 2 * max(problem.n, narrowest):
             continue
         found: dict[int, Config] = {}
         for stages in range(2, _MOST_STAGES + 1):

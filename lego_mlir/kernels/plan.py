@@ -98,6 +98,11 @@ def plan(
     Raises:
         LegoError: the schedule that is asked for cannot compute it, or not divided so.
     """
+    if config is not None and not isinstance(config, Config | HopperConfig):
+        raise LegoError(
+            f"matmul: {config!r} is no division of a product",
+            hint="Config((128, 128, 64), (2, 2), stages=3) is one",
+        )
     schedule = schedule or (config.schedule if config is not None else None)
     refusal = None
     if schedule in (None, HOPPER) and (schedule or target.name == HOPPER_TARGET):

@@ -57,6 +57,7 @@ class FlatBuffers:
                 hint=f"write it as memref<1x{kind.element_type}>",
             )
         elements = elements_of(kind)
+        _check_countable(elements or 0, str(kind), op, self._source)
         size = ir.ShapedType.get_dynamic_size() if elements is None else elements
         element, space = kind.element_type, kind.memory_space
         if is_dense(kind):
@@ -75,6 +76,15 @@ class FlatBuffers:
         return ir.MemRefType.get([size], element, layout, space)
 
 
+def _check_countable(elements: int, what: str, op: Any, source: Source) -> None:
+    """Refuse a buffer of more elements than an index can count."""
+    if elements >= 1 << 63:
+        raise source.error(
+            f"'{op.name}': {what} has {elements} elements, more than an index of 64 bits counts",
+            op.location,
+        )
+
+
 def allocate(op: Any, layout: Layout, source: Source) -> None:
     """Replace a lego.alloc by a buffer with room for a layout.
 
@@ -88,6 +98,7 @@ def allocate(op: Any, layout: Layout, source: Source) -> None:
             op.location,
             hint="give them values in lego.sizes",
         )
+    _check_countable(layout.size, f"a buffer for '{layout}'", op, source)
     given = ir.MemRefType(op.results[0].type)
     kind = ir.MemRefType.get([layout.size], given.element_type, memory_space=given.memory_space)
     if given.rank != 1 or (given.has_static_shape and given != kind):

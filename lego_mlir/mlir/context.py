@@ -163,7 +163,7 @@ def mlir_errors(source: Source, what: str | None = None, *more: Source) -> Itera
 
 
 # What MLIR adds for the users of its own tools: an option that legoc has not, the operation's text.
-_ASIDE = re.compile(r"\. If this is intended| that was explicitly marked illegal")
+_ASIDE = re.compile(r"\. If this is intended| that was explicitly marked illegal|, has \"\w")
 _INTERPRETER_ERROR = re.compile(r"Diagnostic message at loc\((.*?)\): (.*)", re.DOTALL)
 _FILE_LOCATION = re.compile(r'"(.*)":(\d+):(\d+)')
 

@@ -156,11 +156,20 @@ class Comparison:
 
 def _permutation(reference: str) -> Reference | None:
     """The reference that `permute(1, 0, 2)` names: NumPy's transpose by these axes."""
-    found = re.fullmatch(r"permute\((\d+(?:, \d+)*)\)", reference)
+    found = re.fullmatch(r"permute\((\d+(?: *, *\d+)*)\)", reference)
     if found is None:
         return None
-    axes = tuple(int(axis) for axis in found[1].split(", "))
-    return lambda a: a.transpose(axes)
+    axes = tuple(int(axis) for axis in found[1].split(","))
+
+    def permuted(a: Array) -> Array:
+        if sorted(axes) != list(range(a.ndim)):
+            raise LegoError(
+                f"reference '{reference}' is no order of the tensor's {a.ndim} dimensions",
+                hint="it names each dimension once, counting from 0",
+            )
+        return a.transpose(axes)
+
+    return permuted
 
 
 def expect(

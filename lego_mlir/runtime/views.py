@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import functools
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -151,6 +152,17 @@ def of_numpy(array: Array) -> View:
     )
 
 
+def _of_other_shape(seen: View, argument: Argument) -> str | None:
+    """What to do with an array that is as large as a buffer in a layout, of another shape."""
+    is_tensor = argument.layout is not None and argument.shape is not None
+    if not is_tensor or prod(seen.shape) != prod(argument.shape or ()):
+        return None
+    return (
+        f"what is passed is the buffer, whose elements lie as {argument.layout} says; "
+        "kernel.run(...) takes the logical tensor"
+    )
+
+
 def check(seen: View, argument: Argument) -> None:
     """Check that a view can stand for an argument's buffer.
 
@@ -166,7 +178,8 @@ def check(seen: View, argument: Argument) -> None:
     if seen.shape != argument.shape:
         raise LegoError(
             f"argument '{name}' has shape {list(argument.shape or ())}, "
-            f"the array has {list(seen.shape)}"
+            f"the array has {list(seen.shape)}",
+            hint=_of_other_shape(seen, argument),
         )
     if not seen.dense:
         raise LegoError(

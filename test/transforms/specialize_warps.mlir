@@ -6,11 +6,15 @@
 // RUN: cat %t2/05-specialize_warps.mlir | FileCheck %s --check-prefixes=CHECK,PAIRS
 // RUN: not %legoc %s --schedule=%S/Inputs/specialize_warps.mlir --target=sm_80 --emit=scheduled \
 // RUN:     2>&1 | FileCheck %s --check-prefix=TARGET
+// RUN: not %legoc %s --schedule=%S/Inputs/specialize_warps.mlir --target=sm_90 --emit=scheduled \
+// RUN:     2>&1 | FileCheck %s --check-prefix=PORTABLE
 // RUN: not %legoc %s --schedule=%S/Inputs/specialize_warps.mlir --param stages=1 --emit=scheduled \
 // RUN:     2>&1 | FileCheck %s --check-prefix=STAGES
 
 // TARGET: specialize_warps.mlir:{{[0-9]+}}:{{[0-9]+}}: error: specialize_warps: {{.*}} not sm_80's
 // TARGET: hint: --target=sm_90a
+// PORTABLE: specialize_warps.mlir:{{[0-9]+}}:{{[0-9]+}}: error: specialize_warps: {{.*}} not sm_90's
+// PORTABLE: hint: --target=sm_90a
 // STAGES: error: specialize_warps: a ring of 1 slot
 
 #A = #lego.layout<"OrderBy(Row(32, 64)).TileBy([2, 4], [16, 16])">

@@ -79,14 +79,14 @@ def specialize_warps(step: Step) -> list[list[Any]]:
     """Give a kernel's loads to a warpgroup of their own."""
     stages, cluster = step.number("stages"), step.number("cluster", 1)
     registers = step.number("producer_registers", 0), step.number("consumer_registers", 0)
-    if step.setting.machine.capability[0] != 9:
+    if step.setting.machine.name != "sm_90a":
         raise step.misuse(
             f"warpgroups, TMA and their barriers are Hopper's, not {step.setting.machine.name}'s",
             hint="--target=sm_90a, or --schedule=hmma",
         )
     if stages < 2:
         raise step.misuse(
-            f"a ring of {stages} slot: one is still read while the next is waited for",
+            f"a ring of {stages} slot{'s' * (stages != 1)}: one is read while another is filled",
             hint="stages = 2, or more",
         )
     dependent, deferred = bool(step.number("dependent", 0)), bool(step.number("deferred", 0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,16 @@ def test_what_a_config_takes() -> None:
     assert CONFIG.shared_bytes(PROBLEM) == 3 * CONFIG.stage_bytes(PROBLEM)
     wide = replace(PROBLEM, out="f32")
     assert replace(CONFIG, tile=(128, 128, 16)).shared_bytes(wide) == 128 * 128 * 4
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
+@pytest.mark.parametrize(("dtype", "out"), [("f16", "f16"), ("i8", "i32")])
+def test_products_of_every_size_are_divided(dtype: str, out: str, target: str) -> None:
+    sizes = (1, 2, 15, 16, 17, 31, 32, 33, 64, 65)
+    machine = Target.parse(target)
+    for m, n, k in product(sizes, sizes, (1, 65)):
+        problem = Problem(m, n, k, dtype, out)
+        choose(problem, machine).check(problem, machine.optin_shared_bytes)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lego_mlir as lg
-from lego_mlir import Col, OrderBy, RegP, Row, runtime
+from lego_mlir import Col, GenP, OrderBy, RegP, Row, morton, runtime
 from lego_mlir.compiler.driver import Options
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
@@ -246,6 +246,7 @@ def test_the_module_says_what_is_computed_once() -> None:
             r"GroupBy\(\[100, 96\]\)' cannot be divided into tiles of \[64, 32\]",
         ),
         ((64, 64, 64), {"b": "col"}, "b = 'col' is no layout"),
+        ((64, 64, 64), {"config": 3}, "3 is no division of a product"),
         ((64, 64, 64, "f8E5M2"), {"target": "sm_80"}, "sm_80 has no instruction .* f8E5M2"),
         ((64, 64, 64), {"target": "sm_75"}, "sm_75 has no instruction .* f16"),
         (
@@ -278,6 +279,14 @@ def test_the_module_says_what_is_computed_once() -> None:
 def test_what_cannot_be(arguments: Any, options: Any, says: str) -> None:
     with pytest.raises(LegoError, match=says):
         matmul(*arguments, **options)
+
+
+def test_a_tensor_for_a_buffer() -> None:
+    """A launch takes what lies in memory; the error says so of an array that is as large."""
+    kernel = matmul(64, 64, 64, b=OrderBy(GenP([64, 64], morton)), target="sm_80")
+    x = np.zeros((64, 64), np.float16)
+    with pytest.raises(LegoError, match=r"(?s)'b' has shape \[4096\].*hint: .*OrderBy.GenP.*run"):
+        kernel(x, x, x, device="sim")
 
 
 def test_an_epilogue_that_returns_nothing() -> None:

@@ -17,6 +17,11 @@ def test_known_references() -> None:
     np.testing.assert_array_equal(expect("copy", [A], 1)[0], A)
 
 
+@pytest.mark.parametrize("name", ["permute(1, 0)", "permute(1,0)", "permute(1 , 0)"])
+def test_axes_may_stand_close_together(name: str) -> None:
+    np.testing.assert_array_equal(expect(name, [A], 1)[0], A.T)
+
+
 def test_unknown_reference_lists_the_known() -> None:
     with pytest.raises(LegoError, match="unknown reference 'sort'") as caught:
         expect("sort", [A], 1)
