@@ -1,0 +1,53 @@
+"""docs/python.md: its program runs, its table is of what there is, and errors look as it says."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lego_mlir as lg
+from lego_mlir.diagnostics import LegoError
+
+TEXT = (Path(__file__).resolve().parents[3] / "docs" / "python.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: Any) -> Any:
+    """What the program of the page has made."""
+    (block,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    file = tmp_path_factory.mktemp("docs") / "softmax.py"
+    file.write_text(block)
+    return runpy.run_path(str(file)), file
+
+
+def test_what_the_kernel_can_be_asked(program: Any, tmp_path: Path) -> None:
+    made, _ = program
+    softmax, x, y = made["softmax"], made["x"], made["y"]
+    result = softmax.run(x, device="sim", costs=True)
+    assert np.array_equal(result.outputs["y"], y)
+    assert result.comparison is None
+    assert len(result.costs) == 1
+    for stage in re.findall(r"`(\w+)`", re.findall(r"a stage as text: (.*) \|", TEXT)[0]):
+        assert softmax.compilation().text(stage)
+    softmax.compile("sm_80").save(tmp_path / "softmax.lego")
+    again = np.empty_like(y)
+    lg.launch(lg.Artifact.load(tmp_path / "softmax.lego"), x, again, device="sim")
+    assert np.array_equal(again, y)
+    assert "softmax" in softmax.explain()
+
+
+def test_the_error_that_is_shown(program: Any) -> None:
+    _, file = program
+    wrong = file.with_name("wrong.py")
+    added = "    if own == 0:\n        return\n    sums = "
+    wrong.write_text(file.read_text().replace("    sums = ", added, 1))
+    with pytest.raises(LegoError) as info:
+        runpy.run_path(str(wrong))
+    said = str(info.value).replace(str(wrong), "softmax.py").splitlines()
+    shown = [line[4:] for line in TEXT.splitlines() if line.startswith("    ")][-len(said) :]
+    assert [line.strip() for line in shown] == [line.strip() for line in said]
