@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from bench.gemm.product import Product
@@ -53,6 +54,11 @@ class Groups:
         return m * self.k, groups * self.k * self.n, m * self.n
 
     @property
+    def ends(self) -> tuple[int, ...]:
+        """The row behind the last of each group."""
+        return tuple(accumulate(self.rows))
+
+    @property
     def flops(self) -> int:
         """Multiplications and additions."""
         return sum(member.flops for member in self.members)
@@ -71,10 +77,11 @@ class Groups:
         """The matrix, 0 to 2 of A, B and C, and its element at which each argument begins.
 
         Args:
-            arguments: of the kernel: three, the matrices of all groups; or three a group.
+            arguments: of the kernel: three, the matrices of all groups; a fourth, `ends`, which is
+                matrix 3; or three a group.
         """
-        if arguments == 3:
-            return [(0, 0), (1, 0), (2, 0)]
+        if arguments in (3, 4):
+            return [(which, 0) for which in range(arguments)]
         found, row = [], 0
         for group, count in enumerate(self.rows):
             found += [(0, row * self.k), (1, group * self.k * self.n), (2, row * self.n)]

@@ -105,6 +105,7 @@ class Operands:
         a: the left inputs.
         b: the right inputs.
         c: the outputs.
+        ends: of groups where their rows end, i32; the same for all sets.
         torch: the module, to draw and to check on the device; without it NumPy does, slowly.
     """
 
@@ -113,6 +114,7 @@ class Operands:
     a: Matrix
     b: Matrix
     c: Matrix
+    ends: int
     torch: ModuleType | None
 
     @staticmethod
@@ -126,12 +128,14 @@ class Operands:
         a, b, c = (
             Matrix(int(call(driver().cuMemAlloc, sets * x.stride)), x.count, x.dtype) for x in sizes
         )
-        return Operands(reference, sets, a, b, c, torch)
+        return Operands(reference, sets, a, b, c, _ends(reference), torch)
 
     def free(self) -> None:
         """Give the memory back."""
         for matrix in (self.a, self.b, self.c):
             call(driver().cuMemFree, matrix.pointer)
+        if self.ends:
+            call(driver().cuMemFree, self.ends)
 
     @property
     def traffic(self) -> int:
@@ -148,6 +152,8 @@ class Operands:
         matrices, starts = (self.a, self.b, self.c), self.reference.starts(len(shapes))
         return [
             matrices[which].array(k, shape, first)
+            if which < len(matrices)
+            else DeviceArray(self.ends, shape or (), np.dtype(np.int32))
             for (which, first), shape in zip(starts, shapes, strict=True)
         ]
 
@@ -245,6 +251,16 @@ class Operands:
         """Rows of bytes as elements in f64."""
         elements = self._elements(rows, matrix)
         return elements.double() if self.torch else dtypes.decode(elements, matrix.dtype)
+
+
+def _ends(reference: Product | Groups) -> int:
+    """Device memory with the ends of groups; 0 without groups."""
+    if not isinstance(reference, Groups):
+        return 0
+    ends = np.array(reference.ends, np.int32)
+    pointer = int(call(driver().cuMemAlloc, ends.nbytes))
+    call(driver().cuMemcpyHtoD, pointer, ends.ctypes.data, ends.nbytes)
+    return pointer
 
 
 def _told(value: float) -> float:

@@ -20,6 +20,7 @@ from bench.movement import Order
 if TYPE_CHECKING:
     from lego_mlir import Kernel
 
+RAGGED = "rows known to the device alone"
 GROUPED, LOOP = "torch._grouped_mm", "torch.mm, a group at a time"
 
 PROMOTED = (1, 4)
@@ -121,7 +122,20 @@ def _divisions(reference: Groups, target: str) -> dict[str, Kernel]:
 
     tiles = ((64, 128, 1, 8), (128, 128, 2, 6), (128, 256, 2, 4))
     configs = [HopperConfig((m, n, 64), c, stages, resident=132) for m, n, c, stages in tiles]
-    return {str(config): _grouped(reference, target, config) for config in configs}
+    found = {str(config): _grouped(reference, target, config) for config in configs}
+    return {RAGGED: _ragged(reference, target)} | found
+
+
+def _ragged(reference: Groups, target: str) -> Kernel:
+    from lego_mlir import OrderBy, RegP
+    from lego_mlir.kernels import ragged_matmul
+
+    groups, (m, n, k) = len(reference.rows), (sum(reference.rows), reference.n, reference.k)
+    b = OrderBy(RegP([groups, k, n], [0, 2, 1])) if reference.b == "col" else None
+    kernel: Kernel = ragged_matmul(
+        m, n, k, groups, reference.dtype, out=reference.out, b=b, target=target
+    )
+    return kernel
 
 
 CASES = (
@@ -137,5 +151,6 @@ CASES = (
     grouped(8, 512, 7168, 4096, b="col"),
     grouped(16, 128, 4096, 4096, b="col"),
     grouped(32, 64, 7168, 2048, b="col"),
+    grouped(64, 64, 7168, 2048, b="col"),
     grouped(8, 512, 4096, 4096, "f16"),
 )

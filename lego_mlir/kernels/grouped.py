@@ -134,8 +134,8 @@ def grouped_matmul(
 
     chosen = schedule_of(what, members[0].problem, refusal, goal, schedule, config)
     if config is None:
-        largest = max((x.problem for x in members), key=lambda p: p.m * p.n * p.k)
-        config = division_of(what, largest, goal, chosen, promote, partial(_count, members), check)
+        problems, count = [x.problem for x in members], partial(_count, members)
+        config = division_of(what, problems, goal, chosen, promote, count, check)
     config = promoting(config, promote)
     check(config)
     return _kernel(every, members, config, sums, epilogue)

@@ -116,7 +116,7 @@ def ragged_matmul(
 
     chosen = schedule_of(what, problem, refusal, goal, schedule, config)
     if config is None:
-        config = division_of(what, problem, goal, chosen, promote, count_of, check)
+        config = division_of(what, [problem], goal, chosen, promote, count_of, check)
     config = promoting(config, promote)
     check(config)
     count = count_of(config)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -66,18 +66,18 @@ def schedule_of(
 
 def division_of(
     what: str,
-    largest: Problem,
+    problems: Sequence[Problem],
     target: Target,
     schedule: str,
     promote: int,
     count: Callable[[Division], int],
     check: Callable[[Division], None],
 ) -> Division:
-    """The division that suits the largest product, of those that all can be divided by.
+    """The division that suits the products best, of those that all can be divided by.
 
     Args:
         what: the function that its user calls.
-        largest: the product.
+        problems: the products.
         target: the GPU architecture.
         schedule: that computes them.
         promote: steps over k that tensor cores add up before threads do.
@@ -87,6 +87,7 @@ def division_of(
     Raises:
         LegoError: there is none.
     """
+    largest = max(problems, key=lambda p: p.m * p.n * p.k)
     candidates: list[Division] = []
     if schedule == OTHER:
         candidates += [found.config for found in choice.estimates(largest, target)]
@@ -97,13 +98,21 @@ def division_of(
             plain = HopperConfig(tile, consumers, stages, promote=promote)
             resident = processors if count(plain) > processors else 0
             candidates.append(replace(plain, resident=resident))
-    for candidate in candidates:
-        try:
-            check(candidate)
-        except LegoError:
-            continue
-        return candidate
-    raise LegoError(f"{what}: no division suits all products")
+    fitting = [candidate for candidate in candidates if _fits(candidate, check)]
+    if not fitting:
+        raise LegoError(f"{what}: no division suits all products")
+    on_hopper = [config for config in fitting if isinstance(config, HopperConfig)]
+    if on_hopper:
+        return hopper_choice.ordered_together(on_hopper, problems, machine_of(target))[0]
+    return fitting[0]
+
+
+def _fits(config: Division, check: Callable[[Division], None]) -> bool:
+    try:
+        check(config)
+    except LegoError:
+        return False
+    return True
 
 
 def check_plain(what: str, config: Division) -> None:
