@@ -11,7 +11,7 @@ from lego_mlir.diagnostics import LegoError
 
 RESULTS = [
     file
-    for name in ("transpose", "gemm", "variants", "profile")
+    for name in ("transpose", "gemm", "variants", "grouped", "profile")
     if (file := Path(__file__).with_name("results") / f"{name}.jsonl").exists()
 ]
 

@@ -18,8 +18,9 @@ _TITLES = {
     ),
     "grouped": (
         "Several products in one launch",
-        "Groups have a quarter to 1¾ of the mean rows. Ours are compiled for these rows; PyTorch "
-        "reads them from the device, and its output is a tensor of its own.",
+        "Groups have a quarter to 1¾ of the mean rows. Ours are compiled for these rows, but for "
+        "the line that says otherwise; PyTorch reads them from the device, and its output is a "
+        "tensor of its own.",
     ),
 }
 """By the first word of the cases' names: a title and what is to be known."""

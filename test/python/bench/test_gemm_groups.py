@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,6 @@ def multiply(data: Operands, reference: Groups) -> None:
 
 
 def memory(address: int) -> Any:
-    import ctypes
-
     return np.frombuffer((ctypes.c_uint8 * 2 * 256).from_address(address), np.float16)
 
 
@@ -49,6 +48,9 @@ def test_groups_lie_one_below_the_other(b: Any, monkeypatch: pytest.MonkeyPatch)
         assert data.check(byte).differing > 0.9 * SETS * sum(ROWS) * N
         multiply(data, reference)
         assert data.check(byte).right
+    ends = data.arrays(1, [None, None, None, (len(ROWS),)])[3]
+    found = (ctypes.c_int32 * len(ROWS)).from_address(ends.pointer)
+    assert tuple(found) == reference.ends == (3, 4, 4, 8)
     address = data.arrays(1, [None] * 12)[9 + 2].pointer
     memory(address)[N] += 8  # the second row of the last group
     assert data.check(byte).differing == 1
@@ -69,6 +71,8 @@ def test_a_manifest_tells_groups_and_products_apart() -> None:
 def test_a_batch_has_three_arguments() -> None:
     groups = Groups((8, 8), 32, 64, "f16", "f16")
     assert groups.starts(3) == [(0, 0), (1, 0), (2, 0)]
+    assert groups.starts(4) == [(0, 0), (1, 0), (2, 0), (3, 0)]  # and where they end
+    assert groups.ends == (8, 16)
     assert groups.starts(6)[3:] == [(0, 8 * 64), (1, 64 * 32), (2, 8 * 32)]
 
 

@@ -15,7 +15,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import tuned
 from lego_mlir.kernels.configuration import Config, Problem
 from lego_mlir.kernels.hopper import HopperConfig
-from lego_mlir.kernels.hopper_choice import estimate, estimates
+from lego_mlir.kernels.hopper_choice import estimate, estimates, ordered_together
 from lego_mlir.kernels.machines import machine_of
 from lego_mlir.kernels.order import grouped
 from lego_mlir.kernels.panels import chunk, panels, panels_of_columns
@@ -253,6 +253,24 @@ def test_blocks_share_tiles_where_there_are_few() -> None:
     assert first(128, 128, 16384).parts >= 4
     assert first(512, 512, 16384).parts == 2
     assert first(4096, 4096, 4096).parts == first(64, 4096, 4096).parts == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "n", "k", "tile"),
+    [
+        ([512] * 5 + [200] * 3, 4096, 2048, (128, 128, 64)),  # waves of smaller tiles are fuller
+        ([512] * 5 + [200] * 3, 7168, 4096, (128, 256, 64)),
+        ([120] * 16, 4096, 4096, (128, 256, 64)),
+        ([56] * 64, 7168, 2048, (128, 256, 64)),
+    ],
+)
+def test_products_of_one_launch_are_divided_together(
+    rows: list[int], n: int, k: int, tile: tuple[int, int, int]
+) -> None:
+    problems = [Problem(m, n, k, "bf16", "bf16", b="col") for m in rows]
+    sizes = [((64, 128, 64), 1, 8), ((128, 128, 64), 2, 6), ((128, 256, 64), 2, 4)]
+    configs = [HopperConfig(*given, resident=132) for given in sizes]
+    assert ordered_together(configs, problems, MACHINE)[0].tile == tile
 
 
 # ----------------------------------------------------------------------------------------- tables
