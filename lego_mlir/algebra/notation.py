@@ -24,8 +24,7 @@ Printing a layout gives the text that parses to it.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, TypeAlias, TypeVar, cast
@@ -35,17 +34,16 @@ from lego_mlir.algebra.layout import Layout
 from lego_mlir.algebra.parts import Order, OrderKind, Skew, View, ViewKind, make_order, make_view
 from lego_mlir.algebra.permutations import NAMES, Permutation, from_functions, inverse, named
 from lego_mlir.algebra.sizes import as_size, ceildiv, size_symbol
+from lego_mlir.algebra.tokens import Tokens
 from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.index import Int, Sym, construct, forms, polynomial
 
 Made = TypeVar("Made")
 Functions: TypeAlias = Mapping[str, Callable[..., Any]]
 
-_TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(//|[-+*/%()\[\]{},.:@])|(\S))")
 _VIEWS = ("GroupBy", "TileBy")
 _ORDERS = ("OrderBy", "TileOrderBy")
 _BLOCKS = ("RegP", "GenP", "Row", "Col")
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
 _OPERATIONS: dict[str, Callable[[Int, Int], Int]] = {
     "+": construct.add,
     "-": construct.sub,
@@ -56,8 +54,6 @@ _OPERATIONS: dict[str, Callable[[Int, Int], Int]] = {
     "max": construct.maximum,
     "ceildiv": ceildiv,
 }
-_DIGITS = 30
-"""Longer numbers are refused: no size needs them, and Python reads them slowly."""
 
 
 def parse_layout(
@@ -107,12 +103,6 @@ def parse_strides(text: str) -> tuple[Any, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
-    text: str
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
 class _Size:
     """A size as written: an operator with operands, a symbol or an integer."""
 
@@ -121,7 +111,7 @@ class _Size:
     at: int
 
 
-class _Parser:
+class _Parser(Tokens):
     """Recursive descent over the tokens; builds when the whole text has been read.
 
     Building waits because a fact may be stated anywhere: in `OrderBy(Row(M, K)).TileBy([M/128,
@@ -131,75 +121,10 @@ class _Parser:
     def __init__(
         self, text: str, sizes: Mapping[str, Int], functions: Functions, file: str = "<layout>"
     ) -> None:
-        self.text = text
-        self.file = file
+        super().__init__(text, file)
         self.functions = functions
-        self.tokens = list(self._tokenize())
-        self.next = 0
         self.facts: dict[str, list[_Size]] = {}
         self.known: dict[str, Int] = dict(sizes)
-
-    # Tokens.
-    def _tokenize(self) -> Iterator[_Token]:
-        open_brackets: list[_Token] = []
-        for m in _TOKEN.finditer(self.text):
-            token = _Token(m[m.lastindex or 0], m.start(m.lastindex or 0))
-            if m.lastindex == 4:
-                raise self.error(f"unexpected character '{token.text}'", token.at)
-            if m.lastindex == 1 and len(token.text) > _DIGITS:
-                raise self.error(f"a number of {len(token.text)} digits is no size", token.at)
-            if token.text in _CLOSING:
-                open_brackets.append(token)
-            elif token.text in ")]}":
-                if not open_brackets or _CLOSING[open_brackets[-1].text] != token.text:
-                    raise self._mismatch(token, open_brackets)
-                open_brackets.pop()
-            yield token
-        if open_brackets:
-            opening = open_brackets[-1]
-            raise self.error(
-                f"'{opening.text}' is never closed",
-                opening.at,
-                hint=f"close it with '{_CLOSING[opening.text]}'",
-            )
-
-    def _mismatch(self, token: _Token, open_brackets: list[_Token]) -> LegoError:
-        if not open_brackets:
-            return self.error(f"'{token.text}' closes nothing", token.at)
-        opening = open_brackets[-1]
-        return self.error(
-            f"'{token.text}' does not match the '{opening.text}' of column {opening.at + 1}",
-            token.at,
-            hint=f"that one is closed by '{_CLOSING[opening.text]}'",
-        )
-
-    def error(self, message: str, at: int, hint: str | None = None) -> LegoError:
-        return LegoError(message, place=Place(self.file, 1, at + 1), hint=hint, source=self.text)
-
-    def peek(self) -> str:
-        return self.tokens[self.next].text if self.next < len(self.tokens) else ""
-
-    def at(self) -> int:
-        return self.tokens[self.next].at if self.next < len(self.tokens) else len(self.text)
-
-    def take(self) -> _Token:
-        token = _Token(self.peek(), self.at())
-        self.next += 1
-        return token
-
-    def expect(self, text: str, context: str) -> _Token:
-        if self.peek() != text:
-            found = f"'{self.peek()}'" if self.peek() else "the end"
-            raise self.error(f"expected '{text}' {context}, found {found}", self.at())
-        return self.take()
-
-    def listed(self, item: Callable[[], Any], close: str) -> list[Any]:
-        items = [item()]
-        while self.peek() == ",":
-            self.take()
-            items.append(item())
-        self.expect(close, "or ',' after an item")
-        return items
 
     # The grammar.
     def layout(self) -> Layout:
