@@ -103,10 +103,9 @@ func.func @padded(%a: memref<6800xf32>, %m: index, %n: index, %i: index) -> vect
 // One question for a whole row, and for all elements of a column of a matrix that is padded in
 // the other dimension.
 // CHECK-LABEL: func.func @once(
-// CHECK: scf.if %{{.*}} -> (vector<8xf32>) {
-// CHECK: vector.load
 // CHECK: scf.if %{{.*}} {
-// CHECK-NEXT: vector.store
+// CHECK-NEXT: %[[V:.*]] = vector.load
+// CHECK-NEXT: vector.store %[[V]]
 // CHECK-NEXT: }
 // CHECK-NOT: scf.if
 // CHECK: return

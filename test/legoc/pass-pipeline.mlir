@@ -9,18 +9,18 @@
 // RUN: %legoc %s | cmp %t.own -
 // RUN: %legoc %s --emit=scheduled --schedule=%transforms/unroll.mlir --pass-pipeline "scheduled=builtin.module(symbol-dce)" | FileCheck %s --check-prefix=SCHEDULED
 
-func.func @f(%x: index) -> (index, index) {
-  // Without cse, what is derived twice stays twice.
-  // CHECK: arith.andi
-  // CHECK: arith.andi
+func.func @f(%x: index) -> (index, index, index) {
+  // Without cse, what is written twice stays twice.
+  // CHECK: arith.muli
+  // CHECK: arith.muli
   // CHECK: return
-  // CSE: arith.andi
-  // CSE-NOT: arith.andi
+  // CSE: arith.muli
+  // CSE-NOT: arith.muli
   // CSE: return
   // SCHEDULED: arith.andi
   // SCHEDULED: return
   %0, %1 = "lego.inv"(%x) {layout = #lego.layout<"OrderBy(Row(4, 8))">} : (index) -> (index, index)
-  %2, %3 = "lego.inv"(%x) {layout = #lego.layout<"OrderBy(Row(2, 16))">} : (index) -> (index, index)
-  %4, %5 = "lego.inv"(%x) {layout = #lego.layout<"OrderBy(Row(4, 8))">} : (index) -> (index, index)
-  return %1, %5 : index, index
+  %2 = arith.muli %x, %x : index
+  %3 = arith.muli %x, %x : index
+  return %1, %2, %3 : index, index, index
 }
