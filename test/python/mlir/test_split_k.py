@@ -156,6 +156,7 @@ ROUNDS = "%result = arith.truncf %sum : vector<64x64xf32> to vector<64x64xf16>"
 @pytest.mark.parametrize(
     ("problem", "message"),
     [
+        (WarpgroupProduct(k=64, parameters=SMALL), "1 steps over k leave none for the last of 2"),
         (WarpgroupProduct(parameters={**SMALL, "cluster": 2}), "have no tiles in common"),
         (WarpgroupProduct(parameters={**SMALL, "blocks": 4}), "here take several tiles each"),
         (
