@@ -174,8 +174,6 @@ def test_sets_together_outgrow_the_cache(past: int, driver: HostDriver) -> None:
 def test_long_launches_are_fewer(driver: HostDriver) -> None:
     def launches(n: int) -> int:
         matrix = operands.Matrix(0, n * n, "f16")
-        return Operands(
-            Product(n, n, n, "f16", "f16"), 1, matrix, matrix, matrix, 0, None
-        ).launches
+        return Operands(Product(n, n, n, "f16", "f16"), 1, matrix, matrix, matrix, 0, None).launches
 
     assert [launches(n) for n in (128, 4096, 8192, 16384)] == [8, 8, 5, 2]
