@@ -22,9 +22,13 @@
 // CHECK: mbarrier.try_wait.parity
 // CHECK: wgmma.fence.sync.aligned;
 // CHECK-COUNT-4: wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16
+// CHECK-NOT: wgmma.mma_async
 // CHECK: wgmma.commit_group.sync.aligned;
+// CHECK-NOT: wgmma.mma_async
 // CHECK: wgmma.wait_group.sync.aligned 1;
+// CHECK-NOT: wgmma.mma_async
 // CHECK: wgmma.wait_group.sync.aligned 0;
+// CHECK-NOT: wgmma.mma_async
 // Each stores its part, in four chunks.
 // CHECK: stmatrix.sync.aligned.m8n8.x4.shared.b16
 // CHECK: cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group
@@ -34,13 +38,17 @@
 // STAY: .explicitcluster
 // STAY: barrier.cluster.arrive
 // STAY: cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster
-// The steps beside which a chunk is stored are a loop; the last tile's four chunks follow all steps.
+// One loop has all steps, with four chunks; the last tile's four chunks follow.
 // STAY-COUNT-4: wgmma.mma_async
+// STAY-NOT: wgmma.mma_async
 // STAY: wgmma.commit_group.sync.aligned;
-// STAY: stmatrix
+// STAY-NOT: wgmma.mma_async
+// STAY-COUNT-16: stmatrix
+// STAY-NOT: {{wgmma.mma_async|stmatrix}}
 // STAY: wgmma.wait_group.sync.aligned 1;
 // STAY-NOT: wgmma.mma_async
 // STAY-COUNT-16: stmatrix
+// STAY-NOT: {{wgmma.mma_async|stmatrix}}
 // STAY: cp.async.bulk.wait_group.read 0;
 
 // PLAIN-NOT: setmaxnreg

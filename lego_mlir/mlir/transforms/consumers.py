@@ -1,20 +1,25 @@
 """The consumers of a ring: the loop over k of a product whose operands a producer fetches.
 
-The first step stands before the loop: its sums begin at zero there, and not in registers that the
-loop carries. A slot is released one step after it is read, so that a product may still be under way
-while the next one begins:
+A slot is released one step after it is read, so that a product may still be under way while the
+next one begins. The sums begin at zero in the first step, by a bit that the instructions read, and
+not in registers that the loop carries:
+
+    for k {  wait full[k];  sum = contract a[k], b[k], (k is the first ? 0 : sum)
+             wait for the product before;  release k - 1, if there is one }
+    wait for the last product;  release the last
+
+Where sums are few the first step stands before the loop, which saves that bit. Where they are many
+there is one copy of the step: each takes the assembler long.
 
     wait full[0];  sum = contract a[0], b[0], 0
     for k = 1 .. {  wait full[k];  sum = contract a[k], b[k], sum;  wait for the product before;
                     release k - 1 }
-    wait for the last product;  release the last
 
 What a deferred epilogue has to store of the tile before, it stores in the first steps, a chunk in
-each, while their products are under way. These steps are a loop of their own, which takes the place
-of the first step:
+each, while their products are under way:
 
-    for n = 0 .. chunks {  wait full[n];  sum = contract a[n], b[n], (n == 0 ? 0 : sum)
-                           store chunk n;  wait for the product before;  release n - 1 }
+    for k {  wait full[k];  sum = contract a[k], b[k], (k is the first ? 0 : sum)
+             if k < chunks { store chunk k };  wait for the product before;  release k - 1 }
 
 With `promote = n` the tensor cores add up only n steps at a time, from zero, and threads add these
 parts up in f32. Hopper's tensor cores keep few bits of sums of 8-bit floats, so that errors of long
@@ -30,9 +35,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, NamedTuple, Protocol
 
 from lego_mlir.algebra import Layout
+from lego_mlir.analysis.fragments import LANES
 from lego_mlir.mlir import nvvm
 from lego_mlir.mlir.bindings import arith, ir, scf, ub
 from lego_mlir.mlir.reader import BOUNDS
@@ -41,16 +48,15 @@ from lego_mlir.mlir.transforms.rings import Position, Ring
 from lego_mlir.mlir.transforms.structure import copied, is_zero, keep_rolled, needed_for
 from lego_mlir.mlir.transforms.tiles import load
 
+_MANY = 128
+"""Sums of a thread from which on there is one copy of a step: those of `wgmma` of 256 columns."""
+
 
 class Chunks(Protocol):
     """What is stored beside the first steps of a product, a chunk each."""
 
-    @property
-    def count(self) -> int:
-        """The number of chunks."""
-
     def store(self, number: Any) -> None:
-        """Store the chunk of a number, an index."""
+        """Store the chunk of a number, an index, if there is one."""
 
 
 class _Bounds(NamedTuple):
@@ -141,19 +147,16 @@ class Consumers:
     ) -> tuple[list[Any], Position]:
         """The sums of steps that tensor cores add up, and where they leave the ring."""
         lower, upper, stride = bounds
-        if deferred is None:
-            sums = self._step(values, start, lower, sums)
-            before, here = start.slot, self.ring.next(start)
-            k = arith.AddIOp(lower, stride).result
-        else:
-            sums, here, before = self._beside(values, start, bounds, sums, deferred)
-            count = arith.ConstantOp(ir.IndexType.get(), deferred.count).result
-            k = arith.AddIOp(lower, arith.MulIOp(count, stride).result).result
+        if deferred is not None or (not self.promote and self._has_many_sums()):
+            return self._add_up_in_loop(values, start, bounds, sums, deferred)
+        sums = self._step(values, start, lower, sums)
         if self.promote == 1:
             nvvm.wgmma_wait(0)
-            self._release(before)
-            return list(sums), here
-        loop = scf.ForOp(k, upper, stride, [*sums, here.slot, here.parity, before])
+            self._release(start.slot)
+            return sums, self.ring.next(start)
+        k = arith.AddIOp(lower, stride).result
+        here = self.ring.next(start)
+        loop = scf.ForOp(k, upper, stride, [*sums, here.slot, here.parity, start.slot])
         bound_slots(loop.operation, self.ring.slots, len(sums), len(sums) + 2)
         *parts, slot, parity, previous = loop.inner_iter_args
         with ir.InsertionPoint(loop.body):
@@ -168,44 +171,48 @@ class Consumers:
         self._release(previous)
         return results, Position(slot, parity)
 
-    def _beside(
+    def _add_up_in_loop(
         self,
         values: Mapping[Any, Any],
         start: Position,
         bounds: _Bounds,
         sums: Sequence[Any],
-        deferred: Chunks,
-    ) -> tuple[list[Any], Position, Any]:
-        """The first steps, with a chunk beside each.
-
-        Returns:
-            The sums, where they leave the ring, and the slot that is still to be released.
-        """
-        index = ir.IndexType.get()
+        deferred: Chunks | None,
+    ) -> tuple[list[Any], Position]:
+        """The same by one copy of a step, with chunks beside the first ones."""
+        lower, _, stride = bounds
         begins = all(is_zero(value) for value in sums)
+        i1 = ir.IntegerType.get_signless(1)
+        no, yes = (arith.ConstantOp(i1, n).result for n in (0, 1))
         carried = [ub.PoisonOp(value.type).result for value in sums] if begins else sums
-        limits = [arith.ConstantOp(index, n).result for n in (0, deferred.count, 1)]
-        loop = scf.ForOp(*limits, [*carried, start.slot, start.parity, start.slot])
+        loop = scf.ForOp(*bounds, [*carried, start.slot, start.parity, start.slot, yes, no])
         bound_slots(loop.operation, self.ring.slots, len(sums), len(sums) + 2)
         keep_rolled(loop.operation)
-        *parts, slot, parity, previous = loop.inner_iter_args
+        *parts, slot, parity, previous, is_first, signals = loop.inner_iter_args
         with ir.InsertionPoint(loop.body):
-            number = loop.induction_variable
-            is_first = arith.CmpIOp(arith.CmpIPredicate.eq, number, limits[0]).result
+            k = loop.induction_variable
             if begins:
                 pairs = zip(sums, parts, strict=True)
-                parts = [arith.SelectOp(is_first, zero, part).result for zero, part in pairs]
-            k = arith.AddIOp(bounds.lower, arith.MulIOp(number, bounds.stride).result).result
+                parts = [arith.SelectOp(is_first, zeros, part).result for zeros, part in pairs]
             here = Position(slot, parity)
             parts = self._step(values, here, k, parts)
-            deferred.store(number)
+            if deferred is not None:
+                number = arith.DivUIOp(arith.SubIOp(k, lower).result, stride).result
+                deferred.store(number)
             nvvm.wgmma_wait(1)
-            is_later = arith.CmpIOp(arith.CmpIPredicate.ne, number, limits[0]).result
-            self._release(previous, is_later)
+            self._release(previous, signals)
             following = self.ring.next(here)
-            scf.YieldOp([*parts, following.slot, following.parity, slot])
-        *results, slot, parity, previous = loop.results
-        return results, Position(slot, parity), previous
+            scf.YieldOp([*parts, following.slot, following.parity, slot, no, self.signals])
+        *results, slot, parity, previous, _, _ = loop.results
+        nvvm.wgmma_wait(0)
+        self._release(previous)
+        return results, Position(slot, parity)
+
+    def _has_many_sums(self) -> bool:
+        """Whether another copy of a step would take the assembler long."""
+        tile = ir.VectorType(self.product.contract.results[0].type)
+        threads = self.product.warp_count * LANES
+        return bool(prod(tile.shape) >= _MANY * threads)
 
     def _step(
         self, values: Mapping[Any, Any], at: Position, k: Any, sums: Sequence[Any]
@@ -224,17 +231,14 @@ class Consumers:
             copied(op, inner)
         return [inner[v] for v in end.operands]
 
-    def _release(self, slot: Any, condition: Any = None) -> None:
+    def _release(self, slot: Any, signals: Any = None) -> None:
         """Say that the warpgroup has done with a slot, to every block that fills it.
 
         Args:
             slot: an index.
-            condition: on which it has; always by default.
+            signals: whether this thread says so; by default the one that does.
         """
-        signals = self.signals
-        if condition is not None:
-            signals = arith.AndIOp(signals, condition).result
-        guard = scf.IfOp(signals)
+        guard = scf.IfOp(self.signals if signals is None else signals)
         with ir.InsertionPoint(guard.then_block):
             self.ring.release(slot, self.block)
             scf.YieldOp([])

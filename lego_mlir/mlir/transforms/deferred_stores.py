@@ -3,7 +3,10 @@
 The result, where it goes, and whether there is one, are values that the loop over tiles carries. In
 the next tile each chunk is a store of its own, and the last tile's chunks follow the loop:
 
-    scf.if %is_there {
+    %limit = arith.select %is_there, %chunks, %c0
+    ...
+    %is_due = arith.cmpi ult, %number, %limit
+    scf.if %is_due {
       scf.index_switch %number
       case 0 { "lego.store"(%before, %c, %m, %n) {..., chunk = 0 : i64} }
       case 1 { "lego.store"(%before, %c, %m, %n) {..., chunk = 1 : i64} }
@@ -69,7 +72,11 @@ class DeferredStore:
 
     def before(self, carried: Sequence[Any]) -> StoresBefore:
         """The stores of the result before, as the loop carries it."""
-        return StoresBefore(self, carried)
+        is_there, *where = carried
+        index = ir.IndexType.get()
+        none, all_chunks = (arith.ConstantOp(index, n).result for n in (0, self.count))
+        limit = arith.SelectOp(is_there, all_chunks, none).result
+        return StoresBefore(self, limit, where)
 
     def flush(self, carried: Sequence[Any]) -> None:
         """The store of the last result, behind the loop."""
@@ -96,31 +103,27 @@ class StoresBefore:
 
     Attributes:
         deferred: the store that was put off.
-        carried: what the loop over tiles carries for it.
+        limit: what the numbers of chunks stay below, an index; 0 where there is no result.
+        where: the result's indices, and the result.
     """
 
     deferred: DeferredStore
-    carried: Sequence[Any]
-
-    @property
-    def count(self) -> int:
-        """The number of chunks."""
-        return self.deferred.count
+    limit: Any
+    where: Sequence[Any]
 
     def store(self, number: Any) -> None:
-        """Store the chunk of a number, an index that is below `count`."""
-        is_there, *where = self.carried
-        *chosen, last = range(self.count)
-        guard = scf.IfOp(is_there)
+        """Store the chunk of a number, an index, if there is one."""
+        *chosen, last = range(self.deferred.count)
+        guard = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, number, self.limit).result)
         with ir.InsertionPoint(guard.then_block):
             choice = ir.Operation.create(
                 CHOICE,
                 operands=[number],
                 attributes={"cases": ir.DenseI64ArrayAttr.get(chosen)},
-                regions=self.count,
+                regions=self.deferred.count,
             )
             for region, chunk in zip(choice.regions, (last, *chosen), strict=True):
                 with ir.InsertionPoint(region.blocks.append()):
-                    self.deferred.store(where, chunk)
+                    self.deferred.store(self.where, chunk)
                     scf.YieldOp([])
             scf.YieldOp([])
