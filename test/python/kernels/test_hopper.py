@@ -71,6 +71,8 @@ def test_elements_of_8_bits_along_k(dtype: str) -> None:
         (384, 256, HopperConfig((128, 128, 64), 2, 2, resident=4, deferred=True)),
         (256, 384, HopperConfig((128, 192, 64), 2, 2, resident=2, deferred=True, cluster=(1, 2))),
         (192, 64, HopperConfig((192, 64, 64), 3, 2, alone=True)),
+        (64, 512, HopperConfig((64, 256, 64), 1, 2, parts=2)),
+        (256, 256, HopperConfig((128, 128, 32), 1, 3, resident=2)),
         (64, 128, HopperConfig((64, 64, 64), 1, 2, parts=2)),
     ],
     ids=str,
