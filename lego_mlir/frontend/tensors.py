@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,17 +159,20 @@ class TensorValue:
         """The same memory, indexed through another layout of as many elements.
 
         Raises:
-            LegoError: it has another size.
+            LegoError: it has another size, or only some rows of this one are written.
         """
         self._trace.check_layout(layout)
+        if self._rows is not None:
+            raise self._trace.error(
+                f"a view of tensor '{self._name}' does not know the rows that are written",
+                hint="first the view, then its rows: t.view(layout).rows(first, last)",
+            )
         if layout.size != self._layout.size:
             raise self._trace.error(
                 f"tensor '{self._name}' has {self._layout.size} elements, the layout '{layout}' "
                 f"of its view {layout.size}"
             )
-        return TensorValue(
-            self._name, self._memref, self._dtype, layout, self._trace, self._staging
-        )
+        return self._with(layout=layout, sizes=())
 
     def staged(self, layout: Layout) -> TensorValue:
         """The same tensor, whose tiles a schedule moves through shared memory.
@@ -182,16 +186,7 @@ class TensorValue:
                 so much of the tile at a time, where the schedule can do that.
         """
         self._trace.check_layout(layout)
-        return TensorValue(
-            self._name,
-            self._memref,
-            self._dtype,
-            self._layout,
-            self._trace,
-            layout,
-            self._sizes,
-            self._rows,
-        )
+        return self._with(staging=layout)
 
     def rows(self, first: Operand, last: Operand) -> TensorValue:
         """The same tensor, of which stores of tiles write only some rows.
@@ -202,17 +197,14 @@ class TensorValue:
             first: the first row that is written, of the tensor's first dimension.
             last: where they end, exclusive.
         """
-        rows = as_index(first, self._trace), as_index(last, self._trace)
-        return TensorValue(
-            self._name,
-            self._memref,
-            self._dtype,
-            self._layout,
-            self._trace,
-            self._staging,
-            self._sizes,
-            rows,
-        )
+        return self._with(rows=(as_index(first, self._trace), as_index(last, self._trace)))
+
+    def _with(self, **changes: Any) -> TensorValue:
+        """The same tensor but for these attributes."""
+        other = copy(self)
+        for name, value in changes.items():
+            setattr(other, f"_{name}", value)
+        return other
 
     def _piece(self, index: Any) -> Slice:
         """The slice of the layout that an index means."""

@@ -107,6 +107,7 @@ def grouped_matmul(
             the schedule that is asked for cannot.
     """
     what = "grouped_matmul"
+    shapes = _checked(shapes)
     name = target or runtime.select().target or DEFAULT_TARGET
     goal = Target.parse(name)
     sums, out = sums_of(what, dtype, out, name, promote)
@@ -141,6 +142,27 @@ def grouped_matmul(
     return _kernel(every, members, config, sums, epilogue)
 
 
+def _checked(shapes: object) -> list[Shape]:
+    """The sizes of the products.
+
+    Raises:
+        LegoError: they are none.
+    """
+    if not isinstance(shapes, Sequence):
+        raise LegoError(
+            f"grouped_matmul: {shapes!r} are no products", hint="a list of (m, n, k), one a product"
+        )
+    for shape in shapes:
+        sizes = tuple(shape) if isinstance(shape, Sequence) else ()
+        are_sizes = len(sizes) == 3 and all(type(size) is int for size in sizes)
+        if not are_sizes or sizes[0] < 0 or min(sizes[1:]) < 1:
+            raise LegoError(
+                f"grouped_matmul: {shape!r} is no product's (m, n, k)",
+                hint="sizes are positive integers; m may be 0",
+            )
+    return [(m, n, k) for m, n, k in shapes]
+
+
 def _members(
     shapes: Sequence[Shape],
     dtype: str,
@@ -150,17 +172,16 @@ def _members(
 ) -> list[_Member]:
     """The products, as they were asked for."""
     for what, layouts in (("a", a), ("b", b)):
+        if layouts is not None and not isinstance(layouts, Sequence):
+            raise LegoError(
+                f"grouped_matmul: {what} is a list of layouts, one a product, not {layouts!r}"
+            )
         if layouts is not None and len(layouts) != len(shapes):
             raise LegoError(
                 f"grouped_matmul: {len(layouts)} layouts {what} for {len(shapes)} products"
             )
     found = []
     for place, (m, n, k) in enumerate(shapes):
-        if any(type(size) is not int for size in (m, n, k)) or m < 0 or n < 1 or k < 1:
-            raise LegoError(
-                f"grouped_matmul: {(m, n, k)} is no product's (m, n, k)",
-                hint="sizes are positive integers; m may be 0",
-            )
         orders = ("row", "row")
         if m:
             first = _order(f"a[{place}]", None if a is None else a[place], (m, k))

@@ -188,6 +188,10 @@ def test_an_epilogue_by_mma() -> None:
 @pytest.mark.parametrize(
     ("shapes", "given", "message"),
     [
+        (5, {}, "5 are no products"),
+        ([5], {}, "5 is no product's"),
+        ([(64, 64)], {}, r"\(64, 64\) is no product's"),
+        ([(64, 64, 64)], {"a": 5}, "a is a list of layouts, one a product, not 5"),
         ([], {}, "0 products without a row of C"),
         ([(0, 8, 8)], {}, "1 products without a row of C"),
         ([(64, 64, 64)], {"dtype": "f64"}, "do not multiply 'f64'"),
