@@ -149,8 +149,8 @@ def innermost(flow: Sequence[Block], families: Sequence[str]) -> Counter[str]:
 def main_loop(flow: Sequence[Block], families: Sequence[str]) -> list[int]:
     """The positions of the innermost loop with the most operations of these families, if any.
 
-    Where several have as many, that of the fewest operations in all: the steps of a product that
-    store the tile before beside it are not the rule.
+    Where several have as many, that of the fewest operations in all. Where a product stores the
+    tile before beside its first steps, what it stores is in the loop, and counts.
     """
 
     def length(loop: frozenset[int]) -> int:
