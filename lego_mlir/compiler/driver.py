@@ -22,6 +22,7 @@ from lego_mlir.compiler import codegen, isolate, launches, schedules
 from lego_mlir.compiler.assembly import Cubin
 from lego_mlir.compiler.entries import describe_entries, launch_attributes
 from lego_mlir.compiler.gates import require_fast
+from lego_mlir.compiler.given_targets import drop_targets
 from lego_mlir.compiler.pipelines import pipeline
 from lego_mlir.compiler.schedules import Schedule
 from lego_mlir.compiler.stages import DEFAULT_TARGET
@@ -144,6 +145,7 @@ class Compilation:
         """The module with one gpu.module in the nvvm and llvm dialects."""
         module = self._clone(self.scheduled)
         operations = list(operations_in(module.operation))
+        drop_targets(operations, self.source)
         self._check_types(operations)
         width = _index_bitwidth(module, operations)
         said = launch_attributes(operations)
