@@ -9,11 +9,12 @@ On disk it is one zip file: `manifest.json`, `kernels.ptx` and, where assembled,
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.sources import NO_SOURCES, Sources
 
 FORMAT = 1
 
@@ -117,7 +118,11 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A compiled host function: its arguments, its launches in order, and the code they run."""
+    """A compiled host function: its arguments, its launches in order, and the code they run.
+
+    Attributes:
+        sources: what it was compiled from, for errors; not saved, so one that is loaded has none.
+    """
 
     name: str
     target: str
@@ -126,6 +131,7 @@ class Artifact:
     ptx: str
     cubin: bytes | None = None
     reference: str | None = None
+    sources: Sources = field(default=NO_SOURCES, compare=False, repr=False)
 
     def __hash__(self) -> int:
         # Every launch looks its artifact up, and these two know their hashes.

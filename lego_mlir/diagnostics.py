@@ -12,8 +12,22 @@ This module is the floor of the house: it imports nothing of ours, and every roo
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Self
+
+_CONTROLS = "\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069"
+_CONTROL = re.compile(f"[{_CONTROLS}]")
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Return a text with control characters as escapes, so that it cannot steer a terminal.
+
+    Args:
+        text: perhaps a stranger's.
+        keep: control characters that stay.
+    """
+    return _CONTROL.sub(lambda c: c[0] if c[0] in keep else ascii(c[0])[1:-1], text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +40,7 @@ class Place:
 
     def __str__(self) -> str:
         known = [str(n) for n in (self.line, self.column) if n > 0]
-        return ":".join([self.file, *known])
+        return ":".join([printable(self.file), *known])
 
 
 class LegoError(Exception):
@@ -62,9 +76,9 @@ class LegoError(Exception):
     def render(self) -> str:
         """The whole diagnostic: position, message, source line with caret, hint."""
         head = f"{self.place}: error: " if self.place else "error: "
-        lines = [head + self.message, *self._excerpt()]
+        lines = [head + printable(self.message, "\n"), *self._excerpt()]
         if self.hint:
-            lines.append(f"hint: {self.hint}")
+            lines.append("hint: " + printable(self.hint, "\n"))
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -79,5 +93,6 @@ class LegoError(Exception):
             return []
         row = rows[self.place.line - 1].expandtabs(1)
         column = self.place.column
-        caret = [" " * (column + 1) + "^"] if 1 <= column <= len(row) + 1 else []
-        return ["  " + row, *caret]
+        before = printable(row[: column - 1])
+        caret = [" " * (len(before) + 2) + "^"] if 1 <= column <= len(row) + 1 else []
+        return ["  " + printable(row), *caret]

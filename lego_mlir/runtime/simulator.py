@@ -52,7 +52,7 @@ class Simulator:
                 )
         from lego_mlir import sim
 
-        module = sim.parse(artifact.ptx)
+        module = sim.parse(artifact.ptx, sources=artifact.sources)
         found = []
         for launch in artifact.launches:
             sizes = parameters.parameter_sizes(artifact.ptx, launch.kernel)
