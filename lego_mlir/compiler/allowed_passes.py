@@ -75,13 +75,21 @@ link with, and arguments of ptxas. All formats of `gpu-module-to-binary` but isa
 default too, and its other options say which one.
 """
 
+BACK_END = "gpu-module-to-binary"
+"""The pass that runs only in stage ptx.
 
-def refusal(name: str, options: str | None) -> tuple[str, str] | None:
+It reads the files that a gpu.module's targets name; only in that stage are those known to name none
+(`given_targets`).
+"""
+
+
+def refusal(name: str, options: str | None, stage: str | None = None) -> tuple[str, str] | None:
     """Return why a pass may not run, and a hint; `None` if it may run.
 
     Args:
         name: of the pass.
         options: their text, as in a pass pipeline; `None` if only the run knows them.
+        stage: the stage whose pass pipeline has it; `None` for a schedule.
     """
     if name in ALLOWED:
         return None
@@ -92,6 +100,8 @@ def refusal(name: str, options: str | None) -> tuple[str, str] | None:
             f"the pass '{name}' is none of those that may run in a schedule or a pass pipeline",
             f"{guess}passes that only change the module may run: docs/schedules.md",
         )
+    if name == BACK_END and stage != "ptx":
+        return f"the pass '{name}' may run only in the pass pipeline of stage 'ptx'", "leave it out"
     pattern, known = LIMITED[name]
     if options is not None and re.fullmatch(pattern, options.strip()):
         return None

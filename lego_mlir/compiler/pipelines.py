@@ -43,18 +43,19 @@ def pipeline(stage: str, overrides: Mapping[str, str], **values: object) -> str:
     tight = re.sub(r"\s*([,()])\s*|\s*(\{)\s*|\s*(\})", r"\1\2\3", filled)
     line = re.sub(r"\s+", " ", tight).strip()
     if stage in overrides:
-        _check_passes(line, text, file)
+        _check_passes(line, stage, text, file)
     return line
 
 
 _COMMENT = re.compile(r"//[^\n]*")
 
 
-def _check_passes(line: str, text: str, file: str) -> None:
+def _check_passes(line: str, stage: str, text: str, file: str) -> None:
     """Refuse passes that may not run.
 
     Args:
         line: the pipeline, filled in.
+        stage: that it is for.
         text: the pipeline as it was given, to show where the pass stands.
         file: that the text is from.
 
@@ -62,7 +63,7 @@ def _check_passes(line: str, text: str, file: str) -> None:
         LegoError: at the first such pass.
     """
     for name, options in allowed_passes.passes_in(line):
-        refusal = allowed_passes.refusal(name, options)
+        refusal = allowed_passes.refusal(name, options, stage)
         if refusal is not None:
             message, hint = refusal
             blank = _COMMENT.sub(lambda comment: " " * len(comment[0]), text)

@@ -92,7 +92,7 @@ def test_a_sequence_in_the_module_itself_is_not_run(marker: Path) -> None:
 
 PASSES = [
     ("gpu-module-to-binary", 'with options = {"toolkit" = "tk", "format" = "bin"}'),
-    ("gpu-module-to-binary", 'with options = {"format" = "isa", "l" = ["/etc/passwd"]}'),
+    ("gpu-module-to-binary", 'with options = {"format" = "isa"}'),
     ("gpu-module-to-binary", ""),
     ("nvvm-attach-target", 'with options = {"l" = "/etc/passwd"}'),
     ("nvvm-attach-target", 'with options = {"chip" = "sm_90 l=/etc/passwd"}'),
@@ -150,6 +150,7 @@ def test_options_that_only_the_run_knows(tmp_path: Path) -> None:
     [
         "gpu-module-to-binary{format=bin toolkit=tk}",
         "gpu-module-to-binary{format=isa format=bin}",
+        "gpu-module-to-binary{format=isa l=/etc/passwd}",
         "gpu-module-to-binary{ toolkit=tk }",
         "gpu-module-to-binary",
         "gpu-module-to-binary()",
@@ -171,6 +172,14 @@ def test_a_pass_pipeline_with_a_pass_that_may_not_run(passes: str, marker: Path)
         assert caught.value.place is not None
         assert caught.value.place.line == (1 if "(" in given else 2)
     assert not marker.exists()
+
+
+@pytest.mark.parametrize("stage", ["index", "scheduled", "nvvm"])
+def test_the_back_end_runs_only_where_targets_are_known(stage: str) -> None:
+    """Before, a target of the module itself could have it read a file."""
+    passes = "builtin.module(gpu-module-to-binary{format=isa})"
+    with pytest.raises(LegoError, match="only in the pass pipeline of stage 'ptx'"):
+        compile_to(stage, kernel(), pipelines={stage: passes}, schedule="unroll")
 
 
 @pytest.mark.parametrize(
@@ -208,7 +217,7 @@ def test_our_own_pipelines_and_schedules_keep_to_the_list() -> None:
         filled = re.sub(r"\$\{\w+\}", "x", " ".join(text.split()))
         found = list(passes_in(filled))
         assert found
-        assert [refusal(name, options) for name, options in found] == [None] * len(found)
+        assert [refusal(name, options, stage) for name, options in found] == [None] * len(found)
 
 
 def test_the_passes_of_the_list_are_known_and_have_no_options_of_files() -> None:
