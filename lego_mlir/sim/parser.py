@@ -9,14 +9,13 @@ Source: PTX ISA 4 (syntax), 5.4 (variables), 11 (directives).
 
 from __future__ import annotations
 
-import re
 import struct
 from functools import lru_cache
 from typing import NoReturn
 
 from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.sim.body import Body
-from lego_mlir.sim.lexer import Token, labels_ahead, tokens, undefined_marks
+from lego_mlir.sim.lexer import Token, labels_ahead, tokens, undefined_marks, unquoted
 from lego_mlir.sim.operands import OperandParser, integer_of
 from lego_mlir.sim.syntax import (
     Float,
@@ -169,7 +168,7 @@ class _Parser(OperandParser):
         number = self.number()
         if self.token.kind != "string":
             self.fail(f"here stands {self.token.text!r} where a file's name in quotes should")
-        self.files[number] = _unquoted(self.take().text)
+        self.files[number] = unquoted(self.take().text)
         self.skip_line(self.before.line)
 
     def loc_directive(self) -> None:
@@ -415,13 +414,3 @@ class _Parser(OperandParser):
         operands = self.operands()
         self.expect(";")
         return Instruction(opcode.text, operands, guard, first.line, first.column, self.loc)
-
-
-def _unquoted(literal: str) -> str:
-    """Return what a quoted string spells: LLVM writes bytes that do not print in octal."""
-    escape = re.compile(rb"\\(?:([0-7]{1,3})|(.))", re.DOTALL)
-
-    def byte(found: re.Match[bytes]) -> bytes:
-        return bytes([int(found[1], 8) & 0xFF]) if found[1] else found[2]
-
-    return escape.sub(byte, literal[1:-1].encode()).decode(errors="replace")
