@@ -218,7 +218,7 @@ class Compilation:
             LegoError: the host function does more than launch kernels.
         """
         host = launches.host_function(self.scheduled, self.source)
-        return Artifact(
+        artifact = Artifact(
             name=host.name,
             target=self.options.target.name,
             arguments=host.arguments,
@@ -227,6 +227,8 @@ class Compilation:
             cubin=self.cubin.code if assemble else None,
             reference=host.reference,
         )
+        artifact.check()  # what can be made can be loaded
+        return artifact
 
     def _kernels(self) -> Any:
         """The gpu.module of the nvvm stage, with nothing in it that LLVM does not know."""
