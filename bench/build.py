@@ -16,6 +16,7 @@ from bench.gemm.small import CASES as SMALL
 from bench.gemm.variants import CASES as VARIANTS
 from bench.sass import main_loops
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.files import write_whole
 
 if TYPE_CHECKING:
     from lego_mlir import Artifact, Kernel
@@ -77,7 +78,7 @@ def build(folder: Path, only: Sequence[str], target: str, *, sass: bool = False)
         if sass and artifact.cubin is not None:
             entries[name]["sass"] = main_loops(artifact.cubin)
     manifest = {"format": FORMAT, "commit": commit(), "target": target, "cases": entries}
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+    write_whole(folder / MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
     print(f"{len(entries)} of {len(names)} cases are in {folder}")
     return failures
 

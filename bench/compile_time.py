@@ -45,6 +45,7 @@ from bench.compile_variants import (
     warm,
 )
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.files import write_whole
 
 EXAMPLES = ROOT / "docs" / "examples"
 
@@ -127,7 +128,7 @@ def main() -> int:
     if options.output is not None:
         setting = {"commit": commit(), "device": processor(), "versions": versions()}
         lines = [json.dumps({"case": case, **setting, **r}) for case, r in results.items()]
-        options.output.write_text("".join(line + "\n" for line in lines))
+        write_whole(options.output, "".join(line + "\n" for line in lines).encode())
     return 0
 
 

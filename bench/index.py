@@ -24,6 +24,7 @@ from typing import Any
 from bench.build import commit
 from bench.expressions import OURS, TABLE, Row
 from lego_mlir.algebra import Layout, parse_layout
+from lego_mlir.files import write_whole
 from lego_mlir.index import Int, Sym, evaluate, nodes
 from lego_mlir.index.cost import count
 
@@ -52,8 +53,8 @@ def run(only: str = "", output: Path | None = None) -> int:
     table = report(results)
     print(table, end="")
     if output is not None:
-        output.write_text("".join(json.dumps(r) + "\n" for r in results))
-        output.with_suffix(".md").write_text(table)
+        write_whole(output, "".join(json.dumps(r) + "\n" for r in results).encode())
+        write_whole(output.with_suffix(".md"), table.encode())
     return sum(not r["correct"] for r in results)
 
 

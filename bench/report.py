@@ -25,6 +25,7 @@ from bench.results import (
 )
 from bench.tables import CALLS, all_of, call_table, number, ratio_of, remarks, table, timed
 from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.files import write_whole
 
 
 def write(file: Path, *, mixed: bool = False) -> str:
@@ -67,9 +68,9 @@ def write(file: Path, *, mixed: bool = False) -> str:
         text, figure = report(results), plots.drawing(results)
         shows = "Bandwidth of each case"
     if figure is not None:
-        file.with_suffix(".svg").write_text(figure)
+        write_whole(file.with_suffix(".svg"), figure.encode())
         text += f"\n![{shows}]({file.with_suffix('.svg').name})\n"
-    file.with_suffix(".md").write_text(text)
+    write_whole(file.with_suffix(".md"), text.encode())
     return text
 
 

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO
 
-from lego_mlir.artifact import Artifact, write_whole
+from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.stages import BINARY, DEFAULT_TARGET
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Place, printable
+from lego_mlir.files import write_whole
 from lego_mlir.options import parser
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def _failed(error: Exception) -> int:
 
             traceback.print_exc()
         print(
-            f"error: legoc has a bug here ({type(e).__name__}: {e})\n"
+            f"error: legoc has a bug here ({printable(f'{type(e).__name__}: {e}')})\n"
             f"hint: {_TRACEBACK}=1 shows where; please report it with the input",
             file=sys.stderr,
         )
@@ -181,7 +182,7 @@ def _emit(options: Any) -> int:
         if options.explain:
             from lego_mlir.compiler.explanation import explain
 
-            data = explain(compilation).encode()
+            data = printable(explain(compilation), lines=True).encode()
         elif stage == "bundle":
             data = compilation.artifact().to_bytes()
         elif stage == "cubin":
@@ -214,7 +215,7 @@ def _keeping(compilation: Compilation, directory: str | None) -> Iterator[None]:
 
 def _warn(compilation: Compilation) -> None:
     for warning in compilation.cubin.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+        _say(f"warning: {warning}", sys.stderr)
 
 
 def _write(output: str | None, data: bytes) -> None:
@@ -253,13 +254,13 @@ def _run(options: Any) -> int:
     with _stdout() as out:
         _describe(artifact, result.device, options, out)
         for path in saved:
-            print(f"saved    {path}", file=out)
+            _say(f"saved    {path}", out)
         if options.report:
             from lego_mlir.sim.report import report
 
             for costs in result.costs:
-                print(report(costs), file=out)
-        print(f"check    {_verdict(artifact, result.comparison)}", file=out)
+                _say(report(costs), out, lines=True)
+        _say(f"check    {_verdict(artifact, result.comparison)}", out)
     return 0 if result.comparison is None or result.comparison.equal else 1
 
 
@@ -307,16 +308,21 @@ def _check_compiled(options: Any) -> None:
 
 
 def _describe(artifact: Artifact, device: str, options: Any, out: IO[str]) -> None:
-    print(f"device   {device}", file=out)
+    _say(f"device   {device}", out)
     for launch in artifact.launches:
-        print(f"kernel   {launch}", file=out)
+        _say(f"kernel   {launch}", out)
     tensors = [a for a in artifact.arguments if a.shape is not None]
     origins = [*options.arrays, *([f"random, seed {options.seed}"] * len(tensors))]
     for argument, origin in zip(tensors, origins, strict=False):
         shape = "×".join(str(n) for n in argument.shape or ())
         is_read = argument.access in ("read", "readwrite")
         source = origin if is_read else "written"
-        print(f"tensor   {argument.name}  {argument.dtype} {shape}  {source}", file=out)
+        _say(f"tensor   {argument.name}  {argument.dtype} {shape}  {source}", out)
+
+
+def _say(text: str, out: IO[str], *, lines: bool = False) -> None:
+    """Print what may have names of a stranger's in it."""
+    print(printable(text, lines=lines), file=out)
 
 
 if __name__ == "__main__":

@@ -16,18 +16,26 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
-_CONTROLS = "\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069"
-_CONTROL = re.compile(f"[{_CONTROLS}]")
+# What a terminal obeys or what changes the order of what it shows: C0 and C1 controls, line and
+# paragraph separators, marks of direction, and halves of surrogate pairs, which cannot be encoded.
+_CONTROLS = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+_CONTROLS_OF_LINES = re.compile(_CONTROLS.pattern.replace("\x00-\x1f", "\x00-\x09\x0b-\x1f"))
 
 
-def printable(text: str, keep: str = "") -> str:
-    """Return a text with control characters as escapes, so that it cannot steer a terminal.
+def printable(text: str, *, lines: bool = False) -> str:
+    """Return `text` with everything escaped that a terminal would obey rather than show.
+
+    Names, layouts and lines of source may come from a stranger's file. Whatever of them is printed
+    goes through this function.
 
     Args:
-        text: perhaps a stranger's.
-        keep: control characters that stay.
+        text: what is to be printed.
+        lines: keep line feeds: the text has several lines of its own.
     """
-    return _CONTROL.sub(lambda c: c[0] if c[0] in keep else ascii(c[0])[1:-1], text)
+    controls = _CONTROLS_OF_LINES if lines else _CONTROLS
+    return controls.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +82,14 @@ class LegoError(Exception):
         return self
 
     def render(self) -> str:
-        """The whole diagnostic: position, message, source line with caret, hint."""
+        """Return the whole diagnostic: position, message, source line with caret, hint.
+
+        All of it is `printable`.
+        """
         head = f"{self.place}: error: " if self.place else "error: "
-        lines = [head + printable(self.message, "\n"), *self._excerpt()]
+        lines = [head + printable(self.message, lines=True), *self._excerpt()]
         if self.hint:
-            lines.append("hint: " + printable(self.hint, "\n"))
+            lines.append(f"hint: {printable(self.hint, lines=True)}")
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -88,10 +99,10 @@ class LegoError(Exception):
         """The source line and, where the column is known, a caret under it."""
         if self.source is None or self.place is None or self.place.line < 1:
             return []
-        rows = self.source.splitlines()
+        rows = self.source.removesuffix("\n").split("\n")  # as MLIR counts lines
         if self.place.line > len(rows):
             return []
-        row = rows[self.place.line - 1].expandtabs(1)
+        row = rows[self.place.line - 1].rstrip("\r").expandtabs(1)
         column = self.place.column
         before = printable(row[: column - 1])
         caret = [" " * (len(before) + 2) + "^"] if 1 <= column <= len(row) + 1 else []

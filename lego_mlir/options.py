@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from lego_mlir import __version__
 from lego_mlir.compiler.stages import DEFAULT_TARGET, PIPELINED, STAGES
+from lego_mlir.diagnostics import printable
 
 _DESCRIPTION = """\
 legoc compiles an MLIR module whose tensors and work are placed by LEGO layouts.
@@ -169,7 +170,7 @@ class _Parser(argparse.ArgumentParser):
         return options
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"legoc: error: {message}\nhint: legoc --help\n")
+        self.exit(2, f"legoc: error: {printable(message)}\nhint: legoc --help\n")
 
 
 def _size(text: str) -> tuple[str, int]:

@@ -24,6 +24,7 @@ from bench.gemm.cases import OUTPUTS, TRANSPOSES, make, multiplied
 from bench.gemm.product import Product
 from bench.results import OURS, Result, fastest, ratio, read
 from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.files import write_whole
 
 if TYPE_CHECKING:
     from lego_mlir.kernels.configuration import Problem
@@ -97,7 +98,7 @@ def build(folder: Path, search: Search) -> int:
             found.append({"name": name, "file": file, "config": asdict(config)})
         entries[case.name] = {**entry_of(case, chosen), "candidates": found}
     manifest = {"format": FORMAT, "commit": commit(), "target": search.target, "cases": entries}
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+    write_whole(folder / MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
     print(f"{len(entries)} products are in {folder}")
     return failures
 

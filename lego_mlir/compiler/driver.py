@@ -229,7 +229,7 @@ class Compilation:
             LegoError: the host function does more than launch kernels.
         """
         host = launches.host_function(self.scheduled, self.source)
-        return Artifact(
+        artifact = Artifact(
             name=host.name,
             target=self.options.target.name,
             arguments=host.arguments,
@@ -239,6 +239,8 @@ class Compilation:
             reference=host.reference,
             sources=self.sources,
         )
+        artifact.check()  # what can be made can be loaded
+        return artifact
 
     def _kernels(self) -> Any:
         """The gpu.module of the nvvm stage, with nothing in it that LLVM does not know."""

@@ -6,29 +6,28 @@ are the function's own arguments or constants; anything else is an error here, n
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from lego_mlir.artifact import Access, Argument, Constant, Launch, Parameter, TensorMap, TensorMaps
+from lego_mlir.artifact.elements import BYTES
+from lego_mlir.artifact.model import (
+    MOST_BLOCK,
+    MOST_GRID,
+    MOST_PARAMETER_BYTES,
+    MOST_THREADS,
+    REFERENCE_RULE,
+)
+from lego_mlir.artifact.names import WANTED, is_name
+from lego_mlir.artifact.tensor_maps import MAP_BYTES
+from lego_mlir.compiler.argument_names import argument_names
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.buffers import ALIGNMENT, is_dense
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.layouts import layout_text
 from lego_mlir.mlir.lower_lego import LAYOUT, TENSOR_MAP, TENSOR_MAPS
 from lego_mlir.mlir.modules import DEPENDENT, operations_in
-
-NAME = "lego.name"
-"""The attribute of an argument that names it; without one it has the name in the text."""
-
-_MAX_THREADS = 1024
-_MAX_SIZES = (2**31 - 1, 65535, 65535, 1024, 1024, 64)
-MOST_PARAMETER_BYTES = 32764
-"""Of a kernel's parameters together (PTX ISA 4.4.2, from sm_70 on)."""
-
-MAP_BYTES = 128
-"""Of a CUtensorMap (CUDA driver API, cuTensorMapEncodeTiled)."""
 
 _LAUNCHES = ("gpu.launch", "gpu.launch_func")
 _REFERENCE = "lego.reference"
@@ -93,10 +92,16 @@ def host_function(module: Any, source: Source) -> Host:
         if op.name == "gpu.launch_func":
             _check_known_sizes(op, kernels, source)
     block = func.regions[0].blocks[0]
-    names = _argument_names(func, source, len(block.arguments))
+    if not is_name(_name(func)):
+        raise source.error(
+            f"the host function has the name '{_name(func)}'",
+            func.location,
+            hint=f"a name to run has {WANTED}",
+        )
     attributes = _argument_attributes(func, len(block.arguments))
+    names = argument_names(func, attributes, source)
     arguments = tuple(
-        _argument(value, attrs[NAME].value if NAME in attrs else name, attrs, func, kernels, source)
+        _argument(value, name, attrs, func, kernels, source)
         for value, name, attrs in zip(block.arguments, names, attributes, strict=True)
     )
     return Host(_name(func), arguments, _reference(module, func, source))
@@ -174,32 +179,13 @@ def _reference(module: Any, func: Any, source: Source) -> str | None:
         if _REFERENCE not in attributes:
             continue
         reference = attributes[_REFERENCE]
-        if not isinstance(reference, ir.StringAttr):
+        text = ir.StringAttr(reference).value if isinstance(reference, ir.StringAttr) else ""
+        if not REFERENCE_RULE.holds(text):
             raise source.error(
                 f"{_REFERENCE} is a name in quotes, not '{reference}'", func.location
             )
-        return ir.StringAttr(reference).value  # type: ignore[no-any-return]
+        return text
     return None
-
-
-def _argument_names(func: Any, source: Source, count: int) -> list[str]:
-    """The names in the text, which MLIR does not keep; `arg0`, `arg1`, … where there is none."""
-    header = re.search(rf"func\.func\s+(?:\w+\s+)?@{re.escape(_name(func))}\s*\(", source.text)
-    names: list[str] = []
-    if header:
-        text = _up_to_closing(source.text[header.end() :])
-        names = re.findall(r"%([\w$.-]+)\s*:", text)
-    return names if len(names) == count else [f"arg{n}" for n in range(count)]
-
-
-def _up_to_closing(text: str) -> str:
-    """The text before the parenthesis that closes one opened before it."""
-    depth = 1
-    for m in re.finditer(r'"(?:[^"\\]|\\.)*"|//[^\n]*|[()]', text):
-        depth += {"(": 1, ")": -1}.get(m[0], 0)
-        if depth == 0:
-            return text[: m.start()]
-    return text
 
 
 def _argument_attributes(func: Any, count: int) -> list[Mapping[str, Any]]:
@@ -216,9 +202,9 @@ def _argument(
     kernels: Mapping[tuple[str, ...], Any],
     source: Source,
 ) -> Argument:
-    layout = layout_text(attrs[LAYOUT]) if LAYOUT in attrs else None
     if not isinstance(value.type, ir.MemRefType):
-        return Argument(name, str(value.type), None, None, "read")
+        dtype = _dtype(value.type, name, func, source)
+        return Argument(name, dtype, None, None, "read")
     kind = ir.MemRefType(value.type)
     if not kind.has_static_shape:
         raise source.error(
@@ -233,9 +219,24 @@ def _argument(
             func.location,
             hint="say where they lie by a lego.layout, and take the memref's own layout away",
         )
+    # A text over several lines is one of a single line to the bundle.
+    layout = " ".join(layout_text(attrs[LAYOUT]).split()) if LAYOUT in attrs else None
     access = _access(value, kernels)
     alignment = ir.IntegerAttr(attrs[ALIGNMENT]).value if ALIGNMENT in attrs else 1
-    return Argument(name, str(kind.element_type), tuple(kind.shape), layout, access, alignment)
+    dtype = _dtype(kind.element_type, name, func, source)
+    return Argument(name, dtype, tuple(kind.shape), layout, access, alignment)
+
+
+def _dtype(kind: Any, name: str, func: Any, source: Source) -> str:
+    """Return the name of an element type that a kernel can be given from outside."""
+    if str(kind) not in BYTES:
+        raise source.error(
+            f"argument '{name}' of @{_name(func)} has elements of type {kind}, which cannot be "
+            "passed to a kernel",
+            func.location,
+            hint=f"use one of {', '.join(BYTES)}",
+        )
+    return str(kind)
 
 
 def _access(buffer: Any, kernels: Mapping[tuple[str, ...], Any]) -> Access:
@@ -277,13 +278,13 @@ def _launch(op: Any, source: Source) -> Launch:
         raise source.error("asynchronous and cluster launches are not supported", op.location)
     numbers = [_number(v, what, op, source) for v, what in zip(sizes, _SIZES, strict=True)]
     threads = numbers[3] * numbers[4] * numbers[5]
-    if threads > _MAX_THREADS:
+    if threads > MOST_THREADS:
         raise source.error(
             f"a block of {numbers[3]}×{numbers[4]}×{numbers[5]} has {threads} threads; "
-            f"a GPU takes at most {_MAX_THREADS}",
+            f"a GPU takes at most {MOST_THREADS}",
             op.location,
         )
-    for number, most, what in zip(numbers, _MAX_SIZES, _SIZES, strict=True):
+    for number, most, what in zip(numbers, (*MOST_GRID, *MOST_BLOCK), _SIZES, strict=True):
         if not 1 <= number <= most:
             raise source.error(
                 f"the {what} of this launch is {number}; a GPU takes 1 to {most}", op.location

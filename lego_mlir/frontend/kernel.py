@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 
 from lego_mlir import runtime
 from lego_mlir.artifact import Artifact
+from lego_mlir.compiler.argument_names import NAME
 from lego_mlir.compiler.driver import Compilation, Options
-from lego_mlir.compiler.launches import NAME
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError, Place

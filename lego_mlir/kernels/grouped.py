@@ -16,7 +16,8 @@ from typing import Any, TypeAlias
 
 from lego_mlir import runtime
 from lego_mlir.algebra import Col, Layout, OrderBy, Row, ceildiv, size_symbol
-from lego_mlir.compiler.launches import MAP_BYTES, MOST_PARAMETER_BYTES
+from lego_mlir.artifact.model import MOST_PARAMETER_BYTES
+from lego_mlir.artifact.tensor_maps import MAP_BYTES
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError

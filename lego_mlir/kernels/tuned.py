@@ -22,8 +22,8 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from lego_mlir.artifact import write_whole
 from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.files import write_whole
 from lego_mlir.kernels.configuration import Config, Problem
 from lego_mlir.kernels.hopper import HopperConfig
 

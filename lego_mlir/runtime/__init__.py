@@ -21,6 +21,7 @@ from lego_mlir.runtime import arrays as _arrays
 from lego_mlir.runtime import dtypes, references, views
 from lego_mlir.runtime.device import Device, select
 from lego_mlir.runtime.dtypes import Array
+from lego_mlir.runtime.npy import save_npy
 from lego_mlir.runtime.references import Comparison
 
 if TYPE_CHECKING:
@@ -51,12 +52,12 @@ class RunResult:
     costs: tuple[Costs, ...] = ()
 
     def save(self, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
-        """Write each output to `directory/NAME.npy`.
+        """Write each output to `directory/NAME.npy`, all of them or none.
 
         Raises:
             LegoError: a file cannot be written.
         """
-        return _arrays.save_npy(directory, self.outputs)
+        return save_npy(directory, self.outputs)
 
 
 def run(

@@ -14,16 +14,19 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from lego_mlir.artifact import Argument, Artifact
+from lego_mlir.artifact.elements import BYTES
 from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.limits import check_limit
 from lego_mlir.runtime import dtypes, views
 from lego_mlir.runtime.dtypes import Array
+from lego_mlir.runtime.npy import load_npy
 
 Given = Any  # an array (NumPy, DLPack on the CPU), the path of a .npy file, a number, or None
 
@@ -78,6 +81,7 @@ def bind(
             without a value.
     """
     by_name = _by_name(artifact, given)
+    _check_size(artifact)
     slots = []
     for position, argument in enumerate(artifact.arguments):
         value = by_name.get(argument.name)
@@ -116,6 +120,10 @@ def layout_offsets(argument: Argument, functions: Functions) -> npt.NDArray[np.i
             hint="run the module itself, or give the argument a layout of named permutations",
         )
     layout = parse_layout(argument.layout, functions=functions)
+    if not layout.symbols:  # else there are no offsets, which `offsets` says
+        size = prod(map(int, layout.tensor_shape)) * _OFFSET_BYTES
+        what = f"the layout of argument '{argument.name}' has offsets of {{}} bytes"
+        check_limit("tensor_bytes", size, what)
     offsets: npt.NDArray[np.integer[Any]] = np.asarray(layout.offsets())
     size = int(np.prod(argument.shape, dtype=np.int64))
     if offsets.size and (int(offsets.min()) < 0 or int(offsets.max()) >= size):
@@ -126,44 +134,14 @@ def layout_offsets(argument: Argument, functions: Functions) -> npt.NDArray[np.i
     return offsets
 
 
-def load_npy(path: str | os.PathLike[str]) -> Array:
-    """The array of a .npy file; never runs code from it.
-
-    Raises:
-        LegoError: the file is missing or holds no plain array.
-    """
-    place = Place(os.fspath(path))
-    try:
-        array = np.load(path, allow_pickle=False)
-    except OSError as e:
-        raise LegoError(f"the array cannot be read: {e.strerror or e}", place=place) from None
-    except (ValueError, EOFError):
-        array = None
-    if not isinstance(array, np.ndarray):
-        raise LegoError(
-            "this file is no .npy array", place=place, hint="write one with numpy.save(path, array)"
-        )
-    return array
+_OFFSET_BYTES = 8
+"""Of the offset of an element in its buffer."""
 
 
-def save_npy(directory: str | os.PathLike[str], tensors: Mapping[str, Array]) -> tuple[Path, ...]:
-    """Write each tensor to `directory/NAME.npy`, making the directory where it is missing.
-
-    Raises:
-        LegoError: a file cannot be written.
-    """
-    goal = Path(directory)
-    written = []
-    try:
-        goal.mkdir(parents=True, exist_ok=True)
-        for name, tensor in tensors.items():
-            path = goal / f"{name}.npy"
-            np.save(path, tensor, allow_pickle=False)
-            written.append(path)
-    except OSError as e:
-        place = Place(str(e.filename or goal))
-        raise LegoError(f"the outputs cannot be saved: {e.strerror}", place=place) from None
-    return tuple(written)
+def _check_size(artifact: Artifact) -> None:
+    """Refuse tensors that take more memory together than a run may."""
+    size = sum(prod(a.shape) * BYTES[a.dtype] for a in artifact.arguments if a.shape is not None)
+    check_limit("tensor_bytes", size, f"the tensors of '{artifact.name}' have {{}} bytes together")
 
 
 def _by_name(

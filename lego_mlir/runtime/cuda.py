@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lego_mlir.artifact import Artifact, Launch
+from lego_mlir.artifact.ptx import parameter_sizes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes, parameters, views
 from lego_mlir.runtime.arrays import WRITES
@@ -284,7 +285,7 @@ def _load(artifact: Artifact, index: int, code: Code | None) -> Loaded:
     chosen = choose_code(artifact.target, _capability(device), artifact.cubin is not None, code)
     limit = int(device.properties.max_shared_memory_per_block_optin)
     make = core.ObjectCode
-    sizes = {k: parameters.parameter_sizes(artifact.ptx, k) for k in _names(artifact.launches)}
+    sizes = {k: parameter_sizes(artifact.ptx, k) for k in _names(artifact.launches)}
     loaded = {}
     with _failure(f"the {chosen} of '{artifact.name}' ({artifact.target}) cannot be loaded"):
         if chosen == "cubin":

@@ -6,54 +6,19 @@ reads past its end. So they are checked against the PTX before any launch.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from lego_mlir.artifact import Argument, Constant, Launch, TensorMap, TensorMaps
+from lego_mlir.artifact.tensor_maps import MAP_BYTES
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes
 
 Value = Any  # a NumPy scalar, or whatever stands for a pointer: an array, an address
 
 _POINTER_BYTES = 8
-_TENSOR_MAP_BYTES = 128
-
-_PARAMETER = re.compile(
-    r"\.param\s+(?:\.align\s+\d+\s+)?\.(?P<type>pred|[bufs]\d+)"
-    r"(?:\s+\.ptr\b[^,\s]*(?:\s*\.\w+)*(?:\s+\.align\s+\d+)?)?"
-    r"\s+(?P<name>[\w$]+)\s*(?:\[\s*(?P<count>\d+)\s*\])?"
-)
-
-
-def entry_names(ptx: str) -> tuple[str, ...]:
-    """The kernels of a PTX module, in order."""
-    return tuple(re.findall(r"\.entry\s+([\w$]+)", ptx))
-
-
-def parameter_sizes(ptx: str, kernel: str) -> tuple[int, ...]:
-    """The size of each parameter of a kernel, in bytes.
-
-    Raises:
-        LegoError: the module has no such kernel.
-    """
-    entry = re.search(rf"\.entry\s+{re.escape(kernel)}(?![\w$])\s*(?:\(([^)]*)\))?", ptx)
-    if entry is None:
-        raise LegoError(
-            f"the PTX has no kernel '{kernel}'",
-            hint=f"it has {', '.join(entry_names(ptx)) or 'none'}",
-        )
-    sizes = []
-    for parameter in (part for part in (entry[1] or "").split(",") if part.strip()):
-        found = _PARAMETER.search(parameter)
-        if found is None:
-            raise LegoError(
-                f"a parameter of kernel '{kernel}' is not understood: {parameter.strip()}"
-            )
-        sizes.append(int(found["type"][1:]) // 8 * int(found["count"] or 1))
-    return tuple(sizes)
 
 
 def resolve(
@@ -69,7 +34,7 @@ def resolve(
         launch: says what each parameter is.
         arguments: of the host function.
         values: of these arguments; scalars as NumPy scalars, anything else counts as a pointer.
-        sizes: of the kernel's parameters, in bytes, from `parameter_sizes`.
+        sizes: of the kernel's parameters, in bytes, from `artifact.ptx.parameter_sizes`.
         mapped: makes a tensor map of an argument and its value.
 
     Returns:
@@ -90,12 +55,12 @@ def resolve(
     for i, (parameter, size) in enumerate(zip(launch.parameters, sizes, strict=True)):
         value: Value
         if isinstance(parameter, TensorMap):
-            _check_size(kernel, i, size, _TENSOR_MAP_BYTES)
+            _check_size(kernel, i, size, MAP_BYTES)
             argument = parameter.argument
             resolved.append(mapped(parameter, arguments[argument], values[argument]))
             continue
         if isinstance(parameter, TensorMaps):
-            _check_size(kernel, i, size, _TENSOR_MAP_BYTES * len(parameter.maps))
+            _check_size(kernel, i, size, MAP_BYTES * len(parameter.maps))
             resolved.append(
                 tuple(mapped(m, arguments[m.argument], values[m.argument]) for m in parameter.maps)
             )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lego_mlir.artifact import Argument, Artifact, TensorMap
+from lego_mlir.artifact.ptx import parameter_sizes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import parameters, views
 
@@ -55,7 +56,7 @@ class Simulator:
         module = sim.parse(artifact.ptx, sources=artifact.sources)
         found = []
         for launch in artifact.launches:
-            sizes = parameters.parameter_sizes(artifact.ptx, launch.kernel)
+            sizes = parameter_sizes(artifact.ptx, launch.kernel)
             costs = sim.launch(
                 module,
                 launch.kernel,

@@ -19,7 +19,7 @@ from math import prod
 
 import numpy as np
 
-from lego_mlir.diagnostics import LegoError
+from lego_mlir.artifact.tensor_maps import check_tensor_map, last_byte, refused
 from lego_mlir.sim.types import Array
 
 BYTES = 128
@@ -48,6 +48,7 @@ SWIZZLES = {"none": 0, "32B": 1, "64B": 2, "128B": 3}
 _NUMPY = {"u1": "u8", "u2": "u16", "u4": "u32", "i4": "s32", "u8": "u64", "i8": "s64"} | {
     f"f{n}": f"f{8 * n}" for n in (2, 4, 8)
 }
+_MOST_STEP = 8
 _MAGIC = b"tile map"
 _FORM = struct.Struct("<8s4BIQ5I4Q5H5B")
 
@@ -86,26 +87,26 @@ class TensorMap:
     def __post_init__(self) -> None:
         _check(self.tiles(0))
         if not self.array.flags.c_contiguous:
-            raise _refused(f"the array's strides {self.array.strides} are not C-contiguous")
+            raise refused(f"the array's strides {self.array.strides} are not C-contiguous")
         tiles = self.tiles(self.offset)
-        last = sum((n - 1) * s for n, s in zip(tiles.shape, tiles.strides, strict=True))
-        if self.offset < 0 or self.offset + last + tiles.element > self.array.nbytes:
-            raise _refused(
+        last = last_byte(tiles.shape, tiles.strides[1:], tiles.element)
+        if self.offset < 0 or self.offset + last > self.array.nbytes:
+            raise refused(
                 f"a tensor of {tiles.shape} with strides {tiles.strides} from byte {self.offset} "
                 f"on does not fit the array's {self.array.nbytes} bytes"
             )
         if self.offset % 16:
-            raise _refused(f"its address, offset {self.offset}, is no multiple of 16 bytes")
+            raise refused(f"its address, offset {self.offset}, is no multiple of 16 bytes")
 
     def tiles(self, address: int) -> Tiles:
         """The map's fields, for a tensor at an address."""
         name = self.dtype or _NUMPY.get(self.array.dtype.str[1:], str(self.array.dtype))
         if name not in ELEMENTS:
-            raise _refused(f"no element type {name!r}", f"they are {', '.join(ELEMENTS)}")
+            raise refused(f"no element type {name!r}", f"they are {', '.join(ELEMENTS)}")
         if self.swizzle not in SWIZZLES:
-            raise _refused(f"no swizzle {self.swizzle!r}", f"they are {', '.join(SWIZZLES)}")
+            raise refused(f"no swizzle {self.swizzle!r}", f"they are {', '.join(SWIZZLES)}")
         if self.fill not in ("zero", "nan"):
-            raise _refused(f"no fill {self.fill!r}", "they are zero and nan")
+            raise refused(f"no fill {self.fill!r}", "they are zero and nan")
         shape = self.array.shape[::-1] if self.shape is None else self.shape
         strides = self.array.strides[-2::-1] if self.strides is None else self.strides
         steps = self.element_strides or (1,) * len(shape)
@@ -229,40 +230,14 @@ def swizzled(address: Array, mode: str) -> Array:
 
 def _check(tiles: Tiles) -> None:
     """Refuse what the driver refuses."""
-    rank = tiles.rank
-    if not 1 <= rank <= 5:
-        raise _refused(f"a tensor of {rank} dimensions: 1 to 5 are possible")
-    for name, values in (("box", tiles.box), ("element strides", tiles.steps)):
-        if len(values) != rank:
-            raise _refused(f"{name} of {len(values)} dimensions for a tensor of {rank}")
-    if len(tiles.strides) != rank:
-        raise _refused(f"{len(tiles.strides) - 1} strides where {rank - 1} should stand")
-    for name, values, most in (
-        ("a shape", tiles.shape, 1 << 32),
-        ("a box", tiles.box, 256),
-        ("element strides", tiles.steps, 8),
-    ):
-        if any(not 1 <= n <= most for n in values):
-            raise _refused(f"{name} of {values}: each is 1 to {most}")
-    if any(s % 16 or not 0 <= s < 1 << 40 for s in tiles.strides[1:]):
-        raise _refused(
-            f"strides of {tiles.strides[1:]} bytes: each is a multiple of 16, below 2**40",
-            "pad the rows of the tensor to a multiple of 16 bytes",
-        )
-    inner = tiles.box[0] * tiles.element
-    if inner % 16:
-        raise _refused(f"a box whose inner dimension has {inner} bytes: no multiple of 16")
-    if bits := SWIZZLES[tiles.swizzle]:
-        span = 16 << bits
-        if inner > span:
-            raise _refused(
-                f"a box whose inner dimension has {inner} bytes: with a swizzle of "
-                f"{tiles.swizzle} at most {span}",
-                "make the box narrower, and copy several",
-            )
+    steps = tiles.steps
+    bits = SWIZZLES[tiles.swizzle]
+    check_tensor_map(
+        tiles.shape, tiles.strides[1:], tiles.box, tiles.element, 16 << bits if bits else 0
+    )
+    if len(steps) != tiles.rank:
+        raise refused(f"element strides of {len(steps)} dimensions for a tensor of {tiles.rank}")
+    if any(not 1 <= n <= _MOST_STEP for n in steps):
+        raise refused(f"element strides of {steps}: each is 1 to {_MOST_STEP}")
     if tiles.nan and ELEMENTS[tiles.dtype][1][0] not in "fb":
-        raise _refused(f"a fill of NaN for elements of {tiles.dtype}")
-
-
-def _refused(message: str, hint: str | None = None) -> LegoError:
-    return LegoError(f"a tensor map with {message}", hint=hint)
+        raise refused(f"a fill of NaN for elements of {tiles.dtype}")

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from lego_mlir.artifact.names import WANTED, is_name
 from lego_mlir.mlir.transforms.operation import Step, transform
 
 
 @transform("keep")
 def keep(step: Step) -> list[list[Any]]:
-    """Keep the payload's text under a name."""
+    """Keep the payload's text under a name, which becomes a file's name.
+
+    Raises:
+        LegoError: the name is none.
+    """
+    name = str(step.op.attributes["name"].value)
+    if not is_name(name):
+        raise step.misuse(f"'{name}' cannot be the name of a step", hint=f"a name has {WANTED}")
     for op in step.payload():
-        step.setting.kept.append((step.op.attributes["name"].value, str(op)))
+        step.setting.kept.append((name, str(op)))
     return []

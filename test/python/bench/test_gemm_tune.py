@@ -27,8 +27,11 @@ PRODUCT = Product(512, 256, 128, "f16", "f16", "row", "col")
 CONFIGS = [Config((128, 64, 64), (2, 2), stages) for stages in (2, 3, 4)]
 
 
+PTX = ".visible .entry gemm(.param .u64 a, .param .u64 b, .param .u64 c) { ret; }"
+
+
 class Compiled:
-    """A kernel that compiles to an artifact without code."""
+    """A kernel that compiles to an artifact that does nothing."""
 
     def __init__(self, config: Config | None) -> None:
         self.config = config
@@ -38,7 +41,7 @@ class Compiled:
             raise LegoError("too large")
         arguments = tuple(Argument(x, "f16", (8, 8)) for x in "abc")
         launch = Launch("gemm", (1, 1, 1), (32, 1, 1), (0, 1, 2))
-        return Artifact("gemm", target, arguments, (launch,), "")
+        return Artifact("gemm", target, arguments, (launch,), PTX)
 
 
 @pytest.fixture

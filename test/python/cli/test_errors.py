@@ -529,7 +529,7 @@ RUN_ERRORS = [
     ("a name that PTX has not", edited(SMALL, "@transpose", '@"größe"'),
      r"<stdin>:24:5: error: the name 'größe_kernel' cannot stand in PTX\n"),
     ("a type that nothing holds", SMALL.replace("f32", "tf32"),
-     r"<stdin>:\d+:\d+: error: 'memref.\w+' has a value of type tf32, which no register"),
+     r"<stdin>:16:3: error: argument 'a' .* type tf32, which cannot be passed to a kernel\n"),
     ("reference is no name", edited(SMALL, '"transpose"', "3"),
      r"lego.reference is a name in quotes, not '3 : i64'"),
     ("block too large", edited(SMALL, "R = 8", "R = 32").replace("T = 32", "T = 64"),
@@ -565,6 +565,11 @@ module attributes {gpu.container_module} {
 )
 def test_a_module_that_cannot_run(legoc: Any, module: str, says: str) -> None:
     check(legoc("-", "--run", "--device=sim", stdin=module), says)
+
+
+def test_a_type_that_no_register_holds(legoc: Any) -> None:
+    answer = legoc("-", "--emit=ptx", stdin=SMALL.replace("f32", "tf32"))
+    check(answer, r"<stdin>:\d+:\d+: error: 'memref.\w+' has a value of type tf32, which no")
 
 
 def test_arrays_that_do_not_fit(legoc: Any, tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from lego_mlir.artifact import Argument, Artifact
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.runtime.arrays import bind, load_npy, save_npy
+from lego_mlir.runtime.arrays import bind
+from lego_mlir.runtime.npy import load_npy, save_npy
 
 A = np.arange(24, dtype=np.float32).reshape(4, 6)
 
@@ -92,12 +93,15 @@ def test_layout_beyond_the_buffer(copy: Artifact, monkeypatch: pytest.MonkeyPatc
         bind(with_arguments(copy, Argument("a", "f32", (24,), "too long", "read")))
 
 
-def fake_layout(monkeypatch: pytest.MonkeyPatch, offsets: Any) -> None:
+def fake_layout(monkeypatch: pytest.MonkeyPatch, found: Any) -> None:
     import lego_mlir.algebra
 
     class Layout:
+        symbols = ()
+        tensor_shape = found.shape
+
         def offsets(self) -> Any:
-            return offsets
+            return found
 
     monkeypatch.setattr(lego_mlir.algebra, "parse_layout", lambda text, functions: Layout())
 

@@ -60,7 +60,7 @@ def test_a_failed_save_leaves_the_old_file(
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(LegoError, match="No space left on device"):
-        replace(copy, ptx="other").save(tmp_path / "k.lego")
+        replace(copy, reference=None).save(tmp_path / "k.lego")
     assert (tmp_path / "k.lego").read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["k.lego"]
 
@@ -109,7 +109,7 @@ def test_what_kernels_rely_on_survives(copy: Artifact, tmp_path: Path) -> None:
 def test_tensor_maps_and_how_to_launch_survive(
     copy: Artifact, tmp_path: Path, dependent: bool
 ) -> None:
-    tiles = TensorMap(1, (64, 32, 4), (128, 4096), (64, 8, 1), 128)
+    tiles = TensorMap(1, (4, 3, 2), (16, 48), (4, 1, 1), 32)
     launch = Launch(
         "k",
         (2, 1, 1),
@@ -118,7 +118,12 @@ def test_tensor_maps_and_how_to_launch_survive(
         1024,
         dependent=dependent,
     )
-    original = replace(copy, launches=(*copy.launches, launch))
+    parameters = ".u64 a, .param .align 64 .b8 b[128], .param .u32 c, .param .align 64 .b8 d[256]"
+    original = replace(
+        copy,
+        launches=(*copy.launches, launch),
+        ptx=f"{copy.ptx}.visible .entry k(.param {parameters}) {{ ret; }}",
+    )
     original.save(tmp_path / "k.lego")
     loaded = Artifact.load(tmp_path / "k.lego")
     assert loaded == original

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from lego_mlir.artifact import Argument, Artifact, Constant, Launch, TensorMap, TensorMaps
+from lego_mlir.artifact.ptx import entries, parameter_sizes
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.runtime.parameters import entry_names, parameter_sizes
 from lego_mlir.runtime.parameters import resolve as resolve_with
 
 SEVERAL = """
@@ -39,7 +39,7 @@ def resolve(launch: Launch, arguments: Any, values: Any, sizes: Any) -> tuple[An
 
 
 def test_parameter_sizes() -> None:
-    assert entry_names(SEVERAL) == ("plain", "none", "nothing", "k$0")
+    assert tuple(entries(SEVERAL)) == ("plain", "none", "nothing", "k$0")
     assert parameter_sizes(SEVERAL, "plain") == (8, 4)
     assert parameter_sizes(SEVERAL, "none") == ()
     assert parameter_sizes(SEVERAL, "nothing") == ()

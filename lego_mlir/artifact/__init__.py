@@ -1,0 +1,38 @@
+"""What compilation leaves behind: PTX, cubin, and how to launch them.
+
+An artifact is plain data. The compiler makes it, `runtime` and `sim` run it, and neither needs
+MLIR or SymPy for that: a saved artifact runs on a machine that has only NumPy and cuda-core.
+
+`model` has the data, with a rule for every field; `schema` applies the rules; `consistency` has
+those that concern several fields; `bundle` is the file. A bundle may come from a stranger, so it is
+checked when it is loaded; an artifact that the compiler makes passes the same checks, so it can
+always be loaded.
+"""
+
+from __future__ import annotations
+
+from lego_mlir.artifact.model import (
+    FORMAT,
+    Access,
+    Argument,
+    Artifact,
+    Constant,
+    Dim3,
+    Launch,
+    Parameter,
+    TensorMap,
+    TensorMaps,
+)
+
+__all__ = [
+    "FORMAT",
+    "Access",
+    "Argument",
+    "Artifact",
+    "Constant",
+    "Dim3",
+    "Launch",
+    "Parameter",
+    "TensorMap",
+    "TensorMaps",
+]

@@ -1,0 +1,152 @@
+"""What holds of an artifact as a whole, beyond the rules of its fields.
+
+After these checks a launch finds the kernel it names, passes as many bytes as the kernel takes,
+refers to arguments that there are, and asks of a GPU no more than one has.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from lego_mlir.artifact.elements import BYTES, FLOATS, IN_TENSOR_MAPS, integer_range
+from lego_mlir.artifact.model import (
+    MOST_PARAMETER_BYTES,
+    MOST_THREADS,
+    Argument,
+    Artifact,
+    Constant,
+    Launch,
+    Parameter,
+    TensorMap,
+    TensorMaps,
+)
+from lego_mlir.artifact.ptx import parameter_sizes
+from lego_mlir.artifact.schema import read
+from lego_mlir.artifact.tensor_maps import MAP_BYTES, check_tensor_map, last_byte
+from lego_mlir.diagnostics import LegoError
+
+_MOST_BYTES = 1 << 60
+"""Of a tensor, so that no arithmetic of offsets overflows 64 bits."""
+
+
+def check(artifact: Artifact) -> None:
+    """Check an artifact: the rules of its fields, and how they fit one another.
+
+    Raises:
+        LegoError: something does not hold; the message names the field.
+    """
+    read(Artifact, artifact)
+    check_fit(artifact)
+
+
+def check_fit(artifact: Artifact) -> None:
+    """Check how the fields of an artifact, of which each obeys its rules, fit one another.
+
+    Raises:
+        LegoError: they do not; the message names the field.
+    """
+    _check_arguments(artifact.arguments)
+    for i, launch in enumerate(artifact.launches):
+        _check_launch(launch, artifact, f"launches[{i}]")
+
+
+def _check_arguments(arguments: tuple[Argument, ...]) -> None:
+    seen: set[str] = set()
+    for i, argument in enumerate(arguments):
+        where = f"arguments[{i}]"
+        if argument.name in seen:
+            raise LegoError(f"{where}.name is '{argument.name}', as an argument before it is named")
+        seen.add(argument.name)
+        if argument.shape is None:
+            if argument.layout is not None or argument.alignment != 1:
+                raise LegoError(f"{where} is a scalar, but has a layout or an alignment")
+        elif prod(argument.shape) * BYTES[argument.dtype] > _MOST_BYTES:
+            raise LegoError(
+                f"{where}.shape is {list(argument.shape)}, more than {_MOST_BYTES} bytes"
+            )
+
+
+def _check_launch(launch: Launch, artifact: Artifact, where: str) -> None:
+    threads = prod(launch.block)
+    if threads > MOST_THREADS:
+        raise LegoError(
+            f"{where}.block is {list(launch.block)}, {threads} threads; "
+            f"a GPU takes at most {MOST_THREADS}"
+        )
+    sizes = parameter_sizes(artifact.ptx, launch.kernel)
+    if sum(sizes) > MOST_PARAMETER_BYTES:
+        raise LegoError(
+            f"the parameters of kernel '{launch.kernel}' have {sum(sizes)} bytes; "
+            f"a GPU takes at most {MOST_PARAMETER_BYTES}"
+        )
+    if len(sizes) != len(launch.parameters):
+        raise LegoError(
+            f"{where} passes {len(launch.parameters)} parameters, "
+            f"kernel '{launch.kernel}' takes {len(sizes)}"
+        )
+    for i, (parameter, size) in enumerate(zip(launch.parameters, sizes, strict=True)):
+        inside = f"{where}.parameters[{i}]"
+        possible = _parameter_bytes(parameter, artifact.arguments, inside)
+        if size not in possible:
+            raise LegoError(
+                f"{inside} has {' or '.join(map(str, possible))} bytes, "
+                f"kernel '{launch.kernel}' takes {size}"
+            )
+
+
+def _parameter_bytes(
+    parameter: Parameter, arguments: tuple[Argument, ...], where: str
+) -> tuple[int, ...]:
+    """Return the sizes that a kernel's parameter can have, once it is checked."""
+    match parameter:
+        case TensorMap():
+            _check_map(parameter, arguments, where)
+            return (MAP_BYTES,)
+        case TensorMaps(maps):
+            for i, one in enumerate(maps):
+                _check_map(one, arguments, f"{where}.maps[{i}]")
+            return (MAP_BYTES * len(maps),)
+        case Constant(dtype, value):
+            _check_constant(dtype, value, where)
+            return _scalar_bytes(dtype)
+    argument = _argument(parameter, arguments, where)
+    return (8,) if argument.shape is not None else _scalar_bytes(argument.dtype)
+
+
+def _scalar_bytes(dtype: str) -> tuple[int, ...]:
+    """Return the sizes of a scalar: that of `index` is the kernel's choice."""
+    return (4, 8) if dtype == "index" else (BYTES[dtype],)
+
+
+def _argument(position: int, arguments: tuple[Argument, ...], where: str) -> Argument:
+    if position >= len(arguments):
+        raise LegoError(f"{where} is argument {position}, there are {len(arguments)}")
+    return arguments[position]
+
+
+def _check_constant(dtype: str, value: int | float, where: str) -> None:
+    if dtype in FLOATS:
+        if not isinstance(value, float):
+            raise LegoError(f"{where}.value is {value}, not a {dtype}: write {value}.0")
+        return
+    low, high = integer_range(dtype)
+    if not isinstance(value, int) or not low <= value <= high:
+        raise LegoError(f"{where}.value is {value}, not an {dtype}: an integer {low} to {high}")
+
+
+def _check_map(found: TensorMap, arguments: tuple[Argument, ...], where: str) -> None:
+    argument = _argument(found.argument, arguments, where)
+    if argument.shape is None or argument.dtype not in IN_TENSOR_MAPS:
+        what = "a scalar" if argument.shape is None else f"a tensor of {argument.dtype}"
+        raise LegoError(
+            f"{where} maps argument '{argument.name}', {what}; a tensor map is of a tensor of "
+            f"{', '.join(IN_TENSOR_MAPS)}"
+        )
+    element = BYTES[argument.dtype]
+    try:
+        check_tensor_map(found.shape, found.strides, found.box, element, found.swizzle)
+    except LegoError as e:
+        raise LegoError(f"{where} is {e.message}", hint=e.hint) from None
+    held, needed = prod(argument.shape) * element, last_byte(found.shape, found.strides, element)
+    if needed > held:
+        raise LegoError(f"{where} maps {needed} bytes, argument '{argument.name}' has {held}")

@@ -1,0 +1,213 @@
+"""An artifact as data: the arguments of a host function, its launches, and their code.
+
+Every field says by its type what it may hold. `schema` reads and checks these types, so they are
+the schema of a bundle's manifest. What GPUs allow is from the CUDA C++ Programming Guide,
+"Technical Specifications per Compute Capability", and the PTX ISA.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from lego_mlir.artifact import names
+from lego_mlir.artifact.elements import BYTES
+from lego_mlir.artifact.schema import Rule, count, integer, line, matching, power_of_two
+from lego_mlir.files import write_whole
+from lego_mlir.sources import NO_SOURCES, Sources
+
+FORMAT = 1
+
+Dim3 = tuple[int, int, int]
+Access = Literal["read", "write", "readwrite", "none"]
+
+MOST_GRID = (2**31 - 1, 65535, 65535)
+MOST_BLOCK = (1024, 1024, 64)
+MOST_THREADS = 1024
+"""Threads of a CTA."""
+
+MOST_PARAMETER_BYTES = 32764
+"""Of a kernel's parameters together (PTX ISA 4.4.2, from sm_70 on)."""
+
+Name = Annotated[str, Rule(f"a name: {names.WANTED}", names.is_name)]
+Symbol = Annotated[str, matching(r"[A-Za-z_$%][A-Za-z0-9_$]{0,1023}", "the name of a kernel")]
+Dtype = Annotated[str, Rule(f"one of {', '.join(BYTES)}", BYTES.__contains__)]
+Extent = Annotated[int, integer(0, 2**48)]
+Shape = Annotated[tuple[Extent, ...], count(0, 32)]
+LayoutText = Annotated[str, line(1 << 14)]
+Target = Annotated[str, matching(r"sm_\d{2,3}a?", "a target such as sm_80 or sm_90a")]
+REFERENCE_RULE = line(256)
+Reference = Annotated[str, REFERENCE_RULE]
+PTX = Annotated[str, Rule("a text without the character 0", lambda text: "\0" not in text)]
+Grid = tuple[
+    Annotated[int, integer(1, MOST_GRID[0])],
+    Annotated[int, integer(1, MOST_GRID[1])],
+    Annotated[int, integer(1, MOST_GRID[2])],
+]
+Block = tuple[
+    Annotated[int, integer(1, MOST_BLOCK[0])],
+    Annotated[int, integer(1, MOST_BLOCK[1])],
+    Annotated[int, integer(1, MOST_BLOCK[2])],
+]
+Index = Annotated[int, integer(0, MOST_PARAMETER_BYTES)]
+"""The position of an argument."""
+
+Integers = Annotated[tuple[int, ...], count(0, 5)]
+"""For each dimension of a tensor map; `tensor_maps` says more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument of the host function.
+
+    Attributes:
+        name: its name in the source.
+        dtype: MLIR's name of the element type: `f16`, `bf16`, `f32`, `f64`, `i8` … `i64`.
+        shape: of the buffer, dense and row-major; `None` for a scalar.
+        layout: the text of the layout that maps the tensor's logical index to the buffer's flat
+            offset; `None` where the buffer is the tensor itself, row-major.
+        access: what the kernels do with it.
+        alignment: of the buffer's address, in bytes; a power of two that the kernels rely on.
+    """
+
+    name: Name
+    dtype: Dtype
+    shape: Shape | None
+    layout: LayoutText | None = None
+    access: Access = "readwrite"
+    alignment: Annotated[int, power_of_two(1 << 20)] = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A scalar kernel parameter whose value the host function fixes."""
+
+    dtype: Dtype
+    value: int | float
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMap:
+    """A kernel parameter that is a tensor map: how TMA copies boxes of a tensor.
+
+    Dimensions go from the innermost outwards.
+
+    Attributes:
+        argument: the position of the host function's argument whose buffer it maps.
+        shape: of the tensor, in elements.
+        strides: of all dimensions but the innermost, in bytes.
+        box: in elements.
+        swizzle: of the box in shared memory: 0, 32, 64 or 128 bytes.
+    """
+
+    argument: Index
+    shape: Integers
+    strides: Integers
+    box: Integers
+    swizzle: int
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMaps:
+    """A kernel parameter that is several tensor maps, one behind the other."""
+
+    maps: Annotated[tuple[TensorMap, ...], count(1, MOST_PARAMETER_BYTES // 128)]
+
+
+Parameter = Index | Constant | TensorMap | TensorMaps
+"""The position of the host function's argument that a kernel's parameter is, or what it is else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One kernel launch of the host function.
+
+    Attributes:
+        kernel: the entry's name in the PTX.
+        grid: blocks in x, y and z.
+        block: threads in x, y and z.
+        parameters: for each kernel parameter the position of the host function's argument that
+            it receives, a constant, or tensor maps.
+        shared_bytes: dynamic shared memory (static shared memory stands in the PTX).
+        dependent: whether the kernel waits by itself for what was launched before it on the
+            stream, and so may begin earlier (programmatic dependent launch).
+    """
+
+    kernel: Symbol
+    grid: Grid
+    block: Block
+    parameters: tuple[Parameter, ...]
+    shared_bytes: Annotated[int, integer(0, 1 << 20)] = 0
+    dependent: bool = False
+
+    def __str__(self) -> str:
+        grid, block = ("×".join(str(n) for n in size) for size in (self.grid, self.block))
+        said = [self.kernel, f"grid {grid}", f"block {block}"]
+        if self.shared_bytes:
+            said.append(f"dynamic shared memory {self.shared_bytes} bytes")
+        if self.dependent:
+            said.append("dependent")
+        return "  ".join(said)
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A compiled host function: its arguments, its launches in order, and the code they run.
+
+    Attributes:
+        sources: what it was compiled from, for errors; not saved, so one that is loaded has none.
+    """
+
+    name: Name
+    target: Target
+    arguments: tuple[Argument, ...]
+    launches: tuple[Launch, ...]
+    ptx: PTX
+    cubin: bytes | None = None
+    reference: Reference | None = None
+    sources: Sources = field(default=NO_SOURCES, compare=False, repr=False)
+
+    def __hash__(self) -> int:
+        # Every launch looks its artifact up, and these two know their hashes.
+        return hash((self.name, self.ptx))
+
+    def check(self) -> None:
+        """Check that all of it is as a bundle may hold it, and that its pieces fit one another.
+
+        Raises:
+            LegoError: something is not; the message names the field, as `launches[0].grid`.
+        """
+        from lego_mlir.artifact.consistency import check
+
+        check(self)
+
+    def to_bytes(self) -> bytes:
+        """Return the artifact as the content of its file; the same artifact gives the same bytes.
+
+        Raises:
+            LegoError: it is not as `check` wants it, so that nobody could load it.
+        """
+        from lego_mlir.artifact import bundle  # not for a run that only compiles
+
+        return bundle.pack(self)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the artifact as one file; an existing file is replaced whole or not at all.
+
+        Raises:
+            LegoError: the file cannot be written, or the artifact is not as `check` wants it.
+        """
+        write_whole(path, self.to_bytes())
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Artifact:
+        """Read an artifact that `save` wrote. The file may come from a stranger: all is checked.
+
+        Raises:
+            LegoError: the file is missing, is no artifact, has another format, exceeds a limit, or
+                something in it is not as `check` wants it.
+        """
+        from lego_mlir.artifact import bundle
+
+        return bundle.load(path)

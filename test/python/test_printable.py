@@ -1,0 +1,46 @@
+"""Nothing that comes from a file makes a terminal do anything."""
+
+from __future__ import annotations
+
+import pytest
+
+from lego_mlir.diagnostics import LegoError, Place, printable
+
+HOSTILE = [
+    "\x1b]0;title\x07",
+    "\x9b2J",
+    "a\rb",
+    "\u202egnp.exe",
+    "\u2066",
+    "\x7f",
+    "\ud800",
+    "\u2028",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=ascii)
+def test_controls_are_escaped_in_every_piece_of_an_error(text: str) -> None:
+    error = LegoError(text, place=Place(f"f{text}", 2, 3), hint=text, source=f"one\n{text}two\n")
+    said = error.render()
+    assert all(c.isprintable() or c in "\n×" for c in said), ascii(said)
+    assert ascii(text)[1:-1] in said
+    assert printable(text, lines=True) == printable(text)
+
+
+def test_what_is_printable_stays() -> None:
+    assert printable("größe × β → b") == "größe × β → b"
+    assert printable("a\nb", lines=True) == "a\nb"
+    assert printable("a\nb") == r"a\nb"
+
+
+def test_the_caret_stands_under_its_character_behind_controls() -> None:
+    error = LegoError("x", place=Place("f", 1, 4), source="\x1b[0mhere\n")
+    _, row, caret = error.render().splitlines()
+    assert row == r"  \x1b[0mhere"
+    assert row[caret.index("^")] == "m"
+
+
+def test_lines_are_those_that_mlir_counts() -> None:
+    source = "a\x0bb\x0cc\x85d\u2028e\r\nsecond\r\n"
+    said = LegoError("x", place=Place("f", 2, 1), source=source).render()
+    assert said.splitlines()[1:] == ["  second", "  ^"]
