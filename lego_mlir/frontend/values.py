@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any, NoReturn, TypeAlias
 
 from lego_mlir.algebra import Layout
-from lego_mlir.frontend.casts import cast, element_type
+from lego_mlir.frontend.casts import cast, element_type, is_truth
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.reader import BOUNDS
@@ -96,7 +96,8 @@ class Value:
     def to(self, dtype: str) -> Value:
         """The value, or each element of the vector, as another type, such as "f16".
 
-        Floating point rounds to nearest even, and towards zero where it becomes an integer.
+        Floating point rounds to nearest even, and towards zero where it becomes an integer. An
+        index is a number of 64 bits, a truth value 1 or 0.
 
         Raises:
             LegoError: there is no such type.
@@ -113,9 +114,8 @@ class Value:
         kind = ir.IndexType.get()
         if isinstance(self.ssa.type, ir.IntegerType):
             limits = {BOUNDS: bounds}
-            return Value(
-                self._trace.create("arith.index_cast", [kind], [self.ssa], **limits)[0], self._trace
-            )
+            name = "arith.index_castui" if is_truth(self.ssa.type) else "arith.index_cast"
+            return Value(self._trace.create(name, [kind], [self.ssa], **limits)[0], self._trace)
         if self.ssa.type != kind or isinstance(self.ssa, ir.BlockArgument):
             raise self._trace.error(
                 f"below({limit}) of {self!r}", hint="an integer that is computed"
@@ -198,6 +198,7 @@ class Value:
         return Value(result, self._trace)
 
     def _arithmetic(self, name: str, a: Operand, b: Operand) -> Value:
+        self._check_number(name)
         lhs, rhs, kind = self._together(a, b)
         floating = isinstance(element_type(kind), ir.FloatType)
         if name == "div" and not floating:
@@ -208,9 +209,18 @@ class Value:
 
     def _extreme(self, name: str, a: Operand, b: Operand) -> Value:
         """The greater or the lesser; of floating point NaN where one is, as in NumPy."""
+        self._check_number(name)
         lhs, rhs, kind = self._together(a, b)
         floating = isinstance(element_type(kind), ir.FloatType)
         return self._create(f"arith.{name}{'imumf' if floating else 'si'}", kind, lhs, rhs)
+
+    def _check_number(self, name: str) -> None:
+        """Raise LegoError for truth values, whose one bit would be a sign, or overflow."""
+        if is_truth(self.ssa.type):
+            raise self._trace.error(
+                f"'{name}' of truth values, which are no numbers",
+                hint='.to("i32") makes 1 and 0 of them',
+            )
 
     def _together(self, a: Operand, b: Operand) -> tuple[Value, Value, Any]:
         """Both operands as values of the one type that they have together."""
@@ -227,6 +237,7 @@ class Value:
     def _index_division(self, name: str, other: Operand) -> Value:
         trace = self._trace
         kind = self.ssa.type
+        self._check_number("//")
         if isinstance(element_type(kind), ir.FloatType):
             raise trace.error(f"'//' and '%' are for integers, not {kind}")
         rhs = as_value(other, kind, trace)

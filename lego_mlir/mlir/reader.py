@@ -409,6 +409,18 @@ def read_function(func: Any, source: Source) -> Callable[..., Any]:
     return call
 
 
+def _keeps_indices(op: Any) -> bool:
+    """Whether an index cast goes through no type that is too narrow for the indices of a tile."""
+    kinds = [op.operands[0].type, op.results[0].type]
+    widths = [kind.width for kind in kinds if isinstance(kind, ir.IntegerType)]
+    from_truth = str(kinds[0]) == "i1"
+    return from_truth or all(width >= _WIDE for width in widths)
+
+
+_WIDE = 32
+"""Bits that hold every index of a tile whose functions are looked at."""
+
+
 def _evaluate(op: Any, operands: list[Any], source: Source) -> Any:
     name = op.name
     logical = str(op.results[0].type) == "i1"
@@ -433,8 +445,9 @@ def _evaluate(op: Any, operands: list[Any], source: Source) -> Any:
         return _COMPARISONS[_COMPARISON_NAMES[predicate]](*operands)
     if name == "arith.select":
         return functions.where(*operands)
-    if name in ("arith.index_cast", "arith.index_castui"):
-        return operands[0]
+    if name in ("arith.index_cast", "arith.index_castui") and _keeps_indices(op):
+        is_signed_truth = name == "arith.index_cast" and str(op.operands[0].type) == "i1"
+        return -operands[0] if is_signed_truth else operands[0]
     raise source.error(
         f"'{name}' cannot stand in the function of a permutation",
         op.location,
