@@ -30,6 +30,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.bindings import ir, native, object_of
 from lego_mlir.mlir.buffers import align_shared
 from lego_mlir.mlir.context import Source, mlir_errors, new_context, parse, run_pipeline
+from lego_mlir.mlir.divisions import DIVISIONS, divide_by_approximation, is_exact
 from lego_mlir.mlir.lower_lego import (
     INDEX_BITWIDTH,
     SIZES,
@@ -54,6 +55,8 @@ class Options:
         pipelines: by stage, a pass pipeline or the file that holds it, instead of ours.
         isolate: run LLVM's back end in a child process, so that its fatal errors are errors.
         strict: refuse machine code that spills registers, or that the assembler slows down.
+        exact_division: round quotients of f32, f16 and bf16 exactly, as a module with the attribute
+            `lego.exact_division` asks for; else they are off by up to 2 units in the last place.
     """
 
     target: Target = field(default_factory=lambda: Target.parse(DEFAULT_TARGET))
@@ -64,6 +67,7 @@ class Options:
     pipelines: Mapping[str, str] = field(default_factory=dict)
     isolate: bool = False
     strict: bool = False
+    exact_division: bool = False
 
 
 class Compilation:
@@ -147,6 +151,8 @@ class Compilation:
         self._check_types(operations)
         width = _index_bitwidth(module, operations)
         said = launch_attributes(operations)
+        exact = self.options.exact_division or is_exact(module, self.source)
+        divides = not exact and any(op.name in DIVISIONS for op in operations)
         with self.context:
             keep_extremes(module)
         target = self.options.target
@@ -161,6 +167,8 @@ class Compilation:
         with self.context:
             merge_gpu_modules(module)
             define_mathematics(module, self.source)
+            if divides:
+                divide_by_approximation(module)
             align_shared(module)
             describe_entries(module, said)
         return module
