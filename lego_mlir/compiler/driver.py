@@ -40,6 +40,7 @@ from lego_mlir.mlir.lower_lego import (
 )
 from lego_mlir.mlir.mathematics import define_mathematics, keep_extremes
 from lego_mlir.mlir.modules import clone_module, merge_gpu_modules, operations_in
+from lego_mlir.mlir.short_floats import lower_short_floats
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,7 @@ class Compilation:
         exact = self.options.exact_division or is_exact(module, self.source)
         divides = not exact and any(op.name in DIVISIONS for op in operations)
         with self.context:
+            lower_short_floats(operations, self.options.target.capability)
             keep_extremes(module)
         target = self.options.target
         self._run(

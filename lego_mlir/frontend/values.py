@@ -192,13 +192,14 @@ class Value:
 
     def __neg__(self) -> Value:
         kind = self.ssa.type
+        self.check_arithmetic("-")
         if not isinstance(element_type(kind), ir.FloatType):
             return self._arithmetic("sub", 0, self)
         (result,) = self._trace.create("arith.negf", [kind], [self.ssa])  # 0 - x loses -0.0
         return Value(result, self._trace)
 
     def _arithmetic(self, name: str, a: Operand, b: Operand) -> Value:
-        self._check_number(name)
+        self.check_arithmetic(name)
         lhs, rhs, kind = self._together(a, b)
         floating = isinstance(element_type(kind), ir.FloatType)
         if name == "div" and not floating:
@@ -209,17 +210,23 @@ class Value:
 
     def _extreme(self, name: str, a: Operand, b: Operand) -> Value:
         """The greater or the lesser; of floating point NaN where one is, as in NumPy."""
-        self._check_number(name)
+        self.check_arithmetic(name)
         lhs, rhs, kind = self._together(a, b)
         floating = isinstance(element_type(kind), ir.FloatType)
         return self._create(f"arith.{name}{'imumf' if floating else 'si'}", kind, lhs, rhs)
 
-    def _check_number(self, name: str) -> None:
-        """Raise LegoError for truth values, whose one bit would be a sign, or overflow."""
-        if is_truth(self.ssa.type):
+    def check_arithmetic(self, name: str) -> None:
+        """Raise LegoError for what has no arithmetic: truth values, and 8-bit floats."""
+        element = element_type(self.ssa.type)
+        if is_truth(element):
             raise self._trace.error(
                 f"'{name}' of truth values, which are no numbers",
                 hint='.to("i32") makes 1 and 0 of them',
+            )
+        if isinstance(element, ir.FloatType) and element.width == 8:
+            raise self._trace.error(
+                f"'{name}' of {element}, which a GPU converts and multiplies in lg.dot only",
+                hint=f'compute in another type, x.to("f32"), and go back by .to("{element}")',
             )
 
     def _together(self, a: Operand, b: Operand) -> tuple[Value, Value, Any]:
@@ -237,7 +244,7 @@ class Value:
     def _index_division(self, name: str, other: Operand) -> Value:
         trace = self._trace
         kind = self.ssa.type
-        self._check_number("//")
+        self.check_arithmetic("//")
         if isinstance(element_type(kind), ir.FloatType):
             raise trace.error(f"'//' and '%' are for integers, not {kind}")
         rhs = as_value(other, kind, trace)
