@@ -27,6 +27,7 @@ from lego_mlir.compiler.schedules import Schedule
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir import atomics
 from lego_mlir.mlir.bindings import ir, native, object_of
 from lego_mlir.mlir.buffers import align_shared
 from lego_mlir.mlir.context import Source, mlir_errors, new_context, parse, run_pipeline
@@ -128,10 +129,23 @@ class Compilation:
         module = self._clone(self._parsed)
         self._set_sizes(module)
         if self.schedule is not None:
+            self._check_scheduled(module, self.schedule)
             self.schedule.apply(module, schedules.TILES)
         lower_lego(module, self.source)
         self._run("index", module)
         return module
+
+    def _check_scheduled(self, module: Any, schedule: Schedule) -> None:
+        """Refuse what each thread does by itself where a schedule distributes a block's tiles."""
+        updates = (op for op in operations_in(module.operation) if op.name == atomics.ATOMIC)
+        first = next(updates, None)
+        if first is not None and schedule.has(schedules.TILES, self.context):
+            raise self.source.error(
+                f"'{first.name}' in a kernel whose tiles a schedule gives to threads: each "
+                "of them would update the element",
+                first.location,
+                hint="update elements in a kernel of its own, without a schedule",
+            )
 
     @cached_property
     def scheduled(self) -> Any:
@@ -155,6 +169,7 @@ class Compilation:
         exact = self.options.exact_division or is_exact(module, self.source)
         divides = not exact and any(op.name in DIVISIONS for op in operations)
         with self.context:
+            updates = atomics.has_updates(operations)
             lower_short_floats(operations, self.options.target.capability)
             keep_extremes(module)
         target = self.options.target
@@ -169,6 +184,8 @@ class Compilation:
         with self.context:
             merge_gpu_modules(module)
             define_mathematics(module, self.source)
+            if updates:
+                atomics.relax(module)
             if divides:
                 divide_by_approximation(module)
             align_shared(module)

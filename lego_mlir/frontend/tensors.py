@@ -16,6 +16,7 @@ from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.frontend.trace import Trace
 from lego_mlir.frontend.values import Operand, Value, as_index, as_value
 from lego_mlir.index import Int, Sym
+from lego_mlir.mlir.atomics import ATOMIC, KIND, fault
 from lego_mlir.mlir.bindings import ir
 
 
@@ -151,6 +152,34 @@ class TensorValue:
             operands += [row.ssa for row in self._rows]
             attributes["within"] = ir.UnitAttr.get()
         self._trace.create("lego.store", [], operands, **attributes)
+
+    def update(self, kind: str, index: Any, value: Any) -> Value:
+        """Update an element atomically; the value before.
+
+        Args:
+            kind: one of `lego_mlir.mlir.atomics.KINDS`.
+            index: of one element.
+            value: a kernel value, or a number.
+
+        Raises:
+            LegoError: the element type has no such update, or the index is that of a slice.
+        """
+        wrong = fault(kind, ir.Type.parse(self._dtype))
+        if wrong is not None:
+            raise self._trace.error(f"tensor '{self._name}': {wrong[0]}", wrong[1])
+        piece = self._piece(index)
+        if piece.shape or self._rows is not None:
+            raise self._trace.error(
+                f"an atomic update of tensor '{self._name}' is of one element",
+                hint="name every dimension's index, and update the elements one by one",
+            )
+        element = self._kind(piece)
+        operands = [as_value(value, element, self._trace).ssa, self._memref]
+        attributes = {**self._attributes(piece), KIND: ir.StringAttr.get(kind)}
+        (old,) = self._trace.create(
+            ATOMIC, [element], operands + self._indices(piece), **attributes
+        )
+        return Value(old, self._trace)
 
     def __iter__(self) -> Any:
         raise self._trace.error(f"tensor '{self._name}' is indexed, not iterated")
