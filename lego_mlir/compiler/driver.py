@@ -32,6 +32,7 @@ from lego_mlir.mlir.bindings import ir, native, object_of
 from lego_mlir.mlir.buffers import align_shared
 from lego_mlir.mlir.context import Source, mlir_errors, new_context, parse, run_pipeline
 from lego_mlir.mlir.divisions import DIVISIONS, divide_by_approximation, is_exact
+from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.lower_lego import (
     INDEX_BITWIDTH,
     SIZES,
@@ -42,6 +43,7 @@ from lego_mlir.mlir.lower_lego import (
 from lego_mlir.mlir.mathematics import define_mathematics, keep_extremes
 from lego_mlir.mlir.modules import clone_module, merge_gpu_modules, operations_in
 from lego_mlir.mlir.short_floats import lower_short_floats
+from lego_mlir.mlir.update_checks import check_updates
 
 
 @dataclass(frozen=True)
@@ -128,12 +130,20 @@ class Compilation:
         """The module with all lego operations lowered; a schedule's tiles are threads' by then."""
         module = self._clone(self._parsed)
         self._set_sizes(module)
+        self._check_updates(module)
         if self.schedule is not None:
             self._check_scheduled(module, self.schedule)
             self.schedule.apply(module, schedules.TILES)
         lower_lego(module, self.source)
         self._run("index", module)
         return module
+
+    def _check_updates(self, module: Any) -> None:
+        """Refuse updates of elements that are not known to be one thread's own."""
+        with self.context, mlir_errors(self.source):
+            sizes, functions = sizes_of(module, self.source), functions_of(module, self.source)
+            layouts = Layouts(self.source, sizes, functions)
+            check_updates(module, layouts, self.source, by_block=self.schedule is not None)
 
     def _check_scheduled(self, module: Any, schedule: Schedule) -> None:
         """Refuse what each thread does by itself where a schedule distributes a block's tiles."""

@@ -18,6 +18,7 @@ from lego_mlir.frontend.values import Operand, Value, as_index, as_value
 from lego_mlir.index import Int, Sym
 from lego_mlir.mlir.atomics import ATOMIC, KIND, fault
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.updates import EXCLUSIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,17 @@ class TensorValue:
     reads as 0 and is not written. Where the layout has symbolic sizes, `sizes` are their values.
     """
 
-    __slots__ = ("_dtype", "_layout", "_memref", "_name", "_rows", "_sizes", "_staging", "_trace")
+    __slots__ = (
+        "_dtype",
+        "_is_exclusive",
+        "_layout",
+        "_memref",
+        "_name",
+        "_rows",
+        "_sizes",
+        "_staging",
+        "_trace",
+    )
 
     def __init__(
         self,
@@ -122,6 +133,7 @@ class TensorValue:
         self._staging = staging
         self._sizes = sizes
         self._rows = rows
+        self._is_exclusive = False
 
     @property
     def dtype(self) -> str:
@@ -148,6 +160,8 @@ class TensorValue:
         stored = as_value(value, self._kind(piece), self._trace)
         operands = [stored.ssa, self._memref, *self._indices(piece)]
         attributes = self._attributes(piece)
+        if self._is_exclusive:
+            attributes[EXCLUSIVE] = ir.UnitAttr.get()
         if self._rows is not None:
             operands += [row.ssa for row in self._rows]
             attributes["within"] = ir.UnitAttr.get()
@@ -216,6 +230,14 @@ class TensorValue:
         """
         self._trace.check_layout(layout)
         return self._with(staging=layout)
+
+    def exclusive(self) -> TensorValue:
+        """The same tensor, of which the kernel promises that no two threads update one element.
+
+        `t.exclusive()[i] += v` is then right where the compiler cannot see it. Without the promise
+        that is an error; where several threads do have the same element, use `lg.atomic_add`.
+        """
+        return self._with(is_exclusive=True)
 
     def rows(self, first: Operand, last: Operand) -> TensorValue:
         """The same tensor, of which stores of tiles write only some rows.

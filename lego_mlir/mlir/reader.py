@@ -395,7 +395,7 @@ def read_function(func: Any, source: Source) -> Callable[..., Any]:
             if op.name == "func.return":
                 return operands[0] if len(operands) == 1 else tuple(operands)
             try:
-                env[op.results[0]] = _evaluate(op, operands, source)
+                env[op.results[0]] = evaluate(op, operands, source)
             except LegoError as e:
                 raise (
                     e if e.place else source.error(e.message, op.location, hint=_STRAIGHT)
@@ -421,7 +421,12 @@ _WIDE = 32
 """Bits that hold every index of a tile whose functions are looked at."""
 
 
-def _evaluate(op: Any, operands: list[Any], source: Source) -> Any:
+def evaluate(op: Any, operands: list[Any], source: Source) -> Any:
+    """The result of an operation on indices and truth values: ints, arrays or expressions.
+
+    Raises:
+        LegoError: no index expression has this operation.
+    """
     name = op.name
     logical = str(op.results[0].type) == "i1"
     if name == "arith.constant":
