@@ -110,6 +110,21 @@ irdl.dialect @lego {
     irdl.attributes {"layout" = %layout}
   }
 
+  // Updates the element at a logical index, whole among all threads that update it so, and gives
+  // the value before: `kind` is "add", "max", "min", "and", "or", "xor" or "exchange". Updates are
+  // in no order with other accesses. Where partial tiles pad, nothing is updated, and the value is
+  // 0.  operands: one index a dimension, symbols
+  irdl.operation @atomic {
+    %element = irdl.any
+    %memref = irdl.base "!builtin.memref"
+    %index = irdl.is index
+    %layout = irdl.base @lego::@layout
+    %kind = irdl.base "#builtin.string"
+    irdl.operands(value: %element, buffer: %memref, operands: variadic %index)
+    irdl.results(old: %element)
+    irdl.attributes {"layout" = %layout, "kind" = %kind}
+  }
+
   // The number at a place of a table.  operands: the place, from 0 on, inside of the table
   irdl.operation @table {
     %index = irdl.is index

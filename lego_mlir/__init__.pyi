@@ -30,6 +30,13 @@ from lego_mlir.frontend import Scalar as Scalar
 from lego_mlir.frontend import ScalarType as ScalarType
 from lego_mlir.frontend import Tensor as Tensor
 from lego_mlir.frontend import TensorType as TensorType
+from lego_mlir.frontend import atomic_add as atomic_add
+from lego_mlir.frontend import atomic_and as atomic_and
+from lego_mlir.frontend import atomic_exchange as atomic_exchange
+from lego_mlir.frontend import atomic_max as atomic_max
+from lego_mlir.frontend import atomic_min as atomic_min
+from lego_mlir.frontend import atomic_or as atomic_or
+from lego_mlir.frontend import atomic_xor as atomic_xor
 from lego_mlir.frontend import barrier as barrier
 from lego_mlir.frontend import block_id as block_id
 from lego_mlir.frontend import choose as choose

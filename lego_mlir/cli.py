@@ -130,6 +130,7 @@ def _compilation(options: Any) -> Compilation:
             keep=options.keep is not None,
             pipelines=dict(options.pipelines),
             isolate=True,
+            exact_division=options.exact_division,
         ),
     )
     for flag, given in (("--param", options.parameters), ("--keep", options.keep)):

@@ -109,6 +109,12 @@ def parser() -> argparse.ArgumentParser:
         "of passes that only change the module",
     )
     compiling.add_argument(
+        "--exact-division",
+        action="store_true",
+        help="round quotients of f32, f16 and bf16 exactly, as lego.exact_division in the module "
+        "does (default: off by at most 2 units in the last place, and faster)",
+    )
+    compiling.add_argument(
         "--explain",
         action="store_true",
         help="say what was made: the schedule's parameters, launches, registers",

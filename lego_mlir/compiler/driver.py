@@ -28,9 +28,12 @@ from lego_mlir.compiler.schedules import Schedule
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir import atomics
 from lego_mlir.mlir.bindings import ir, native, object_of
 from lego_mlir.mlir.buffers import align_shared
 from lego_mlir.mlir.context import Source, mlir_errors, new_context, parse, run_pipeline
+from lego_mlir.mlir.divisions import DIVISIONS, divide_by_approximation, is_exact
+from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.lower_lego import (
     INDEX_BITWIDTH,
     SIZES,
@@ -40,6 +43,8 @@ from lego_mlir.mlir.lower_lego import (
 )
 from lego_mlir.mlir.mathematics import define_mathematics, keep_extremes
 from lego_mlir.mlir.modules import clone_module, merge_gpu_modules, operations_in
+from lego_mlir.mlir.short_floats import lower_short_floats
+from lego_mlir.mlir.update_checks import check_updates
 from lego_mlir.sources import Sources
 
 
@@ -56,6 +61,8 @@ class Options:
         pipelines: by stage, a pass pipeline or the file that holds it, instead of ours.
         isolate: run LLVM's back end in a child process, so that its fatal errors are errors.
         strict: refuse machine code that spills registers, or that the assembler slows down.
+        exact_division: round quotients of f32, f16 and bf16 exactly, as a module with the attribute
+            `lego.exact_division` asks for; else they are off by up to 2 units in the last place.
     """
 
     target: Target = field(default_factory=lambda: Target.parse(DEFAULT_TARGET))
@@ -66,6 +73,7 @@ class Options:
     pipelines: Mapping[str, str] = field(default_factory=dict)
     isolate: bool = False
     strict: bool = False
+    exact_division: bool = False
 
 
 class Compilation:
@@ -132,11 +140,32 @@ class Compilation:
         """The module with all lego operations lowered; a schedule's tiles are threads' by then."""
         module = self._clone(self._parsed)
         self._set_sizes(module)
+        self._check_updates(module)
         if self.schedule is not None:
+            self._check_scheduled(module, self.schedule)
             self.schedule.apply(module, schedules.TILES)
         lower_lego(module, self.source)
         self._run("index", module)
         return module
+
+    def _check_updates(self, module: Any) -> None:
+        """Refuse updates of elements that are not known to be one thread's own."""
+        with self.context, mlir_errors(self.source):
+            sizes, functions = sizes_of(module, self.source), functions_of(module, self.source)
+            layouts = Layouts(self.source, sizes, functions)
+            check_updates(module, layouts, self.source, by_block=self.schedule is not None)
+
+    def _check_scheduled(self, module: Any, schedule: Schedule) -> None:
+        """Refuse what each thread does by itself where a schedule distributes a block's tiles."""
+        updates = (op for op in operations_in(module.operation) if op.name == atomics.ATOMIC)
+        first = next(updates, None)
+        if first is not None and schedule.has(schedules.TILES, self.context):
+            raise self.source.error(
+                f"'{first.name}' in a kernel whose tiles a schedule gives to threads: each "
+                "of them would update the element",
+                first.location,
+                hint="update elements in a kernel of its own, without a schedule",
+            )
 
     @cached_property
     def scheduled(self) -> Any:
@@ -158,7 +187,11 @@ class Compilation:
         self._check_types(operations)
         width = _index_bitwidth(module, operations)
         said = launch_attributes(operations)
+        exact = self.options.exact_division or is_exact(module, self.source)
+        divides = not exact and any(op.name in DIVISIONS for op in operations)
         with self.context:
+            updates = atomics.has_updates(operations)
+            lower_short_floats(operations, self.options.target.capability)
             keep_extremes(module)
         target = self.options.target
         self._run(
@@ -172,6 +205,10 @@ class Compilation:
         with self.context:
             merge_gpu_modules(module)
             define_mathematics(module, self.source)
+            if updates:
+                atomics.relax(module)
+            if divides:
+                divide_by_approximation(module)
             align_shared(module)
             describe_entries(module, said)
         return module

@@ -14,6 +14,14 @@ from lego_mlir.diagnostics import LegoError
 
 _LOSS = re.compile(r"\(C7[56]\d\d\)")
 
+_CALL = re.compile("extern calls", re.IGNORECASE)
+
+_CONFIGURATION = "another configuration; legoc --emit=cubin only warns of this"
+_ROUTINES = (
+    "exact '/' of f32, '/' of f64, and '//' of 64-bit integers by what is no constant call a "
+    "routine: divide as f32, without exact_division, or in a kernel of its own"
+)
+
 
 def require_fast(cubin: Cubin) -> None:
     """Refuse machine code with one of these faults.
@@ -25,7 +33,7 @@ def require_fast(cubin: Cubin) -> None:
         if _LOSS.match(message):
             raise LegoError(
                 f"the assembler slows {_kernels_of(message, cubin)} down: {message}",
-                hint="another configuration; legoc --emit=cubin only warns of this",
+                hint=_ROUTINES if _CALL.search(message) else _CONFIGURATION,
             )
     for kernel in cubin.resources:
         if fault := _local_memory(kernel):

@@ -111,6 +111,18 @@ class Schedule:
     kept: list[tuple[str, str]] = field(default_factory=list)
     asked: dict[str, int] = field(default_factory=dict)
 
+    def has(self, entry: str, context: Any) -> bool:
+        """Whether it has a named sequence.
+
+        Raises:
+            LegoError: it does not parse, or has neither sequence.
+        """
+        script = read(self.name)
+        load_transform_dialect(context)
+        library = parse(script, context)
+        with context:
+            return entry in _sequences(library, script)
+
     def apply(self, module: Any, entry: str) -> bool:
         """Run one of its named sequences on a module, in place; whether it has that sequence.
 

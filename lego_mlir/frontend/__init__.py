@@ -11,6 +11,15 @@ as its location. What comes out is an MLIR module in the lego dialect, the same 
 have written by hand, and from there on everything is shared with `legoc`.
 """
 
+from lego_mlir.frontend.atomics import (
+    atomic_add,
+    atomic_and,
+    atomic_exchange,
+    atomic_max,
+    atomic_min,
+    atomic_or,
+    atomic_xor,
+)
 from lego_mlir.frontend.branches import choose, search, segment, select, table
 from lego_mlir.frontend.elementwise import exp2, gelu, relu, tanh
 from lego_mlir.frontend.kernel import Kernel, kernel
@@ -29,6 +38,13 @@ __all__ = [
     "Tensor",
     "TensorType",
     "Value",
+    "atomic_add",
+    "atomic_and",
+    "atomic_exchange",
+    "atomic_max",
+    "atomic_min",
+    "atomic_or",
+    "atomic_xor",
     "barrier",
     "block_id",
     "choose",

@@ -13,7 +13,7 @@ def cast(value: Any, dtype: str, trace: Trace) -> Any:
     """An SSA value, or each element of a vector, as another type.
 
     Args:
-        value: of a floating-point, integer or index type, or a vector of these.
+        value: of a floating-point, integer, index or truth type, or a vector of these.
         dtype: MLIR's name of the element type.
         trace: in which the operations are recorded.
 
@@ -35,9 +35,10 @@ def _path(a: Any, b: Any) -> list[tuple[str, Any]]:
     if a == b:
         return []
     if isinstance(a, ir.IndexType):
-        i32 = ir.IntegerType.get_signless(32)
-        whole = b if isinstance(b, ir.IntegerType) else i32
+        # Of 64 bits, whatever a float can hold: the back end narrows what is proven to be small.
+        whole = b if isinstance(b, ir.IntegerType) else ir.IntegerType.get_signless(64)
         return [("arith.index_cast", whole), *_path(whole, b)]
+    signed = "u" if is_truth(a) else "s"
     match a, b:
         case ir.FloatType(), ir.FloatType() if a.width == b.width:
             f32 = ir.F32Type.get()
@@ -47,8 +48,14 @@ def _path(a: Any, b: Any) -> list[tuple[str, Any]]:
         case ir.FloatType(), _:
             return [("arith.fptosi", b)]
         case _, ir.FloatType():
-            return [("arith.sitofp", b)]
-    return [("arith.extsi" if a.width < b.width else "arith.trunci", b)]
+            return [(f"arith.{signed}itofp", b)]
+    return [(f"arith.ext{signed}i" if a.width < b.width else "arith.trunci", b)]
+
+
+def is_truth(kind: Any) -> bool:
+    """Whether a type is that of truth values, whose one bit is no sign: true is 1."""
+    element = element_type(kind)
+    return isinstance(element, ir.IntegerType) and element.width == 1
 
 
 def element_type(kind: Any) -> Any:

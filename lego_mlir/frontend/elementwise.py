@@ -58,4 +58,5 @@ def _check_floating(name: str, x: Any) -> Trace:
             f"'{name}' is for kernel values of floating point, not {what}",
             hint='convert an integer first: x.to("f32")',
         )
+    x.check_arithmetic(name)
     return trace

@@ -23,6 +23,7 @@ from lego_mlir.frontend.values import Value
 from lego_mlir.mlir.bindings import arith, func, ir
 from lego_mlir.mlir.buffers import ALIGNMENT
 from lego_mlir.mlir.context import Source, mlir_errors, new_context
+from lego_mlir.mlir.divisions import EXACT
 from lego_mlir.mlir.lower_lego import LAYOUT
 from lego_mlir.sources import Sources
 
@@ -45,6 +46,7 @@ class Kernel:
         strict: whether machine code that spills registers, or that the assembler slows down, is
             an error.
         explanation: what can be said of how the kernel was made.
+        exact_division: whether quotients of f32, f16 and bf16 are rounded exactly.
     """
 
     def __init__(
@@ -58,6 +60,7 @@ class Kernel:
         settings: Mapping[str, int] | None = None,
         strict: bool = False,
         explanation: Callable[[], str] | None = None,
+        exact_division: bool = False,
     ) -> None:
         if not isinstance(function, FunctionType):
             raise LegoError(
@@ -72,6 +75,7 @@ class Kernel:
         self.settings = _checked_settings(settings or {}, schedule, self.name)
         self.strict = strict
         self.explanation = explanation
+        self.exact_division = exact_division
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         self._given = parameters
@@ -185,6 +189,8 @@ class Kernel:
             module = ir.Module.create()
             if self.reference is not None:
                 module.operation.attributes["lego.reference"] = ir.StringAttr.get(self.reference)
+            if self.exact_division:
+                module.operation.attributes[EXACT] = ir.UnitAttr.get()
             trace = Trace(module, self.name, self._source)
             with trace.active(), ir.InsertionPoint(module.body):
                 kinds = [_mlir_type(kind) for kind in parameters.values()]
@@ -277,6 +283,7 @@ def kernel(
     settings: Mapping[str, int] | None = None,
     strict: bool = False,
     explanation: Callable[[], str] | None = None,
+    exact_division: bool = False,
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Make a function a kernel.
 
@@ -289,12 +296,23 @@ def kernel(
         settings: values of the schedule's parameters, by name.
         strict: refuse machine code that spills registers, or that the assembler slows down.
         explanation: what `explain` says of how the kernel was made.
+        exact_division: round quotients of f32, f16 and bf16 exactly; else they are off by at most
+            2 units in the last place, and faster.
 
     Raises:
         LegoError: a size is no positive integer, or a setting none of a schedule.
     """
     return lambda function: Kernel(
-        function, grid, block, reference, parameters, schedule, settings, strict, explanation
+        function,
+        grid,
+        block,
+        reference,
+        parameters,
+        schedule,
+        settings,
+        strict,
+        explanation,
+        exact_division,
     )
 
 

@@ -16,7 +16,9 @@ from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.frontend.trace import Trace
 from lego_mlir.frontend.values import Operand, Value, as_index, as_value
 from lego_mlir.index import Int, Sym
+from lego_mlir.mlir.atomics import ATOMIC, KIND, fault
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.updates import EXCLUSIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,17 @@ class TensorValue:
     reads as 0 and is not written. Where the layout has symbolic sizes, `sizes` are their values.
     """
 
-    __slots__ = ("_dtype", "_layout", "_memref", "_name", "_rows", "_sizes", "_staging", "_trace")
+    __slots__ = (
+        "_dtype",
+        "_is_exclusive",
+        "_layout",
+        "_memref",
+        "_name",
+        "_rows",
+        "_sizes",
+        "_staging",
+        "_trace",
+    )
 
     def __init__(
         self,
@@ -121,6 +133,7 @@ class TensorValue:
         self._staging = staging
         self._sizes = sizes
         self._rows = rows
+        self._is_exclusive = False
 
     @property
     def dtype(self) -> str:
@@ -147,10 +160,40 @@ class TensorValue:
         stored = as_value(value, self._kind(piece), self._trace)
         operands = [stored.ssa, self._memref, *self._indices(piece)]
         attributes = self._attributes(piece)
+        if self._is_exclusive:
+            attributes[EXCLUSIVE] = ir.UnitAttr.get()
         if self._rows is not None:
             operands += [row.ssa for row in self._rows]
             attributes["within"] = ir.UnitAttr.get()
         self._trace.create("lego.store", [], operands, **attributes)
+
+    def update(self, kind: str, index: Any, value: Any) -> Value:
+        """Update an element atomically; the value before.
+
+        Args:
+            kind: one of `lego_mlir.mlir.atomics.KINDS`.
+            index: of one element.
+            value: a kernel value, or a number.
+
+        Raises:
+            LegoError: the element type has no such update, or the index is that of a slice.
+        """
+        wrong = fault(kind, ir.Type.parse(self._dtype))
+        if wrong is not None:
+            raise self._trace.error(f"tensor '{self._name}': {wrong[0]}", wrong[1])
+        piece = self._piece(index)
+        if piece.shape or self._rows is not None:
+            raise self._trace.error(
+                f"an atomic update of tensor '{self._name}' is of one element",
+                hint="name every dimension's index, and update the elements one by one",
+            )
+        element = self._kind(piece)
+        operands = [as_value(value, element, self._trace).ssa, self._memref]
+        attributes = {**self._attributes(piece), KIND: ir.StringAttr.get(kind)}
+        (old,) = self._trace.create(
+            ATOMIC, [element], operands + self._indices(piece), **attributes
+        )
+        return Value(old, self._trace)
 
     def __iter__(self) -> Any:
         raise self._trace.error(f"tensor '{self._name}' is indexed, not iterated")
@@ -187,6 +230,14 @@ class TensorValue:
         """
         self._trace.check_layout(layout)
         return self._with(staging=layout)
+
+    def exclusive(self) -> TensorValue:
+        """The same tensor, of which the kernel promises that no two threads update one element.
+
+        `t.exclusive()[i] += v` is then right where the compiler cannot see it. Without the promise
+        that is an error; where several threads do have the same element, use `lg.atomic_add`.
+        """
+        return self._with(is_exclusive=True)
 
     def rows(self, first: Operand, last: Operand) -> TensorValue:
         """The same tensor, of which stores of tiles write only some rows.

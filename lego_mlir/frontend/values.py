@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any, NoReturn, TypeAlias
 
 from lego_mlir.algebra import Layout
-from lego_mlir.frontend.casts import cast, element_type
+from lego_mlir.frontend.casts import cast, element_type, is_truth
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.reader import BOUNDS
@@ -96,7 +96,8 @@ class Value:
     def to(self, dtype: str) -> Value:
         """The value, or each element of the vector, as another type, such as "f16".
 
-        Floating point rounds to nearest even, and towards zero where it becomes an integer.
+        Floating point rounds to nearest even, and towards zero where it becomes an integer. An
+        index is a number of 64 bits, a truth value 1 or 0.
 
         Raises:
             LegoError: there is no such type.
@@ -113,9 +114,8 @@ class Value:
         kind = ir.IndexType.get()
         if isinstance(self.ssa.type, ir.IntegerType):
             limits = {BOUNDS: bounds}
-            return Value(
-                self._trace.create("arith.index_cast", [kind], [self.ssa], **limits)[0], self._trace
-            )
+            name = "arith.index_castui" if is_truth(self.ssa.type) else "arith.index_cast"
+            return Value(self._trace.create(name, [kind], [self.ssa], **limits)[0], self._trace)
         if self.ssa.type != kind or isinstance(self.ssa, ir.BlockArgument):
             raise self._trace.error(
                 f"below({limit}) of {self!r}", hint="an integer that is computed"
@@ -192,12 +192,14 @@ class Value:
 
     def __neg__(self) -> Value:
         kind = self.ssa.type
+        self.check_arithmetic("-")
         if not isinstance(element_type(kind), ir.FloatType):
             return self._arithmetic("sub", 0, self)
         (result,) = self._trace.create("arith.negf", [kind], [self.ssa])  # 0 - x loses -0.0
         return Value(result, self._trace)
 
     def _arithmetic(self, name: str, a: Operand, b: Operand) -> Value:
+        self.check_arithmetic(name)
         lhs, rhs, kind = self._together(a, b)
         floating = isinstance(element_type(kind), ir.FloatType)
         if name == "div" and not floating:
@@ -208,9 +210,24 @@ class Value:
 
     def _extreme(self, name: str, a: Operand, b: Operand) -> Value:
         """The greater or the lesser; of floating point NaN where one is, as in NumPy."""
+        self.check_arithmetic(name)
         lhs, rhs, kind = self._together(a, b)
         floating = isinstance(element_type(kind), ir.FloatType)
         return self._create(f"arith.{name}{'imumf' if floating else 'si'}", kind, lhs, rhs)
+
+    def check_arithmetic(self, name: str) -> None:
+        """Raise LegoError for what has no arithmetic: truth values, and 8-bit floats."""
+        element = element_type(self.ssa.type)
+        if is_truth(element):
+            raise self._trace.error(
+                f"'{name}' of truth values, which are no numbers",
+                hint='.to("i32") makes 1 and 0 of them',
+            )
+        if isinstance(element, ir.FloatType) and element.width == 8:
+            raise self._trace.error(
+                f"'{name}' of {element}, which a GPU converts and multiplies in lg.dot only",
+                hint=f'compute in another type, x.to("f32"), and go back by .to("{element}")',
+            )
 
     def _together(self, a: Operand, b: Operand) -> tuple[Value, Value, Any]:
         """Both operands as values of the one type that they have together."""
@@ -227,6 +244,7 @@ class Value:
     def _index_division(self, name: str, other: Operand) -> Value:
         trace = self._trace
         kind = self.ssa.type
+        self.check_arithmetic("//")
         if isinstance(element_type(kind), ir.FloatType):
             raise trace.error(f"'//' and '%' are for integers, not {kind}")
         rhs = as_value(other, kind, trace)

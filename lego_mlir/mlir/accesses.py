@@ -283,7 +283,7 @@ def _joined(kind: Any, found: list[Any], width: int) -> Any:
     row = found[0]
     if len(found) > 1:
         row_type = ir.VectorType.get([width * len(found)], kind.element_type)
-        row = _constant(row_type, _zero(kind.element_type))
+        row = constant(row_type, zero(kind.element_type))
         for k, part in enumerate(found):
             row = vector.InsertStridedSliceOp(part, row, [k * width], [1]).result
     return row if row.type == kind else vector.ShapeCastOp(kind, row).result
@@ -312,17 +312,17 @@ def _part(value: Any, start: int, width: int) -> Any:
 
 def _nothing(access: Access, kind: Any) -> Any:
     """What is read where there is no element."""
-    return _constant(kind, _zero(access.element) if access.other is None else access.other)
+    return constant(kind, zero(access.element) if access.other is None else access.other)
 
 
-def _constant(kind: Any, value: Any) -> Any:
+def constant(kind: Any, value: Any) -> Any:
     """The constant of type `kind` that is `value`, or has it in every place."""
     same = getattr(value, "type", None) == kind
     splat = value if same else ir.DenseElementsAttr.get_splat(kind, value)
     return arith.ConstantOp(kind, splat).result
 
 
-def _zero(kind: Any) -> Any:
+def zero(kind: Any) -> Any:
     """The attribute of a type's zero.
 
     Raises:
@@ -330,7 +330,7 @@ def _zero(kind: Any) -> Any:
     """
     match kind:
         case ir.VectorType():
-            return ir.DenseElementsAttr.get_splat(kind, _zero(kind.element_type))
+            return ir.DenseElementsAttr.get_splat(kind, zero(kind.element_type))
         case ir.FloatType():
             return ir.FloatAttr.get(kind, 0.0)
         case ir.IntegerType() | ir.IndexType():

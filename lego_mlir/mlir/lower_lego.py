@@ -31,6 +31,7 @@ from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int
 from lego_mlir.index.width import widest
+from lego_mlir.mlir import atomics
 from lego_mlir.mlir.access_checks import WITHIN, check_value, other_of, whole_dimensions
 from lego_mlir.mlir.accesses import Access, Print, load, store
 from lego_mlir.mlir.bindings import ir
@@ -216,6 +217,8 @@ class _Lowering:
                 self.load(op, layout)
             case "lego.store":
                 self.store(op, layout)
+            case "lego.atomic":
+                self.atomic(op, layout)
             case "lego.check":
                 self.check(op, layout)
             case "lego.reduce_scatter":
@@ -305,6 +308,18 @@ class _Lowering:
         access = self.access(op, layout, buffer, operands, value.type)
         with ir.InsertionPoint(op), op.location:
             self.derived(op, lambda: store(access, value))
+
+    def atomic(self, op: Any, layout: Layout) -> None:
+        value, buffer, *operands = list(op.operands)
+        kind = op.attributes[atomics.KIND].value
+        wrong = atomics.fault(kind, ir.MemRefType(buffer.type).element_type)
+        if wrong is not None:
+            message, hint = wrong
+            raise self.source.error(f"'{op.name}': {message}", op.location, hint=hint)
+        access = self.access(op, layout, buffer, operands, value.type)
+        with ir.InsertionPoint(op), op.location:
+            old = self.derived(op, lambda: atomics.update(access, value, kind))
+        op.results[0].replace_all_uses_with(old)
 
     def check(self, op: Any, layout: Layout) -> None:
         asked = {name: a for name, a in named_attributes(op).items() if name != "layout"}

@@ -395,7 +395,7 @@ def read_function(func: Any, source: Source) -> Callable[..., Any]:
             if op.name == "func.return":
                 return operands[0] if len(operands) == 1 else tuple(operands)
             try:
-                env[op.results[0]] = _evaluate(op, operands, source)
+                env[op.results[0]] = evaluate(op, operands, source)
             except LegoError as e:
                 raise (
                     e if e.place else source.error(e.message, op.location, hint=_STRAIGHT)
@@ -409,7 +409,24 @@ def read_function(func: Any, source: Source) -> Callable[..., Any]:
     return call
 
 
-def _evaluate(op: Any, operands: list[Any], source: Source) -> Any:
+def _keeps_indices(op: Any) -> bool:
+    """Whether an index cast goes through no type that is too narrow for the indices of a tile."""
+    kinds = [op.operands[0].type, op.results[0].type]
+    widths = [kind.width for kind in kinds if isinstance(kind, ir.IntegerType)]
+    from_truth = str(kinds[0]) == "i1"
+    return from_truth or all(width >= _WIDE for width in widths)
+
+
+_WIDE = 32
+"""Bits that hold every index of a tile whose functions are looked at."""
+
+
+def evaluate(op: Any, operands: list[Any], source: Source) -> Any:
+    """The result of an operation on indices and truth values: ints, arrays or expressions.
+
+    Raises:
+        LegoError: no index expression has this operation.
+    """
     name = op.name
     logical = str(op.results[0].type) == "i1"
     if name == "arith.constant":
@@ -433,8 +450,9 @@ def _evaluate(op: Any, operands: list[Any], source: Source) -> Any:
         return _COMPARISONS[_COMPARISON_NAMES[predicate]](*operands)
     if name == "arith.select":
         return functions.where(*operands)
-    if name in ("arith.index_cast", "arith.index_castui"):
-        return operands[0]
+    if name in ("arith.index_cast", "arith.index_castui") and _keeps_indices(op):
+        is_signed_truth = name == "arith.index_cast" and str(op.operands[0].type) == "i1"
+        return -operands[0] if is_signed_truth else operands[0]
     raise source.error(
         f"'{name}' cannot stand in the function of a permutation",
         op.location,

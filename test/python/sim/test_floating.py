@@ -64,7 +64,7 @@ def test_fma_keeps_what_a_second_rounding_loses(lanewise):
     assert got[0] == np.float32(1 + 2.0**-11 + 2.0**-23)
 
 
-@pytest.mark.parametrize(("form", "op"), [("f4", "div.rn"), ("f8", "div.rn")])
+@pytest.mark.parametrize(("form", "op"), [("f4", "div.rn"), ("f4", "div.full"), ("f8", "div.rn")])
 def test_division(lanewise, floats, rounded, form, op):
     a, b = floats(form, 2048, 1), floats(form, 2048, 2)
     b = np.where(b == 0, np.array(1, form), b)

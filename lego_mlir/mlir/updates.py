@@ -1,0 +1,83 @@
+"""Elements that are read, changed and written back, and by what path: `h[i] = h[i] + 1`.
+
+Such an update is a lego.store of what was computed from a lego.load of the same element. Two loads
+and stores are of the same element here where they name it in the same way: the same buffer, layout
+and index. What else a store overwrites is nobody's to tell but the simulator's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.modules import named_attributes
+
+LOAD, STORE = "lego.load", "lego.store"
+
+EXCLUSIVE = "exclusive"
+"""The unit attribute of a lego.store: the kernel promises that the element is one thread's own."""
+
+
+def updates(operations: Iterable[Any]) -> Iterator[Any]:
+    """The stores of a module that write back what they have read and changed, and promise nothing.
+
+    Args:
+        operations: all of the module, outer before inner, in order.
+    """
+    operations = list(operations)
+    stored = {op.operands[1] for op in operations if op.name == STORE}
+    loads = [op for op in operations if op.name == LOAD and op.operands[0] in stored]
+    if loads:
+        carried = _carried(operations, loads)
+        for op in operations:
+            if op.name == STORE and EXCLUSIVE not in op.attributes:
+                from_loads = carried.get(op.operands[0], 0)
+                if any(from_loads >> k & 1 and _meet(load, op) for k, load in enumerate(loads)):
+                    yield op
+
+
+def _carried(operations: list[Any], loads: list[Any]) -> dict[Any, int]:
+    """By value, the loads that it is computed from, a bit for each."""
+    number = {load: k for k, load in enumerate(loads)}
+    found: dict[Any, int] = {}
+    for op in operations:
+        together = 1 << number[op] if op in number else 0
+        if op.name != LOAD:
+            for operand in op.operands:
+                together |= found.get(operand, 0)
+        if not together:
+            continue
+        results = list(op.results)
+        if op.name == "scf.yield":
+            results = list(op.parent.results)
+        if op.name == "scf.for":
+            results += list(op.regions[0].blocks[0].arguments)[1:]
+        for result in results:
+            found[result] = found.get(result, 0) | together
+    return found
+
+
+def _meet(load: Any, store: Any) -> bool:
+    """Whether a load and a store name the same element."""
+    read, written = list(load.operands), list(store.operands)[1:]
+    same = len(read) == len(written) and all(map(_same, read, written))
+    asked = [
+        {name: a for name, a in named_attributes(op).items() if name in ("layout", "slice")}
+        for op in (load, store)
+    ]
+    return same and asked[0] == asked[1]
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two values are computed in the same way."""
+    if a == b:
+        return True
+    if isinstance(a, ir.BlockArgument) or isinstance(b, ir.BlockArgument):
+        return False
+    x, y = a.owner, b.owner
+    alike = x.name == y.name and len(x.operands) == len(y.operands) and not len(x.regions)
+    if not alike or named_attributes(x) != named_attributes(y):
+        return False
+    place = ir.OpResult(a).result_number == ir.OpResult(b).result_number
+    return place and all(map(_same, x.operands, y.operands))

@@ -1,0 +1,28 @@
+// lego.store: an element that is read, changed and written back is one thread's own.
+// RUN: not %legoc %s 2>&1 | FileCheck %s
+// RUN: sed -e 's/%c5, %bx)/%lane, %bx)/' %s > %t.own.mlir
+// RUN: %legoc %t.own.mlir | FileCheck %s --check-prefix=OWN
+// RUN: sed -e 's/#H}/#H, exclusive}/' %s > %t.promised.mlir
+// RUN: %legoc %t.promised.mlir | FileCheck %s --check-prefix=OWN
+
+// CHECK: lego.store.updates.mlir:{{[0-9]+}}:5: error: several threads update the same element of a tensor here, and what one of them writes is lost
+// CHECK: hint: '"lego.atomic"(%value, %tensor, ...) {layout = ..., kind = "add"}' updates it whole
+// OWN: memref.store
+
+#H = #lego.layout<"OrderBy(Row(32, 8))">
+
+func.func @update(%h: memref<256xf32>) {
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c32 = arith.constant 32 : index
+  %c5 = arith.constant 5 : index
+  %v = arith.constant 1.0 : f32
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c8, %gy = %c1, %gz = %c1)
+             threads(%lane, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
+    %old = "lego.load"(%h, %c5, %bx) {layout = #H} : (memref<256xf32>, index, index) -> f32
+    %new = arith.addf %old, %v : f32
+    "lego.store"(%new, %h, %c5, %bx) {layout = #H} : (f32, memref<256xf32>, index, index) -> ()
+    gpu.terminator
+  }
+  return
+}
