@@ -117,7 +117,11 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A compiled host function: its arguments, its launches in order, and the code they run."""
+    """A compiled host function: its arguments, its launches in order, and the code they run.
+
+    Attributes:
+        in_place: the kernels may get buffers that overlap, of which they write some.
+    """
 
     name: str
     target: str
@@ -126,6 +130,7 @@ class Artifact:
     ptx: str
     cubin: bytes | None = None
     reference: str | None = None
+    in_place: bool = False
 
     def __hash__(self) -> int:
         # Every launch looks its artifact up, and these two know their hashes.
@@ -142,6 +147,7 @@ class Artifact:
             "name": self.name,
             "target": self.target,
             "reference": self.reference,
+            "in_place": self.in_place,
             "arguments": [asdict(a) for a in self.arguments],
             "launches": [_launch_to_json(launch) for launch in self.launches],
         }
@@ -204,6 +210,7 @@ class Artifact:
             ptx=ptx,
             cubin=cubin,
             reference=manifest["reference"],
+            in_place=manifest.get("in_place", False),
         )
 
 

@@ -226,6 +226,7 @@ class Compilation:
             ptx=self.ptx,
             cubin=self.cubin.code if assemble else None,
             reference=host.reference,
+            in_place=host.in_place,
         )
 
     def _kernels(self) -> Any:

@@ -33,6 +33,9 @@ MAP_BYTES = 128
 _LAUNCHES = ("gpu.launch", "gpu.launch_func")
 _REFERENCE = "lego.reference"
 
+IN_PLACE = "lego.in_place"
+"""The unit attribute of a host function, or of its module, whose buffers may overlap."""
+
 # Operations that make another view of a buffer, or choose one: what happens to the view happens to
 # the buffer.
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.subview", "memref.cast",
@@ -65,11 +68,13 @@ class Host:
         name: its symbol.
         arguments: in order.
         reference: the known reference that the module compares it with, if any.
+        in_place: whether buffers may overlap of which the kernels write some.
     """
 
     name: str
     arguments: tuple[Argument, ...]
     reference: str | None
+    in_place: bool = False
 
 
 def host_function(module: Any, source: Source) -> Host:
@@ -99,7 +104,8 @@ def host_function(module: Any, source: Source) -> Host:
         _argument(value, attrs[NAME].value if NAME in attrs else name, attrs, func, kernels, source)
         for value, name, attrs in zip(block.arguments, names, attributes, strict=True)
     )
-    return Host(_name(func), arguments, _reference(module, func, source))
+    in_place = any(IN_PLACE in op.attributes for op in (func, module.operation))
+    return Host(_name(func), arguments, _reference(module, func, source), in_place)
 
 
 def launches(module: Any, host: Host, source: Source) -> tuple[Launch, ...]:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from lego_mlir import runtime
 from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.driver import Compilation, Options
-from lego_mlir.compiler.launches import NAME
+from lego_mlir.compiler.launches import IN_PLACE, NAME
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError, Place
@@ -45,6 +45,7 @@ class Kernel:
         strict: whether machine code that spills registers, or that the assembler slows down, is
             an error.
         explanation: what can be said of how the kernel was made.
+        in_place: whether the kernel may get arrays that overlap, of which it writes some.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Kernel:
         settings: Mapping[str, int] | None = None,
         strict: bool = False,
         explanation: Callable[[], str] | None = None,
+        in_place: bool = False,
     ) -> None:
         if not isinstance(function, FunctionType):
             raise LegoError(
@@ -72,6 +74,7 @@ class Kernel:
         self.settings = _checked_settings(settings or {}, schedule, self.name)
         self.strict = strict
         self.explanation = explanation
+        self.in_place = in_place
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         self._given = parameters
@@ -81,37 +84,45 @@ class Kernel:
         grid, block = ("×".join(str(n) for n in size) for size in (self.grid, self.block))
         return f"<kernel {self.name}  grid {grid}  block {block}>"
 
-    def __call__(self, *arrays: Any, device: str = "auto", stream: Any = None) -> None:
+    def __call__(
+        self, *arrays: Any, device: str | runtime.Device = "auto", stream: Any = None
+    ) -> None:
         """Launch on buffers, in place.
 
         Args:
-            arrays: one a parameter, in order; numbers for scalars.
-            device: `auto`, `cuda` or `sim`.
+            arrays: one a parameter, in order; numbers for scalars. An array is the tensor, with the
+                strides of the parameter's layout, or its buffer.
+            device: `auto`, `cuda`, `sim`, or a device from `runtime.select`.
             stream: a CUDA stream; without one the call returns when the work is done.
 
         Raises:
             LegoError: the kernel does not compile, or an array does not fit.
         """
         on_gpu = any(runtime.views.gpu_of(a) is not None for a in arrays)
-        chosen = runtime.select(device, on_gpu=on_gpu)
+        chosen = runtime.select(device, on_gpu=on_gpu) if isinstance(device, str) else device
         artifact = self.compile(chosen.target or DEFAULT_TARGET)
         runtime.launch(artifact, *arrays, device=chosen, stream=stream)
 
     def run(
-        self, *arrays: Any, device: str = "auto", seed: int = 0, costs: bool = False
+        self,
+        *arrays: Any,
+        device: str | runtime.Device = "auto",
+        seed: int = 0,
+        costs: bool = False,
     ) -> runtime.RunResult:
         """Run on logical tensors, which are copied; random ones for what is left out.
 
         Args:
             arrays: one a parameter, in order.
-            device: `auto`, `cuda` or `sim`.
+            device: `auto`, `cuda`, `sim`, or a device from `runtime.select`.
             seed: of the random data.
-            costs: count what the launch costs, which `sim` does.
+            costs: count what the launch costs, which `sim` does. (A device from `runtime.select`
+                has been told so there.)
 
         Returns:
             What was read, what was written, and how that compares with the reference.
         """
-        chosen = runtime.select(device, costs=costs)
+        chosen = runtime.select(device, costs=costs) if isinstance(device, str) else device
         artifact = self.compile(chosen.target or DEFAULT_TARGET)
         return runtime.run(artifact, arrays, device=chosen, seed=seed, functions=self._functions())
 
@@ -188,6 +199,8 @@ class Kernel:
             with trace.active(), ir.InsertionPoint(module.body):
                 kinds = [_mlir_type(kind) for kind in parameters.values()]
                 host = func.FuncOp(self.name, ir.FunctionType.get(kinds, []))
+                if self.in_place:
+                    host.attributes[IN_PLACE] = ir.UnitAttr.get()
                 entry = host.add_entry_block()
                 host.attributes["arg_attrs"] = ir.ArrayAttr.get(
                     [_attributes(name, kind, trace) for name, kind in parameters.items()]
@@ -275,6 +288,7 @@ def kernel(
     settings: Mapping[str, int] | None = None,
     strict: bool = False,
     explanation: Callable[[], str] | None = None,
+    in_place: bool = False,
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Make a function a kernel.
 
@@ -287,12 +301,23 @@ def kernel(
         settings: values of the schedule's parameters, by name.
         strict: refuse machine code that spills registers, or that the assembler slows down.
         explanation: what `explain` says of how the kernel was made.
+        in_place: the kernel may get arrays that overlap, of which it writes some. Otherwise a
+            launch on such arrays is an error.
 
     Raises:
         LegoError: a size is no positive integer, or a setting none of a schedule.
     """
     return lambda function: Kernel(
-        function, grid, block, reference, parameters, schedule, settings, strict, explanation
+        function,
+        grid,
+        block,
+        reference,
+        parameters,
+        schedule,
+        settings,
+        strict,
+        explanation,
+        in_place,
     )
 
 

@@ -31,6 +31,7 @@ from lego_mlir.runtime.arrays import WRITES
 from lego_mlir.runtime.direct import DirectLaunch, encoded, is_tensor_map
 from lego_mlir.runtime.dtypes import Array
 from lego_mlir.runtime.fit import Capability, Code, check_alignment, check_shared, choose_code
+from lego_mlir.runtime.overlap import check_overlap
 
 if TYPE_CHECKING:
     from lego_mlir.sim.costs import Costs
@@ -122,7 +123,7 @@ class Loaded:
                 address; for a scalar its value. Nothing is copied.
 
         Raises:
-            LegoError: number, type or shape is wrong.
+            LegoError: number, type or shape is wrong, or arrays overlap of which one is written.
         """
         wanted = self.artifact.arguments
         if len(arguments) != len(wanted):
@@ -145,6 +146,7 @@ class Loaded:
                     f"argument '{argument.name}' needs a device array or address, "
                     f"not {type(given).__name__}"
                 )
+        check_overlap(self.artifact, values)
         calls = tuple(
             (
                 launch,
