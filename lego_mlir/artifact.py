@@ -15,7 +15,12 @@ from typing import Any, Literal
 
 from lego_mlir.diagnostics import LegoError, Place
 
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, 2)
+"""The formats that this version reads; 1 has no facts, and does not say what works in place."""
+
+CHECK_MARK = "lego.check: "
+"""What a trap of a check has in the comment behind it, before the message."""
 
 Dim3 = tuple[int, int, int]
 Access = Literal["read", "write", "readwrite", "none"]
@@ -116,11 +121,33 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
+class Fact:
+    """What the code relies on of the arguments, so that every launch evaluates it.
+
+    Expressions are numbers, arguments (`a0` is the first) and operators, each operator behind its
+    operands: `a0 16 % 0 ==` holds where 16 divides the first argument.
+
+    Attributes:
+        condition: an expression that is not 0 where the fact holds.
+        value: the expression that the fact is about.
+        says: what it says of the value, for the error.
+        place: where in the source, `file:line:column`; may be empty.
+    """
+
+    condition: str
+    value: str
+    says: str
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Artifact:
     """A compiled host function: its arguments, its launches in order, and the code they run.
 
     Attributes:
         in_place: the kernels may get buffers that overlap, of which they write some.
+        facts: what the code relies on of the arguments.
+        checked: the kernels check what could not be proven.
     """
 
     name: str
@@ -131,6 +158,8 @@ class Artifact:
     cubin: bytes | None = None
     reference: str | None = None
     in_place: bool = False
+    facts: tuple[Fact, ...] = ()
+    checked: bool = False
 
     def __hash__(self) -> int:
         # Every launch looks its artifact up, and these two know their hashes.
@@ -148,6 +177,8 @@ class Artifact:
             "target": self.target,
             "reference": self.reference,
             "in_place": self.in_place,
+            "facts": [asdict(fact) for fact in self.facts],
+            "checked": self.checked,
             "arguments": [asdict(a) for a in self.arguments],
             "launches": [_launch_to_json(launch) for launch in self.launches],
         }
@@ -196,7 +227,7 @@ class Artifact:
                 place=place,
                 hint="make one with legoc INPUT.mlir --emit=bundle -o OUT.lego",
             ) from None
-        if manifest.get("format") != FORMAT:
+        if manifest.get("format") not in READABLE:
             raise LegoError(
                 f"this artifact has format {manifest.get('format')}, this version reads {FORMAT}",
                 place=place,
@@ -211,6 +242,8 @@ class Artifact:
             cubin=cubin,
             reference=manifest["reference"],
             in_place=manifest.get("in_place", False),
+            facts=tuple(Fact(**fact) for fact in manifest.get("facts", ())),
+            checked=manifest.get("checked", False),
         )
 
 

@@ -129,6 +129,7 @@ def _compilation(options: Any) -> Compilation:
             keep=options.keep is not None,
             pipelines=dict(options.pipelines),
             isolate=True,
+            check=bool(options.check),
         ),
     )
     for flag, given in (("--param", options.parameters), ("--keep", options.keep)):
@@ -243,6 +244,8 @@ def _run(options: Any) -> int:
     functions: Mapping[str, Callable[..., Any]] = {}
     if artifact is None:
         options.target = options.target or device.target
+        if options.check is None:  # what is counted is the kernel as a GPU gets it
+            options.check = device.name == "sim" and not options.report
         compilation = _compilation(options)
         with _keeping(compilation, options.keep):
             artifact = compilation.artifact(assemble=device.name == "cuda")
@@ -300,6 +303,7 @@ def _check_compiled(options: Any) -> None:
         "--param": options.parameters,
         "--keep": options.keep,
         "--pass-pipeline": options.pipelines,
+        "--check": options.check,
     }
     for flag, given in asked.items():
         if given:

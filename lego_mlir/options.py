@@ -107,6 +107,12 @@ def parser() -> argparse.ArgumentParser:
         help=f"another pass pipeline for a stage ({', '.join(PIPELINED)}): text or a file",
     )
     compiling.add_argument(
+        "--check",
+        action=argparse.BooleanOptionalAction,
+        help="check in the kernels what of indices and sizes is not proven; "
+        "the default with --run in the simulator, but not with --report",
+    )
+    compiling.add_argument(
         "--explain",
         action="store_true",
         help="say what was made: the schedule's parameters, launches, registers",

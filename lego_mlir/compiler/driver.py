@@ -54,6 +54,7 @@ class Options:
         pipelines: by stage, a pass pipeline or the file that holds it, instead of ours.
         isolate: run LLVM's back end in a child process, so that its fatal errors are errors.
         strict: refuse machine code that spills registers, or that the assembler slows down.
+        check: make code in the kernels that checks what of indices and sizes is not proven.
     """
 
     target: Target = field(default_factory=lambda: Target.parse(DEFAULT_TARGET))
@@ -64,6 +65,7 @@ class Options:
     pipelines: Mapping[str, str] = field(default_factory=dict)
     isolate: bool = False
     strict: bool = False
+    check: bool = False
 
 
 class Compilation:
@@ -124,7 +126,7 @@ class Compilation:
         self._set_sizes(module)
         if self.schedule is not None:
             self.schedule.apply(module, schedules.TILES)
-        lower_lego(module, self.source)
+        lower_lego(module, self.source, check=self.options.check)
         self._run("index", module)
         return module
 
@@ -227,6 +229,8 @@ class Compilation:
             cubin=self.cubin.code if assemble else None,
             reference=host.reference,
             in_place=host.in_place,
+            facts=host.facts,
+            checked=self.options.check,
         )
 
     def _kernels(self) -> Any:

@@ -6,21 +6,28 @@ are the function's own arguments or constants; anything else is an error here, n
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lego_mlir.artifact import Access, Argument, Constant, Launch, Parameter, TensorMap, TensorMaps
+from lego_mlir.artifact import (
+    Access,
+    Argument,
+    Constant,
+    Fact,
+    Launch,
+    Parameter,
+    TensorMap,
+    TensorMaps,
+)
+from lego_mlir.mlir.argument_names import argument_names
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.buffers import ALIGNMENT, is_dense
 from lego_mlir.mlir.context import Source
+from lego_mlir.mlir.index_checks import FACTS
 from lego_mlir.mlir.layouts import layout_text
 from lego_mlir.mlir.lower_lego import LAYOUT, TENSOR_MAP, TENSOR_MAPS
 from lego_mlir.mlir.modules import DEPENDENT, operations_in
-
-NAME = "lego.name"
-"""The attribute of an argument that names it; without one it has the name in the text."""
 
 _MAX_THREADS = 1024
 _MAX_SIZES = (2**31 - 1, 65535, 65535, 1024, 1024, 64)
@@ -69,12 +76,14 @@ class Host:
         arguments: in order.
         reference: the known reference that the module compares it with, if any.
         in_place: whether buffers may overlap of which the kernels write some.
+        facts: what every launch is to see to of the arguments.
     """
 
     name: str
     arguments: tuple[Argument, ...]
     reference: str | None
     in_place: bool = False
+    facts: tuple[Fact, ...] = ()
 
 
 def host_function(module: Any, source: Source) -> Host:
@@ -98,14 +107,15 @@ def host_function(module: Any, source: Source) -> Host:
         if op.name == "gpu.launch_func":
             _check_known_sizes(op, kernels, source)
     block = func.regions[0].blocks[0]
-    names = _argument_names(func, source, len(block.arguments))
+    names = argument_names(func, source)
     attributes = _argument_attributes(func, len(block.arguments))
     arguments = tuple(
-        _argument(value, attrs[NAME].value if NAME in attrs else name, attrs, func, kernels, source)
+        _argument(value, name, attrs, func, kernels, source)
         for value, name, attrs in zip(block.arguments, names, attributes, strict=True)
     )
     in_place = any(IN_PLACE in op.attributes for op in (func, module.operation))
-    return Host(_name(func), arguments, _reference(module, func, source), in_place)
+    reference = _reference(module, func, source)
+    return Host(_name(func), arguments, reference, in_place, _facts(func))
 
 
 def launches(module: Any, host: Host, source: Source) -> tuple[Launch, ...]:
@@ -175,6 +185,13 @@ def _name(func: Any) -> str:
     return func.attributes["sym_name"].value  # type: ignore[no-any-return]
 
 
+def _facts(func: Any) -> tuple[Fact, ...]:
+    """What the compiler relies on of the arguments and has not proven."""
+    attributes = ir.ArrayAttr(func.attributes[FACTS]) if FACTS in func.attributes else ()
+    said = [{e.name: ir.StringAttr(e.attr).value for e in ir.DictAttr(a)} for a in attributes]
+    return tuple(Fact(**entries) for entries in said)
+
+
 def _reference(module: Any, func: Any, source: Source) -> str | None:
     for attributes in (func.attributes, module.operation.attributes):
         if _REFERENCE not in attributes:
@@ -186,26 +203,6 @@ def _reference(module: Any, func: Any, source: Source) -> str | None:
             )
         return ir.StringAttr(reference).value  # type: ignore[no-any-return]
     return None
-
-
-def _argument_names(func: Any, source: Source, count: int) -> list[str]:
-    """The names in the text, which MLIR does not keep; `arg0`, `arg1`, … where there is none."""
-    header = re.search(rf"func\.func\s+(?:\w+\s+)?@{re.escape(_name(func))}\s*\(", source.text)
-    names: list[str] = []
-    if header:
-        text = _up_to_closing(source.text[header.end() :])
-        names = re.findall(r"%([\w$.-]+)\s*:", text)
-    return names if len(names) == count else [f"arg{n}" for n in range(count)]
-
-
-def _up_to_closing(text: str) -> str:
-    """The text before the parenthesis that closes one opened before it."""
-    depth = 1
-    for m in re.finditer(r'"(?:[^"\\]|\\.)*"|//[^\n]*|[()]', text):
-        depth += {"(": 1, ")": -1}.get(m[0], 0)
-        if depth == 0:
-            return text[: m.start()]
-    return text
 
 
 def _argument_attributes(func: Any, count: int) -> list[Mapping[str, Any]]:

@@ -14,13 +14,14 @@ from typing import Any, TypeAlias
 from lego_mlir import runtime
 from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.driver import Compilation, Options
-from lego_mlir.compiler.launches import IN_PLACE, NAME
+from lego_mlir.compiler.launches import IN_PLACE
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.frontend.tensors import EmptyType, ScalarType, TensorType, TensorValue
 from lego_mlir.frontend.trace import Trace, named, place_of_traceback
 from lego_mlir.frontend.values import Value
+from lego_mlir.mlir.argument_names import NAME
 from lego_mlir.mlir.bindings import arith, func, ir
 from lego_mlir.mlir.buffers import ALIGNMENT
 from lego_mlir.mlir.context import Source, mlir_errors, new_context
@@ -78,14 +79,18 @@ class Kernel:
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         self._given = parameters
-        self._artifacts: dict[str, Artifact] = {}
+        self._artifacts: dict[tuple[str, bool], Artifact] = {}
 
     def __repr__(self) -> str:
         grid, block = ("×".join(str(n) for n in size) for size in (self.grid, self.block))
         return f"<kernel {self.name}  grid {grid}  block {block}>"
 
     def __call__(
-        self, *arrays: Any, device: str | runtime.Device = "auto", stream: Any = None
+        self,
+        *arrays: Any,
+        device: str | runtime.Device = "auto",
+        stream: Any = None,
+        check: bool | None = None,
     ) -> None:
         """Launch on buffers, in place.
 
@@ -94,13 +99,15 @@ class Kernel:
                 strides of the parameter's layout, or its buffer.
             device: `auto`, `cuda`, `sim`, or a device from `runtime.select`.
             stream: a CUDA stream; without one the call returns when the work is done.
+            check: whether the kernel checks what of its indices and sizes is not proven; by default
+                in the simulator.
 
         Raises:
             LegoError: the kernel does not compile, or an array does not fit.
         """
         on_gpu = any(runtime.views.gpu_of(a) is not None for a in arrays)
         chosen = runtime.select(device, on_gpu=on_gpu) if isinstance(device, str) else device
-        artifact = self.compile(chosen.target or DEFAULT_TARGET)
+        artifact = self._compiled_for(chosen, check)
         runtime.launch(artifact, *arrays, device=chosen, stream=stream)
 
     def run(
@@ -109,6 +116,7 @@ class Kernel:
         device: str | runtime.Device = "auto",
         seed: int = 0,
         costs: bool = False,
+        check: bool | None = None,
     ) -> runtime.RunResult:
         """Run on logical tensors, which are copied; random ones for what is left out.
 
@@ -118,12 +126,14 @@ class Kernel:
             seed: of the random data.
             costs: count what the launch costs, which `sim` does. (A device from `runtime.select`
                 has been told so there.)
+            check: whether the kernel checks what of its indices and sizes is not proven; by default
+                in the simulator, unless costs are counted.
 
         Returns:
             What was read, what was written, and how that compares with the reference.
         """
         chosen = runtime.select(device, costs=costs) if isinstance(device, str) else device
-        artifact = self.compile(chosen.target or DEFAULT_TARGET)
+        artifact = self._compiled_for(chosen, False if costs and check is None else check)
         return runtime.run(artifact, arrays, device=chosen, seed=seed, functions=self._functions())
 
     def explain(self) -> str:
@@ -144,12 +154,23 @@ class Kernel:
             for f in kind.layout.functions
         }
 
-    def compile(self, target: str = DEFAULT_TARGET) -> Artifact:
-        """The compiled kernel for a GPU architecture, cached."""
-        if target not in self._artifacts:
-            compilation = self.compilation(Options(target=Target.parse(target)))
-            self._artifacts[target] = compilation.artifact()
-        return self._artifacts[target]
+    def _compiled_for(self, device: runtime.Device, check: bool | None) -> Artifact:
+        """The compiled kernel for a device, with checks by default where it is simulated."""
+        check = device.name == "sim" if check is None else check
+        return self.compile(device.target or DEFAULT_TARGET, check=check)
+
+    def compile(self, target: str = DEFAULT_TARGET, *, check: bool = False) -> Artifact:
+        """The compiled kernel for a GPU architecture, cached.
+
+        Args:
+            target: the architecture.
+            check: make code that checks what of indices and sizes is not proven.
+        """
+        key = target, check
+        if key not in self._artifacts:
+            compilation = self.compilation(Options(target=Target.parse(target), check=check))
+            self._artifacts[key] = compilation.artifact()
+        return self._artifacts[key]
 
     def compilation(self, options: Options | None = None) -> Compilation:
         """The kernel on its way through the stages, such as `.text("index")`, `.text("ptx")`.

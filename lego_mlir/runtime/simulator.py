@@ -11,6 +11,7 @@ import numpy as np
 from lego_mlir.artifact import Argument, Artifact, TensorMap
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import parameters, views
+from lego_mlir.runtime.facts import check_facts
 
 if TYPE_CHECKING:
     from lego_mlir.sim.costs import Costs
@@ -50,6 +51,7 @@ class Simulator:
                     "the simulator works on host memory",
                     hint="pass a NumPy array, or run with --device cuda",
                 )
+        check_facts(artifact, values)
         from lego_mlir import sim
 
         module = sim.parse(artifact.ptx)
