@@ -131,6 +131,7 @@ def _compilation(options: Any) -> Compilation:
             pipelines=dict(options.pipelines),
             isolate=True,
             exact_division=options.exact_division,
+            check=bool(options.check),
         ),
     )
     for flag, given in (("--param", options.parameters), ("--keep", options.keep)):
@@ -241,6 +242,8 @@ def _run(options: Any) -> int:
     functions: Mapping[str, Callable[..., Any]] = {}
     if artifact is None:
         options.target = options.target or device.target
+        if options.check is None:  # what is counted is the kernel as a GPU gets it
+            options.check = device.name == "sim" and not options.report
         compilation = _compilation(options)
         with _keeping(compilation, options.keep):
             artifact = compilation.artifact(assemble=device.name == "cuda")
@@ -298,6 +301,7 @@ def _check_compiled(options: Any) -> None:
         "--param": options.parameters,
         "--keep": options.keep,
         "--pass-pipeline": options.pipelines,
+        "--check": options.check,
     }
     for flag, given in asked.items():
         if given:

@@ -115,6 +115,12 @@ def parser() -> argparse.ArgumentParser:
         "does (default: off by at most 2 units in the last place, and faster)",
     )
     compiling.add_argument(
+        "--check",
+        action=argparse.BooleanOptionalAction,
+        help="check in the kernels what of indices and sizes is not proven; "
+        "the default with --run in the simulator, but not with --report",
+    )
+    compiling.add_argument(
         "--explain",
         action="store_true",
         help="say what was made: the schedule's parameters, launches, registers",

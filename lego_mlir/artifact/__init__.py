@@ -12,12 +12,14 @@ always be loaded.
 from __future__ import annotations
 
 from lego_mlir.artifact.model import (
+    CHECK_MARK,
     FORMAT,
     Access,
     Argument,
     Artifact,
     Constant,
     Dim3,
+    Fact,
     Launch,
     Parameter,
     TensorMap,
@@ -25,12 +27,14 @@ from lego_mlir.artifact.model import (
 )
 
 __all__ = [
+    "CHECK_MARK",
     "FORMAT",
     "Access",
     "Argument",
     "Artifact",
     "Constant",
     "Dim3",
+    "Fact",
     "Launch",
     "Parameter",
     "TensorMap",

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from lego_mlir.artifact.consistency import check_fit
-from lego_mlir.artifact.model import FORMAT, Artifact, Launch
+from lego_mlir.artifact.model import FORMAT, READABLE, Artifact, Launch
 from lego_mlir.artifact.schema import read
 from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.limits import check_limit, current, limit_error
@@ -58,6 +58,9 @@ def pack(artifact: Artifact) -> bytes:
         "name": artifact.name,
         "target": artifact.target,
         "reference": artifact.reference,
+        "in_place": artifact.in_place,
+        "facts": [asdict(fact) for fact in artifact.facts],
+        "checked": artifact.checked,
         "arguments": [asdict(a) for a in artifact.arguments],
         "launches": [_plain(launch) for launch in artifact.launches],
     }
@@ -152,12 +155,14 @@ def _artifact(parts: dict[str, bytes]) -> Artifact:
     if not isinstance(manifest, dict):
         raise ValueError("no object")
     number = manifest.pop("format", None)
-    if type(number) is not int or number != FORMAT:
+    if type(number) is not int or number not in READABLE:
         said = number if isinstance(number, int) else "that is no number"
         raise LegoError(
             f"this artifact has format {said}, this version reads {FORMAT}",
             hint="compile it again with this version of legoc",
         )
+    if number == 1:
+        manifest = {"in_place": False, "facts": [], "checked": False} | manifest
     for name in parts:
         if name not in (_MANIFEST, _PTX, _CUBIN):
             raise LegoError(f"the bundle has a member '{name[:64]}', which no bundle has")

@@ -46,6 +46,9 @@ def check_fit(artifact: Artifact) -> None:
         LegoError: they do not; the message names the field.
     """
     _check_arguments(artifact.arguments)
+    for i, fact in enumerate(artifact.facts):
+        _check_expression(fact.condition, artifact.arguments, f"facts[{i}].condition")
+        _check_expression(fact.value, artifact.arguments, f"facts[{i}].value")
     for i, launch in enumerate(artifact.launches):
         _check_launch(launch, artifact, f"launches[{i}]")
 
@@ -64,6 +67,23 @@ def _check_arguments(arguments: tuple[Argument, ...]) -> None:
             raise LegoError(
                 f"{where}.shape is {list(argument.shape)}, more than {_MOST_BYTES} bytes"
             )
+
+
+def _check_expression(text: str, arguments: tuple[Argument, ...], where: str) -> None:
+    """Check that each operator has two operands, and that the arguments are scalar integers."""
+    depth = 0
+    for token in text.split():
+        if token[0] == "a":
+            number = int(token[1:])
+            argument = arguments[number] if number < len(arguments) else None
+            if argument is None or argument.shape is not None or argument.dtype in FLOATS:
+                raise LegoError(f"{where} names {token}, which is no argument that is an integer")
+        is_operand = token[0] == "a" or token[-1].isdecimal()
+        if not is_operand and depth < 2:
+            raise LegoError(f"{where} has an operator '{token}' without two operands")
+        depth += 1 if is_operand else -1
+    if depth != 1:
+        raise LegoError(f"{where} has {depth} values, not one")
 
 
 def _check_launch(launch: Launch, artifact: Artifact, where: str) -> None:

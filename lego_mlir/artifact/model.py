@@ -14,10 +14,16 @@ from typing import Annotated, Literal
 from lego_mlir.artifact import names
 from lego_mlir.artifact.elements import BYTES
 from lego_mlir.artifact.schema import Rule, count, integer, line, matching, power_of_two
+from lego_mlir.diagnostics import printable
 from lego_mlir.files import write_whole
 from lego_mlir.sources import NO_SOURCES, Sources
 
-FORMAT = 1
+FORMAT = 2
+READABLE = (1, 2)
+"""The formats that this version reads; 1 has no facts, and does not say what works in place."""
+
+CHECK_MARK = "lego.check: "
+"""What a trap of a check has in the comment behind it, before the message."""
 
 Dim3 = tuple[int, int, int]
 Access = Literal["read", "write", "readwrite", "none"]
@@ -39,6 +45,18 @@ LayoutText = Annotated[str, line(1 << 14)]
 Target = Annotated[str, matching(r"sm_\d{2,3}a?", "a target such as sm_80 or sm_90a")]
 REFERENCE_RULE = line(256)
 Reference = Annotated[str, REFERENCE_RULE]
+Expression = Annotated[
+    str,
+    matching(
+        r"(?=.{1,4096}$)(a\d{1,4}|-?\d{1,20}|//|[-+*%<]|>=|==|min|max)"
+        r"( (a\d{1,4}|-?\d{1,20}|//|[-+*%<]|>=|==|min|max))*",
+        "an expression of arguments, such as a0 16 % 0 ==",
+    ),
+]
+Text = Annotated[str, line(1 << 14)]
+PlaceText = Annotated[
+    str, Rule("a place, or empty", lambda text: len(text) < 1 << 13 and printable(text) == text)
+]
 PTX = Annotated[str, Rule("a text without the character 0", lambda text: "\0" not in text)]
 Grid = tuple[
     Annotated[int, integer(1, MOST_GRID[0])],
@@ -152,10 +170,33 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
+class Fact:
+    """What the code relies on of the arguments, so that every launch evaluates it.
+
+    Expressions are numbers, arguments (`a0` is the first) and operators, each operator behind its
+    operands: `a0 16 % 0 ==` holds where 16 divides the first argument.
+
+    Attributes:
+        condition: an expression that is not 0 where the fact holds.
+        value: the expression that the fact is about.
+        says: what it says of the value, for the error.
+        place: where in the source, `file:line:column`; may be empty.
+    """
+
+    condition: Expression
+    value: Expression
+    says: Text
+    place: PlaceText = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Artifact:
     """A compiled host function: its arguments, its launches in order, and the code they run.
 
     Attributes:
+        in_place: the kernels may get buffers that overlap, of which they write some.
+        facts: what the code relies on of the arguments.
+        checked: the kernels check what could not be proven.
         sources: what it was compiled from, for errors; not saved, so one that is loaded has none.
     """
 
@@ -166,6 +207,9 @@ class Artifact:
     ptx: PTX
     cubin: bytes | None = None
     reference: Reference | None = None
+    in_place: bool = False
+    facts: Annotated[tuple[Fact, ...], count(0, 1 << 12)] = ()
+    checked: bool = False
     sources: Sources = field(default=NO_SOURCES, compare=False, repr=False)
 
     def __hash__(self) -> int:

@@ -63,6 +63,7 @@ class Options:
         strict: refuse machine code that spills registers, or that the assembler slows down.
         exact_division: round quotients of f32, f16 and bf16 exactly, as a module with the attribute
             `lego.exact_division` asks for; else they are off by up to 2 units in the last place.
+        check: make code in the kernels that checks what of indices and sizes is not proven.
     """
 
     target: Target = field(default_factory=lambda: Target.parse(DEFAULT_TARGET))
@@ -74,6 +75,7 @@ class Options:
     isolate: bool = False
     strict: bool = False
     exact_division: bool = False
+    check: bool = False
 
 
 class Compilation:
@@ -144,7 +146,7 @@ class Compilation:
         if self.schedule is not None:
             self._check_scheduled(module, self.schedule)
             self.schedule.apply(module, schedules.TILES)
-        lower_lego(module, self.source)
+        lower_lego(module, self.source, check=self.options.check)
         self._run("index", module)
         return module
 
@@ -275,6 +277,9 @@ class Compilation:
             cubin=self.cubin.code if assemble else None,
             reference=host.reference,
             sources=self.sources,
+            in_place=host.in_place,
+            facts=host.facts,
+            checked=self.options.check,
         )
         artifact.check()  # what can be made can be loaded
         return artifact

@@ -10,7 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lego_mlir.artifact import Access, Argument, Constant, Launch, Parameter, TensorMap, TensorMaps
+from lego_mlir.artifact import (
+    Access,
+    Argument,
+    Constant,
+    Fact,
+    Launch,
+    Parameter,
+    TensorMap,
+    TensorMaps,
+)
 from lego_mlir.artifact.elements import BYTES
 from lego_mlir.artifact.model import (
     MOST_BLOCK,
@@ -21,16 +30,20 @@ from lego_mlir.artifact.model import (
 )
 from lego_mlir.artifact.names import WANTED, is_name
 from lego_mlir.artifact.tensor_maps import MAP_BYTES
-from lego_mlir.compiler.argument_names import argument_names
+from lego_mlir.mlir.argument_names import argument_attributes, argument_names
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.buffers import ALIGNMENT, is_dense
 from lego_mlir.mlir.context import Source
+from lego_mlir.mlir.index_checks import FACTS
 from lego_mlir.mlir.layouts import layout_text
 from lego_mlir.mlir.lower_lego import LAYOUT, TENSOR_MAP, TENSOR_MAPS
 from lego_mlir.mlir.modules import DEPENDENT, operations_in
 
 _LAUNCHES = ("gpu.launch", "gpu.launch_func")
 _REFERENCE = "lego.reference"
+
+IN_PLACE = "lego.in_place"
+"""The unit attribute of a host function, or of its module, whose buffers may overlap."""
 
 # Operations that make another view of a buffer, or choose one: what happens to the view happens to
 # the buffer.
@@ -64,11 +77,15 @@ class Host:
         name: its symbol.
         arguments: in order.
         reference: the known reference that the module compares it with, if any.
+        in_place: whether buffers may overlap of which the kernels write some.
+        facts: what every launch is to see to of the arguments.
     """
 
     name: str
     arguments: tuple[Argument, ...]
     reference: str | None
+    in_place: bool = False
+    facts: tuple[Fact, ...] = ()
 
 
 def host_function(module: Any, source: Source) -> Host:
@@ -98,13 +115,15 @@ def host_function(module: Any, source: Source) -> Host:
             func.location,
             hint=f"a name to run has {WANTED}",
         )
-    attributes = _argument_attributes(func, len(block.arguments))
-    names = argument_names(func, attributes, source)
+    attributes = argument_attributes(func)
+    names = argument_names(func, source)
     arguments = tuple(
         _argument(value, name, attrs, func, kernels, source)
         for value, name, attrs in zip(block.arguments, names, attributes, strict=True)
     )
-    return Host(_name(func), arguments, _reference(module, func, source))
+    in_place = any(IN_PLACE in op.attributes for op in (func, module.operation))
+    reference = _reference(module, func, source)
+    return Host(_name(func), arguments, reference, in_place, _facts(func))
 
 
 def launches(module: Any, host: Host, source: Source) -> tuple[Launch, ...]:
@@ -174,6 +193,13 @@ def _name(func: Any) -> str:
     return func.attributes["sym_name"].value  # type: ignore[no-any-return]
 
 
+def _facts(func: Any) -> tuple[Fact, ...]:
+    """What the compiler relies on of the arguments and has not proven."""
+    attributes = ir.ArrayAttr(func.attributes[FACTS]) if FACTS in func.attributes else ()
+    said = [{e.name: ir.StringAttr(e.attr).value for e in ir.DictAttr(a)} for a in attributes]
+    return tuple(Fact(**entries) for entries in said)
+
+
 def _reference(module: Any, func: Any, source: Source) -> str | None:
     for attributes in (func.attributes, module.operation.attributes):
         if _REFERENCE not in attributes:
@@ -186,12 +212,6 @@ def _reference(module: Any, func: Any, source: Source) -> str | None:
             )
         return text
     return None
-
-
-def _argument_attributes(func: Any, count: int) -> list[Mapping[str, Any]]:
-    if "arg_attrs" not in func.attributes:
-        return [{}] * count
-    return [{e.name: e.attr for e in attrs} for attrs in func.attributes["arg_attrs"]]
 
 
 def _argument(

@@ -10,6 +10,7 @@ from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.frontend.values import Operand, Value, as_index
 from lego_mlir.index import minimum
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.claims import CLAIM, Claim
 from lego_mlir.mlir.reader import BOUNDS
 
 _EQUAL, _AT_LEAST = 0, 9
@@ -36,7 +37,8 @@ def segment(number: Operand, sizes: Sequence[int]) -> tuple[Value, Value]:
     starts = list(accumulate(sizes, initial=0))[:-1]
     which = search(at, len(starts), lambda k: table(k, starts))
     kind = ir.IndexType.get()
-    limits = {BOUNDS: ir.DenseI64ArrayAttr.get([max(sizes)])}
+    claim = Claim("the number of lg.segment", sum(sizes)).attribute
+    limits = {BOUNDS: ir.DenseI64ArrayAttr.get([max(sizes)]), CLAIM: claim}
     (inside,) = trace.create("arith.subi", [kind], [at.ssa, table(which, starts).ssa], **limits)
     return which, Value(inside, trace)
 
@@ -88,7 +90,7 @@ def select(number: Operand, values: Sequence[Operand]) -> Value:
     """The index value of a number, out of several that are computed all the same.
 
     Args:
-        number: an index; any that is no value's stands for the first one.
+        number: an index below the number of values.
         values: index values.
     """
     trace = current("select")
@@ -98,6 +100,9 @@ def select(number: Operand, values: Sequence[Operand]) -> Value:
     first, *others = (as_index(x, trace) for x in values)
     for k, other in enumerate(others, start=1):
         is_this = _compared(_EQUAL, at, as_index(k, trace), trace)
+        if k == 1:
+            claim = Claim("the number of lg.select", len(values))
+            is_this.owner.attributes[CLAIM] = claim.attribute
         first = _selected(is_this, other, first, trace)
     return first
 
@@ -119,7 +124,7 @@ def choose(number: Operand, cases: Sequence[Callable[[], Any]]) -> Any:
         x = lg.choose(which, [lambda: a[i, j, :, :], lambda: b[i, j, :, :]])
 
     Args:
-        number: an index; any that is no number of a case stands for the first one.
+        number: an index below the number of cases.
         cases: functions without arguments; each returns a value, a tuple of values, or nothing,
             and all of them values of the same types. Integers become index values.
     """
@@ -128,7 +133,10 @@ def choose(number: Operand, cases: Sequence[Callable[[], Any]]) -> Any:
         raise trace.error("choose: there are no cases")
     operand = as_index(number, trace).ssa
     location = trace.location()
-    attributes = {"cases": ir.DenseI64ArrayAttr.get(list(range(1, len(cases))))}
+    attributes = {
+        "cases": ir.DenseI64ArrayAttr.get(list(range(1, len(cases)))),
+        CLAIM: Claim("the number of lg.choose", len(cases)).attribute,
+    }
 
     def made(results: Sequence[Any]) -> Any:
         return ir.Operation.create(

@@ -12,14 +12,15 @@ from typing import Any, TypeAlias
 
 from lego_mlir import runtime
 from lego_mlir.artifact import Artifact
-from lego_mlir.compiler.argument_names import NAME
 from lego_mlir.compiler.driver import Compilation, Options
+from lego_mlir.compiler.launches import IN_PLACE
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.frontend.tensors import EmptyType, ScalarType, TensorType, TensorValue
 from lego_mlir.frontend.trace import Trace, named, place_of_traceback, text_of
 from lego_mlir.frontend.values import Value
+from lego_mlir.mlir.argument_names import NAME
 from lego_mlir.mlir.bindings import arith, func, ir
 from lego_mlir.mlir.buffers import ALIGNMENT
 from lego_mlir.mlir.context import Source, mlir_errors, new_context
@@ -47,6 +48,7 @@ class Kernel:
             an error.
         explanation: what can be said of how the kernel was made.
         exact_division: whether quotients of f32, f16 and bf16 are rounded exactly.
+        in_place: whether the kernel may get arrays that overlap, of which it writes some.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class Kernel:
         strict: bool = False,
         explanation: Callable[[], str] | None = None,
         exact_division: bool = False,
+        in_place: bool = False,
     ) -> None:
         if not isinstance(function, FunctionType):
             raise LegoError(
@@ -76,47 +79,65 @@ class Kernel:
         self.strict = strict
         self.explanation = explanation
         self.exact_division = exact_division
+        self.in_place = in_place
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         self._given = parameters
-        self._artifacts: dict[str, Artifact] = {}
+        self._artifacts: dict[tuple[str, bool], Artifact] = {}
 
     def __repr__(self) -> str:
         grid, block = ("×".join(str(n) for n in size) for size in (self.grid, self.block))
         return f"<kernel {self.name}  grid {grid}  block {block}>"
 
-    def __call__(self, *arrays: Any, device: str = "auto", stream: Any = None) -> None:
+    def __call__(
+        self,
+        *arrays: Any,
+        device: str | runtime.Device = "auto",
+        stream: Any = None,
+        check: bool | None = None,
+    ) -> None:
         """Launch on buffers, in place.
 
         Args:
-            arrays: one a parameter, in order; numbers for scalars.
-            device: `auto`, `cuda` or `sim`.
+            arrays: one a parameter, in order; numbers for scalars. An array is the tensor, with the
+                strides of the parameter's layout, or its buffer.
+            device: `auto`, `cuda`, `sim`, or a device from `runtime.select`.
             stream: a CUDA stream; without one the call returns when the work is done.
+            check: whether the kernel checks what of its indices and sizes is not proven; by default
+                in the simulator.
 
         Raises:
             LegoError: the kernel does not compile, or an array does not fit.
         """
         on_gpu = any(runtime.views.gpu_of(a) is not None for a in arrays)
-        chosen = runtime.select(device, on_gpu=on_gpu)
-        artifact = self.compile(chosen.target or DEFAULT_TARGET)
+        chosen = runtime.select(device, on_gpu=on_gpu) if isinstance(device, str) else device
+        artifact = self._compiled_for(chosen, check)
         runtime.launch(artifact, *arrays, device=chosen, stream=stream)
 
     def run(
-        self, *arrays: Any, device: str = "auto", seed: int = 0, costs: bool = False
+        self,
+        *arrays: Any,
+        device: str | runtime.Device = "auto",
+        seed: int = 0,
+        costs: bool = False,
+        check: bool | None = None,
     ) -> runtime.RunResult:
         """Run on logical tensors, which are copied; random ones for what is left out.
 
         Args:
             arrays: one a parameter, in order.
-            device: `auto`, `cuda` or `sim`.
+            device: `auto`, `cuda`, `sim`, or a device from `runtime.select`.
             seed: of the random data.
-            costs: count what the launch costs, which `sim` does.
+            costs: count what the launch costs, which `sim` does. (A device from `runtime.select`
+                has been told so there.)
+            check: whether the kernel checks what of its indices and sizes is not proven; by default
+                in the simulator, unless costs are counted.
 
         Returns:
             What was read, what was written, and how that compares with the reference.
         """
-        chosen = runtime.select(device, costs=costs)
-        artifact = self.compile(chosen.target or DEFAULT_TARGET)
+        chosen = runtime.select(device, costs=costs) if isinstance(device, str) else device
+        artifact = self._compiled_for(chosen, False if costs and check is None else check)
         return runtime.run(artifact, arrays, device=chosen, seed=seed, functions=self._functions())
 
     def explain(self) -> str:
@@ -137,12 +158,23 @@ class Kernel:
             for f in kind.layout.functions
         }
 
-    def compile(self, target: str = DEFAULT_TARGET) -> Artifact:
-        """The compiled kernel for a GPU architecture, cached."""
-        if target not in self._artifacts:
-            compilation = self.compilation(Options(target=Target.parse(target)))
-            self._artifacts[target] = compilation.artifact()
-        return self._artifacts[target]
+    def _compiled_for(self, device: runtime.Device, check: bool | None) -> Artifact:
+        """The compiled kernel for a device, with checks by default where it is simulated."""
+        check = device.name == "sim" if check is None else check
+        return self.compile(device.target or DEFAULT_TARGET, check=check)
+
+    def compile(self, target: str = DEFAULT_TARGET, *, check: bool = False) -> Artifact:
+        """The compiled kernel for a GPU architecture, cached.
+
+        Args:
+            target: the architecture.
+            check: make code that checks what of indices and sizes is not proven.
+        """
+        key = target, check
+        if key not in self._artifacts:
+            compilation = self.compilation(Options(target=Target.parse(target), check=check))
+            self._artifacts[key] = compilation.artifact()
+        return self._artifacts[key]
 
     def compilation(self, options: Options | None = None) -> Compilation:
         """The kernel on its way through the stages, such as `.text("index")`, `.text("ptx")`.
@@ -195,6 +227,8 @@ class Kernel:
             with trace.active(), ir.InsertionPoint(module.body):
                 kinds = [_mlir_type(kind) for kind in parameters.values()]
                 host = func.FuncOp(self.name, ir.FunctionType.get(kinds, []))
+                if self.in_place:
+                    host.attributes[IN_PLACE] = ir.UnitAttr.get()
                 entry = host.add_entry_block()
                 host.attributes["arg_attrs"] = ir.ArrayAttr.get(
                     [_attributes(name, kind, trace) for name, kind in parameters.items()]
@@ -284,6 +318,7 @@ def kernel(
     strict: bool = False,
     explanation: Callable[[], str] | None = None,
     exact_division: bool = False,
+    in_place: bool = False,
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Make a function a kernel.
 
@@ -298,6 +333,8 @@ def kernel(
         explanation: what `explain` says of how the kernel was made.
         exact_division: round quotients of f32, f16 and bf16 exactly; else they are off by at most
             2 units in the last place, and faster.
+        in_place: the kernel may get arrays that overlap, of which it writes some. Otherwise a
+            launch on such arrays is an error.
 
     Raises:
         LegoError: a size is no positive integer, or a setting none of a schedule.
@@ -313,6 +350,7 @@ def kernel(
         strict,
         explanation,
         exact_division,
+        in_place,
     )
 
 

@@ -71,12 +71,13 @@ class EmptyType:
 
 @dataclass(frozen=True, slots=True)
 class ScalarType:
-    """A parameter that is one number: `Scalar[dtype]`."""
+    """A parameter that is one number: `Scalar[dtype]`; of "index", one that layouts take."""
 
     dtype: str
 
     def __post_init__(self) -> None:
-        check_dtype(self.dtype)
+        if self.dtype != "index":
+            check_dtype(self.dtype)
 
 
 class Tensor:

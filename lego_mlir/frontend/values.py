@@ -9,6 +9,7 @@ from lego_mlir.algebra import Layout
 from lego_mlir.frontend.casts import cast, element_type, is_truth
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.claims import CLAIM, RESULT, Claim
 from lego_mlir.mlir.reader import BOUNDS
 
 Operand: TypeAlias = "Value | int | float"
@@ -108,12 +109,15 @@ class Value:
         """The value as an index of which it is known that it is from 0 on, and below a limit.
 
         Args:
-            limit: what the kernel relies on: that is the caller's to see to.
+            limit: what the kernel relies on. Where it is not proven, it is checked: at the launch
+                what only depends on its arguments, the rest in kernels that are compiled with
+                checks.
         """
         bounds = ir.DenseI64ArrayAttr.get([limit])
         kind = ir.IndexType.get()
+        claim = Claim("the value of .below()", limit, RESULT).attribute
         if isinstance(self.ssa.type, ir.IntegerType):
-            limits = {BOUNDS: bounds}
+            limits = {BOUNDS: bounds, CLAIM: claim}
             name = "arith.index_castui" if is_truth(self.ssa.type) else "arith.index_cast"
             return Value(self._trace.create(name, [kind], [self.ssa], **limits)[0], self._trace)
         if self.ssa.type != kind or isinstance(self.ssa, ir.BlockArgument):
@@ -121,6 +125,7 @@ class Value:
                 f"below({limit}) of {self!r}", hint="an integer that is computed"
             )
         self.ssa.owner.attributes[BOUNDS] = bounds
+        self.ssa.owner.attributes[CLAIM] = claim
         return self
 
     @property

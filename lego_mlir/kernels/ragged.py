@@ -174,7 +174,8 @@ def _body(
 
         piece, j = pieces.inv(block_id())
         run = search(piece, runs, lambda r: rows.inv(start(r))[0] + r)
-        i = (piece - run).below(down)
+        # A number that stands for nothing may be one row of tiles further.
+        i = minimum(piece - run, down - 1).below(down)
         lower = maximum(start(run), rows.apply(i, 0))
         upper = minimum(end(run), rows.apply(i, 0) + m)
         full = config.steps(problem)

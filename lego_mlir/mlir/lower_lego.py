@@ -29,14 +29,17 @@ from typing import Any
 from lego_mlir.algebra import Layout
 from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import Int
+from lego_mlir.index import Int, construct
+from lego_mlir.index.functions import where
 from lego_mlir.index.width import widest
 from lego_mlir.mlir import atomics
 from lego_mlir.mlir.access_checks import WITHIN, check_value, other_of, whole_dimensions
 from lego_mlir.mlir.accesses import Access, Print, load, store
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.buffers import ALIGNMENT, FlatBuffers, alignment_of, allocate, elements_of
+from lego_mlir.mlir.claims import claims
 from lego_mlir.mlir.context import Source, mlir_errors
+from lego_mlir.mlir.index_checks import IndexChecks
 from lego_mlir.mlir.layouts import Layouts, layout_attribute, symbols_of
 from lego_mlir.mlir.lower_tables import lower_tables
 from lego_mlir.mlir.modules import named_attributes, operations_in
@@ -53,14 +56,19 @@ INDEX_BITWIDTH = "lego.index_bitwidth"
 TENSOR_MAP, TENSOR_MAPS = "lego.tensor_map", "lego.tensor_maps"
 
 
-def lower_lego(module: Any, source: Source) -> None:
+def lower_lego(module: Any, source: Source, *, check: bool = False) -> None:
     """Replace every lego operation of `module`, in place.
+
+    Args:
+        module: the module.
+        source: its text, in which errors are shown.
+        check: make code in the kernels that checks what is not proven (`mlir.index_checks`).
 
     Raises:
         LegoError: at the place of the operation or inside the layout's text.
     """
     with module.context, ir.Location.unknown(), mlir_errors(source, "lowering lego failed"):
-        _Lowering(module, source).run()
+        _Lowering(module, source, check=check).run()
         module.operation.verify()
 
 
@@ -101,19 +109,20 @@ def functions_of(module: Any, source: Source) -> dict[str, Callable[..., Any]]:
 class _Lowering:
     """One run over one module."""
 
-    def __init__(self, module: Any, source: Source) -> None:
+    def __init__(self, module: Any, source: Source, *, check: bool) -> None:
         self.module = module
         self.source = source
         self.layouts = Layouts(source, sizes_of(module, source), functions_of(module, source))
         self.reader = IndexReader()
-        self.sizes = SizeOperands(self.reader, source, self.lasting)
+        self.checks = IndexChecks(source, self.reader, self.printers_at, in_kernels=check)
+        self.sizes = SizeOperands(self.reader, source, self.lasting, self.checks.size)
         self.reader.leaf = self.sizes.leaf
         self.flat = FlatBuffers(source)
         self.places = Places(self.reader.values)
         self.narrow = True
 
     def run(self) -> None:
-        lower_tables(self.module, self.source)
+        self.checks.tables = lower_tables(self.module, self.source)
         given: list[tuple[str, Any]] = []
         in_kernels: list[tuple[str, Any]] = []
         for op in operations_in(self.module.operation, KERNELS):
@@ -129,8 +138,13 @@ class _Lowering:
             self.visit_arguments(op.operation)
         # Nothing is computed for a tensor map here: it is the launch's.
         lowered = [op for op in lego if op.name != TENSOR_MAP]
-        for op in lowered:
-            self.lower(op)
+        in_order = [(n, op) for n, op in given if n.startswith("lego.") or claims(n, op)]
+        for name, op in in_order:
+            if not name.startswith("lego."):
+                self.checks.claim(op)
+            elif name not in (TENSOR_MAP, TENSOR_MAPS):
+                self.lower(op)
+        self.checks.finish()
         self.check_indices(in_kernels)
         # Erasing comes last: the reader knows values by address, and those are used again.
         for op in reversed(lowered):
@@ -192,7 +206,10 @@ class _Lowering:
         match op.name:
             case "lego.apply":
                 bound, index = self.indexed(op, layout, list(op.operands))
-                self.define(op, [self.derived(op, lambda: _apply(bound, tuple(index)))])
+                x = self.derived(op, lambda: _apply(bound, tuple(index)))
+                if not bound.is_partial:  # else it may be used where the mask holds
+                    self.checks.indices(op, bound, index, None)
+                self.define(op, [x])
             case "lego.mask":
                 self.mask(op, layout)
             case "lego.inv":
@@ -356,6 +373,7 @@ class _Lowering:
         flat, other = self.flat(buffer, scope, op), other_of(op, kind.element_type, self.source)
         base = alignment_of(buffer, scope)
         printers = self.printers(op, self.places.printer(op))
+        self.checks.indices(op, bound, index, buffer, self.derived(op, lambda: _exists(piece)))
         return Access(piece, value, flat, base, other, *printers)
 
     def printers(self, op: Any, printer: Printer) -> tuple[Print, Print]:
@@ -370,6 +388,10 @@ class _Lowering:
             return printed
 
         return noting(printer.print), noting(printer.condition)
+
+    def printers_at(self, op: Any) -> tuple[Print, Print]:
+        """What prints at an operation."""
+        return self.printers(op, self.places.printer(op))
 
     def lasting(self, value: Any, x: Int) -> Any:
         """A value that stays when the lego operations go: theirs are printed where they stand."""
@@ -426,6 +448,15 @@ class _Lowering:
         """32 bits if every index of the kernels is proven to fit, else 64."""
         width = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 32 if self.narrow else 64)
         self.module.operation.attributes[INDEX_BITWIDTH] = width
+
+
+def _exists(piece: Slice) -> Int:
+    """The mask of a slice: where it is 0, its first and its last element do not exist."""
+    if not piece.layout.is_partial:
+        return 1
+    last = tuple(construct.sub(n, 1) for n in piece.shape)
+    first = piece.mask(*(0 for _ in last))
+    return where(first, 1, piece.mask(*last)) if last else first  # type: ignore[no-any-return]
 
 
 def _apply(layout: Layout, index: tuple[Int, ...]) -> Int:

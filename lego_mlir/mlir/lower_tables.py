@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 from lego_mlir.mlir.bindings import arith, ir, memref
+from lego_mlir.mlir.claims import CLAIM, Claim
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.reader import BOUNDS
@@ -48,24 +49,32 @@ def table_values(op: Any, source: Source) -> tuple[int, ...]:
     return found
 
 
-def lower_tables(module: Any, source: Source) -> None:
+def lower_tables(module: Any, source: Source) -> dict[Any, tuple[int, ...]]:
     """Replace every lego.table and lego.pick of a module.
+
+    What reads a table, or chooses, claims that its number is inside.
+
+    Returns:
+        For each value that is from a table the table's numbers.
 
     Raises:
         LegoError: at an operation whose attributes or operands are not what they should be.
     """
     tables: dict[tuple[int, ...], str] = {}
+    values: dict[Any, tuple[int, ...]] = {}
     found = [op for op in operations_in(module.operation) if op.name in (TABLE, PICK)]
     for op in found:
         if any(True for _ in op.results[0].uses):
             with ir.InsertionPoint(op), op.location:
                 if op.name == TABLE:
                     value = _number(op, module, tables, source)
+                    values[value] = table_values(op, source)
                 else:
                     value = _buffer(op, source)
             op.results[0].replace_all_uses_with(value)
     for op in reversed(found):
         op.erase()
+    return values
 
 
 def _number(op: Any, module: Any, tables: dict[tuple[int, ...], str], source: Source) -> Any:
@@ -89,7 +98,10 @@ def _number(op: Any, module: Any, tables: dict[tuple[int, ...], str], source: So
                 constant=True,
             )
     table = memref.GetGlobalOp(kind, tables[values]).result
-    word = memref.LoadOp(table, [op.operands[0]]).result
+    load = memref.LoadOp(table, [op.operands[0]])
+    claim = Claim("the place in a table", len(values), operand=1)
+    load.operation.attributes[CLAIM] = claim.attribute
+    word = load.result
     found = arith.IndexCastUIOp(index, word)
     found.operation.attributes[BOUNDS] = ir.DenseI64ArrayAttr.get([max(values) + 1])
     return found.result
@@ -108,6 +120,9 @@ def _buffer(op: Any, source: Source) -> Any:
     chosen, *others = given
     for place, other in enumerate(others, start=1):
         here = arith.ConstantOp(ir.IndexType.get(), place).result
-        is_this = arith.CmpIOp(arith.CmpIPredicate.eq, number, here).result
-        chosen = arith.SelectOp(is_this, other, chosen).result
+        is_this = arith.CmpIOp(arith.CmpIPredicate.eq, number, here)
+        if place == 1:
+            claim = Claim("the number of a pick", len(given))
+            is_this.operation.attributes[CLAIM] = claim.attribute
+        chosen = arith.SelectOp(is_this.result, other, chosen).result
     return chosen

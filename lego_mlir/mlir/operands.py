@@ -31,14 +31,21 @@ class SizeOperands:
         reader: reads the operands.
         source: the module's text, in which errors are shown.
         print_value: a lasting value for an operand that reads as an expression.
+        see_to: called for what a layout says of an operand, with the operation, the operand, the
+            symbol's name, its divisors and the layout.
     """
 
     def __init__(
-        self, reader: IndexReader, source: Source, print_value: Callable[[Any, Int], Any]
+        self,
+        reader: IndexReader,
+        source: Source,
+        print_value: Callable[[Any, Int], Any],
+        see_to: Callable[[Any, Any, str, Sequence[Int], Layout], None],
     ) -> None:
         self._reader = reader
         self._print_value = print_value
         self._source = source
+        self._see_to = see_to
         self._noted: dict[Any, tuple[str, list[tuple[Int, Tied]]]] = {}
         self._made: dict[tuple[Any, frozenset[Int]], Sym] = {}
         self._open: set[Any] = set()
@@ -73,8 +80,9 @@ class SizeOperands:
         found: dict[Sym, Int] = {}
         for s, operand in zip(layout_symbols, operands, strict=True):
             told = (self._resolved(divisor, tied) for divisor in s.divisors)
-            divisors = frozenset(d for d in told if d is not None)
-            found[s] = self._value(operand, s.name, divisors, op, layout)
+            divisors = tuple(d for d in told if d is not None)
+            found[s] = self._value(operand, s.name, frozenset(divisors), op, layout)
+            self._see_to(op, operand, s.name, divisors, layout)
         return found
 
     def _resolved(self, divisor: Int, tied: Tied) -> Int | None:

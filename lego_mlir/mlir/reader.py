@@ -6,7 +6,8 @@ arithmetic on indices is read through. Everything else is a symbol of its own, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeGuard
 
 from lego_mlir.diagnostics import LegoError
@@ -49,6 +50,30 @@ class IndexReader:
             self._known[value] = self._read(value)
         return self._known[value]
 
+    def read_unassumed(self, value: Any) -> Int:
+        """Return the expression of a value by what is proven of it alone.
+
+        What its operation or a layout says of it does not count. The reader stays as it is, so the
+        expression serves for proofs only.
+        """
+        if not isinstance(value, ir.BlockArgument) and value.owner.name.startswith("lego."):
+            return self.read(value)  # which says no more than its layout does
+        with self.aside():
+            self.leaf = lambda value: None
+            return self._read(value, assuming=False)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Read for a proof: afterwards the reader knows no more than before, and names nothing."""
+        values, known, names = dict(self.values), dict(self._known), set(self._names)
+        leaf = self.leaf
+        try:
+            yield
+        finally:
+            self.values.clear()
+            self.values.update(values)
+            self._known, self._names, self.leaf = known, names, leaf
+
     def is_readable(self, value: Any) -> bool:
         """Whether reading a value now tells all about it: no lego operation is still ahead."""
         if value in self._known:
@@ -78,11 +103,11 @@ class IndexReader:
         self.values[symbol] = value
         return symbol
 
-    def _read(self, value: Any) -> Int:
+    def _read(self, value: Any, *, assuming: bool = True) -> Int:
         if isinstance(value, ir.BlockArgument):
             return self._read_argument(ir.BlockArgument(value))
         op = value.owner
-        bound = None if op.name == "scf.for" else bound_of(value)
+        bound = bound_of(value) if assuming and op.name != "scf.for" else None
         if bound is not None:
             return self.symbol(value, "v", 0, bound - 1)
         read = _ARITHMETIC.get(op.name)

@@ -22,6 +22,7 @@ from lego_mlir.runtime import dtypes, references, views
 from lego_mlir.runtime.device import Device, select
 from lego_mlir.runtime.dtypes import Array
 from lego_mlir.runtime.npy import save_npy
+from lego_mlir.runtime.overlap import check_overlap
 from lego_mlir.runtime.references import Comparison
 
 if TYPE_CHECKING:
@@ -116,13 +117,14 @@ def launch(
     Args:
         artifact: what to run.
         arrays: one for each argument, in order: the *buffers*, dense and of the argument's shape,
-            NumPy's or any with DLPack or `__cuda_array_interface__`; numbers for scalars. Arrays
-            on a GPU pass without a copy.
+            or the tensors, with the strides of the argument's layout; NumPy's or any with DLPack
+            or `__cuda_array_interface__`; numbers for scalars. Arrays on a GPU pass without a copy.
         device: `auto` is `cuda` if an array lives there.
         stream: a CUDA stream to use; then work on device arrays is not waited for.
 
     Raises:
-        LegoError: number, type, shape or contiguity is wrong, or the run fails.
+        LegoError: number, type, shape or strides are wrong, arrays overlap of which one is
+            written, or the run fails.
     """
     wanted = artifact.arguments
     if len(arrays) != len(wanted):
@@ -135,7 +137,9 @@ def launch(
     chosen = select(device, on_gpu=on_gpu) if isinstance(device, str) else device
     kept = []  # views of host arrays of other libraries
     values: list[Any] = []
+    addresses: list[int | None] = []
     for argument, given, home in zip(wanted, arrays, homes, strict=True):
+        addresses.append(None)
         if argument.shape is None:
             values.append(dtypes.scalar(argument.dtype, given))
         elif home is not None:
@@ -145,7 +149,10 @@ def launch(
             seen = views.of_numpy(given) if is_numpy else views.view(given, argument.name)
             views.check(seen, argument)
             kept.append(seen)
-            values.append(views.as_numpy(seen, dtypes.numpy_dtype(argument.dtype)))
+            addresses[-1] = seen.pointer
+            buffer = views.as_numpy(seen, dtypes.numpy_dtype(argument.dtype), argument.shape)
+            values.append(buffer)
+    check_overlap(artifact, addresses)
     chosen.run(artifact, values, stream)
 
 

@@ -221,7 +221,7 @@ def _lent(argument: Argument, value: Given) -> Array:
             hint="use lego_mlir.runtime.launch, which runs in place, or move it to the CPU",
         )
     seen = views.view(value, argument.name)
-    if argument.dtype not in seen.types or not seen.dense:
+    if argument.dtype not in seen.types:
         views.check(seen, argument)
     return np.array(views.as_numpy(seen, dtypes.numpy_dtype(argument.dtype)))
 

@@ -31,7 +31,9 @@ from lego_mlir.runtime import dtypes, parameters, views
 from lego_mlir.runtime.arrays import WRITES
 from lego_mlir.runtime.direct import DirectLaunch, encoded, is_tensor_map
 from lego_mlir.runtime.dtypes import Array
+from lego_mlir.runtime.facts import check_facts
 from lego_mlir.runtime.fit import Capability, Code, check_alignment, check_shared, choose_code
+from lego_mlir.runtime.overlap import check_overlap
 
 if TYPE_CHECKING:
     from lego_mlir.sim.costs import Costs
@@ -76,7 +78,7 @@ class Cuda:
             return ()
         lent = _launch(loaded, values, queue)
         if stream is None:
-            _wait(artifact.launches, queue)
+            _wait(artifact, queue)
         del lent
         return ()
 
@@ -123,7 +125,7 @@ class Loaded:
                 address; for a scalar its value. Nothing is copied.
 
         Raises:
-            LegoError: number, type or shape is wrong.
+            LegoError: number, type or shape is wrong, or arrays overlap of which one is written.
         """
         wanted = self.artifact.arguments
         if len(arguments) != len(wanted):
@@ -146,6 +148,8 @@ class Loaded:
                     f"argument '{argument.name}' needs a device array or address, "
                     f"not {type(given).__name__}"
                 )
+        check_overlap(self.artifact, values)
+        check_facts(self.artifact, values)
         calls = tuple(
             (
                 launch,
@@ -157,7 +161,7 @@ class Loaded:
                 self.artifact.launches, self.kernels, strict=True
             )
         )
-        return Bound(tuple(map(_direct, calls)), arguments)
+        return Bound(tuple(map(_direct, calls)), arguments, self.artifact.checked)
 
     def launch(self, stream: Any, *arguments: Any) -> None:
         """Bind the arguments and launch once; see `bind`. Does not wait for the end."""
@@ -174,6 +178,7 @@ class Bound:
 
     calls: tuple[tuple[Launch, Any, Any, tuple[Any, ...]], ...]
     arguments: tuple[Any, ...]
+    checked: bool = False
 
     def __call__(self, stream: Any) -> None:
         """Launch every kernel in order on a stream of any library; does not wait for the end."""
@@ -185,7 +190,7 @@ class Bound:
                 else:
                     launch_kernel(stream, config, kernel, *values)
             except Exception as e:
-                raise _error(_running((launch,)), e) from None
+                raise _error(_running((launch,)), e, checked=self.checked) from None
 
 
 def load(artifact: Artifact, device: int | None = None, *, code: Code | None = None) -> Loaded:
@@ -264,19 +269,17 @@ def _run_with_copies(loaded: Loaded, values: Sequence[Any], queue: Any) -> None:
                 back.append((value, pointer))
             placed.append(pointer)
         lent = _launch(loaded, placed, queue)
-        with _failure(_running(artifact.launches)):
+        with _failure(_running(artifact.launches), checked=artifact.checked):
             for array, pointer in back:
                 _copy_out(array, pointer, queue)
-        _wait(artifact.launches, queue)
+        _wait(artifact, queue)
         del lent
 
 
-def _wait(launches: Sequence[Launch], queue: Any) -> None:
+def _wait(artifact: Artifact, queue: Any) -> None:
     """Wait for all work of a stream; an error of a kernel shows here."""
-    try:
+    with _failure(_running(artifact.launches), checked=artifact.checked):
         queue.sync()
-    except Exception as e:
-        raise _error(_running(launches), e) from None
 
 
 @functools.lru_cache(maxsize=64)
@@ -364,20 +367,35 @@ def _check(result: tuple[Any, ...]) -> None:
 
 
 @contextmanager
-def _failure(doing: str) -> Iterator[None]:
-    """Any exception of the driver or of cuda-core, as a `LegoError` that says what was tried."""
+def _failure(doing: str, *, checked: bool = False) -> Iterator[None]:
+    """Any exception of the driver or of cuda-core, as a `LegoError` that says what was tried.
+
+    Args:
+        doing: what was tried.
+        checked: kernels run in it that check indices, and trap where one is out of range.
+    """
     try:
         yield
     except LegoError:
         raise
     except Exception as e:
-        raise _error(doing, e) from None
+        raise _error(doing, e, checked=checked) from None
 
 
-def _error(doing: str, error: Exception) -> LegoError:
+def _error(doing: str, error: Exception, *, checked: bool = False) -> LegoError:
+    if checked and any(name in str(error) for name in _TRAPPED):
+        return LegoError(
+            f"{doing}: a check of the kernel failed: an index or a size is out of range",
+            hint='run with device="sim" (legoc --device=sim) to see which and where; this process '
+            "cannot use CUDA again",
+        )
     said = str(error).strip().splitlines()
     text = said[0].rstrip(".") if said else type(error).__name__
     return LegoError(f"{doing}: {text}", hint=_hint(str(error)))
+
+
+_TRAPPED = ("LAUNCH_FAILED", "ILLEGAL_INSTRUCTION")
+"""What the driver says of a kernel that executed a trap."""
 
 
 def _hint(text: str) -> str | None:

@@ -12,6 +12,7 @@ from lego_mlir.artifact import Argument, Artifact, TensorMap
 from lego_mlir.artifact.ptx import parameter_sizes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import parameters, views
+from lego_mlir.runtime.facts import check_facts
 
 if TYPE_CHECKING:
     from lego_mlir.sim.costs import Costs
@@ -51,6 +52,7 @@ class Simulator:
                     "the simulator works on host memory",
                     hint="pass a NumPy array, or run with --device cuda",
                 )
+        check_facts(artifact, values)
         from lego_mlir import sim
 
         module = sim.parse(artifact.ptx, sources=artifact.sources)

@@ -20,6 +20,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes
 from lego_mlir.runtime.dtypes import Array
 from lego_mlir.runtime.fit import check_alignment
+from lego_mlir.runtime.tensor_strides import row_major, tensor_strides
 
 ANY_GPU = -1
 
@@ -152,6 +153,41 @@ def of_numpy(array: Array) -> View:
     )
 
 
+def _check_tensor(seen: View, argument: Argument) -> None:
+    """Check an array that is not the buffer itself: the logical tensor, its elements in place.
+
+    Raises:
+        LegoError: it has another shape, or its elements lie elsewhere than the layout says.
+    """
+    name, buffer = argument.name, argument.shape or ()
+    tensor = tensor_strides(argument)
+    if tensor is None or seen.shape != tensor.shape:
+        if seen.shape == buffer:
+            raise LegoError(
+                f"the array for argument '{name}' is not dense and row-major: its strides are "
+                f"{list(seen.strides or ())}",
+                hint="np.ascontiguousarray(x) is a copy that is, in PyTorch x.contiguous()",
+            )
+        wanted = str(list(buffer))
+        if tensor is not None and tensor.shape != buffer:
+            wanted = f"{list(tensor.shape)}, or as a buffer {wanted}"
+        raise LegoError(
+            f"argument '{name}' has shape {wanted}, the array has {list(seen.shape)}",
+            hint=_of_other_shape(seen, argument),
+        )
+    strides = row_major(seen.shape) if seen.strides is None else seen.strides
+    if 0 not in seen.shape and not tensor.match(strides):
+        if argument.layout is None or seen.shape == buffer:
+            what = f"the array for argument '{name}' is not dense and row-major"
+        else:
+            what = f"the array for argument '{name}' does not lie in memory as {argument.layout}"
+        raise LegoError(
+            f"{what}: its strides are {list(strides)}, those of the argument "
+            f"{list(tensor.strides)}, in elements",
+            hint=tensor.remedy,
+        )
+
+
 def _of_other_shape(seen: View, argument: Argument) -> str | None:
     """What to do with an array that is as large as a buffer in a layout, of another shape."""
     is_tensor = argument.layout is not None and argument.shape is not None
@@ -166,8 +202,11 @@ def _of_other_shape(seen: View, argument: Argument) -> str | None:
 def check(seen: View, argument: Argument) -> None:
     """Check that a view can stand for an argument's buffer.
 
+    It is the buffer itself, dense and of its shape, or the logical tensor, whose strides are those
+    of the argument's layout.
+
     Raises:
-        LegoError: type, shape, contiguity or write protection forbid it.
+        LegoError: type, shape, strides or write protection forbid it.
     """
     name = argument.name
     if argument.dtype not in seen.types:
@@ -175,30 +214,34 @@ def check(seen: View, argument: Argument) -> None:
             f"argument '{name}' holds {dtypes.describe(argument.dtype)}, "
             f"the array holds {seen.type_name}"
         )
-    if seen.shape != argument.shape:
-        raise LegoError(
-            f"argument '{name}' has shape {list(argument.shape or ())}, "
-            f"the array has {list(seen.shape)}",
-            hint=_of_other_shape(seen, argument),
-        )
-    if not seen.dense:
-        raise LegoError(
-            f"the array for argument '{name}' is not dense and row-major",
-            hint="pass a contiguous copy",
-        )
+    if seen.shape != argument.shape or not seen.dense:
+        _check_tensor(seen, argument)
     if seen.read_only and argument.access in ("write", "readwrite"):
         raise LegoError(f"the kernels write argument '{name}', the array is read-only")
     if seen.gpu is not None:  # what lies on the host is copied, and copies are aligned
         check_alignment(argument, seen.pointer)
 
 
-def as_numpy(seen: View, dtype: np.dtype[Any]) -> Array:
-    """Host memory as a NumPy array over the same bytes; keep `seen` while it is used."""
-    count = int(np.prod(seen.shape, dtype=np.int64))
-    if count == 0:
-        return np.empty(seen.shape, dtype)
-    memory = (ctypes.c_uint8 * (count * dtype.itemsize)).from_address(seen.pointer)
-    array: Array = np.frombuffer(memoryview(memory), dtype).reshape(seen.shape)
+def as_numpy(seen: View, dtype: np.dtype[Any], shape: tuple[int, ...] | None = None) -> Array:
+    """Return host memory as a NumPy array over the same bytes; keep `seen` while it is used.
+
+    Args:
+        seen: the memory.
+        dtype: of the elements.
+        shape: of a dense buffer that begins with the first element; without one the view's own.
+    """
+    strides = None if shape is not None else seen.strides
+    shape = seen.shape if shape is None else shape
+    if prod(shape) == 0:
+        return np.empty(shape, dtype)
+    steps = row_major(shape) if strides is None else strides
+    reach = [(n - 1) * step for n, step in zip(shape, steps, strict=True)]
+    before = -sum(distance for distance in reach if distance < 0)
+    count = 1 + sum(map(abs, reach))
+    size = dtype.itemsize
+    memory = (ctypes.c_uint8 * (count * size)).from_address(seen.pointer - before * size)
+    in_bytes = [step * size for step in steps]
+    array: Array = np.ndarray(shape, dtype, memoryview(memory), before * size, in_bytes)
     array.flags.writeable = not seen.read_only
     return array
 

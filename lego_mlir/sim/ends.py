@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lego_mlir.sim.syntax import Instruction
+from lego_mlir.sim.traps import trapped
 
 if TYPE_CHECKING:
     from lego_mlir.sim.form import Barrier, Reader
@@ -55,7 +56,7 @@ class End:
         def run(w: Wave) -> None:
             taken, rest, some, _ = w.split(None if guard is None else guard(w))
             if some:
-                raise w.error(f"the kernel trapped in {w.lane_name(w.first(taken))}", instruction)
+                raise trapped(w, instruction, w.first(taken))
             w.go_on(after, rest)
 
         return End(run)

@@ -389,7 +389,7 @@ def test_an_interruption_within_a_pass(legoc: Any, monkeypatch: Any) -> None:
     """MLIR makes an error of its own of what Ctrl-C raises; the status tells it all the same."""
     from lego_mlir.compiler import driver
 
-    def pressed(*_: Any) -> None:
+    def pressed(*_: Any, **__: Any) -> None:
         try:
             signal.raise_signal(signal.SIGINT)
         except KeyboardInterrupt:

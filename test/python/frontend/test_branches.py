@@ -52,19 +52,18 @@ def test_a_table() -> None:
 
 
 def test_a_value_of_several() -> None:
-    found = computed(lambda i, a: a[lg.select(i % 4, [3, i, 1])])
-    assert found == [3, 1, 1, 3, 3, 5, 1, 3, 3]
+    found = computed(lambda i, a: a[lg.select(i % 3, [3, i, 1])])
+    assert found == [3, 1, 1, 3, 4, 1, 3, 7, 1]
 
 
 def test_cases() -> None:
-    """One of them runs; any number that has no case is the first one's."""
-    cases = 3
+    """One of them runs."""
 
     def function(i: Any, a: Any) -> Any:
-        value, place = lg.choose(i, [lambda: (-a[i], 8), lambda: (a[7], i), lambda: (a[5], 0)])
+        value, place = lg.choose(i % 3, [lambda: (-a[i], 8), lambda: (a[7], i), lambda: (a[5], 0)])
         return value + a[place]
 
-    expected = [-i + 8 if i == 0 or i >= cases else [0, 8, 5][i] for i in range(COUNT)]
+    expected = [[-i + 8, 7 + i, 5][i % 3] for i in range(COUNT)]
     assert computed(function) == expected
 
 
@@ -83,6 +82,50 @@ def test_cases_that_return_nothing() -> None:
     made = lg.kernel(grid=1, block=COUNT, parameters={"a": lg.TensorType("f32", LINE)})(kernel)
     (out,) = made.run(device="sim").outputs.values()
     assert list(out) == [1, 2, 1, 2, 1, 2, 1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda i, a: lg.choose(i, [lambda: a[0], lambda: a[1]]), "number of lg.choose is 2, .* 2"),
+        (lambda i, a: a[lg.select(i, [0, 1, 2])], "number of lg.select is 3, .* below 3"),
+        (lambda i, a: a[lg.segment(i, [2, 2])[0]], "number of lg.segment is 4, .* below 4"),
+        (lambda i, a: a[lg.table(i, [5, 6])], "place in a table is 2, .* below 2"),
+        (lambda i, a: lg.pick(i, [a, a], LINE)[i], "number of a pick is 2, .* below 2"),
+        (lambda i, a: a[(i * 1).below(8)], r"value of .below\(\) is 8, .* below 8"),
+    ],
+)
+def test_numbers_that_are_outside_are_seen_when_it_runs(function: Any, message: str) -> None:
+    with pytest.raises(LegoError, match=rf"{message}, in thread \(\d, 0, 0\)") as caught:
+        computed(function)
+    assert caught.value.place is not None
+    assert caught.value.place.file.endswith("test_branches.py")
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda i, a: lg.choose(2, [lambda: a[0], lambda: a[1]]), "number of lg.choose is 2"),
+        (lambda i, a: lg.choose(i + 2, [lambda: a[0], lambda: a[1]]), "is 2 to 10, .* below 2"),
+        (lambda i, a: a[lg.select(-1, [0, 1, 2])], "number of lg.select is -1"),
+        (lambda i, a: a[lg.segment(4, [2, 2])[0]], "number of lg.segment is 4"),
+        (lambda i, a: a[lg.table(2, [5, 6])], "place in a table is 2"),
+        (lambda i, a: lg.pick(2, [a, a], LINE)[i], "number of a pick is 2"),
+        (lambda i, a: a[(i + 8).below(8)], r"value of .below\(\) is 8 to 16"),
+    ],
+)
+def test_numbers_that_are_surely_outside(function: Any, message: str) -> None:
+    """They are errors of the compilation, with checks or without."""
+
+    def kernel(a: Any, b: Any) -> None:
+        i = lg.thread_id()
+        b[i] = function(i, a)
+
+    types = {name: lg.TensorType("f32", LINE) for name in "ab"}
+    made = lg.kernel(grid=1, block=COUNT, parameters=types)(kernel)
+    with pytest.raises(LegoError, match=message) as caught:
+        made.compile()
+    assert caught.value.place is not None
 
 
 @pytest.mark.parametrize(

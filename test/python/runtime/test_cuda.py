@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lego_mlir.artifact import Artifact
+from lego_mlir.artifact import Argument, Artifact, Fact
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import cuda, launch, run, select
 from lego_mlir.runtime.device import missing_for_cuda
@@ -274,6 +274,33 @@ def test_failure_while_running(gpu: Gpu, copy: Artifact) -> None:
         cuda.Cuda().run(copy, [A, A.copy()])
     assert caught.value.hint is not None
     assert "--device sim" in caught.value.hint
+
+
+@pytest.mark.parametrize("word", ["LAUNCH_FAILED", "ILLEGAL_INSTRUCTION"])
+def test_a_check_that_failed_while_running(gpu: Gpu, copy: Artifact, word: str) -> None:
+    gpu.fail_sync = f"CUDA_ERROR_{word}"
+    told = "'copy_kernel' .* failed: a check of the kernel failed"
+    with pytest.raises(LegoError, match=told) as caught:
+        cuda.Cuda().run(replace(copy, checked=True), [A, A.copy()])
+    assert 'device="sim"' in str(caught.value.hint)
+    with pytest.raises(LegoError, match=rf"failed: CUDA_ERROR_{word}"):
+        cuda.Cuda().run(copy, [A, A.copy()])
+
+
+def test_arrays_that_overlap_on_the_device(gpu: Gpu, copy: Artifact) -> None:
+    x = DeviceArray(A.copy())
+    with pytest.raises(LegoError, match="'a' and 'b' of 'copy' overlap"):
+        cuda.Cuda().run(copy, [x, x])
+    assert not any("copy_kernel" in done for done in gpu.done)
+
+
+def test_facts_are_checked_before_a_launch(gpu: Gpu, copy: Artifact) -> None:
+    n = Argument("n", "i32", None, access="read")
+    fact = Fact("a2 16 % 0 ==", "a2", "but 16 divides it", "k.py:3:5")
+    with_n = replace(copy, arguments=(*copy.arguments, n), facts=(fact,))
+    cuda.Cuda().run(with_n, [A, A.copy(), np.int32(32)])
+    with pytest.raises(LegoError, match=r"k.py:3:5: error: argument 'n' is 40, but 16 divides"):
+        cuda.Cuda().run(with_n, [A, A.copy(), np.int32(40)])
 
 
 def test_arrays_on_two_devices(gpu: Gpu, copy: Artifact) -> None:

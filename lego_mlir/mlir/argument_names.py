@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from lego_mlir.artifact.names import WANTED, is_name
@@ -14,13 +14,21 @@ NAME = "lego.name"
 """The attribute of an argument that names it; without one it has the name in the text."""
 
 
-def argument_names(func: Any, attributes: Sequence[Mapping[str, Any]], source: Source) -> list[str]:
+def argument_attributes(func: Any) -> list[Mapping[str, Any]]:
+    """Return the attributes of each of a function's arguments."""
+    if "arg_attrs" not in func.attributes:
+        return [{}] * len(func.regions[0].blocks[0].arguments)
+    return [{e.name: e.attr for e in attrs} for attrs in func.attributes["arg_attrs"]]
+
+
+def argument_names(func: Any, source: Source) -> list[str]:
     """Return the names of a function's arguments: those of `lego.name`, else those in the text.
 
     Raises:
         LegoError: one is none, or two arguments have the same one.
     """
     names: list[str] = []
+    attributes = argument_attributes(func)
     function = func.attributes["sym_name"].value
     in_text = _names_in_text(function, source, len(attributes))
     for number, (attrs, name) in enumerate(zip(attributes, in_text, strict=True)):
