@@ -101,6 +101,8 @@ irdl.dialect @lego {
   // With `slice` a vector, as above. Where partial tiles pad, nothing is written. With the unit
   // attribute `within`, which a schedule sees to, two more operands bound the rows of the tensor
   // that are written of the tile, from the one to the other, exclusive.
+  //
+  // The unit attribute `exclusive` promises that no two threads update the same element.
   irdl.operation @store {
     %element = irdl.any
     %memref = irdl.base "!builtin.memref"
