@@ -21,7 +21,7 @@ from lego_mlir.artifact.model import (
 )
 from lego_mlir.artifact.names import WANTED, is_name
 from lego_mlir.artifact.tensor_maps import MAP_BYTES
-from lego_mlir.compiler.argument_names import argument_names
+from lego_mlir.mlir.argument_names import argument_names
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.buffers import ALIGNMENT, is_dense
 from lego_mlir.mlir.context import Source
@@ -98,8 +98,8 @@ def host_function(module: Any, source: Source) -> Host:
             func.location,
             hint=f"a name to run has {WANTED}",
         )
+    names = argument_names(func, source)
     attributes = _argument_attributes(func, len(block.arguments))
-    names = argument_names(func, attributes, source)
     arguments = tuple(
         _argument(value, name, attrs, func, kernels, source)
         for value, name, attrs in zip(block.arguments, names, attributes, strict=True)

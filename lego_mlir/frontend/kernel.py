@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 
 from lego_mlir import runtime
 from lego_mlir.artifact import Artifact
-from lego_mlir.compiler.argument_names import NAME
 from lego_mlir.compiler.driver import Compilation, Options
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.targets import Target
@@ -21,6 +20,7 @@ from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.frontend.tensors import EmptyType, ScalarType, TensorType, TensorValue
 from lego_mlir.frontend.trace import Trace, named, place_of_traceback
 from lego_mlir.frontend.values import Value
+from lego_mlir.mlir.argument_names import NAME
 from lego_mlir.mlir.bindings import arith, func, ir
 from lego_mlir.mlir.buffers import ALIGNMENT
 from lego_mlir.mlir.context import Source, mlir_errors, new_context
