@@ -184,7 +184,7 @@ def _emit(options: Any) -> int:
         if options.explain:
             from lego_mlir.compiler.explanation import explain
 
-            data = printable(explain(compilation), lines=True).encode()
+            data = printable(explain(compilation), "\n").encode()
         elif stage == "bundle":
             data = compilation.artifact().to_bytes()
         elif stage == "cubin":
@@ -263,7 +263,7 @@ def _run(options: Any) -> int:
             from lego_mlir.sim.report import report
 
             for costs in result.costs:
-                _say(report(costs), out, lines=True)
+                _say(report(costs), out, keep="\n")
         _say(f"check    {_verdict(artifact, result.comparison)}", out)
     return 0 if result.comparison is None or result.comparison.equal else 1
 
@@ -325,9 +325,9 @@ def _describe(artifact: Artifact, device: str, options: Any, out: IO[str]) -> No
         _say(f"tensor   {argument.name}  {argument.dtype} {shape}  {source}", out)
 
 
-def _say(text: str, out: IO[str], *, lines: bool = False) -> None:
-    """Print what may have names of a stranger's in it."""
-    print(printable(text, lines=lines), file=out)
+def _say(text: str, out: IO[str], keep: str = "") -> None:
+    """Print what may have names of a stranger's in it; `keep` is as `printable` takes it."""
+    print(printable(text, keep), file=out)
 
 
 if __name__ == "__main__":

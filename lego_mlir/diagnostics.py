@@ -18,13 +18,12 @@ from typing import Self
 
 # What a terminal obeys or what changes the order of what it shows: C0 and C1 controls, line and
 # paragraph separators, marks of direction, and halves of surrogate pairs, which cannot be encoded.
-_CONTROLS = re.compile(
+_CONTROL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-_CONTROLS_OF_LINES = re.compile(_CONTROLS.pattern.replace("\x00-\x1f", "\x00-\x09\x0b-\x1f"))
 
 
-def printable(text: str, *, lines: bool = False) -> str:
+def printable(text: str, keep: str = "") -> str:
     """Return `text` with everything escaped that a terminal would obey rather than show.
 
     Names, layouts and lines of source may come from a stranger's file. Whatever of them is printed
@@ -32,10 +31,9 @@ def printable(text: str, *, lines: bool = False) -> str:
 
     Args:
         text: what is to be printed.
-        lines: keep line feeds: the text has several lines of its own.
+        keep: control characters that stay: line feeds, where the text has several lines of its own.
     """
-    controls = _CONTROLS_OF_LINES if lines else _CONTROLS
-    return controls.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _CONTROL.sub(lambda c: c[0] if c[0] in keep else ascii(c[0])[1:-1], text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +85,9 @@ class LegoError(Exception):
         All of it is `printable`.
         """
         head = f"{self.place}: error: " if self.place else "error: "
-        lines = [head + printable(self.message, lines=True), *self._excerpt()]
+        lines = [head + printable(self.message, "\n"), *self._excerpt()]
         if self.hint:
-            lines.append(f"hint: {printable(self.hint, lines=True)}")
+            lines.append("hint: " + printable(self.hint, "\n"))
         return "\n".join(lines)
 
     def __str__(self) -> str:

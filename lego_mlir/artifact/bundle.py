@@ -11,13 +11,12 @@ import json
 import os
 import zipfile
 import zlib
-from dataclasses import asdict, fields
 from pathlib import Path
 from typing import IO, Any
 
 from lego_mlir.artifact.consistency import check_fit
-from lego_mlir.artifact.model import FORMAT, READABLE, Artifact, Launch
-from lego_mlir.artifact.schema import read
+from lego_mlir.artifact.model import FORMAT, Artifact
+from lego_mlir.artifact.schema import plain, read
 from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.limits import check_limit, current, limit_error
 
@@ -30,6 +29,12 @@ _ENCRYPTED = 1
 _END, _END_BYTES = b"PK\x05\x06", 22
 _MOST_DIRECTORY_BYTES = 4096
 """Of the list of members, which is read before they can be counted."""
+
+_ABSENT: dict[int, dict[str, Any]] = {
+    FORMAT: {},
+    1: {"in_place": False, "facts": [], "checked": False},
+}
+"""The formats that are read, each with the fields that it lacks and what they are then."""
 
 _MALFORMED = (
     zipfile.BadZipFile,
@@ -53,17 +58,12 @@ def pack(artifact: Artifact) -> bytes:
     """
     artifact.check()
     check_limit("bundle_launches", len(artifact.launches), "this artifact has {} launches")
-    manifest: dict[str, Any] = {
-        "format": FORMAT,
-        "name": artifact.name,
-        "target": artifact.target,
-        "reference": artifact.reference,
-        "in_place": artifact.in_place,
-        "facts": [asdict(fact) for fact in artifact.facts],
-        "checked": artifact.checked,
-        "arguments": [asdict(a) for a in artifact.arguments],
-        "launches": [_plain(launch) for launch in artifact.launches],
-    }
+    manifest = {"format": FORMAT, **plain(artifact)}
+    for launch in manifest["launches"]:
+        launch["parameters"] = [
+            {"argument": p} if isinstance(p, int) else p for p in launch["parameters"]
+        ]
+    del manifest["ptx"], manifest["cubin"]
     parts = {
         _MANIFEST: (json.dumps(manifest, indent=2) + "\n").encode(),
         _PTX: artifact.ptx.encode(),
@@ -155,14 +155,12 @@ def _artifact(parts: dict[str, bytes]) -> Artifact:
     if not isinstance(manifest, dict):
         raise ValueError("no object")
     number = manifest.pop("format", None)
-    if type(number) is not int or number not in READABLE:
+    if type(number) is not int or number not in _ABSENT:
         said = number if isinstance(number, int) else "that is no number"
         raise LegoError(
             f"this artifact has format {said}, this version reads {FORMAT}",
             hint="compile it again with this version of legoc",
         )
-    if number == 1:
-        manifest = {"in_place": False, "facts": [], "checked": False} | manifest
     for name in parts:
         if name not in (_MANIFEST, _PTX, _CUBIN):
             raise LegoError(f"the bundle has a member '{name[:64]}', which no bundle has")
@@ -173,7 +171,7 @@ def _artifact(parts: dict[str, bytes]) -> Artifact:
     if isinstance(launches, list):
         check_limit("bundle_launches", len(launches), "this bundle has {} launches")
     code = {"ptx": parts[_PTX].decode(), "cubin": parts.get(_CUBIN)}
-    artifact: Artifact = read(Artifact, {**manifest, **code})
+    artifact: Artifact = read(Artifact, {**_ABSENT[number], **manifest, **code})
     return artifact
 
 
@@ -187,13 +185,3 @@ def _object(pairs: list[tuple[str, Any]]) -> Any:
     if len(found) != len(pairs):
         raise ValueError("a key twice")
     return found["argument"] if found.keys() == {"argument"} else found
-
-
-def _plain(launch: Launch) -> dict[str, Any]:
-    """Return a launch as JSON says it."""
-    plain = {field.name: getattr(launch, field.name) for field in fields(launch)}
-    return plain | {
-        "parameters": [
-            {"argument": p} if isinstance(p, int) else asdict(p) for p in launch.parameters
-        ]
-    }

@@ -19,9 +19,6 @@ from lego_mlir.files import write_whole
 from lego_mlir.sources import NO_SOURCES, Sources
 
 FORMAT = 2
-READABLE = (1, 2)
-"""The formats that this version reads; 1 has no facts, and does not say what works in place."""
-
 CHECK_MARK = "lego.check: "
 """What a trap of a check has in the comment behind it, before the message."""
 

@@ -154,10 +154,17 @@ def _instance(kind: Any, value: Any, where: str) -> Any:
 def _hints(kind: Any) -> dict[str, Any]:
     """Return the types of a dataclass's fields, with their rules.
 
-    A field that takes no part in comparisons is not saved, and has no rule.
+    A field that does not count in comparisons is no data: it is neither read nor checked.
     """
     hints = get_type_hints(kind, include_extras=True)
     return {field.name: hints[field.name] for field in fields(kind) if field.compare}
+
+
+def plain(value: Any) -> Any:
+    """Return what `read` makes a value of: dataclasses as dicts, tuples as lists."""
+    if is_dataclass(value):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value) if f.compare}
+    return [plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _wrong(value: Any, where: str, wanted: str) -> LegoError:

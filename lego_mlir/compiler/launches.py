@@ -30,7 +30,7 @@ from lego_mlir.artifact.model import (
 )
 from lego_mlir.artifact.names import WANTED, is_name
 from lego_mlir.artifact.tensor_maps import MAP_BYTES
-from lego_mlir.mlir.argument_names import argument_attributes, argument_names
+from lego_mlir.mlir.argument_names import argument_names
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.buffers import ALIGNMENT, is_dense
 from lego_mlir.mlir.context import Source
@@ -115,8 +115,8 @@ def host_function(module: Any, source: Source) -> Host:
             func.location,
             hint=f"a name to run has {WANTED}",
         )
-    attributes = argument_attributes(func)
     names = argument_names(func, source)
+    attributes = _argument_attributes(func, len(block.arguments))
     arguments = tuple(
         _argument(value, name, attrs, func, kernels, source)
         for value, name, attrs in zip(block.arguments, names, attributes, strict=True)
@@ -212,6 +212,12 @@ def _reference(module: Any, func: Any, source: Source) -> str | None:
             )
         return text
     return None
+
+
+def _argument_attributes(func: Any, count: int) -> list[Mapping[str, Any]]:
+    if "arg_attrs" not in func.attributes:
+        return [{}] * count
+    return [{e.name: e.attr for e in attrs} for attrs in func.attributes["arg_attrs"]]
 
 
 def _argument(

@@ -24,12 +24,12 @@ def test_controls_are_escaped_in_every_piece_of_an_error(text: str) -> None:
     said = error.render()
     assert all(c.isprintable() or c in "\n×" for c in said), ascii(said)
     assert ascii(text)[1:-1] in said
-    assert printable(text, lines=True) == printable(text)
+    assert printable(text, "\n") == printable(text)
 
 
 def test_what_is_printable_stays() -> None:
     assert printable("größe × β → b") == "größe × β → b"
-    assert printable("a\nb", lines=True) == "a\nb"
+    assert printable("a\nb", "\n") == "a\nb"
     assert printable("a\nb") == r"a\nb"
 
 
