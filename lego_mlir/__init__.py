@@ -20,6 +20,7 @@ _ROOMS = {
     "diagnostics": "LegoError",
     "frontend": "Kernel Scalar ScalarType Tensor TensorType barrier block_id choose dot exp2 fold "
     "gelu kernel loop pick relu search segment select shared sized table tanh thread_id zeros",
+    "limits": "Limits",
     "index": "isqrt maximum minimum where",
     "runtime": "RunResult launch run",
 }

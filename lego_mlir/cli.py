@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO
 from lego_mlir.artifact import Artifact, write_whole
 from lego_mlir.compiler.stages import BINARY, DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.limits import Limits
 from lego_mlir.options import parser
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     interruption = _Interruption()
     try:
-        with interruption:
+        with interruption, Limits.parse(options.limits).applied():
             return _run(options) if options.run else _emit(options)
     except KeyboardInterrupt:
         return _INTERRUPTED

@@ -23,7 +23,7 @@ where every index is proven to fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from lego_mlir.algebra import Layout
@@ -31,6 +31,7 @@ from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int
 from lego_mlir.index.width import widest
+from lego_mlir.index.work import measured
 from lego_mlir.mlir.access_checks import WITHIN, check_value, other_of, whole_dimensions
 from lego_mlir.mlir.accesses import Access, Print, load, store
 from lego_mlir.mlir.bindings import ir
@@ -129,7 +130,8 @@ class _Lowering:
         # Nothing is computed for a tensor map here: it is the launch's.
         lowered = [op for op in lego if op.name != TENSOR_MAP]
         for op in lowered:
-            self.lower(op)
+            with measured():
+                self.derived(op, partial(self.lower, op))
         self.check_indices(in_kernels)
         # Erasing comes last: the reader knows values by address, and those are used again.
         for op in reversed(lowered):

@@ -54,6 +54,7 @@ class Simulator:
 
         module = sim.parse(artifact.ptx)
         found = []
+        budget = sim.Budget()
         for launch in artifact.launches:
             sizes = parameters.parameter_sizes(artifact.ptx, launch.kernel)
             costs = sim.launch(
@@ -66,6 +67,7 @@ class Simulator:
                 order=self.order[0],
                 seed=self.order[1],
                 costs=self.costs,
+                budget=budget,
             )
             found += [costs] if costs is not None else []
         return tuple(found)
