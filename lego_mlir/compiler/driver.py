@@ -39,6 +39,7 @@ from lego_mlir.mlir.lower_lego import (
 )
 from lego_mlir.mlir.mathematics import define_mathematics, keep_extremes
 from lego_mlir.mlir.modules import clone_module, merge_gpu_modules, operations_in
+from lego_mlir.mlir.shared_memory import TargetMemory, fit_shared
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,10 @@ class Compilation:
             define_mathematics(module, self.source)
             align_shared(module)
             describe_entries(module, said)
+            memory = TargetMemory(
+                target.name, target.optin_shared_bytes, target.static_shared_bytes
+            )
+            fit_shared(module, memory, self.source)
         return module
 
     @cached_property
