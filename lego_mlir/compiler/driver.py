@@ -37,8 +37,9 @@ from lego_mlir.mlir.lower_lego import (
     lower_lego,
     sizes_of,
 )
+from lego_mlir.mlir.lower_reduce import lower_reductions
 from lego_mlir.mlir.mathematics import define_mathematics, keep_extremes
-from lego_mlir.mlir.modules import clone_module, merge_gpu_modules, operations_in
+from lego_mlir.mlir.modules import clone_module, hold_launches, merge_gpu_modules, operations_in
 from lego_mlir.mlir.shared_memory import TargetMemory, fit_shared
 
 
@@ -126,6 +127,8 @@ class Compilation:
         if self.schedule is not None:
             self.schedule.apply(module, schedules.TILES)
         lower_lego(module, self.source)
+        with self.context:
+            hold_launches(module)
         self._run("index", module)
         return module
 
@@ -145,19 +148,23 @@ class Compilation:
         """The module with one gpu.module in the nvvm and llvm dialects."""
         module = self._clone(self.scheduled)
         operations = list(operations_in(module.operation))
+        target = self.options.target
+        has_redux = target.capability >= (8, 0)  # PTX ISA 9.7.13, redux.sync
+        with self.context:
+            if lower_reductions(operations, self.source, has_redux):
+                operations = list(operations_in(module.operation))
         self._check_types(operations)
         width = _index_bitwidth(module, operations)
         said = launch_attributes(operations)
         with self.context:
             keep_extremes(module)
-        target = self.options.target
         self._run(
             "nvvm",
             module,
             chip=target.name,
             features=target.feature,
             index_bitwidth=width,
-            has_redux=str(target.capability >= (8, 0)).lower(),  # PTX ISA 9.7.13, redux.sync
+            has_redux=str(has_redux).lower(),
         )
         with self.context:
             merge_gpu_modules(module)

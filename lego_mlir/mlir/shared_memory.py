@@ -240,13 +240,15 @@ def _ensure_dynamic(module: Any) -> None:
     if any(_name(op) == _DYNAMIC for op in symbols):
         return
     static = next(op for op in symbols if _is_static_shared(op))
-    with ir.InsertionPoint(static):
-        made = static.clone()
     i64 = ir.IntegerType.get_signless(64)
-    made.attributes["sym_name"] = ir.StringAttr.get(_DYNAMIC)
-    made.attributes["global_type"] = ir.TypeAttr.get(dynamic_type())
-    made.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")
-    made.attributes["alignment"] = ir.IntegerAttr.get(i64, DYNAMIC_ALIGNMENT)
+    attributes = named_attributes(static) | {
+        "sym_name": ir.StringAttr.get(_DYNAMIC),
+        "global_type": ir.TypeAttr.get(dynamic_type()),
+        "linkage": ir.Attribute.parse("#llvm.linkage<external>"),
+        "alignment": ir.IntegerAttr.get(i64, DYNAMIC_ALIGNMENT),
+    }
+    with ir.InsertionPoint(static), static.location:
+        ir.Operation.create(static.name, attributes=attributes, regions=1)
 
 
 def _kernels(module: Any, sizes: Mapping[str, int], launches: Sequence[Any]) -> list[_Kernel]:

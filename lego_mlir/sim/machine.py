@@ -20,7 +20,7 @@ Source: PTX ISA 3 (machine model), 9.5 (divergence), 9.7.13 (barriers).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING
@@ -75,7 +75,7 @@ class Launch:
     dynamic_shared: int
     shared: int
     limit: int
-    budget: Budget
+    budget: Budget = field(default_factory=lambda: Budget())
 
     def block_name(self, number: int) -> str:
         x, y, _ = self.grid

@@ -153,3 +153,11 @@ def test_a_register_takes_no_time_in_each_wave() -> None:
     start = time.process_time()
     sim.launch(text, "k", (200, 1, 1), (1024, 1, 1), [out])
     assert time.process_time() - start < 3
+
+
+def test_an_access_wider_than_its_buffer_is_out_of_bounds() -> None:
+    text = kernel(
+        ".shared .align 16 .b8 x[12]; .reg .b32 %r<4>; ld.shared.v4.b32 {%r0, %r1, %r2, %r3}, [x];"
+    )
+    with pytest.raises(LegoError, match=r"16 bytes at byte offset 0 of .*, which has 12 bytes"):
+        sim.launch(text, "k", ONE, ONE, [])
