@@ -17,6 +17,7 @@ from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.stages import BINARY, DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError, Place, printable
 from lego_mlir.files import write_whole
+from lego_mlir.limits import Limits
 from lego_mlir.options import parser
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     interruption = _Interruption()
     try:
-        with interruption:
+        with interruption, Limits.parse(options.limits).applied():
             return _run(options) if options.run else _emit(options)
     except KeyboardInterrupt:
         return _INTERRUPTED

@@ -2,7 +2,7 @@
 
 A few bytes of input can name a grid of two thousand million CTAs. Each such number has a limit
 here, far above what real kernels need, and an error that says how to raise it. The limits that hold
-are those of the context: `Limits(bundle_launches=10).applied()`, or `DEFAULT`.
+are those of the context: `Limits(ctas=10).applied()`, or `DEFAULT`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,25 @@ class Limits:
     bundle_bytes: int = 1 << 28  # of a bundle's file, and of all that it holds once inflated
     bundle_launches: int = 1 << 12  # kernel launches of one bundle
     tensor_bytes: int = 1 << 34  # of all tensors of a run, which copies or makes them
+
+    # Layouts and index expressions.
+    layout_tokens: int = 8192  # names, numbers and signs in the text of a layout
+    layout_nesting: int = 64  # brackets inside one another in it
+    layout_digits: int = 30  # of a number in it
+    size_nesting: int = 100  # operators inside one another in a size; M/a/b has two
+    index_steps: int = 200_000  # terms combined to derive, or prove, one layout's expressions
+
+    # PTX that the simulator reads.
+    ptx_bytes: int = 1 << 24  # of the text
+    ptx_nesting: int = 64  # braces inside one another
+    registers: int = 1 << 18  # declared in a module
+
+    # A launch in the simulator.
+    ctas: int = 1 << 20  # in the grid
+    threads: int = 1 << 28  # in all CTAs together
+    memory_bytes: int = 1 << 31  # registers, shared and local memory of CTAs that run together
+    wave_instructions: int = 2_000_000  # executed by one wave of CTAs, by all its warps at once
+    instructions: int = 1 << 36  # executed by all threads; each execution counts for 1024 at least
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -51,6 +70,10 @@ class Limits:
                 raise LegoError(f"'{text}' is not {name}=VALUE with an integer of at least 1")
             found[name] = int(value)
         return Limits(**found)
+
+    def values(self) -> Iterator[tuple[str, int]]:
+        """Return the name and the value of each limit."""
+        return ((name, getattr(self, name)) for name in _NAMES)
 
     @contextmanager
     def applied(self) -> Iterator[None]:
@@ -82,10 +105,12 @@ def limit_error(name: str, what: str) -> LegoError:
         what: what exceeds it, as a clause: "the grid has 2147483647 CTAs".
     """
     value = getattr(current(), name)
-    return LegoError(
-        f"{what}; the limit {name} is {value}",
-        hint=f"raise it by legoc --limit {name}=VALUE, in Python by limits=Limits({name}=VALUE)",
-    )
+    return LegoError(f"{what}; the limit {name} is {value}", hint=how_to_raise(name))
+
+
+def how_to_raise(name: str) -> str:
+    """Return the hint that says how to raise a limit."""
+    return f"raise it by legoc --limit {name}=VALUE, in Python by limits=Limits({name}=VALUE)"
 
 
 def check_limit(name: str, value: int, what: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from lego_mlir import __version__
 from lego_mlir.compiler.stages import DEFAULT_TARGET, PIPELINED, STAGES
 from lego_mlir.diagnostics import printable
+from lego_mlir.limits import DEFAULT
 
 _DESCRIPTION = """\
 legoc compiles an MLIR module whose tensors and work are placed by LEGO layouts.
@@ -124,6 +125,15 @@ def parser() -> argparse.ArgumentParser:
         "--explain",
         action="store_true",
         help="say what was made: the schedule's parameters, launches, registers",
+    )
+    parser.add_argument(
+        "--limit",
+        dest="limits",
+        metavar="NAME=N",
+        action="append",
+        default=[],
+        help="another limit on the work or memory that the input may ask for: "
+        + ", ".join(f"{name} ({value})" for name, value in DEFAULT.values()),
     )
     compiling.add_argument("-o", dest="output", metavar="FILE", help="write here, not to stdout")
     running = parser.add_argument_group("running")

@@ -20,11 +20,13 @@ from lego_mlir.algebra.blocks import RegP, Row, Sizes, permuted, regular
 from lego_mlir.algebra.parts import Order, Stage, make_view
 from lego_mlir.algebra.sizes import check_same_size, product
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.index.work import measured
 
 if TYPE_CHECKING:
     from lego_mlir.algebra.layout import Layout
 
 
+@measured()
 def composed(outer: Layout, inner: Layout) -> Layout:
     """First `inner`, then `outer`, which takes the offset as the flat position of its index.
 
@@ -49,6 +51,7 @@ def composed(outer: Layout, inner: Layout) -> Layout:
     return type(outer)((*(Order("OrderBy", stage) for stage in kept), *moving), inner.view)
 
 
+@measured()
 def inverted(layout: Layout) -> Layout:
     """The layout of the inverse function, from flat offset to the flat position of the index.
 
@@ -62,6 +65,7 @@ def inverted(layout: Layout) -> Layout:
     return chain(layout, simplified_stages(backwards), (layout.size,))
 
 
+@measured()
 def simplified(layout: Layout) -> Layout:
     """The same function of the same index, in as few plain OrderBy's as these rules reach."""
     refuse_partial("simplified", layout)

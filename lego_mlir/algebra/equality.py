@@ -24,6 +24,7 @@ from lego_mlir.algebra.verdict import Counterexample, Method, Verdict
 from lego_mlir.index import Expr, Int, Sym, construct, nodes, samples
 from lego_mlir.index.evaluate import evaluate
 from lego_mlir.index.functions import where
+from lego_mlir.index.work import measured
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,6 +40,7 @@ _SMALL = 1 << 16
 """With symbolic sizes, layouts of so many elements are compared before anything is proven."""
 
 
+@measured()
 def equality(a: Layout, b: Layout) -> Verdict:
     """Whether `a.apply` and `b.apply` agree on every index; symbols of one name are one size.
 

@@ -50,6 +50,7 @@ from lego_mlir.algebra.slices import Slice, make_slice
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Expr, Int, Sym, forms, substitute, symbols
 from lego_mlir.index.functions import is_array
+from lego_mlir.index.work import measured
 
 if TYPE_CHECKING:
     import numpy as np
@@ -324,7 +325,8 @@ class Layout:
         if any(is_sympy(i) for i in index):
             return through_sympy(index, self.dims, lambda xs: self.mask(*xs))
         index = self._checked(index)
-        inside = partial.mask(self.limits(index))
+        with measured():
+            inside = partial.mask(self.limits(index))
         if any(is_array(i) for i in index):
             import numpy as np
 

@@ -25,7 +25,6 @@ Printing a layout gives the text that parses to it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -34,9 +33,12 @@ from lego_mlir.algebra.layout import Layout
 from lego_mlir.algebra.parts import Order, OrderKind, Skew, View, ViewKind, make_order, make_view
 from lego_mlir.algebra.permutations import NAMES, Permutation, from_functions, inverse, named
 from lego_mlir.algebra.sizes import as_size, ceildiv, size_symbol
-from lego_mlir.algebra.tokens import Tokens
+from lego_mlir.algebra.tokens import Token, Tokens
+from lego_mlir.algebra.written import WrittenSize
 from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.index import Int, Sym, construct, forms, polynomial
+from lego_mlir.index.work import measured
+from lego_mlir.limits import Limits
 
 Made = TypeVar("Made")
 Functions: TypeAlias = Mapping[str, Callable[..., Any]]
@@ -57,7 +59,10 @@ _OPERATIONS: dict[str, Callable[[Int, Int], Int]] = {
 
 
 def parse_layout(
-    text: str, sizes: Mapping[str, int] | None = None, functions: Functions | None = None
+    text: str,
+    sizes: Mapping[str, int] | None = None,
+    functions: Functions | None = None,
+    limits: Limits | None = None,
 ) -> Layout:
     """The layout that `text` describes.
 
@@ -65,14 +70,20 @@ def parse_layout(
         text: in the notation above.
         sizes: values of symbols; the others stay symbolic.
         functions: what `@name` stands for in a GenP.
+        limits: on the text's length and nesting and on the work to read it; those of the context
+            if None.
 
     Raises:
         LegoError: with the place in the text (file `<layout>`, line 1).
     """
+    if limits is not None:
+        with limits.applied():
+            return parse_layout(text, sizes, functions)
     known = {name: as_size(n, name) for name, n in (sizes or {}).items()}
     try:
         if "@" in text:  # what a function's name stands for is not in the text
-            return _Parser(text, known, functions or {}).layout()
+            with measured():
+                return _Parser(text, known, functions or {}).layout()
         named = tuple(sorted((name, n) for name, n in known.items() if name in text))
         return _layout_of(text, named)
     except RecursionError:
@@ -86,7 +97,8 @@ def parse_layout(
 @lru_cache(maxsize=1 << 12)
 def _layout_of(text: str, sizes: tuple[tuple[str, Int], ...]) -> Layout:
     """The layout of a text without functions: it depends on nothing else."""
-    return forms.apart(lambda: _Parser(text, dict(sizes), {}).layout())
+    with measured():
+        return forms.apart(lambda: _Parser(text, dict(sizes), {}).layout())
 
 
 def parse_strides(text: str) -> tuple[Any, Any]:
@@ -102,15 +114,6 @@ def parse_strides(text: str) -> tuple[Any, Any]:
         raise parser.error("the modes are nested too deeply to be read", 0) from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Size:
-    """A size as written: an operator with operands, a symbol or an integer."""
-
-    op: str
-    args: tuple[Any, ...]
-    at: int
-
-
 class _Parser(Tokens):
     """Recursive descent over the tokens; builds when the whole text has been read.
 
@@ -123,7 +126,7 @@ class _Parser(Tokens):
     ) -> None:
         super().__init__(text, file)
         self.functions = functions
-        self.facts: dict[str, list[_Size]] = {}
+        self.facts: dict[str, list[WrittenSize]] = {}
         self.known: dict[str, Int] = dict(sizes)
 
     # The grammar.
@@ -163,7 +166,7 @@ class _Parser(Tokens):
         item = self.level if token.text in _VIEWS else self.block
         return token.text, token.at, self.listed(item, ")")
 
-    def level(self) -> list[_Size] | Skew:
+    def level(self) -> list[WrittenSize] | Skew:
         if self.peek() != "skew":
             return self.size_list()
         self.take()
@@ -205,7 +208,7 @@ class _Parser(Tokens):
         self.expect(")", "at the end of GenP")
         for n, d in zip(sizes, permutation.divisors, strict=False):  # ranks may still differ
             if d > 1:
-                self.note_fact(_Size("/", (n, _Size("integer", (d,), n.at)), n.at))
+                self.note_fact(WrittenSize("/", (n, WrittenSize("integer", (d,), n.at)), n.at))
         return token.at, lambda: GenP([self.value(n) for n in sizes], permutation)
 
     def permutation(self) -> Permutation:
@@ -278,64 +281,75 @@ class _Parser(Tokens):
             return tuple(self.values(m) for m in modes)
         return self.value(modes)
 
-    def size_list(self) -> list[_Size]:
+    def size_list(self) -> list[WrittenSize]:
         self.expect("[", "to open a list of sizes")
         return self.listed(self.size, "]")
 
-    def size(self) -> _Size:
+    def size(self) -> WrittenSize:
         return self._binary(("+", "-"), self.term)
 
-    def term(self) -> _Size:
+    def term(self) -> WrittenSize:
         return self._binary(("*", "/", "//", "%"), self.factor)
 
-    def _binary(self, ops: tuple[str, ...], operand: Callable[[], _Size]) -> _Size:
+    def _binary(self, ops: tuple[str, ...], operand: Callable[[], WrittenSize]) -> WrittenSize:
         left = operand()
         while self.peek() in ops:
             op = self.take()
-            left = _Size(op.text, (left, operand()), op.at)
+            left = WrittenSize(op.text, (left, operand()), op.at)
+            self.check("size_nesting", left.nesting, "{} operators are nested in a size", op.at)
             if op.text == "/":
                 self.note_fact(left)
         return left
 
-    def factor(self) -> _Size:
+    def factor(self) -> WrittenSize:
         token = self.take()
         if token.text.isdigit():
-            return _Size("integer", (int(token.text),), token.at)
+            return WrittenSize("integer", (int(token.text),), token.at)
         if token.text == "(":
             inner = self.size()
             self.expect(")", "to close the size")
             return inner
         if token.text == "-":
-            return _Size("-", (_Size("integer", (0,), token.at), self.factor()), token.at)
+            return self.negative(token)
         if token.text in ("min", "max", "ceildiv"):
             self.expect("(", f"after {token.text}")
             a = self.size()
             self.expect(",", f"between the operands of {token.text}")
             b = self.size()
             self.expect(")", f"at the end of {token.text}")
-            return _Size(token.text, (a, b), token.at)
+            return WrittenSize(token.text, (a, b), token.at)
         if token.text.isidentifier():
-            return self.multiple(_Size("symbol", (token.text,), token.at))
+            return self.multiple(WrittenSize("symbol", (token.text,), token.at))
         what = f"'{token.text}'" if token.text else "the end"
         raise self.error(f"expected a size, found {what}", token.at)
 
-    def multiple(self, symbol: _Size) -> _Size:
+    def negative(self, sign: Token) -> WrittenSize:
+        """What follows a minus sign, negated; further signs cancel in pairs."""
+        is_negated = True
+        while self.peek() == "-":
+            self.take()
+            is_negated = not is_negated
+        operand = self.factor()
+        zero = WrittenSize("integer", (0,), sign.at)
+        return WrittenSize("-", (zero, operand), sign.at) if is_negated else operand
+
+    def multiple(self, symbol: WrittenSize) -> WrittenSize:
         """A symbol, which may carry what divides it."""
         if self.peek() != "{":
             return symbol
         self.take()
         divisors = self.listed(self.size, "}")
-        divisions = tuple(_Size("/", (symbol, d), d.at) for d in divisors)
+        divisions = tuple(WrittenSize("/", (symbol, d), d.at) for d in divisors)
         for division in divisions:
             self.note_fact(division)
-        return _Size("multiple", (symbol, *divisions), symbol.at)
+        return WrittenSize("multiple", (symbol, *divisions), symbol.at)
 
     # What sizes are worth.
-    def note_fact(self, division: _Size) -> None:
+    def note_fact(self, division: WrittenSize) -> None:
         """`M/a/b` says that a*b divides M."""
         dividend, divisor = division.args
         while dividend.op == "/":
-            divisor = _Size("*", (dividend.args[1], divisor), division.at)
+            divisor = WrittenSize("*", (dividend.args[1], divisor), division.at)
             dividend = dividend.args[0]
         if dividend.op == "symbol":
             self.facts.setdefault(dividend.args[0], []).append(divisor)
@@ -347,7 +361,7 @@ class _Parser(Tokens):
             self.known[name] = size_symbol(name, [self.value(d) for d in facts])
         return self.known[name]
 
-    def value(self, x: _Size) -> Int:
+    def value(self, x: WrittenSize) -> Int:
         match x.op:
             case "integer":
                 return x.args[0]  # type: ignore[no-any-return]
@@ -360,7 +374,7 @@ class _Parser(Tokens):
                 a, b = (self.value(arg) for arg in x.args)
                 return self.built(lambda: self.operation(x, a, b), x.at)
 
-    def operation(self, x: _Size, a: Int, b: Int) -> Int:
+    def operation(self, x: WrittenSize, a: Int, b: Int) -> Int:
         if x.op in _OPERATIONS:
             return _OPERATIONS[x.op](a, b)
         quotient = construct.floordiv(a, b)

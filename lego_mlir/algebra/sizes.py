@@ -11,6 +11,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Expr, Int, Sym, bounds, construct
 from lego_mlir.index.nodes import FloorDiv, Max, Min, Mod, Mono, Poly
 from lego_mlir.index.polynomial import divides
+from lego_mlir.index.work import charge
 
 
 def size_symbol(name: str, multiple_of: Iterable[Int] = ()) -> Sym:
@@ -21,6 +22,7 @@ def size_symbol(name: str, multiple_of: Iterable[Int] = ()) -> Sym:
     True
     """
     facts = set(multiple_of)
+    charge(len(facts) ** 2)
     implied = {d for d in facts for e in facts if divides(d, e) and not divides(e, d)}
     return Sym(name, 1, None, frozenset(facts - implied))
 

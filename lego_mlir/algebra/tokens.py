@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.limits import check_limit
 
-_TOKEN = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(//|[-+*/%()\[\]{},.:@])|(\S))")
+_TOKEN = re.compile(r"(\d+)|([A-Za-z_]\w*)|(//|[-+*/%()\[\]{},.:@])|(\S)")
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
-_DIGITS = 30
-"""Longer numbers are refused: no size needs them, and Python reads them slowly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +46,17 @@ class Tokens:
 
     def _tokenize(self) -> Iterator[Token]:
         open_brackets: list[Token] = []
-        for m in _TOKEN.finditer(self.text):
+        for count, m in enumerate(_TOKEN.finditer(self.text), 1):
             token = Token(m[m.lastindex or 0], m.start(m.lastindex or 0))
+            self.check("layout_tokens", count, "the layout has {} words and signs", token.at)
             if m.lastindex == 4:
                 raise self.error(f"unexpected character '{token.text}'", token.at)
-            if m.lastindex == 1 and len(token.text) > _DIGITS:
-                raise self.error(f"a number of {len(token.text)} digits is no size", token.at)
+            if m.lastindex == 1:
+                self.check("layout_digits", len(token.text), "a number has {} digits", token.at)
             if token.text in _CLOSING:
                 open_brackets.append(token)
+                depth = len(open_brackets)
+                self.check("layout_nesting", depth, "{} brackets are open here", token.at)
             elif token.text in ")]}":
                 if not open_brackets or _CLOSING[open_brackets[-1].text] != token.text:
                     raise self._mismatch(token, open_brackets)
@@ -81,6 +83,13 @@ class Tokens:
     def error(self, message: str, at: int, hint: str | None = None) -> LegoError:
         """An error at a place in the text."""
         return LegoError(message, place=Place(self.file, 1, at + 1), hint=hint, source=self.text)
+
+    def check(self, limit: str, value: int, what: str, at: int) -> None:
+        """Raise the error of a limit that a value exceeds at a place in the text."""
+        try:
+            check_limit(limit, value, what)
+        except LegoError as e:
+            raise e.at(Place(self.file, 1, at + 1), self.text) from None
 
     def peek(self) -> str:
         """The next token; empty at the end."""

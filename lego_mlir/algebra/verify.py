@@ -39,6 +39,7 @@ from lego_mlir.algebra.verdict import Method, Verdict
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, Sym, construct, nodes, prover, samples, symbols
 from lego_mlir.index.evaluate import evaluate
+from lego_mlir.index.work import measured
 
 if TYPE_CHECKING:
     from lego_mlir.algebra.layout import Layout
@@ -81,7 +82,8 @@ def _of_known(layout: Layout) -> Verdict:
 
 
 def _verified(layout: Layout, method: Method | None) -> Verdict:
-    found = [_of_block(b, method) for order in layout.orders for b in order.blocks]
+    with measured():
+        found = [_of_block(b, method) for order in layout.orders for b in order.blocks]
     for holds in (False, None):
         for verdict in found:
             if verdict.holds is holds:

@@ -41,8 +41,10 @@ from lego_mlir.mlir.lower_lego import (
     lower_lego,
     sizes_of,
 )
+from lego_mlir.mlir.lower_reduce import lower_reductions
 from lego_mlir.mlir.mathematics import define_mathematics, keep_extremes
-from lego_mlir.mlir.modules import clone_module, merge_gpu_modules, operations_in
+from lego_mlir.mlir.modules import clone_module, hold_launches, merge_gpu_modules, operations_in
+from lego_mlir.mlir.shared_memory import TargetMemory, fit_shared
 from lego_mlir.mlir.short_floats import lower_short_floats
 from lego_mlir.mlir.update_checks import check_updates
 from lego_mlir.sources import Sources
@@ -147,6 +149,8 @@ class Compilation:
             self._check_scheduled(module, self.schedule)
             self.schedule.apply(module, schedules.TILES)
         lower_lego(module, self.source, check=self.options.check)
+        with self.context:
+            hold_launches(module)
         self._run("index", module)
         return module
 
@@ -186,6 +190,11 @@ class Compilation:
         module = self._clone(self.scheduled)
         operations = list(operations_in(module.operation))
         drop_targets(operations, self.source)
+        target = self.options.target
+        has_redux = target.capability >= (8, 0)  # PTX ISA 9.7.13, redux.sync
+        with self.context:
+            if lower_reductions(operations, self.source, has_redux):
+                operations = list(operations_in(module.operation))
         self._check_types(operations)
         width = _index_bitwidth(module, operations)
         said = launch_attributes(operations)
@@ -195,14 +204,13 @@ class Compilation:
             updates = atomics.has_updates(operations)
             lower_short_floats(operations, self.options.target.capability)
             keep_extremes(module)
-        target = self.options.target
         self._run(
             "nvvm",
             module,
             chip=target.name,
             features=target.feature,
             index_bitwidth=width,
-            has_redux=str(target.capability >= (8, 0)).lower(),  # PTX ISA 9.7.13, redux.sync
+            has_redux=str(has_redux).lower(),
         )
         with self.context:
             merge_gpu_modules(module)
@@ -213,6 +221,10 @@ class Compilation:
                 divide_by_approximation(module)
             align_shared(module)
             describe_entries(module, said)
+            memory = TargetMemory(
+                target.name, target.optin_shared_bytes, target.static_shared_bytes
+            )
+            fit_shared(module, memory, self.source)
         return module
 
     @cached_property

@@ -100,8 +100,7 @@ def host_function(module: Any, source: Source) -> Host:
         raise source.error(
             f"a module to run has one host function that launches kernels, this one has: {found}",
             functions[1].location if functions else module.operation.location,
-            hint="a host function is a func.func with a gpu.launch in it; what writes nothing is "
-            "removed",
+            hint="a host function is a func.func with a gpu.launch in it",
         )
     (func,) = functions
     kernels = _gpu_functions(module)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from lego_mlir.index.nodes import Expr, Int, Mod, Mono, Poly, Spelled, mono_order
+from lego_mlir.index.work import measured
 
 Derived = TypeVar("Derived", bound="Int | tuple[Int, ...]")
 Result = TypeVar("Result")
@@ -61,6 +62,12 @@ def derive(make: Callable[[], Derived]) -> Derived:
     """
     if _derivation.get() is not None:  # a part of a larger derivation, which will choose
         return make()
+    with measured():
+        return _cheapest_form(make)
+
+
+def _cheapest_form(make: Callable[[], Derived]) -> Derived:
+    """What `make` derives, in the form that costs least; the outermost derivation."""
     first = _Derivation(expands=True)
     normal = _with(first, make)
     found = [_each(normal)]

@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 from lego_mlir.index import construct, nodes, ranges
 from lego_mlir.index.nodes import Expr, FloorDiv, Int, Mod, Mono, Poly, Sym
+from lego_mlir.index.work import charge
 
 Terms: TypeAlias = dict[Mono, int]
 Parts: TypeAlias = tuple[int, Terms]
@@ -45,6 +46,7 @@ def plus(a: Parts, b: Parts) -> Parts:
 
 def times(a: Parts, b: Parts) -> Parts:
     """The product of two polynomials, expanded."""
+    charge(_effort(a[1]) * len(b[1]) + len(a[1]) * _effort(b[1]))
     terms: Terms = {}
     constant = 0
     for left, p in [((), a[0]), *a[1].items()]:
@@ -57,6 +59,11 @@ def times(a: Parts, b: Parts) -> Parts:
             else:
                 constant += p * q
     return constant, terms
+
+
+def _effort(terms: Terms) -> int:
+    """How many atoms the terms have together, about: their number times the atoms of the first."""
+    return len(terms) * len(next(iter(terms), ()))
 
 
 def mono_times(a: Mono, b: Mono) -> Mono:
@@ -103,6 +110,7 @@ def single_term(x: Int) -> tuple[int, Mono] | None:
 
 def build(constant: int, terms: Terms) -> Int:
     """The node of a polynomial, after cancellation."""
+    charge(1 + _effort(terms))
     if 0 in terms.values():
         terms = {mono: c for mono, c in terms.items() if c}
     if not terms:
@@ -283,6 +291,7 @@ def exact_term(coefficient: int, mono: Mono, d: Int) -> tuple[int, Mono] | None:
     Where a symbol M is known to be a multiple of g, `c*M` is also `c*g*(M // g)`: the exact
     quotient `M // g` is an atom of its own, and `d` may divide it or the rest.
     """
+    charge(1 + len(mono))
     divisor = single_term(d)
     if divisor is None or divisor[0] == 0:
         return None

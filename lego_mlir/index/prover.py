@@ -19,6 +19,7 @@ from functools import lru_cache
 
 from lego_mlir.index import construct, forms, nodes, polynomial, ranges, samples
 from lego_mlir.index.nodes import Expr, FloorDiv, Int, Max, Min, Mod, Sym
+from lego_mlir.index.work import SOLVER, charge
 
 _DEPTH = 8
 """How many atoms a proof may eliminate, one inside another."""
@@ -80,6 +81,7 @@ _is_refuted = lru_cache(maxsize=1 << 14)(samples.is_refuted)
 
 @lru_cache(maxsize=1 << 14)
 def _is_shown_by_solver(x: Int) -> bool:
+    charge(SOLVER)
     from lego_mlir.index import solver  # Z3 takes longer to load than most compilations need
 
     return solver.prove(nonnegative=[x], rlimit=_RLIMIT).holds is True
@@ -88,6 +90,7 @@ def _is_shown_by_solver(x: Int) -> bool:
 @lru_cache(maxsize=1 << 14)
 def _is_nonnegative(x: Int, depth: int) -> bool:
     """By the interval, or by the bounds of one atom after another."""
+    charge(1)
     lo, hi = ranges.bounds(x)
     if lo is not None and lo >= 0:
         return True

@@ -13,6 +13,7 @@ from random import Random
 from lego_mlir.index import nodes
 from lego_mlir.index.evaluate import evaluate
 from lego_mlir.index.nodes import Int, Sym
+from lego_mlir.index.work import charge
 
 _RANDOM_POINTS = 6
 _REACH = 7
@@ -21,7 +22,9 @@ _REACH = 7
 
 def is_refuted(x: Int) -> bool:
     """Whether `x` is negative at a sample point."""
-    for point in points(nodes.symbols(x)):
+    sampled = points(nodes.symbols(x))
+    charge(len(sampled))
+    for point in sampled:
         try:
             if evaluate(x, point) < 0:
                 return True
@@ -34,6 +37,7 @@ def is_refuted(x: Int) -> bool:
 def points(symbols: frozenset[Sym]) -> tuple[dict[str, int], ...]:
     """Corners of the space of these symbols and some points within, the same at every call."""
     closed = _closure(symbols)
+    charge(len(closed) ** 2)
     if len({s.name for s in closed}) < len(closed):  # values go by name
         return ()
     return tuple(p for draw in _draws(len(closed)) if (p := _point(closed, draw)) is not None)

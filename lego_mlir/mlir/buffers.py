@@ -238,14 +238,15 @@ def align_shared(module: Any) -> None:
     i64 = ir.IntegerType.get_signless(64)
     for op in symbols_in(module):
         if op.name == "llvm.mlir.global" and ir.IntegerAttr(op.attributes["addr_space"]).value == 3:
-            dynamic = op.attributes["global_type"].value == _dynamic_type()
+            dynamic = op.attributes["global_type"].value == dynamic_type()
             alignment = DYNAMIC_ALIGNMENT if dynamic else SHARED_ALIGNMENT
             op.attributes["alignment"] = ir.IntegerAttr.get(i64, alignment)
             if dynamic:
                 op.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")
 
 
-def _dynamic_type() -> Any:
+def dynamic_type() -> Any:
+    """The type of a kernel's dynamic shared memory in the llvm dialect."""
     return ir.Type.parse("!llvm.array<0 x i8>")
 
 

@@ -23,7 +23,7 @@ where every index is proven to fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from lego_mlir.algebra import Layout
@@ -32,6 +32,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, construct
 from lego_mlir.index.functions import where
 from lego_mlir.index.width import widest
+from lego_mlir.index.work import measured
 from lego_mlir.mlir import atomics
 from lego_mlir.mlir.access_checks import WITHIN, check_value, other_of, whole_dimensions
 from lego_mlir.mlir.accesses import Access, Print, load, store
@@ -140,10 +141,11 @@ class _Lowering:
         lowered = [op for op in lego if op.name != TENSOR_MAP]
         in_order = [(n, op) for n, op in given if n.startswith("lego.") or claims(n, op)]
         for name, op in in_order:
-            if not name.startswith("lego."):
-                self.checks.claim(op)
-            elif name not in (TENSOR_MAP, TENSOR_MAPS):
-                self.lower(op)
+            if name in (TENSOR_MAP, TENSOR_MAPS):
+                continue
+            step = self.lower if name.startswith("lego.") else self.checks.claim
+            with measured():
+                self.derived(op, partial(step, op))
         self.checks.finish()
         self.check_indices(in_kernels)
         # Erasing comes last: the reader knows values by address, and those are used again.

@@ -48,6 +48,45 @@ def operations_in(op: Any, closed: Collection[str] = ()) -> Iterator[Any]:
     return itertools.islice(found, 1, None)
 
 
+def hold_launches(module: Any) -> None:
+    """Keep launches of kernels that store nothing, which MLIR takes for dead code.
+
+    Each gets an operation that does nothing and may not be removed; no instruction comes of it.
+
+    Args:
+        module: changed in place; its context is the current one.
+    """
+    for op in operations_in(module.operation, ("gpu.launch",)):
+        if op.name == "gpu.launch" and not _has_effect(op):
+            block = op.regions[0].blocks[0]
+            held = {
+                "intrin": ir.StringAttr.get("llvm.sideeffect"),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
+                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+            }
+            with ir.InsertionPoint.at_block_begin(block), op.location:
+                ir.Operation.create("llvm.call_intrinsic", attributes=held)
+
+
+def _has_effect(launch: Any) -> bool:
+    """Whether something stands in a kernel that is there for what it does, as it has no result."""
+    found = False
+
+    def look(op: Any) -> Any:
+        nonlocal found
+        is_structure = op.name.startswith(("scf.", "affine.", "cf.")) or op.name == _TERMINATOR
+        found = not (list(op.results) or is_structure or op.name == "gpu.launch")
+        found = found or op.name in _STORES
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    launch.walk(look)
+    return found
+
+
+_TERMINATOR = "gpu.terminator"
+_STORES = ("affine.store", "affine.vector_store")
+
+
 def symbols_in(module: Any) -> Iterator[Any]:
     """The functions and variables of a module's gpu.modules; as they are when it is called."""
     for container in list(module.body.operations):

@@ -17,6 +17,7 @@ import numpy as np
 
 from lego_mlir.artifact import Artifact, Launch
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.limits import Limits
 from lego_mlir.runtime import arrays as _arrays
 from lego_mlir.runtime import dtypes, references, views
 from lego_mlir.runtime.device import Device, select
@@ -68,6 +69,7 @@ def run(
     seed: int = 0,
     functions: _arrays.Functions | None = None,
     costs: bool = False,
+    limits: Limits | None = None,
 ) -> RunResult:
     """Run an artifact on tensors, which are copied, and compare with its reference.
 
@@ -81,10 +83,14 @@ def run(
         functions: what `@name` stands for in the arguments' layouts: an artifact does not hold it.
         costs: count what each launch costs; `auto` is then `sim`. (A device from `select` has been
             told so there.)
+        limits: on the work and memory of the simulator; those of the context if None.
 
     Raises:
         LegoError: an array does not fit its argument, an unknown reference, or the run fails.
     """
+    if limits is not None:
+        with limits.applied():
+            return run(artifact, arrays, device, seed, functions, costs)
     chosen = select(device, costs=costs) if isinstance(device, str) else device
     slots = _arrays.bind(artifact, arrays, seed=seed, functions=functions)
     tensors = [slot for slot in slots if slot.argument.shape is not None]
@@ -110,7 +116,11 @@ def run(
 
 
 def launch(
-    artifact: Artifact, *arrays: Any, device: str | Device = "auto", stream: Any = None
+    artifact: Artifact,
+    *arrays: Any,
+    device: str | Device = "auto",
+    stream: Any = None,
+    limits: Limits | None = None,
 ) -> None:
     """Run an artifact in place on one's own arrays.
 
@@ -121,11 +131,16 @@ def launch(
             or `__cuda_array_interface__`; numbers for scalars. Arrays on a GPU pass without a copy.
         device: `auto` is `cuda` if an array lives there.
         stream: a CUDA stream to use; then work on device arrays is not waited for.
+        limits: on the work and memory of the simulator; those of the context if None.
 
     Raises:
         LegoError: number, type, shape or strides are wrong, arrays overlap of which one is
             written, or the run fails.
     """
+    if limits is not None:
+        with limits.applied():
+            launch(artifact, *arrays, device=device, stream=stream)
+        return
     wanted = artifact.arguments
     if len(arrays) != len(wanted):
         raise LegoError(

@@ -57,6 +57,7 @@ class Simulator:
 
         module = sim.parse(artifact.ptx, sources=artifact.sources)
         found = []
+        budget = sim.Budget()
         for launch in artifact.launches:
             sizes = parameter_sizes(artifact.ptx, launch.kernel)
             costs = sim.launch(
@@ -69,6 +70,7 @@ class Simulator:
                 order=self.order[0],
                 seed=self.order[1],
                 costs=self.costs,
+                budget=budget,
             )
             found += [costs] if costs is not None else []
         return tuple(found)

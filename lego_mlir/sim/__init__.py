@@ -14,10 +14,11 @@ the program allows, as early, or at random moments (see `asynchronous`).
 """
 
 from lego_mlir.sim.costs import Costs
-from lego_mlir.sim.launch import LIMIT, launch
+from lego_mlir.sim.launch import launch
+from lego_mlir.sim.machine import Budget
 from lego_mlir.sim.parser import parse
 from lego_mlir.sim.syntax import Kernel, Module
 from lego_mlir.sim.tensormap import TensorMap
 from lego_mlir.sources import Sources
 
-__all__ = ["LIMIT", "Costs", "Kernel", "Module", "Sources", "TensorMap", "launch", "parse"]
+__all__ = ["Budget", "Costs", "Kernel", "Module", "Sources", "TensorMap", "launch", "parse"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Container
+from collections import Counter, deque
 
 from lego_mlir.sim.syntax import Instruction, Variable
 from lego_mlir.sim.types import Type
@@ -13,7 +12,7 @@ class Body:
     """Registers, variables, instructions and labels so far, and the braces that are open.
 
     A register or label declared between inner braces hides one of the same name outside. It is
-    kept under a name of its own, with a prime for each of that name before it.
+    kept under a name of its own, with a prime, and from the third on with a number.
 
     Args:
         marks: see `lexer.undefined_marks`; those in the kernel and before it are taken out.
@@ -28,22 +27,21 @@ class Body:
         self.undefined: dict[int, tuple[str, ...]] = {}
         self.scopes: list[dict[str, str]] = []
         self.label_scopes: list[dict[str, str]] = []
-        self.label_names: set[str] = set()
+        self.taken: Counter[str] = Counter()  # declarations of each name, registers and labels
         self.marks = marks
         self.undefine(line)
 
     def open(self, labels: list[str]) -> None:
         """Begin a scope, in which these labels stand: a branch may come before its label."""
         self.scopes.append({})
-        self.label_scopes.append({name: _unique(name, self.label_names) for name in labels})
-        self.label_names.update(self.label_scopes[-1].values())
+        self.label_scopes.append({name: self._unique(name) for name in labels})
 
     def close(self) -> None:
         self.scopes.pop()
         self.label_scopes.pop()
 
     def declare(self, name: str, kind: Type) -> None:
-        unique = _unique(name, self.registers)
+        unique = self._unique(name)
         self.scopes[-1][name] = unique
         self.registers[unique] = kind
 
@@ -73,8 +71,8 @@ class Body:
                 return scope[name]
         return name if name.startswith("%") else None
 
-
-def _unique(name: str, taken: Container[str]) -> str:
-    while name in taken:
-        name += "'"
-    return name
+    def _unique(self, name: str) -> str:
+        """A name of its own for one more declaration of a name: `%r`, `%r'`, `%r'2`, `%r'3`."""
+        before = self.taken[name]
+        self.taken[name] += 1
+        return name if before == 0 else f"{name}'{before if before > 1 else ''}"

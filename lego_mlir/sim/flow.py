@@ -47,6 +47,7 @@ def _components(entries: Sequence[int], successors: Edges, among: set[int]) -> l
     index: dict[int, int] = {}
     low: dict[int, int] = {}
     stack: list[int] = []
+    stacked: set[int] = set()
     work: list[tuple[int, int]] = []
     for entry in entries:
         if entry in among and entry not in index:
@@ -57,6 +58,7 @@ def _components(entries: Sequence[int], successors: Edges, among: set[int]) -> l
             if done == 0:
                 index[node] = low[node] = len(index)
                 stack.append(node)
+                stacked.add(node)
             else:
                 low[node] = min(low[node], low[targets[done - 1]])
             for at in range(done, len(targets)):
@@ -64,11 +66,12 @@ def _components(entries: Sequence[int], successors: Edges, among: set[int]) -> l
                 if target not in index:
                     work += [(node, at + 1), (target, 0)]
                     break
-                if target in stack:
+                if target in stacked:
                     low[node] = min(low[node], index[target])
             else:
                 if low[node] == index[node]:
                     cut = stack.index(node)
                     found.append(stack[cut:])
+                    stacked.difference_update(stack[cut:])
                     del stack[cut:]
     return found[::-1]

@@ -8,9 +8,10 @@ from math import prod
 import numpy as np
 
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.limits import Limits, check_limit, current
 from lego_mlir.sim.asynchronous import Order
 from lego_mlir.sim.costs import Costs, Counter
-from lego_mlir.sim.machine import Dim3, Launch, Wave
+from lego_mlir.sim.machine import Budget, Dim3, Launch, Wave
 from lego_mlir.sim.memory import (
     FIRST_ARGUMENT,
     LOCAL,
@@ -30,9 +31,6 @@ from lego_mlir.sim.tensormap import ALIGN, BYTES, TensorMap
 from lego_mlir.sim.types import Array
 
 Argument = Array | np.generic | TensorMap | tuple[TensorMap, ...]
-
-LIMIT = 2_000_000
-"""Instructions that one wave of blocks may execute unless the caller says otherwise."""
 
 _WAVE_LANES = 8192  # enough lanes to hide NumPy's cost a call, few enough to stay in the cache
 _MAX_GRID = (2**31 - 1, 65535, 65535)
@@ -57,7 +55,8 @@ def launch(
     costs: bool = False,
     checks: bool = True,
     file: str = "<ptx>",
-    limit: int = LIMIT,
+    limits: Limits | None = None,
+    budget: Budget | None = None,
 ) -> Costs | None:
     """Run a kernel to its end.
 
@@ -79,7 +78,8 @@ def launch(
         checks: find data races in shared memory, missing proxy fences, and reads of shared memory
             that nothing has written (see `races`).
         file: name of the PTX in errors.
-        limit: instructions that a wave of blocks may execute before it counts as run away.
+        limits: on the launch's size, memory and instructions; those of the context if None.
+        budget: instructions that this launch and others may execute together; None: this alone.
 
     Returns:
         What it cost, if asked for.
@@ -89,6 +89,13 @@ def launch(
             error of the kernel (a race, an access out of bounds, a deadlock, a trap, no end), at
             its place in what the PTX was compiled from if that is at hand, else in the PTX.
     """
+    if limits is not None:
+        with limits.applied():
+            return launch(
+                ptx, kernel, grid, block, arguments,
+                shared_bytes=shared_bytes, cluster=cluster, order=order, seed=seed, costs=costs,
+                checks=checks, file=file, budget=budget,
+            )  # fmt: skip
     module = parse(ptx, file) if isinstance(ptx, str) else ptx
     entry = _entry(module, kernel)
     program = decode(module, entry)
@@ -96,11 +103,14 @@ def launch(
     clustered = cluster is not None or entry.reqnctapercluster is not None
     cluster = _cluster(module, entry, grid, cluster)
     _check_shared(module, program, shared_bytes)
+    together = min(prod(grid), _wave_blocks(prod(cluster), prod(block)))
+    _check_memory(program, shared_bytes, together, prod(block))
     Order(order)
     buffers = _arguments(module, entry, arguments)
     buffers |= _variables(program)
     shared = program.dynamic_start + shared_bytes
-    state = Launch(program, grid, block, cluster, clustered, shared_bytes, shared, limit)
+    limit, budget = current().wave_instructions, budget or Budget()
+    state = Launch(program, grid, block, cluster, clustered, shared_bytes, shared, limit, budget)
     counter = Counter(program) if costs else None
     # Overflow, division by zero and NaN are results in PTX, not events.
     with np.errstate(all="ignore"):
@@ -119,9 +129,14 @@ def _waves(grid: Dim3, cluster: Dim3, threads: int) -> Iterator[Array]:
         (x, y, z), (a, b, c) = grid, cluster
         numbers = numbers.reshape(z // c, c, y // b, b, x // a, a).transpose(0, 2, 4, 1, 3, 5)
     numbers = numbers.reshape(-1)
-    size = prod(cluster) * max(1, _WAVE_LANES // (threads * prod(cluster)))
+    size = _wave_blocks(prod(cluster), threads)
     for start in range(0, len(numbers), size):
         yield numbers[start : start + size]
+
+
+def _wave_blocks(cluster: int, threads: int) -> int:
+    """Blocks of a wave: whole clusters."""
+    return cluster * max(1, _WAVE_LANES // (threads * cluster))
 
 
 def _private(launch: Launch, blocks: int) -> dict[int, Buffer]:
@@ -170,12 +185,37 @@ def _check_shape(module: Module, kernel: Kernel, grid: Dim3, block: Dim3) -> Non
         if any(not 1 <= n <= m for n, m in zip(extents, most, strict=True)):
             raise wrong(f"a {word} of {extents}: each extent is at least 1 and at most {most}")
     threads = prod(block)
+    ctas = prod(grid)
+    for name, number, what in (
+        ("ctas", ctas, f"a grid of {grid} has {ctas} CTAs"),
+        ("threads", ctas * threads, f"{ctas} CTAs of {threads} threads have {ctas * threads}"),
+    ):
+        _check(module, kernel, name, number, what)
     if threads > _MAX_THREADS:
         raise wrong(f"a block of {threads} threads: at most {_MAX_THREADS} are possible")
     if kernel.reqntid is not None and block != kernel.reqntid:
         raise wrong(f"a block of {block} where .reqntid asks for {kernel.reqntid}")
     if kernel.maxntid is not None and threads > prod(kernel.maxntid):
         raise wrong(f"a block of {threads} threads where .maxntid allows {prod(kernel.maxntid)}")
+
+
+def _check(module: Module, kernel: Kernel, name: str, value: int, what: str) -> None:
+    """Check a limit; its error stands at the kernel."""
+    try:
+        check_limit(name, value, f"{what} in the launch of {kernel.name}")
+    except LegoError as e:
+        raise module.error(e.message, kernel.line, hint=e.hint) from None
+
+
+def _check_memory(program: Program, dynamic: int, blocks: int, threads: int) -> None:
+    """Check what CTAs that run together, and the module's variables, take of our memory."""
+    written = {r for block in program.blocks for uses in block.uses for r in uses.writes}
+    registers = sum(program.registers[r].storage.itemsize for r in written)
+    lane = program.local_bytes + registers
+    size = blocks * (program.dynamic_start + dynamic + threads * lane)
+    size += sum(variable.size or 0 for variable in program.variables.values())
+    what = "{} bytes of registers, variables, shared and local memory of CTAs that run together"
+    _check(program.module, program.kernel, "memory_bytes", size, what)
 
 
 def _cluster(module: Module, kernel: Kernel, grid: Dim3, cluster: Dim3 | None) -> Dim3:

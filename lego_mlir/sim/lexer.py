@@ -6,7 +6,6 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 from lego_mlir.diagnostics import LegoError, Place
 
@@ -18,7 +17,7 @@ _TOKEN = re.compile(
     | (?P<string>  "(?:[^"\\\n]|\\.)*" )
     | (?P<float>   0[fF][0-9a-fA-F]{8}\b | 0[dD][0-9a-fA-F]{16}\b
                  | \d+\.\d*(?:[eE][+-]?\d+)? | \d+[eE][+-]?\d+ )
-    | (?P<int>     0[xX][0-9a-fA-F]+U? | 0[bB][01]+U? | \d+U? )
+    | (?P<int>     0[xX][0-9a-fA-F]+U? | 0[bB][01]+U? | 0[0-7]*U?(?!\d) | [1-9]\d*U? )
     | (?P<name>    (?:%[A-Za-z0-9_$]+ | [A-Za-z$][A-Za-z0-9_$]* | _[A-Za-z0-9_$]+)
                    (?:(?:\.|::)[A-Za-z0-9_$]+)* )
     | (?P<directive> \.[A-Za-z_][A-Za-z0-9_]*(?:::[A-Za-z0-9_]+)* )
@@ -26,6 +25,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+
+_MOST_DIGITS = 66
+"""Characters of an integer: 64 bits in binary, and its prefix."""
 
 _UNDEFINED = re.compile(r"\n|//[ \t]*implicit-def:[ \t]*(?P<name>%[A-Za-z0-9_$]+)")
 
@@ -70,6 +72,12 @@ def tokens(text: str, file: str) -> list[Token]:
                 line, start = line + breaks, text.rindex("\n", at, end) + 1
         elif kind != "space":
             assert kind is not None
+            if kind == "int" and end - at > _MOST_DIGITS:
+                raise LegoError(
+                    f"an integer of {end - at} digits does not fit 64 bits (PTX ISA 4.5.1)",
+                    place=Place(file, line, at - start + 1),
+                    source=text,
+                )
             found.append(Token(kind, match.group(), line, at - start + 1))
         at = end
     found.append(Token("end", "", line, at - start + 1))
@@ -96,11 +104,12 @@ def undefined_marks(text: str) -> deque[tuple[int, str]]:
 def labels_ahead(stream: list[Token], start: int) -> Iterator[Token]:
     """The labels from a position on to the brace that closes its scope, but not in inner braces."""
     depth = 0
-    for token, following in pairwise(stream[start:]):
+    for at in range(start, len(stream) - 1):
+        token = stream[at]
         depth += {"{": 1, "}": -1}.get(token.text, 0)
         if depth < 0:
             return
-        if depth == 0 and token.kind == "name" and following.text == ":":
+        if depth == 0 and token.kind == "name" and stream[at + 1].text == ":":
             yield token
 
 

@@ -20,13 +20,15 @@ Source: PTX ISA 3 (machine model), 9.5 (divergence), 9.7.13 (barriers).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.limits import current, how_to_raise
 from lego_mlir.sim.asynchronous import Order, Queues
 from lego_mlir.sim.barriers import Barriers
 from lego_mlir.sim.cluster import ClusterBarrier
@@ -62,6 +64,7 @@ class Launch:
         clustered: whether the launch or the kernel asks for clusters.
         dynamic_shared, shared: bytes of dynamic, and of all shared memory of one block.
         limit: steps that one wave may execute.
+        budget: what all waves together may execute.
     """
 
     program: Program
@@ -72,6 +75,7 @@ class Launch:
     dynamic_shared: int
     shared: int
     limit: int
+    budget: Budget = field(default_factory=lambda: Budget())
 
     def block_name(self, number: int) -> str:
         x, y, _ = self.grid
@@ -80,6 +84,33 @@ class Launch:
     def thread_name(self, number: int) -> str:
         x, y, _ = self.block
         return f"thread ({number % x}, {number // x % y}, {number // (x * y)})"
+
+
+class Budget:
+    """Instructions that the threads of one or more launches may still execute.
+
+    A step of a wave takes NumPy some time however few its lanes are, so it counts for `_LEAST`.
+    """
+
+    _LEAST = 1024
+
+    def __init__(self) -> None:
+        self.left = current().instructions
+
+    def spend(self, steps: int, lanes: int) -> bool:
+        """Take `steps` of so many lanes; whether there were as many left."""
+        self.left -= steps * max(lanes, self._LEAST)
+        return self.left >= 0
+
+
+@lru_cache(maxsize=64)
+def _unwritten(program: Program) -> tuple[Array, ...]:
+    """What the registers hold before anything is written, one array for all of a type."""
+    poison = {
+        name: np.full(1, 0 if kind.kind == "pred" else -1).astype(kind.storage)
+        for name, kind in {kind.name: kind for kind in program.registers}.items()
+    }
+    return tuple(poison[kind.name] for kind in program.registers)
 
 
 class Wave:
@@ -127,10 +158,7 @@ class Wave:
         self.warp_of_lane = self.slot_of_lane * warps + self.thread_of_lane // WARP
         self.warps = warps * len(blocks)
         self.lane_in_warp = self.thread_of_lane % WARP
-        self.regs: list[Array] = [
-            np.full(1, 0 if kind.kind == "pred" else -1).astype(kind.storage)
-            for kind in self.program.registers
-        ]
+        self.regs: list[Array] = list(_unwritten(self.program))
         self.mask: Mask = None
         self.specials: dict[str, Array] = {}
         self.executed = 0
@@ -184,13 +212,21 @@ class Wave:
 
     def count(self, block: Block) -> None:
         """Add to the number of executed instructions, which has a limit."""
-        self.executed += len(block.steps) + 1
+        steps = len(block.steps) + 1
+        self.executed += steps
         if self.executed > self.launch.limit:
             raise self.error(
                 f"the kernel {self.kernel.name} has run {self.launch.limit} instructions in "
                 f"{self.lane_name(self.first(self.mask))} and does not end",
                 block.instructions[0],
-                "look for a loop that never ends; sim.launch(..., limit=N) lets it run longer",
+                f"look for a loop that never ends, or {how_to_raise('wave_instructions')}",
+            )
+        if not self.launch.budget.spend(steps, self.lanes):
+            raise self.error(
+                f"the threads of the launch have run {current().instructions} instructions up to "
+                f"{self.lane_name(self.first(self.mask))}, the limit instructions",
+                block.instructions[0],
+                how_to_raise("instructions"),
             )
 
     def turn(self, number: int) -> int:

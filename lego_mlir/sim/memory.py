@@ -266,9 +266,9 @@ class Memory:
                 bad if where is None else int(where[bad]),
             )
         if top > buffer.size - total:
-            bad = int(np.flatnonzero(offset > np.uint64(max(buffer.size - total, 0)))[0])
-            if buffer.size < total:
-                bad = 0
+            is_too_small = buffer.size < total  # for an access at any offset
+            beyond = offset > np.uint64(0 if is_too_small else buffer.size - total)
+            bad = 0 if is_too_small else int(np.flatnonzero(beyond)[0])
             raise Fault(
                 f"out of bounds: {access.opcode} {_verb(access)} {total} bytes at byte offset "
                 f"{int(offset[bad].astype(np.int64))} of {buffer.name}, which has "

@@ -127,12 +127,20 @@ class OperandParser:
         if self.accept("["):
             return self._address(column)
         if self.accept("{"):
-            elements: list[Operand] = [self._operand()]
-            while self.accept(","):
-                elements.append(self._operand())
-            if not self.accept("}"):
-                raise _Unknown
-            return Vector(tuple(elements), column)
+            return self._vector(column)
+        return self._element()
+
+    def _vector(self, column: int) -> Vector:
+        elements = [self._element()]
+        while self.accept(","):
+            elements.append(self._element())
+        if not self.accept("}"):
+            raise _Unknown
+        return Vector(tuple(elements), column)
+
+    def _element(self) -> Operand:
+        """An operand that holds no others."""
+        column = self.token.column
         if self.accept("!"):
             return Negated(self._register(), column)
         first: Operand = Sink(column) if self.accept("_") else self._plain()
@@ -155,8 +163,11 @@ class OperandParser:
             return address
         if not self.accept(","):
             raise _Unknown
-        coordinates = self._operand()
-        if not isinstance(coordinates, Vector) or not self.accept("]"):
+        opening = self.token.column
+        if not self.accept("{"):
+            raise _Unknown
+        coordinates = self._vector(opening)
+        if not self.accept("]"):
             raise _Unknown
         return TensorAddress(address, coordinates, column)
 
@@ -189,13 +200,15 @@ class OperandParser:
         return sign * self._constant()
 
     def _constant(self) -> int:
-        if self.accept("-"):
-            return -self._constant()
-        if self.accept("~"):
-            return ~self._constant()
+        signs = []
+        while self.token.text in ("-", "~"):
+            signs.append(self.take().text)
         if self.token.kind != "int":
             raise _Unknown
-        return _integer(self.take().text)
+        value = _integer(self.take().text)
+        for sign in reversed(signs):
+            value = -value if sign == "-" else ~value
+        return value
 
 
 def _integer(text: str) -> int:

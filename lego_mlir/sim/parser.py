@@ -9,16 +9,14 @@ Source: PTX ISA 4 (syntax), 5.4 (variables), 11 (directives).
 
 from __future__ import annotations
 
-import struct
 from functools import lru_cache
 from typing import NoReturn
 
 from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.limits import Limits, check_limit, current, limit_error
 from lego_mlir.sim.body import Body
 from lego_mlir.sim.lexer import Token, labels_ahead, tokens, undefined_marks, unquoted
-from lego_mlir.sim.operands import OperandParser, integer_of
 from lego_mlir.sim.syntax import (
-    Float,
     Instruction,
     Kernel,
     Module,
@@ -28,31 +26,46 @@ from lego_mlir.sim.syntax import (
     Variable,
 )
 from lego_mlir.sim.types import TYPES, Type
+from lego_mlir.sim.variables import SPACES, VariableParser
 from lego_mlir.sources import NO_SOURCES, Sources
 
 _LINKAGE = {".visible", ".extern", ".weak", ".common"}
-_SPACES = {".global", ".const", ".shared", ".local"}
 _NUMBERS = {".maxclusterrank", ".maxnreg", ".minnctapersm"}
 _TUNING = {".maxnctapersm", ".noreturn"}
 
 
-@lru_cache(maxsize=64)
-def parse(text: str, file: str = "<ptx>", sources: Sources = NO_SOURCES) -> Module:
-    """The module that `text` spells. The result is cached by all three.
+def parse(
+    text: str,
+    file: str = "<ptx>",
+    sources: Sources = NO_SOURCES,
+    limits: Limits | None = None,
+) -> Module:
+    """Return the module that `text` spells. The result is cached by text, file and sources.
 
     Args:
         text: the PTX.
         file: its name in errors.
         sources: the texts that it was compiled from, where errors may show their lines.
+        limits: on its length, its braces and its registers; those of the context if None.
 
     Raises:
         LegoError: the text is no PTX, or uses a directive that is not modelled; with its place.
     """
+    if limits is not None:
+        with limits.applied():
+            return parse(text, file, sources)
+    if len(text) > current().ptx_bytes:
+        raise limit_error("ptx_bytes", f"{file} has {len(text)} characters")
+    return _parsed(text, file, sources)
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str, file: str, sources: Sources) -> Module:
     return _Parser(text, file, sources).module()
 
 
-class _Parser(OperandParser):
-    """Directives, variables, kernels and statements; operands come from the base class."""
+class _Parser(VariableParser):
+    """Directives, kernels and statements; variables and operands come from the base classes."""
 
     def __init__(self, text: str, file: str, sources: Sources) -> None:
         super().__init__(tokens(text, file))
@@ -64,6 +77,8 @@ class _Parser(OperandParser):
         self.files: dict[int, str] = {}
         self.loc: tuple[int, int, int] | None = None
         self.undefined = undefined_marks(text)
+        self.declared = 0
+        self.depth = 0
 
     def fail(self, message: str, token: Token | None = None, hint: str | None = None) -> NoReturn:
         token = token or self.token
@@ -73,6 +88,13 @@ class _Parser(OperandParser):
             hint=hint,
             source=self.text,
         )
+
+    def check(self, limit: str, value: int, what: str, token: Token) -> None:
+        """Fail at a token if a value exceeds a limit."""
+        try:
+            check_limit(limit, value, what)
+        except LegoError as e:
+            self.fail(e.message, token, e.hint)
 
     # --- the module (PTX ISA 11.1) ---
 
@@ -124,7 +146,7 @@ class _Parser(OperandParser):
                 self.skip_section()
             case ".pragma":
                 self.pragma()
-            case text if text in _SPACES:
+            case text if text in SPACES:
                 self.variables.append(self.variable())
             case text:
                 self.fail(
@@ -135,17 +157,22 @@ class _Parser(OperandParser):
 
     def skip_function(self) -> None:
         """A `.func` is passed over: calls are not modelled, and `call` says so."""
-        while self.token.text not in ("{", ";"):
-            self.take()
+        self.skip_to("{", ";")
         if self.token.text == "{":
             self.skip_braces()
         else:
             self.take()
 
     def skip_section(self) -> None:
-        while self.token.text != "{":
-            self.take()
+        self.skip_to("{")
         self.skip_braces()
+
+    def skip_to(self, *texts: str) -> None:
+        opening = self.token
+        while self.token.text not in texts:
+            if self.token.kind == "end":
+                self.fail(f"after this {opening.text} the text ends", opening)
+            self.take()
 
     def skip_braces(self) -> None:
         opening = self.take()
@@ -251,7 +278,7 @@ class _Parser(OperandParser):
                 pointer = True
             elif word.text[1:] in TYPES:
                 kind = TYPES[word.text[1:]]
-            elif not (pointer and word.text in _SPACES):
+            elif not (pointer and word.text in SPACES):
                 self.fail(f"the parameter attribute {word.text} is not modelled", word)
         if kind is None or kind.kind == "pred":
             self.fail("a parameter needs a type of known size")
@@ -262,20 +289,6 @@ class _Parser(OperandParser):
         size = kind.bytes * count
         return Parameter(name, kind, size, align or kind.bytes, is_array, pointer)
 
-    def extent(self) -> tuple[int | None, bool]:
-        """Elements of `[4][8]` (1 where there is none, None for `[]`), and whether any stands."""
-        count: int | None = 1
-        is_array = False
-        while self.accept("["):
-            is_array = True
-            if self.accept("]"):
-                count = None
-            else:
-                factor = self.number()
-                count = None if count is None else count * factor
-                self.expect("]")
-        return count, is_array
-
     def dim3(self) -> tuple[int, int, int]:
         sizes = [self.number()]
         while self.accept(","):
@@ -283,76 +296,25 @@ class _Parser(OperandParser):
         x, y, z = [*sizes, 1, 1][:3]
         return x, y, z
 
-    # --- variables (PTX ISA 5.4) ---
-
-    def variable(self) -> Variable:
-        space = self.take()
-        align, kind, vector = 0, None, 1
-        while self.token.kind == "directive":
-            word = self.take()
-            if word.text == ".align":
-                align = self.number()
-            elif word.text in (".v2", ".v4"):
-                vector = int(word.text[2])
-            elif word.text[1:] in TYPES:
-                kind = TYPES[word.text[1:]]
-            else:
-                self.fail(f"the variable attribute {word.text} is not modelled", word)
-        if kind is None or kind.kind == "pred":
-            self.fail("a variable needs a type of known size")
-        name = self.name("the variable's name")
-        count, _ = self.extent()
-        initial = b""
-        if self.accept("="):
-            if space.text not in (".global", ".const"):
-                self.fail("only .global and .const variables have an initial value", self.before)
-            initial = b"".join(self.initializer(kind))
-        self.expect(";")
-        size = None if count is None else count * kind.bytes * vector
-        if size is None and initial:
-            size = len(initial)
-        if size is not None and len(initial) > size:
-            self.fail(f"{name} has {size} bytes and an initial value of {len(initial)}", space)
-        return Variable(
-            name, space.text[1:], size, align or kind.bytes * vector, space.line, initial
-        )
-
-    def initializer(self, kind: Type) -> list[bytes]:
-        if self.accept("{"):
-            parts = self.initializer(kind)
-            while self.accept(","):
-                parts += self.initializer(kind)
-            self.expect("}")
-            return parts
-        token = self.token
-        match self.operand():
-            case Float(bits, width) if kind.is_float and width == 32 and kind.bits == 32:
-                return [bits.to_bytes(4, "little")]
-            case Float(bits, 64) if kind.is_float:
-                value = struct.unpack("<d", bits.to_bytes(8, "little"))[0]
-                return [struct.pack({16: "<e", 32: "<f", 64: "<d"}[kind.bits], value)]
-            case operand:
-                number = integer_of(operand)
-                if number is None or kind.is_float:
-                    self.fail(f"the initial value {operand} is not modelled (PTX ISA 5.4.4)", token)
-                return [(number % (1 << kind.bits)).to_bytes(kind.bytes, "little")]
-
     # --- statements ---
 
     def block(self, body: Body, opening: Token) -> None:
         """Statements between braces. Registers declared inside hide those outside."""
+        self.depth += 1
+        self.check("ptx_nesting", self.depth, "{} braces are open here", opening)
         self.expect("{")
-        labels: list[str] = []
+        labels: dict[str, None] = {}
         for label in labels_ahead(self.stream, self.at):
             if label.text in labels:
                 self.fail(f"the label {label.text} stands twice in this kernel", label)
-            labels.append(label.text)
-        body.open(labels)
+            labels[label.text] = None
+        body.open(list(labels))
         while not self.accept("}"):
             if self.token.kind == "end":
                 self.fail("this '{' is never closed", opening)
             self.statement(body)
         body.close()
+        self.depth -= 1
 
     def statement(self, body: Body) -> None:
         match self.token:
@@ -366,7 +328,7 @@ class _Parser(OperandParser):
                 self.file_directive()
             case Token(text=".pragma"):
                 self.pragma()
-            case Token(kind="directive", text=text) if text in _SPACES:
+            case Token(kind="directive", text=text) if text in SPACES:
                 body.variables.append(self.variable())
             case Token(kind="directive", text=text):
                 self.fail(f"the directive {text} is not modelled inside a kernel (PTX ISA 11)")
@@ -386,13 +348,14 @@ class _Parser(OperandParser):
             self.fail(f"registers of type {word.text} are not modelled (PTX ISA 5.2)", word)
         while True:
             name = self.name("a register")
+            count = None
             if self.accept("<"):
                 count = self.number()
                 self.expect(">")
-                for i in range(count):
-                    body.declare(f"{name}{i}", kind)
-            else:
-                body.declare(name, kind)
+            self.declared += 1 if count is None else count
+            self.check("registers", self.declared, "the module declares {} registers", word)
+            for one in [name] if count is None else [f"{name}{i}" for i in range(count)]:
+                body.declare(one, kind)
             if not self.accept(","):
                 break
         self.expect(";")

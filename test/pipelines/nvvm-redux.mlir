@@ -1,10 +1,15 @@
-// A reduction over a warp is one instruction from sm_80 on; before, there is none, and that is told.
+// A reduction over a warp is one instruction from sm_80 on; before, there is none, and it is shuffles.
 // RUN: %legoc %s --emit=ptx --target=sm_80 | FileCheck %s
-// RUN: not %legoc %s --emit=ptx --target=sm_75 2> %t.err
-// RUN: FileCheck %s --check-prefix=OLD < %t.err
+// RUN: %legoc %s --emit=ptx --target=sm_75 | FileCheck %s --check-prefix=OLD
 
+// CHECK-NOT: shfl
 // CHECK: redux.sync.add.s32
-// OLD: nvvm-redux.mlir:{{.*}}error: {{.*}}gpu.subgroup_reduce
+// OLD-NOT: redux
+// OLD: shfl.sync.bfly.b32 {{.*}}, 1, 31, -1
+// OLD: shfl.sync.bfly.b32 {{.*}}, 2, 31, -1
+// OLD: shfl.sync.bfly.b32 {{.*}}, 4, 31, -1
+// OLD: shfl.sync.bfly.b32 {{.*}}, 8, 31, -1
+// OLD: shfl.sync.bfly.b32 {{.*}}, 16, 31, -1
 
 gpu.module @kernels {
   gpu.func @sum(%a: memref<32xi32>) kernel attributes {known_block_size = array<i32: 32, 1, 1>} {

@@ -9,8 +9,24 @@ from typing import Any
 from lego_mlir.mlir.transforms.operation import Step
 from lego_mlir.mlir.transforms.tiles import Tile, tile_of
 
-PURE = ("arith.", "affine.", "lego.inv", "lego.apply", "lego.dim", "lego.size")
-"""How the names of operations begin that compute indices and neither read nor write memory."""
+PURE = (
+    "arith.",
+    "affine.",
+    "lego.inv",
+    "lego.apply",
+    "lego.mask",
+    "lego.dim",
+    "lego.size",
+    "lego.table",
+    "lego.pick",
+    "memref.cast",
+    "memref.collapse_shape",
+    "memref.expand_shape",
+    "memref.reinterpret_cast",
+    "memref.subview",
+)
+"""How the names of operations begin that compute indices or choose and view buffers, and neither
+read nor write memory that changes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,13 +30,16 @@ from lego_mlir.mlir.buffers import (
     is_workgroup,
     replace_room,
 )
-from lego_mlir.mlir.modules import named_attributes, operations_in
+from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.shared_memory import (
+    LEAST_ALIGNMENT,
+    TargetMemory,
+    dynamic_size,
+    with_dynamic_size,
+)
 from lego_mlir.mlir.transforms.kernels import LAUNCH, barrier, kernels_of
 from lego_mlir.mlir.transforms.operation import Step, transform
 from lego_mlir.mlir.transforms.tiles import WORKGROUP
-
-_LEAST_ALIGNMENT = 128
-"""Bytes: the banks once, so that what a layout says of them is true of the addresses."""
 
 _ADDRESSES = (
     "memref.extract_aligned_pointer_as_index",
@@ -47,9 +50,6 @@ _ADDRESSES = (
     "nvvm.mapa",
 )
 """How the names of operations begin that make an address of a buffer or of another address."""
-
-_SIZE = 10
-"""The place of the dynamic shared memory's size among the groups of a launch's operands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +139,13 @@ def _buffer(step: Step, op: Any, users: Sequence[Any], operations: Sequence[Any]
 
 def _alignment(step: Step, op: Any) -> int:
     if ALIGNMENT not in op.attributes:
-        return _LEAST_ALIGNMENT
+        return LEAST_ALIGNMENT
     n: int = ir.IntegerAttr(op.attributes[ALIGNMENT]).value
     if n < 1 or n & (n - 1) or n > DYNAMIC_ALIGNMENT:
         raise step.error(
             f"{ALIGNMENT} of shared memory is a power of two up to {DYNAMIC_ALIGNMENT}, not {n}", op
         )
-    return max(n, _LEAST_ALIGNMENT)
+    return max(n, LEAST_ALIGNMENT)
 
 
 def _bytes_of(kind: Any) -> int:
@@ -190,14 +190,12 @@ def _ancestor_in(block: Any, op: Any) -> Any:
 def _check_size(step: Step, kernel: Any, size: int, buffers: Sequence[_Buffer]) -> None:
     machine = step.setting.machine
     static = sum(_bytes_of(ir.MemRefType(a.type)) for a in _static_buffers(kernel))
-    over = size + static - machine.shared_bytes
-    if over <= 0:
+    if size + static <= machine.shared_bytes:
         return
     largest = max(buffers, key=lambda b: b.room.size)
     layout = step.setting.layouts(largest.op.attributes["layout"], largest.op.location)
     raise step.error(
-        f"the kernel needs {size + static} bytes of shared memory, {over} more than the "
-        f"{machine.shared_bytes} that a block on {machine.name} may have",
+        TargetMemory(machine.name, machine.shared_bytes).too_much(size + static),
         kernel,
         hint=f"take fewer buffers or smaller tiles; the largest is {largest.room.size} bytes, "
         f"'{layout}' of {largest.kind.element_type}",
@@ -244,28 +242,8 @@ def _launches_of(function: Any) -> Iterator[Any]:
 
 def _with_dynamic_shared(step: Step, launch: Any, size: int) -> Any:
     """A launch made anew with dynamic shared memory of so many bytes."""
-    segments = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
-    if segments[_SIZE]:
+    if dynamic_size(launch) is not None:
         raise step.error("this launch has dynamic shared memory already", launch)
-    place = sum(segments[:_SIZE])
-    segments[_SIZE] = 1
-    attributes = named_attributes(launch)
-    attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(segments)
-    operands = list(launch.operands)
-    with ir.InsertionPoint(launch), launch.location:
-        i32 = ir.IntegerType.get_signless(32)
-        operands.insert(place, arith.ConstantOp(i32, size).result)
-        made = ir.Operation.create(
-            launch.name,
-            results=[result.type for result in launch.results],
-            operands=operands,
-            attributes=attributes,
-            regions=len(launch.regions),
-        )
-    for old, new in zip(launch.regions, made.regions, strict=True):
-        for block in list(old.blocks):
-            block.append_to(new)
-    for result, replacement in zip(launch.results, made.results, strict=True):
-        result.replace_all_uses_with(replacement)
+    made = with_dynamic_size(launch, size)
     step.erase(launch)
     return made

@@ -194,10 +194,10 @@ ERRORS = [
     ("OrderBy(Row(M)).GroupBy([M//4, 4])", 17, "not known to be equal"),
     ("GroupBy([])", 10, "expected a size, found ']'"),
     ("GroupBy(2)", 9, "expected '[' to open a list of sizes, found '2'"),
-    ("OrderBy(Row(" + "9" * 5000 + "))", 13, "a number of 5000 digits is no size"),
-    ("OrderBy(Row(" + "(" * 5000 + "2" + ")" * 5000 + "))", 1, "nested too deeply"),
-    ("OrderBy(Row(" + "-" * 5000 + "2))", 1, "nested too deeply"),
-    ("OrderBy(Row(" + "1+" * 5000 + "2))", 1, "nested too deeply"),
+    ("OrderBy(Row(" + "9" * 5000 + "))", 13, "the limit layout_digits is 30"),
+    ("OrderBy(Row(" + "(" * 5000 + "2" + ")" * 5000 + "))", 75, "the limit layout_nesting is 64"),
+    ("OrderBy(Row(" + "-" * 5001 + "2))", 9, "Row: a size must be at least 1, not -2"),
+    ("OrderBy(Row(" + "1+" * 2000 + "2))", 214, "the limit size_nesting is 100"),
 ]
 
 

@@ -717,3 +717,29 @@ def test_nesting_without_end(legoc: Any) -> None:
     answer = legoc("-", stdin=text)
     assert answer.status in (0, 1)
     assert "has a bug" not in answer.err
+
+
+# (what is asked, what the error says)
+LIMITS = [
+    (["--limit", "cta=3"], "there is no limit 'cta'\nhint: limits: .*ctas"),
+    (["--limit", "ctas"], "'ctas' is not ctas=VALUE"),
+    (["--limit", "ctas=0"], "the limit ctas is an integer of at least 1, not 0"),
+    (["--limit", "ctas=-1"], "'ctas=-1' is not ctas=VALUE"),
+    (["--limit", "ctas=" + "9" * 5000], "is not ctas=VALUE"),
+    (["--limit", "ctas=3"], r"a grid of \(4, 1, 1\) has 4 CTAs .*; the limit ctas is 3"),
+    (["--limit", "instructions=99"], "have run 99 instructions"),
+    (["--limit", "layout_tokens=8"], r"<stdin>:\d+:\d+: error: the layout has 9 words and signs"),
+    (["--limit", "index_steps=9"], r"<stdin>:\d+:\d+: error: .* the limit index_steps is 9"),
+]
+
+
+@pytest.mark.parametrize(("options", "says"), LIMITS)
+def test_limits_are_options(legoc: Any, options: list[str], says: str) -> None:
+    sizes = {"layout_tokens=8": "96", "index_steps=9": "160"}  # others have been derived before
+    module = EXAMPLE.replace("1024", sizes.get(options[1], "64"))
+    check(legoc("-", "--run", "--device=sim", *options, stdin=module), says)
+
+
+def test_a_limit_may_be_raised(legoc: Any) -> None:
+    answer = legoc("-", "--run", "--device=sim", "--limit", "ctas=4", stdin=SMALL)
+    assert answer.status == 0, answer.err

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lego_mlir.limits import Limits
 from lego_mlir.sim.flow import weak_topological_order
 
 
@@ -155,7 +156,7 @@ def test_a_thread_may_wait_for_another_of_its_warp(run, first):
         {wait + store if first == "WAIT" else store + wait}
     DONE:
     """
-    run(body, [cell], parameters=(("o", "u64"),), limit=10000)
+    run(body, [cell], parameters=(("o", "u64"),), limits=Limits(wave_instructions=10000))
     assert cell[0] == 1
 
 

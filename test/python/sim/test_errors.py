@@ -7,6 +7,7 @@ import pytest
 
 from lego_mlir import sim
 from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.limits import Limits
 from lego_mlir.sim import table
 
 HEADER = ".version 8.3\n.target sm_90a\n.address_size 64\n"
@@ -237,7 +238,14 @@ def test_bad_launches(case):
 def test_a_kernel_that_does_not_end():
     text = kernel("LOOP: add.u32 %r0, %r0, 1;\nbra LOOP;")
     with pytest.raises(LegoError) as e:
-        sim.launch(text, "k", (1, 1, 1), (1, 1, 1), [np.zeros(1, "u4")], limit=1000)
+        sim.launch(
+            text,
+            "k",
+            (1, 1, 1),
+            (1, 1, 1),
+            [np.zeros(1, "u4")],
+            limits=Limits(wave_instructions=1000),
+        )
     assert "has run 1000 instructions in thread (0, 0, 0) of block (0, 0, 0)" in str(e.value)
     assert e.value.place.line == 8
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.limits import Limits
 
 ONE = (("o", "u64"),)
 HEAD = """
@@ -339,7 +340,13 @@ def test_a_wait_does_not_burn_instructions(run):
         st.global.b32 [%a], 1;
     """
     )
-    run(body, [out], parameters=ONE, block=(64, 1, 1), limit=3000 * 3 + 100)
+    run(
+        body,
+        [out],
+        parameters=ONE,
+        block=(64, 1, 1),
+        limits=Limits(wave_instructions=3000 * 3 + 100),
+    )
     assert out.tolist() == [1] * 64
 
 
