@@ -157,8 +157,7 @@ def bit_or(a: Int, b: Int) -> Int:
 
 def _is_condition(x: Int) -> bool:
     """Whether `x` is always 0 or 1."""
-    lo, hi = bounds(x)
-    return lo is not None and hi is not None and lo >= 0 and hi <= 1
+    return bounds(x) in ((0, 0), (0, 1), (1, 1))
 
 
 def less(a: Int, b: Int) -> Int:

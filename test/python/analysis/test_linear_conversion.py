@@ -63,7 +63,7 @@ def test_each_place_is_taken_to_one_with_its_element(
     held = {tuple(sorted(destination.apply(**y).items())) for y in every(destination)}
     wanted = {tuple(sorted(source.apply(**x).items())) for x in every(source)}
     if not wanted <= held:
-        with pytest.raises(LegoError, match="element .* is nowhere in the layout from"):
+        with pytest.raises(LegoError, match=r"element .* is nowhere in the layout from"):
             conversion(source, destination)
         return
     found = conversion(source, destination)
