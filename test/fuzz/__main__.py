@@ -12,7 +12,6 @@ from pathlib import Path
 TEST = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TEST), str(TEST / "support"), str(TEST.parent)]
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a worker is one thread
-sys.modules.pop("test", None)
 
 from fuzz import runner  # noqa: E402
 

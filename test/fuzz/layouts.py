@@ -14,12 +14,12 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from fuzz import drawn
-from fuzz.mutations import mutated_text, smaller_texts
-from fuzz.runner import WrongError
 from own_permutations import FUNCTIONS
 from random_layouts import L, built, every_index, table_of
 
+from fuzz import drawn
+from fuzz.mutations import mutated_text, smaller_texts
+from fuzz.runner import WrongError
 from lego_mlir.algebra import Layout, OrderBy, Row, parse_layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Sym, evaluate

@@ -16,12 +16,12 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from fuzz import drawn
-from fuzz.mutations import mutated_bytes, mutated_text, smaller_texts
-from fuzz.runner import WrongError
 from own_permutations import FUNCTIONS_MLIR
 from random_layouts import L, built, table_of
 
+from fuzz import drawn
+from fuzz.mutations import mutated_bytes, mutated_text, smaller_texts
+from fuzz.runner import WrongError
 from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.driver import Compilation, Options
 from lego_mlir.diagnostics import LegoError

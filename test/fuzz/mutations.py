@@ -153,7 +153,7 @@ def _mutate_json(random: Random, value: Any) -> Any:
 
 
 def smaller_texts(text: str) -> Iterator[str]:
-    """Return a text without some of its lines, then without some of its tokens: large cuts first."""
+    """Return a text without some of its lines, then some of its tokens: large cuts first."""
     for parts in (text.splitlines(keepends=True), tokens(text)):
         size = len(parts) // 2
         while size:
