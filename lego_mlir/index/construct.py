@@ -125,6 +125,41 @@ def _xor_operands(x: Int) -> tuple[Int, ...]:
     return (*_xor_operands(x.a), *_xor_operands(x.b)) if isinstance(x, Xor) else (x,)
 
 
+def bit_and(a: Int, b: Int) -> Int:
+    """Return `a & b`, bit by bit on two's complement; of conditions it is "and".
+
+    A mask of low bits is a remainder. Other operands need no node of their own, because
+    `a + b = 2*(a & b) + (a ^ b)` holds for all integers.
+    """
+    a, b = plain(a), plain(b)
+    if isinstance(a, int):
+        a, b = b, a
+    if isinstance(a, int) and isinstance(b, int):
+        return a & b
+    if a is b:
+        return a
+    if _is_condition(a) and _is_condition(b):
+        return where(a, b, 0)
+    if isinstance(b, int) and b >= 0 and b & (b + 1) == 0:  # 0 ... 0 1 ... 1
+        return mod(a, b + 1)
+    if isinstance(b, int) and b < 0 and -b & (-b - 1) == 0:  # 1 ... 1 0 ... 0
+        return sub(a, mod(a, -b))
+    return floordiv(sub(add(a, b), xor(a, b)), 2)
+
+
+def bit_or(a: Int, b: Int) -> Int:
+    """Return `a | b`, bit by bit on two's complement; of conditions it is "or"."""
+    a, b = plain(a), plain(b)
+    if _is_condition(a) and _is_condition(b):
+        return where(a, 1, b)
+    return sub(add(a, b), bit_and(a, b))
+
+
+def _is_condition(x: Int) -> bool:
+    """Whether `x` is always 0 or 1."""
+    return bounds(x) in ((0, 0), (0, 1), (1, 1))
+
+
 def less(a: Int, b: Int) -> Int:
     """1 if `a < b`, else 0; a constant where the prover can tell."""
     a, b = plain(a), plain(b)

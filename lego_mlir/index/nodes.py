@@ -88,7 +88,8 @@ class Expr:
     def __bool__(self) -> bool:
         raise LegoError(
             f"the truth of '{self!r}' is not known while the index expression is derived",
-            hint="write where(condition, a, b) instead of an if",
+            hint="write where(condition, a, b) instead of an if, and a & b, a | b and 1 - a "
+            "instead of and, or and not",
         )
 
     def __index__(self) -> int:
@@ -130,6 +131,25 @@ class Expr:
         return construct.xor(self, other) if isinstance(other, _OPERAND) else NotImplemented
 
     __rxor__ = __xor__
+
+    def __and__(self, other: Int) -> Int:
+        return construct.bit_and(self, other) if isinstance(other, _OPERAND) else NotImplemented
+
+    __rand__ = __and__
+
+    def __or__(self, other: Int) -> Int:
+        return construct.bit_or(self, other) if isinstance(other, _OPERAND) else NotImplemented
+
+    __ror__ = __or__
+
+    def __invert__(self) -> Int:
+        return construct.sub(-1, self)
+
+    def __lshift__(self, bits: int) -> Int:
+        return construct.mul(self, 1 << bits) if isinstance(bits, int) else NotImplemented
+
+    def __rshift__(self, bits: int) -> Int:
+        return construct.floordiv(self, 1 << bits) if isinstance(bits, int) else NotImplemented
 
     def __lt__(self, other: Int) -> Int:
         return construct.less(self, other) if isinstance(other, _OPERAND) else NotImplemented
@@ -293,7 +313,9 @@ class Spelled(Expr):
 
 
 def plain(x: Int) -> Int:
-    """`x` in normal form."""
+    """`x` in normal form: a truth value is the integer 0 or 1."""
+    if isinstance(x, int):
+        return int(x)
     return x.value if isinstance(x, Spelled) else x
 
 

@@ -149,6 +149,8 @@ class _Translation:
                 return self.quotient(num, den) if _positive_int(den) else self.divide(num, den)[0]
             case Mod(num, den):
                 return self.rest(num, den) if _positive_int(den) else self.divide(num, den)[1]
+            case Xor(a, b) if _are_conditions(a, b):
+                return self.z3.If(self(a) != self(b), self(1), self(0))
             case Xor(a, b):
                 return self.xor(a, b)
             case Min(a, b):
@@ -257,7 +259,7 @@ def _bit_width(xs: list[Int]) -> int | None:
         if x not in found:
             found.add(x)
             todo += [c for c in (*children(x), *_bounds_of(x)) if isinstance(c, Expr)]
-    if not any(isinstance(x, Xor) for x in found):
+    if not any(isinstance(x, Xor) and not _are_conditions(x.a, x.b) for x in found):
         return None
     most = 0
     parts: list[Int] = [*found, *xs]
@@ -267,6 +269,11 @@ def _bit_width(xs: list[Int]) -> int | None:
             return None
         most = max(most, abs(lo), abs(hi))
     return most.bit_length() + 2
+
+
+def _are_conditions(a: Int, b: Int) -> bool:
+    """Whether both are 0 or 1, so that their exclusive or is a comparison."""
+    return all(ranges.bounds(x) in ((0, 0), (0, 1), (1, 1)) for x in (a, b))
 
 
 def _bounds_of(x: Expr) -> tuple[Int, ...]:

@@ -15,7 +15,7 @@ from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.reader import evaluate
+from lego_mlir.mlir.permutation_functions import evaluate
 
 LayoutOf = Callable[[Any], Layout]
 """The layout of a lego operation."""

@@ -45,9 +45,10 @@ from lego_mlir.mlir.layouts import Layouts, layout_attribute, symbols_of
 from lego_mlir.mlir.lower_tables import lower_tables
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.operands import SizeOperands
+from lego_mlir.mlir.permutation_functions import read_function
 from lego_mlir.mlir.permutations import check_known
 from lego_mlir.mlir.places import Places
-from lego_mlir.mlir.reader import BOUNDS, IndexReader, bound_of, read_function
+from lego_mlir.mlir.reader import BOUNDS, IndexReader, bound_of
 from lego_mlir.mlir.scopes import KERNELS
 from lego_mlir.printers.arith import Printer
 

@@ -11,10 +11,9 @@ from contextlib import contextmanager
 from typing import Any, TypeGuard
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import Expr, Int, Sym, bounds, construct, functions
+from lego_mlir.index import Expr, Int, Sym, bounds, construct
 from lego_mlir.index.ranges import is_nonnegative, is_positive
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.context import Source
 
 BOUNDS = "lego.bounds"
 """An attribute of operations that the front end and transforms make: for each result the number
@@ -286,12 +285,12 @@ def _unsigned(f: Callable[[Int, Int], Int]) -> Callable[..., Int | None]:
 
 def _affine_apply(op: Any, xs: Sequence[Int]) -> Int | None:
     try:
-        return _affine_value(op, xs)  # type: ignore[no-any-return]
+        return affine_value(op, xs)  # type: ignore[no-any-return]
     except LegoError:  # a division by what may be zero
         return None
 
 
-def _affine_value(op: Any, xs: Sequence[Any]) -> Any:
+def affine_value(op: Any, xs: Sequence[Any]) -> Any:
     """What an affine.apply makes of its operands: ints, arrays or expressions."""
     the_map = op.attributes["map"].value
     return _affine(the_map.results[0], xs, the_map.n_dims)
@@ -345,141 +344,3 @@ _ARITHMETIC: dict[str, Callable[..., Int | None]] = {
     "arith.minui": _unsigned(construct.minimum),
     "arith.maxui": _unsigned(construct.maximum),
 }
-
-
-def _equal(a: Any, b: Any) -> Any:
-    return functions.where(a < b, 0, functions.where(b < a, 0, 1))
-
-
-_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "eq": _equal,
-    "ne": lambda a, b: 1 - _equal(a, b),
-    "slt": lambda a, b: a < b,
-    "sle": lambda a, b: a <= b,
-    "sgt": lambda a, b: b < a,
-    "sge": lambda a, b: b <= a,
-}
-_COMPARISON_NAMES = ("eq", "ne", "slt", "sle", "sgt", "sge", "slt", "sle", "sgt", "sge")
-
-# The operations of a permutation's functions. Their arguments are indices of a tile and
-# positions in it, never negative, so signed and unsigned forms mean the same.
-_PURE: dict[str, Callable[[Any, Any], Any]] = {
-    "arith.addi": lambda a, b: a + b,
-    "arith.subi": lambda a, b: a - b,
-    "arith.muli": lambda a, b: a * b,
-    "arith.divui": lambda a, b: a // b,
-    "arith.divsi": lambda a, b: a // b,
-    "arith.floordivsi": lambda a, b: a // b,
-    "arith.remui": lambda a, b: a % b,
-    "arith.remsi": lambda a, b: a % b,
-    "arith.shli": lambda a, b: a * (1 << b),
-    "arith.shrui": lambda a, b: a // (1 << b),
-    "arith.shrsi": lambda a, b: a // (1 << b),
-    "arith.xori": lambda a, b: a ^ b,
-    "arith.minsi": functions.minimum,
-    "arith.minui": functions.minimum,
-    "arith.maxsi": functions.maximum,
-    "arith.maxui": functions.maximum,
-}
-
-_LOGIC: dict[str, Callable[[Any, Any], Any]] = {
-    "arith.andi": lambda a, b: functions.where(a, b, 0),
-    "arith.ori": lambda a, b: functions.where(a, 1, b),
-    "arith.xori": lambda a, b: a + b - 2 * a * b,
-}
-
-_STRAIGHT = "such functions are straight-line arith on index values"
-
-
-def read_function(func: Any, source: Source) -> Callable[..., Any]:
-    """A func.func over indices as a Python function on ints, arrays and expressions.
-
-    Raises:
-        LegoError: (when called) an operation that no index expression has, at its place.
-    """
-
-    def call(*arguments: Any) -> Any:
-        blocks = list(func.regions[0].blocks)
-        if len(blocks) != 1:
-            raise source.error(
-                "the function of a permutation is one block of operations",
-                func.location,
-                hint="write choices with arith.select",
-            )
-        (block,) = blocks
-        if len(arguments) != len(block.arguments):
-            raise source.error(
-                f"@{ir.StringAttr(func.attributes['sym_name']).value} takes "
-                f"{len(block.arguments)} indices, the layout gives it {len(arguments)}",
-                func.location,
-            )
-        env: dict[Any, Any] = dict(zip(block.arguments, arguments, strict=True))
-        for op in block.operations:
-            op = op.operation
-            operands = [env[o] for o in op.operands]
-            if op.name == "func.return":
-                return operands[0] if len(operands) == 1 else tuple(operands)
-            try:
-                env[op.results[0]] = evaluate(op, operands, source)
-            except LegoError as e:
-                raise (
-                    e if e.place else source.error(e.message, op.location, hint=_STRAIGHT)
-                ) from None
-            except (ArithmeticError, TypeError, ValueError) as e:
-                raise source.error(
-                    f"'{op.name}' has no value here: {e}", op.location, hint=_STRAIGHT
-                ) from None
-        raise AssertionError("a verified func.func ends in a return")
-
-    return call
-
-
-def _keeps_indices(op: Any) -> bool:
-    """Whether an index cast goes through no type that is too narrow for the indices of a tile."""
-    kinds = [op.operands[0].type, op.results[0].type]
-    widths = [kind.width for kind in kinds if isinstance(kind, ir.IntegerType)]
-    from_truth = str(kinds[0]) == "i1"
-    return from_truth or all(width >= _WIDE for width in widths)
-
-
-_WIDE = 32
-"""Bits that hold every index of a tile whose functions are looked at."""
-
-
-def evaluate(op: Any, operands: list[Any], source: Source) -> Any:
-    """The result of an operation on indices and truth values: ints, arrays or expressions.
-
-    Raises:
-        LegoError: no index expression has this operation.
-    """
-    name = op.name
-    logical = str(op.results[0].type) == "i1"
-    if name == "arith.constant":
-        value = op.attributes["value"]
-        if isinstance(value, ir.BoolAttr):
-            return int(ir.BoolAttr(value).value)
-        if isinstance(value, ir.IntegerAttr):
-            return ir.IntegerAttr(value).value
-    if name in _LOGIC and logical:
-        return _LOGIC[name](*operands)
-    if name in _PURE:
-        return _PURE[name](*operands)
-    if name == "arith.andi" and isinstance(operands[1], int):
-        mask = operands[1]
-        if mask > 0 and mask & (mask + 1) == 0:
-            return operands[0] % (mask + 1)
-    if name == "affine.apply":
-        return _affine_value(op, operands)
-    if name == "arith.cmpi":
-        predicate = ir.IntegerAttr(op.attributes["predicate"]).value
-        return _COMPARISONS[_COMPARISON_NAMES[predicate]](*operands)
-    if name == "arith.select":
-        return functions.where(*operands)
-    if name in ("arith.index_cast", "arith.index_castui") and _keeps_indices(op):
-        is_signed_truth = name == "arith.index_cast" and str(op.operands[0].type) == "i1"
-        return -operands[0] if is_signed_truth else operands[0]
-    raise source.error(
-        f"'{name}' cannot stand in the function of a permutation",
-        op.location,
-        hint=_STRAIGHT,
-    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import sys
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -138,7 +139,7 @@ def view(array: Any, name: str, *, stream: int | None = None) -> View:
 
 def of_numpy(array: Array) -> View:
     """See a NumPy array, those with ml_dtypes' or non-native elements included."""
-    strides = tuple(step // max(array.itemsize, 1) for step in array.strides)
+    strides = _in_elements(array.strides, array.itemsize)
     types, type_name = _types_of(array.dtype)
     native = array.dtype.isnative
     return View(
@@ -186,6 +187,13 @@ def _check_tensor(seen: View, argument: Argument) -> None:
             f"{list(tensor.strides)}, in elements",
             hint=tensor.remedy,
         )
+
+
+def _in_elements(strides: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Return strides in elements; what is between two elements, as in a record, is beyond any."""
+    return tuple(
+        step // itemsize if itemsize and step % itemsize == 0 else sys.maxsize for step in strides
+    )
 
 
 def _of_other_shape(seen: View, argument: Argument) -> str | None:
@@ -286,7 +294,7 @@ def _from_cuda_array_interface(array: Any, name: str) -> View:
         ) from None
     if interface.get("stream") is not None:
         _wait_for(int(interface["stream"]))
-    steps = None if strides is None else tuple(int(n) // dtype.itemsize for n in strides)
+    steps = None if strides is None else _in_elements(tuple(map(int, strides)), dtype.itemsize)
     return View(
         int(pointer),
         shape,

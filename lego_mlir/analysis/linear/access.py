@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lego_mlir.analysis.linear import f2
 from lego_mlir.analysis.linear.catalogue import LANE, OFFSET, REGISTER
 from lego_mlir.analysis.linear.layout import LinearLayout, broadcast, identity
-from lego_mlir.analysis.linear.spaces import positions
+from lego_mlir.analysis.linear.spaces import dims_text, positions
 from lego_mlir.diagnostics import LegoError
 
 VECTOR_BITS = 128
@@ -61,8 +62,54 @@ class MatrixAccess:
         return self.matrices > 0
 
 
-def conversion(distributed: LinearLayout, memory: LinearLayout) -> LinearLayout:
-    """From registers, lanes and warps to memory offsets: `A⁻¹ B` (section 5.3).
+def conversion(source: LinearLayout, destination: LinearLayout) -> LinearLayout:
+    """Map every place of `source` to a place of `destination` with the same element.
+
+    It is X with `destination @ X` equal to `source` (section 5.4). Where `destination` holds copies
+    of an element, there are several such maps. This one keeps in place what can stay: if a
+    register, lane and warp hold the same element in both layouts, X maps them to themselves, so
+    `conversion(a, a)` is the identity. Otherwise a change of registers is preferred to one of
+    lanes, and this to one of warps, in the order of the inputs of `destination`.
+
+    To move a tensor from `a` to `b`, every place of `b` reads at `conversion(b, a)`: all copies in
+    `b` are written, and `a` may hold copies, too.
+
+    Raises:
+        LegoError: the two are of different tensors, or `destination` lacks an element of `source`.
+    """
+    if set(source.outputs) != set(destination.outputs):
+        raise LegoError(
+            f"a layout of ({dims_text(source.outputs)}) is not converted to one of "
+            f"({dims_text(destination.outputs)})",
+            hint="both lay out one tensor: dimensions of the same names and sizes",
+        )
+    source = source.with_outputs(*(d.name for d in destination.outputs))
+    elimination = f2.eliminate(destination.columns)
+    columns = []
+    for place, element in zip(_same_places(source, destination), source.columns, strict=True):
+        change = elimination.solve(element ^ f2.image(destination.columns, place))
+        if change is None:
+            raise LegoError(
+                f"element {source.image_text(element)} is nowhere in the layout from "
+                f"({dims_text(destination.inputs)})"
+            )
+        columns.append(place ^ change)
+    return LinearLayout(source.inputs, destination.inputs, tuple(columns))
+
+
+def _same_places(source: LinearLayout, destination: LinearLayout) -> list[int]:
+    """Return for each input bit of `source` the same bit of `destination`, or 0 if it has none."""
+    known = positions(destination.inputs)
+    places = [known.get(d.name, range(0))[: d.bits] for d in source.inputs]
+    return [
+        1 << bits[k] if k < len(bits) else 0
+        for d, bits in zip(source.inputs, places, strict=True)
+        for k in range(d.bits)
+    ]
+
+
+def _offsets(distributed: LinearLayout, memory: LinearLayout) -> LinearLayout:
+    """Map registers, lanes and warps to memory offsets: `A⁻¹ B` (section 5.3).
 
     Registers or lanes that the layout does not have are there with size 1.
 
@@ -107,7 +154,7 @@ def vectorization(
         LegoError: the layouts are of different tensors, or there is no such element.
     """
     most = VECTOR_BITS // _element_bits(bits, VECTOR_BITS)
-    layout = conversion(distributed, memory)
+    layout = _offsets(distributed, memory)
     elements, (registers, _) = 1, _fit(layout, identity(REGISTER, OFFSET, 1), permute)
     while elements < most:
         order, obstacle = _fit(layout, identity(REGISTER, OFFSET, 2 * elements), permute)
@@ -144,7 +191,7 @@ def matrix_access(
     Raises:
         LegoError: the layouts are of different tensors, or there is no such element.
     """
-    layout, packed = conversion(distributed, memory), _packed(bits)
+    layout, packed = _offsets(distributed, memory), _packed(bits)
     registers, lanes = (layout.select([name]).input_size for name in (REGISTER, LANE))
     if lanes != 32:
         return MatrixAccess(reason=f"a warp has 32 lanes, the layout {lanes}")

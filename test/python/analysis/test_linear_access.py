@@ -545,6 +545,6 @@ def test_errors_name_the_argument() -> None:
     )
     assert "unswizzled: [] is no order of 0 dimensions" in refused(unswizzled, ())
     layout, memory = mma_accumulator(), unswizzled((16, 16))
-    assert "cannot follow one to (dim1: 8, dim0: 16)" in refused(conversion, layout, memory)
+    assert "of (dim1: 8, dim0: 16) is not converted to" in refused(conversion, layout, memory)
     assert "at most 128, not 12" in refused(vectorization, layout, unswizzled((16, 8)), 12)
     assert "at most 32, not 64" in refused(matrix_tile, 64)

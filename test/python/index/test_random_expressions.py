@@ -41,7 +41,27 @@ POINTS = 1500
 SIZES = ("K", "M", "B")
 INDICES = ("i", "j", "b", "x")
 OPERATORS = st.sampled_from(
-    ["+", "+", "-", "*", "*", "//", "//", "%", "%", "^", "min", "max", "isqrt", "<", "<=", "where"]
+    [
+        "+",
+        "+",
+        "-",
+        "*",
+        "*",
+        "//",
+        "//",
+        "%",
+        "%",
+        "^",
+        "&",
+        "|",
+        "~",
+        "min",
+        "max",
+        "isqrt",
+        "<",
+        "<=",
+        "where",
+    ]
 )
 
 
@@ -101,9 +121,20 @@ def trees(draw: st.DrawFn, depth: int = 4) -> tuple[Any, ...]:
         return (op, draw(below), draw(divisors()))
     if op == "isqrt":
         return (op, ("max", draw(below), ("int", 0)))
+    if op == "~":
+        return (op, draw(below))
     if op == "where":
-        return (op, ("<", draw(below), draw(below)), draw(below), draw(below))
+        return (op, draw(conditions(depth - 1)), draw(below), draw(below))
     return (op, draw(below), draw(below))
+
+
+@st.composite
+def conditions(draw: st.DrawFn, depth: int) -> tuple[Any, ...]:
+    """A comparison, or several of them with connectives between."""
+    if depth > 0 and draw(st.booleans()):
+        connective = draw(st.sampled_from(["&", "|", "^"]))
+        return (connective, draw(conditions(depth - 1)), draw(conditions(depth - 1)))
+    return (draw(st.sampled_from(["<", "<="])), draw(trees(depth)), draw(trees(depth)))
 
 
 def compute(tree: tuple[Any, ...], values: dict[str, np.ndarray]) -> np.ndarray:
@@ -127,6 +158,12 @@ def compute(tree: tuple[Any, ...], values: dict[str, np.ndarray]) -> np.ndarray:
             result = np.mod(a[0], a[1])
         case "^":
             result = np.bitwise_xor(a[0], a[1])
+        case "&":
+            result = np.bitwise_and(a[0], a[1])
+        case "|":
+            result = np.bitwise_or(a[0], a[1])
+        case "~":
+            result = np.bitwise_not(a[0])
         case "min":
             result = np.minimum(a[0], a[1])
         case "max":
@@ -162,6 +199,12 @@ def build(tree: tuple[Any, ...], syms: dict[str, Sym]) -> Int:
             return a[0] % a[1]
         case "^":
             return a[0] ^ a[1]
+        case "&":
+            return a[0] & a[1]
+        case "|":
+            return a[0] | a[1]
+        case "~":
+            return ~a[0]
         case "<":
             return (a[0] < a[1]) * 1
         case "<=":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from lego_mlir.artifact import Argument, Artifact
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.runtime import launch
 from lego_mlir.runtime.arrays import bind
 from lego_mlir.runtime.npy import load_npy, save_npy
 
@@ -220,3 +222,39 @@ def test_save(tmp_path: Path) -> None:
     np.testing.assert_array_equal(load_npy(path), A)
     with pytest.raises(LegoError, match="the outputs cannot be saved"):
         save_npy(path, {"b": A})
+
+
+def damaged_headers() -> list[bytes]:
+    """A .npy file with each byte of its header replaced, by a few that mean something there."""
+    file = io.BytesIO()
+    np.save(file, A)
+    whole = file.getvalue()
+    return [
+        whole[:at] + bytes([byte]) + whole[at + 1 :]
+        for at in range(128)
+        for byte in (0, ord("("), ord("9"))
+    ]
+
+
+def test_damaged_headers_are_no_arrays(tmp_path: Path) -> None:
+    """NumPy's own reader raises SyntaxError, TokenError and others for some of these."""
+    path, refused = tmp_path / "a.npy", []
+    for data in damaged_headers():
+        path.write_bytes(data)
+        try:
+            load_npy(path)
+        except LegoError as e:
+            refused.append(e.message)
+    assert len(refused) > 200
+    assert set(refused) == {"this file is no .npy array"}
+
+
+def test_a_field_of_a_record_is_not_dense(copy: Artifact) -> None:
+    """Between two of its elements lies a byte of another field: their stride is no whole number."""
+    vectors = replace(copy, arguments=tuple(replace(a, shape=(24,)) for a in copy.arguments))
+    field = np.zeros(24, [("flag", "u1"), ("value", np.float32)])["value"]
+    plain = np.zeros(24, np.float32)
+    with pytest.raises(LegoError, match="'a' is not dense and row-major"):
+        launch(vectors, field, plain, device="sim")
+    with pytest.raises(LegoError, match="'b' is not dense and row-major"):
+        launch(vectors, plain, field, device="sim")
