@@ -145,7 +145,9 @@ def parser() -> argparse.ArgumentParser:
         help="auto is cuda where a GPU answers, else sim, the simulator",
     )
     running.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the random data")
-    running.add_argument("--save", metavar="DIR", help="keep each output as DIR/NAME.npy")
+    running.add_argument(
+        "--save", metavar="DIR", help="keep the outputs as DIR/NAME.npy, all of them or none"
+    )
     running.add_argument(
         "--sim-order",
         metavar="ORDER",

@@ -16,6 +16,7 @@ from lego_mlir.artifact.elements import BYTES
 from lego_mlir.artifact.schema import Rule, count, integer, line, matching, power_of_two
 from lego_mlir.diagnostics import printable
 from lego_mlir.files import write_whole
+from lego_mlir.limits import Limits, current
 from lego_mlir.sources import NO_SOURCES, Sources
 
 FORMAT = 2
@@ -242,8 +243,12 @@ class Artifact:
         write_whole(path, self.to_bytes())
 
     @staticmethod
-    def load(path: str | os.PathLike[str]) -> Artifact:
+    def load(path: str | os.PathLike[str], *, limits: Limits | None = None) -> Artifact:
         """Read an artifact that `save` wrote. The file may come from a stranger: all is checked.
+
+        Args:
+            path: of the file.
+            limits: on what the bundle may ask for; those of the context if None.
 
         Raises:
             LegoError: the file is missing, is no artifact, has another format, exceeds a limit, or
@@ -251,4 +256,5 @@ class Artifact:
         """
         from lego_mlir.artifact import bundle
 
-        return bundle.load(path)
+        with (limits or current()).applied():
+            return bundle.load(path)

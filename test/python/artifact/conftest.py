@@ -1,0 +1,50 @@
+"""An artifact written by hand, with every kind of parameter."""
+
+from __future__ import annotations
+
+import pytest
+
+from lego_mlir.artifact import Argument, Artifact, Constant, Launch, TensorMap, TensorMaps
+
+PTX = """.version 8.3
+.target sm_90a
+.address_size 64
+// .visible .entry k(.param .u64 a) is not declared by a comment,
+/* and .entry k() not by this one */
+.visible .entry k(
+    .param .u64 .ptr .global .align 16 k_param_0, // , .param .u64 aside
+    .param .align 64 .b8 k_param_1[128],
+    .param .u32 k_param_2,
+    .param .align 64 .b8 k_param_3[256],
+    .param .f32 k_param_4,
+    .param .u32 k_param_5
+)
+.maxntid 32, 1, 1
+{ ret; }
+"""
+
+
+@pytest.fixture
+def whole() -> Artifact:
+    tiles = TensorMap(1, (4, 3, 2), (16, 48), (4, 1, 1), 32)
+    parameters = (
+        0,
+        tiles,
+        Constant("i32", -3),
+        TensorMaps((tiles, tiles)),
+        Constant("f32", 0.5),
+        2,
+    )
+    return Artifact(
+        name="host",
+        target="sm_90a",
+        arguments=(
+            Argument("a", "f16", (4, 6), access="read", alignment=16),
+            Argument("b.1", "f32", (24,), "OrderBy(Col(6, 4))", "write"),
+            Argument("n", "index", None, None, "read"),
+        ),
+        launches=(Launch("k", (2, 1, 1), (32, 1, 1), parameters, 1024, dependent=True),) * 2,
+        ptx=PTX,
+        cubin=b"\x7fELF\0\xff",
+        reference="permute(1, 0)",
+    )
