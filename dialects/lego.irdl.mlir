@@ -10,6 +10,8 @@
 //
 // This file is the dialect: legoc loads it, and so does stock mlir-opt, by
 //   mlir-opt --irdl-file=lego.irdl.mlir
+// Types of other dialects stand here as types, by `irdl.is`: reading one makes its dialect known,
+// which a name in quotes, by `irdl.base`, does not.
 
 irdl.dialect @lego {
   // A bijection between a logical index space and the flat offsets 0 .. size-1.
@@ -154,7 +156,7 @@ irdl.dialect @lego {
   // the innermost, and swizzle in bytes.
   irdl.operation @tensor_map {
     %memref = irdl.base "!builtin.memref"
-    %pointer = irdl.base "!llvm.ptr"
+    %pointer = irdl.is !llvm.ptr
     %layout = irdl.base @lego::@layout
     %shape = irdl.any
     %strides = irdl.any
@@ -168,7 +170,7 @@ irdl.dialect @lego {
 
   // Several tensor maps one behind the other, as one parameter of a kernel: 128 bytes each.
   irdl.operation @tensor_maps {
-    %pointer = irdl.base "!llvm.ptr"
+    %pointer = irdl.is !llvm.ptr
     irdl.operands(maps: variadic %pointer)
     irdl.results(first: %pointer)
   }

@@ -154,10 +154,6 @@ def _read(file: str) -> tuple[str, str]:
                 hint="run it from its file: legoc FILE.lego --run",
             )
         text = data.decode("utf-8-sig")  # some editors put a byte-order mark first
-        if file == "-":  # where a run looks for the lines that its errors show
-            import linecache
-
-            linecache.cache[name] = len(text), None, text.splitlines(keepends=True), name
         return name, text
     except OSError as e:
         raise LegoError(

@@ -105,7 +105,8 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         type=_pipeline,
-        help=f"another pass pipeline for a stage ({', '.join(PIPELINED)}): text or a file",
+        help=f"another pass pipeline for a stage ({', '.join(PIPELINED)}): text or a file; "
+        "of passes that only change the module",
     )
     compiling.add_argument(
         "--explain",

@@ -8,7 +8,7 @@ the schema of a bundle's manifest. What GPUs allow is from the CUDA C++ Programm
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from lego_mlir.artifact import names
@@ -16,6 +16,7 @@ from lego_mlir.artifact.elements import BYTES
 from lego_mlir.artifact.schema import Rule, count, integer, line, matching, power_of_two
 from lego_mlir.files import write_whole
 from lego_mlir.limits import Limits, current
+from lego_mlir.sources import NO_SOURCES, Sources
 
 FORMAT = 1
 
@@ -153,7 +154,11 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A compiled host function: its arguments, its launches in order, and the code they run."""
+    """A compiled host function: its arguments, its launches in order, and the code they run.
+
+    Attributes:
+        sources: what it was compiled from, for errors; not saved, so one that is loaded has none.
+    """
 
     name: Name
     target: Target
@@ -162,6 +167,7 @@ class Artifact:
     ptx: PTX
     cubin: bytes | None = None
     reference: Reference | None = None
+    sources: Sources = field(default=NO_SOURCES, compare=False, repr=False)
 
     def __hash__(self) -> int:
         # Every launch looks its artifact up, and these two know their hashes.

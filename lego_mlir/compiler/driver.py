@@ -22,6 +22,7 @@ from lego_mlir.compiler import codegen, isolate, launches, schedules
 from lego_mlir.compiler.assembly import Cubin
 from lego_mlir.compiler.entries import describe_entries, launch_attributes
 from lego_mlir.compiler.gates import require_fast
+from lego_mlir.compiler.given_targets import drop_targets
 from lego_mlir.compiler.pipelines import pipeline
 from lego_mlir.compiler.schedules import Schedule
 from lego_mlir.compiler.stages import DEFAULT_TARGET
@@ -39,6 +40,7 @@ from lego_mlir.mlir.lower_lego import (
 )
 from lego_mlir.mlir.mathematics import define_mathematics, keep_extremes
 from lego_mlir.mlir.modules import clone_module, merge_gpu_modules, operations_in
+from lego_mlir.sources import Sources
 
 
 @dataclass(frozen=True)
@@ -74,13 +76,21 @@ class Compilation:
         options: what to make of it.
         module: the module itself, where it was built and not parsed; the source then only serves
             errors. It is left as it is.
+        sources: the texts that its places are in, where that is not the source alone.
 
     Raises:
         LegoError: the text is no valid module.
     """
 
-    def __init__(self, source: Source, options: Options | None = None, module: Any = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        options: Options | None = None,
+        module: Any = None,
+        sources: Sources | None = None,
+    ) -> None:
         self.source = source
+        self.sources = sources or Sources.of({source.file: source.text})
         self.options = options or Options()
         self.context = new_context() if module is None else module.context
         self._parsed = parse(source, self.context) if module is None else module
@@ -144,6 +154,7 @@ class Compilation:
         """The module with one gpu.module in the nvvm and llvm dialects."""
         module = self._clone(self.scheduled)
         operations = list(operations_in(module.operation))
+        drop_targets(operations, self.source)
         self._check_types(operations)
         width = _index_bitwidth(module, operations)
         said = launch_attributes(operations)
@@ -226,6 +237,7 @@ class Compilation:
             ptx=self.ptx,
             cubin=self.cubin.code if assemble else None,
             reference=host.reference,
+            sources=self.sources,
         )
         artifact.check()  # what can be made can be loaded
         return artifact

@@ -1,7 +1,8 @@
 """Pass pipelines: text that ships with the package, one file a stage, and may be replaced.
 
 A pipeline is what mlir-opt's `--pass-pipeline` takes, over several lines, with `//` comments and
-with `${name}` where the compiler fills something in.
+with `${name}` where the compiler fills something in. In one that a user gives, only the passes of
+`allowed_passes` may stand: its file may be a stranger's.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from string import Template
 
 from lego_mlir import data
+from lego_mlir.compiler import allowed_passes
 from lego_mlir.diagnostics import LegoError, Place
 
 
@@ -24,10 +26,11 @@ def pipeline(stage: str, overrides: Mapping[str, str], **values: object) -> str:
         values: what stands for `${name}`.
 
     Raises:
-        LegoError: the file cannot be read, or names a value that there is none of.
+        LegoError: the file cannot be read, names a value that there is none of, or has a pass that
+            may not run.
     """
     text, file = _text(stage, overrides)
-    without_comments = re.sub(r"//[^\n]*", "", text)
+    without_comments = _COMMENT.sub("", text)
     try:
         filled = Template(without_comments).substitute({k: str(v) for k, v in values.items()})
     except (KeyError, ValueError) as e:
@@ -38,7 +41,35 @@ def pipeline(stage: str, overrides: Mapping[str, str], **values: object) -> str:
         ) from None
     # The space behind a closing brace may part it from the next option: {a={1,2} b=3}.
     tight = re.sub(r"\s*([,()])\s*|\s*(\{)\s*|\s*(\})", r"\1\2\3", filled)
-    return re.sub(r"\s+", " ", tight).strip()
+    line = re.sub(r"\s+", " ", tight).strip()
+    if stage in overrides:
+        _check_passes(line, stage, text, file)
+    return line
+
+
+_COMMENT = re.compile(r"//[^\n]*")
+
+
+def _check_passes(line: str, stage: str, text: str, file: str) -> None:
+    """Refuse passes that may not run.
+
+    Args:
+        line: the pipeline, filled in.
+        stage: that it is for.
+        text: the pipeline as it was given, to show where the pass stands.
+        file: that the text is from.
+
+    Raises:
+        LegoError: at the first such pass.
+    """
+    for name, options in allowed_passes.passes_in(line):
+        refusal = allowed_passes.refusal(name, options, stage)
+        if refusal is not None:
+            message, hint = refusal
+            blank = _COMMENT.sub(lambda comment: " " * len(comment[0]), text)
+            before = blank[: max(blank.find(name), 0)]
+            place = Place(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
+            raise LegoError(message, place=place, source=text, hint=hint)
 
 
 def _text(stage: str, overrides: Mapping[str, str]) -> tuple[str, str]:

@@ -4,6 +4,9 @@ A schedule is a `.mlir` file whose module has `transform.with_named_sequence` an
 named sequences: `@__transform_tiles` gets the module while tiles are read and written through
 layouts, `@__transform_main` gets it after the lego operations are lowered. Those that ship with
 the package go by their name.
+
+A module may name only one that ships with the package; a file is used if the user names it. The
+file, too, may be a stranger's, so a script runs only if all its passes may (`allowed_passes`).
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from lego_mlir import data
+from lego_mlir.compiler import allowed_passes
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.mlir.bindings import ir, transform_interpreter
@@ -35,7 +39,7 @@ def named_by(module: Any, source: Source) -> str | None:
     """The schedule that a module names by its attribute `lego.schedule`, if it has one.
 
     Raises:
-        LegoError: the attribute is no name.
+        LegoError: the attribute is not the name of a schedule that ships with the package.
     """
     if ATTRIBUTE not in module.operation.attributes:
         return None
@@ -46,7 +50,14 @@ def named_by(module: Any, source: Source) -> str | None:
             module.operation.location,
             hint=f'{ATTRIBUTE} = "hmma"; there are: {", ".join(names())}',
         )
-    return ir.StringAttr(attribute).value  # type: ignore[no-any-return]
+    name: str = ir.StringAttr(attribute).value
+    if name not in names():
+        raise source.error(
+            f"there is no schedule '{name}' that a module may name by {ATTRIBUTE}",
+            module.operation.location,
+            hint=f"there are: {', '.join(names())}; for a schedule in a file: --schedule=FILE",
+        )
+    return name
 
 
 def names() -> list[str]:
@@ -104,7 +115,8 @@ class Schedule:
         """Run one of its named sequences on a module, in place; whether it has that sequence.
 
         Raises:
-            LegoError: it does not parse, has neither sequence, or a step of it fails.
+            LegoError: it does not parse, has neither sequence, has a pass that may not run, or a
+                step of it fails.
         """
         script = read(self.name)
         load_transform_dialect(module.context)
@@ -112,6 +124,7 @@ class Schedule:
         with module.context, ir.Location.unknown():
             sequences = _sequences(library, script)
             self._check_parameters(library, script)
+            _check_passes(library, script)
             if entry not in sequences:
                 return False
             if self.keep:
@@ -166,6 +179,40 @@ def _sequences(library: Any, script: Source) -> dict[str, Any]:
             f"or @{TILES}, which runs before the lego operations are lowered",
         )
     return entries
+
+
+def _check_passes(library: Any, script: Source) -> None:
+    """Refuse a script in which any sequence, run or not, has a pass that may not run.
+
+    `apply_registered_pass` is the one operation of upstream's transform dialect by which a script
+    reaches more than the payload.
+
+    Raises:
+        LegoError: at the first such operation.
+    """
+    for op in operations_in(library.operation):
+        if op.name == "transform.apply_registered_pass":
+            name = ir.StringAttr(op.attributes["pass_name"]).value
+            refusal = allowed_passes.refusal(name, _pass_options(op))
+            if refusal is not None:
+                message, hint = refusal
+                raise script.error(message, op.location, hint)
+
+
+def _pass_options(op: Any) -> str | None:
+    """Return the options of an `apply_registered_pass` as a pass pipeline spells them.
+
+    `None` if not all of them are numbers and strings in the script itself.
+    """
+    said = ir.DictAttr(op.attributes["options"]) if "options" in op.attributes else ()
+    options = []
+    for option in said:
+        match option.attr:
+            case ir.StringAttr() | ir.BoolAttr() | ir.IntegerAttr() as attribute:
+                options.append(f"{option.name}={attribute.value}")
+            case _:
+                return None
+    return " ".join(options)
 
 
 def _keep_every_step(sequence: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import linecache
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -18,13 +17,14 @@ from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.frontend.tensors import EmptyType, ScalarType, TensorType, TensorValue
-from lego_mlir.frontend.trace import Trace, named, place_of_traceback
+from lego_mlir.frontend.trace import Trace, named, place_of_traceback, text_of
 from lego_mlir.frontend.values import Value
 from lego_mlir.mlir.argument_names import NAME
 from lego_mlir.mlir.bindings import arith, func, ir
 from lego_mlir.mlir.buffers import ALIGNMENT
 from lego_mlir.mlir.context import Source, mlir_errors, new_context
 from lego_mlir.mlir.lower_lego import LAYOUT
+from lego_mlir.sources import Sources
 
 Size: TypeAlias = int | Sequence[int]
 Parameter: TypeAlias = TensorType | EmptyType | ScalarType
@@ -151,7 +151,8 @@ class Kernel:
         if options.schedule is None:
             settings = {**self.settings, **options.parameters}
             options = replace(options, schedule=self.schedule, parameters=settings)
-        return Compilation(self._source, options, self.module)
+        module = self.module
+        return Compilation(self._source, options, module, Sources.of(self._texts))
 
     @cached_property
     def module(self) -> Any:
@@ -166,7 +167,7 @@ class Kernel:
     @cached_property
     def _source(self) -> Source:
         file = self.__wrapped__.__code__.co_filename
-        return Source(named(file), "".join(linecache.getlines(file)))
+        return Source(named(file), text_of(file))
 
     @property
     def _place(self) -> Place:
@@ -197,6 +198,7 @@ class Kernel:
                     self._body(trace, parameters, entry.arguments)
                     func.ReturnOp([])
             module.operation.verify()
+        self._texts = trace.texts
         return module
 
     def _launch(self) -> Any:

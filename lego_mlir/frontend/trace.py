@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import linecache
 import sys
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -33,6 +34,7 @@ class Trace:
         kernel: the kernel's name, which is that of the host function.
         source: the text of the Python file, for errors.
         launch: the gpu.launch, once it is there.
+        texts: the Python files that operations come from, by the names in their locations.
     """
 
     def __init__(self, module: Any, kernel: str, source: Source) -> None:
@@ -40,6 +42,7 @@ class Trace:
         self.kernel = kernel
         self.source = source
         self.launch: Any = None
+        self.texts = {source.file: source.text}
         self.left_loop: Place | None = None
         self._functions: dict[str, Callable[..., Any]] = {}
 
@@ -149,7 +152,10 @@ class Trace:
     def location(self) -> Any:
         """The user's line that is running, as an MLIR location."""
         place = self.place()
-        return ir.Location.file(named(place.file), place.line, max(place.column, 1))
+        name = named(place.file)
+        if name not in self.texts:
+            self.texts[name] = text_of(place.file)
+        return ir.Location.file(name, place.line, max(place.column, 1))
 
     def error(self, message: str, hint: str | None = None) -> LegoError:
         """An error at the user's line that is running."""
@@ -183,6 +189,12 @@ def named(file: str) -> str:
         return file
     entries = [e for e in (*sys.path, str(_HOME.parent)) if e and path.is_relative_to(e)]
     return min((str(path.relative_to(entry)) for entry in entries), key=len, default=path.name)
+
+
+def text_of(file: str) -> str:
+    """Return the text of a Python file that runs, or of a cell of a notebook."""
+    linecache.checkcache(file)
+    return "".join(linecache.getlines(file))
 
 
 def user_frame() -> FrameType:

@@ -53,7 +53,7 @@ class Simulator:
                 )
         from lego_mlir import sim
 
-        module = sim.parse(artifact.ptx)
+        module = sim.parse(artifact.ptx, sources=artifact.sources)
         found = []
         for launch in artifact.launches:
             sizes = parameter_sizes(artifact.ptx, launch.kernel)

@@ -18,5 +18,6 @@ from lego_mlir.sim.launch import LIMIT, launch
 from lego_mlir.sim.parser import parse
 from lego_mlir.sim.syntax import Kernel, Module
 from lego_mlir.sim.tensormap import TensorMap
+from lego_mlir.sources import Sources
 
-__all__ = ["LIMIT", "Costs", "Kernel", "Module", "TensorMap", "launch", "parse"]
+__all__ = ["LIMIT", "Costs", "Kernel", "Module", "Sources", "TensorMap", "launch", "parse"]

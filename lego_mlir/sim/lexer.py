@@ -102,3 +102,13 @@ def labels_ahead(stream: list[Token], start: int) -> Iterator[Token]:
             return
         if depth == 0 and token.kind == "name" and following.text == ":":
             yield token
+
+
+def unquoted(literal: str) -> str:
+    """Return what a quoted string spells: LLVM writes bytes that do not print in octal."""
+    escape = re.compile(rb"\\(?:([0-7]{1,3})|(.))", re.DOTALL)
+
+    def byte(found: re.Match[bytes]) -> bytes:
+        return bytes([int(found[1], 8) & 0xFF]) if found[1] else found[2]
+
+    return escape.sub(byte, literal[1:-1].encode()).decode(errors="replace")

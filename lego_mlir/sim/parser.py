@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.sim.body import Body
-from lego_mlir.sim.lexer import Token, labels_ahead, tokens, undefined_marks
+from lego_mlir.sim.lexer import Token, labels_ahead, tokens, undefined_marks, unquoted
 from lego_mlir.sim.operands import OperandParser, integer_of
 from lego_mlir.sim.syntax import (
     Float,
@@ -28,6 +28,7 @@ from lego_mlir.sim.syntax import (
     Variable,
 )
 from lego_mlir.sim.types import TYPES, Type
+from lego_mlir.sources import NO_SOURCES, Sources
 
 _LINKAGE = {".visible", ".extern", ".weak", ".common"}
 _SPACES = {".global", ".const", ".shared", ".local"}
@@ -36,22 +37,28 @@ _TUNING = {".maxnctapersm", ".noreturn"}
 
 
 @lru_cache(maxsize=64)
-def parse(text: str, file: str = "<ptx>") -> Module:
-    """The module that `text` spells. The result is cached by text and file.
+def parse(text: str, file: str = "<ptx>", sources: Sources = NO_SOURCES) -> Module:
+    """The module that `text` spells. The result is cached by all three.
+
+    Args:
+        text: the PTX.
+        file: its name in errors.
+        sources: the texts that it was compiled from, where errors may show their lines.
 
     Raises:
         LegoError: the text is no PTX, or uses a directive that is not modelled; with its place.
     """
-    return _Parser(text, file).module()
+    return _Parser(text, file, sources).module()
 
 
 class _Parser(OperandParser):
     """Directives, variables, kernels and statements; operands come from the base class."""
 
-    def __init__(self, text: str, file: str) -> None:
+    def __init__(self, text: str, file: str, sources: Sources) -> None:
         super().__init__(tokens(text, file))
         self.text = text
         self.file = file
+        self.sources = sources
         self.kernels: dict[str, Kernel] = {}
         self.variables: list[Variable] = []
         self.files: dict[int, str] = {}
@@ -88,6 +95,7 @@ class _Parser(OperandParser):
             self.kernels,
             tuple(self.variables),
             self.files,
+            self.sources,
         )
 
     def header(self, name: str) -> Token:
@@ -155,14 +163,18 @@ class _Parser(OperandParser):
         self.expect(";")
 
     def file_directive(self) -> None:
+        """`.file 1 "transpose.mlir"`, perhaps with a time and a size (PTX ISA 11.4.4)."""
         self.take()
-        number = int(self.take().text)
-        self.files[number] = self.take().text.strip('"')
+        number = self.number()
+        if self.token.kind != "string":
+            self.fail(f"here stands {self.token.text!r} where a file's name in quotes should")
+        self.files[number] = unquoted(self.take().text)
         self.skip_line(self.before.line)
 
     def loc_directive(self) -> None:
+        """`.loc 1 34 9`: the file, line and column of what follows (PTX ISA 11.4.5)."""
         line = self.take().line
-        self.loc = int(self.take().text), int(self.take().text), int(self.take().text)
+        self.loc = self.number(), self.number(), self.number()
         self.skip_line(line)
 
     def skip_line(self, line: int) -> None:

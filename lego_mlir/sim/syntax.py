@@ -5,12 +5,12 @@ Source: PTX ISA 4 (syntax), 5.4 (variables), 6 (operands), 11 (directives).
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.sim.types import Type
+from lego_mlir.sources import NO_SOURCES, Sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Module:
-    """A parsed PTX module. `text` and `file` are kept for diagnostics.
+    """A parsed PTX module. `text`, `file` and `sources` are kept for diagnostics.
 
     Modules and kernels compare by identity, so that what is derived from one can be cached.
     """
@@ -256,6 +256,7 @@ class Module:
     kernels: Mapping[str, Kernel]
     variables: tuple[Variable, ...]
     files: Mapping[int, str]
+    sources: Sources = NO_SOURCES
 
     def source_of(self, instruction: Instruction) -> Place | None:
         """Where the instruction comes from in the program that the PTX was compiled from."""
@@ -273,10 +274,8 @@ class Module:
         place = self.source_of(at)
         if place is None:
             return self.error(message, at.line, at.column, hint)
-        # The file of a Python kernel is relative to the import path, where linecache looks too.
-        linecache.checkcache(place.file)
-        lines = linecache.getlines(place.file)
-        if not 0 < place.line <= len(lines):
+        text = self.sources.text_of(place.file)
+        if text is None or not 0 < place.line <= len(text.splitlines()):
             return self.error(f"{message}; compiled from {place}", at.line, at.column, hint)
         message = f"{message}; line {at.line} of the PTX: {at}"
-        return LegoError(message, place=place, hint=hint, source="".join(lines))
+        return LegoError(message, place=place, hint=hint, source=text)

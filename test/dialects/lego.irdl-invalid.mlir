@@ -35,5 +35,13 @@ func.func @only_memrefs_are_loaded_from(%buffer: tensor<8xf32>, %i: index) {
 
 // -----
 
+func.func @a_tensor_map_is_a_pointer(%map: index) {
+  // expected-error @below {{expected '!llvm.ptr' but got 'index'}}
+  %maps = "lego.tensor_maps"(%map) : (index) -> !llvm.ptr
+  return
+}
+
+// -----
+
 // expected-error @below {{expected base attribute 'builtin.string' but got 'builtin.integer'}}
 func.func private @a_layout_holds_text() attributes {layout = #lego.layout<8 : i64>}

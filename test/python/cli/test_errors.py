@@ -442,7 +442,7 @@ SCHEDULE = """module attributes {transform.with_named_sequence} {
          r"^s.mlir:5:5: error: the schedule 's.mlir' failed: failed to unroll"),
         (SCHEDULE.replace("STEP", 'transform.apply_registered_pass "foo" to %x '
                           ": (!transform.any_op) -> !transform.any_op"),
-         r"^s.mlir:5:5: error: the schedule 's.mlir' failed: unknown pass"),
+         r"^s.mlir:5:5: error: the pass 'foo' is none of those that may run"),
         ("\x00\xff", r"^s.mlir"),
     ],
     ids=["unparsable", "empty", "failing step", "unknown pass", "binary"],
@@ -460,7 +460,10 @@ def test_an_unknown_schedule(legoc: Any) -> None:
 @pytest.mark.parametrize(
     ("stage", "pipeline", "says"),
     [
-        ("index", "index=builtin.module(foo)", r"'index' is not understood: 'foo'.*\nhint: "),
+        ("index", "index=builtin.module(foo)",
+         r"^<pass pipeline>:1:16: error: the pass 'foo' is none of those that may run"),
+        ("index", "index=builtin.module(canonicalise)", r"hint: did you mean 'canonicalize'\?"),
+        ("index", "index=foo.bar(cse", r"pipeline 'index' is not understood"),
         ("index", "index=builtin.module(cse", r"pipeline 'index' is not understood"),
         ("index", "index=nofile", r"^nofile: error: the pass pipeline cannot be read.*\nhint: "),
         ("index", "index=builtin.module(${x})", r"wants the value 'x', known are: none"),

@@ -25,10 +25,10 @@ def test_comments_and_lines_go_and_values_come() -> None:
 
 def test_options_stay_apart() -> None:
     """A list's closing brace is followed by the next option, not joined to it."""
-    text = "builtin.module(a{ x={1, 2} y=${y} z=3 })"
-    assert pipeline("nvvm", {"nvvm": text}, y=7) == "builtin.module(a{x={1,2} y=7 z=3})"
+    text = "builtin.module(cse{ x={1, 2} y=${y} z=3 })"
+    assert pipeline("nvvm", {"nvvm": text}, y=7) == "builtin.module(cse{x={1,2} y=7 z=3})"
 
 
 def test_a_value_that_there_is_none_of() -> None:
     with pytest.raises(LegoError, match="wants the value 'chap', known are: "):
-        pipeline("nvvm", {"nvvm": "builtin.module(a{x=${chap}})"}, chip="sm_80")
+        pipeline("nvvm", {"nvvm": "builtin.module(cse{x=${chap}})"}, chip="sm_80")

@@ -1,5 +1,7 @@
 """What the simulator refuses, with the place, before anything runs."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -246,24 +248,53 @@ def test_a_trap_names_its_thread():
         sim.launch(text, "k", (1, 1, 1), (32, 1, 1), [np.zeros(1, "u4")])
 
 
-def test_an_error_is_at_what_was_compiled(tmp_path):
-    source = tmp_path / "kernel.mlir"
-    source.write_text("module {\n  gpu.trap\n}\n")
-    text = f'{HEADER}.visible .entry k()\n{{\n.loc 1 2 3\ntrap;\n}}\n.file 1 "{source}"\n'
+def trap(file, **sources):
+    """The error of a kernel that says it was compiled from line 2 of a file."""
+    text = f'{HEADER}.visible .entry k()\n{{\n.loc 1 2 3\ntrap;\n}}\n.file 1 "{file}"\n'
+    with pytest.raises(LegoError) as e:
+        sim.launch(sim.parse(text, **sources), "k", (1, 1, 1), (1, 1, 1), [])
+    return e.value
 
-    def error():
-        with pytest.raises(LegoError) as e:
-            sim.launch(text, "k", (1, 1, 1), (1, 1, 1), [])
-        return e.value
 
-    found = error()
-    assert found.place == Place(str(source), 2, 3)
+def test_an_error_is_at_what_was_compiled():
+    compiled = sim.Sources.of({"kernel.mlir": "module {\n  gpu.trap\n}\n"})
+    found = trap("kernel.mlir", sources=compiled)
+    assert found.place == Place("kernel.mlir", 2, 3)
     assert str(found).splitlines()[1:] == ["    gpu.trap", "    ^"]
     assert "; line 7 of the PTX: trap" in found.message
-    # A file that is shorter by now is not what was compiled.
-    source.write_text("module {}\n")
-    found = error()
+
+
+@pytest.mark.parametrize("text", ["module {}\n", None])
+def test_an_error_without_the_line_that_was_compiled(text):
+    """A text that is too short is not the one that was compiled."""
+    found = trap("k.mlir", sources=sim.Sources.of({"k.mlir" if text else "l.mlir": text or ""}))
     assert (found.place.file, found.place.line) == ("<ptx>", 7)
-    assert found.message.endswith(f"; compiled from {source}:2:3")
-    source.unlink()
-    assert error().message == found.message
+    assert found.message.endswith("; compiled from k.mlir:2:3")
+
+
+def test_names_of_files_open_no_files(tmp_path):
+    """Who wrote the PTX wrote the name: no line is shown, and no pipe is waited for."""
+    secret = tmp_path / "secret"
+    secret.write_text("one\nthe password\n")
+    assert "password" not in str(trap(secret))
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    assert f"compiled from {fifo}:2:3" in str(trap(fifo))
+
+
+def test_names_of_files_do_not_steer_the_terminal():
+    said = str(trap("\x1b]0;owned\x07\u202e.mlir"))
+    assert r"compiled from \x1b]0;owned\x07\u202e.mlir:2:3" in said
+
+
+def test_a_name_that_llvm_has_escaped_is_the_name():
+    name = 'a "b" \\ ä.mlir'
+    compiled = sim.Sources.of({name: "\n\n"})
+    assert trap('a \\"b\\" \\\\ \\303\\244.mlir', sources=compiled).place.file == name
+
+
+@pytest.mark.parametrize(
+    "line", ['.file one "a.mlir"', ".file 1 a.mlir", ".loc 1 x 3", ".loc 1 2, 3"]
+)
+def test_places_that_are_none(line):
+    assert "here stands" in refused(kernel(line + " "))
