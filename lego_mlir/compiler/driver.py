@@ -310,14 +310,15 @@ class Compilation:
 
     def _check_lowered(self, kernels: Any) -> None:
         for op in operations_in(kernels):
-            if op.name == "llvm.func" and not _IDENTIFIER.fullmatch(
+            is_kernel = "nvvm.kernel" in op.attributes
+            if op.name == "llvm.func" and not (_KERNEL if is_kernel else _IDENTIFIER).fullmatch(
                 name := op.attributes["sym_name"].value
             ):
                 raise self.source.error(
                     f"the name {name!r} cannot stand in PTX",
                     op.location,
                     hint="kernels, and functions that launch them, have names of ASCII letters, "
-                    "digits, _ and $",
+                    "digits, _ and $, no digit first",
                 )
             if op.name.partition(".")[0] not in ("llvm", "nvvm"):
                 raise self.source.error(
@@ -384,6 +385,9 @@ def _index_bitwidth(module: Any, operations: Sequence[Any]) -> int:
 
 
 _ANY_WIDTH = ("load", "store")
+
+_KERNEL = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]{0,1023}")
+"""What PTX takes for a kernel's name, which the back end leaves as it is."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_$.]+")
 """What the NVPTX back end takes for a symbol; it makes `_$_` of a full stop."""
