@@ -107,7 +107,7 @@ def _header(head: io.BytesIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
         if read is None:
             raise ValueError("no version that plain arrays have")
         shape, is_fortran, dtype = read(head)
-    if dtype.hasobject or not dtype.itemsize:
+    if dtype.hasobject or dtype.subdtype or not dtype.itemsize:
         raise ValueError("no plain elements")
     if len(shape) > _MOST_RANK or not all(0 <= n < _MOST_ELEMENTS for n in (*shape, prod(shape))):
         raise ValueError("no shape of an array")

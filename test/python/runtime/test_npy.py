@@ -49,6 +49,7 @@ NO_ARRAY = {
     "shape of floats": file_with(plain(shape="(2.0,)"), b"\0" * 8),
     "too many dimensions": file_with(plain(shape=f"({'1, ' * 65})"), b"\0" * 4),
     "elements of no bytes": file_with(plain("|V0", f"({2**50},)")),
+    "elements that are arrays": file_with(plain("2|b1", "()"), b"\0\0"),
     "program": file_with("__import__('os').system('touch executed')"),
     "keys": file_with("{'descr': '<f4'}"),
     "old Python's integers": file_with(plain(shape="(2L, '")),
