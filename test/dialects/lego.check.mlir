@@ -52,7 +52,9 @@ module attributes {lego.sizes = {N = 64, W = 8}} {
   }
 
   // CHECK-LABEL: func.func @in_a_kernel(
-  // CHECK-NEXT: return
+  // CHECK: gpu.launch
+  // CHECK-NEXT: llvm.call_intrinsic "llvm.sideeffect"()
+  // CHECK-NEXT: gpu.terminator
   func.func @in_a_kernel() {
     %c1 = arith.constant 1 : index
     gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
