@@ -22,7 +22,7 @@ partial tiles mask an access, it is checked only where it is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from lego_mlir.algebra import Layout
@@ -32,17 +32,13 @@ from lego_mlir.index.prover import is_less, is_nonnegative, is_within
 from lego_mlir.mlir.argument_names import argument_names
 from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.claims import RESULT, taken_claim
+from lego_mlir.mlir.conditions import comparisons, host_of, is_conditional
 from lego_mlir.mlir.context import Source, place_of
 from lego_mlir.mlir.launch_values import Known, known_expression, known_value, number
 from lego_mlir.mlir.reader import IndexReader
-from lego_mlir.mlir.scopes import KERNELS
 
 FACTS = "lego.facts"
 """The attribute of a host function: facts about its arguments that its launches evaluate."""
-
-_CONDITIONAL = ("scf.if", "scf.index_switch", "scf.while", "scf.for")
-_LESS = (2, 6)
-"""The predicates `slt` and `ult` of arith.cmpi."""
 
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast", "memref.subview")
 
@@ -54,7 +50,8 @@ class IndexChecks:
     """The checks of one module.
 
     Args:
-        source: the module's text, in which errors are shown.
+        module: the module.
+        source: its text, in which errors are shown.
         reader: reads the operands.
         printers: for an operation.
         in_kernels: whether to make checks that run in kernels.
@@ -64,12 +61,19 @@ class IndexChecks:
     """
 
     def __init__(
-        self, source: Source, reader: IndexReader, printers: Printers, *, in_kernels: bool
+        self,
+        module: Any,
+        source: Source,
+        reader: IndexReader,
+        printers: Printers,
+        *,
+        in_kernels: bool,
     ) -> None:
         self._source = source
         self._reader = reader
         self._printers = printers
         self._in_kernels = in_kernels
+        self._has_use = in_kernels or _takes_scalars(module)
         self._facts: dict[Any, dict[tuple[str, str], Any]] = {}
         self._made: set[tuple[Any, ...]] = set()
         self.tables: dict[Any, tuple[int, ...]] = {}
@@ -101,6 +105,8 @@ class IndexChecks:
         self, op: Any, operand: Any, name: str, divisors: Sequence[Int], layout: Layout
     ) -> None:
         """See that the operand for a layout's symbol is what the layout says of it."""
+        if not self._has_use:
+            return
         numbers = self.tables.get(operand)
         if numbers and all(_divides_all(d, numbers) for d in (1, *divisors)):
             return
@@ -172,13 +178,15 @@ class IndexChecks:
         def said(limit: str) -> str:
             return f"its size is {limit}" if is_size else f"it is to be from 0 on and below {limit}"
 
-        if _is_surely_outside(x, limit) and not _is_conditional(op):
+        if _is_surely_outside(x, limit) and not is_conditional(op):
             raise self._source.error(
                 f"{what} is {_range_text(x)}, {said(repr(limit))}",
                 op.location,
                 hint="no thread may get there: mend the index, or the size",
             )
-        known = None if _is_conditional(op) else self._known(x, value)
+        if not self._has_use:
+            return
+        known = None if is_conditional(op) else self._known(x, value)
         if (known is None and not self._in_kernels) or self._is_proven(op, x, limit):
             return
         end = known_expression(limit, self._known_symbol)
@@ -202,7 +210,7 @@ class IndexChecks:
         with self._reader.aside():
             ends = [
                 construct.add(self._read(end), distance)
-                for index, end in _asked(op)
+                for index, end in comparisons(op)
                 if isinstance(distance := construct.sub(x, self._read(index)), int)
             ]
         return any(is_nonnegative(construct.sub(limit, end)) for end in ends)
@@ -232,7 +240,7 @@ class IndexChecks:
 
     # Facts of a launch.
     def _fact(self, op: Any, value: Known, condition: Known, says: str) -> None:
-        func = _host_of(op)
+        func = host_of(op)
         if func is None:
             return  # nothing launches it
         place = place_of(op.location)
@@ -296,6 +304,17 @@ class IndexChecks:
         return True
 
 
+def _takes_scalars(module: Any) -> bool:
+    """Whether a host function has an argument that the launch may compute with."""
+    functions = (op.operation for op in module.body.operations)
+    return any(
+        not isinstance(kind, ir.MemRefType)
+        for func in functions
+        if func.name == "func.func"
+        for kind in ir.FunctionType(ir.TypeAttr(func.attributes["function_type"]).value).inputs
+    )
+
+
 def _trap(violated: Any, values: Sequence[Any], message: str) -> None:
     """Make the end of the kernel where something is violated; `$0` in the message is a value."""
     guard = scf.IfOp(violated)
@@ -329,55 +348,6 @@ def _is_surely_outside(x: Int, limit: Int) -> bool:
 def _divides_all(d: Int, numbers: Sequence[int]) -> bool:
     """Whether a divisor is a number that divides positive numbers."""
     return isinstance(d, int) and all(n > 0 and n % d == 0 for n in numbers)
-
-
-def _is_conditional(op: Any) -> bool:
-    """Whether an operation stands in a branch, or a loop, that may not run."""
-    return any(parent.name in _CONDITIONAL for parent in _around(op))
-
-
-def _asked(op: Any) -> Iterator[tuple[Any, Any]]:
-    """The comparisons that hold where an operation stands: indices, and what they are below."""
-    block = op.operation.block
-    for parent in _around(op):
-        if parent.name in KERNELS:
-            return
-        if parent.name == "scf.if" and block == parent.regions[0].blocks[0]:
-            yield from _below(parent.operands[0])
-        if parent.parent is None:  # the module, which is in no block
-            return
-        block = parent.block
-
-
-def _below(condition: Any) -> Iterator[tuple[Any, Any]]:
-    """The comparisons `a < b` of indices that a condition is made of."""
-    if isinstance(condition, ir.BlockArgument):
-        return
-    op = condition.owner.operation
-    if op.name == "arith.andi":
-        for part in op.operands:
-            yield from _below(part)
-        return
-    if op.name != "arith.cmpi" or not isinstance(op.operands[0].type, ir.IndexType):
-        return
-    if ir.IntegerAttr(op.attributes["predicate"]).value in _LESS:
-        yield op.operands[0], op.operands[1]
-
-
-def _host_of(op: Any) -> Any:
-    """The function that launches the kernel around an operation."""
-    around = list(_around(op))
-    if not any(parent.name == "gpu.launch" for parent in around):
-        return None
-    return next((parent for parent in around if parent.name == "func.func"), None)
-
-
-def _around(op: Any) -> Iterator[Any]:
-    """The operations that an operation stands in, innermost first."""
-    parent = op.parent
-    while parent is not None:
-        yield parent.operation
-        parent = parent.operation.parent
 
 
 def _range_text(x: Int) -> str:

@@ -116,7 +116,7 @@ class _Lowering:
         self.source = source
         self.layouts = Layouts(source, sizes_of(module, source), functions_of(module, source))
         self.reader = IndexReader()
-        self.checks = IndexChecks(source, self.reader, self.printers_at, in_kernels=check)
+        self.checks = IndexChecks(module, source, self.reader, self.printers_at, in_kernels=check)
         self.sizes = SizeOperands(self.reader, source, self.lasting, self.checks.size)
         self.reader.leaf = self.sizes.leaf
         self.flat = FlatBuffers(source)

@@ -77,6 +77,17 @@ def test_runs_by_mma(offsets: list[int]) -> None:
     check(kernel, (200, 33, 50), offsets, target="sm_80")
 
 
+@pytest.mark.parametrize("offsets", [[192, 192, 192, 192], [0, 192, 192, 192]], ids=str)
+def test_empty_runs_behind_the_last_whole_tile(offsets: list[int]) -> None:
+    """Numbers that stand for nothing are of a tile that is there: what is relied on holds."""
+    kernel = ragged_matmul(192, 40, 72, len(offsets), config=SMALL, target="sm_90a")
+    checked = kernel.compile("sm_90a", check=True)
+    a, b = np.ones((192, 72), np.float16), np.ones((len(offsets), 72, 40), np.float16)
+    c = np.zeros((192, 40), np.float16)
+    launch(checked, a, b, c, np.array(offsets, np.int32), device="sim")
+    assert (c == 72).all()
+
+
 @pytest.mark.parametrize("order", ["early", "random"])
 def test_whenever_copies_arrive(order: str) -> None:
     config = HopperConfig((128, 64, 64), 2, 2, resident=2)

@@ -1,0 +1,63 @@
+"""What holds where an operation stands: whether it runs for certain, and what was asked before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.scopes import KERNELS
+
+_CONDITIONAL = ("scf.if", "scf.index_switch", "scf.while", "scf.for")
+
+_LESS = (2, 6)
+"""The predicates `slt` and `ult` of arith.cmpi."""
+
+
+def is_conditional(op: Any) -> bool:
+    """Return whether an operation stands in a branch, or a loop, that may not run."""
+    return any(parent.name in _CONDITIONAL for parent in _around(op))
+
+
+def host_of(op: Any) -> Any:
+    """Return the function that launches the kernel around an operation."""
+    around = list(_around(op))
+    if not any(parent.name == "gpu.launch" for parent in around):
+        return None
+    return next((parent for parent in around if parent.name == "func.func"), None)
+
+
+def comparisons(op: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the comparisons that hold where an operation stands: an index, what it is below."""
+    block = op.operation.block
+    for parent in _around(op):
+        if parent.name in KERNELS:
+            return
+        if parent.name == "scf.if" and block == parent.regions[0].blocks[0]:
+            yield from _below(parent.operands[0])
+        if parent.parent is None:  # the module, which is in no block
+            return
+        block = parent.block
+
+
+def _below(condition: Any) -> Iterator[tuple[Any, Any]]:
+    """The comparisons `a < b` of indices that a condition is made of."""
+    if isinstance(condition, ir.BlockArgument):
+        return
+    op = condition.owner.operation
+    if op.name == "arith.andi":
+        for part in op.operands:
+            yield from _below(part)
+        return
+    if op.name != "arith.cmpi" or not isinstance(op.operands[0].type, ir.IndexType):
+        return
+    if ir.IntegerAttr(op.attributes["predicate"]).value in _LESS:
+        yield op.operands[0], op.operands[1]
+
+
+def _around(op: Any) -> Iterator[Any]:
+    """The operations that an operation stands in, innermost first."""
+    parent = op.parent
+    while parent is not None:
+        yield parent.operation
+        parent = parent.operation.parent
