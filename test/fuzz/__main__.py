@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import time
 from importlib import import_module
@@ -13,7 +14,7 @@ TEST = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(TEST), str(TEST / "support"), str(TEST.parent)]
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a worker is one thread
 
-from fuzz import runner  # noqa: E402
+from fuzz import minimise, runner  # noqa: E402
 
 KINDS = ("layouts", "modules", "bundles", "arrays")
 _MOST_SHOWN = 20
@@ -37,6 +38,7 @@ def _options() -> argparse.Namespace:
 def main() -> int:
     """Run the command; return 1 if an input failed."""
     options = _options()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # workers end with the command
     fuzzer: runner.Fuzzer = import_module(f"fuzz.{options.kind}").FUZZER
     fuzzer.prepare()
     limits = runner.Limits(options.seconds, options.megabytes)
@@ -68,7 +70,7 @@ def _tell(
     print(f" --only {failure.index}\n{failure.detail}")
     made = fuzzer.make(runner.random_of(fuzzer, options.seed, failure.index))
     if options.minimise:
-        made = runner.minimised(fuzzer, made, failure.kind, limits)
+        made = minimise.minimised(fuzzer, made, failure.kind, limits)
         print(fuzzer.show(made))
     if options.save is not None:
         options.save.mkdir(parents=True, exist_ok=True)

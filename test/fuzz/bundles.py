@@ -11,7 +11,6 @@ import tempfile
 import zipfile
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -22,7 +21,6 @@ from lego_mlir.compiler.driver import Compilation, Options
 from lego_mlir.mlir.context import Source
 from lego_mlir.runtime import run
 
-ROOT = Path(__file__).resolve().parents[2]
 MANIFEST, PTX = "manifest.json", "kernels.ptx"
 
 PTX_WORDS = (

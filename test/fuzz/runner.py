@@ -15,7 +15,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -135,7 +135,8 @@ class _Worker:
         self.left, self.limits = indices, limits
         self.connection, theirs = _FORK.Pipe(duplex=False)
         self.errors = tempfile.NamedTemporaryFile(prefix="fuzz-", suffix=".stderr")  # noqa: SIM115
-        arguments = (fuzzer, indices, seed, limits, theirs, self.errors.name)
+        ends = self.connection, theirs
+        arguments = (fuzzer, indices, seed, limits, ends, self.errors.name)
         self.process = _FORK.Process(target=_work, args=arguments, daemon=True)
         self.process.start()
         theirs.close()
@@ -194,9 +195,16 @@ class _Worker:
 
 
 def _work(
-    fuzzer: Fuzzer, indices: range, seed: int, limits: Limits, connection: Connection, errors: str
+    fuzzer: Fuzzer,
+    indices: range,
+    seed: int,
+    limits: Limits,
+    ends: tuple[Connection, Connection],
+    errors: str,
 ) -> None:
     """Try inputs one after the other: the worker's whole life."""
+    parents, connection = ends
+    parents.close()  # so that nobody reads once the parent is gone, and the worker ends, too
     os.setpgid(0, 0)  # what it forks dies with it
     os.dup2(os.open(errors, os.O_WRONLY | os.O_APPEND), 2)
     _limit_memory(limits.megabytes)
@@ -234,35 +242,3 @@ def _limit_memory(megabytes: int) -> None:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     most = pages * resource.getpagesize() + (megabytes << 20)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
-
-
-def minimised(fuzzer: Fuzzer, made: Any, kind: str, limits: Limits, tries: int = 150) -> Any:
-    """Return a part of a failing input that fails in the same way."""
-
-    def parts(whole: Any) -> Iterator[Any]:
-        yield from fuzzer.smaller(whole)
-
-    found = True
-    while found and tries > 0:
-        found = False
-        for part in parts(made):
-            tries -= 1
-            report = run(_Given(fuzzer, part), range(1), limits=limits)
-            if [f.kind for f in report.failures] == [kind]:
-                made, found = part, True
-                break
-            if tries <= 0:
-                break
-    return made
-
-
-class _Given:
-    """A fuzzer that has one input."""
-
-    def __init__(self, fuzzer: Fuzzer, made: Any) -> None:
-        self.name, self.made, self.fuzzer = fuzzer.name, made, fuzzer
-        self.prepare, self.check = fuzzer.prepare, fuzzer.check
-        self.show, self.smaller = fuzzer.show, fuzzer.smaller
-
-    def make(self, random: Random) -> Any:
-        return self.made

@@ -10,8 +10,9 @@ from random import Random
 
 import pytest
 
+from fuzz.minimise import minimised
 from fuzz.mutations import mutated_text, smaller_texts, tokens
-from fuzz.runner import Limits, WrongError, minimised, run
+from fuzz.runner import Limits, WrongError, run
 from lego_mlir.diagnostics import LegoError
 
 LIMITS = Limits(seconds=2.0, megabytes=256)
