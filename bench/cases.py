@@ -67,7 +67,7 @@ def transposed(
         dtype: element type.
         source: where the input's elements lie.
         target: where the output's elements lie.
-        variant: as `lego_mlir.kernels.transpose` takes it; empty for its own choice.
+        variant: as `lego_mlir.kernels.permute.transpose` takes it; empty for its own choice.
         peers: whom to compare with.
     """
     orders = "" if source == target == "row" else f"_{source}_{target}"

@@ -53,7 +53,7 @@ def compiled(name: str, target: str) -> tuple[Times, dict[str, Any]]:
     start = perf_counter()
     from lego_mlir.algebra import Col, OrderBy
     from lego_mlir.compiler.driver import Options
-    from lego_mlir.compiler.targets import Target
+    from lego_mlir.hardware.targets import Target
     from lego_mlir.kernels import matmul
 
     (m, n, k), dtype, schedule = VARIANTS[name]

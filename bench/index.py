@@ -139,8 +139,8 @@ def arith_operations(symbols: list[Sym], expressions: list[Int]) -> int:
     from lego_mlir.compiler.pipelines import pipeline
     from lego_mlir.mlir.bindings import func, ir
     from lego_mlir.mlir.context import Source, new_context, run_pipeline
+    from lego_mlir.mlir.emit.arith import Printer
     from lego_mlir.mlir.modules import operations_in
-    from lego_mlir.printers.arith import Printer
 
     sizes = {s for x in expressions for s in nodes.symbols(x)} - set(symbols)
     arguments = [*symbols, *sorted(sizes, key=nodes.order)]

@@ -116,7 +116,7 @@ def _failed(error: Exception) -> int:
 # Compiling.
 def _compilation(options: Any) -> Compilation:
     from lego_mlir.compiler.driver import Compilation, Options
-    from lego_mlir.compiler.targets import Target
+    from lego_mlir.hardware.targets import Target
     from lego_mlir.mlir.context import Source
 
     target = Target.parse(options.target or DEFAULT_TARGET)
@@ -261,7 +261,7 @@ def _run(options: Any) -> int:
         for path in saved:
             _say(f"saved    {path}", out)
         if options.report:
-            from lego_mlir.sim.report import report
+            from lego_mlir.sim.cost.report import report
 
             for costs in result.costs:
                 _say(report(costs), out, keep="\n")

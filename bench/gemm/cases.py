@@ -79,7 +79,7 @@ def make(
         variant: the schedule; empty for the library's choice.
         target: the GPU architecture that the library chooses for.
         config: the library's own choice if `None`.
-        promote: as `lego_mlir.kernels.matmul` takes it.
+        promote: as `lego_mlir.kernels.gemm.matmul` takes it.
     """
     from lego_mlir.kernels import matmul
 

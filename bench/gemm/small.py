@@ -29,7 +29,7 @@ class Small:
         orders: where the elements of A, B and C lie.
         division: the fields of a `HopperConfig`; empty for the schedule `hmma`, which then has the
             library's choice.
-        promote: as `lego_mlir.kernels.matmul` takes it.
+        promote: as `lego_mlir.kernels.gemm.matmul` takes it.
     """
 
     sizes: tuple[int, int, int]
@@ -46,7 +46,7 @@ class Small:
     def make(self, target: str) -> Kernel:
         """The kernel."""
         from lego_mlir.kernels import matmul
-        from lego_mlir.kernels.hopper import HopperConfig
+        from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
 
         (m, n, k), (a, b, c) = self.sizes, self.orders
         kernel: Kernel = matmul(
@@ -115,7 +115,7 @@ _EQUAL, _UNEVEN = (64, 64, 64), (72, 8, 200, 64)
 
 def _batched(target: str) -> Kernel:
     from lego_mlir.kernels import matmul
-    from lego_mlir.kernels.hopper import HopperConfig
+    from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
 
     sizes, config = (64, 128, 256), HopperConfig(**_divided())
     kernel: Kernel = matmul(*sizes, batch=len(_EQUAL), config=config, target=target)
@@ -124,7 +124,7 @@ def _batched(target: str) -> Kernel:
 
 def _grouped(resident: int, target: str) -> Kernel:
     from lego_mlir.kernels import grouped_matmul
-    from lego_mlir.kernels.hopper import HopperConfig
+    from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
 
     config = HopperConfig(**_divided(resident=resident))
     shapes = [(m, 136, 200) for m in _UNEVEN]

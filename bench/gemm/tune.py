@@ -27,8 +27,8 @@ from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.files import write_whole
 
 if TYPE_CHECKING:
-    from lego_mlir.kernels.configuration import Problem
-    from lego_mlir.kernels.tuned import Division
+    from lego_mlir.kernels.gemm.problem import Problem
+    from lego_mlir.kernels.gemm.tuned_table import Division
 
 MOST = 24
 """Candidates a product."""
@@ -105,8 +105,8 @@ def build(folder: Path, search: Search) -> int:
 
 def candidates(product: Product, search: Search) -> list[Division]:
     """What may be worth measuring: the model's best, and other orders of blocks of a few."""
-    from lego_mlir.compiler.targets import Target
-    from lego_mlir.kernels.plan import OTHER, divisions
+    from lego_mlir.hardware.targets import Target
+    from lego_mlir.kernels.gemm.planner import OTHER, divisions
 
     schedule = make(product, search.schedule, search.target).schedule or OTHER
     found = divisions(_problem(product), Target.parse(search.target), schedule)
@@ -116,7 +116,7 @@ def candidates(product: Product, search: Search) -> list[Division]:
 
 
 def _problem(product: Product) -> Problem:
-    from lego_mlir.kernels.configuration import Problem
+    from lego_mlir.kernels.gemm.problem import Problem
 
     p = product
     return Problem(p.m, p.n, p.k, p.dtype, p.out, p.a, p.b, p.c)
@@ -133,7 +133,7 @@ def write(files: Sequence[Path], folder: Path | None = None) -> list[str]:
     Raises:
         LegoError: a file holds no results of a search, or a table cannot be written.
     """
-    from lego_mlir.kernels import tuned
+    from lego_mlir.kernels.gemm import tuned_table
 
     changes = []
     for file in files:
@@ -148,10 +148,10 @@ def write(files: Sequence[Path], folder: Path | None = None) -> list[str]:
             if best is None:
                 continue
             told = next(c["config"] for c in result["candidates"] if c["name"] == best)
-            config = tuned.division(told)
+            config = tuned_table.division(told)
             problem = _problem(Product.from_json(result["reference"]))
             place = () if folder is None else (folder,)
-            tuned.record(result["device"], problem, config, *place)
+            tuned_table.record(result["device"], problem, config, *place)
             gain = ratio(result, OURS, ours=best).median
             changes.append(f"{result['case']}: {best}; {gain:.2f} times as fast as the choice")
     return changes

@@ -40,9 +40,9 @@ def divided(m: int, n: int, k: int, transposes: str = "NN", dtype: str = "f16") 
 
 def _parts(product: Product, target: str) -> dict[str, Kernel]:
     """The best divisions by number of parts."""
-    from lego_mlir.compiler.targets import Target
-    from lego_mlir.kernels.configuration import Problem
-    from lego_mlir.kernels.hopper_choice import estimates
+    from lego_mlir.hardware.targets import Target
+    from lego_mlir.kernels.gemm.problem import Problem
+    from lego_mlir.kernels.gemm.wgmma_heuristic import estimates
 
     p = product
     problem = Problem(p.m, p.n, p.k, p.dtype, p.out, p.a, p.b, p.c)
@@ -118,7 +118,7 @@ def _grouped(reference: Groups, target: str, config: object = None) -> Kernel:
 
 def _divisions(reference: Groups, target: str) -> dict[str, Kernel]:
     """Some divisions that suit few rows, and many."""
-    from lego_mlir.kernels.hopper import HopperConfig
+    from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
 
     tiles = ((64, 128, 1, 8), (128, 128, 2, 6), (128, 256, 2, 4))
     configs = [HopperConfig((m, n, 64), c, stages, resident=132) for m, n, c, stages in tiles]

@@ -3,7 +3,7 @@
 from lego_mlir.algebra.blocks import Block, Col, GenP, RegP, Row
 from lego_mlir.algebra.dots import GroupBy, OrderBy, TileBy, TileOrderBy
 from lego_mlir.algebra.layout import Layout
-from lego_mlir.algebra.notation import parse_layout
+from lego_mlir.algebra.notation.parser import parse_layout
 from lego_mlir.algebra.parts import Skew
 from lego_mlir.algebra.permutations import (
     Permutation,
@@ -19,7 +19,7 @@ from lego_mlir.algebra.permutations import (
 )
 from lego_mlir.algebra.sizes import ceildiv, size_symbol
 from lego_mlir.algebra.strides import Strides, from_strides
-from lego_mlir.algebra.verdict import Counterexample, Verdict
+from lego_mlir.algebra.verification.verdict import Counterexample, Verdict
 
 __all__ = [
     "Block",

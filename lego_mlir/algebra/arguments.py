@@ -8,8 +8,9 @@ from typing import Any
 
 from lego_mlir.algebra.sizes import is_sympy
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import Expr, Int, bounds, construct, prover
+from lego_mlir.index import Expr, Int, bounds, construct
 from lego_mlir.index.functions import is_array
+from lego_mlir.index.proofs import prover
 
 _MOST_IN_INT64 = 1 << 61
 """Above it what a permutation computes on the way, twice a position, may not fit."""

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from lego_mlir.algebra import partial
 from lego_mlir.algebra.arguments import check_int64, checked, through_sympy
 from lego_mlir.algebra.blocks import Block, GenP, RegP, Row, Sizes, flatten, unflatten
-from lego_mlir.algebra.facts import with_facts
+from lego_mlir.algebra.notation.facts import with_facts
 from lego_mlir.algebra.parts import (
     Order,
     OrderKind,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from lego_mlir.algebra.strides import Strides
-    from lego_mlir.algebra.verdict import Method, Verdict
+    from lego_mlir.algebra.verification.verdict import Method, Verdict
 
     Offsets = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
@@ -199,8 +199,8 @@ class Layout:
         return tuple(found)
 
     def verify(self, method: Method | None = None) -> Verdict:
-        """Whether it is a bijection onto 0 .. size-1, and `inv` its inverse: `algebra.verify`."""
-        from lego_mlir.algebra.verify import verify
+        """Whether it is a bijection onto 0 .. size-1, and `inv` its inverse: `algebra.verification.bijectivity`."""
+        from lego_mlir.algebra.verification.bijectivity import verify
 
         return verify(self, method)
 
@@ -223,8 +223,8 @@ class Layout:
         return simplified(self)
 
     def equals(self, other: Layout) -> Verdict:
-        """Whether both are the same function, however written: `algebra.equality`."""
-        from lego_mlir.algebra.equality import equality
+        """Whether both are the same function, however written: `algebra.verification.equality`."""
+        from lego_mlir.algebra.verification.equality import equality
 
         return equality(self, other)
 

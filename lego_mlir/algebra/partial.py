@@ -23,8 +23,9 @@ from lego_mlir.algebra.parts import Order, View
 from lego_mlir.algebra.permutations import Index
 from lego_mlir.algebra.sizes import ceildiv, product, sizes_text
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import Expr, Int, Sym, bounds, construct, polynomial, prover, substitute
+from lego_mlir.index import Expr, Int, Sym, bounds, construct, polynomial, substitute
 from lego_mlir.index.functions import is_array, where
+from lego_mlir.index.proofs import prover
 
 
 def shape_of_order(order: Order) -> Sizes:

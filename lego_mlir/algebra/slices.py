@@ -17,8 +17,9 @@ from lego_mlir.algebra.blocks import Sizes
 from lego_mlir.algebra.permutations import Index
 from lego_mlir.algebra.sizes import sizes_text
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import Expr, Int, Sym, construct, polynomial, prover, substitute
+from lego_mlir.index import Expr, Int, Sym, construct, polynomial, substitute
 from lego_mlir.index.nodes import Xor
+from lego_mlir.index.proofs import prover
 
 if TYPE_CHECKING:
     import numpy as np

@@ -183,7 +183,7 @@ def _table(layout: Layout, dims: tuple[int, ...]) -> Any:
     """The offset of every element, as an array with the dimensions of the index."""
     import numpy as np
 
-    from lego_mlir.algebra.enumeration import Function, all_elements
+    from lego_mlir.algebra.verification.enumeration import Function, all_elements
 
     apply = Function(f"'{layout}'", lambda *index: (layout.apply(*index),), 1)
     return np.concatenate([apply.on(points)[0] for points in all_elements(dims)]).reshape(dims)
@@ -230,7 +230,7 @@ def from_strides(shape: Any, stride: Any = None) -> Layout:
     from lego_mlir.algebra.layout import Layout
 
     if isinstance(shape, str) and stride is None:
-        from lego_mlir.algebra.notation import parse_strides
+        from lego_mlir.algebra.notation.parser import parse_strides
 
         shape, stride = parse_strides(shape)
     elif isinstance(shape, Strides) and stride is None:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.hardware.targets import Target
 
 PTX_FILE = "<ptx>"
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from lego_mlir.compiler import nvjitlink
 from lego_mlir.compiler.assembly import PTX_FILE, Cubin, Missing
-from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.hardware.targets import Target
 
 _MOVES_REGISTERS = re.compile(r"^[^/\n]*\bsetmaxnreg\.", re.M)
 

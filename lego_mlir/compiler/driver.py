@@ -26,27 +26,27 @@ from lego_mlir.compiler.given_targets import drop_targets
 from lego_mlir.compiler.pipelines import pipeline
 from lego_mlir.compiler.schedules import Schedule
 from lego_mlir.compiler.stages import DEFAULT_TARGET
-from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.mlir import atomics
+from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.bindings import ir, native, object_of
-from lego_mlir.mlir.buffers import align_shared
 from lego_mlir.mlir.context import Source, mlir_errors, new_context, parse, run_pipeline
-from lego_mlir.mlir.divisions import DIVISIONS, divide_by_approximation, is_exact
 from lego_mlir.mlir.layouts import Layouts
-from lego_mlir.mlir.lower_lego import (
+from lego_mlir.mlir.lowering import atomics
+from lego_mlir.mlir.lowering.buffers import align_shared
+from lego_mlir.mlir.lowering.lower_lego import (
     INDEX_BITWIDTH,
     SIZES,
     functions_of,
     lower_lego,
     sizes_of,
 )
-from lego_mlir.mlir.lower_reduce import lower_reductions
-from lego_mlir.mlir.mathematics import define_mathematics, keep_extremes
 from lego_mlir.mlir.modules import clone_module, hold_launches, merge_gpu_modules, operations_in
-from lego_mlir.mlir.shared_memory import TargetMemory, fit_shared
-from lego_mlir.mlir.short_floats import lower_short_floats
-from lego_mlir.mlir.update_checks import check_updates
+from lego_mlir.mlir.to_nvvm.divisions import DIVISIONS, divide_by_approximation, is_exact
+from lego_mlir.mlir.to_nvvm.fp8_casts import lower_short_floats
+from lego_mlir.mlir.to_nvvm.lower_reduce import lower_reductions
+from lego_mlir.mlir.to_nvvm.math_library import define_mathematics, keep_extremes
+from lego_mlir.mlir.to_nvvm.shared_memory import TargetMemory, fit_shared
+from lego_mlir.mlir.updates.update_checks import check_updates
 from lego_mlir.sources import Sources
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.lower_lego import TENSOR_MAP, TENSOR_MAPS
+from lego_mlir.mlir.lowering.lower_lego import TENSOR_MAP, TENSOR_MAPS
 from lego_mlir.mlir.modules import CLUSTER, DEPENDENT, named_attributes, operations_in
 
 _ANNOTATION = "llvm.loop_annotation"

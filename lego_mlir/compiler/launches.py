@@ -30,13 +30,13 @@ from lego_mlir.artifact.model import (
 )
 from lego_mlir.artifact.names import WANTED, is_name
 from lego_mlir.artifact.tensor_maps import MAP_BYTES
-from lego_mlir.mlir.argument_names import argument_names
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.buffers import ALIGNMENT, is_dense
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.index_checks import FACTS
 from lego_mlir.mlir.layouts import layout_text
-from lego_mlir.mlir.lower_lego import LAYOUT, TENSOR_MAP, TENSOR_MAPS
+from lego_mlir.mlir.lowering.argument_names import argument_names
+from lego_mlir.mlir.lowering.buffers import ALIGNMENT, is_dense
+from lego_mlir.mlir.lowering.index_checks import FACTS
+from lego_mlir.mlir.lowering.lower_lego import LAYOUT, TENSOR_MAP, TENSOR_MAPS
 from lego_mlir.mlir.modules import DEPENDENT, operations_in
 
 _LAUNCHES = ("gpu.launch", "gpu.launch_func")

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from lego_mlir.compiler.assembly import PTX_FILE, Cubin, Missing, cubin, rejection
-from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.targets import Target
 
 PACKAGE = "nvidia-nvjitlink"
 

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lego_mlir.compiler.assembly import Cubin, Missing, cubin, rejection
-from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.targets import Target
 
 PACKAGE = "nvidia-cuda-nvcc"
 

@@ -18,15 +18,15 @@ from typing import Any
 
 from lego_mlir import data
 from lego_mlir.compiler import allowed_passes
-from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.bindings import ir, transform_interpreter
 from lego_mlir.mlir.context import Source, mlir_errors, parse
 from lego_mlir.mlir.layouts import Layouts
-from lego_mlir.mlir.lower_lego import functions_of, sizes_of
+from lego_mlir.mlir.lowering.lower_lego import functions_of, sizes_of
 from lego_mlir.mlir.modules import operations_in
-from lego_mlir.mlir.transforms.library import load_transform_dialect
-from lego_mlir.mlir.transforms.operation import Machine, Setting, run_in
+from lego_mlir.mlir.schedule.library import load_transform_dialect
+from lego_mlir.mlir.schedule.transform_step import Machine, Setting, run_in
 
 ATTRIBUTE = "lego.schedule"
 """The attribute of a module that names its schedule."""

@@ -10,8 +10,8 @@ from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.frontend.values import Operand, Value, as_index
 from lego_mlir.index import minimum
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.claims import CLAIM, Claim
-from lego_mlir.mlir.reader import BOUNDS
+from lego_mlir.mlir.lowering.claims import CLAIM, Claim
+from lego_mlir.mlir.lowering.index_reader import BOUNDS
 
 _EQUAL, _AT_LEAST = 0, 9
 """The predicates `eq` and `uge` of arith.cmpi."""

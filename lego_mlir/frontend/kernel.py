@@ -15,17 +15,17 @@ from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.driver import Compilation, Options
 from lego_mlir.compiler.launches import IN_PLACE
 from lego_mlir.compiler.stages import DEFAULT_TARGET
-from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.frontend.tensors import EmptyType, ScalarType, TensorType, TensorValue
 from lego_mlir.frontend.trace import Trace, named, place_of_traceback, text_of
 from lego_mlir.frontend.values import Value
-from lego_mlir.mlir.argument_names import NAME
+from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.bindings import arith, func, ir
-from lego_mlir.mlir.buffers import ALIGNMENT
 from lego_mlir.mlir.context import Source, mlir_errors, new_context
-from lego_mlir.mlir.divisions import EXACT
-from lego_mlir.mlir.lower_lego import LAYOUT
+from lego_mlir.mlir.lowering.argument_names import NAME
+from lego_mlir.mlir.lowering.buffers import ALIGNMENT
+from lego_mlir.mlir.lowering.lower_lego import LAYOUT
+from lego_mlir.mlir.to_nvvm.divisions import EXACT
 from lego_mlir.sources import Sources
 
 Size: TypeAlias = int | Sequence[int]

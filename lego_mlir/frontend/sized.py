@@ -14,7 +14,7 @@ from lego_mlir.frontend.values import Operand, Value, as_index
 from lego_mlir.index import Sym, bounds, substitute
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.layouts import layout_attribute, symbols_of
-from lego_mlir.mlir.reader import BOUNDS
+from lego_mlir.mlir.lowering.index_reader import BOUNDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.frontend.trace import Trace
 from lego_mlir.frontend.values import Operand, Value, as_index, as_value
 from lego_mlir.index import Int, Sym
-from lego_mlir.mlir.atomics import ATOMIC, KIND, fault
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.updates import EXCLUSIVE
+from lego_mlir.mlir.lowering.atomics import ATOMIC, KIND, fault
+from lego_mlir.mlir.updates.find_updates import EXCLUSIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ class TensorValue:
         """Update an element atomically; the value before.
 
         Args:
-            kind: one of `lego_mlir.mlir.atomics.KINDS`.
+            kind: one of `lego_mlir.mlir.lowering.atomics.KINDS`.
             index: of one element.
             value: a kernel value, or a number.
 

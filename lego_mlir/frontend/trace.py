@@ -17,8 +17,8 @@ from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.index import Sym
 from lego_mlir.mlir.bindings import func, ir
 from lego_mlir.mlir.context import Source
+from lego_mlir.mlir.emit.arith import Printer
 from lego_mlir.mlir.layouts import layout_attribute
-from lego_mlir.printers.arith import Printer
 
 _HOME = Path(__file__).resolve().parents[1]
 _OURS = (str(_HOME), functools.__file__, contextlib.__file__)
@@ -180,7 +180,7 @@ def current(what: str) -> Trace:
 
 @functools.cache
 def named(file: str) -> str:
-    """The name of a Python file below the import path: `transpose.py`, `kernels/transpose.py`.
+    """The name of a Python file below the import path: `transpose.py`, `kernels/permute/transpose.py`.
 
     It goes into the PTX, and the same kernel is to give the same PTX on every machine.
     """

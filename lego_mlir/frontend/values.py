@@ -9,8 +9,8 @@ from lego_mlir.algebra import Layout
 from lego_mlir.frontend.casts import cast, element_type, is_truth
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.claims import CLAIM, RESULT, Claim
-from lego_mlir.mlir.reader import BOUNDS
+from lego_mlir.mlir.lowering.claims import CLAIM, RESULT, Claim
+from lego_mlir.mlir.lowering.index_reader import BOUNDS
 
 Operand: TypeAlias = "Value | int | float"
 

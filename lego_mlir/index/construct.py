@@ -12,7 +12,7 @@ from functools import reduce
 from math import isqrt as integer_isqrt
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import forms, nodes, polynomial, prover, rules
+from lego_mlir.index import forms, nodes, polynomial, rules
 from lego_mlir.index.nodes import (
     Expr,
     Int,
@@ -28,6 +28,7 @@ from lego_mlir.index.nodes import (
     Xor,
     plain,
 )
+from lego_mlir.index.proofs import prover
 from lego_mlir.index.ranges import bounds
 
 

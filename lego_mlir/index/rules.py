@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from math import fmod, gcd
 
-from lego_mlir.index import construct, polynomial, prover, ranges
+from lego_mlir.index import construct, polynomial, ranges
 from lego_mlir.index.nodes import FloorDiv, Int, Mod, Poly, Xor
+from lego_mlir.index.proofs import prover
 
 
 @lru_cache(maxsize=1 << 14)

@@ -1,11 +1,11 @@
 """Kernels of our own, built on the public API: layout-free, their layouts are arguments."""
 
-from lego_mlir.kernels.configuration import Config
-from lego_mlir.kernels.grouped import grouped_matmul
-from lego_mlir.kernels.hopper import HopperConfig
-from lego_mlir.kernels.matmul import matmul
-from lego_mlir.kernels.ragged import ragged_matmul
-from lego_mlir.kernels.transpose import permute, transpose
+from lego_mlir.kernels.gemm.grouped import grouped_matmul
+from lego_mlir.kernels.gemm.matmul import matmul
+from lego_mlir.kernels.gemm.problem import Config
+from lego_mlir.kernels.gemm.ragged import ragged_matmul
+from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
+from lego_mlir.kernels.permute.transpose import permute, transpose
 
 __all__ = [
     "Config",

@@ -8,12 +8,12 @@ from functools import lru_cache
 from typing import Any
 
 from lego_mlir.algebra import Layout, parse_layout
-from lego_mlir.algebra.verdict import Verdict
+from lego_mlir.algebra.verification.verdict import Verdict
 from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.index import Sym
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.permutations import verified
+from lego_mlir.mlir.lowering.bijectivity import verified
 
 _PREFIX = "#lego.layout<"
 

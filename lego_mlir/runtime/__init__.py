@@ -27,7 +27,7 @@ from lego_mlir.runtime.overlap import check_overlap
 from lego_mlir.runtime.references import Comparison
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.costs import Costs
+    from lego_mlir.sim.cost.counter import Costs
 
 __all__ = ["Artifact", "Comparison", "Device", "RunResult", "launch", "run", "select"]
 

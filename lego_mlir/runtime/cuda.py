@@ -36,7 +36,7 @@ from lego_mlir.runtime.fit import Capability, Code, check_alignment, check_share
 from lego_mlir.runtime.overlap import check_overlap
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.costs import Costs
+    from lego_mlir.sim.cost.counter import Costs
 
 # The handle of the legacy default stream, as the driver (CU_STREAM_LEGACY) and DLPack write it;
 # other libraries say 0.

@@ -12,7 +12,7 @@ from lego_mlir.artifact import Artifact
 from lego_mlir.diagnostics import LegoError
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.costs import Costs
+    from lego_mlir.sim.cost.counter import Costs
 
 NAMES = ("auto", "cuda", "sim")
 

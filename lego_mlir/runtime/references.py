@@ -72,7 +72,7 @@ def coarse_matmul(a: Array, b: Array) -> Bounded:
     """The same where 32 products at a time are added to a sum that keeps 13 bits of its fraction.
 
     So does `wgmma` on 8-bit floats: all terms are cut off 13 bits below the exponent of the largest
-    of them, and the sum too (`sim.coarse`).
+    of them, and the sum too (`sim.numerics.fp8_accumulation`).
 
     Args:
         a: …×m×k.

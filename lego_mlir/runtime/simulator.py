@@ -15,7 +15,7 @@ from lego_mlir.runtime import parameters, views
 from lego_mlir.runtime.facts import check_facts
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.costs import Costs
+    from lego_mlir.sim.cost.counter import Costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Simulator:
     Attributes:
         costs: count what each launch costs.
         order: when asynchronous operations are performed, and the seed of the random order (see
-            `sim.launch`).
+            `sim.machine.launch`).
     """
 
     reason: str = ""

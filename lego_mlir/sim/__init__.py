@@ -13,12 +13,12 @@ Execution is sequentially consistent and has no notion of time; asynchronous wor
 the program allows, as early, or at random moments (see `asynchronous`).
 """
 
-from lego_mlir.sim.costs import Costs
-from lego_mlir.sim.launch import launch
-from lego_mlir.sim.machine import Budget
-from lego_mlir.sim.parser import parse
-from lego_mlir.sim.syntax import Kernel, Module
-from lego_mlir.sim.tensormap import TensorMap
+from lego_mlir.sim.cost.counter import Costs
+from lego_mlir.sim.machine.launch import launch
+from lego_mlir.sim.machine.tensor_map import TensorMap
+from lego_mlir.sim.machine.wave import Budget
+from lego_mlir.sim.ptx.parser import parse
+from lego_mlir.sim.ptx.syntax import Kernel, Module
 from lego_mlir.sources import Sources
 
 __all__ = ["Budget", "Costs", "Kernel", "Module", "Sources", "TensorMap", "launch", "parse"]

@@ -15,11 +15,11 @@ import numpy as np
 
 from lego_mlir import runtime
 from lego_mlir.compiler.driver import Compilation, Options
-from lego_mlir.compiler.targets import Target
+from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.context import Source
 from lego_mlir.runtime import dtypes
 from lego_mlir.runtime.simulator import Simulator
-from lego_mlir.sim.costs import Costs
+from lego_mlir.sim.cost.counter import Costs
 
 SCHEDULE = """
 module attributes {transform.with_named_sequence} {

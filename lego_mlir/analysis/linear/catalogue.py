@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import mul
 
-from lego_mlir.algebra.verdict import Verdict
+from lego_mlir.algebra.verification.verdict import Verdict
 from lego_mlir.analysis.linear import f2
 from lego_mlir.analysis.linear.layout import LinearLayout, identity
 from lego_mlir.analysis.linear.spaces import dim, dims_text, join, split

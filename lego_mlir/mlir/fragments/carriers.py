@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lego_mlir.mlir.fragments.share import PAIR, Held, as_vector
+from lego_mlir.mlir.fragments.thread_fragment import PAIR, Held, as_vector
 
 
 class Carrier(Protocol):

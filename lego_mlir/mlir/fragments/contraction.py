@@ -8,8 +8,8 @@ from typing import Any
 from lego_mlir.algebra import Layout
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.fragments.instructions import INSTRUCTIONS, Instruction
-from lego_mlir.mlir.transforms.operation import Step
-from lego_mlir.mlir.transforms.tiles import Tile, tile_of
+from lego_mlir.mlir.schedule.transform_step import Step
+from lego_mlir.mlir.tiles.accesses import Tile, tile_of
 
 WARPS = "lego.warps"
 """The attribute of a contraction: the layout from a warp's place in the tile to its number."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lego_mlir.analysis.fragments import COLUMNS, ROWS
+from lego_mlir.analysis.instructions.mma_fragments import COLUMNS, ROWS
 from lego_mlir.mlir.bindings import ir
 
 

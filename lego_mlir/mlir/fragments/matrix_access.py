@@ -1,6 +1,6 @@
 """Fragments to and from tiles in shared memory, by `ldmatrix` and `stmatrix`.
 
-Where a lane points, `analysis.matrices` says. Of fragments whose addresses differ by a constant one
+Where a lane points, `analysis.instructions.ldmatrix` says. Of fragments whose addresses differ by a constant one
 address is computed, and the constant is part of the other's instruction.
 
 Source: PTX ISA, "ldmatrix", "stmatrix".
@@ -13,12 +13,12 @@ from copy import copy
 from typing import Any, cast
 
 from lego_mlir.algebra import Layout, OrderBy, Row
-from lego_mlir.analysis.fragments import LANES, Fragment
-from lego_mlir.analysis.matrices import Place, matrices
+from lego_mlir.analysis.instructions.ldmatrix import Place, matrices
+from lego_mlir.analysis.instructions.mma_fragments import LANES, Fragment
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.transforms import tiles
-from lego_mlir.mlir.transforms.pointers import beyond, pointer
-from lego_mlir.mlir.transforms.tiles import Tile
+from lego_mlir.mlir.tiles import accesses
+from lego_mlir.mlir.tiles.accesses import Tile
+from lego_mlir.mlir.tiles.pointers import beyond, pointer
 
 
 class MatrixAccess:
@@ -65,8 +65,10 @@ class MatrixAccess:
         rows = self._fragment.matrix_rows(transposed=found.transposed)
         lanes = cast("int", rows.dims[0])
         if lanes != LANES:
-            _, lane = tiles.inv(OrderBy(Row(LANES // lanes, lanes)), lane)
-        row, column = tiles.inv(OrderBy(Row(*self._fragment.shape)), tiles.apply(rows, (lane, 0)))
+            _, lane = accesses.inv(OrderBy(Row(LANES // lanes, lanes)), lane)
+        row, column = accesses.inv(
+            OrderBy(Row(*self._fragment.shape)), accesses.apply(rows, (lane, 0))
+        )
         slots = [i for i in tile.index if i is not None]
         for i, j in dict.fromkeys(base for base, _ in found.bases.values()):
             index = found.index((warp[0], i, row), (warp[1], j, column), slots)

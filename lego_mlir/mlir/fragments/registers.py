@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lego_mlir.analysis.fragments import COLUMNS
+from lego_mlir.analysis.instructions.mma_fragments import COLUMNS
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.fragments.share import PAIR, Held, as_values, is_undefined
+from lego_mlir.mlir.fragments.thread_fragment import PAIR, Held, as_values, is_undefined
 
 _HALVES = 2
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, Row
-from lego_mlir.analysis.fragments import GROUP, LANES, THREAD, accumulator
+from lego_mlir.analysis.instructions.mma_fragments import GROUP, LANES, THREAD, accumulator
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.schedule.transform_step import Step
 from lego_mlir.mlir.scopes import scope_of
-from lego_mlir.mlir.transforms import tiles
-from lego_mlir.mlir.transforms.kernels import thread_count, thread_number
-from lego_mlir.mlir.transforms.operation import Step
+from lego_mlir.mlir.tiles import accesses
+from lego_mlir.mlir.tiles.kernels import thread_count, thread_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ def thread_of(step: Step, op: Any, warps: Layout) -> Thread:
             hint="the size of a block is 32 times that of lego.warps",
         )
     with ir.InsertionPoint.at_block_begin(kernel.regions[0].blocks[0]), op.location:
-        warp, lane = tiles.inv(OrderBy(Row(number, LANES)), thread_number(step, kernel))
-        row, column = tiles.inv(warps, warp)
+        warp, lane = accesses.inv(OrderBy(Row(number, LANES)), thread_number(step, kernel))
+        row, column = accesses.inv(warps, warp)
         places = accumulator().sizes
-        group, thread = tiles.inv(OrderBy(Row(places[GROUP], places[THREAD])), lane)
+        group, thread = accesses.inv(OrderBy(Row(places[GROUP], places[THREAD])), lane)
     return Thread((row, column), lane, group, thread)

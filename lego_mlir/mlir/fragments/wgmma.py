@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lego_mlir.analysis.wgmma import DEPTH, ROWS, Major
+from lego_mlir.analysis.instructions.wgmma_operands import DEPTH, ROWS, Major
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.fragments.instructions import Instruction
 from lego_mlir.mlir.fragments.registers import Registers
-from lego_mlir.mlir.transforms.pointers import i32_constant
+from lego_mlir.mlir.tiles.pointers import i32_constant
 
 _KINDS = {"f32": ("f32", "f"), "i32": ("s32", "r")}
 """By the type of the sums how PTX names it, and the register's letter in inline PTX."""

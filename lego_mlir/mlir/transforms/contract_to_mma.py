@@ -32,16 +32,16 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from lego_mlir.analysis import fragments
+from lego_mlir.analysis.instructions import mma_fragments
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.fragments.contraction import Contraction, contraction
+from lego_mlir.mlir.fragments.distribute import Spread
 from lego_mlir.mlir.fragments.instructions import Multiplier
 from lego_mlir.mlir.fragments.matrix_access import MatrixAccess
-from lego_mlir.mlir.fragments.share import Held
-from lego_mlir.mlir.fragments.spread import Spread
+from lego_mlir.mlir.fragments.thread_fragment import Held
 from lego_mlir.mlir.fragments.warps import Thread, thread_of
-from lego_mlir.mlir.transforms.operation import Step, transform
-from lego_mlir.mlir.transforms.tiles import tile_of
+from lego_mlir.mlir.schedule.transform_step import Step, transform
+from lego_mlir.mlir.tiles.accesses import tile_of
 
 
 @transform("contract_to_mma")
@@ -90,12 +90,12 @@ class _Product:
         outer = left[1 - found.left_inner], right[1 - found.right_inner]
         try:
             self._left = MatrixAccess(
-                found.left.layout, (outer[0], inner[0]), fragments.left(bits), (down, 1), bits
+                found.left.layout, (outer[0], inner[0]), mma_fragments.left(bits), (down, 1), bits
             )
             self._right = MatrixAccess(
                 found.right.layout,
                 (inner[1], outer[1]),
-                fragments.right(bits, *pair),
+                mma_fragments.right(bits, *pair),
                 (1, across),
                 bits,
             )

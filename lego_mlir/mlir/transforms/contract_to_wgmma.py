@@ -10,7 +10,7 @@ becomes, for each thread,
     %0 = llvm.inline_asm "wgmma.mma_async.sync.aligned.m64n128k16 ..." %sums..., %a0, %b0, %a1, ...
     nvvm.wgmma.commit.group.sync.aligned
 
-The descriptors follow from the layouts (`analysis.wgmma`). Where a group is waited for, the kernel
+The descriptors follow from the layouts (`analysis.instructions.wgmma_operands`). Where a group is waited for, the kernel
 says already: `specialize_warps` has put the waits. What is then done with the sums is spread over
 the threads as it is for `contract_to_mma`: a warpgroup's accumulator is four warps' `mma.m16n8`
 accumulators, one below the other.
@@ -30,26 +30,26 @@ import numpy as np
 
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.algebra.slices import Slice
-from lego_mlir.analysis.fragments import GROUP, LANES, THREAD, accumulator
-from lego_mlir.analysis.swizzling import swizzled
-from lego_mlir.analysis.wgmma import DEPTH, ROWS, WARPS, Operand, operand
+from lego_mlir.analysis.instructions.mma_fragments import GROUP, LANES, THREAD, accumulator
+from lego_mlir.analysis.instructions.wgmma_operands import DEPTH, ROWS, WARPS, Operand, operand
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.mlir import nvvm
+from lego_mlir.hardware.swizzle import swizzled
 from lego_mlir.mlir.bindings import arith, ir
+from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.fragments.contraction import Contraction, contraction
+from lego_mlir.mlir.fragments.distribute import Spread
 from lego_mlir.mlir.fragments.registers import Registers
-from lego_mlir.mlir.fragments.share import Held, Restarted
-from lego_mlir.mlir.fragments.spread import Spread
+from lego_mlir.mlir.fragments.thread_fragment import Held, Restarted
 from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.fragments.wgmma import Chain
+from lego_mlir.mlir.schedule.transform_step import Setting, Step, transform
 from lego_mlir.mlir.scopes import scope_of
-from lego_mlir.mlir.transforms.cluster_sums import ClusterSums
-from lego_mlir.mlir.transforms.operation import Setting, Step, transform
-from lego_mlir.mlir.transforms.pointers import address, element_bytes, i32_constant
-from lego_mlir.mlir.transforms.structure import is_zero
-from lego_mlir.mlir.transforms.tensor_maps import require_alignment
-from lego_mlir.mlir.transforms.tiles import Tile, apply, inv, tile_of
-from lego_mlir.mlir.transforms.tma_stores import ResultStores, is_stored_by_tma
+from lego_mlir.mlir.tiles.accesses import Tile, apply, inv, tile_of
+from lego_mlir.mlir.tiles.pointers import address, element_bytes, i32_constant
+from lego_mlir.mlir.tiles.structure import is_zero
+from lego_mlir.mlir.tiles.tensor_maps import require_alignment
+from lego_mlir.mlir.warp_specialized.cluster_reduction import ClusterSums
+from lego_mlir.mlir.warp_specialized.tma_stores import ResultStores, is_stored_by_tma
 
 _WINDOW = (1 << 18) - 1
 """The bits of a shared-memory address within its block: in a cluster others tell the block."""

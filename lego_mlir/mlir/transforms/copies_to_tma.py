@@ -21,19 +21,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lego_mlir.mlir import nvvm
 from lego_mlir.mlir.bindings import arith, ir
+from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.modules import operations_in
-from lego_mlir.mlir.transforms.operation import Step, transform
-from lego_mlir.mlir.transforms.pointers import (
+from lego_mlir.mlir.schedule.transform_step import Step, transform
+from lego_mlir.mlir.tiles.accesses import Tile, tile_of
+from lego_mlir.mlir.tiles.pointers import (
     address,
     as_pointer,
     element_bytes,
     i32_constant,
     in_cluster,
 )
-from lego_mlir.mlir.transforms.tensor_maps import Corners, TensorMaps, total
-from lego_mlir.mlir.transforms.tiles import Tile, tile_of
+from lego_mlir.mlir.tiles.tensor_maps import Corners, TensorMaps, total
 
 MULTICAST = "multicast"
 """The attribute of a store to shared memory that all blocks of the cluster do together."""

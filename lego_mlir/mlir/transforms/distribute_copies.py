@@ -23,16 +23,16 @@ from __future__ import annotations
 from typing import Any
 
 from lego_mlir.analysis.copies import Plan, Side, plan_copy
-from lego_mlir.mlir.access_checks import OTHER
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.buffers import FlatBuffers, alignment_of
+from lego_mlir.mlir.lowering.access_checks import OTHER
+from lego_mlir.mlir.lowering.buffers import FlatBuffers, alignment_of
 from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.schedule.transform_step import Step, transform
 from lego_mlir.mlir.scopes import scope_of
-from lego_mlir.mlir.transforms import copy_groups
-from lego_mlir.mlir.transforms.copies import TileCopy, copies_among
-from lego_mlir.mlir.transforms.kernels import kernels_of, thread_count, thread_number
-from lego_mlir.mlir.transforms.operation import Step, transform
-from lego_mlir.mlir.transforms.thread_copies import ThreadCopies
+from lego_mlir.mlir.tiles import copy_groups
+from lego_mlir.mlir.tiles.copies import TileCopy, copies_among
+from lego_mlir.mlir.tiles.kernels import kernels_of, thread_count, thread_number
+from lego_mlir.mlir.tiles.thread_copies import ThreadCopies
 
 _WIDTHS = (16, 8, 4, 2)
 """Bytes that are accessed at once, the most first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lego_mlir.artifact.names import WANTED, is_name
-from lego_mlir.mlir.transforms.operation import Step, transform
+from lego_mlir.mlir.schedule.transform_step import Step, transform
 
 
 @transform("keep")

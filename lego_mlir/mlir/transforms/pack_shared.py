@@ -22,7 +22,7 @@ from typing import Any
 
 from lego_mlir.analysis.packing import Room, pack
 from lego_mlir.mlir.bindings import arith, ir, memref
-from lego_mlir.mlir.buffers import (
+from lego_mlir.mlir.lowering.buffers import (
     ALIGNMENT,
     DYNAMIC_ALIGNMENT,
     DYNAMIC_SHARED,
@@ -31,15 +31,15 @@ from lego_mlir.mlir.buffers import (
     replace_room,
 )
 from lego_mlir.mlir.modules import operations_in
-from lego_mlir.mlir.shared_memory import (
+from lego_mlir.mlir.schedule.transform_step import Step, transform
+from lego_mlir.mlir.tiles.accesses import WORKGROUP
+from lego_mlir.mlir.tiles.kernels import LAUNCH, barrier, kernels_of
+from lego_mlir.mlir.to_nvvm.shared_memory import (
     LEAST_ALIGNMENT,
     TargetMemory,
     dynamic_size,
     with_dynamic_size,
 )
-from lego_mlir.mlir.transforms.kernels import LAUNCH, barrier, kernels_of
-from lego_mlir.mlir.transforms.operation import Step, transform
-from lego_mlir.mlir.transforms.tiles import WORKGROUP
 
 _ADDRESSES = (
     "memref.extract_aligned_pointer_as_index",

@@ -15,12 +15,12 @@ from __future__ import annotations
 from typing import Any
 
 from lego_mlir.mlir.bindings import ir, scf
+from lego_mlir.mlir.lowering.index_reader import launch_sizes
 from lego_mlir.mlir.modules import operations_in
-from lego_mlir.mlir.reader import launch_sizes
-from lego_mlir.mlir.transforms.kernels import barrier
-from lego_mlir.mlir.transforms.operation import Step, transform
-from lego_mlir.mlir.transforms.structure import body_of, known_size, move, set_launch_size
-from lego_mlir.mlir.transforms.tiles import constant
+from lego_mlir.mlir.schedule.transform_step import Step, transform
+from lego_mlir.mlir.tiles.accesses import constant
+from lego_mlir.mlir.tiles.kernels import barrier
+from lego_mlir.mlir.tiles.structure import body_of, known_size, move, set_launch_size
 
 
 @transform("persist")

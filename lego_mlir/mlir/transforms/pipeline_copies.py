@@ -33,12 +33,12 @@ from math import prod
 from typing import Any, cast
 
 from lego_mlir.mlir.bindings import arith, ir, scf
-from lego_mlir.mlir.reader import bound_of
-from lego_mlir.mlir.transforms import copy_groups, tiles
-from lego_mlir.mlir.transforms.copies import PURE, TileCopy, copies_among
-from lego_mlir.mlir.transforms.kernels import barrier, number_of
-from lego_mlir.mlir.transforms.operation import Step, transform
-from lego_mlir.mlir.transforms.structure import copied, known_size, needed_for
+from lego_mlir.mlir.lowering.index_reader import bound_of
+from lego_mlir.mlir.schedule.transform_step import Step, transform
+from lego_mlir.mlir.tiles import accesses, copy_groups
+from lego_mlir.mlir.tiles.copies import PURE, TileCopy, copies_among
+from lego_mlir.mlir.tiles.kernels import barrier, number_of
+from lego_mlir.mlir.tiles.structure import copied, known_size, needed_for
 
 
 @transform("pipeline_copies")
@@ -142,11 +142,11 @@ class _Pipeline:
             return variable
         start, by = number_of(variable), number_of(self.by)
         if by is None:
-            distance = arith.MulIOp(self.by, tiles.constant(iterations)).result
+            distance = arith.MulIOp(self.by, accesses.constant(iterations)).result
         elif start is not None:
-            return tiles.constant(start + by * iterations)
+            return accesses.constant(start + by * iterations)
         else:
-            distance = tiles.constant(by * iterations)
+            distance = accesses.constant(by * iterations)
         return arith.AddIOp(variable, distance).result
 
     def _barriers(self, operations: Sequence[Any]) -> list[Any]:

@@ -34,13 +34,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.mlir.bindings import arith, ir, scf
+from lego_mlir.mlir.lowering.index_reader import BOUNDS
 from lego_mlir.mlir.modules import named_attributes
-from lego_mlir.mlir.reader import BOUNDS
-from lego_mlir.mlir.transforms import tiles
-from lego_mlir.mlir.transforms.copies import PURE
-from lego_mlir.mlir.transforms.operation import Step, transform
-from lego_mlir.mlir.transforms.product_steps import is_product, product_steps
-from lego_mlir.mlir.transforms.structure import copied, known_size
+from lego_mlir.mlir.schedule.transform_step import Step, transform
+from lego_mlir.mlir.tiles import accesses
+from lego_mlir.mlir.tiles.copies import PURE
+from lego_mlir.mlir.tiles.mma_groups import is_product, product_steps
+from lego_mlir.mlir.tiles.structure import copied, known_size
 
 _WAIT, _BARRIER = "nvvm.cp.async.wait.group", "gpu.barrier"
 _LOADS = ("nvvm.ldmatrix", "nvgpu.ldmatrix")
@@ -155,7 +155,7 @@ class _Rotation:
         if None in known:
             return None
         first, end, distance = (n for n in known if n is not None)
-        return tiles.constant(first + max(0, -(-(end - first) // distance) - 1) * distance)
+        return accesses.constant(first + max(0, -(-(end - first) // distance) - 1) * distance)
 
     def _following(self, variable: Any, last: Any) -> Any:
         """The value of the loop's variable in the next iteration; in the last one its own."""

@@ -41,21 +41,17 @@ from typing import Any
 import numpy as np
 
 from lego_mlir.algebra import Layout, OrderBy, Row
-from lego_mlir.algebra.slots import in_slots
-from lego_mlir.mlir import nvvm
+from lego_mlir.algebra.multibuffer import in_slots
 from lego_mlir.mlir.bindings import arith, ir, scf
+from lego_mlir.mlir.emit import nvvm
+from lego_mlir.mlir.lowering.index_reader import BOUNDS, launch_sizes
 from lego_mlir.mlir.modules import CLUSTER, DEPENDENT
-from lego_mlir.mlir.reader import BOUNDS, launch_sizes
-from lego_mlir.mlir.transforms import cluster_sums
-from lego_mlir.mlir.transforms.consumers import Consumers, bound_slots
-from lego_mlir.mlir.transforms.deferred_stores import DeferredStore
-from lego_mlir.mlir.transforms.kernels import barrier
-from lego_mlir.mlir.transforms.operation import Step, transform
-from lego_mlir.mlir.transforms.pointers import i32_constant
-from lego_mlir.mlir.transforms.producers import Producer
-from lego_mlir.mlir.transforms.products import Factor, Product, product_of
-from lego_mlir.mlir.transforms.rings import Position, Ring
-from lego_mlir.mlir.transforms.structure import (
+from lego_mlir.mlir.schedule.transform_step import Step, transform
+from lego_mlir.mlir.tiles.accesses import SHARED, alloc, inv
+from lego_mlir.mlir.tiles.kernels import barrier
+from lego_mlir.mlir.tiles.main_loop import Factor, Product, product_of
+from lego_mlir.mlir.tiles.pointers import i32_constant
+from lego_mlir.mlir.tiles.structure import (
     body_of,
     copied,
     depends_on,
@@ -64,8 +60,12 @@ from lego_mlir.mlir.transforms.structure import (
     operands_of,
     set_launch_size,
 )
-from lego_mlir.mlir.transforms.tiles import SHARED, alloc, inv
-from lego_mlir.mlir.transforms.tma_stores import is_stored_by_tma
+from lego_mlir.mlir.warp_specialized import cluster_reduction
+from lego_mlir.mlir.warp_specialized.consumer import Consumers, bound_slots
+from lego_mlir.mlir.warp_specialized.overlapped_epilogue import DeferredStore
+from lego_mlir.mlir.warp_specialized.producer import Producer
+from lego_mlir.mlir.warp_specialized.ring_buffer import Position, Ring
+from lego_mlir.mlir.warp_specialized.tma_stores import is_stored_by_tma
 
 WARP, GROUP = 32, 4
 """Threads of a warp, warps of a warpgroup."""
@@ -98,7 +98,7 @@ def specialize_warps(step: Step) -> list[list[Any]]:
                 f"{product.warp_count} warps make no whole warpgroups of {GROUP}", product.contract
             )
         _check_registers(step, *registers, product.warp_count // GROUP)
-        cluster_sums.check(step, launch, product, cluster)
+        cluster_reduction.check(step, launch, product, cluster)
         _check_promotion(step, product, promote, deferred)
         roles = _Roles(step, launch, product, stages, cluster, dependent, deferred, promote)
         roles.build(registers)
@@ -131,7 +131,7 @@ class _Roles:
         self.groups = product.warp_count // GROUP
         self.rooms: dict[Any, tuple[Layout, Any]] = {}
         self.ring: Any = None
-        self.adds_up = cluster_sums.is_in(launch)
+        self.adds_up = cluster_reduction.is_in(launch)
 
     def build(self, registers: tuple[int, int]) -> None:
         """Replace the kernel's loop, and what it is in, by the two roles."""
@@ -166,7 +166,7 @@ class _Roles:
                         self._produce()
                         scf.YieldOp([])
                     if self.adds_up:
-                        cluster_sums.attend(self.launch)
+                        cluster_reduction.attend(self.launch)
                     scf.YieldOp([])
                 with ir.InsertionPoint(roles.else_block):
                     _set_registers(registers[1], "increase")
@@ -207,7 +207,7 @@ class _Roles:
         else:
             barrier()
         if self.adds_up:
-            cluster_sums.begin(self.launch)
+            cluster_reduction.begin(self.launch)
 
     def _producer(self) -> Producer:
         common = self._is_common(self.product.a), self._is_common(self.product.b)

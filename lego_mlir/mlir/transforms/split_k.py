@@ -31,17 +31,17 @@ from __future__ import annotations
 from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, Row
-from lego_mlir.analysis.fragments import COLUMNS
+from lego_mlir.analysis.instructions.mma_fragments import COLUMNS
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.layouts import layout_attribute
+from lego_mlir.mlir.lowering.index_reader import launch_sizes
 from lego_mlir.mlir.modules import CLUSTER, operations_in
-from lego_mlir.mlir.reader import launch_sizes
-from lego_mlir.mlir.transforms.cluster_sums import OVER_RING, REDUCE_SCATTER
-from lego_mlir.mlir.transforms.column_slices import ColumnSlices
-from lego_mlir.mlir.transforms.operation import Step, transform
-from lego_mlir.mlir.transforms.products import Product, product_of
-from lego_mlir.mlir.transforms.structure import body_of, known_size, set_launch_size
-from lego_mlir.mlir.transforms.tiles import apply, constant, inv
+from lego_mlir.mlir.schedule.transform_step import Step, transform
+from lego_mlir.mlir.tiles.accesses import apply, constant, inv
+from lego_mlir.mlir.tiles.column_slices import ColumnSlices
+from lego_mlir.mlir.tiles.main_loop import Product, product_of
+from lego_mlir.mlir.tiles.structure import body_of, known_size, set_launch_size
+from lego_mlir.mlir.warp_specialized.cluster_reduction import OVER_RING, REDUCE_SCATTER
 
 _MOST_PARTS = 8
 """Blocks of a cluster that every GPU with clusters can have (PTX ISA, cluster_dim)."""

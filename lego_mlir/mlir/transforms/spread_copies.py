@@ -38,9 +38,9 @@ from itertools import pairwise
 from typing import Any
 
 from lego_mlir.mlir.bindings import ir, scf
-from lego_mlir.mlir.transforms.operation import Step, transform
-from lego_mlir.mlir.transforms.product_steps import product_steps
-from lego_mlir.mlir.transforms.structure import needed_for
+from lego_mlir.mlir.schedule.transform_step import Step, transform
+from lego_mlir.mlir.tiles.mma_groups import product_steps
+from lego_mlir.mlir.tiles.structure import needed_for
 
 _COPY, _COMMIT = "nvgpu.device_async_copy", "nvvm.cp.async.commit.group"
 _ORDERING = ("gpu.barrier", "nvvm.cp.async.wait.group", _COMMIT)

@@ -29,13 +29,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lego_mlir.algebra import Layout
-from lego_mlir.algebra.slots import in_slots
+from lego_mlir.algebra.multibuffer import in_slots
 from lego_mlir.mlir.bindings import arith, ir
+from lego_mlir.mlir.schedule.transform_step import Step, transform
 from lego_mlir.mlir.scopes import scope_of
-from lego_mlir.mlir.transforms import tiles
-from lego_mlir.mlir.transforms.kernels import FUNCTION, LAUNCH, barrier, iteration, loop_around
-from lego_mlir.mlir.transforms.operation import Step, transform
-from lego_mlir.mlir.transforms.tiles import SHARED, Tile, tile_of
+from lego_mlir.mlir.tiles import accesses
+from lego_mlir.mlir.tiles.accesses import SHARED, Tile, tile_of
+from lego_mlir.mlir.tiles.kernels import FUNCTION, LAUNCH, barrier, iteration, loop_around
 
 Staged = tuple[Tile, Layout]
 """A tile's access and the layout of its copy in shared memory."""
@@ -159,14 +159,14 @@ class _Copy:
     def write(self, loop: Any) -> None:
         """Store what was loaded, at the insertion point, into the slot of the loop's iteration."""
         if self.slots > 1:
-            slot = arith.RemUIOp(iteration(loop), tiles.constant(self.slots)).result
+            slot = arith.RemUIOp(iteration(loop), accesses.constant(self.slots)).result
             self.index.insert(0, slot)
         self.uses = [(use.owner, use.operand_number) for use in self.tile.value.uses]
-        self.end = _next(tiles.store(self.tile.value, self.layout, self.buffer, self.index))
+        self.end = _next(accesses.store(self.tile.value, self.layout, self.buffer, self.index))
 
     def read(self) -> None:
         """Load from shared memory, at the insertion point, what uses the value."""
-        value = tiles.load(self.layout, self.buffer, self.index)
+        value = accesses.load(self.layout, self.buffer, self.index)
         for owner, number in self.uses:
             owner.operation.operands[number] = value
 
@@ -174,9 +174,9 @@ class _Copy:
 def _stage_store(tile: Tile, layout: Layout) -> None:
     buffer, index = _room(layout, tile), [None] * len(tile.whole)
     with ir.InsertionPoint(tile.op), tile.op.location:
-        tiles.store(tile.value, layout, buffer, index)
+        accesses.store(tile.value, layout, buffer, index)
         barrier()
-        tile.op.operands[0] = tiles.load(layout, buffer, index)
+        tile.op.operands[0] = accesses.load(layout, buffer, index)
     loop = loop_around(tile.op)
     if loop is not None:
         _barrier_before(_terminator(loop))
@@ -185,7 +185,7 @@ def _stage_store(tile: Tile, layout: Layout) -> None:
 def _room(layout: Layout, tile: Tile) -> Any:
     """Shared memory, allocated where the kernel begins."""
     with ir.InsertionPoint.at_block_begin(scope_of(tile.op).body), tile.op.location:
-        return tiles.alloc(layout, tile.element)
+        return accesses.alloc(layout, tile.element)
 
 
 def _part_from_next_time(loop: Any) -> None:

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim import types
-from lego_mlir.sim.form import Form, Step
 from lego_mlir.sim.instructions.movement import address_of, space_of
-from lego_mlir.sim.memory import Access
-from lego_mlir.sim.rounding import canonical
-from lego_mlir.sim.table import instruction
-from lego_mlir.sim.types import UNSIGNED, Array
+from lego_mlir.sim.machine.memory import Access
+from lego_mlir.sim.numerics.rounding import canonical
+from lego_mlir.sim.ptx import types
+from lego_mlir.sim.ptx.form import Form, Step
+from lego_mlir.sim.ptx.table import instruction
+from lego_mlir.sim.ptx.types import UNSIGNED, Array
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.machine import Wave
+    from lego_mlir.sim.machine.wave import Wave
 
 Update = Callable[[Array, Array, Array], Array]
 

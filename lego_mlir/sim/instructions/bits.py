@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from lego_mlir.sim.form import Form, Step
-from lego_mlir.sim.table import instruction
-from lego_mlir.sim.types import TYPES, U32, Array
+from lego_mlir.sim.ptx.form import Form, Step
+from lego_mlir.sim.ptx.table import instruction
+from lego_mlir.sim.ptx.types import TYPES, U32, Array
 
 
 def highest_bit(a: Array) -> Array:

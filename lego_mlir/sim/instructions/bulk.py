@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.form import Form, Reader, Step
 from lego_mlir.sim.instructions.atomic import Update, update_of
 from lego_mlir.sim.instructions.mbarrier import of_lanes
 from lego_mlir.sim.instructions.movement import address_of, space_named
-from lego_mlir.sim.memory import RANK_SHIFT, Access, Fault
-from lego_mlir.sim.table import instruction
-from lego_mlir.sim.types import B64, TYPES, U32, Array
+from lego_mlir.sim.machine.memory import RANK_SHIFT, Access, Fault
+from lego_mlir.sim.ptx.form import Form, Reader, Step
+from lego_mlir.sim.ptx.table import instruction
+from lego_mlir.sim.ptx.types import B64, TYPES, U32, Array
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.machine import Wave
+    from lego_mlir.sim.machine.wave import Wave
 
 DONE = "mbarrier::complete_tx::bytes"
 SHARED = "shared::cta|shared::cluster"

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.form import Form, Reader, Step, Wait
 from lego_mlir.sim.instructions.atomic import exchange, update_of
 from lego_mlir.sim.instructions.mbarrier import active_words
 from lego_mlir.sim.instructions.movement import address_of, rank_of, space_of
-from lego_mlir.sim.memory import RANK_SHIFT, Access, Fault
-from lego_mlir.sim.syntax import Operand, Vector
-from lego_mlir.sim.table import instruction
-from lego_mlir.sim.types import TYPES, U32, Array
+from lego_mlir.sim.machine.memory import RANK_SHIFT, Access, Fault
+from lego_mlir.sim.ptx.form import Form, Reader, Step, Wait
+from lego_mlir.sim.ptx.syntax import Operand, Vector
+from lego_mlir.sim.ptx.table import instruction
+from lego_mlir.sim.ptx.types import TYPES, U32, Array
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.machine import Wave
+    from lego_mlir.sim.machine.wave import Wave
 
 _RANK = 0xFF << int(RANK_SHIFT)
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.form import Form, Reader, Step
-from lego_mlir.sim.rounding import flush
-from lego_mlir.sim.syntax import Operand, Pair
-from lego_mlir.sim.table import instruction
-from lego_mlir.sim.types import PRED, Array, Type
+from lego_mlir.sim.numerics.rounding import flush
+from lego_mlir.sim.ptx.form import Form, Reader, Step
+from lego_mlir.sim.ptx.syntax import Operand, Pair
+from lego_mlir.sim.ptx.table import instruction
+from lego_mlir.sim.ptx.types import PRED, Array, Type
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.machine import Wave
+    from lego_mlir.sim.machine.wave import Wave
 
 Compare = Callable[[Array, Array], Array]
 

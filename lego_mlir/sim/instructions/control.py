@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.form import (
+from lego_mlir.sim.instructions.movement import address_of
+from lego_mlir.sim.machine.tensor_map import BYTES
+from lego_mlir.sim.ptx.form import (
     Barrier,
     Branch,
     Exit,
@@ -17,14 +19,12 @@ from lego_mlir.sim.form import (
     Trap,
     Wait,
 )
-from lego_mlir.sim.instructions.movement import address_of
-from lego_mlir.sim.syntax import Symbol
-from lego_mlir.sim.table import instruction
-from lego_mlir.sim.tensormap import BYTES
-from lego_mlir.sim.types import PRED, U32
+from lego_mlir.sim.ptx.syntax import Symbol
+from lego_mlir.sim.ptx.table import instruction
+from lego_mlir.sim.ptx.types import PRED, U32
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.machine import Wave
+    from lego_mlir.sim.machine.wave import Wave
 
 
 @instruction("9.7.12.3", "bra [uni]")

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lego_mlir.sim.form import Form, Step
-from lego_mlir.sim.rounding import (
+from lego_mlir.sim.numerics.rounding import (
     canonical,
     directed,
     flush,
@@ -17,8 +16,9 @@ from lego_mlir.sim.rounding import (
     to_odd,
     two_sum,
 )
-from lego_mlir.sim.table import instruction
-from lego_mlir.sim.types import TYPES, Array, Type
+from lego_mlir.sim.ptx.form import Form, Step
+from lego_mlir.sim.ptx.table import instruction
+from lego_mlir.sim.ptx.types import TYPES, Array, Type
 
 _INT = "u8|u16|u32|u64|s8|s16|s32|s64"
 _FLT = "f16|bf16|f32|f64"

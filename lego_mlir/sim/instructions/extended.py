@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.form import Form, Step
 from lego_mlir.sim.instructions.integer import high_product
-from lego_mlir.sim.syntax import Register
-from lego_mlir.sim.table import instruction
-from lego_mlir.sim.types import PRED, TYPES, Array
+from lego_mlir.sim.ptx.form import Form, Step
+from lego_mlir.sim.ptx.syntax import Register
+from lego_mlir.sim.ptx.table import instruction
+from lego_mlir.sim.ptx.types import PRED, TYPES, Array
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.machine import Wave
+    from lego_mlir.sim.machine.wave import Wave
 
 CARRY = Register("CC.CF")
 _INT = "u32|s32|u64|s64"

@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lego_mlir.sim.form import Form, Step
-from lego_mlir.sim.rounding import (
+from lego_mlir.sim.numerics.rounding import (
     added,
     canonical,
     flush,
@@ -23,8 +22,9 @@ from lego_mlir.sim.rounding import (
     saturate,
     through_double,
 )
-from lego_mlir.sim.table import instruction
-from lego_mlir.sim.types import PRED, Array, Type
+from lego_mlir.sim.ptx.form import Form, Step
+from lego_mlir.sim.ptx.table import instruction
+from lego_mlir.sim.ptx.types import PRED, Array, Type
 
 _RND = "rn|rz|rm|rp"
 _F16 = "f16|f16x2"

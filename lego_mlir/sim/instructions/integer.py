@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lego_mlir.sim.form import Form, Step
-from lego_mlir.sim.table import instruction
-from lego_mlir.sim.types import TYPES, Array, Type
+from lego_mlir.sim.ptx.form import Form, Step
+from lego_mlir.sim.ptx.table import instruction
+from lego_mlir.sim.ptx.types import TYPES, Array, Type
 
 INT = "u16|u32|u64|s16|s32|s64"
 PACKED = "u16x2|s16x2"

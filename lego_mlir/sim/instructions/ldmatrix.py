@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.form import Form, Together
 from lego_mlir.sim.instructions.movement import address_of, space_of
 from lego_mlir.sim.instructions.warpwide import everyone, source, target, whole_warps
-from lego_mlir.sim.machine import WARP
-from lego_mlir.sim.memory import Access
-from lego_mlir.sim.table import instruction
-from lego_mlir.sim.types import TYPES, Array
+from lego_mlir.sim.machine.memory import Access
+from lego_mlir.sim.machine.wave import WARP
+from lego_mlir.sim.ptx.form import Form, Together
+from lego_mlir.sim.ptx.table import instruction
+from lego_mlir.sim.ptx.types import TYPES, Array
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.machine import Wave
+    from lego_mlir.sim.machine.wave import Wave
 
 _B32 = TYPES["b32"]
 

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.form import Form, Reader, Step, Wait
 from lego_mlir.sim.instructions.movement import address_of, space_of
-from lego_mlir.sim.mbarrier import MOST, pending_count
-from lego_mlir.sim.memory import Access, Fault
-from lego_mlir.sim.syntax import Sink
-from lego_mlir.sim.table import instruction
-from lego_mlir.sim.types import B64, PRED, U32, Array
+from lego_mlir.sim.machine.mbarrier import MOST, pending_count
+from lego_mlir.sim.machine.memory import Access, Fault
+from lego_mlir.sim.ptx.form import Form, Reader, Step, Wait
+from lego_mlir.sim.ptx.syntax import Sink
+from lego_mlir.sim.ptx.table import instruction
+from lego_mlir.sim.ptx.types import B64, PRED, U32, Array
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.machine import Wave
+    from lego_mlir.sim.machine.wave import Wave
 
 _OWN = "[shared|shared::cta]"
 _ANY = "[shared|shared::cta|shared::cluster]"

@@ -9,15 +9,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from lego_mlir.sim import fragments
-from lego_mlir.sim.elements import ELEMENTS, accumulated, multiplied, pack
-from lego_mlir.sim.form import Form, Together
 from lego_mlir.sim.instructions.warpwide import everyone, source, target, whole_warps
-from lego_mlir.sim.table import instruction
-from lego_mlir.sim.types import Array
+from lego_mlir.sim.numerics import fragments
+from lego_mlir.sim.numerics.elements import ELEMENTS, accumulated, multiplied, pack
+from lego_mlir.sim.ptx.form import Form, Together
+from lego_mlir.sim.ptx.table import instruction
+from lego_mlir.sim.ptx.types import Array
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.machine import Wave
+    from lego_mlir.sim.machine.wave import Wave
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 

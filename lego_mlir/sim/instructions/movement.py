@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.form import Form, Reader, Step
-from lego_mlir.sim.memory import (
+from lego_mlir.sim.machine.memory import (
     LOCAL,
     PARAM,
     RANK_SHIFT,
@@ -16,12 +15,13 @@ from lego_mlir.sim.memory import (
     Access,
     base_of,
 )
-from lego_mlir.sim.syntax import Address, Integer, Operand, Register, Sink, Symbol, Vector
-from lego_mlir.sim.table import instruction
-from lego_mlir.sim.types import B64, TYPES, Array, Type
+from lego_mlir.sim.ptx.form import Form, Reader, Step
+from lego_mlir.sim.ptx.syntax import Address, Integer, Operand, Register, Sink, Symbol, Vector
+from lego_mlir.sim.ptx.table import instruction
+from lego_mlir.sim.ptx.types import B64, TYPES, Array, Type
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.machine import Wave
+    from lego_mlir.sim.machine.wave import Wave
 
 _SCOPE = "cta|cluster|gpu|sys"
 _SPACE = "const|global|local|param|param::entry|shared|shared::cta|shared::cluster"

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.form import Form, Reader, Step
 from lego_mlir.sim.instructions.atomic import update_of
 from lego_mlir.sim.instructions.bulk import (
     DONE,
@@ -31,21 +30,15 @@ from lego_mlir.sim.instructions.bulk import (
 )
 from lego_mlir.sim.instructions.mbarrier import of_lanes
 from lego_mlir.sim.instructions.movement import address_of, space_named
-from lego_mlir.sim.memory import PARAM, Access, Fault, base_of
-from lego_mlir.sim.syntax import Address, Symbol, TensorAddress
-from lego_mlir.sim.table import instruction
-from lego_mlir.sim.tensormap import (
-    ALIGN,
-    BYTES,
-    ELEMENTS,
-    Tiles,
-    decoded,
-    swizzled,
-)
-from lego_mlir.sim.types import B64, TYPES, UNSIGNED, Array
+from lego_mlir.sim.machine.memory import PARAM, Access, Fault, base_of
+from lego_mlir.sim.machine.tensor_map import ALIGN, BYTES, ELEMENTS, Tiles, decoded, swizzled
+from lego_mlir.sim.ptx.form import Form, Reader, Step
+from lego_mlir.sim.ptx.syntax import Address, Symbol, TensorAddress
+from lego_mlir.sim.ptx.table import instruction
+from lego_mlir.sim.ptx.types import B64, TYPES, UNSIGNED, Array
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.machine import Wave
+    from lego_mlir.sim.machine.wave import Wave
 
 _RANK = "1d|2d|3d|4d|5d"
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.form import Form, Reader, Step, Together
-from lego_mlir.sim.memory import Fault
-from lego_mlir.sim.syntax import Pair, Sink
-from lego_mlir.sim.table import instruction
-from lego_mlir.sim.types import B32, PRED, U32, Array, Type
+from lego_mlir.sim.machine.memory import Fault
+from lego_mlir.sim.ptx.form import Form, Reader, Step, Together
+from lego_mlir.sim.ptx.syntax import Pair, Sink
+from lego_mlir.sim.ptx.table import instruction
+from lego_mlir.sim.ptx.types import B32, PRED, U32, Array, Type
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.machine import Wave
+    from lego_mlir.sim.machine.wave import Wave
 
 _FIVE = np.uint32(31)
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.form import Form, uniform
-from lego_mlir.sim.machine import WARP
-from lego_mlir.sim.memory import Fault
-from lego_mlir.sim.syntax import Operand, Vector
-from lego_mlir.sim.types import Array, Type
+from lego_mlir.sim.machine.memory import Fault
+from lego_mlir.sim.machine.wave import WARP
+from lego_mlir.sim.ptx.form import Form, uniform
+from lego_mlir.sim.ptx.syntax import Operand, Vector
+from lego_mlir.sim.ptx.types import Array, Type
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.machine import Wave
+    from lego_mlir.sim.machine.wave import Wave
 
 _ALL = uniform(-1)
 WarpReader = Callable[["Wave", Array | None], Array]

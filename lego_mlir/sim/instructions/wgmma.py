@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim import coarse, fragments
-from lego_mlir.sim.descriptors import chunks, problem
-from lego_mlir.sim.elements import ELEMENTS, Element, accumulated, multiplied, pack
-from lego_mlir.sim.form import Form, Together
+from lego_mlir.sim.checks.warpgroup import WARPS, Product, registers_of
 from lego_mlir.sim.instructions.mma import shape_of
 from lego_mlir.sim.instructions.warpwide import everyone, source, target, whole_warps
-from lego_mlir.sim.machine import WARP
-from lego_mlir.sim.memory import Access, Fault
-from lego_mlir.sim.syntax import Operand, Vector
-from lego_mlir.sim.table import instruction
-from lego_mlir.sim.types import B64, Array
-from lego_mlir.sim.warpgroup import WARPS, Product, registers_of
+from lego_mlir.sim.machine.matrix_descriptors import chunks, problem
+from lego_mlir.sim.machine.memory import Access, Fault
+from lego_mlir.sim.machine.wave import WARP
+from lego_mlir.sim.numerics import fp8_accumulation, fragments
+from lego_mlir.sim.numerics.elements import ELEMENTS, Element, accumulated, multiplied, pack
+from lego_mlir.sim.ptx.form import Form, Together
+from lego_mlir.sim.ptx.syntax import Operand, Vector
+from lego_mlir.sim.ptx.table import instruction
+from lego_mlir.sim.ptx.types import B64, Array
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.machine import Wave
+    from lego_mlir.sim.machine.wave import Wave
 
 _ROWS, _WARP_ROWS = 64, 16
 _FLOATS = ("f16", "bf16", "tf32", "e4m3", "e5m2")
@@ -99,8 +99,8 @@ def mma_async(form: Form) -> Together:
                 old = d_part.gather(d_type.unpack(read(w, lanes)))
                 if not adds.all():
                     old = np.where(adds[:, None, None], old, old.dtype.type(0))
-            if a_type.name in coarse.FORMATS:
-                new = coarse.summed(sign * left, right, old, (a_type.name, b_type.name))
+            if a_type.name in fp8_accumulation.FORMATS:
+                new = fp8_accumulation.summed(sign * left, right, old, (a_type.name, b_type.name))
             else:
                 new = accumulated(sign * multiplied(left, right), old, d_type, saturate)
             write(w, lanes, pack(d_part.scatter(new), d_type))

@@ -45,7 +45,7 @@ from lego_mlir.algebra import (
     swizzle,
     tma_swizzle,
 )
-from lego_mlir.algebra.equality import MOST_ELEMENTS
+from lego_mlir.algebra.verification.equality import MOST_ELEMENTS
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Sym, evaluate, where
 

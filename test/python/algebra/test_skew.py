@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import lego_mlir as lg
 from lego_mlir.algebra import Skew
 from lego_mlir.algebra.subdivide import subdivide
-from lego_mlir.analysis.tma import tensor_map
+from lego_mlir.analysis.instructions.tma_boxes import tensor_map
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Sym, construct, evaluate
 

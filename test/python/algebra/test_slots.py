@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lego_mlir.algebra import parse_layout
-from lego_mlir.algebra.slots import in_slots
+from lego_mlir.algebra.multibuffer import in_slots
 from lego_mlir.diagnostics import LegoError
 
 

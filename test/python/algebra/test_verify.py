@@ -28,10 +28,10 @@ from lego_mlir.algebra import (
     size_symbol,
     swizzle,
 )
-from lego_mlir.algebra.enumeration import Function, as_points
 from lego_mlir.algebra.permutations import inverse
-from lego_mlir.algebra.verdict import Counterexample, Verdict
-from lego_mlir.algebra.verify import MOST_CALLS, MOST_ELEMENTS
+from lego_mlir.algebra.verification.bijectivity import MOST_CALLS, MOST_ELEMENTS
+from lego_mlir.algebra.verification.enumeration import Function, as_points
+from lego_mlir.algebra.verification.verdict import Counterexample, Verdict
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import isqrt, where
 from lego_mlir.index.evaluate import evaluate

@@ -9,7 +9,7 @@ import pytest
 
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.analysis import linear
-from lego_mlir.analysis.fragments import Fragment, accumulator, left, right
+from lego_mlir.analysis.instructions.mma_fragments import Fragment, accumulator, left, right
 from lego_mlir.diagnostics import LegoError
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lego_mlir.algebra import GenP, OrderBy, tma_swizzle
-from lego_mlir.analysis.swizzling import MODES, alignment, swizzled
-from lego_mlir.sim import tensormap
+from lego_mlir.hardware.swizzle import MODES, alignment, swizzled
+from lego_mlir.sim.machine import tensor_map
 
 ADDRESSES = np.arange(4096)
 
@@ -15,7 +15,7 @@ ADDRESSES = np.arange(4096)
 @pytest.mark.parametrize("mode", MODES)
 def test_as_the_simulator_has_it(mode: int) -> None:
     name = f"{mode}B" if mode else "none"
-    expected = tensormap.swizzled(ADDRESSES.astype(np.uint64), name)
+    expected = tensor_map.swizzled(ADDRESSES.astype(np.uint64), name)
     np.testing.assert_array_equal(swizzled(ADDRESSES, mode), expected)
 
 

@@ -22,10 +22,10 @@ from lego_mlir.algebra import (
     parse_layout,
     swizzle,
 )
-from lego_mlir.analysis.tma import TensorMap, tensor_map
+from lego_mlir.analysis.instructions.tma_boxes import TensorMap, tensor_map
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.sim.instructions.tma import units
-from lego_mlir.sim.tensormap import Tiles
+from lego_mlir.sim.machine.tensor_map import Tiles
 
 TYPES = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
 

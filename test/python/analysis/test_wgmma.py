@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from swizzled_tiles import by_columns, by_rows
 
 from lego_mlir.algebra import Col, GenP, Layout, OrderBy, Row, bricks, swizzle
-from lego_mlir.algebra.slots import in_slots
-from lego_mlir.analysis.wgmma import DEPTH, Operand, operand
+from lego_mlir.algebra.multibuffer import in_slots
+from lego_mlir.analysis.instructions.wgmma_operands import DEPTH, Operand, operand
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.sim import descriptors
+from lego_mlir.sim.machine import matrix_descriptors
 
 
 def whole(layout: Layout) -> object:
@@ -22,7 +22,7 @@ def whole(layout: Layout) -> object:
 def check(shared: Layout, element: int, extent: int, at: tuple[int, int], k: int) -> Operand:
     """The hardware finds each 16-byte chunk where the layout puts it; the descriptor."""
     found = operand(whole(shared), element, extent, at, k)
-    assert descriptors.problem(found.word) is None
+    assert matrix_descriptors.problem(found.word) is None
     chunk, depth = 16 // element, DEPTH // element
     rows = np.arange(extent) + at[1 - k]
     columns = np.arange(depth) + at[k]
@@ -36,7 +36,7 @@ def check(shared: Layout, element: int, extent: int, at: tuple[int, int], k: int
     np.testing.assert_array_equal(addresses, addresses[..., :1] + inside)
     for base in (0, found.alignment, 5 * found.alignment):
         word = found.word + (base >> 4)
-        told = descriptors.chunks(word, extent, found.major == "mn").astype(np.int64)
+        told = matrix_descriptors.chunks(word, extent, found.major == "mn").astype(np.int64)
         np.testing.assert_array_equal(told, addresses[..., 0] + base)
     return found
 

@@ -18,8 +18,8 @@ from bench.peers import PEERS
 from lego_mlir import Artifact
 from lego_mlir.compiler import codegen, driver
 from lego_mlir.compiler.assembly import Cubin
-from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.targets import Target
 
 
 def test_a_bundle_tells_all_of_its_cases(tmp_path: Path) -> None:

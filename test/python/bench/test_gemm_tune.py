@@ -20,8 +20,8 @@ from bench.run import summary
 from lego_mlir import Artifact
 from lego_mlir.artifact import Argument, Launch
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.kernels import tuned
-from lego_mlir.kernels.configuration import Config, Problem
+from lego_mlir.kernels.gemm import tuned_table
+from lego_mlir.kernels.gemm.problem import Config, Problem
 
 PRODUCT = Product(512, 256, 128, "f16", "f16", "row", "col")
 CONFIGS = [Config((128, 64, 64), (2, 2), stages) for stages in (2, 3, 4)]
@@ -111,7 +111,7 @@ def test_the_winner_is_what_the_library_finds(tmp_path: Path) -> None:
     said = bench("tune", "write", file, "--tables", tables)
     assert said.returncode == 0, said.stderr
     assert said.stdout == f"gemm: {CONFIGS[1]}; 1.25 times as fast as the choice\n"
-    (entry,) = json.loads(tuned.file_of("NVIDIA H200", tables).read_text())
+    (entry,) = json.loads(tuned_table.file_of("NVIDIA H200", tables).read_text())
     assert (entry["m"], entry["n"], entry["k"], entry["b"]) == (512, 256, 128, "col")
     assert (entry["tile"], entry["warps"], entry["stages"]) == ([128, 64, 64], [2, 2], 3)
 

@@ -11,8 +11,8 @@ import pytest
 from lego_mlir.compiler import ptxas
 from lego_mlir.compiler.assembly import Missing
 from lego_mlir.compiler.codegen import assemble
-from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.targets import Target
 
 SM_90A = Target.parse("sm_90a")
 

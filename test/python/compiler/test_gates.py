@@ -13,8 +13,8 @@ from lego_mlir.compiler import driver
 from lego_mlir.compiler.assembly import Cubin, Resources
 from lego_mlir.compiler.codegen import assemble
 from lego_mlir.compiler.gates import require_fast
-from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import matmul, permute, transpose
 
 CLEAN = Resources("gemm", 168, 0, 0, 0, 0)

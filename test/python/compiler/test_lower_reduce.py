@@ -11,8 +11,8 @@ import pytest
 
 import lego_mlir as lg
 from lego_mlir.compiler.driver import Compilation, Options
-from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.context import Source
 
 KERNEL = """

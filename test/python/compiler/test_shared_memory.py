@@ -7,8 +7,8 @@ import lego_mlir as lg
 from lego_mlir import OrderBy, Row
 from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.driver import Compilation, Options
-from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.context import Source
 
 SPACE = "#gpu.address_space<workgroup>"

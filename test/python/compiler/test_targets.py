@@ -11,8 +11,8 @@ import pytest
 
 from lego_mlir.compiler.codegen import assemble
 from lego_mlir.compiler.isolate import call
-from lego_mlir.compiler.targets import TARGETS, Target
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.targets import TARGETS, Target
 
 EMPTY_KERNEL = """
 .version {version}
@@ -115,7 +115,7 @@ def test_optin_shared_memory_is_what_the_assembler_says() -> None:
     script = (
         "import json, sys\n"
         "from lego_mlir.compiler.codegen import assemble\n"
-        "from lego_mlir.compiler.targets import Target\n"
+        "from lego_mlir.hardware.targets import Target\n"
         "from lego_mlir.diagnostics import LegoError\n"
         "for name, ptx in json.load(sys.stdin).items():\n"
         "    try:\n"

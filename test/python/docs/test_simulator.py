@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lego_mlir.sim.table import NOT_MODELLED
+from lego_mlir.sim.ptx.table import NOT_MODELLED
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "simulator.md").read_text()

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from lego_mlir.index import Int, Sym, maximum, minimum, prover
+from lego_mlir.index import Int, Sym, maximum, minimum
+from lego_mlir.index.proofs import prover
 
 BK = Sym("BK", 1)
 K = Sym("K", 1, None, frozenset({BK}))

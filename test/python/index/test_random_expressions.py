@@ -26,13 +26,13 @@ from lego_mlir.index import (
     isqrt,
     maximum,
     minimum,
-    prover,
     substitute,
     symbols,
     where,
 )
 from lego_mlir.index.factor import Product, Sum, factor
 from lego_mlir.index.nodes import Poly, children
+from lego_mlir.index.proofs import prover
 from lego_mlir.index.sympy_bridge import from_sympy, to_sympy
 from lego_mlir.index.text import to_text
 

@@ -25,12 +25,11 @@ from lego_mlir.index import (
     maximum,
     minimum,
     polynomial,
-    prover,
     rules,
-    solver,
     where,
 )
 from lego_mlir.index.nodes import Xor
+from lego_mlir.index.proofs import prover, solver
 from lego_mlir.index.text import to_text
 
 Example = Callable[[Any], Any]

@@ -9,20 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lego_mlir.index import (
-    Int,
-    Sym,
-    evaluate,
-    isqrt,
-    maximum,
-    minimum,
-    prover,
-    samples,
-    where,
-)
+from lego_mlir.index import Int, Sym, evaluate, isqrt, maximum, minimum, where
 from lego_mlir.index.nodes import FloorDiv, Mod
 from lego_mlir.index.nodes import ISqrt as Root
-from lego_mlir.index.solver import Answer, prove
+from lego_mlir.index.proofs import prover, samples
+from lego_mlir.index.proofs.solver import Answer, prove
 
 X = Sym("x")
 T = Sym("t", 0, 1023)
@@ -151,7 +142,7 @@ def test_a_claim_that_a_sample_refutes_never_reaches_the_solver(
     def never(*args: Any, **kwargs: Any) -> Answer:
         raise AssertionError("the solver was asked")
 
-    monkeypatch.setattr("lego_mlir.index.solver.prove", never)
+    monkeypatch.setattr("lego_mlir.index.proofs.solver.prove", never)
     fresh = Sym("fresh", 0, 99)
     assert not prover.is_nonnegative(fresh - 50)
     assert not prover.is_within(fresh + T, 100)

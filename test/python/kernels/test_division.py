@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lego_mlir.compiler.targets import TARGETS, Target
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.kernels import matmul, tuned
-from lego_mlir.kernels.choice import choose, estimates
-from lego_mlir.kernels.configuration import Config, Problem
-from lego_mlir.kernels.machines import machine_of
+from lego_mlir.hardware.specs import machine_of
+from lego_mlir.hardware.targets import TARGETS, Target
+from lego_mlir.kernels import matmul
+from lego_mlir.kernels.gemm import tuned_table
+from lego_mlir.kernels.gemm.mma_heuristic import choose, estimates
+from lego_mlir.kernels.gemm.problem import Config, Problem
 
 H200 = Target.parse("sm_90a")
 PROBLEM = Problem(512, 768, 256, "f16", "f16")
@@ -119,30 +120,32 @@ def test_an_explanation_names_the_machine_the_division_and_what_limits_the_other
 
 def test_what_was_measured_is_recorded_and_found(tmp_path: Path) -> None:
     other = replace(PROBLEM, m=1024)
-    file = tuned.record("NVIDIA Test 1", PROBLEM, CONFIG, tmp_path)
-    tuned.record("NVIDIA Test 1", other, replace(CONFIG, stages=4), tmp_path)
-    tuned.record("NVIDIA Test 1", PROBLEM, replace(CONFIG, stages=2), tmp_path)
+    file = tuned_table.record("NVIDIA Test 1", PROBLEM, CONFIG, tmp_path)
+    tuned_table.record("NVIDIA Test 1", other, replace(CONFIG, stages=4), tmp_path)
+    tuned_table.record("NVIDIA Test 1", PROBLEM, replace(CONFIG, stages=2), tmp_path)
     assert file == tmp_path / "nvidia-test-1.json"
     assert len(json.loads(file.read_text())) == 2
-    assert tuned.lookup("NVIDIA Test 1", PROBLEM, Config, tmp_path) == replace(CONFIG, stages=2)
-    assert tuned.lookup("NVIDIA Test 1", other, Config, tmp_path) == replace(CONFIG, stages=4)
-    assert tuned.lookup("NVIDIA Test 1", replace(PROBLEM, a="col"), Config, tmp_path) is None
-    assert tuned.lookup("NVIDIA Test 2", PROBLEM, Config, tmp_path) is None
+    assert tuned_table.lookup("NVIDIA Test 1", PROBLEM, Config, tmp_path) == replace(
+        CONFIG, stages=2
+    )
+    assert tuned_table.lookup("NVIDIA Test 1", other, Config, tmp_path) == replace(CONFIG, stages=4)
+    assert tuned_table.lookup("NVIDIA Test 1", replace(PROBLEM, a="col"), Config, tmp_path) is None
+    assert tuned_table.lookup("NVIDIA Test 2", PROBLEM, Config, tmp_path) is None
 
 
 def test_a_product_into_columns_is_its_transpose(tmp_path: Path) -> None:
     columns = Problem(768, 512, 256, "f16", "f16", a="col", b="row", c="col")
     assert columns.transpose == Problem(512, 768, 256, "f16", "f16", a="col", b="row", c="row")
     assert columns.transpose.transpose == columns
-    tuned.record("NVIDIA Test 1", columns, CONFIG, tmp_path)
-    assert tuned.lookup("NVIDIA Test 1", columns.transpose, Config, tmp_path) == CONFIG
+    tuned_table.record("NVIDIA Test 1", columns, CONFIG, tmp_path)
+    assert tuned_table.lookup("NVIDIA Test 1", columns.transpose, Config, tmp_path) == CONFIG
 
 
 def test_a_broken_table_is_an_error_with_its_place(tmp_path: Path) -> None:
-    file = tuned.file_of("NVIDIA Test 1", tmp_path)
+    file = tuned_table.file_of("NVIDIA Test 1", tmp_path)
     for text in ("[", '[{"m": 1}]', "[1]"):
         file.write_text(text)
         with pytest.raises(LegoError, match="the table of tuned divisions cannot be read") as e:
-            tuned.lookup("NVIDIA Test 1", PROBLEM, Config, tmp_path)
+            tuned_table.lookup("NVIDIA Test 1", PROBLEM, Config, tmp_path)
         assert e.value.place is not None
         assert e.value.place.file == str(file)

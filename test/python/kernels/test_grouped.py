@@ -14,7 +14,7 @@ import lego_mlir as lg
 from lego_mlir import Col, GenP, OrderBy
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import Config, grouped_matmul
-from lego_mlir.kernels.hopper import HopperConfig
+from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
 from lego_mlir.runtime.simulator import Simulator
 
 SMALL = HopperConfig((64, 64, 64), 1, 3)

@@ -12,8 +12,8 @@ import lego_mlir as lg
 from lego_mlir import Col, OrderBy, RegP, Row, runtime
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import matmul
-from lego_mlir.kernels.configuration import Config
-from lego_mlir.kernels.hopper import HopperConfig
+from lego_mlir.kernels.gemm.problem import Config
+from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
 
 SMALL = HopperConfig((64, 32, 64), 1, 2)
 

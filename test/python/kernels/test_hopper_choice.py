@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from lego_mlir.algebra import OrderBy, Row
-from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.kernels import tuned
-from lego_mlir.kernels.configuration import Config, Problem
-from lego_mlir.kernels.hopper import HopperConfig
-from lego_mlir.kernels.hopper_choice import estimate, estimates, ordered_together
-from lego_mlir.kernels.machines import machine_of
-from lego_mlir.kernels.order import grouped
-from lego_mlir.kernels.panels import chunk, panels, panels_of_columns
-from lego_mlir.kernels.plan import plan
+from lego_mlir.hardware.specs import machine_of
+from lego_mlir.hardware.targets import Target
+from lego_mlir.kernels.gemm import tuned_table
+from lego_mlir.kernels.gemm.planner import plan
+from lego_mlir.kernels.gemm.problem import Config, Problem
+from lego_mlir.kernels.gemm.rasterization import grouped
+from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
+from lego_mlir.kernels.gemm.wgmma_heuristic import estimate, estimates, ordered_together
+from lego_mlir.kernels.gemm.wgmma_shared_layouts import chunk, panels, panels_of_columns
 
 H200 = Target.parse("sm_90a")
 MACHINE = machine_of(H200)
@@ -278,21 +278,24 @@ def test_both_kinds_of_divisions_are_kept(tmp_path: Path) -> None:
     other = Config((128, 128, 64), (2, 2), 3)
     swapped = replace(CONFIG, swap=True, cluster=(1, 2), alone=True)
     for config in (CONFIG, other, swapped):
-        tuned.record("NVIDIA Test 1", LARGE, config, tmp_path)
-    assert tuned.lookup("NVIDIA Test 1", LARGE, HopperConfig, tmp_path) == swapped
-    assert tuned.lookup("NVIDIA Test 1", LARGE, Config, tmp_path) == other
-    assert tuned.lookup("NVIDIA Test 1", replace(LARGE, k=64), HopperConfig, tmp_path) is None
+        tuned_table.record("NVIDIA Test 1", LARGE, config, tmp_path)
+    assert tuned_table.lookup("NVIDIA Test 1", LARGE, HopperConfig, tmp_path) == swapped
+    assert tuned_table.lookup("NVIDIA Test 1", LARGE, Config, tmp_path) == other
+    assert tuned_table.lookup("NVIDIA Test 1", replace(LARGE, k=64), HopperConfig, tmp_path) is None
 
 
 def test_bf16_is_divided_as_f16_was_measured(tmp_path: Path) -> None:
     short = replace(LARGE, dtype="bf16", out="bf16")
-    tuned.record("NVIDIA Test 1", LARGE, CONFIG, tmp_path)
-    assert tuned.lookup("NVIDIA Test 1", short, HopperConfig, tmp_path) == CONFIG
-    assert tuned.lookup("NVIDIA Test 1", replace(short, out="f32"), HopperConfig, tmp_path) is None
+    tuned_table.record("NVIDIA Test 1", LARGE, CONFIG, tmp_path)
+    assert tuned_table.lookup("NVIDIA Test 1", short, HopperConfig, tmp_path) == CONFIG
+    assert (
+        tuned_table.lookup("NVIDIA Test 1", replace(short, out="f32"), HopperConfig, tmp_path)
+        is None
+    )
     own = replace(CONFIG, group=4)
-    tuned.record("NVIDIA Test 1", short, own, tmp_path)
-    assert tuned.lookup("NVIDIA Test 1", short, HopperConfig, tmp_path) == own
-    assert tuned.lookup("NVIDIA Test 1", LARGE, HopperConfig, tmp_path) == CONFIG
+    tuned_table.record("NVIDIA Test 1", short, own, tmp_path)
+    assert tuned_table.lookup("NVIDIA Test 1", short, HopperConfig, tmp_path) == own
+    assert tuned_table.lookup("NVIDIA Test 1", LARGE, HopperConfig, tmp_path) == CONFIG
 
 
 def test_what_was_measured_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,8 +303,8 @@ def test_what_was_measured_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     chosen = plan(LARGE, places, H200)
     measured = replace(CONFIG, group=3)
     assert chosen.config != measured
-    tuned.record(MACHINE.name, LARGE, measured, tmp_path)
-    monkeypatch.setattr(tuned.lookup, "__defaults__", (tmp_path,))
+    tuned_table.record(MACHINE.name, LARGE, measured, tmp_path)
+    monkeypatch.setattr(tuned_table.lookup, "__defaults__", (tmp_path,))
     found = plan(LARGE, places, H200)
     assert found.config == measured
     assert f"division   {measured}, as measured" in found.explanation

@@ -12,10 +12,10 @@ import pytest
 import lego_mlir as lg
 from lego_mlir import Col, GenP, OrderBy, RegP, Row, morton, runtime
 from lego_mlir.compiler.driver import Options
-from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import matmul
-from lego_mlir.kernels.configuration import Config
+from lego_mlir.kernels.gemm.problem import Config
 
 HALF = Config((64, 64, 32), (2, 2), 2)
 BYTE = Config((64, 64, 64), (2, 2), 2)

@@ -13,7 +13,7 @@ import pytest
 from lego_mlir import Col, OrderBy, RegP, Row
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import permute, transpose
-from lego_mlir.kernels.moves import Mode, find_move
+from lego_mlir.kernels.permute.problem import Mode, find_move
 
 DTYPES = {"i8": np.int8, "f16": np.float16, "f32": np.float32, "f64": np.float64}
 
@@ -108,7 +108,7 @@ def test_whole_tiles_waste_nothing(dtype: str, size: int, side: int) -> None:
 @pytest.mark.parametrize("dtype", ["i8", "f16", "f32", "f64"])
 def test_large_tiles_waste_nothing_either(dtype: str) -> None:
     """The tile that is chosen for matrices that fill a GPU, on one of one tile."""
-    from lego_mlir.kernels.planning import choose_tile
+    from lego_mlir.kernels.permute.heuristic import choose_tile
 
     m = n = 128
     large = find_move((8192, 8192), (1, 0), *(OrderBy(Row(8192, 8192)),) * 2)
@@ -125,7 +125,7 @@ def test_large_tiles_waste_nothing_either(dtype: str) -> None:
 
 def _tiled_by(move: Any, tile: Any, dtype: str) -> Any:
     from lego_mlir.frontend import TensorType
-    from lego_mlir.kernels.vectors import tiled
+    from lego_mlir.kernels.permute.kernel import tiled
 
     kinds = [TensorType(dtype, OrderBy(Row(128, 128)), 16)] * 2
     return tiled("transpose", move, tile, DTYPES[dtype]().itemsize, *kinds, "transpose")

@@ -13,7 +13,7 @@ import lego_mlir as lg
 from lego_mlir import Col, OrderBy, RegP, Row
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import Config, ragged_matmul
-from lego_mlir.kernels.hopper import HopperConfig
+from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
 from lego_mlir.runtime import launch
 from lego_mlir.runtime.simulator import Simulator
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from lego_mlir.algebra import Layout
-from lego_mlir.analysis.banks import wavefronts
+from lego_mlir.analysis.memory_costs.bank_conflicts import wavefronts
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.kernels.staging import LINE, UNIT, staged_tile, staged_transpose
+from lego_mlir.kernels.shared_layouts import LINE, UNIT, staged_tile, staged_transpose
 
 LANES = np.arange(32)
 SIZES = (16, 32, 64, 128, 256)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lego_mlir import Col, GenP, Layout, OrderBy, RegP, Row, reverse, swizzle
-from lego_mlir.analysis.banks import wavefronts
+from lego_mlir.analysis.memory_costs.bank_conflicts import wavefronts
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import transpose
 
@@ -55,7 +55,7 @@ def test_tiles_that_cannot_be(tile: int, rows: int) -> None:
 def test_the_lines_in_the_ptx_are_those_of_the_kernel() -> None:
     """And the file's name is the same on every machine."""
     ptx = transpose(64, 64).compile().ptx
-    assert re.findall(r"\.file.*", ptx) == ['.file\t1 "lego_mlir/kernels/vectors.py"']
+    assert re.findall(r"\.file.*", ptx) == ['.file\t1 "lego_mlir/kernels/permute/kernel.py"']
 
 
 def test_nothing_is_wasted() -> None:

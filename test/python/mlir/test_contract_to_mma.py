@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from products import Product, compilation, run
 
-from lego_mlir.sim.costs import Costs
+from lego_mlir.sim.cost.counter import Costs
 
 TILE = "vector<32x32xf32>"
 

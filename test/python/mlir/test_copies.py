@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from lego_mlir.compiler.driver import Compilation, Options
-from lego_mlir.compiler.targets import Target
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.context import Source
 from lego_mlir.runtime import select
 

@@ -40,7 +40,7 @@ from lego_mlir.index import Sym, evaluate
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source, new_context, parse, run_pipeline
 from lego_mlir.mlir.layouts import layout_attribute, symbols_of
-from lego_mlir.mlir.lower_lego import lower_lego
+from lego_mlir.mlir.lowering.lower_lego import lower_lego
 
 BATCH = 25
 LAYOUTS = int(os.environ.get("LEGO_TEST_EXAMPLES", "2000"))

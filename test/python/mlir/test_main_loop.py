@@ -9,10 +9,10 @@ import pytest
 import lego_mlir as lg
 from lego_mlir import Col, OrderBy, Row, runtime
 from lego_mlir.compiler.driver import Options
-from lego_mlir.compiler.targets import Target
 from lego_mlir.frontend import TensorType
+from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import matmul
-from lego_mlir.kernels.configuration import Config
+from lego_mlir.kernels.gemm.problem import Config
 
 
 def check(kernel: Any, order: str) -> None:

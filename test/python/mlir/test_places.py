@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from lego_mlir.mlir.context import Source, new_context, parse
-from lego_mlir.mlir.lower_lego import lower_lego
+from lego_mlir.mlir.lowering.lower_lego import lower_lego
 from lego_mlir.mlir.modules import operations_in
 
 LAYOUT = '{layout = #lego.layout<"OrderBy(Row(8, 8)).TileBy([4, 4], [2, 2])">}'

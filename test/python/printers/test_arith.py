@@ -14,8 +14,8 @@ from lego_mlir.index.nodes import Int
 from lego_mlir.index.width import widest
 from lego_mlir.mlir.bindings import func, ir
 from lego_mlir.mlir.context import Source, new_context
-from lego_mlir.mlir.permutation_functions import read_function
-from lego_mlir.printers.arith import Printer
+from lego_mlir.mlir.emit.arith import Printer
+from lego_mlir.mlir.lowering.permutation_functions import read_function
 
 SOURCE = Source("test", "")
 SYMBOLS = [Sym("a", 0, 63), Sym("b", -17, 40), Sym("c", 1, 9), Sym("d", None, None)]
@@ -89,7 +89,7 @@ def test_widest_bounds_every_value_on_the_way(x: Int) -> None:
     env: dict[Any, Any] = dict(
         zip(op.regions[0].blocks[0].arguments, points().values(), strict=True)
     )
-    from lego_mlir.mlir.permutation_functions import _evaluate
+    from lego_mlir.mlir.lowering.permutation_functions import _evaluate
 
     for o in op.regions[0].blocks[0].operations:
         if o.operation.name == "func.return":

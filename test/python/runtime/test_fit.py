@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lego_mlir.artifact import Argument
-from lego_mlir.compiler.targets import TARGETS
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.targets import TARGETS
 from lego_mlir.runtime.fit import (
     check_alignment,
     check_shared,

@@ -34,7 +34,7 @@ def programs() -> dict[str, str]:
 
 @pytest.fixture
 def run(request: pytest.FixtureRequest) -> Callable[..., sim.Costs | None]:
-    """`sim.launch` on a whole module or on the body of a kernel `k`, which is recorded.
+    """`sim.machine.launch` on a whole module or on the body of a kernel `k`, which is recorded.
 
     A body is given its parameters as `(name, type)` in `parameters`.
     """
@@ -119,7 +119,7 @@ def _load(name: str, array: np.ndarray) -> str:
 
 @pytest.fixture(params=["late", "early", *(f"random {seed}" for seed in range(4))])
 def order(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Options of `sim.launch`: every order, the random one with a few seeds."""
+    """Options of `sim.machine.launch`: every order, the random one with a few seeds."""
     kind, _, seed = request.param.partition(" ")
     return {"order": kind, "seed": int(seed or 0)}
 

@@ -361,7 +361,8 @@ def test_fences_and_hints_change_nothing(run):
 
 def test_registers_are_noted():
     """`setmaxnreg` reaches the observer, with the lanes that execute it."""
-    from lego_mlir.sim import asynchronous, machine, memory, observer, parser, program
+    from lego_mlir.sim.machine import asynchronous, memory, observer, wave
+    from lego_mlir.sim.ptx import parser, program
 
     text = """.version 8.7\n.target sm_90a\n.address_size 64
     .visible .entry k() .maxntid 256, 1, 1 {
@@ -383,8 +384,8 @@ def test_registers_are_noted():
 
     module = parser.parse(text)
     decoded = program.decode(module, module.kernels["k"])
-    state = machine.Launch(decoded, (1, 1, 1), (256, 1, 1), (1, 1, 1), False, 0, 0, 1000)
+    state = wave.Launch(decoded, (1, 1, 1), (256, 1, 1), (1, 1, 1), False, 0, 0, 1000)
     watching = Seeing()
     order, nothing = asynchronous.Order("late"), memory.Memory({}, watching)
-    machine.Wave(state, np.zeros(1, np.int64), nothing, order, watching).run()
+    wave.Wave(state, np.zeros(1, np.int64), nothing, order, watching).run()
     assert seen == {40: [True] * 128 + [False] * 128, 232: [False] * 128 + [True] * 128}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lego_mlir import sim
 from lego_mlir.diagnostics import Place
-from lego_mlir.sim.report import report
+from lego_mlir.sim.cost.report import report
 
 LANE = np.arange(32)
 BYTES = 8192

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lego_mlir.limits import Limits
-from lego_mlir.sim.flow import weak_topological_order
+from lego_mlir.sim.ptx.flow import weak_topological_order
 
 
 def test_nested_conditions(lanewise):

@@ -8,7 +8,7 @@ import pytest
 from lego_mlir import sim
 from lego_mlir.diagnostics import LegoError, Place
 from lego_mlir.limits import Limits
-from lego_mlir.sim import table
+from lego_mlir.sim.ptx import table
 
 HEADER = ".version 8.3\n.target sm_90a\n.address_size 64\n"
 REGISTERS = """.reg .pred %p; .reg .b16 %h<4>; .reg .b32 %r<8>; .reg .b64 %d<8>; .reg .f32 %f<4>;

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from lego_mlir import sim
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.sim.dataflow import live
-from lego_mlir.sim.program import decode
+from lego_mlir.sim.ptx.dataflow import live
+from lego_mlir.sim.ptx.program import decode
 
 HEADER = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 

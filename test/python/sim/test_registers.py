@@ -7,8 +7,8 @@ from lego_mlir import data, sim
 from lego_mlir.compiler.driver import Compilation, Options
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.context import Source
-from lego_mlir.sim.dataflow import live
-from lego_mlir.sim.program import decode
+from lego_mlir.sim.ptx.dataflow import live
+from lego_mlir.sim.ptx.program import decode
 
 HEADER = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 BEGIN = """

@@ -5,8 +5,8 @@ import pytest
 
 from lego_mlir import sim
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.sim.pressure import at_entry, pressure
-from lego_mlir.sim.program import decode
+from lego_mlir.sim.checks.setmaxnreg_checks import at_entry, pressure
+from lego_mlir.sim.ptx.program import decode
 
 HEADER = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from lego_mlir.sim import clocks, shadow
+from lego_mlir.sim.checks import shadow_memory, vector_clocks
 
 
 @contextmanager
 def tidy(yes: bool) -> Iterator[None]:
     """Have everything forgotten as soon as it may be, or else as long as it may."""
     with (
-        patch.object(shadow, "_CROWDED", 0 if yes else 1 << 16),
-        patch.object(clocks, "_LEAST", 2 if yes else 256),
+        patch.object(shadow_memory, "_CROWDED", 0 if yes else 1 << 16),
+        patch.object(vector_clocks, "_LEAST", 2 if yes else 256),
     ):
         yield

@@ -1,0 +1,147 @@
+"""How `ldmatrix` and `stmatrix` reach the fragments of tiles in shared memory.
+
+The tile is the user's layout with both dimensions split: into warps, fragments and a fragment's
+own. Which of a fragment's rows of 16 bytes a lane points at, the fragment's layout says. So every
+address is one layout at one index. Where the addresses of two fragments are found to differ by a
+constant, whatever lane, warp and slot, one is a base of the other, which is a constant away.
+
+Source: PTX ISA, "ldmatrix", "stmatrix".
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+
+from lego_mlir.algebra import Layout, OrderBy, Row
+from lego_mlir.algebra.subdivide import Subdivision, subdivide
+from lego_mlir.analysis.instructions.mma_fragments import Fragment
+from lego_mlir.diagnostics import LegoError
+
+ROW_BYTES = 16
+"""Of a row of the 8×8 matrices that are moved."""
+
+Place: TypeAlias = tuple[int, int]
+"""A fragment among those of a warp, along rows and columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrices:
+    """The fragments of a tile.
+
+    Attributes:
+        split: the tile's layout, its two dimensions split into warps, fragments and elements.
+        dims: which of the layout's dimensions these are; the others are slots.
+        counts: the fragments of a warp along rows and columns.
+        transposed: whether the rows in shared memory are columns of the fragment.
+        bases: for each fragment another, or itself, and the distance in elements from it.
+    """
+
+    split: Subdivision
+    dims: tuple[int, int]
+    counts: Place
+    transposed: bool
+    bases: Mapping[Place, tuple[Place, int]]
+
+    def index(self, row: Any, column: Any, slots: Sequence[Any]) -> tuple[Any, ...]:
+        """An index of the split layout.
+
+        Args:
+            row: warp, fragment, and row of it.
+            column: the same along the columns.
+            slots: of the dimensions that are no part of a tile.
+        """
+        return _index(self.split, self.dims, row, column, slots)
+
+
+@functools.lru_cache(maxsize=64)
+def matrices(
+    layout: Layout, dims: tuple[int, int], fragment: Fragment, warps: tuple[int, int], bits: int
+) -> Matrices:
+    """The fragments of tiles in shared memory.
+
+    Args:
+        layout: that the tiles are part of.
+        dims: which of its dimensions are a tile's rows and columns; the others are slots.
+        fragment: what is moved at once.
+        warps: how many of them share the tile along rows and columns.
+        bits: of an element.
+
+    Raises:
+        LegoError: the layout does not keep the 16 bytes of a matrix's row together.
+    """
+    sizes = (cast("int", layout.dims[k]) for k in dims)
+    parts = zip(sizes, warps, fragment.shape, strict=True)
+    rows, columns = (size // across // own for size, across, own in parts)
+    counts = rows, columns
+    split = subdivide(
+        layout,
+        {k: of for k, *of in zip(dims, warps, counts, fragment.shape, strict=True)},
+    )
+    for transposed in (False, True) if bits == 16 else (False,):
+        offsets = _offsets(layout, dims, fragment, warps, counts, split, transposed)
+        starts = offsets[..., :1]
+        together = (offsets == starts + np.arange(offsets.shape[-1])).all()
+        if together and not (starts * bits // 8 % ROW_BYTES).any():
+            return Matrices(split, dims, counts, transposed, _bases(starts, counts))
+    raise LegoError(
+        f"ldmatrix moves {ROW_BYTES * 8 // bits} neighbours at once, and the layout "
+        f"'{layout}' does not keep them together, at multiples of {ROW_BYTES} bytes",
+        hint=_way_out(bits),
+    )
+
+
+def _way_out(bits: int) -> str:
+    if bits == 16:
+        return "a layout that does: OrderBy(GenP([rows, columns], swizzle(8, 1, 8)))"
+    return (
+        f"elements of {bits} bits are not transposed on the way: let the dimension that "
+        "is summed over be contiguous, in shared memory and so in global memory too"
+    )
+
+
+def _index(
+    split: Subdivision, dims: tuple[int, int], row: Any, column: Any, slots: Sequence[Any]
+) -> tuple[Any, ...]:
+    rest = iter(slots)
+    given = dict(zip(dims, (row, column), strict=True))
+    return split.index(*(given[k] if k in given else next(rest) for k in range(len(split.places))))
+
+
+def _offsets(
+    layout: Layout,
+    dims: tuple[int, int],
+    fragment: Fragment,
+    warps: tuple[int, int],
+    counts: Place,
+    split: Subdivision,
+    transposed: bool,
+) -> Any:
+    """Of what lanes point at, by fragment along both, slot, warp along both, lane and element."""
+    lanes = fragment.matrix_rows(transposed=transposed)
+    others = [n for k, n in enumerate(layout.dims) if k not in dims]
+    sizes = [cast("int", n) for n in (*counts, *others, *warps, *lanes.dims)]
+    i, j, *slots, down, across, lane, element = np.ix_(*(np.arange(n) for n in sizes))
+    row, column = OrderBy(Row(*fragment.shape)).inv(lanes.apply(lane, element))
+    index = _index(split, dims, (down, i, row), (across, j, column), slots)
+    return np.broadcast_to(split.layout.apply(*index), sizes)
+
+
+def _bases(starts: Any, counts: Place) -> Mapping[Place, tuple[Place, int]]:
+    """Those of the fragments whose rows begin there."""
+    found: dict[Place, tuple[Place, int]] = {}
+    bases: list[Place] = []
+    for i, j in np.ndindex(counts):
+        for base in bases:
+            distance = starts[i, j] - starts[base]
+            if (distance == distance.flat[0]).all():
+                found[i, j] = base, int(distance.flat[0])
+                break
+        else:
+            bases.append((i, j))
+            found[i, j] = (i, j), 0
+    return found

@@ -1,0 +1,234 @@
+"""Tensor maps from layouts: how TMA copies a tile between global and shared memory.
+
+The tensor's layout gives shape and strides, the tile its box, the layout of its copy in shared
+memory the swizzling mode. A box is at most one swizzled row wide, so a tile may take several.
+
+    OrderBy(Row(4096, 4096)).TileBy([32, 64], [128, 64])   a tile of f16, in shared memory
+    OrderBy(GenP([128, 64], tma_swizzle(128, 2)))
+
+    shape (4096, 4096)   strides (8192,)   box (64, 128)   swizzle 128
+
+Dimensions of a map go from the innermost to the outermost, as in the driver's call and in the
+coordinates of the instructions.
+
+Source: PTX ISA 5.5 (tensors, boxes, swizzling modes); CUDA driver API, cuTensorMapEncodeTiled.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import gcd, prod
+from typing import Any, cast
+
+import numpy as np
+
+from lego_mlir.algebra import Layout
+from lego_mlir.algebra.slices import Slice
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.swizzle import MODES, alignment, swizzled
+from lego_mlir.index import Int
+
+_MOST = 256
+"""Elements of a box in each dimension."""
+
+_ALIGN = 16
+"""Bytes that strides and the width of a box are multiples of."""
+
+_RANKS = (1, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One copy of a tile.
+
+    Attributes:
+        at: the box's first element in the tile, one coordinate a dimension of the tensor, in
+            elements, innermost first.
+        offset: of that element in the tile's shared memory before swizzling, in elements.
+    """
+
+    at: tuple[int, ...]
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMap:
+    """How tiles of a tensor are copied.
+
+    Attributes:
+        dims: the tensor's dimensions in the layout's order, innermost first.
+        shape: elements of the tensor.
+        strides: bytes from one element to the next, of all dimensions but the innermost.
+        box: elements of a box.
+        swizzle: 0, 32, 64 or 128 bytes.
+        boxes: the copies that make up one tile.
+    """
+
+    dims: tuple[int, ...]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
+    swizzle: int
+    boxes: tuple[Box, ...]
+
+    @property
+    def alignment(self) -> int:
+        """Of the tile in shared memory, in bytes."""
+        return alignment(self.swizzle)
+
+
+@functools.lru_cache(maxsize=64)
+def tensor_map(layout: Layout, shared: Slice, element: int, parts: int = 1) -> TensorMap:
+    """The tensor map of a tensor's tiles.
+
+    Args:
+        layout: of the tensor; a TileBy, whose innermost level is the tile.
+        shared: the tile in shared memory, with the tile's dimensions; those of one element may be
+            left out.
+        element: bytes of an element.
+        parts: a tile's copies can be dealt out evenly to so many.
+
+    Raises:
+        LegoError: the hardware cannot copy such tiles; says why.
+    """
+    tile = _tile_of(layout)
+    if _without_ones(shared.shape) != _without_ones(tile):
+        raise LegoError(
+            f"TMA: the tile of '{layout}' is {list(tile)}, in shared memory, as '{shared}', "
+            f"it is {list(shared.shape)}"
+        )
+    shape, strides = _strides_of(layout, element)
+    # A dimension of one element has no stride; the tensor keeps it for its coordinates.
+    order = tuple(sorted(range(len(shape)), key=lambda d: (shape[d] == 1, strides[d])))
+    _check(layout, [shape[d] for d in order], [strides[d] for d in order], element)
+    extents = tuple(tile[d] for d in order)
+    offsets = np.asarray(shared.offsets(), dtype=np.int64).reshape(tile)
+    placed = offsets.transpose(order[::-1]) * element  # bytes, the outermost dimension first
+    for mode in MODES:
+        for box in _boxes(extents, mode, element, parts):
+            boxes = _placed(placed, extents, box, mode, element)
+            if boxes is not None:
+                return TensorMap(
+                    order,
+                    tuple(shape[d] for d in order),
+                    tuple(strides[d] * element if shape[d] > 1 else _ALIGN for d in order[1:]),
+                    box,
+                    mode,
+                    boxes,
+                )
+    raise LegoError(
+        f"TMA cannot write the tile {list(tile)} of '{layout}' as '{shared}' in shared memory",
+        hint="rows of at most 128 bytes along the dimension that is contiguous in global memory, "
+        f"one below the other, in tma_swizzle(128, {element}) or another of its modes",
+    )
+
+
+def _without_ones(sizes: Sequence[Int]) -> list[Int]:
+    return [n for n in sizes if n != 1]
+
+
+def _tile_of(layout: Layout) -> tuple[int, ...]:
+    view = layout.view
+    if view is None or view.kind != "TileBy" or len(view.tiles) < 2:
+        raise LegoError(
+            f"TMA copies tiles, and '{layout}' has none",
+            hint="end it in TileBy([tiles, ...], [tile, ...])",
+        )
+    if view.skew is not None:
+        raise LegoError(f"TMA copies boxes, and the tiles of '{layout}' are skewed")
+    sizes = view.tiles[-1]
+    if any(not isinstance(n, int) for n in sizes):
+        raise LegoError(f"TMA: the tile of '{layout}' has symbolic sizes")
+    return cast("tuple[int, ...]", tuple(sizes))
+
+
+def _strides_of(layout: Layout, element: int) -> tuple[list[int], list[int]]:
+    """Shape and strides of the tensor, in elements."""
+    tensor = Layout(layout.orders)
+    shape = layout.tensor_shape
+    if tuple(tensor.dims) != tuple(shape):
+        tensor = tensor.TileBy(shape)
+    try:
+        strides = tensor.to_strides().stride
+    except LegoError as e:
+        raise LegoError(
+            f"TMA walks a tensor by strides: {e.message}",
+            hint=e.hint or "a schedule without TMA takes any layout: --schedule=hmma",
+        ) from None
+    numbers = [s for s in strides if isinstance(s, int)]
+    sizes = [n for n in shape if isinstance(n, int)]
+    if len(numbers) != len(shape) or len(sizes) != len(shape):
+        raise LegoError(
+            f"TMA: '{layout}' has no one stride a dimension, but {tensor.to_strides()}",
+            hint="TMA takes up to five dimensions of one stride each",
+        )
+    return sizes, numbers
+
+
+def _check(layout: Layout, shape: Sequence[int], strides: Sequence[int], element: int) -> None:
+    rank = len(shape)
+    if not _RANKS[0] <= rank <= _RANKS[1]:
+        raise LegoError(f"TMA takes tensors of 1 to 5 dimensions, '{layout}' has {rank}")
+    if strides[0] > 1:
+        raise LegoError(f"TMA: no dimension of '{layout}' is contiguous in memory")
+    for n, stride in zip(shape[1:], strides[1:], strict=True):
+        if n > 1 and stride * element % _ALIGN:
+            raise LegoError(
+                f"TMA: a row of '{layout}' has {stride * element} bytes, no multiple of {_ALIGN}",
+                hint=f"pad the rows to a multiple of {_ALIGN // element} elements, "
+                "or use a schedule without TMA",
+            )
+
+
+def _boxes(
+    extents: Sequence[int], mode: int, element: int, parts: int
+) -> Iterator[tuple[int, ...]]:
+    """Boxes that make up a tile in a mode, in a multiple of `parts`, the largest first."""
+    widest = mode // element if mode else min(extents[0], _MOST)
+    widths = [widest] if mode else [w for w in range(widest, 0, -1) if extents[0] % w == 0]
+    outer = tuple(_greatest_divisor(n) for n in extents[1:])
+    for width in widths:
+        if extents[0] % width or width > _MOST or width * element % _ALIGN:
+            continue
+        box = (width, *outer)
+        count = prod(extents) // prod(box)
+        more = parts // gcd(count, parts)
+        if more == 1:
+            yield box
+            continue
+        yield from (
+            (*box[:d], box[d] // more, *box[d + 1 :])
+            for d in range(len(box) - 1, 0, -1)
+            if box[d] % more == 0
+        )
+
+
+def _greatest_divisor(n: int) -> int:
+    return next(d for d in range(min(n, _MOST), 0, -1) if n % d == 0)
+
+
+def _placed(
+    placed: Any, extents: Sequence[int], box: Sequence[int], mode: int, element: int
+) -> tuple[Box, ...] | None:
+    """Where each box lies in shared memory; `None` if one does not lie as TMA writes it.
+
+    Args:
+        placed: the byte offset of each element of the tile, outermost dimension first.
+        extents: of the tile, innermost first.
+        box: innermost first.
+        mode: of the swizzle.
+        element: bytes of an element.
+    """
+    walk = np.arange(prod(box), dtype=np.int64).reshape(tuple(reversed(box))) * element
+    found = []
+    steps = [range(0, n, b) for n, b in zip(extents, box, strict=True)]
+    for corner in product(*reversed(steps)):
+        part = placed[tuple(slice(c, c + b) for c, b in zip(corner, reversed(box), strict=True))]
+        start = int(swizzled(part.flat[0], mode))
+        if start % 128 or not np.array_equal(part, swizzled(start + walk, mode)):
+            return None
+        found.append(Box(tuple(reversed(corner)), start // element))
+    return tuple(found)

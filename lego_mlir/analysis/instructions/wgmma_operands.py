@@ -1,0 +1,155 @@
+"""Matrix descriptors from layouts: how `wgmma` reads its operands from shared memory.
+
+An operand is a piece of a tile: `extent` elements along m or n, and 32 bytes along k. From where
+the layout puts its elements follow start, strides, swizzle and major direction, or that the
+hardware cannot read it.
+
+    OrderBy(GenP([128, 64], tma_swizzle(128, 2)))     (m, k) of f16, the piece of 64 rows at k = 16:
+    start 32   leading 0   stride 1024   swizzle 128   K-major
+
+Source: PTX ISA 9.7.15.5.1 (shared memory layouts, strides, matrix descriptor).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from lego_mlir.algebra.slices import Slice
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.swizzle import CHUNK, MODES, alignment, swizzled
+
+Major: TypeAlias = Literal["k", "mn"]
+
+ROWS = 64
+"""Rows of the result that one instruction computes."""
+
+WARPS = 4
+"""Warps of a warpgroup, each of which has a quarter of these rows."""
+
+DEPTH = 32
+"""Bytes along k that one instruction takes."""
+
+_CODES = {0: 0, 128: 1, 64: 2, 32: 3}
+_REPEAT = 8
+"""Runs of a swizzle's pattern, rows of a core matrix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """How one piece of a tile lies in shared memory; offsets in bytes.
+
+    Attributes:
+        start: of the piece's first element from the tile's, before swizzling.
+        leading: the leading dimension's byte offset.
+        stride: the stride dimension's byte offset.
+        swizzle: 0, 32, 64 or 128 bytes.
+        major: `k` where elements are contiguous along k, `mn` where along m or n.
+    """
+
+    start: int
+    leading: int
+    stride: int
+    swizzle: int
+    major: Major
+
+    @property
+    def word(self) -> int:
+        """The descriptor of this piece for a tile at address 0."""
+        fields = ((self.start, 0), (self.leading, 16), (self.stride, 32))
+        word = sum((value >> 4) << place for value, place in fields)
+        return word | _CODES[self.swizzle] << 62
+
+    @property
+    def alignment(self) -> int:
+        """Of the tile in shared memory, in bytes."""
+        return alignment(self.swizzle)
+
+
+def operand(shared: Slice, element: int, extent: int, at: tuple[int, int], k: int) -> Operand:
+    """The descriptor of a piece of a tile.
+
+    Args:
+        shared: the tile in shared memory, two dimensions.
+        element: bytes of an element: 1, 2 or 4.
+        extent: of the piece along the dimension that is not k; a multiple of 8.
+        at: the piece's first element.
+        k: which of the tile's dimensions is k, 0 or 1.
+
+    Raises:
+        LegoError: `wgmma` cannot read it; says why.
+    """
+    depth = DEPTH // element
+    offsets = shared.offsets()
+    rows = offsets.T if k == 0 else offsets
+    first, start = (at[1], at[0]) if k == 0 else at
+    piece = rows[first : first + extent, start : start + depth] * element
+    if piece.shape != (extent, depth) or extent % 8:
+        raise LegoError(
+            f"wgmma: there is no piece of {extent} by {depth} at {at} of '{shared}'",
+            hint=f"tiles are multiples of 8 along m and n, and of {depth} along k",
+        )
+    majors: tuple[Major, ...] = ("k", "mn") if element == 2 else ("k",)
+    for mode in MODES:
+        for major in majors:
+            found = _operand(piece, mode, major, element)
+            if found is not None:
+                return found
+    if element != 2 and _operand_mn(piece, element):
+        raise LegoError(
+            f"wgmma reads elements of {element} bytes only along k, and '{shared}' has them "
+            "contiguous along the other dimension",
+            hint="lay the operand out so that k is contiguous, in global memory too",
+        )
+    raise LegoError(
+        f"wgmma cannot read '{shared}' in shared memory: its 16-byte chunks do not lie as any of "
+        "the swizzling modes has them",
+        hint=f"rows of 128 bytes, one below the other, in tma_swizzle(128, {element})",
+    )
+
+
+def _operand_mn(piece: Any, element: int) -> bool:
+    return any(_operand(piece, mode, "mn", element) is not None for mode in MODES)
+
+
+def _operand(piece: Any, mode: int, major: Major, element: int) -> Operand | None:
+    """The descriptor in a swizzling mode, if the piece lies like that.
+
+    Args:
+        piece: byte offsets, by m or n and by k.
+        mode: of the swizzle.
+        major: the direction in which elements are contiguous.
+        element: bytes of an element.
+    """
+    plain = swizzled(piece, mode)
+    start = int(plain[0, 0])
+    extent, depth = plain.shape
+    run = max(mode, CHUNK)
+    width = run // element  # elements of a run
+    chunk = CHUNK // element
+    row, column = np.indices((extent, depth))
+
+    def distance(i: int, j: int) -> int:
+        """From the first element to another one, 0 where the piece has none there."""
+        return int(plain[i, j]) - start if i < extent and j < depth else 0
+
+    if major == "k":
+        leading = 0 if mode else distance(0, chunk)
+        stride = distance(_REPEAT, 0)
+        across = column * element if mode else column // chunk * leading + column % chunk * element
+        expected = row % _REPEAT * run + row // _REPEAT * stride + across
+    else:
+        far, near = distance(width, 0), distance(0, _REPEAT)
+        leading, stride = (far, near) if mode else (near, far)
+        expected = (
+            column % _REPEAT * run
+            + column // _REPEAT * near
+            + row // width * far
+            + row % width * element
+        )
+    fits = np.array_equal(plain, start + expected)
+    even = start % CHUNK == 0 and leading % CHUNK == 0 and stride % CHUNK == 0
+    small = 0 <= leading < 1 << 18 and 0 <= stride < 1 << 18
+    return Operand(start, leading, stride, mode, major) if fits and even and small else None

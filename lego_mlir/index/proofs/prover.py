@@ -1,0 +1,195 @@
+"""Proofs of inequalities: by intervals, by the bounds that symbols carry, at last by Z3.
+
+`is_nonnegative(e)` first asks the interval of `e`. If that does not tell, it replaces one atom at
+a time by the bound that makes `e` least: the lower bound where the atom's cofactor cannot be
+negative, the upper bound where it cannot be positive. What is left once the indices are gone is
+a polynomial in sizes, and its interval decides. So `i*128 + j < M` follows from `i < M // 128`,
+`j < 128` and `128 | M`, with no search and no solver.
+
+A claim that is left is evaluated at sample points; what none of them refutes goes to the solver,
+under a limit that counts its steps, so the answer is the same everywhere.
+
+A failed proof says nothing: the answer is then `False`, never a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from lego_mlir.index import construct, forms, nodes, polynomial, ranges
+from lego_mlir.index.nodes import Expr, FloorDiv, Int, Max, Min, Mod, Sym
+from lego_mlir.index.proofs import samples
+from lego_mlir.index.work import SOLVER, charge
+
+_DEPTH = 8
+"""How many atoms a proof may eliminate, one inside another."""
+
+_RLIMIT = 100_000
+"""Z3's steps for one condition: some hundredths of a second."""
+
+
+def is_nonnegative(x: Int) -> bool:
+    """Whether `x >= 0` is proven for every value of its symbols."""
+    return _all_nonnegative(x)
+
+
+def is_less(a: Int, b: Int) -> bool:
+    """Whether `a < b` is proven."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a < b
+    return _is_surely_less(a, b) or _all_nonnegative(_room(a, b))
+
+
+def is_within(x: Int, d: Int) -> bool:
+    """Whether `0 <= x < d` is proven: the condition of most rules."""
+    if _is_surely_less(x, d):
+        return _all_nonnegative(x)
+    return _all_nonnegative(x, _room(x, d))
+
+
+def _is_surely_less(a: Int, b: Int) -> bool:
+    _, top = ranges.bounds(a)
+    bottom, _ = ranges.bounds(b)
+    return top is not None and bottom is not None and top < bottom
+
+
+def _room(a: Int, b: Int) -> Int:
+    """What is not negative if and only if `a < b`."""
+    return construct.sub(construct.sub(b, a), 1)
+
+
+def _all_nonnegative(*claims: Int) -> bool:
+    """Whether all are proven. The cheap refutation of one spares the proof of another."""
+    left = []
+    for x in claims:
+        lo, hi = ranges.bounds(x)
+        if hi is not None and hi < 0:
+            return False
+        if lo is None or lo < 0:
+            left.append(x)
+    if left and not forms.expanding():
+        return forms.expanded(
+            lambda: _all_nonnegative(*(construct.substitute(x, {}) for x in left))
+        )
+    return not any(map(_is_refuted, left)) and all(
+        _is_nonnegative(x, _DEPTH) or _is_shown_by_solver(x) for x in left
+    )
+
+
+_is_refuted = lru_cache(maxsize=1 << 14)(samples.is_refuted)
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_shown_by_solver(x: Int) -> bool:
+    charge(SOLVER)
+    from lego_mlir.index.proofs import solver  # Z3 takes longer to load than most compilations need
+
+    return solver.prove(nonnegative=[x], rlimit=_RLIMIT).holds is True
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_nonnegative(x: Int, depth: int) -> bool:
+    """By the interval, or by the bounds of one atom after another."""
+    charge(1)
+    lo, hi = ranges.bounds(x)
+    if lo is not None and lo >= 0:
+        return True
+    if depth == 0 or (hi is not None and hi < 0):
+        return False
+    return any(
+        _is_nonnegative(least, depth - 1)
+        for atom in _atoms_to_eliminate(x)
+        for least in _least(x, atom, depth)
+    )
+
+
+def _atoms_to_eliminate(x: Int) -> list[Expr]:
+    """The atoms with a bound that is itself an expression, those that depend on most first."""
+    _, terms = polynomial.parts(x)
+    atoms = {atom for mono in terms for atom, _ in mono if _symbolic_bound(atom)}
+    return sorted(atoms, key=lambda a: (-len(nodes.symbols(a)), nodes.order(a)))
+
+
+def _symbolic_bound(atom: Expr) -> bool:
+    match atom:
+        case Sym(_, _, hi, _):
+            return isinstance(hi, Expr)
+        case Mod() | FloorDiv() | Min() | Max():
+            return True
+    return False
+
+
+def _least(x: Int, atom: Expr, depth: int) -> Iterator[Int]:
+    """Lower bounds of `x` without `atom`, where `x` is linear in it and the slope has a sign."""
+    constant, terms = polynomial.parts(x)
+    slope: polynomial.Terms = {}
+    rest: polynomial.Terms = {}
+    offset = 0
+    for mono, coefficient in terms.items():
+        powers = dict(mono)
+        if atom not in powers:
+            rest[mono] = coefficient
+        elif powers[atom] > 1:
+            return
+        else:
+            cofactor = polynomial.mono_over(mono, ((atom, 1),))
+            assert cofactor is not None
+            if cofactor:
+                slope[cofactor] = coefficient
+            else:
+                offset = coefficient
+    factor = polynomial.build(offset, slope)
+    if _is_nonnegative(factor, depth - 1):
+        ends = _lower(atom)
+    elif _is_nonnegative(construct.mul(-1, factor), depth - 1):
+        ends = _upper(atom, depth)
+    else:
+        return
+    for end in ends:
+        yield construct.add(polynomial.build(constant, rest), construct.mul(factor, end))
+
+
+def _lower(atom: Expr) -> Iterator[Int]:
+    """Lower bounds of an atom."""
+    match atom:
+        case Max(a, b):
+            yield from (x for x in (a, b) if not isinstance(x, int))
+        case Mod(_, den) if ranges.is_positive(den):
+            yield 0
+            return
+    constant = ranges.bounds(atom)[0]
+    if constant is not None:
+        yield constant
+
+
+def _upper(atom: Expr, depth: int) -> Iterator[Int]:
+    """Upper bounds of an atom."""
+    match atom:
+        case Sym(_, _, hi, _):
+            if hi is not None:
+                yield hi
+            return
+        case Mod(_, den) if ranges.is_positive(den):
+            yield construct.sub(den, 1)
+        case Min(a, b):
+            yield from (x for x in (a, b) if not isinstance(x, int))
+        case FloorDiv(num, den) if ranges.is_positive(den):
+            for top in _tops(num, depth - 1):
+                yield construct.floordiv(top, den)
+    constant = ranges.bounds(atom)[1]
+    if constant is not None:
+        yield constant
+
+
+def _tops(x: Int, depth: int) -> Iterator[Int]:
+    """Upper bounds of `x`, each without one more of its atoms, down to sizes alone."""
+    for _ in range(max(depth, 0)):
+        atoms = _atoms_to_eliminate(x)
+        if not atoms:
+            return
+        least = next(_least(construct.mul(-1, x), atoms[0], depth), None)
+        if least is None:
+            return
+        x = construct.mul(-1, least)
+        yield x

@@ -1,0 +1,274 @@
+"""Index expressions as `arith` (and, where they are affine, `affine`) operations.
+
+The printer is one recursive `match` from expression to operation. It uses what is proven:
+
+- a power of two divides by a shift and leaves a remainder by a mask, whatever the sign;
+- other divisions are unsigned where the range shows that nothing is negative, else floor
+  divisions;
+- each value is computed outside of every loop that it does not depend on. A sum is split for
+  that: what does not change within the loop is added up before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.index.factor import Product, Sum, Tree, factor, without_constant
+from lego_mlir.index.nodes import (
+    Expr,
+    FloorDiv,
+    Int,
+    ISqrt,
+    Less,
+    Max,
+    Min,
+    Mod,
+    Mono,
+    Mul,
+    Poly,
+    Spelled,
+    Sym,
+    Where,
+    Xor,
+    symbols,
+)
+from lego_mlir.index.ranges import bounds, is_nonnegative, is_positive
+from lego_mlir.mlir.bindings import arith, ir, llvm
+from lego_mlir.mlir.emit import affine
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """What is printed already and may be used: of each expression the value, and the truth."""
+
+    values: dict[Int, Any] = field(default_factory=dict)
+    conditions: dict[Int, Any] = field(default_factory=dict)
+
+    def copy(self) -> Printed:
+        """The same, to be added to."""
+        return Printed(dict(self.values), dict(self.conditions))
+
+
+class Printer:
+    """Prints expressions of one place in the code.
+
+    Args:
+        values: the SSA value of each symbol.
+        points: insertion points from outermost to innermost; the last is the place itself. Empty
+            means: wherever the current insertion point is.
+        level: how deep a symbol's value is defined, as a position in `points`.
+        printed: what may be used at the place; what is printed is added to it.
+    """
+
+    def __init__(
+        self,
+        values: Mapping[Sym, Any],
+        points: Sequence[Any] = (),
+        level: Callable[[Sym], int] = lambda s: 0,
+        printed: Printed | None = None,
+    ) -> None:
+        self._values = values
+        self._points = points
+        self._level_of_symbol = level
+        self._printed = Printed() if printed is None else printed
+        self._index = ir.IndexType.get()
+
+    def print(self, x: Int) -> Any:
+        """The value of `x`, of type index."""
+        values = self._printed.values
+        if x not in values:
+            values[x] = self._print(x)
+        return values[x]
+
+    def _print(self, x: Int) -> Any:
+        match x:
+            case int():
+                return self._constant(x)
+            case Sym():
+                return self._values[x]
+            case Poly():
+                return self._sum(x)
+            case Mul(a, b):
+                return self._op(x, arith.MulIOp, a, b)
+            case Spelled(_, form):
+                return self.print(form)
+            case FloorDiv(num, den):
+                return self._floordiv(x, num, den)
+            case Mod(num, den):
+                return self._mod(x, num, den)
+            case Xor(a, b):
+                return self._op(x, arith.XOrIOp, a, b)
+            case Min(a, b):
+                signed = not (is_nonnegative(a) and is_nonnegative(b))
+                return self._op(x, arith.MinSIOp if signed else arith.MinUIOp, a, b)
+            case Max(a, b):
+                signed = not (is_nonnegative(a) and is_nonnegative(b))
+                return self._op(x, arith.MaxSIOp if signed else arith.MaxUIOp, a, b)
+            case ISqrt(a):
+                return self._isqrt(x, a)
+            case Less():
+                return self._select(x, x, 1, 0)
+            case Where(condition, a, b):
+                return self._select(x, condition, a, b)
+        raise AssertionError(f"no printer for {type(x).__name__}")
+
+    # Sums and products.
+    def _sum(self, x: Poly) -> Any:
+        """One part a loop level, each added to what the levels outside of it have summed.
+
+        The addition is arith's: MLIR would compose one affine.apply into the other, and with it
+        move the work back into the loop.
+        """
+        one_level = len({self._level_of(mono) for mono, _ in x.terms}) == 1
+        if one_level and not affine.is_affine(x) and (base := without_constant(x)) is not None:
+            value, constant = self.print(base), self.print(x.constant)
+            with self._point(self._level(x)):
+                return arith.AddIOp(value, constant).result
+        terms = sorted(x.terms, key=lambda term: self._level_of(term[0]))
+        total: Any = None
+        for level, group in groupby(terms, key=lambda term: self._level_of(term[0])):
+            part = Poly(x.constant if total is None else 0, tuple(group))
+            value = self._affine(part, level) if affine.is_affine(x) else self._factored(part)
+            with self._point(level):
+                total = value if total is None else arith.AddIOp(total, value).result
+        return total
+
+    def _affine(self, part: Poly, level: int) -> Any:
+        operands = [(c, self.print(mono[0][0])) for mono, c in part.terms]
+        if len(operands) == 1 and operands[0][0] == 1 and part.constant == 0:
+            return operands[0][1]
+        with self._point(level):
+            return affine.apply(part.constant, operands)
+
+    def _factored(self, part: Poly) -> Any:
+        return self._tree(factor(part))[0]
+
+    def _tree(self, tree: Tree) -> tuple[Any, int]:
+        """The value of a factored sum, and its loop level; outer levels are combined first."""
+        match tree:
+            case Sum(terms):
+                parts = [(sign, *self._tree(t)) for sign, t in terms]
+                (sign, total, level), *rest = sorted(parts, key=lambda p: (p[2], -p[0]))
+                if sign < 0:
+                    with self._point(level):
+                        total = arith.SubIOp(self.print(0), total).result
+                for sign, value, at in rest:
+                    level = max(level, at)
+                    with self._point(level):
+                        total = (arith.AddIOp if sign > 0 else arith.SubIOp)(total, value).result
+                return total, level
+            case Product(factors):
+                (product, level), *others = sorted(map(self._tree, factors), key=lambda f: f[1])
+                for value, at in others:
+                    level = max(level, at)
+                    with self._point(level):
+                        product = arith.MulIOp(product, value).result
+                return product, level
+            case _:
+                return self.print(tree), self._level(tree)
+
+    # Divisions.
+    def _floordiv(self, x: Expr, num: Int, den: Int) -> Any:
+        shift = _log2(den)
+        if shift is not None:  # an arithmetic shift rounds down, as floor division does
+            op = arith.ShRUIOp if is_nonnegative(num) else arith.ShRSIOp
+            return self._op(x, op, num, shift)
+        unsigned = is_nonnegative(num) and is_positive(den)
+        return self._op(x, arith.DivUIOp if unsigned else arith.FloorDivSIOp, num, den)
+
+    def _mod(self, x: Expr, num: Int, den: Int) -> Any:
+        if _log2(den) is not None:  # two's complement makes the mask right for negatives too
+            assert isinstance(den, int)
+            return self._op(x, arith.AndIOp, num, den - 1)
+        if is_nonnegative(num) and is_positive(den):
+            return self._op(x, arith.RemUIOp, num, den)
+        n, d = self.print(num), self.print(den)
+        with self._point(self._level(x)):
+            quotient = arith.FloorDivSIOp(n, d).result
+            return arith.SubIOp(n, arith.MulIOp(quotient, d).result).result
+
+    # The rest.
+    def condition(self, x: Int) -> Any:
+        """`x != 0`, of type i1; a conjunction is `where(a, b, 0)`."""
+        conditions = self._printed.conditions
+        if x not in conditions:
+            conditions[x] = self._condition(x)
+        return conditions[x]
+
+    def _condition(self, x: Int) -> Any:
+        match x:
+            case int():
+                with self._point(0):
+                    return arith.ConstantOp(ir.IntegerType.get_signless(1), int(x != 0)).result
+            case Where(c, a, 0):
+                both = self.condition(c), self.condition(a)
+                with self._point(self._level(x)):
+                    return arith.AndIOp(*both).result
+            case Less(a, b):
+                unsigned = is_nonnegative(a) and is_nonnegative(b)
+                predicate = arith.CmpIPredicate.ult if unsigned else arith.CmpIPredicate.slt
+                compared = self.print(a), self.print(b)
+            case _:
+                predicate = arith.CmpIPredicate.ne
+                compared = self.print(x), self.print(0)
+        with self._point(self._level(x)):
+            return arith.CmpIOp(predicate, *compared).result
+
+    def _select(self, x: Expr, condition: Int, a: Int, b: Int) -> Any:
+        chosen = self.condition(condition), self.print(a), self.print(b)
+        with self._point(self._level(x)):
+            return arith.SelectOp(*chosen).result
+
+    def _isqrt(self, x: Expr, a: Int) -> Any:
+        """The root in floating point, then one step up or down: exact for a < 2**52."""
+        n = self.print(a)
+        _, hi = bounds(a)
+        small = hi is not None and hi < 1 << 24  # then single precision holds it exactly
+        index, integer = ir.IndexType.get(), ir.IntegerType.get_signless(32 if small else 64)
+        real = ir.F32Type.get() if small else ir.F64Type.get()
+        one = self.print(1)
+        with self._point(self._level(x)):
+            wide = arith.UIToFPOp(real, arith.IndexCastUIOp(integer, n).result).result
+            # Not math.sqrt, which becomes a call into libdevice.
+            name = ir.StringAttr.get(f"llvm.sqrt.{real}")
+            approximate = llvm.CallIntrinsicOp(real, name, [wide], [], []).results
+            root = arith.FPToUIOp(integer, approximate).result
+            r = arith.IndexCastUIOp(index, root).result
+            too_big = arith.CmpIOp(arith.CmpIPredicate.ugt, arith.MulIOp(r, r).result, n).result
+            r = arith.SelectOp(too_big, arith.SubIOp(r, one).result, r).result
+            next_one = arith.AddIOp(r, one).result
+            square = arith.MulIOp(next_one, next_one).result
+            fits = arith.CmpIOp(arith.CmpIPredicate.ule, square, n).result
+            return arith.SelectOp(fits, next_one, r).result
+
+    def _op(self, x: Expr, op: Any, a: Int, b: Int) -> Any:
+        lhs, rhs = self.print(a), self.print(b)
+        with self._point(self._level(x)):
+            return op(lhs, rhs).result
+
+    def _constant(self, value: int) -> Any:
+        if not -(1 << 63) <= value < 1 << 63:
+            raise LegoError(f"the index {value} does not fit 64 bits", hint="use smaller sizes")
+        with self._point(0):
+            return arith.ConstantOp(ir.IndexType.get(), value).result
+
+    # Places.
+    def _level(self, x: Int) -> int:
+        return max((self._level_of_symbol(s) for s in symbols(x)), default=0)
+
+    def _level_of(self, mono: Mono) -> int:
+        return max((self._level(atom) for atom, _ in mono), default=0)
+
+    def _point(self, level: int) -> Any:
+        return self._points[level] if self._points else nullcontext()
+
+
+def _log2(x: Int) -> int | None:
+    if isinstance(x, int) and x > 0 and x & (x - 1) == 0:
+        return x.bit_length() - 1
+    return None

@@ -1,0 +1,122 @@
+"""Atomic updates of elements: what lego.atomic becomes.
+
+    %old = "lego.atomic"(%v, %h, %i) {layout = #H, kind = "add"}
+
+becomes, under the layout's mask where tiles are partial,
+
+    %old = memref.atomic_rmw addi %v, %flat[%at] : (i32, memref<256xi32>) -> i32
+
+MLIR then makes of it an update that is ordered with all of a system. What a kernel's threads
+update together needs no more than that each update is whole, among the threads that see the
+memory: those of the device, or in shared memory those of the block. `relax` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from lego_mlir.mlir.bindings import arith, ir, memref, scf
+from lego_mlir.mlir.lowering.accesses import Access, constant, zero
+from lego_mlir.mlir.modules import operations_in
+
+ATOMIC = "lego.atomic"
+
+KIND = "kind"
+"""The attribute of a lego.atomic: its name among `KINDS`."""
+
+KINDS = ("add", "max", "min", "and", "or", "xor", "exchange")
+
+_OF_FLOATS = {"add": "addf", "max": "maximumf", "min": "minimumf", "exchange": "assign"}
+_OF_INTEGERS = {
+    "add": "addi",
+    "max": "maxs",
+    "min": "mins",
+    "and": "andi",
+    "or": "ori",
+    "xor": "xori",
+    "exchange": "assign",
+}
+_WIDTHS = (16, 32, 64)
+
+
+def fault(kind: object, element: Any) -> tuple[str, str] | None:
+    """What is wrong with an atomic update of an element type, and the hint; `None` if nothing."""
+    if kind not in KINDS:
+        return f"there is no atomic update {kind!r}", f"there are: {', '.join(KINDS)}"
+    is_float, is_integer = (isinstance(element, k) for k in (ir.FloatType, ir.IntegerType))
+    if not (is_float or is_integer) or element.width not in _WIDTHS:
+        return (
+            f"an atomic update of {element}",
+            "a GPU updates numbers of 16, 32 and 64 bits: use a tensor of i32 or f32",
+        )
+    if is_float and kind not in _OF_FLOATS:
+        return (
+            f"the atomic update '{kind}' of {element}, whose bits are no number of their own",
+            f"of floating point there are: {', '.join(_OF_FLOATS)}",
+        )
+    return None
+
+
+def update(access: Access, value: Any, kind: str) -> Any:
+    """Make the update of an element; the value before it, and 0 where there is no element."""
+    _, runs = access.runs()
+    (group,) = access.groups(runs)
+    if group.condition is False:
+        return constant(access.kind, zero(access.kind))
+    if group.condition is True:
+        return _updated(access, value, kind, group.places[0])
+    guard = scf.IfOp(group.condition, [access.kind], has_else=True)
+    with ir.InsertionPoint(guard.then_block):
+        scf.YieldOp([_updated(access, value, kind, group.places[0])])
+    with ir.InsertionPoint(guard.else_block):
+        scf.YieldOp([constant(access.kind, zero(access.kind))])
+    return guard.results[0]
+
+
+def _updated(access: Access, value: Any, kind: str, place: Any) -> Any:
+    names = _OF_FLOATS if isinstance(access.kind, ir.FloatType) else _OF_INTEGERS
+    which = arith.AtomicRMWKind[names[kind]]
+    return memref.AtomicRMWOp(which, value, access.flat, [place]).result
+
+
+_OWN = "lego.own"
+"""Marks atomics of the llvm dialect that the user wrote, with an order and a scope."""
+
+_LLVM_ATOMICS = ("llvm.atomicrmw", "llvm.cmpxchg")
+_MEMREF_ATOMICS = ("memref.atomic_rmw", "memref.generic_atomic_rmw")
+_MONOTONIC = 2  # LLVM::AtomicOrdering
+_SHARED = "!llvm.ptr<3>"
+
+
+def has_updates(operations: Iterable[Any]) -> bool:
+    """Whether there are atomics to relax; marks those that are to stay as they are.
+
+    Args:
+        operations: of a module before it is lowered to the llvm dialect.
+    """
+    found = False
+    for op in operations:
+        if op.name in _LLVM_ATOMICS:
+            op.attributes[_OWN] = ir.UnitAttr.get()
+        found = found or op.name in _MEMREF_ATOMICS
+    return found
+
+
+def relax(module: Any) -> None:
+    """Let atomics order nothing but themselves, among the threads that see their memory.
+
+    Args:
+        module: with kernels in the llvm dialect, changed in place; its context is the current one.
+    """
+    order = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _MONOTONIC)
+    for op in operations_in(module.operation):
+        if op.name not in _LLVM_ATOMICS:
+            continue
+        if _OWN in op.attributes:
+            del op.attributes[_OWN]
+            continue
+        scope = "block" if str(op.operands[0].type) == _SHARED else "device"
+        op.attributes["syncscope"] = ir.StringAttr.get(scope)
+        name = "ordering" if op.name == "llvm.atomicrmw" else "success_ordering"
+        op.attributes[name] = order

@@ -1,0 +1,128 @@
+"""Tables of numbers and choices among buffers, before the other lego operations are lowered.
+
+    %k = "lego.table"(%which) {values = array<i64: 64, 128, 192>} : (index) -> index
+    %x = "lego.pick"(%which, %a, %b, %c) : (index, memref<…>, …) -> memref<?xf16>
+
+become
+
+    memref.global "private" constant @numbers : memref<3xi32> = dense<[64, 128, 192]>
+    ...
+    %0 = memref.load %numbers[%which]
+    %k = arith.index_castui %0 {lego.bounds = array<i64: 193>} : i32 to index
+
+and the buffer that comparisons with %which select.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lego_mlir.mlir.bindings import arith, ir, memref
+from lego_mlir.mlir.context import Source
+from lego_mlir.mlir.lowering.claims import CLAIM, Claim
+from lego_mlir.mlir.lowering.index_reader import BOUNDS
+from lego_mlir.mlir.modules import operations_in
+
+TABLE, PICK = "lego.table", "lego.pick"
+
+VALUES = "values"
+"""The attribute of a lego.table: its numbers."""
+
+_MOST = 1 << 31
+_NAME = "numbers"
+
+
+def table_values(op: Any, source: Source) -> tuple[int, ...]:
+    """The numbers of a lego.table.
+
+    Raises:
+        LegoError: they are no numbers from 0 to 2³¹ - 1.
+    """
+    attribute = op.attributes[VALUES]
+    found = tuple(attribute) if isinstance(attribute, ir.DenseI64ArrayAttr) else ()
+    if not found or not all(0 <= n < _MOST for n in found):
+        raise source.error(
+            f"'{op.name}': the {VALUES} are {attribute}",
+            op.location,
+            hint="numbers from 0 to 2147483647, one or more: array<i64: 64, 128>",
+        )
+    return found
+
+
+def lower_tables(module: Any, source: Source) -> dict[Any, tuple[int, ...]]:
+    """Replace every lego.table and lego.pick of a module.
+
+    What reads a table, or chooses, claims that its number is inside.
+
+    Returns:
+        For each value that is from a table the table's numbers.
+
+    Raises:
+        LegoError: at an operation whose attributes or operands are not what they should be.
+    """
+    tables: dict[tuple[int, ...], str] = {}
+    values: dict[Any, tuple[int, ...]] = {}
+    found = [op for op in operations_in(module.operation) if op.name in (TABLE, PICK)]
+    for op in found:
+        if any(True for _ in op.results[0].uses):
+            with ir.InsertionPoint(op), op.location:
+                if op.name == TABLE:
+                    value = _number(op, module, tables, source)
+                    values[value] = table_values(op, source)
+                else:
+                    value = _buffer(op, source)
+            op.results[0].replace_all_uses_with(value)
+    for op in reversed(found):
+        op.erase()
+    return values
+
+
+def _number(op: Any, module: Any, tables: dict[tuple[int, ...], str], source: Source) -> Any:
+    """The load of a table's number."""
+    values = table_values(op, source)
+    index, i32 = ir.IndexType.get(), ir.IntegerType.get_signless(32)
+    if len(set(values)) == 1:
+        return arith.ConstantOp(index, values[0]).result
+    kind = ir.MemRefType.get([len(values)], i32)
+    if values not in tables:
+        name = tables[values] = f"{_NAME}_{len(tables)}"
+        with ir.InsertionPoint.at_block_begin(module.body):
+            memref.GlobalOp(
+                name,
+                ir.TypeAttr.get(kind),
+                sym_visibility=ir.StringAttr.get("private"),
+                initial_value=ir.DenseElementsAttr.get(
+                    [ir.IntegerAttr.get(i32, n) for n in values],
+                    ir.RankedTensorType.get([len(values)], i32),
+                ),
+                constant=True,
+            )
+    table = memref.GetGlobalOp(kind, tables[values]).result
+    load = memref.LoadOp(table, [op.operands[0]])
+    claim = Claim("the place in a table", len(values), operand=1)
+    load.operation.attributes[CLAIM] = claim.attribute
+    word = load.result
+    found = arith.IndexCastUIOp(index, word)
+    found.operation.attributes[BOUNDS] = ir.DenseI64ArrayAttr.get([max(values) + 1])
+    return found.result
+
+
+def _buffer(op: Any, source: Source) -> Any:
+    """One of several buffers."""
+    number, *given = list(op.operands)
+    kind = op.results[0].type
+    if not given or any(buffer.type != kind for buffer in given):
+        raise source.error(
+            f"'{op.name}' of {len(given)} buffers as one of {kind}",
+            op.location,
+            hint="one buffer or more, all of the result's type, memref<?xf16>: memref.cast",
+        )
+    chosen, *others = given
+    for place, other in enumerate(others, start=1):
+        here = arith.ConstantOp(ir.IndexType.get(), place).result
+        is_this = arith.CmpIOp(arith.CmpIPredicate.eq, number, here)
+        if place == 1:
+            claim = Claim("the number of a pick", len(given))
+            is_this.operation.attributes[CLAIM] = claim.attribute
+        chosen = arith.SelectOp(is_this.result, other, chosen).result
+    return chosen

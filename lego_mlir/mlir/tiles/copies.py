@@ -1,0 +1,66 @@
+"""Copies of tiles, as transforms see them: loads that nothing but a store uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lego_mlir.mlir.schedule.transform_step import Step
+from lego_mlir.mlir.tiles.accesses import Tile, tile_of
+
+PURE = (
+    "arith.",
+    "affine.",
+    "lego.inv",
+    "lego.apply",
+    "lego.mask",
+    "lego.dim",
+    "lego.size",
+    "lego.table",
+    "lego.pick",
+    "memref.cast",
+    "memref.collapse_shape",
+    "memref.expand_shape",
+    "memref.reinterpret_cast",
+    "memref.subview",
+)
+"""How the names of operations begin that compute indices or choose and view buffers, and neither
+read nor write memory that changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class TileCopy:
+    """A lego.load of a tile and the lego.store in the same block that is its only use.
+
+    Attributes:
+        read: the tile in the memory that is read.
+        written: the tile in the memory that is written.
+    """
+
+    read: Tile
+    written: Tile
+
+    @property
+    def fills_shared(self) -> bool:
+        """Whether it goes from global to shared memory."""
+        return self.written.is_shared and not self.read.is_shared
+
+
+def copies_among(step: Step, operations: Iterable[Any]) -> Iterator[TileCopy]:
+    """The copies of tiles whose loads are among some operations."""
+    for op in operations:
+        uses = list(op.results[0].uses) if op.name == "lego.load" else []
+        if len(uses) != 1 or uses[0].owner.operation.name != "lego.store":
+            continue
+        store = uses[0].owner.operation
+        read = tile_of(op, step.setting)
+        if read.whole and store.block == op.block and _may_move(op, store):
+            yield TileCopy(read, tile_of(store, step.setting))
+
+
+def _may_move(load: Any, store: Any) -> bool:
+    """Whether nothing in between may write: then the load can as well stand at the store."""
+    block = [op.operation for op in load.block.operations]
+    between = block[block.index(load) + 1 : block.index(store)]
+    return all(op.name.startswith((*PURE, "lego.load")) for op in between)

@@ -1,0 +1,164 @@
+"""Products of tiles as schedules find them: a loop that loads two tiles and contracts them.
+
+Each tile is one, or is chosen among several that lie alike in shared memory:
+
+    %x = scf.index_switch %which -> vector<128x64xf16>
+    case 1 { %0 = "lego.load"(%b, %m, %k) {layout = #B, ..., shared = #tile}   scf.yield %0 }
+    default { %0 = "lego.load"(%a, %m, %k) {layout = #A, ..., shared = #tile}  scf.yield %0 }
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from lego_mlir.algebra import Layout
+from lego_mlir.mlir.fragments.contraction import WARPS
+from lego_mlir.mlir.layouts import Layouts
+from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.schedule.transform_step import Step
+from lego_mlir.mlir.tiles.accesses import SHARED, Tile, tile_of
+from lego_mlir.mlir.tiles.structure import operands_of
+
+CHOICE = "scf.index_switch"
+"""What chooses a tile among several."""
+
+_SHAPE = (
+    "a loop over k that loads a tile of A and one of B, each with the attribute 'shared', and "
+    "contracts them in one vector.contract"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """What loads an operand: a lego.load, or an scf.index_switch that chooses among several.
+
+    Attributes:
+        value: the operand.
+        tiles: the loads, which lie alike in shared memory.
+    """
+
+    value: Any
+    tiles: tuple[Tile, ...]
+
+    @property
+    def op(self) -> Any:
+        """The load or the choice."""
+        return self.value.owner.operation
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether there are several loads."""
+        return bool(self.op.name == CHOICE)
+
+    @property
+    def needs(self) -> list[Any]:
+        """The values that it is computed from."""
+        return operands_of(self.op)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the tile."""
+        return self.tiles[0].shape
+
+    @property
+    def element(self) -> Any:
+        """The type of an element."""
+        return self.tiles[0].element
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A loop that adds up products of tiles.
+
+    Attributes:
+        loop: the scf.for over k.
+        contract: the vector.contract in it.
+        a: what loads the left operand.
+        b: what loads the right operand.
+        warps: the layout of the warps over the tile of the result.
+    """
+
+    loop: Any
+    contract: Any
+    a: Factor
+    b: Factor
+    warps: Layout
+
+    @property
+    def outer(self) -> Any:
+        """The loop over tiles around it, if there is one."""
+        parent = self.loop.parent
+        return parent if parent is not None and parent.name == "scf.for" else None
+
+    @property
+    def warp_count(self) -> int:
+        """The warps that share the tile."""
+        return prod(n for n in self.warps.dims if isinstance(n, int))
+
+    def shared_layout(self, factor: Factor, layouts: Layouts) -> Layout:
+        """The layout of an operand's copy in shared memory."""
+        load = factor.tiles[0].op
+        return layouts(load.attributes[SHARED], load.location)
+
+
+def product_of(step: Step, launch: Any) -> Product:
+    """The product that a kernel computes.
+
+    Raises:
+        LegoError: it is not of the form that is looked for.
+    """
+    contracts = [op for op in operations_in(launch) if op.name == "vector.contract"]
+    if len(contracts) != 1:
+        raise step.error(
+            f"looked for {_SHAPE}; found {len(contracts) or 'no'} vector.contract", launch
+        )
+    (contract,) = contracts
+    loop = contract.parent
+    if loop.name != "scf.for":
+        raise step.error(f"looked for {_SHAPE}; found it in a '{loop.name}'", contract)
+    operands = []
+    for value, name in zip(list(contract.operands)[:2], "AB", strict=True):
+        operand = _operand(step, value, f"looked for {_SHAPE}; {name}", contract)
+        if operand.op.parent != loop:
+            raise step.error(
+                f"looked for {_SHAPE}; {name} is loaded outside of the loop", operand.op
+            )
+        operands.append(operand)
+    if WARPS not in contract.attributes:
+        raise step.error(
+            f"the vector.contract has no {WARPS}",
+            contract,
+            hint=f'say which warp has which part of the tile: {WARPS} = #lego.layout<"...">',
+        )
+    warps = step.setting.layouts(contract.attributes[WARPS], contract.location)
+    return Product(loop, contract, operands[0], operands[1], warps)
+
+
+def _operand(step: Step, value: Any, what: str, contract: Any) -> Factor:
+    """What loads an operand."""
+    op = None if _is_argument(value) else value.owner.operation
+    if op is not None and op.name == CHOICE:
+        ends = [list(region.blocks[0].operations)[-1].operation for region in op.regions]
+        values = [end.operands[list(op.results).index(value)] for end in ends]
+    else:
+        values = [value]
+    tiles = []
+    for one in values:
+        load = None if _is_argument(one) else one.owner.operation
+        if load is None or load.name != "lego.load" or SHARED not in load.attributes:
+            found = "an argument" if load is None else f"'{load.name}'"
+            raise step.error(f"{what} is {found}", contract)
+        if load.attributes[SHARED] != values[0].owner.attributes[SHARED]:
+            raise step.error(
+                f"{what} has two layouts in shared memory",
+                load,
+                hint="tiles among which a kernel chooses lie alike there",
+            )
+        tiles.append(tile_of(load, step.setting))
+    return Factor(value, tuple(tiles))
+
+
+def _is_argument(value: Any) -> bool:
+    return not hasattr(value.owner, "operation") or hasattr(value, "arg_number")

@@ -1,0 +1,80 @@
+"""Addresses of shared memory, for the instructions that take pointers and descriptors.
+
+The offset is that of a layout, as everywhere; only the buffer's own address comes to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lego_mlir.algebra import Layout
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.tiles.accesses import Index, number, offset
+
+SHARED, CLUSTER = 3, 7
+"""Address spaces of LLVM's NVPTX back end: a block's shared memory, and a cluster's."""
+
+
+def address(buffer: Any, layout: Layout, index: Sequence[Index]) -> Any:
+    """The address in shared memory of an element, in bytes, as an i32.
+
+    Args:
+        buffer: a memref in shared memory.
+        layout: of its elements.
+        index: of the element.
+    """
+    i32 = ir.IntegerType.get_signless(32)
+    base = _made("memref.extract_aligned_pointer_as_index", ir.IndexType.get(), buffer)
+    start = _made("arith.index_cast", i32, base)
+    size = element_bytes(ir.MemRefType(buffer.type).element_type)
+    at = offset(layout, index)
+    if isinstance(at, int):
+        return _made("arith.addi", i32, start, i32_constant(at * size)) if at else start
+    distance = _made("arith.muli", i32, _made("arith.index_cast", i32, at), i32_constant(size))
+    return _made("arith.addi", i32, start, distance)
+
+
+def pointer(buffer: Any, layout: Layout, index: Sequence[Index]) -> Any:
+    """The same as a pointer to shared memory."""
+    return as_pointer(address(buffer, layout, index))
+
+
+def as_pointer(at: Any, space: int = SHARED) -> Any:
+    """An address, an i32, as a pointer to an address space."""
+    kind = ir.Type.parse(f"!llvm.ptr<{space}>")
+    return _made("llvm.inttoptr", kind, at)
+
+
+def beyond(pointer: Any, distance: int) -> Any:
+    """A pointer so many bytes behind another; the distance is part of the instruction."""
+    if not distance:
+        return pointer
+    attributes = {
+        "rawConstantIndices": ir.DenseI32ArrayAttr.get([distance]),
+        "elem_type": ir.TypeAttr.get(ir.IntegerType.get_signless(8)),
+    }
+    return ir.Operation.create(
+        "llvm.getelementptr", results=[pointer.type], operands=[pointer], attributes=attributes
+    ).results[0]
+
+
+def in_cluster(pointer: Any) -> Any:
+    """A pointer to the block's shared memory as one to the cluster's."""
+    kind = ir.Type.parse(f"!llvm.ptr<{CLUSTER}>")
+    return _made("llvm.addrspacecast", kind, pointer)
+
+
+def i32_constant(n: int) -> Any:
+    """A constant of 32 bits."""
+    return number(n, ir.IntegerType.get_signless(32))
+
+
+def element_bytes(element: Any) -> int:
+    """The size of an element in bytes."""
+    return max(1, int(element.width) // 8)
+
+
+def _made(name: str, kind: Any, *operands: Any) -> Any:
+    # Without the bindings' classes: loading those of llvm takes as long as compiling a kernel.
+    return ir.Operation.create(name, results=[kind], operands=list(operands)).result

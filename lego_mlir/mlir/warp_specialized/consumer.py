@@ -1,0 +1,256 @@
+"""The consumers of a ring: the loop over k of a product whose operands a producer fetches.
+
+A slot is released one step after it is read, so that a product may still be under way while the
+next one begins. The sums begin at zero in the first step, by a bit that the instructions read, and
+not in registers that the loop carries:
+
+    for k {  wait full[k];  sum = contract a[k], b[k], (k is the first ? 0 : sum)
+             wait for the product before;  release k - 1, if there is one }
+    wait for the last product;  release the last
+
+Where sums are few the first step stands before the loop, which saves that bit. Where they are many
+there is one copy of the step: each takes the assembler long.
+
+    wait full[0];  sum = contract a[0], b[0], 0
+    for k = 1 .. {  wait full[k];  sum = contract a[k], b[k], sum;  wait for the product before;
+                    release k - 1 }
+
+What a deferred epilogue has to store of the tile before, it stores in the first steps, a chunk in
+each, while their products are under way:
+
+    for k {  wait full[k];  sum = contract a[k], b[k], (k is the first ? 0 : sum)
+             if k < chunks { store chunk k };  wait for the product before;  release k - 1 }
+
+With `promote = n` the tensor cores add up only n steps at a time, from zero, and threads add these
+parts up in f32. Hopper's tensor cores keep few bits of sums of 8-bit floats, so that errors of long
+sums would show (`sim.numerics.fp8_accumulation`). It takes as many registers again as the sums do:
+
+    for k = 0, n, .. {
+      part = contract a[k], b[k], 0;  for j = k + 1 .. k + n {  part = contract a[j], b[j], part }
+      wait for the last product;  sum = sum + part
+    }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, NamedTuple, Protocol
+
+from lego_mlir.algebra import Layout
+from lego_mlir.analysis.instructions.mma_fragments import LANES
+from lego_mlir.mlir.bindings import arith, ir, scf, ub
+from lego_mlir.mlir.emit import nvvm
+from lego_mlir.mlir.lowering.index_reader import BOUNDS
+from lego_mlir.mlir.tiles.accesses import load
+from lego_mlir.mlir.tiles.main_loop import Product
+from lego_mlir.mlir.tiles.structure import copied, is_zero, keep_rolled, needed_for
+from lego_mlir.mlir.warp_specialized.ring_buffer import Position, Ring
+
+_MANY = 128
+"""Sums of a thread from which on there is one copy of a step: those of `wgmma` of 256 columns."""
+
+
+class Chunks(Protocol):
+    """What is stored beside the first steps of a product, a chunk each."""
+
+    def store(self, number: Any) -> None:
+        """Store the chunk of a number, an index, if there is one."""
+
+
+class _Bounds(NamedTuple):
+    """Of a loop over k."""
+
+    lower: Any
+    upper: Any
+    stride: Any
+
+
+@dataclass(frozen=True)
+class Consumers:
+    """The warpgroups that multiply.
+
+    Attributes:
+        product: what they compute.
+        ring: that its operands come through.
+        rooms: by the operand's load its slots: their layout, and the memory.
+        signals: whether this thread is the one of its warpgroup, or in a cluster the one for a
+            block of it, that releases slots.
+        block: in a cluster the rank of that block, an i32.
+        promote: steps that tensor cores add up before threads do; 0 for all of them.
+        is_even: the steps are a multiple of that.
+    """
+
+    product: Product
+    ring: Ring
+    rooms: Mapping[Any, tuple[Layout, Any]]
+    signals: Any
+    block: Any
+    promote: int = 0
+    is_even: bool = False
+
+    def multiply(
+        self,
+        values: dict[Any, Any],
+        start: Position,
+        deferred: Chunks | None = None,
+    ) -> Position:
+        """The loop over k; where it leaves the ring.
+
+        Args:
+            values: what stands for the kernel's values; the loop's results are added.
+            start: where it enters the ring.
+            deferred: what the first steps store beside.
+        """
+        old = self.product.loop
+        lower, upper, stride, *sums = (values.get(v, v) for v in old.operands)
+        bounds = _Bounds(lower, upper, stride)
+        if self.promote:
+            results, end = self._promoted(values, start, bounds, sums)
+        else:
+            results, end = self._add_up(values, start, bounds, sums, deferred)
+        values.update(zip(old.results, results, strict=True))
+        return end
+
+    def _promoted(
+        self, values: Mapping[Any, Any], start: Position, bounds: _Bounds, sums: Sequence[Any]
+    ) -> tuple[list[Any], Position]:
+        """Sums of the parts of `promote` steps each, and where they leave the ring."""
+        count = arith.ConstantOp(ir.IndexType.get(), self.promote).result
+        reach = arith.MulIOp(bounds.stride, count).result
+        zeros = [_zeros(value.type) for value in sums]
+        loop = scf.ForOp(bounds.lower, bounds.upper, reach, [*sums, start.slot, start.parity])
+        bound_slots(loop.operation, self.ring.slots, len(sums))
+        *totals, slot, parity = loop.inner_iter_args
+        with ir.InsertionPoint(loop.body):
+            k = loop.induction_variable
+            upper = arith.AddIOp(k, reach).result
+            if not self.is_even:
+                upper = arith.MinUIOp(upper, bounds.upper).result
+            part = _Bounds(k, upper, bounds.stride)
+            parts, end = self._add_up(values, Position(slot, parity), part, zeros)
+            totals = [
+                arith.AddFOp(total, part).result for total, part in zip(totals, parts, strict=True)
+            ]
+            scf.YieldOp([*totals, end.slot, end.parity])
+        *results, slot, parity = loop.results
+        return results, Position(slot, parity)
+
+    def _add_up(
+        self,
+        values: Mapping[Any, Any],
+        start: Position,
+        bounds: _Bounds,
+        sums: Sequence[Any],
+        deferred: Chunks | None = None,
+    ) -> tuple[list[Any], Position]:
+        """The sums of steps that tensor cores add up, and where they leave the ring."""
+        lower, upper, stride = bounds
+        if deferred is not None or (not self.promote and self._has_many_sums()):
+            return self._add_up_in_loop(values, start, bounds, sums, deferred)
+        sums = self._step(values, start, lower, sums)
+        if self.promote == 1:
+            nvvm.wgmma_wait(0)
+            self._release(start.slot)
+            return sums, self.ring.next(start)
+        k = arith.AddIOp(lower, stride).result
+        here = self.ring.next(start)
+        loop = scf.ForOp(k, upper, stride, [*sums, here.slot, here.parity, start.slot])
+        bound_slots(loop.operation, self.ring.slots, len(sums), len(sums) + 2)
+        *parts, slot, parity, previous = loop.inner_iter_args
+        with ir.InsertionPoint(loop.body):
+            here = Position(slot, parity)
+            parts = self._step(values, here, loop.induction_variable, parts)
+            nvvm.wgmma_wait(1)
+            self._release(previous)
+            following = self.ring.next(here)
+            scf.YieldOp([*parts, following.slot, following.parity, slot])
+        *results, slot, parity, previous = loop.results
+        nvvm.wgmma_wait(0)
+        self._release(previous)
+        return results, Position(slot, parity)
+
+    def _add_up_in_loop(
+        self,
+        values: Mapping[Any, Any],
+        start: Position,
+        bounds: _Bounds,
+        sums: Sequence[Any],
+        deferred: Chunks | None,
+    ) -> tuple[list[Any], Position]:
+        """The same by one copy of a step, with chunks beside the first ones."""
+        lower, _, stride = bounds
+        begins = all(is_zero(value) for value in sums)
+        i1 = ir.IntegerType.get_signless(1)
+        no, yes = (arith.ConstantOp(i1, n).result for n in (0, 1))
+        carried = [ub.PoisonOp(value.type).result for value in sums] if begins else sums
+        loop = scf.ForOp(*bounds, [*carried, start.slot, start.parity, start.slot, yes, no])
+        bound_slots(loop.operation, self.ring.slots, len(sums), len(sums) + 2)
+        keep_rolled(loop.operation)
+        *parts, slot, parity, previous, is_first, signals = loop.inner_iter_args
+        with ir.InsertionPoint(loop.body):
+            k = loop.induction_variable
+            if begins:
+                pairs = zip(sums, parts, strict=True)
+                parts = [arith.SelectOp(is_first, zeros, part).result for zeros, part in pairs]
+            here = Position(slot, parity)
+            parts = self._step(values, here, k, parts)
+            if deferred is not None:
+                number = arith.DivUIOp(arith.SubIOp(k, lower).result, stride).result
+                deferred.store(number)
+            nvvm.wgmma_wait(1)
+            self._release(previous, signals)
+            following = self.ring.next(here)
+            scf.YieldOp([*parts, following.slot, following.parity, slot, no, self.signals])
+        *results, slot, parity, previous, _, _ = loop.results
+        nvvm.wgmma_wait(0)
+        self._release(previous)
+        return results, Position(slot, parity)
+
+    def _has_many_sums(self) -> bool:
+        """Whether another copy of a step would take the assembler long."""
+        tile = ir.VectorType(self.product.contract.results[0].type)
+        threads = self.product.warp_count * LANES
+        return bool(prod(tile.shape) >= _MANY * threads)
+
+    def _step(
+        self, values: Mapping[Any, Any], at: Position, k: Any, sums: Sequence[Any]
+    ) -> list[Any]:
+        """One step: the sums after it."""
+        body = self.product.loop.regions[0].blocks[0]
+        inner = {**values, **dict(zip(body.arguments, [k, *sums], strict=True))}
+        self.ring.wait_full(at)
+        operands = (self.product.a, self.product.b)
+        for tile in operands:
+            layout, room = self.rooms[tile.op]
+            with tile.op.location:
+                inner[tile.value] = load(layout, room, [at.slot, *[None] * len(tile.shape)])
+        *_, end = list(body.operations)
+        for op in needed_for(list(end.operands), body, [tile.op for tile in operands]):
+            copied(op, inner)
+        return [inner[v] for v in end.operands]
+
+    def _release(self, slot: Any, signals: Any = None) -> None:
+        """Say that the warpgroup has done with a slot, to every block that fills it.
+
+        Args:
+            slot: an index.
+            signals: whether this thread says so; by default the one that does.
+        """
+        guard = scf.IfOp(self.signals if signals is None else signals)
+        with ir.InsertionPoint(guard.then_block):
+            self.ring.release(slot, self.block)
+            scf.YieldOp([])
+
+
+def _zeros(kind: Any) -> Any:
+    """A tile of zeros."""
+    zero = ir.FloatAttr.get(ir.VectorType(kind).element_type, 0.0)
+    return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, zero)).result
+
+
+def bound_slots(loop: Any, count: int, *places: int) -> None:
+    """Tell what range the slots have among the values that a loop carries."""
+    bounds = [count if k in places else 0 for k in range(len(loop.results))]
+    loop.attributes[BOUNDS] = ir.DenseI64ArrayAttr.get(bounds)

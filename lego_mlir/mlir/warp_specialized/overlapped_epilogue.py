@@ -1,0 +1,129 @@
+"""A tile's result stored while the next tile is multiplied.
+
+The result, where it goes, and whether there is one, are values that the loop over tiles carries. In
+the next tile each chunk is a store of its own, and the last tile's chunks follow the loop:
+
+    %limit = arith.select %is_there, %chunks, %c0
+    ...
+    %is_due = arith.cmpi ult, %number, %limit
+    scf.if %is_due {
+      scf.index_switch %number
+      case 0 { "lego.store"(%before, %c, %m, %n) {..., chunk = 0 : i64} }
+      case 1 { "lego.store"(%before, %c, %m, %n) {..., chunk = 1 : i64} }
+      ...
+    }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from lego_mlir.mlir.bindings import arith, ir, scf, ub
+from lego_mlir.mlir.modules import named_attributes
+from lego_mlir.mlir.schedule.transform_step import Step
+from lego_mlir.mlir.tiles.accesses import SHARED, tile_of
+from lego_mlir.mlir.tiles.main_loop import CHOICE
+
+CHUNK = "chunk"
+"""The attribute of a store: the number of the chunk of the tile that is due there. The other chunks
+have stores of their own."""
+
+
+class DeferredStore:
+    """The store of a tile's result, put off.
+
+    Args:
+        step: for errors.
+        op: the lego.store.
+        groups: warpgroups, each of which stores its part of the tile.
+
+    Attributes:
+        op: the lego.store.
+        count: chunks of a warpgroup's part.
+        bounds: what the loop's values for it stay below; 0 where nothing is known.
+    """
+
+    def __init__(self, step: Step, op: Any, groups: int) -> None:
+        self.op = op
+        self._step = step
+        tile = tile_of(op, step.setting)
+        chunk = step.setting.layouts(op.attributes[SHARED], op.location)
+        sizes = [n for n in chunk.dims if isinstance(n, int)]
+        self.count = prod(tile.shape) // prod(sizes) // groups
+        self._indices = list(op.operands)[2:]
+        limits = [n for n, i in zip(tile.layout.dims, tile.index, strict=True) if i is not None]
+        self.bounds = (0, *(n if isinstance(n, int) else 0 for n in limits), 0)
+
+    def initial(self) -> list[Any]:
+        """What the loop carries into the first tile: no result."""
+        kind = self.op.operands[0].type
+        i1, index = ir.IntegerType.get_signless(1), ir.IndexType.get()
+        nowhere = [arith.ConstantOp(index, 0).result for _ in self._indices]
+        return [arith.ConstantOp(i1, 0).result, *nowhere, ub.PoisonOp(kind).result]
+
+    def carried(self, values: Mapping[Any, Any]) -> list[Any]:
+        """What it carries on from a tile: its result."""
+        i1 = ir.IntegerType.get_signless(1)
+        where = [values.get(v, v) for v in self._indices]
+        return [arith.ConstantOp(i1, 1).result, *where, values[self.op.operands[0]]]
+
+    def before(self, carried: Sequence[Any]) -> StoresBefore:
+        """The stores of the result before, as the loop carries it."""
+        is_there, *where = carried
+        index = ir.IndexType.get()
+        none, all_chunks = (arith.ConstantOp(index, n).result for n in (0, self.count))
+        limit = arith.SelectOp(is_there, all_chunks, none).result
+        return StoresBefore(self, limit, where)
+
+    def flush(self, carried: Sequence[Any]) -> None:
+        """The store of the last result, behind the loop."""
+        _, *where = carried
+        for number in range(self.count):
+            self.store(where, number)
+
+    def store(self, carried: Sequence[Any], number: int) -> None:
+        """The store of one chunk of a result that goes to some place."""
+        *indices, value = carried
+        attributes = named_attributes(self.op)
+        attributes[CHUNK] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
+        ir.Operation.create(
+            "lego.store",
+            operands=[value, self.op.operands[1], *indices],
+            attributes=attributes,
+            loc=self.op.location,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class StoresBefore:
+    """The stores of the result before, if there is one, chunk by chunk.
+
+    Attributes:
+        deferred: the store that was put off.
+        limit: what the numbers of chunks stay below, an index; 0 where there is no result.
+        where: the result's indices, and the result.
+    """
+
+    deferred: DeferredStore
+    limit: Any
+    where: Sequence[Any]
+
+    def store(self, number: Any) -> None:
+        """Store the chunk of a number, an index, if there is one."""
+        *chosen, last = range(self.deferred.count)
+        guard = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, number, self.limit).result)
+        with ir.InsertionPoint(guard.then_block):
+            choice = ir.Operation.create(
+                CHOICE,
+                operands=[number],
+                attributes={"cases": ir.DenseI64ArrayAttr.get(chosen)},
+                regions=self.deferred.count,
+            )
+            for region, chunk in zip(choice.regions, (last, *chosen), strict=True):
+                with ir.InsertionPoint(region.blocks.append()):
+                    self.deferred.store(self.where, chunk)
+                    scf.YieldOp([])
+            scf.YieldOp([])

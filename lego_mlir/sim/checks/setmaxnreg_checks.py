@@ -1,0 +1,310 @@
+"""How many registers a kernel needs, and whether `setmaxnreg` leaves it as many.
+
+Registers of PTX are virtual. What may have to be in a register of the machine at some point are the
+values that live there: 32-bit words, two for 64 bits, a half for 16; predicates have registers of
+their own. Values that are the same in all threads are left out, since the assembler may keep them
+in uniform registers or in constant memory.
+
+How many live in the order of the PTX is an estimate. The assembler orders instructions anew, so
+that it can make do with fewer: what is computed or loaded once may be computed or loaded later, or
+again. It cannot do so with what is *carried*: a value that depends on the way that a thread has
+come, such as the accumulators of a loop, or the result of a `wgmma`. Where a block of instructions
+begins, the carried values that live there are a lower bound: with fewer registers the assembler
+must spill. Only that is an error.
+
+Source: PTX ISA 9.7.19.5 (setmaxnreg), 11.4 (.maxnreg, .minnctapersm); how `ptxas` counts registers
+at entry was measured (CUDA 13.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from math import prod
+from operator import or_
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lego_mlir.sim.checks.warpgroup import registers_of
+from lego_mlir.sim.cost.instruction_classes import PURE, class_of
+from lego_mlir.sim.ptx.dataflow import Registers, fixpoint, live, members, registers
+from lego_mlir.sim.ptx.syntax import Instruction, Integer, Kernel
+from lego_mlir.sim.ptx.table import find
+from lego_mlir.sim.ptx.types import Array
+
+if TYPE_CHECKING:
+    from lego_mlir.sim.ptx.program import Block, Program
+
+REGISTER_FILE = 65536
+"""Registers of a multiprocessor."""
+
+MOST = 255
+"""Registers that a thread can have; `setmaxnreg` counts one more, which is always zero."""
+
+_SETS = "setmaxnreg."
+_BY_THREAD = ("%tid", "%laneid", "%lanemask", "%warpid", "%clock")
+"""How the names of special registers begin that differ between the threads of a block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """The most registers that live at once: how many a thread, and where."""
+
+    registers: int
+    instruction: Instruction
+
+
+def pressure(program: Program) -> Pressure:
+    """Where a kernel needs most registers."""
+    most = max(
+        (
+            (count, instruction)
+            for block, counts in zip(program.blocks, needed(program), strict=True)
+            for count, instruction in zip(counts, block.instructions, strict=False)
+        ),
+        key=lambda pair: pair[0],
+        default=(0, program.blocks[0].instructions[0]),
+    )
+    return Pressure(*most)
+
+
+def needed(program: Program) -> list[list[int]]:
+    """Registers that live before or after each instruction, whichever are more, by block."""
+    words = _words(program)
+    return [
+        [
+            max(words(before), words(after | registers(uses.writes)))
+            for uses, before, after in zip(block.uses, points, points[1:], strict=False)
+        ]
+        for block, points in zip(program.blocks, live(program.blocks), strict=True)
+    ]
+
+
+def _words(program: Program) -> Callable[[Registers], int]:
+    """A function that says how many registers of the machine values need."""
+    varying = _varying(program)
+    narrow, single, double = (
+        registers(i for i, kind in enumerate(program.registers) if kind.bits in bits) & varying
+        for bits in ((8, 16), (32,), (64,))
+    )
+
+    def words(found: Registers) -> int:
+        halves = (found & narrow).bit_count()
+        return (found & single).bit_count() + 2 * (found & double).bit_count() + (halves + 1) // 2
+
+    return words
+
+
+def _carried(blocks: Sequence[Block], among: Registers) -> list[Registers]:
+    """Of these registers those with a carried value, by block: at its beginning.
+
+    Each register has one of these values at the beginning of a block: 0 if it is unwritten, a
+    number of its own for each instruction that writes it, negative for a `wgmma`, and -1 - k for
+    what comes together in block k. At first something comes together everywhere. Then wherever
+    all that comes is the same, or is what comes together there, it is that.
+
+    Source: J. Aycock and N. Horspool, Simple generation of static single-assignment form, 2000.
+    """
+    of_column = members(among)
+    column = {register: k for k, register in enumerate(of_column)}
+    written = [
+        {column[r]: n for r, n in found.items() if r in column} for found in _written(blocks)
+    ]
+    value = np.repeat(-1 - np.arange(len(blocks))[:, None], len(of_column), axis=1)
+
+    def settled(row: Array) -> Array:
+        """These values, by what is known of where they come together."""
+        while True:
+            together = (row < 0) & (row >= -len(blocks))
+            known = value[np.where(together, -1 - row, 0), np.arange(len(of_column))]
+            further = np.where(together, known, row)
+            if np.array_equal(further, row):
+                return further
+            row = further
+
+    sources: list[list[int]] = [[] for _ in blocks]
+    for at, block in enumerate(blocks):
+        for successor in block.successors:
+            sources[successor].append(at)
+    changed = True
+    order = list(range(len(blocks)))
+    while changed:
+        changed = False
+        # Loops settle from the inside out, what follows each other from the front.
+        order.reverse()
+        for at in order:
+            before = sources[at]
+            # The kernel's beginning is one more way to come to the first block.
+            coming = np.zeros((len(before) + (at == 0), len(of_column)), np.int64)
+            for row, k in zip(coming, before, strict=False):
+                row[:] = value[k] = settled(value[k])
+                row[list(written[k])] = list(written[k].values())
+            only = _only(coming, -1 - at)
+            same = (value[at] == -1 - at) & (only != -1 - at)
+            if same.any():
+                changed = True
+                value[at] = np.where(same, only, value[at])
+    return [registers(of_column[k] for k in np.flatnonzero(settled(row) < 0)) for row in value]
+
+
+def _only(coming: Array, own: int) -> Array:
+    """In each column the only number beside `own`; `own` where there are several, or none."""
+    most = np.iinfo(np.int64).max
+    least = np.where(coming == own, most, coming).min(axis=0)
+    greatest = np.where(coming == own, -most, coming).max(axis=0)
+    return np.where(least == greatest, least, own)
+
+
+def _written(blocks: Sequence[Block]) -> Iterator[dict[int, int]]:
+    """For each block the registers that it writes, with the number of the last value."""
+    number = len(blocks)
+    for block in blocks:
+        found: dict[int, int] = {}
+        for instruction, uses in zip(block.instructions, block.uses, strict=False):
+            number += 1
+            sign = -1 if instruction.opcode.startswith("wgmma.") else 1
+            found |= dict.fromkeys(uses.writes, sign * number)
+        yield found
+
+
+def _varying(program: Program) -> Registers:
+    """The registers whose values may differ between threads."""
+    flows: list[tuple[Registers, Registers]] = []
+    varying = 0
+    for block in program.blocks:
+        for instruction, uses in zip(block.instructions, block.uses, strict=False):
+            if _differs(program, instruction):
+                varying |= registers(uses.writes)
+            else:
+                flows.append((registers(uses.reads), registers(uses.writes)))
+    before = -1
+    while varying != before:
+        before = varying
+        for reads, writes in flows:
+            if reads & varying:
+                varying |= writes
+    return varying
+
+
+def _differs(program: Program, instruction: Instruction) -> bool:
+    """Whether threads that have the same operands may get different results."""
+    if instruction.opcode.startswith("ld.param"):
+        return False
+    if class_of(find(program.module, instruction).section, instruction) not in PURE:
+        return True
+    names = (name for operand in instruction.operands for name in registers_of(operand))
+    return any(name.startswith(_BY_THREAD) for name in names)
+
+
+# --- what setmaxnreg leaves ---
+
+
+def sets(instruction: Instruction) -> int | None:
+    """The number of registers that a `setmaxnreg` sets; None for another instruction."""
+    if not instruction.opcode.startswith(_SETS):
+        return None
+    (count,) = instruction.operands
+    assert isinstance(count, Integer)
+    return count.value
+
+
+@lru_cache(maxsize=64)
+def at_entry(kernel: Kernel) -> int | None:
+    """Registers that each thread has when a kernel with `setmaxnreg` begins.
+
+    None where it has no `setmaxnreg`, or says too little for the assembler to know: without
+    `.maxnreg`, or `.minnctapersm` and the number of threads, `setmaxnreg` has no effect.
+    """
+    counts = [n for i in kernel.instructions if (n := sets(i)) is not None]
+    threads = kernel.reqntid or kernel.maxntid
+    limits = [] if kernel.maxnreg is None else [min(kernel.maxnreg, MOST)]
+    if kernel.minnctapersm is not None and threads is not None:
+        # Registers are handed out to warpgroups, in eights for each thread.
+        whole = -(-prod(threads) // 128) * 128
+        limits.append(min(REGISTER_FILE // (whole * kernel.minnctapersm) // 8 * 8, MOST))
+    if not counts or not limits:
+        return None
+    if any(i.opcode.startswith(_SETS + "inc") for i in kernel.instructions):
+        limits.append(max(counts))
+    return min(limits)
+
+
+def check(program: Program) -> None:
+    """Check that a kernel with `setmaxnreg` carries no more values than its threads have registers.
+
+    Raises:
+        LegoError: it does; with the point where most are lacking.
+    """
+    entry = at_entry(program.kernel)
+    if entry is None:
+        return
+    setting = [i for i in program.kernel.instructions if sets(i) is not None]
+    reaching = _reaching(program.blocks, setting)
+    worst: tuple[int, int, Instruction, Instruction | None] | None = None
+    for at, i, count in _held(program):
+        for k, source in enumerate([None, *setting]):
+            granted = entry if source is None else sets(source) or 0
+            lacking = count - min(granted, MOST)
+            if reaching[at][i] >> k & 1 and lacking > (0 if worst is None else worst[0]):
+                worst = lacking, count, program.blocks[at].instructions[i], source
+    if worst is not None:
+        raise _too_many(program, entry, *worst[1:])
+
+
+def _held(program: Program) -> Iterator[tuple[int, int, int]]:
+    """How many registers hold carried values: at the beginning of each block, and at `setmaxnreg`.
+
+    Yields the block, the instruction in it, and the number.
+    """
+    words = _words(program)
+    points_of = live(program.blocks)
+    carried = _carried(program.blocks, reduce(or_, (points[0] for points in points_of)))
+    for at, points in enumerate(points_of):
+        block, kept = program.blocks[at], carried[at]
+        for i, uses in enumerate(block.uses):
+            if i == 0 or sets(block.instructions[i]) is not None:
+                yield at, i, words(points[i] & kept)
+            kept &= ~registers(uses.writes)
+
+
+def _reaching(blocks: Sequence[Block], setting: Sequence[Instruction]) -> list[list[int]]:
+    """Which `setmaxnreg` may be the last one at each instruction, itself included.
+
+    Bit 0 stands for the entry of the kernel, bit k for number k - 1.
+    """
+    numbers = {id(instruction): k for k, instruction in enumerate(setting, 1)}
+    steps = [[numbers.get(id(i)) for i in block.instructions[: block.length]] for block in blocks]
+
+    def points(at: int, found: int) -> list[int]:
+        listed = []
+        for number in steps[at]:
+            found = found if number is None else 1 << number
+            listed.append(found)
+        return listed
+
+    before = fixpoint(
+        [block.successors for block in blocks],
+        [1, *[0] * (len(blocks) - 1)],
+        lambda at, found: (points(at, found) or [found])[-1],
+        range(len(blocks)),
+    )
+    return [points(at, found) for at, found in enumerate(before)]
+
+
+def _too_many(
+    program: Program, entry: int, count: int, instruction: Instruction, source: Instruction | None
+) -> Exception:
+    if source is None:
+        granted = f"{program.kernel.name} is launched with {entry}"
+    else:
+        granted = f"`{source}` (line {source.line}) leaves {sets(source)}"
+    return program.module.error(
+        f"{count} registers of each thread hold values that are carried on at "
+        f"{instruction.opcode}, where {granted} (PTX ISA 9.7.19.5)",
+        instruction.line,
+        instruction.column,
+        "let the warpgroup have more registers, or hold fewer values at once: what does not fit "
+        "is spilled to local memory",
+    )

@@ -1,0 +1,287 @@
+"""What a kernel costs: instructions by class, and what each access of memory moves.
+
+Counted is what the simulator runs, the PTX, and nothing has a time:
+
+- *issues*: how often a warp executes an instruction with at least one active lane, and with how
+  many; lanes whose guard does not hold count as active. The assembler makes other instructions of
+  these, so the numbers compare kernels, not clocks.
+- *requests*: how often a warp accesses memory, in lanes whose guard holds. A request to global
+  memory touches 32-byte sectors, one to shared memory takes wavefronts, and the least that any
+  layout could do with the same request is counted beside them. The models are those of
+  `analysis.memory_costs.sectors` and `analysis.memory_costs.bank_conflicts`; every buffer begins at a multiple of 128 bytes.
+- Local memory is interleaved: the same 4-byte word of the 32 lanes of a warp is one line.
+- Of what the copy engine and the tensor cores access by themselves only the bytes are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lego_mlir.analysis.memory_costs.bank_conflicts import WORD_BYTES, wavefronts
+from lego_mlir.analysis.memory_costs.requests import LANES
+from lego_mlir.analysis.memory_costs.sectors import LINE_BYTES, sectors
+from lego_mlir.diagnostics import Place
+from lego_mlir.sim.cost.instruction_classes import CLASSES, Class, class_of
+from lego_mlir.sim.machine.memory import LOCAL, PARAM, SHARED
+from lego_mlir.sim.machine.observer import Observer
+from lego_mlir.sim.ptx.syntax import Instruction
+from lego_mlir.sim.ptx.table import find
+from lego_mlir.sim.ptx.types import Array
+
+if TYPE_CHECKING:
+    from lego_mlir.sim.machine.asynchronous import Operation
+    from lego_mlir.sim.machine.memory import Access, Buffer
+    from lego_mlir.sim.machine.wave import Mask, Wave
+    from lego_mlir.sim.ptx.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryCost:
+    """What one instruction did to one memory, in all warps of a launch.
+
+    Attributes:
+        instruction: with its line in the PTX.
+        source: the line of the program that the PTX was compiled from; None: not known.
+        space: `global`, `shared` or `local`.
+        requests: warp-wide requests; for what the copy engine does, operations.
+        lanes: active lanes of all requests.
+        bytes: that those lanes ask for, together.
+        sectors, least_sectors: 32-byte sectors touched, and the fewest that could hold what the
+            requests ask for. Global and local memory.
+        wavefronts, least_wavefronts: turns of the 32 banks taken, and the fewest that requests of
+            this width could take. Shared memory.
+    """
+
+    instruction: Instruction
+    source: Place | None
+    space: str
+    requests: int
+    lanes: int
+    bytes: int
+    sectors: int = 0
+    least_sectors: int = 0
+    wavefronts: int = 0
+    least_wavefronts: int = 0
+
+    @property
+    def excess_sectors(self) -> int:
+        return self.sectors - self.least_sectors
+
+    @property
+    def excess_wavefronts(self) -> int:
+        return self.wavefronts - self.least_wavefronts
+
+
+@dataclass(frozen=True, slots=True)
+class Issues:
+    """How often instructions are executed: by warps, and by active lanes of them."""
+
+    warps: int = 0
+    lanes: int = 0
+
+    def __add__(self, other: Issues) -> Issues:
+        return Issues(self.warps + other.warps, self.lanes + other.lanes)
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What one launch costs.
+
+    Attributes:
+        kernel: its name.
+        threads: of all blocks.
+        memory: what accesses memory, in the order of the PTX. What is never executed is left out.
+        issues: by PTX instruction, in their order; what is never executed is 0.
+        classes: the same by class; classes without any are left out.
+    """
+
+    kernel: str
+    threads: int
+    memory: tuple[MemoryCost, ...]
+    issues: tuple[tuple[Instruction, Issues], ...]
+    classes: Mapping[Class, Issues]
+
+    @property
+    def excess_sectors(self) -> int:
+        """Sectors beyond the least, of all instructions."""
+        return sum(row.excess_sectors for row in self.memory)
+
+    @property
+    def excess_wavefronts(self) -> int:
+        """Wavefronts lost to bank conflicts, of all instructions."""
+        return sum(row.excess_wavefronts for row in self.memory)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What one access by the lanes of a wave costs."""
+
+    requests: int
+    lanes: int
+    cost: int
+    least: int
+
+
+@dataclass(eq=False, slots=True)
+class _Row:
+    """One instruction's accesses of one memory so far.
+
+    Attributes:
+        pattern, request: the last access, as offsets of the lanes within their warp, and what it
+            cost: most instructions do the same again in the next iteration and the next wave.
+    """
+
+    access: Access
+    space: str
+    requests: int = 0
+    lanes: int = 0
+    elements: int = 0
+    cost: int = 0
+    least: int = 0
+    pattern: Array | None = None
+    request: _Request = field(default_factory=lambda: _Request(0, 0, 0, 0))
+
+
+class Counter(Observer):
+    """Counts what the waves of a launch do."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.threads = 0
+        self.rows: dict[tuple[int, str], _Row] = {}
+        self.operations: dict[int, int] = {}
+        self.entries = [Issues() for _ in program.blocks]
+
+    def begins(self, wave: Wave) -> None:
+        buffers = wave.memory.buffers
+        self.wave = wave
+        self.spaces = {
+            id(buffers[SHARED]): "shared",
+            id(buffers[LOCAL]): "local",
+            id(buffers[PARAM]): "param",
+        }
+        self.threads += wave.lanes
+        self.first_lanes = np.flatnonzero(wave.lane_in_warp == 0)
+        self.all_lanes = None if wave.threads % LANES == 0 else np.arange(wave.lanes)
+
+    def entered(self, at: int, mask: Mask) -> None:
+        if mask is None:
+            issued = Issues(self.wave.warps, self.wave.lanes)
+        else:
+            warps = np.logical_or.reduceat(mask, self.first_lanes)
+            issued = Issues(int(np.count_nonzero(warps)), int(np.count_nonzero(mask)))
+        self.entries[at] += issued
+
+    def issued(self, operation: Operation) -> None:
+        key = id(operation.instruction)
+        count = int(np.count_nonzero(operation.unwaited))
+        self.operations[key] = self.operations.get(key, 0) + count
+
+    def accessed(self, access: Access, buffer: Buffer, index: Array, lanes: Array | None) -> None:
+        space = self.spaces.get(id(buffer), "global")
+        if space == "param":
+            return
+        row = self.rows.get((id(access), space))
+        if row is None:
+            row = self.rows[id(access), space] = _Row(access, space)
+        if access.proxy == "async":
+            row.elements += len(index)
+            return
+        offsets = index * access.width
+        if buffer.starts is not None and space == "local":
+            offsets = offsets - (buffer.starts if lanes is None else buffer.starts[lanes])
+        addresses, mask = self._by_warp(offsets, lanes)
+        pattern = _pattern(addresses, mask)
+        if row.pattern is None or not np.array_equal(pattern, row.pattern):
+            row.pattern, row.request = pattern, _cost(access, space, addresses, mask)
+        row.requests += row.request.requests
+        row.lanes += row.request.lanes
+        row.elements += row.request.lanes
+        row.cost += row.request.cost
+        row.least += row.request.least
+
+    def _by_warp(self, offsets: Array, lanes: Array | None) -> tuple[Array, Array | None]:
+        """Offsets of shape (warps, 32), of those warps that take part, and which lanes do."""
+        wave = self.wave
+        lanes = self.all_lanes if lanes is None else lanes
+        if lanes is None:
+            whole = offsets if len(offsets) > 1 else np.full(wave.lanes, offsets)
+            return whole.reshape(-1, LANES), None
+        addresses = np.zeros((wave.warps, LANES), np.int64)
+        mask = np.zeros((wave.warps, LANES), np.bool_)
+        where = wave.warp_of_lane[lanes], wave.lane_in_warp[lanes]
+        addresses[where], mask[where] = offsets, True
+        some = mask.any(axis=1)
+        return addresses[some], mask[some]
+
+    def costs(self) -> Costs:
+        """What has been counted so far."""
+        program = self.program
+        issues = dict.fromkeys(map(id, program.kernel.instructions), Issues())
+        for block, entered in zip(program.blocks, self.entries, strict=True):
+            for instruction in block.instructions[: block.length]:
+                issues[id(instruction)] += entered
+        classes = dict.fromkeys(CLASSES, Issues())
+        for instruction in program.kernel.instructions:
+            section = find(program.module, instruction).section
+            classes[class_of(section, instruction)] += issues[id(instruction)]
+        rows = sorted(self.rows.values(), key=lambda row: row.access.instruction.line)
+        return Costs(
+            program.kernel.name,
+            self.threads,
+            tuple(map(self._memory_cost, rows)),
+            tuple((i, issues[id(i)]) for i in program.kernel.instructions),
+            {name: count for name, count in classes.items() if count.warps},
+        )
+
+    def _memory_cost(self, row: _Row) -> MemoryCost:
+        instruction = row.access.instruction
+        operations = self.operations.get(id(instruction), 0)
+        is_async = row.access.proxy == "async"
+        counts = {
+            "least_wavefronts" if row.space == "shared" else "least_sectors": row.least,
+            "wavefronts" if row.space == "shared" else "sectors": row.cost,
+        }
+        return MemoryCost(
+            instruction,
+            self.program.module.source_of(instruction),
+            row.space,
+            operations if is_async else row.requests,
+            operations if is_async else row.lanes,
+            row.elements * row.access.bytes,
+            **counts,
+        )
+
+
+def _pattern(addresses: Array, mask: Array | None) -> Array:
+    """Where the lanes of each warp are, from the line of its first one; equal for equal costs."""
+    if mask is None:
+        offsets: Array = addresses - (addresses[:, :1] & -LINE_BYTES)
+        return offsets
+    first = np.take_along_axis(addresses, mask.argmax(axis=1)[:, None], axis=1)
+    return np.where(mask, addresses - (first & -LINE_BYTES), np.iinfo(np.int64).max)
+
+
+def _cost(access: Access, space: str, addresses: Array, mask: Array | None) -> _Request:
+    """The cost of warp-wide requests, added up."""
+    warps = len(addresses)
+    lanes = warps * LANES if mask is None else int(np.count_nonzero(mask))
+    if space == "shared":
+        atomic = access.instruction.opcode.startswith(("atom.", "red."))
+        turns = wavefronts(addresses, access.bytes, mask, combine=not atomic)
+        return _Request(warps, lanes, int(turns.executed.sum()), int(turns.ideal.sum()))
+    width = access.bytes
+    if space == "local":
+        word, byte = addresses // WORD_BYTES, addresses % WORD_BYTES
+        addresses = (word * LANES + np.arange(LANES)) * WORD_BYTES + byte
+        # The words of a wide access lie in different lines, so they are added one by one.
+        width, parts = min(width, WORD_BYTES), max(1, width // WORD_BYTES)
+    else:
+        parts = 1
+    moved = sectors(addresses, width, mask)
+    touched, least = int(moved.touched.sum()), int(moved.ideal.sum())
+    return _Request(warps, lanes, touched * parts, least * parts)

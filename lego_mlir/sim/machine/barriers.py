@@ -1,0 +1,165 @@
+"""The barriers of a block: which of its threads have come, and when they pass.
+
+Threads are counted one by one. A barrier with a thread count opens as soon as so many have come,
+one without when no lane of the wave can run otherwise, so that lanes that come at different times
+go on together.
+
+Source: PTX ISA 9.7.13.1 (bar, barrier).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lego_mlir.sim.machine.memory import Fault
+from lego_mlir.sim.ptx.form import Barrier, Reduction
+from lego_mlir.sim.ptx.syntax import Instruction
+from lego_mlir.sim.ptx.types import Array
+
+if TYPE_CHECKING:
+    from lego_mlir.sim.machine.wave import Mask, Wave
+
+BARRIERS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Lanes at a barrier.
+
+    Attributes:
+        number, count: the barrier, and for how many threads it is (None: all of the block).
+        mask: the lanes.
+        after: where they go on; None for those that have not waited (`arrive`).
+        reduction: what they combine (`red`).
+    """
+
+    number: int
+    count: int | None
+    mask: Array
+    after: int | None
+    instruction: Instruction
+    reduction: Reduction | None
+
+
+class Barriers:
+    """The barriers 0 to 15 of each block of a wave."""
+
+    def __init__(self, wave: Wave) -> None:
+        self.wave = wave
+        self.waiting: list[Waiting] = []
+
+    def arrive(self, barrier: Barrier, after: int, mask: Mask, instruction: Instruction) -> None:
+        """Lanes come to a barrier. Those of different barriers wait apart."""
+        wave = self.wave
+        wave.mask = mask
+        number = barrier.number(wave)
+        count = None if barrier.count is None else barrier.count(wave)
+        goes = after if barrier.waits else None
+        if mask is None and count is None and barrier.reduction is None and len(number) == 1:
+            # The whole wave comes at once, as it does mostly.
+            everyone = wave.active()
+            _check(int(number[0]), None, 0)
+            wave.observer.barrier_arrived(int(number[0]), everyone)
+            wave.observer.barrier_opened(int(number[0]), everyone, everyone)
+            wave.go(after, None)
+            return
+        for which, threads, lanes in _by_barrier(number, count, wave.active()):
+            _check(which, threads, int(np.argmax(lanes)))
+            wave.observer.barrier_arrived(which, lanes)
+            waiting = Waiting(which, threads, lanes, goes, instruction, barrier.reduction)
+            self.waiting.append(waiting)
+            if threads is not None or mask is None or wave.order.random is not None:
+                self._open(which, threads)
+        if not barrier.waits:
+            wave.go(after, mask)
+
+    def open_all(self) -> None:
+        """Open what can be opened; lanes may have exited."""
+        for number, count in {(w.number, w.count) for w in self.waiting}:
+            self._open(number, count)
+
+    def _open(self, number: int, count: int | None) -> None:
+        """Let those blocks pass of whose threads enough have come, the first to come first."""
+        wave = self.wave
+        here = [w for w in self.waiting if (w.number, w.count) == (number, count)]
+        arrived = sum(self._per_block(w.mask) for w in here)
+        needed = self._per_block(wave.alive) if count is None else np.array(count)
+        opens = (arrived > 0) & (arrived >= needed)
+        if not opens.any():
+            return
+        wave.progress += 1
+        lanes = np.repeat(opens, wave.threads)
+        before = np.zeros((len(wave.blocks), 1), np.int64)
+        passed: list[Waiting] = []
+        for w in here:
+            self.waiting.remove(w)
+            come = w.mask.reshape(len(wave.blocks), -1)
+            rank = before + come.cumsum(axis=1)
+            before = rank[:, -1:]
+            passing = w.mask & lanes & (rank <= np.reshape(needed, (-1, 1))).reshape(-1)
+            staying = w.mask & ~passing
+            if passing.any():
+                passed.append(replace(w, mask=passing))
+            if staying.any():
+                self.waiting.append(replace(w, mask=staying))
+        come = np.logical_or.reduce([w.mask for w in passed])
+        gone = [w.mask for w in passed if w.after is None]
+        wave.observer.barrier_opened(number, come, come & ~np.logical_or.reduce(gone, axis=0))
+        self._reduce(passed)
+        for w in passed:
+            if w.after is not None:
+                wave.go(w.after, w.mask)
+        self._open(number, count)
+
+    def _reduce(self, passed: list[Waiting]) -> None:
+        """Combine the predicates of the threads that pass together, and give each the result."""
+        wave = self.wave
+        holds, come = np.zeros(wave.lanes, np.bool_), np.zeros(wave.lanes, np.bool_)
+        reducing = [(w.mask, w.reduction) for w in passed if w.reduction is not None]
+        for mask, reduction in reducing:
+            holds = np.where(mask, reduction.predicate(wave), holds)
+            come = come | mask
+        for mask, reduction in reducing:
+            wave.mask = mask
+            result = _REDUCE[reduction.operation](self._per_block(holds), self._per_block(come))
+            reduction.write(wave, np.repeat(result, wave.threads))
+
+    def _per_block(self, mask: Array) -> Array:
+        counts: Array = mask.reshape(len(self.wave.blocks), -1).sum(axis=1)
+        return counts
+
+
+_REDUCE: dict[str, Callable[[Array, Array], Array]] = {
+    "popc": lambda yes, all_: yes.astype(np.uint32),
+    "and": lambda yes, all_: yes == all_,
+    "or": lambda yes, all_: yes > 0,
+}
+
+
+def _by_barrier(
+    number: Array, count: Array | None, lanes: Array
+) -> Iterator[tuple[int, int | None, Array]]:
+    """Lanes by the number of the barrier that they come to and its thread count."""
+    if len(number) == 1 and (count is None or len(count) == 1):
+        yield int(number[0]), None if count is None else int(count[0]), lanes
+        return
+    key = np.broadcast_to(number, len(lanes)).astype(np.int64) << 32
+    if count is not None:
+        key = key | count.astype(np.int64)
+    for k in np.unique(key[lanes]):
+        yield int(k) >> 32, None if count is None else int(k) & 0xFFFFFFFF, lanes & (key == k)
+
+
+def _check(number: int, threads: int | None, lane: int) -> None:
+    if threads is not None and (threads == 0 or threads % 32):
+        raise Fault(
+            f"a barrier for {threads} threads: the number must be a positive multiple of 32 "
+            f"(PTX ISA 9.7.13.1)",
+            lane,
+        )
+    if number >= BARRIERS:
+        raise Fault(f"barrier {number}: a block has the barriers 0 to 15 (PTX ISA 9.7.13.1)", lane)

@@ -1,0 +1,340 @@
+"""Launching a kernel of a module on NumPy arrays: arguments, memory, and wave after wave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+
+import numpy as np
+
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.limits import Limits, check_limit, current
+from lego_mlir.sim.checks.races import Races
+from lego_mlir.sim.cost.counter import Costs, Counter
+from lego_mlir.sim.machine.asynchronous import Order
+from lego_mlir.sim.machine.memory import (
+    FIRST_ARGUMENT,
+    LOCAL,
+    PARAM,
+    POISON,
+    SHARED,
+    Buffer,
+    Memory,
+    base_of,
+)
+from lego_mlir.sim.machine.observer import Observers
+from lego_mlir.sim.machine.tensor_map import ALIGN, BYTES, TensorMap
+from lego_mlir.sim.machine.wave import Budget, Dim3, Launch, Wave
+from lego_mlir.sim.ptx.parser import parse
+from lego_mlir.sim.ptx.program import Program, decode
+from lego_mlir.sim.ptx.syntax import Kernel, Module, Parameter
+from lego_mlir.sim.ptx.types import Array
+
+Argument = Array | np.generic | TensorMap | tuple[TensorMap, ...]
+
+_WAVE_LANES = 8192  # enough lanes to hide NumPy's cost a call, few enough to stay in the cache
+_MAX_GRID = (2**31 - 1, 65535, 65535)
+_MAX_BLOCK = (1024, 1024, 64)
+_MAX_THREADS = 1024
+_MAX_CLUSTER = 16  # 8 everywhere; 16 where a kernel asks for a size that is not portable
+_MAX_STATIC_SHARED = 48 * 1024
+_MAX_SHARED = 227 * 1024
+
+
+def launch(
+    ptx: str | Module,
+    kernel: str,
+    grid: Dim3,
+    block: Dim3,
+    arguments: Sequence[Argument],
+    *,
+    shared_bytes: int = 0,
+    cluster: Dim3 | None = None,
+    order: str = "late",
+    seed: int = 0,
+    costs: bool = False,
+    checks: bool = True,
+    file: str = "<ptx>",
+    limits: Limits | None = None,
+    budget: Budget | None = None,
+) -> Costs | None:
+    """Run a kernel to its end.
+
+    Args:
+        ptx: the module, as text or parsed (see `parse`).
+        kernel: name of the entry.
+        grid: blocks in x, y and z.
+        block: threads of a block in x, y and z.
+        arguments: one for each kernel parameter. A C-contiguous array stands for the pointer to a
+            buffer that holds it, and is changed in place; a NumPy scalar is passed by value; a
+            `TensorMap` fills a parameter of 128 bytes, a tuple of them one of as many times that.
+        shared_bytes: dynamic shared memory of each block.
+        cluster: blocks of a cluster in x, y and z; None: as the kernel says, or 1.
+        order: when asynchronous operations are performed: `late`, `early` or `random` (see
+            `asynchronous`). Late costs no more than early and finds the missing waits, the
+            commonest of mistakes; early finds targets overwritten too soon, random both in time.
+        seed: of the random order.
+        costs: count what it costs.
+        checks: find data races in shared memory, missing proxy fences, and reads of shared memory
+            that nothing has written (see `races`).
+        file: name of the PTX in errors.
+        limits: on the launch's size, memory and instructions; those of the context if None.
+        budget: instructions that this launch and others may execute together; None: this alone.
+
+    Returns:
+        What it cost, if asked for.
+
+    Raises:
+        LegoError: bad PTX, something not modelled, or a bad launch, before anything runs; or an
+            error of the kernel (a race, an access out of bounds, a deadlock, a trap, no end), at
+            its place in what the PTX was compiled from if that is at hand, else in the PTX.
+    """
+    if limits is not None:
+        with limits.applied():
+            return launch(
+                ptx, kernel, grid, block, arguments,
+                shared_bytes=shared_bytes, cluster=cluster, order=order, seed=seed, costs=costs,
+                checks=checks, file=file, budget=budget,
+            )  # fmt: skip
+    module = parse(ptx, file) if isinstance(ptx, str) else ptx
+    entry = _entry(module, kernel)
+    program = decode(module, entry)
+    _check_shape(module, entry, grid, block)
+    clustered = cluster is not None or entry.reqnctapercluster is not None
+    cluster = _cluster(module, entry, grid, cluster)
+    _check_shared(module, program, shared_bytes)
+    together = min(prod(grid), _wave_blocks(prod(cluster), prod(block)))
+    _check_memory(program, shared_bytes, together, prod(block))
+    Order(order)
+    buffers = _arguments(module, entry, arguments)
+    buffers |= _variables(program)
+    shared = program.dynamic_start + shared_bytes
+    limit, budget = current().wave_instructions, budget or Budget()
+    state = Launch(program, grid, block, cluster, clustered, shared_bytes, shared, limit, budget)
+    counter = Counter(program) if costs else None
+    # Overflow, division by zero and NaN are results in PTX, not events.
+    with np.errstate(all="ignore"):
+        for number, blocks in enumerate(_waves(grid, cluster, prod(block))):
+            watching = [Races()] if checks else []
+            observer = Observers(*watching, *([counter] if counter else []))
+            memory = Memory(buffers | _private(state, len(blocks)), observer)
+            Wave(state, blocks, memory, Order(order, (seed, number)), observer).run()
+    return None if counter is None else counter.costs()
+
+
+def _waves(grid: Dim3, cluster: Dim3, threads: int) -> Iterator[Array]:
+    """Block numbers, wave by wave; the blocks of a cluster side by side, by rank."""
+    numbers = np.arange(prod(grid)).reshape(grid[::-1])
+    if prod(cluster) > 1:
+        (x, y, z), (a, b, c) = grid, cluster
+        numbers = numbers.reshape(z // c, c, y // b, b, x // a, a).transpose(0, 2, 4, 1, 3, 5)
+    numbers = numbers.reshape(-1)
+    size = _wave_blocks(prod(cluster), threads)
+    for start in range(0, len(numbers), size):
+        yield numbers[start : start + size]
+
+
+def _wave_blocks(cluster: int, threads: int) -> int:
+    """Blocks of a wave: whole clusters."""
+    return cluster * max(1, _WAVE_LANES // (threads * cluster))
+
+
+def _private(launch: Launch, blocks: int) -> dict[int, Buffer]:
+    """Fresh shared and local memory for the blocks of a wave, by window."""
+    threads = prod(launch.block)
+    # Parts begin at multiples of 16 bytes, so that alignment in a part is alignment, and those of
+    # shared memory at bank 0.
+    shared, local = -(-launch.shared // 128) * 128, -(-launch.program.local_bytes // 16) * 16
+    slots = np.repeat(np.arange(blocks), threads) if blocks > 1 else np.zeros(1, np.int64)
+    return {
+        SHARED: Buffer(
+            "the shared memory",
+            np.full(shared * blocks, POISON, np.uint8),
+            launch.shared,
+            slots * shared,
+            stride=shared,
+            cluster=prod(launch.cluster),
+        ),
+        LOCAL: Buffer(
+            "the thread's local memory",
+            np.full(local * blocks * threads, POISON, np.uint8),
+            launch.program.local_bytes,
+            np.arange(blocks * threads) * local,
+        ),
+    }
+
+
+# --- checking the launch ---
+
+
+def _entry(module: Module, name: str) -> Kernel:
+    found = module.kernels.get(name)
+    if found is None:
+        entries = ", ".join(module.kernels) or "none"
+        raise LegoError(
+            f"{module.file} has no kernel named {name}", hint=f"its kernels are: {entries}"
+        )
+    return found
+
+
+def _check_shape(module: Module, kernel: Kernel, grid: Dim3, block: Dim3) -> None:
+    def wrong(what: str) -> LegoError:
+        return module.error(f"{what} in the launch of {kernel.name}", kernel.line)
+
+    for word, extents, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
+        if any(not 1 <= n <= m for n, m in zip(extents, most, strict=True)):
+            raise wrong(f"a {word} of {extents}: each extent is at least 1 and at most {most}")
+    threads = prod(block)
+    ctas = prod(grid)
+    for name, number, what in (
+        ("ctas", ctas, f"a grid of {grid} has {ctas} CTAs"),
+        ("threads", ctas * threads, f"{ctas} CTAs of {threads} threads have {ctas * threads}"),
+    ):
+        _check(module, kernel, name, number, what)
+    if threads > _MAX_THREADS:
+        raise wrong(f"a block of {threads} threads: at most {_MAX_THREADS} are possible")
+    if kernel.reqntid is not None and block != kernel.reqntid:
+        raise wrong(f"a block of {block} where .reqntid asks for {kernel.reqntid}")
+    if kernel.maxntid is not None and threads > prod(kernel.maxntid):
+        raise wrong(f"a block of {threads} threads where .maxntid allows {prod(kernel.maxntid)}")
+
+
+def _check(module: Module, kernel: Kernel, name: str, value: int, what: str) -> None:
+    """Check a limit; its error stands at the kernel."""
+    try:
+        check_limit(name, value, f"{what} in the launch of {kernel.name}")
+    except LegoError as e:
+        raise module.error(e.message, kernel.line, hint=e.hint) from None
+
+
+def _check_memory(program: Program, dynamic: int, blocks: int, threads: int) -> None:
+    """Check what CTAs that run together, and the module's variables, take of our memory."""
+    written = {r for block in program.blocks for uses in block.uses for r in uses.writes}
+    registers = sum(program.registers[r].storage.itemsize for r in written)
+    lane = program.local_bytes + registers
+    size = blocks * (program.dynamic_start + dynamic + threads * lane)
+    size += sum(variable.size or 0 for variable in program.variables.values())
+    what = "{} bytes of registers, variables, shared and local memory of CTAs that run together"
+    _check(program.module, program.kernel, "memory_bytes", size, what)
+
+
+def _cluster(module: Module, kernel: Kernel, grid: Dim3, cluster: Dim3 | None) -> Dim3:
+    """The launch's cluster, checked against what the kernel and the grid say."""
+
+    def wrong(what: str) -> LegoError:
+        return module.error(f"{what} in the launch of {kernel.name}", kernel.line)
+
+    required = kernel.reqnctapercluster
+    if kernel.explicitcluster and cluster is None and required is None:
+        raise wrong("no cluster where .explicitcluster asks for one")
+    if required is not None and cluster is not None and cluster != required:
+        raise wrong(f"a cluster of {cluster} where .reqnctapercluster asks for {required}")
+    cluster = cluster or required or (1, 1, 1)
+    most = kernel.maxclusterrank or _MAX_CLUSTER
+    if min(cluster) < 1 or prod(cluster) > most:
+        raise wrong(f"a cluster of {cluster}: 1 to {most} blocks are possible")
+    if any(n % c for n, c in zip(grid, cluster, strict=True)):
+        raise wrong(f"a grid of {grid}, which is no multiple of the cluster {cluster}")
+    return cluster
+
+
+def _check_shared(module: Module, program: Program, dynamic: int) -> None:
+    kernel = program.kernel
+    static = program.shared_bytes
+    if static > _MAX_STATIC_SHARED:
+        raise module.error(
+            f"{kernel.name} has {static} bytes of static shared memory: at most "
+            f"{_MAX_STATIC_SHARED} are possible",
+            kernel.line,
+        )
+    if dynamic < 0 or program.dynamic_start + dynamic > _MAX_SHARED:
+        raise module.error(
+            f"{dynamic} bytes of dynamic shared memory in the launch of {kernel.name}, beside "
+            f"{static} static ones: at most {_MAX_SHARED} are possible",
+            kernel.line,
+        )
+
+
+def _arguments(module: Module, kernel: Kernel, arguments: Sequence[Argument]) -> dict[int, Buffer]:
+    """The parameter bytes and the arguments' buffers, by window."""
+    names = ", ".join(p.name for p in kernel.parameters)
+    if len(arguments) != len(kernel.parameters):
+        raise module.error(
+            f"{kernel.name} takes {len(kernel.parameters)} arguments, {len(arguments)} were given",
+            kernel.line,
+            hint=f"its parameters are: {names}" if names else None,
+        )
+    buffers: dict[int, Buffer] = {}
+    block = b""
+    for i, (argument, parameter) in enumerate(zip(arguments, kernel.parameters, strict=True)):
+        problem = _mismatch(argument, parameter)
+        if problem:
+            raise module.error(
+                f"argument {i} of {kernel.name} ({parameter.name}): {problem}", kernel.line
+            )
+        block += bytes(-len(block) % parameter.align)
+        if isinstance(argument, np.generic):
+            block += argument.tobytes()
+            continue
+        for one in argument if isinstance(argument, tuple) else (argument,):
+            window = FIRST_ARGUMENT + len(buffers)
+            array = one.array if isinstance(one, TensorMap) else one
+            data = array.reshape(-1).view(np.uint8)
+            name = f"argument {i} ({parameter.name})"
+            buffers[window] = Buffer(name, data, data.size, writable=array.flags.writeable)
+            if isinstance(one, TensorMap):
+                block += one.encoded(base_of(window))
+            else:
+                block += base_of(window).to_bytes(8, "little")
+    data = np.frombuffer(block, np.uint8)
+    buffers[PARAM] = Buffer("the parameters", data, data.size, writable=False)
+    return buffers
+
+
+def _mismatch(argument: object, parameter: Parameter) -> str | None:
+    """What is wrong with an argument, if anything."""
+    if isinstance(argument, TensorMap | tuple):
+        size = BYTES * (len(argument) if isinstance(argument, tuple) else 1)
+        if parameter.size != size or parameter.align % ALIGN:
+            return (
+                f"a tensor map where {parameter.size} bytes with an alignment of "
+                f"{parameter.align} should stand; it has {size} with {ALIGN}"
+            )
+        return None
+    if not isinstance(argument, np.ndarray | np.generic):
+        return f"{type(argument).__name__} is neither a NumPy array nor a NumPy scalar"
+    if isinstance(argument, np.ndarray):
+        if parameter.is_array or parameter.kind.name not in ("u64", "s64", "b64"):
+            return f"an array where a {parameter.kind} by value should stand"
+        if not argument.flags.c_contiguous:
+            return f"its strides {argument.strides} are not C-contiguous for {argument.shape}"
+        if argument.dtype.hasobject:
+            return f"an array of {argument.dtype} has no bytes to put on a device"
+        return None
+    if argument.dtype.kind not in "biufV":
+        return f"a {argument.dtype} scalar has no place in a kernel"
+    if parameter.pointer:
+        return f"a {argument.dtype} scalar where a buffer should stand"
+    if argument.dtype.itemsize != parameter.size:
+        return (
+            f"a {argument.dtype} scalar has {argument.dtype.itemsize} bytes, the parameter "
+            f"{parameter.size}"
+        )
+    kind, given = parameter.kind, argument.dtype.kind
+    typed = not parameter.is_array and kind.kind != "b" and given != "V"
+    if typed and kind.is_float != (given == "f"):
+        return f"a {argument.dtype} scalar where a {kind} should stand"
+    return None
+
+
+def _variables(program: Program) -> dict[int, Buffer]:
+    """The module's variables with their initial values, fresh for each launch."""
+    buffers = {}
+    for window, variable in program.variables.items():
+        assert variable.size is not None
+        data = np.zeros(variable.size, np.uint8)
+        data[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
+        buffers[window] = Buffer(
+            f"the variable {variable.name}", data, data.size, writable=variable.space == "global"
+        )
+    return buffers

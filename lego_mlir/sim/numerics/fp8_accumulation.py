@@ -1,0 +1,67 @@
+"""Sums of products of 8-bit floats as Hopper's `wgmma` makes them: of few bits, and cut off.
+
+All terms of a sum, the products and the accumulator, are shifted to the largest exponent among
+them, and cut off 13 bits below it. Their sum is exact from there on; of the result an f32 keeps 13
+bits of its fraction. Nothing is rounded to nearest, so errors add up: a long sum of positive terms
+stops growing when it is some 2¹³ times as large as they are.
+
+This is bit for bit what an H200 gave for random operands of both formats (the recorded programs
+`wgmma_e4m3`, `wgmma_e5m2_e4m3`). `mma` of the same formats keeps more, there and here.
+
+Source: P. Xie et al., MMA-Sim: bit-accurate reference model of tensor cores and matrix cores, 2025.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lego_mlir.sim.numerics.rounding import canonical
+from lego_mlir.sim.ptx.types import Array
+
+_FRACTION = 13
+"""Bits below the largest exponent that count."""
+
+FORMATS = {"e4m3": -6, "e5m2": -14}
+"""By format, as PTX names it, the exponent of its subnormal numbers."""
+
+_NOTHING = -(1 << 14)
+"""The exponent of a zero."""
+
+
+def summed(a: Array, b: Array, c: Array, formats: tuple[str, str]) -> Array:
+    """a b + c, of c's type.
+
+    Args:
+        a: (…, m, k), values of 8-bit floats, or their negatives.
+        b: (…, k, n), the same.
+        c: (…, m, n), values of the accumulator: f32 or f16.
+        formats: of a and of b, as PTX names them.
+    """
+    left, right = (_exponent(x, FORMATS[name]) for x, name in zip((a, b), formats, strict=True))
+    depth = a.shape[-1]
+    wide = c.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        top = _exponent(wide, -126 if c.dtype == np.float32 else -14)
+        for k in range(depth):
+            np.maximum(top, left[..., k, None] + right[..., k, None, :], out=top)
+        place = np.maximum(top, -(1 << 10)) - _FRACTION
+        total = np.trunc(np.ldexp(wide, -place))
+        x, y = a.astype(np.float64), b.astype(np.float64)
+        for k in range(depth):
+            total += np.trunc(np.ldexp(x[..., k, None] * y[..., k, None, :], -place))
+        total = np.ldexp(total, place)
+        return canonical(_cut(total) if c.dtype == np.float32 else total.astype(c.dtype))
+
+
+def _exponent(x: Array, least: int) -> Array:
+    """The exponents of numbers, as integers."""
+    fraction, exponent = np.frexp(np.asarray(x, np.float64))
+    found: Array = np.where(fraction == 0, _NOTHING, np.maximum(exponent - 1, least))
+    return found
+
+
+def _cut(total: Array) -> Array:
+    """Towards zero, to an f32 with few bits of fraction."""
+    fraction, exponent = np.frexp(total)
+    kept: Array = np.ldexp(np.trunc(np.ldexp(fraction, _FRACTION + 1)), exponent - _FRACTION - 1)
+    return kept.astype(np.float32)

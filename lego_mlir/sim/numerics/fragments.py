@@ -1,0 +1,104 @@
+"""Fragments: which element of a matrix each register of a warp's lanes holds.
+
+All matrix instructions of a warp deal out their matrices by one rule. Lanes form 8 groups of 4.
+For a multiplicand, group and place in the group pick a row of A (a column of B) and a run of
+elements along k, as many as a register holds:
+
+    A, 16 × k     register 0 of lane l: row l/4, k from (l%4)·P; register 1: 8 rows below;
+                  registers 2 and 3: the same, 4·P further along k; and so on
+    B, k × 8      register r of lane l: column l/4, k from (l%4)·P + 4·P·r
+
+with P elements in a register. Accumulators go by pairs, whatever their type:
+
+    D, 16 × n     pair 0 of lane l: row l/4, columns 2·(l%4) and the next; pair 1: 8 rows below;
+                  pairs 2 and 3: the same, 8 columns further; and so on
+
+Matrices of 8 rows lack the registers "8 rows below". A warp's part of a `wgmma` is the case of 16
+rows and n up to 256.
+
+Source: PTX ISA 9.7.14.5.1-13 (fragments of mma), 9.7.15.5.1.1 (register fragments of wgmma).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from lego_mlir.sim.ptx.types import Array
+
+WARP = 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fragment:
+    """A matrix dealt out to the registers of a warp.
+
+    Attributes:
+        rows, columns: of the matrix.
+        registers: of each lane.
+        source: for each element, in row-major order, its place among all lanes' elements: those
+            of lane 0 come first, register by register, lowest bits first.
+        target: the inverse: for each place the element.
+    """
+
+    rows: int
+    columns: int
+    registers: int
+    source: Array
+    target: Array
+
+    def gather(self, held: Array) -> Array:
+        """What lanes hold, (warps, 32, elements of a lane), as matrices (warps, rows, columns)."""
+        flat = held.reshape(len(held), -1)
+        return flat[:, self.source].reshape(len(held), self.rows, self.columns)
+
+    def scatter(self, matrices: Array) -> Array:
+        """The inverse of `gather`."""
+        flat = matrices.reshape(len(matrices), -1)
+        return flat[:, self.target].reshape(len(matrices), WARP, -1)
+
+
+def _fragment(rows: int, columns: int, packed: int, row: Array, column: Array) -> Fragment:
+    """A fragment from the row and column of the element at each place."""
+    target = row * columns + column
+    registers = rows * columns // (WARP * packed)
+    return Fragment(rows, columns, registers, np.argsort(target), target)
+
+
+def _places(elements: int, packed: int) -> tuple[Array, Array, Array]:
+    """Lane, register and place in the register, for all places of a matrix's elements."""
+    place = np.arange(elements)
+    a_lane = elements // WARP
+    return place // a_lane, place % a_lane // packed, place % packed
+
+
+@lru_cache
+def left(rows: int, depth: int, packed: int) -> Fragment:
+    """The multiplicand A, `rows` × `depth`."""
+    lane, register, i = _places(rows * depth, packed)
+    halves = rows // 8
+    row = lane // 4 + 8 * (register % halves)
+    k = lane % 4 * packed + i + 4 * packed * (register // halves)
+    return _fragment(rows, depth, packed, row, k)
+
+
+@lru_cache
+def right(depth: int, packed: int) -> Fragment:
+    """The multiplicand B, `depth` × 8."""
+    lane, register, i = _places(8 * depth, packed)
+    k = lane % 4 * packed + i + 4 * packed * register
+    return _fragment(depth, 8, packed, k, lane // 4)
+
+
+@lru_cache
+def accumulator(rows: int, columns: int, packed: int) -> Fragment:
+    """The accumulators C and D, `rows` × `columns`."""
+    lane, register, i = _places(rows * columns, packed)
+    halves = rows // 8
+    place = register * packed + i
+    pair = place // 2
+    row = lane // 4 + 8 * (pair % halves)
+    column = lane % 4 * 2 + place % 2 + 8 * (pair // halves)
+    return _fragment(rows, columns, packed, row, column)

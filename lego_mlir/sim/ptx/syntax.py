@@ -1,0 +1,281 @@
+"""The parsed form of PTX: immutable, and without any idea of what an instruction does.
+
+Source: PTX ISA 4 (syntax), 5.4 (variables), 6 (operands), 11 (directives).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.sim.ptx.types import Type
+from lego_mlir.sources import NO_SOURCES, Sources
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """A register of the kernel, or a special register (`%tid.x`)."""
+
+    name: str
+    column: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """An integer constant."""
+
+    value: int
+    column: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Float:
+    """A floating-point constant by its bits; `width` is 32 for `0f…`, else 64."""
+
+    bits: int
+    width: int
+    column: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return f"0{'f' if self.width == 32 else 'd'}{self.bits:0{self.width // 4}X}"
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A variable, parameter or label, plus a byte offset."""
+
+    name: str
+    offset: int = 0
+    column: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.name}+{self.offset}" if self.offset else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A memory operand `[base+offset]`, offset in bytes."""
+
+    base: Register | Symbol | Integer
+    offset: int = 0
+    column: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return f"[{self.base}+{self.offset}]" if self.offset else f"[{self.base}]"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorAddress:
+    """A place in a tensor `[map, {x, y}]`: the address of a tensor map, and coordinates."""
+
+    map: Address
+    coordinates: Vector
+    column: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return f"{str(self.map)[:-1]}, {self.coordinates}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """A brace-enclosed list `{a, b}`."""
+
+    elements: tuple[Operand, ...]
+    column: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return "{" + ", ".join(map(str, self.elements)) + "}"
+
+
+@dataclass(frozen=True, slots=True)
+class Negated:
+    """A negated predicate `!%p`."""
+
+    register: Register
+    column: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return f"!{self.register}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two destinations `p|q`; a part that is `_` is a `Sink`."""
+
+    first: Register | Sink
+    second: Register | Sink
+    column: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.first}|{self.second}"
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """The bit bucket `_`."""
+
+    column: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return "_"
+
+
+@dataclass(frozen=True, slots=True)
+class Unparsed:
+    """An operand in a form the parser does not know; only its text is kept."""
+
+    text: str
+    column: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Operand = (
+    Register
+    | Integer
+    | Float
+    | Symbol
+    | Address
+    | TensorAddress
+    | Vector
+    | Negated
+    | Pair
+    | Sink
+    | Unparsed
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One instruction.
+
+    Attributes:
+        opcode: with all its modifiers, as written: `ld.global.v4.b32`.
+        guard: the predicate of `@p` or `@!p`, None where there is none.
+        line, column: of the opcode (of the guard where there is one), 1-based.
+        loc: the nearest `.loc` before it: (file number, line, column) in the program that the
+            PTX was compiled from.
+    """
+
+    opcode: str
+    operands: tuple[Operand, ...]
+    guard: Register | Negated | None
+    line: int
+    column: int
+    loc: tuple[int, int, int] | None = None
+
+    def __str__(self) -> str:
+        guard = f"@{self.guard} " if self.guard else ""
+        return f"{guard}{self.opcode} {', '.join(map(str, self.operands))}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable in memory.
+
+    Attributes:
+        space: `global`, `const`, `shared`, `local` or `param`.
+        size: bytes; None for an `.extern .shared` array, whose size the launch gives.
+        align: bytes.
+        initial: its first bytes; the rest is zero. Only `global` and `const` have any.
+    """
+
+    name: str
+    space: str
+    size: int | None
+    align: int
+    line: int
+    initial: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A kernel parameter of `size` bytes; `pointer` where PTX marks it `.ptr`."""
+
+    name: str
+    kind: Type
+    size: int
+    align: int
+    is_array: bool
+    pointer: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kernel:
+    """One `.entry`.
+
+    Attributes:
+        registers: name → type.
+        labels: name → index of the instruction it stands before.
+        maxntid, reqntid: threads a block in x, y, z at most, and exactly.
+        reqnctapercluster: blocks a cluster in x, y, z.
+        maxclusterrank: blocks a cluster at most.
+        explicitcluster: whether the launch must name a cluster.
+        maxnreg: registers a thread at most.
+        minnctapersm: blocks that a multiprocessor should hold at least.
+        undefined: index of an instruction → registers that before it get values which do not
+            matter, as LLVM's comment `// implicit-def: %r5` says.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    registers: Mapping[str, Type]
+    variables: tuple[Variable, ...]
+    instructions: tuple[Instruction, ...]
+    labels: Mapping[str, int]
+    line: int
+    maxntid: tuple[int, int, int] | None = None
+    reqntid: tuple[int, int, int] | None = None
+    reqnctapercluster: tuple[int, int, int] | None = None
+    maxclusterrank: int | None = None
+    explicitcluster: bool = False
+    maxnreg: int | None = None
+    minnctapersm: int | None = None
+    undefined: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Module:
+    """A parsed PTX module. `text`, `file` and `sources` are kept for diagnostics.
+
+    Modules and kernels compare by identity, so that what is derived from one can be cached.
+    """
+
+    text: str
+    file: str
+    version: str
+    target: str
+    kernels: Mapping[str, Kernel]
+    variables: tuple[Variable, ...]
+    files: Mapping[int, str]
+    sources: Sources = NO_SOURCES
+
+    def source_of(self, instruction: Instruction) -> Place | None:
+        """Where the instruction comes from in the program that the PTX was compiled from."""
+        if instruction.loc is None or instruction.loc[0] not in self.files:
+            return None
+        file, line, column = instruction.loc
+        return Place(self.files[file], line, column)
+
+    def error(self, message: str, line: int, column: int = 0, hint: str | None = None) -> LegoError:
+        """A diagnostic at a place of this module."""
+        return LegoError(message, place=Place(self.file, line, column), hint=hint, source=self.text)
+
+    def error_at(self, at: Instruction, message: str, hint: str | None = None) -> LegoError:
+        """A diagnostic at what an instruction was compiled from, or, if nobody has that, at it."""
+        place = self.source_of(at)
+        if place is None:
+            return self.error(message, at.line, at.column, hint)
+        text = self.sources.text_of(place.file)
+        if text is None or not 0 < place.line <= len(text.splitlines()):
+            return self.error(f"{message}; compiled from {place}", at.line, at.column, hint)
+        message = f"{message}; line {at.line} of the PTX: {at}"
+        return LegoError(message, place=place, hint=hint, source=text)
