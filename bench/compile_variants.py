@@ -70,7 +70,7 @@ def compiled(name: str, target: str) -> tuple[Times, dict[str, Any]]:
     times |= {stage: end - begin for stage, (begin, end) in zip(STAGES, ends, strict=True)}
     what = {
         "schedule": kernel.schedule,
-        "settings": dict(kernel.settings),
+        "settings": dict(kernel.params),
         "ptx_lines": compilation.ptx.count("\n"),
         "registers": [kernel.registers for kernel in made.resources],
         "cubin_bytes": len(made.code),
@@ -136,4 +136,4 @@ def processor() -> str:
     except OSError:
         lines = []
     named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor() or platform.machine()
+    return named[0] if named else platform.processor() or platform.gpu()

@@ -24,7 +24,7 @@ from bench.results import (
     time,
 )
 from bench.tables import CALLS, all_of, call_table, number, ratio_of, remarks, table, timed
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.files import write_whole
 
 
@@ -45,7 +45,7 @@ def write(file: Path, *, mixed: bool = False) -> str:
     if len({is_product(r) for r in results}) > 1:
         raise LegoError(
             "these results are of products and of movements",
-            place=Place(str(file)),
+            location=Location(str(file)),
             hint="run them apart: --only gemm, --only transpose --only permute",
         )
     for what in ("commit", "device"):
@@ -53,7 +53,7 @@ def write(file: Path, *, mixed: bool = False) -> str:
         if len(found) > 1 and not mixed:
             raise LegoError(
                 f"these results are of several {what}s: {', '.join(found)}",
-                place=Place(str(file)),
+                location=Location(str(file)),
                 hint="measure again, or say --mixed",
             )
     figure: str | None

@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.cases import COPIES
 from bench.gemm.references import product_of
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 
 Result = dict[str, Any]
 
@@ -50,7 +50,7 @@ def read(file: Path) -> list[Result]:
         lines = file.read_text().splitlines()
     except OSError as e:
         raise LegoError(
-            f"the results cannot be read: {e.strerror}", place=Place(str(file))
+            f"the results cannot be read: {e.strerror}", location=Location(str(file))
         ) from None
     results: list[Result] = []
     for number, line in enumerate(lines, 1):
@@ -61,16 +61,16 @@ def read(file: Path) -> list[Result]:
         if not isinstance(result, dict) or not {"case", "commit", "verified"} <= result.keys():
             raise LegoError(
                 "this line is no result of a case",
-                place=Place(str(file), number),
+                location=Location(str(file), number),
                 hint="write the file with python -m bench run BUNDLE -o FILE",
             )
         if any(result["case"] == other["case"] for other in results):
             raise LegoError(
-                f"the case {result['case']} stands here twice", place=Place(str(file), number)
+                f"the case {result['case']} stands here twice", location=Location(str(file), number)
             )
         results.append(result)
     if not results:
-        raise LegoError("there are no results", place=Place(str(file)))
+        raise LegoError("there are no results", location=Location(str(file)))
     return results
 
 

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO
 
 from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.stages import BINARY, DEFAULT_TARGET
-from lego_mlir.diagnostics import LegoError, Place, printable
+from lego_mlir.diagnostics import LegoError, Location, printable
 from lego_mlir.files import write_whole
 from lego_mlir.limits import Limits
 from lego_mlir.options import parser
@@ -82,7 +82,7 @@ def _stdout() -> Iterator[TextIO]:
         sys.stdout = None  # else Python tries again when it exits
         if isinstance(e, BrokenPipeError):
             raise
-        raise LegoError(f"cannot be written: {e.strerror}", place=Place(_STDOUT)) from None
+        raise LegoError(f"cannot be written: {e.strerror}", location=Location(_STDOUT)) from None
 
 
 def _failed(error: Exception) -> int:
@@ -139,7 +139,7 @@ def _compilation(options: Any) -> Compilation:
         if given and compilation.schedule is None:
             raise LegoError(
                 f"{flag} is about a schedule's steps, and the module names no schedule",
-                place=Place(file),
+                location=Location(file),
                 hint="add --schedule=NAME",
             )
     return compilation
@@ -153,7 +153,7 @@ def _read(file: str) -> tuple[str, str]:
         if data.startswith(_BUNDLE):
             raise LegoError(
                 "the input is a bundle, compiled already",
-                place=Place(name),
+                location=Location(name),
                 hint="run it from its file: legoc FILE.lego --run",
             )
         text = data.decode("utf-8-sig")  # some editors put a byte-order mark first
@@ -161,13 +161,13 @@ def _read(file: str) -> tuple[str, str]:
     except OSError as e:
         raise LegoError(
             f"cannot read the input: {e.strerror}",
-            place=Place(name),
+            location=Location(name),
             hint="give a .mlir file, or - for stdin",
         ) from None
     except UnicodeDecodeError:
         raise LegoError(
             "the input is no text",
-            place=Place(name),
+            location=Location(name),
             hint="legoc reads .mlir files, and with --run the bundles it makes",
         ) from None
 
@@ -210,7 +210,7 @@ def _keeping(compilation: Compilation, directory: str | None) -> Iterator[None]:
                 Path(directory).mkdir(parents=True, exist_ok=True)
             except OSError as e:
                 raise LegoError(
-                    f"cannot make the folder of --keep: {e.strerror}", place=Place(directory)
+                    f"cannot make the folder of --keep: {e.strerror}", location=Location(directory)
                 ) from None
             for number, (name, text) in enumerate(schedule.kept):
                 write_whole(Path(directory, f"{number:02}-{name}.mlir"), text.encode())
@@ -254,7 +254,7 @@ def _run(options: Any) -> int:
             artifact, options.arrays, device=device, seed=options.seed, functions=functions
         )
     except LegoError as e:
-        raise e.at(Place(_STDIN if options.input == "-" else options.input)) from None
+        raise e.at(Location(_STDIN if options.input == "-" else options.input)) from None
     saved = result.save(options.save) if options.save else ()
     with _stdout() as out:
         _describe(artifact, result.device, options, out)
@@ -308,7 +308,7 @@ def _check_compiled(options: Any) -> None:
         if given:
             raise LegoError(
                 f"{flag} is for compiling, and the input is a bundle, compiled already",
-                place=Place(options.input),
+                location=Location(options.input),
                 hint="give it with --emit=bundle, when the bundle is made",
             )
 

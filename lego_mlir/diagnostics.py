@@ -37,7 +37,7 @@ def printable(text: str, keep: str = "") -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Location:
     """A position in a text: file name, 1-based line and 1-based column (0 when unknown)."""
 
     file: str
@@ -54,7 +54,7 @@ class LegoError(Exception):
 
     Args:
         message: what is wrong, naming the offending values; no trailing full stop.
-        place: where, if known.
+        location: where, if known.
         hint: what to do about it.
         source: the text of `place.file`, so that the line and a caret can be shown.
     """
@@ -63,20 +63,20 @@ class LegoError(Exception):
         self,
         message: str,
         *,
-        place: Place | None = None,
+        location: Location | None = None,
         hint: str | None = None,
         source: str | None = None,
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.place = place
+        self.location = location
         self.hint = hint
         self.source = source
 
-    def at(self, place: Place, source: str | None = None) -> Self:
+    def at(self, location: Location, source: str | None = None) -> Self:
         """The same error with a place, kept if it already has one. Returns self, to be raised."""
-        if self.place is None:
-            self.place, self.source = place, source
+        if self.location is None:
+            self.location, self.source = location, source
         return self
 
     def render(self) -> str:
@@ -84,7 +84,7 @@ class LegoError(Exception):
 
         All of it is `printable`.
         """
-        head = f"{self.place}: error: " if self.place else "error: "
+        head = f"{self.location}: error: " if self.location else "error: "
         lines = [head + printable(self.message, "\n"), *self._excerpt()]
         if self.hint:
             lines.append("hint: " + printable(self.hint, "\n"))
@@ -95,13 +95,13 @@ class LegoError(Exception):
 
     def _excerpt(self) -> list[str]:
         """The source line and, where the column is known, a caret under it."""
-        if self.source is None or self.place is None or self.place.line < 1:
+        if self.source is None or self.location is None or self.location.line < 1:
             return []
         rows = self.source.removesuffix("\n").split("\n")  # as MLIR counts lines
-        if self.place.line > len(rows):
+        if self.location.line > len(rows):
             return []
-        row = rows[self.place.line - 1].rstrip("\r").expandtabs(1)
-        column = self.place.column
+        row = rows[self.location.line - 1].rstrip("\r").expandtabs(1)
+        column = self.location.column
         before = printable(row[: column - 1])
         caret = [" " * (len(before) + 2) + "^"] if 1 <= column <= len(row) + 1 else []
         return ["  " + printable(row), *caret]

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 
 Content = bytes | Callable[[IO[bytes]], object]
 """The bytes of a file, or a function that writes them to the open file."""
@@ -66,7 +66,7 @@ def _naming(path: Path) -> Iterator[None]:
         yield
     except OSError as e:
         reason = e.strerror or e
-        raise LegoError(f"cannot be written: {reason}", place=Place(str(path))) from None
+        raise LegoError(f"cannot be written: {reason}", location=Location(str(path))) from None
 
 
 def _write_new(part: Path, content: Content, goal: Path) -> None:

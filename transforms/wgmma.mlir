@@ -20,7 +20,7 @@ module attributes {transform.with_named_sequence} {
         : (!transform.any_op) -> !transform.any_op
 
     // Blocks that share a tile of the result, each a part of k. There is one for each tile then.
-    %parts = "transform_lego.parameter"() {name = "parts", default = 1 : i64}
+    %parts = "transform_lego.parameter"() {name = "split_k", default = 1 : i64}
         : () -> !transform.param<i64>
     // 1: their sums go where the tiles of A or B were, and leave room for more stages.
     %over = "transform_lego.parameter"() {name = "over_ring", default = 0 : i64}
@@ -29,7 +29,7 @@ module attributes {transform.with_named_sequence} {
         : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
 
     // One block for each multiprocessor of an H200. More than there are tiles: a tile for each.
-    %blocks = "transform_lego.parameter"() {name = "blocks", default = 132 : i64}
+    %blocks = "transform_lego.parameter"() {name = "persistent_ctas", default = 132 : i64}
         : () -> !transform.param<i64>
     "transform_lego.persist"(%kernels, %blocks)
         : (!transform.any_op, !transform.param<i64>) -> ()
@@ -46,10 +46,10 @@ module attributes {transform.with_named_sequence} {
     %consumer = "transform_lego.parameter"() {name = "consumer_registers", default = 232 : i64}
         : () -> !transform.param<i64>
     // 1: begins before the work in front of it on the stream is done, and waits for its results.
-    %dependent = "transform_lego.parameter"() {name = "dependent", default = 1 : i64}
+    %dependent = "transform_lego.parameter"() {name = "pdl", default = 1 : i64}
         : () -> !transform.param<i64>
     // 1: a tile of the result is stored while the next one is multiplied.
-    %deferred = "transform_lego.parameter"() {name = "deferred", default = 0 : i64}
+    %deferred = "transform_lego.parameter"() {name = "overlap_epilogue", default = 0 : i64}
         : () -> !transform.param<i64>
     // Steps over k that tensor cores add up before threads do, in f32; 0: all. For 8-bit floats, of
     // whose sums the tensor cores keep few bits.
@@ -69,7 +69,7 @@ module attributes {transform.with_named_sequence} {
 
     // Bytes of a block's shared memory at least: above half of a multiprocessor's, no two blocks
     // share one, not even blocks of two launches.
-    %least = "transform_lego.parameter"() {name = "least_shared", default = 0 : i64}
+    %least = "transform_lego.parameter"() {name = "min_shared_bytes", default = 0 : i64}
         : () -> !transform.param<i64>
     %packed = "transform_lego.pack_shared"(%kernels, %least)
         : (!transform.any_op, !transform.param<i64>) -> !transform.any_op

@@ -27,7 +27,7 @@ class Small:
         sizes: m, n and k.
         dtype: element type of A and B.
         orders: where the elements of A, B and C lie.
-        division: the fields of a `HopperConfig`; empty for the schedule `hmma`, which then has the
+        division: the fields of a `WgmmaConfig`; empty for the schedule `hmma`, which then has the
             library's choice.
         promote: as `lego_mlir.kernels.gemm.matmul` takes it.
     """
@@ -46,7 +46,7 @@ class Small:
     def make(self, target: str) -> Kernel:
         """The kernel."""
         from lego_mlir.kernels import matmul
-        from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
+        from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 
         (m, n, k), (a, b, c) = self.sizes, self.orders
         kernel: Kernel = matmul(
@@ -56,7 +56,7 @@ class Small:
             a=layout_of(a, m, k),
             b=layout_of(b, k, n),
             c=layout_of(c, m, n),
-            config=HopperConfig(**self.division) if self.division else None,
+            config=WgmmaConfig(**self.division) if self.division else None,
             schedule=None if self.division else "hmma",
             target=target,
             promote=self.promote,
@@ -67,7 +67,7 @@ class Small:
 def _divided(
     tile: tuple[int, int, int] = (64, 64, 64), consumers: int = 1, stages: int = 3, **more: Any
 ) -> dict[str, Any]:
-    """The fields of a `HopperConfig`."""
+    """The fields of a `WgmmaConfig`."""
     return {"tile": tile, "consumers": consumers, "stages": stages, **more}
 
 
@@ -76,31 +76,37 @@ _BYTES = (64, 64, 128)
 """A tile of elements of a byte."""
 
 SMALL = {
-    "one_wave": Small((128, 128, 320), division=_divided(alone=True)),
+    "one_wave": Small((128, 128, 320), division=_divided(one_cta_per_sm=True)),
     "narrow": Small((64, 64, 320), division=_divided((64, 16, 64))),
-    "swap": Small((16, 256, 256), division=_divided((64, 16, 64), swap=True)),
+    "swap_ab": Small((16, 256, 256), division=_divided((64, 16, 64), swap_ab=True)),
     "columns": Small((128, 136, 200), orders=("col", "row", "col"), division=_divided()),
     "consumers_2": Small((256, 128, 256), division=_divided((128, 64, 64), 2)),
     "multicast_down": Small((256, 128, 256), division=_divided(cluster=(2, 1))),
     "multicast_across": Small((128, 256, 256), division=_divided(cluster=(1, 2))),
     "multicast_4": Small((64, 256, 256), division=_divided(cluster=(1, 4))),
-    "persistent": Small((256, 256, 320), division=_divided(resident=3)),
-    "persistent_multicast": Small((512, 128, 320), division=_divided(resident=4, cluster=(2, 1))),
-    "deferred": Small((256, 256, 320), division=_divided(resident=3, deferred=True)),
+    "persistent": Small((256, 256, 320), division=_divided(persistent_ctas=3)),
+    "persistent_multicast": Small(
+        (512, 128, 320), division=_divided(persistent_ctas=4, cluster=(2, 1))
+    ),
+    "overlap_epilogue": Small(
+        (256, 256, 320), division=_divided(persistent_ctas=3, overlap_epilogue=True)
+    ),
     "deferred_multicast": Small(
         (512, 256, 320),
-        division=_divided((128, 64, 64), 2, resident=4, deferred=True, cluster=(2, 1)),
+        division=_divided(
+            (128, 64, 64), 2, persistent_ctas=4, overlap_epilogue=True, cluster=(2, 1)
+        ),
     ),
-    "parts_2": Small((128, 128, 512), division=_divided(parts=2)),
-    "parts_4": Small((64, 128, 512), division=_divided(parts=4)),
-    "parts_8": Small((128, 128, 512), division=_divided((128, 128, 64), 2, parts=8)),
+    "parts_2": Small((128, 128, 512), division=_divided(split_k=2)),
+    "parts_4": Small((64, 128, 512), division=_divided(split_k=4)),
+    "parts_8": Small((128, 128, 512), division=_divided((128, 128, 64), 2, split_k=8)),
     "bf16": Small((128, 128, 320), "bf16", division=_divided()),
     "e4m3": Small((128, 128, 640), "f8E4M3FN", _NT, _divided(_BYTES)),
     "promote_1": Small((128, 128, 640), "f8E4M3FN", _NT, _divided(_BYTES), promote=1),
     "promote_4": Small((128, 128, 640), "f8E4M3FN", _NT, _divided(_BYTES), promote=4),
-    "e5m2_parts": Small((64, 128, 512), "f8E5M2", _NT, _divided(_BYTES, parts=2)),
+    "e5m2_parts": Small((64, 128, 512), "f8E5M2", _NT, _divided(_BYTES, split_k=2)),
     "i8": Small((128, 128, 640), "i8", _NT, _divided(_BYTES)),
-    "i8_persistent": Small((256, 128, 640), "i8", _NT, _divided(_BYTES, resident=3)),
+    "i8_persistent": Small((256, 128, 640), "i8", _NT, _divided(_BYTES, persistent_ctas=3)),
     "hmma": Small((128, 96, 256)),
     "hmma_columns": Small((128, 96, 256), orders=("col", "col", "row")),
     "hmma_i8": Small((128, 64, 256), "i8", _NT),
@@ -115,18 +121,18 @@ _EQUAL, _UNEVEN = (64, 64, 64), (72, 8, 200, 64)
 
 def _batched(target: str) -> Kernel:
     from lego_mlir.kernels import matmul
-    from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
+    from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 
-    sizes, config = (64, 128, 256), HopperConfig(**_divided())
+    sizes, config = (64, 128, 256), WgmmaConfig(**_divided())
     kernel: Kernel = matmul(*sizes, batch=len(_EQUAL), config=config, target=target)
     return kernel
 
 
-def _grouped(resident: int, target: str) -> Kernel:
+def _grouped(persistent_ctas: int, target: str) -> Kernel:
     from lego_mlir.kernels import grouped_matmul
-    from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
+    from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 
-    config = HopperConfig(**_divided(resident=resident))
+    config = WgmmaConfig(**_divided(persistent_ctas=persistent_ctas))
     shapes = [(m, 136, 200) for m in _UNEVEN]
     kernel: Kernel = grouped_matmul(shapes, config=config, target=target)
     return kernel

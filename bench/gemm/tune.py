@@ -23,7 +23,7 @@ from bench.cases import Case
 from bench.gemm.cases import OUTPUTS, TRANSPOSES, make, multiplied
 from bench.gemm.product import Product
 from bench.results import OURS, Result, fastest, ratio, read
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.files import write_whole
 
 if TYPE_CHECKING:
@@ -110,7 +110,9 @@ def candidates(product: Product, search: Search) -> list[Division]:
 
     schedule = make(product, search.schedule, search.target).schedule or OTHER
     found = divisions(_problem(product), Target.parse(search.target), schedule)
-    others = [replace(c, group=group) for c in found[:_ORDERED] for group in _GROUPS]
+    others = [
+        replace(c, raster_group=raster_group) for c in found[:_ORDERED] for raster_group in _GROUPS
+    ]
     others = others[: search.most * 3 // 4]
     return [*found[: search.most - len(others)], *others]
 
@@ -141,7 +143,7 @@ def write(files: Sequence[Path], folder: Path | None = None) -> list[str]:
             if "candidates" not in result:
                 raise LegoError(
                     f"{result['case']}: this is no result of a search",
-                    place=Place(str(file)),
+                    location=Location(str(file)),
                     hint="make the bundle with python -m bench tune build DIR",
                 )
             best = winner(result)

@@ -50,8 +50,8 @@ def _parts(product: Product, target: str) -> dict[str, Kernel]:
     kernels = {}
     for estimate in estimates(problem, Target.parse(target)):
         config = estimate.config
-        names = found.setdefault(config.parts, [])
-        if config.parts > 1 and len(names) < _BEST:
+        names = found.setdefault(config.split_k, [])
+        if config.split_k > 1 and len(names) < _BEST:
             names.append(str(config))
             kernels[str(config)] = make(product, "", target, config)
     return kernels
@@ -118,10 +118,10 @@ def _grouped(reference: Groups, target: str, config: object = None) -> Kernel:
 
 def _divisions(reference: Groups, target: str) -> dict[str, Kernel]:
     """Some divisions that suit few rows, and many."""
-    from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
+    from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 
     tiles = ((64, 128, 1, 8), (128, 128, 2, 6), (128, 256, 2, 4))
-    configs = [HopperConfig((m, n, 64), c, stages, resident=132) for m, n, c, stages in tiles]
+    configs = [WgmmaConfig((m, n, 64), c, stages, persistent_ctas=132) for m, n, c, stages in tiles]
     found = {str(config): _grouped(reference, target, config) for config in configs}
     return {RAGGED: _ragged(reference, target)} | found
 

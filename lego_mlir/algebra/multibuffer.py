@@ -16,7 +16,7 @@ from lego_mlir.algebra.parts import Order
 from lego_mlir.diagnostics import LegoError
 
 
-def in_slots(layout: Layout, count: int) -> Layout:
+def multibuffered(layout: Layout, count: int) -> Layout:
     """A layout with one more dimension, its first: the number of the copy.
 
     Args:

@@ -17,7 +17,7 @@ from typing import IO, Any
 from lego_mlir.artifact.consistency import check_fit
 from lego_mlir.artifact.model import FORMAT, Artifact
 from lego_mlir.artifact.schema import plain, read
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.limits import check_limit, current, limit_error
 
 _MANIFEST, _PTX, _CUBIN = "manifest.json", "kernels.ptx", "kernels.cubin"
@@ -80,18 +80,18 @@ def pack(artifact: Artifact) -> bytes:
 
 def load(path: str | os.PathLike[str]) -> Artifact:
     """Read the file of an artifact; see `Artifact.load`."""
-    place = Place(os.fspath(path))
+    place = Location(os.fspath(path))
     try:
         with Path(path).open("rb") as file:
             parts = _parts(file)
         artifact = _artifact(parts)
         check_fit(artifact)
     except OSError as e:
-        raise LegoError(f"the artifact cannot be read: {e.strerror}", place=place) from None
+        raise LegoError(f"the artifact cannot be read: {e.strerror}", location=place) from None
     except _MALFORMED:
         raise LegoError(
             "this file is no lego-mlir artifact",
-            place=place,
+            location=place,
             hint="make one with legoc INPUT.mlir --emit=bundle -o OUT.lego",
         ) from None
     except LegoError as e:

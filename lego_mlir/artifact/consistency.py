@@ -17,8 +17,8 @@ from lego_mlir.artifact.model import (
     Constant,
     Launch,
     Parameter,
-    TensorMap,
-    TensorMaps,
+    TensorMapParameter,
+    TensorMapParameters,
 )
 from lego_mlir.artifact.ptx import parameter_sizes
 from lego_mlir.artifact.schema import read
@@ -119,10 +119,10 @@ def _parameter_bytes(
 ) -> tuple[int, ...]:
     """Return the sizes that a kernel's parameter can have, once it is checked."""
     match parameter:
-        case TensorMap():
+        case TensorMapParameter():
             _check_map(parameter, arguments, where)
             return (MAP_BYTES,)
-        case TensorMaps(maps):
+        case TensorMapParameters(maps):
             for i, one in enumerate(maps):
                 _check_map(one, arguments, f"{where}.maps[{i}]")
             return (MAP_BYTES * len(maps),)
@@ -154,7 +154,7 @@ def _check_constant(dtype: str, value: int | float, where: str) -> None:
         raise LegoError(f"{where}.value is {value}, not an {dtype}: an integer {low} to {high}")
 
 
-def _check_map(found: TensorMap, arguments: tuple[Argument, ...], where: str) -> None:
+def _check_map(found: TensorMapParameter, arguments: tuple[Argument, ...], where: str) -> None:
     argument = _argument(found.argument, arguments, where)
     if argument.shape is None or argument.dtype not in IN_TENSOR_MAPS:
         what = "a scalar" if argument.shape is None else f"a tensor of {argument.dtype}"

@@ -24,7 +24,7 @@ CHECK_MARK = "lego.check: "
 """What a trap of a check has in the comment behind it, before the message."""
 
 Dim3 = tuple[int, int, int]
-Access = Literal["read", "write", "readwrite", "none"]
+ArgumentAccess = Literal["read", "write", "readwrite", "none"]
 
 MOST_GRID = (2**31 - 1, 65535, 65535)
 MOST_BLOCK = (1024, 1024, 64)
@@ -91,7 +91,7 @@ class Argument:
     dtype: Dtype
     shape: Shape | None
     layout: LayoutText | None = None
-    access: Access = "readwrite"
+    access: ArgumentAccess = "readwrite"
     alignment: Annotated[int, power_of_two(1 << 20)] = 1
 
 
@@ -104,7 +104,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class TensorMap:
+class TensorMapParameter:
     """A kernel parameter that is a tensor map: how TMA copies boxes of a tensor.
 
     Dimensions go from the innermost outwards.
@@ -125,13 +125,13 @@ class TensorMap:
 
 
 @dataclass(frozen=True, slots=True)
-class TensorMaps:
+class TensorMapParameters:
     """A kernel parameter that is several tensor maps, one behind the other."""
 
-    maps: Annotated[tuple[TensorMap, ...], count(1, MOST_PARAMETER_BYTES // 128)]
+    maps: Annotated[tuple[TensorMapParameter, ...], count(1, MOST_PARAMETER_BYTES // 128)]
 
 
-Parameter = Index | Constant | TensorMap | TensorMaps
+Parameter = Index | Constant | TensorMapParameter | TensorMapParameters
 """The position of the host function's argument that a kernel's parameter is, or what it is else."""
 
 
@@ -146,7 +146,7 @@ class Launch:
         parameters: for each kernel parameter the position of the host function's argument that
             it receives, a constant, or tensor maps.
         shared_bytes: dynamic shared memory (static shared memory stands in the PTX).
-        dependent: whether the kernel waits by itself for what was launched before it on the
+        pdl: whether the kernel waits by itself for what was launched before it on the
             stream, and so may begin earlier (programmatic dependent launch).
     """
 
@@ -155,14 +155,14 @@ class Launch:
     block: Block
     parameters: tuple[Parameter, ...]
     shared_bytes: Annotated[int, integer(0, 1 << 20)] = 0
-    dependent: bool = False
+    pdl: bool = False
 
     def __str__(self) -> str:
         grid, block = ("×".join(str(n) for n in size) for size in (self.grid, self.block))
         said = [self.kernel, f"grid {grid}", f"block {block}"]
         if self.shared_bytes:
             said.append(f"dynamic shared memory {self.shared_bytes} bytes")
-        if self.dependent:
+        if self.pdl:
             said.append("dependent")
         return "  ".join(said)
 

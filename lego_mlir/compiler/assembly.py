@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.hardware.targets import Target
 
 PTX_FILE = "<ptx>"
@@ -119,15 +119,15 @@ def rejection(log: str, ptx: str, target: Target, package: str) -> LegoError:
     """
     line = re.search(r"\bline (\d+); (?:error|fatal)\s*: (.+)", log)
     if line is not None:
-        place, message = Place(PTX_FILE, int(line[1])), line[2].strip()
+        place, message = Location(PTX_FILE, int(line[1])), line[2].strip()
     else:
         plain = re.search(r"(?:error|fatal)\s*: (.+)", log) or re.search(r"(.+)", log)
-        place, message = Place(PTX_FILE), plain[1].strip() if plain else "no reason given"
+        place, message = Location(PTX_FILE), plain[1].strip() if plain else "no reason given"
     others = len(re.findall(r"\bline \d+; (?:error|fatal)\s*:", log)) - 1
     more = f" (and {others} more)" if others > 0 else ""
     return LegoError(
         f"the assembler rejects this PTX for {target}: {message}{more}",
-        place=place,
+        location=place,
         hint=_hint(log, package),
         source=ptx,
     )

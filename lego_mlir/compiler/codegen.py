@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from lego_mlir.compiler import nvjitlink
 from lego_mlir.compiler.assembly import PTX_FILE, Cubin, Missing
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.hardware.targets import Target
 
 _MOVES_REGISTERS = re.compile(r"^[^/\n]*\bsetmaxnreg\.", re.M)
@@ -31,7 +31,7 @@ def assemble(ptx: str, target: Target, *, options: Sequence[str] = ()) -> Cubin:
             shows the line); a kernel declares more static shared memory than a block may have.
     """
     if not ptx.strip():
-        raise LegoError("there is no PTX to assemble", place=Place(PTX_FILE))
+        raise LegoError("there is no PTX to assemble", location=Location(PTX_FILE))
     if _MOVES_REGISTERS.search(ptx):
         return _by_ptxas(ptx, target, options)
     try:

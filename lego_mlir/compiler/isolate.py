@@ -21,7 +21,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict
 
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 
 _RESULT, _EXCEPTION = b"r", b"e"
 
@@ -100,7 +100,7 @@ def _packed(error: Exception) -> bytes:
         return json.dumps({"traceback": "".join(traceback.format_exception(error))}).encode()
     fields = {
         "message": error.message,
-        "place": asdict(error.place) if error.place else None,
+        "place": asdict(error.location) if error.location else None,
         "hint": error.hint,
         "source": error.source,
     }
@@ -113,8 +113,8 @@ def _unpacked(packed: bytes) -> Exception:
     fields = json.loads(packed)
     if "traceback" in fields:
         return RuntimeError("in the isolated child:\n" + fields["traceback"])
-    place = Place(**fields.pop("place")) if fields["place"] else fields.pop("place")
-    return LegoError(fields.pop("message"), place=place, **fields)
+    place = Location(**fields.pop("place")) if fields["place"] else fields.pop("place")
+    return LegoError(fields.pop("message"), location=place, **fields)
 
 
 def _write(to: int, data: bytes) -> None:

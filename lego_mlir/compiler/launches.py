@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from lego_mlir.artifact import (
-    Access,
     Argument,
+    ArgumentAccess,
     Constant,
     Fact,
     Launch,
     Parameter,
-    TensorMap,
-    TensorMaps,
+    TensorMapParameter,
+    TensorMapParameters,
 )
 from lego_mlir.artifact.elements import BYTES
 from lego_mlir.artifact.model import (
@@ -264,7 +264,7 @@ def _dtype(kind: Any, name: str, func: Any, source: Source) -> str:
     return str(kind)
 
 
-def _access(buffer: Any, kernels: Mapping[tuple[str, ...], Any]) -> Access:
+def _access(buffer: Any, kernels: Mapping[tuple[str, ...], Any]) -> ArgumentAccess:
     """Whether kernels read the buffer, write it or both; both where that cannot be told."""
     reads = writes = False
     stack = [buffer]
@@ -329,16 +329,16 @@ def _launch(op: Any, source: Source) -> Launch:
         block=(numbers[3], numbers[4], numbers[5]),
         parameters=passed,
         shared_bytes=_number(shared[0], "dynamic shared memory", op, source) if shared else 0,
-        dependent=DEPENDENT in op.attributes,
+        pdl=DEPENDENT in op.attributes,
     )
 
 
 def _bytes_of(parameter: Parameter) -> int:
     """The size of a parameter; of a number at most."""
     match parameter:
-        case TensorMap():
+        case TensorMapParameter():
             return MAP_BYTES
-        case TensorMaps(maps):
+        case TensorMapParameters(maps):
             return MAP_BYTES * len(maps)
     return 8
 
@@ -366,7 +366,7 @@ def _parameter(value: Any, number: int, op: Any, source: Source) -> Parameter:
         return _tensor_map(value.owner.operation)
     if value.owner.name == TENSOR_MAPS:
         maps = value.owner.operation.operands
-        return TensorMaps(tuple(_tensor_map(one.owner.operation) for one in maps))
+        return TensorMapParameters(tuple(_tensor_map(one.owner.operation) for one in maps))
     attribute = _constant(value)
     if not isinstance(attribute, ir.IntegerAttr | ir.FloatAttr):
         raise source.error(
@@ -377,10 +377,10 @@ def _parameter(value: Any, number: int, op: Any, source: Source) -> Parameter:
     return Constant(str(value.type), attribute.value)
 
 
-def _tensor_map(op: Any) -> TensorMap:
+def _tensor_map(op: Any) -> TensorMapParameter:
     numbers = {
         name: tuple(ir.DenseI64ArrayAttr(op.attributes[name]))
         for name in ("shape", "strides", "box")
     }
     tensor = ir.BlockArgument(op.operands[0])
-    return TensorMap(tensor.arg_number, swizzle=op.attributes["swizzle"].value, **numbers)
+    return TensorMapParameter(tensor.arg_number, swizzle=op.attributes["swizzle"].value, **numbers)

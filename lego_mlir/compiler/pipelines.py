@@ -14,7 +14,7 @@ from string import Template
 
 from lego_mlir import data
 from lego_mlir.compiler import allowed_passes
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 
 
 def pipeline(stage: str, overrides: Mapping[str, str], **values: object) -> str:
@@ -37,7 +37,7 @@ def pipeline(stage: str, overrides: Mapping[str, str], **values: object) -> str:
         names = ", ".join(f"${{{name}}}" for name in values) or "none"
         raise LegoError(
             f"the pipeline of stage '{stage}' wants the value {e}, known are: {names}",
-            place=Place(file),
+            location=Location(file),
         ) from None
     # The space behind a closing brace may part it from the next option: {a={1,2} b=3}.
     tight = re.sub(r"\s*([,()])\s*|\s*(\{)\s*|\s*(\})", r"\1\2\3", filled)
@@ -68,8 +68,8 @@ def _check_passes(line: str, stage: str, text: str, file: str) -> None:
             message, hint = refusal
             blank = _COMMENT.sub(lambda comment: " " * len(comment[0]), text)
             before = blank[: max(blank.find(name), 0)]
-            place = Place(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
-            raise LegoError(message, place=place, source=text, hint=hint)
+            place = Location(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
+            raise LegoError(message, location=place, source=text, hint=hint)
 
 
 def _text(stage: str, overrides: Mapping[str, str]) -> tuple[str, str]:
@@ -83,6 +83,6 @@ def _text(stage: str, overrides: Mapping[str, str]) -> tuple[str, str]:
         reason = e.strerror if isinstance(e, OSError) else "it is no text"
         raise LegoError(
             f"the pass pipeline cannot be read: {reason}",
-            place=Place(str(path)),
+            location=Location(str(path)),
             hint="give a file, or the pipeline itself: 'builtin.module(canonicalize,cse)'",
         ) from None

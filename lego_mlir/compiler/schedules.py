@@ -18,7 +18,7 @@ from typing import Any
 
 from lego_mlir import data
 from lego_mlir.compiler import allowed_passes
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.bindings import ir, transform_interpreter
 from lego_mlir.mlir.context import Source, mlir_errors, parse
@@ -26,7 +26,7 @@ from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.lowering.lower_lego import functions_of, sizes_of
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.library import load_transform_dialect
-from lego_mlir.mlir.schedule.transform_step import Machine, Setting, run_in
+from lego_mlir.mlir.schedule.transform_step import Machine, PassContext, run_in
 
 ATTRIBUTE = "lego.schedule"
 """The attribute of a module that names its schedule."""
@@ -79,7 +79,7 @@ def read(schedule: str) -> Source:
         reason = e.strerror if isinstance(e, OSError) else "it is no text"
         raise LegoError(
             f"there is no schedule '{schedule}': {reason}",
-            place=Place(str(path)),
+            location=Location(str(path)),
             hint=f"give a file, or one of: {', '.join(names())}",
         ) from None
 
@@ -142,7 +142,7 @@ class Schedule:
             if self.keep:
                 _keep_every_step(sequences[entry])
             with (
-                run_in(self._setting(module, script)),
+                run_in(self._pass_context(module, script)),
                 mlir_errors(self.source, f"the schedule '{self.name}' failed", script),
             ):
                 interpreter = transform_interpreter()
@@ -163,15 +163,15 @@ class Schedule:
                 have = ", ".join(f"{n} = {default}" for n, default in known.items())
                 raise LegoError(
                     f"the schedule '{self.name}' has no parameter '{name}'",
-                    place=Place(script.file),
+                    location=Location(script.file),
                     hint=f"its parameters, with their defaults: {have}" if have else "it has none",
                 )
 
-    def _setting(self, module: Any, script: Source) -> Setting:
+    def _pass_context(self, module: Any, script: Source) -> PassContext:
         source, target = self.source, self.target
         layouts = Layouts(source, sizes_of(module, source), functions_of(module, source))
         machine = Machine(target.name, target.capability, target.optin_shared_bytes)
-        return Setting(source, script, layouts, machine, self.parameters, self.kept, self.asked)
+        return PassContext(source, script, layouts, machine, self.parameters, self.kept, self.asked)
 
 
 def _sequences(library: Any, script: Source) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def _sequences(library: Any, script: Source) -> dict[str, Any]:
     if not entries:
         raise LegoError(
             f"the schedule has no named sequence @{MAIN}",
-            place=Place(script.file, 1, 1),
+            location=Location(script.file, 1, 1),
             source=script.text,
             hint=f"transform.named_sequence @{MAIN}(%module: !transform.any_op {{...}}), "
             f"or @{TILES}, which runs before the lego operations are lowered",

@@ -15,7 +15,7 @@ from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.driver import Compilation, Options
 from lego_mlir.compiler.launches import IN_PLACE
 from lego_mlir.compiler.stages import DEFAULT_TARGET
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.frontend.tensors import EmptyType, ScalarType, TensorType, TensorValue
 from lego_mlir.frontend.trace import Trace, named, place_of_traceback, text_of
 from lego_mlir.frontend.values import Value
@@ -43,7 +43,7 @@ class Kernel:
         block: threads along x, y and z.
         reference: the known reference that `run` compares with, if any.
         schedule: the schedule that maps tiles to threads and instructions, if any.
-        settings: values of the schedule's parameters; others have their defaults.
+        params: values of the schedule's parameters; others have their defaults.
         strict: whether machine code that spills registers, or that the assembler slows down, is
             an error.
         explanation: what can be said of how the kernel was made.
@@ -59,7 +59,7 @@ class Kernel:
         reference: str | None = None,
         parameters: Mapping[str, Parameter] | None = None,
         schedule: str | None = None,
-        settings: Mapping[str, int] | None = None,
+        params: Mapping[str, int] | None = None,
         strict: bool = False,
         explanation: Callable[[], str] | None = None,
         exact_division: bool = False,
@@ -75,7 +75,7 @@ class Kernel:
         self.block = _dim3(block, "block", self.name)
         self.reference = reference
         self.schedule = schedule
-        self.settings = _checked_settings(settings or {}, schedule, self.name)
+        self.params = _checked_params(params or {}, schedule, self.name)
         self.strict = strict
         self.explanation = explanation
         self.exact_division = exact_division
@@ -142,12 +142,12 @@ class Kernel:
 
     def explain(self) -> str:
         """What the kernel is: its launch, its schedule, and why it was made so."""
-        settings = ", ".join(f"{name} = {n}" for name, n in self.settings.items())
+        params = ", ".join(f"{name} = {n}" for name, n in self.params.items())
         if self.explanation is not None:
             return f"{self!r}\n{self.explanation()}"
         if self.schedule is None:
             return f"{self!r}\nno schedule"
-        return f"{self!r}\nschedule   {self.schedule}\nsettings   {settings or 'the defaults'}"
+        return f"{self!r}\nschedule   {self.schedule}\nsettings   {params or 'the defaults'}"
 
     def _functions(self) -> dict[str, Callable[..., Any]]:
         """The functions of the permutations in the parameters' layouts."""
@@ -185,8 +185,8 @@ class Kernel:
         options = options or Options()
         options = replace(options, strict=options.strict or self.strict)
         if options.schedule is None:
-            settings = {**self.settings, **options.parameters}
-            options = replace(options, schedule=self.schedule, parameters=settings)
+            params = {**self.params, **options.parameters}
+            options = replace(options, schedule=self.schedule, parameters=params)
         module = self.module
         return Compilation(self._source, options, module, Sources.of(self._texts))
 
@@ -206,9 +206,9 @@ class Kernel:
         return Source(named(file), text_of(file))
 
     @property
-    def _place(self) -> Place:
+    def _place(self) -> Location:
         code = self.__wrapped__.__code__
-        return Place(code.co_filename, code.co_firstlineno)
+        return Location(code.co_filename, code.co_firstlineno)
 
     def _trace(self) -> Any:
         """The module, traced.
@@ -270,13 +270,13 @@ class Kernel:
             if result is not None:
                 raise LegoError(
                     f"kernel '{self.name}' returns a value; kernels store their results",
-                    place=self._place,
+                    location=self._place,
                     source=self._source.text,
                 )
             if trace.left_loop is not None:
                 raise LegoError(
                     "a traced loop was left before its end",
-                    place=trace.left_loop,
+                    location=trace.left_loop,
                     source=self._source.text,
                     hint="there is no break or return out of lg.loop",
                 )
@@ -288,7 +288,7 @@ class Kernel:
         except NameError as e:
             raise LegoError(
                 f"the annotations of kernel '{self.name}' cannot be read: {e}",
-                place=self._place,
+                location=self._place,
                 source=self._source.text,
                 hint="names in annotations must be global where the file has "
                 "'from __future__ import annotations'",
@@ -299,7 +299,7 @@ class Kernel:
             if not isinstance(kind, TensorType | EmptyType | ScalarType):
                 raise LegoError(
                     f"parameter '{name}' of kernel '{self.name}' is not annotated as a tensor",
-                    place=self._place,
+                    location=self._place,
                     source=self._source.text,
                     hint=f'{name}: lg.Tensor["f32", layout], or lg.Scalar["f32"]',
                 )
@@ -314,7 +314,7 @@ def kernel(
     reference: str | None = None,
     parameters: Mapping[str, Parameter] | None = None,
     schedule: str | None = None,
-    settings: Mapping[str, int] | None = None,
+    params: Mapping[str, int] | None = None,
     strict: bool = False,
     explanation: Callable[[], str] | None = None,
     exact_division: bool = False,
@@ -328,7 +328,7 @@ def kernel(
         reference: a known reference (`lego_mlir.runtime.references`) that `run` compares with.
         parameters: the types of the function's parameters, where they are not its annotations.
         schedule: the name or file of a schedule, which distributes tiles among threads.
-        settings: values of the schedule's parameters, by name.
+        params: values of the schedule's parameters, by name.
         strict: refuse machine code that spills registers, or that the assembler slows down.
         explanation: what `explain` says of how the kernel was made.
         exact_division: round quotients of f32, f16 and bf16 exactly; else they are off by at most
@@ -346,7 +346,7 @@ def kernel(
         reference,
         parameters,
         schedule,
-        settings,
+        params,
         strict,
         explanation,
         exact_division,
@@ -373,25 +373,23 @@ def _value(name: str, value: Any, kind: Parameter, trace: Trace) -> Any:
     return None
 
 
-def _checked_settings(
-    settings: Mapping[str, int], schedule: str | None, name: str
-) -> dict[str, int]:
+def _checked_params(params: Mapping[str, int], schedule: str | None, name: str) -> dict[str, int]:
     """The values of a schedule's parameters.
 
     Raises:
         LegoError: there is no schedule, or a value is none that a parameter takes.
     """
-    if settings and schedule is None:
+    if params and schedule is None:
         raise LegoError(
             f"kernel '{name}' has settings and no schedule",
             hint='settings are values of a schedule\'s parameters: schedule="hmma"',
         )
-    for parameter, n in settings.items():
+    for parameter, n in params.items():
         if type(n) is not int or not 0 <= n < 2**63:
             raise LegoError(
                 f"kernel '{name}': the setting '{parameter}' is an integer of at least 0, not {n!r}"
             )
-    return dict(settings)
+    return dict(params)
 
 
 def _mlir_type(kind: Parameter) -> Any:

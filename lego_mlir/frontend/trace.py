@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 from lego_mlir.algebra import GenP, Layout
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.index import Sym
 from lego_mlir.mlir.bindings import func, ir
 from lego_mlir.mlir.context import Source
@@ -43,7 +43,7 @@ class Trace:
         self.source = source
         self.launch: Any = None
         self.texts = {source.file: source.text}
-        self.left_loop: Place | None = None
+        self.left_loop: Location | None = None
         self._functions: dict[str, Callable[..., Any]] = {}
 
     @contextlib.contextmanager
@@ -98,7 +98,7 @@ class Trace:
         if _current.get(None) is not self:
             raise LegoError(
                 f"a value of kernel '{self.kernel}' is used outside of it",
-                place=self.place(),
+                location=self.place(),
                 hint="a kernel's values are known only while it is traced",
             )
 
@@ -144,10 +144,10 @@ class Trace:
                 printer = Printer(dict(zip(symbols, entry.arguments, strict=True)))
                 func.ReturnOp([printer.print(x) for x in compute(*symbols)])
 
-    def place(self) -> Place:
+    def place(self) -> Location:
         """The user's line that is running."""
         frame = user_frame()
-        return Place(frame.f_code.co_filename, frame.f_lineno, _column(frame))
+        return Location(frame.f_code.co_filename, frame.f_lineno, _column(frame))
 
     def location(self) -> Any:
         """The user's line that is running, as an MLIR location."""
@@ -161,7 +161,7 @@ class Trace:
         """An error at the user's line that is running."""
         place = self.place()
         text = self.source.text if named(place.file) == self.source.file else None
-        return LegoError(message, place=place, hint=hint, source=text)
+        return LegoError(message, location=place, hint=hint, source=text)
 
 
 def current(what: str) -> Trace:
@@ -208,13 +208,13 @@ def user_frame() -> FrameType:
     return frame
 
 
-def place_of_traceback(error: BaseException) -> Place | None:
+def place_of_traceback(error: BaseException) -> Location | None:
     """The innermost line of the user's code that an error passed through."""
     found = None
     step = error.__traceback__
     while step is not None:
         if not _is_ours(step.tb_frame):
-            found = Place(step.tb_frame.f_code.co_filename, step.tb_lineno)
+            found = Location(step.tb_frame.f_code.co_filename, step.tb_lineno)
         step = step.tb_next
     return found
 

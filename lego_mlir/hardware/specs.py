@@ -16,7 +16,7 @@ from lego_mlir.hardware.targets import Target
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class GpuSpec:
     """One GPU.
 
     Attributes:
@@ -47,13 +47,13 @@ class Machine:
 
 _KIB = 1024
 
-_H200 = Machine("NVIDIA H200", 132, 1.75, 2708, 128, 64, 4200, 800, 228 * _KIB, 2048)
-_A100 = Machine("NVIDIA A100-SXM4-80GB", 108, 1.41, 2048, 128, 64, 1900, 600, 164 * _KIB, 2048)
-_L40S = Machine("NVIDIA L40S", 142, 2.4, 1024, 128, 40, 860, 600, 100 * _KIB, 1536)
+_H200 = GpuSpec("NVIDIA H200", 132, 1.75, 2708, 128, 64, 4200, 800, 228 * _KIB, 2048)
+_A100 = GpuSpec("NVIDIA A100-SXM4-80GB", 108, 1.41, 2048, 128, 64, 1900, 600, 164 * _KIB, 2048)
+_L40S = GpuSpec("NVIDIA L40S", 142, 2.4, 1024, 128, 40, 860, 600, 100 * _KIB, 1536)
 
 _BY_CAPABILITY = {(8, 0): _A100, (8, 6): _L40S, (8, 9): _L40S, (9, 0): _H200}
 
 
-def machine_of(target: Target) -> Machine:
+def spec_of(target: Target) -> GpuSpec:
     """The GPU that a target's kernels are divided for; a later one's is the last we know."""
     return _BY_CAPABILITY.get(target.capability, _H200)

@@ -2,14 +2,14 @@
 
 from lego_mlir.kernels.gemm.grouped import grouped_matmul
 from lego_mlir.kernels.gemm.matmul import matmul
-from lego_mlir.kernels.gemm.problem import Config
+from lego_mlir.kernels.gemm.problem import MmaConfig
 from lego_mlir.kernels.gemm.ragged import ragged_matmul
-from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
+from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 from lego_mlir.kernels.permute.transpose import permute, transpose
 
 __all__ = [
-    "Config",
-    "HopperConfig",
+    "MmaConfig",
+    "WgmmaConfig",
     "grouped_matmul",
     "matmul",
     "permute",

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from lego_mlir import data
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.mlir.bindings import ir, load_irdl, passmanager
 
 
@@ -27,17 +27,17 @@ class Source:
         if place is None:
             return LegoError(message, hint=hint)
         text = self.text if place.file == self.file else None
-        return LegoError(message, place=place, hint=hint, source=text)
+        return LegoError(message, location=place, hint=hint, source=text)
 
 
-def place_of(location: Any) -> Place | None:
+def place_of(location: Any) -> Location | None:
     """The file position of an MLIR location; `None` where it has none.
 
     A diagnostic gives its location as the base class, so it is narrowed here first.
     """
     match ir.Location.from_attr(location.attr, location.context):
         case ir.FileLineColLoc() as at:
-            return Place(at.filename, at.start_line, at.start_col)
+            return Location(at.filename, at.start_line, at.start_col)
         case ir.NameLoc() as named:
             return place_of(named.child_loc)
         case ir.CallSiteLoc() as call:
@@ -142,10 +142,10 @@ def mlir_errors(source: Source, what: str | None = None, *more: Source) -> Itera
         if found is None:
             raise
         where = _FILE_LOCATION.match(found[1])
-        place = Place(where[1], int(where[2]), int(where[3])) if where else None
+        place = Location(where[1], int(where[2]), int(where[3])) if where else None
         text = texts.get(where[1]) if where else None
         message = f"{what or 'MLIR'}: {_one_line(found[2])}"
-        raise LegoError(message, place=place, source=text) from None
+        raise LegoError(message, location=place, source=text) from None
     except ir.MLIRError as e:
         diagnostics = list(e.error_diagnostics)
         if not diagnostics:
@@ -157,9 +157,9 @@ def mlir_errors(source: Source, what: str | None = None, *more: Source) -> Itera
         if place is None:
             raise LegoError(message) from None
         if place.file == "-":
-            place = Place(source.file, place.line, place.column)
+            place = Location(source.file, place.line, place.column)
         hint = _hint(first.message)
-        raise LegoError(message, place=place, source=texts.get(place.file), hint=hint) from None
+        raise LegoError(message, location=place, source=texts.get(place.file), hint=hint) from None
 
 
 # What MLIR adds for the users of its own tools: an option that legoc has not, the operation's text.

@@ -9,7 +9,7 @@ from typing import Any
 
 from lego_mlir.algebra import Layout, parse_layout
 from lego_mlir.algebra.verification.verdict import Verdict
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.index import Sym
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
@@ -106,7 +106,7 @@ class Layouts:
 
     def _located(self, error: LegoError, literal: str, location: Any) -> LegoError:
         """The error at its place in the file: where the text stands, or else the operation."""
-        if error.place is None or error.place.file != "<layout>":
+        if error.location is None or error.location.file != "<layout>":
             return error
         values = self._values(literal)
         about_sizes = any(said in error.message for said in ("not known", " elements"))
@@ -114,14 +114,14 @@ class Layouts:
             error.hint = "; ".join(filter(None, (error.hint, values)))
         at = self._source.text.find(f"lego.layout<{literal}")
         if at < 0:
-            message = f"{error.message}, in the layout {literal} at column {error.place.column}"
+            message = f"{error.message}, in the layout {literal} at column {error.location.column}"
             return self._source.error(message, location, hint=error.hint)
-        start = at + len("lego.layout<") + 1 + error.place.column - 1
+        start = at + len("lego.layout<") + 1 + error.location.column - 1
         line = self._source.text.count("\n", 0, start) + 1
         column = start - (self._source.text.rfind("\n", 0, start) + 1) + 1
         return LegoError(
             error.message,
-            place=Place(self._source.file, line, column),
+            location=Location(self._source.file, line, column),
             hint=error.hint,
             source=self._source.text,
         )

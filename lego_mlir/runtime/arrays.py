@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from lego_mlir.artifact import Argument, Artifact
 from lego_mlir.artifact.elements import BYTES
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.limits import check_limit
 from lego_mlir.runtime import dtypes, views
 from lego_mlir.runtime.dtypes import Array
@@ -182,7 +182,7 @@ def _tensor(argument: Argument, shape: tuple[int, ...], value: Given) -> Array:
     """What was given, as an array of the argument's dtype and the tensor's shape."""
     name, place = argument.name, None
     if isinstance(value, str | os.PathLike):
-        place = Place(os.fspath(value))
+        place = Location(os.fspath(value))
         value = load_npy(value)
     if not isinstance(value, np.ndarray):
         value = _lent(argument, value)
@@ -191,13 +191,13 @@ def _tensor(argument: Argument, shape: tuple[int, ...], value: Given) -> Array:
         raise LegoError(
             f"argument '{name}' holds {dtypes.describe(argument.dtype)}, "
             f"the array holds {value.dtype.name}",
-            place=place,
+            location=place,
             hint=f"convert it: array.astype(numpy.{dtype.name})",
         )
     if value.shape != shape:
         raise LegoError(
             f"argument '{name}' has shape {list(shape)}, the array has {list(value.shape)}",
-            place=place,
+            location=place,
         )
     return in_dtype(value, argument.dtype)
 

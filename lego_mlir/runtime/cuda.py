@@ -315,7 +315,7 @@ def _load(artifact: Artifact, index: int, code: Code | None) -> Loaded:
 def _direct(call: tuple[Launch, Any, Any, tuple[Any, ...]]) -> tuple[Launch, Any, Any, Any]:
     """The launch by the driver itself where cuda-core does not take its parameters."""
     launch, config, kernel, values = call
-    if not launch.dependent and not any(map(is_tensor_map, values)):
+    if not launch.pdl and not any(map(is_tensor_map, values)):
         return call
     return launch, config, DirectLaunch(launch, _handle(kernel), values), ()
 

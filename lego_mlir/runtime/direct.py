@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lego_mlir.artifact import Argument, Launch, TensorMap
+from lego_mlir.artifact import Argument, Launch, TensorMapParameter
 from lego_mlir.diagnostics import LegoError
 
 _WORDS = 16
@@ -31,7 +31,7 @@ _TYPES = {
 }
 
 
-def encoded(found: TensorMap, argument: Argument, address: int) -> Any:
+def encoded(found: TensorMapParameter, argument: Argument, address: int) -> Any:
     """A tensor map of a buffer, as the 128 bytes that a kernel gets.
 
     Args:
@@ -98,7 +98,7 @@ class DirectLaunch:
         config.gridDimX, config.gridDimY, config.gridDimZ = launch.grid
         config.blockDimX, config.blockDimY, config.blockDimZ = launch.block
         config.sharedMemBytes = launch.shared_bytes
-        if launch.dependent:
+        if launch.pdl:
             kinds = driver.CUlaunchAttributeID
             attribute = driver.CUlaunchAttribute()
             attribute.id = kinds.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from lego_mlir.artifact import Artifact, Fact
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ def check_facts(artifact: Artifact, values: Sequence[Any]) -> None:
         except ZeroDivisionError:  # a size of 0, of which another fact tells
             continue
         subject = _text(fact.value, artifact)
-        raise LegoError(f"{subject} is {value}, {fact.says}", place=_place(fact))
+        raise LegoError(f"{subject} is {value}, {fact.says}", location=_place(fact))
 
 
 def evaluated(expression: str, values: Sequence[Any]) -> int:
@@ -97,10 +97,10 @@ def _tokens(expression: str) -> tuple[str, ...]:
     return tuple(expression.split())
 
 
-def _place(fact: Fact) -> Place | None:
+def _place(fact: Fact) -> Location | None:
     """The place of `file:line:column`."""
     file, _, column = fact.place.rpartition(":")
     file, _, line = file.rpartition(":")
     if not file or not line.isdecimal() or not column.isdecimal():
         return None
-    return Place(file, int(line), int(column))
+    return Location(file, int(line), int(column))

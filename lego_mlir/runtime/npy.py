@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from lego_mlir.artifact.names import WANTED, is_name
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.files import write_together
 from lego_mlir.limits import check_limit
 from lego_mlir.runtime.dtypes import Array
@@ -35,7 +35,7 @@ def load_npy(path: str | os.PathLike[str]) -> Array:
         LegoError: the file is missing, holds no plain array, is longer or shorter than its header
             says, or exceeds the limit `tensor_bytes`.
     """
-    place = Place(os.fspath(path))
+    place = Location(os.fspath(path))
     try:
         kind = os.stat(path).st_mode  # noqa: PTH116 - what cannot be waited for is not opened
         if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
@@ -52,7 +52,7 @@ def load_npy(path: str | os.PathLike[str]) -> Array:
                 raise LegoError(
                     f"the array's header says shape {list(shape)} of {dtype}, {size} bytes; "
                     f"the file has {held} bytes of data",
-                    place=place,
+                    location=place,
                     hint="the file is damaged or cut off: write it with numpy.save(path, array)",
                 )
             try:
@@ -62,7 +62,7 @@ def load_npy(path: str | os.PathLike[str]) -> Array:
             file.seek(start)
             data = np.fromfile(file, dtype, prod(shape))
     except OSError as e:
-        raise LegoError(f"the array cannot be read: {e.strerror or e}", place=place) from None
+        raise LegoError(f"the array cannot be read: {e.strerror or e}", location=place) from None
     return data.reshape(shape, order="F" if is_fortran else "C")
 
 
@@ -82,8 +82,8 @@ def save_npy(directory: str | os.PathLike[str], tensors: Mapping[str, Array]) ->
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as e:
-        place = Place(str(e.filename or folder))
-        raise LegoError(f"the outputs cannot be saved: {e.strerror}", place=place) from None
+        place = Location(str(e.filename or folder))
+        raise LegoError(f"the outputs cannot be saved: {e.strerror}", location=place) from None
     write_together({path: partial(_save, tensor) for path, tensor in paths.items()})
     return tuple(paths)
 
@@ -120,7 +120,7 @@ _MOST_RANK = 64
 _MOST_ELEMENTS = 1 << 63
 
 
-def _no_array(place: Place) -> LegoError:
+def _no_array(place: Location) -> LegoError:
     return LegoError(
-        "this file is no .npy array", place=place, hint="write one with numpy.save(path, array)"
+        "this file is no .npy array", location=place, hint="write one with numpy.save(path, array)"
     )

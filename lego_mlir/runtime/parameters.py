@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lego_mlir.artifact import Argument, Constant, Launch, TensorMap, TensorMaps
+from lego_mlir.artifact import Argument, Constant, Launch, TensorMapParameter, TensorMapParameters
 from lego_mlir.artifact.tensor_maps import MAP_BYTES
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes
@@ -26,7 +26,7 @@ def resolve(
     arguments: Sequence[Argument],
     values: Sequence[Value],
     sizes: Sequence[int],
-    mapped: Callable[[TensorMap, Argument, Value], Value],
+    mapped: Callable[[TensorMapParameter, Argument, Value], Value],
 ) -> tuple[Value, ...]:
     """The values of a launch's kernel parameters.
 
@@ -54,12 +54,12 @@ def resolve(
     resolved: list[Value] = []
     for i, (parameter, size) in enumerate(zip(launch.parameters, sizes, strict=True)):
         value: Value
-        if isinstance(parameter, TensorMap):
+        if isinstance(parameter, TensorMapParameter):
             _check_size(kernel, i, size, MAP_BYTES)
             argument = parameter.argument
             resolved.append(mapped(parameter, arguments[argument], values[argument]))
             continue
-        if isinstance(parameter, TensorMaps):
+        if isinstance(parameter, TensorMapParameters):
             _check_size(kernel, i, size, MAP_BYTES * len(parameter.maps))
             resolved.append(
                 tuple(mapped(m, arguments[m.argument], values[m.argument]) for m in parameter.maps)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lego_mlir.artifact import Argument, Artifact, TensorMap
+from lego_mlir.artifact import Argument, Artifact, TensorMapParameter
 from lego_mlir.artifact.ptx import parameter_sizes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import parameters, views
@@ -76,7 +76,7 @@ class Simulator:
         return tuple(found)
 
 
-def _mapped(found: TensorMap, argument: Argument, array: Any) -> Any:
+def _mapped(found: TensorMapParameter, argument: Argument, array: Any) -> Any:
     """A tensor map of an array, as the simulator takes it."""
     from lego_mlir import sim
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lego_mlir.diagnostics import LegoError, Place, printable
+from lego_mlir.diagnostics import LegoError, Location, printable
 
 HOSTILE = [
     "\x1b]0;title\x07",
@@ -20,7 +20,9 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
 def test_controls_are_escaped_in_every_piece_of_an_error(text: str) -> None:
-    error = LegoError(text, place=Place(f"f{text}", 2, 3), hint=text, source=f"one\n{text}two\n")
+    error = LegoError(
+        text, location=Location(f"f{text}", 2, 3), hint=text, source=f"one\n{text}two\n"
+    )
     said = error.render()
     assert all(c.isprintable() or c in "\n×" for c in said), ascii(said)
     assert ascii(text)[1:-1] in said
@@ -34,7 +36,7 @@ def test_what_is_printable_stays() -> None:
 
 
 def test_the_caret_stands_under_its_character_behind_controls() -> None:
-    error = LegoError("x", place=Place("f", 1, 4), source="\x1b[0mhere\n")
+    error = LegoError("x", location=Location("f", 1, 4), source="\x1b[0mhere\n")
     _, row, caret = error.render().splitlines()
     assert row == r"  \x1b[0mhere"
     assert row[caret.index("^")] == "m"
@@ -42,5 +44,5 @@ def test_the_caret_stands_under_its_character_behind_controls() -> None:
 
 def test_lines_are_those_that_mlir_counts() -> None:
     source = "a\x0bb\x0cc\x85d\u2028e\r\nsecond\r\n"
-    said = LegoError("x", place=Place("f", 2, 1), source=source).render()
+    said = LegoError("x", location=Location("f", 2, 1), source=source).render()
     assert said.splitlines()[1:] == ["  second", "  ^"]

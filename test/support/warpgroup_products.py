@@ -55,7 +55,7 @@ class WarpgroupProduct:
         c = self._tensor(m, n, bm, bn, False)
         blocks = self.blocks or OrderBy(Row(*self.tiles))
         width = 4 if out == "f32" else 2
-        kept = bn // max(1, self.parameters.get("parts", 1))
+        kept = bn // max(1, self.parameters.get("split_k", 1))
         mode = min(128, kept * width)
         swizzled = mode in (32, 64, 128)
         chunk = by_rows(64, mode // width, width, mode) if swizzled else OrderBy(Row(64, kept))

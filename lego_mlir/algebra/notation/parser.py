@@ -35,7 +35,7 @@ from lego_mlir.algebra.parts import Order, OrderKind, Skew, View, ViewKind, make
 from lego_mlir.algebra.permutations import NAMES, Permutation, from_functions, inverse, named
 from lego_mlir.algebra.sizes import as_size, ceildiv, size_symbol
 from lego_mlir.algebra.written import WrittenSize
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.index import Int, Sym, construct, forms, polynomial
 from lego_mlir.index.work import measured
 from lego_mlir.limits import Limits
@@ -89,7 +89,7 @@ def parse_layout(
     except RecursionError:
         raise LegoError(
             "the sizes of the layout are nested too deeply to be read",
-            place=Place("<layout>", 1, 1),
+            location=Location("<layout>", 1, 1),
             source=text,
         ) from None
 
@@ -394,4 +394,4 @@ class _Parser(Tokens):
         try:
             return make()
         except LegoError as e:
-            raise e.at(Place(self.file, 1, at + 1), self.text) from None
+            raise e.at(Location(self.file, 1, at + 1), self.text) from None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.limits import check_limit
 
 _TOKEN = re.compile(r"(\d+)|([A-Za-z_]\w*)|(//|[-+*/%()\[\]{},.:@])|(\S)")
@@ -82,14 +82,16 @@ class Tokens:
 
     def error(self, message: str, at: int, hint: str | None = None) -> LegoError:
         """An error at a place in the text."""
-        return LegoError(message, place=Place(self.file, 1, at + 1), hint=hint, source=self.text)
+        return LegoError(
+            message, location=Location(self.file, 1, at + 1), hint=hint, source=self.text
+        )
 
     def check(self, limit: str, value: int, what: str, at: int) -> None:
         """Raise the error of a limit that a value exceeds at a place in the text."""
         try:
             check_limit(limit, value, what)
         except LegoError as e:
-            raise e.at(Place(self.file, 1, at + 1), self.text) from None
+            raise e.at(Location(self.file, 1, at + 1), self.text) from None
 
     def peek(self) -> str:
         """The next token; empty at the end."""

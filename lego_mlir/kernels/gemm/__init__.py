@@ -1,1 +1,4 @@
-"""gemm."""
+"""GEMM: problem, configs, heuristics, tuned table, planner, kernel bodies.
+
+What it shares with other families stands in `kernels`.
+"""

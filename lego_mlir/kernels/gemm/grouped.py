@@ -48,7 +48,7 @@ from lego_mlir.kernels.gemm.matrices import contiguous_dimension, layout_of
 from lego_mlir.kernels.gemm.planner import refusal_of
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import GROUPED, grouped_sizes
-from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
+from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 
 Shape: TypeAlias = tuple[int, int, int]
 """Rows of A, columns of B, and the depth that they have in common."""
@@ -96,7 +96,7 @@ def grouped_matmul(
         b: the same of each B. C is row-major.
         epilogue: what becomes of the sums, a tile of them, before they are stored.
         config: how all products are divided, by default as suits the largest of them. Of a
-            `HopperConfig`, `cluster`, `deferred`, `parts` and `swap` stay as they are by default.
+            `WgmmaConfig`, `cluster`, `overlap_epilogue`, `split_k` and `swap_ab` stay as they are by default.
         schedule: `wgmma` or `hmma`; by default `wgmma` for sm_90a, and `hmma` elsewhere and, with a
             warning, where TMA cannot copy the matrices of one of the products.
         target: the GPU architecture; by default that of the GPU that is here, and sm_90a without
@@ -244,15 +244,15 @@ def _kernel(
 ) -> Kernel:
     """The kernel of the products, and of those without a row."""
     count = _count(members, config)
-    settings = dict(config.settings(members[0].problem))
-    if isinstance(config, HopperConfig):
-        settings["blocks"] = config.resident or count
+    params = dict(config.params(members[0].problem))
+    if isinstance(config, WgmmaConfig):
+        params["persistent_ctas"] = config.persistent_ctas or count
     return kernel(
         grid=count,
         block=config.threads,
         parameters=_parameters(every),
         schedule=config.schedule,
-        settings=settings,
+        params=params,
         strict=True,
         explanation=lambda: (
             f"{len(members)} products in {count} tiles\nschedule   {config.schedule}\n"
@@ -292,7 +292,7 @@ def _body(
     problem = members[0].problem
     staged_a, staged_b, staged_c = config.staging(problem)
     counts = [config.tiles(member.problem) for member in members]
-    orders = [grouped_sizes(*tiles, config.group) for tiles in counts]
+    orders = [grouped_sizes(*tiles, config.raster_group) for tiles in counts]
 
     def grouped(**tensors: Any) -> None:
         number, inside = segment(block_id(), [prod(tiles) for tiles in counts])

@@ -8,18 +8,18 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.specs import machine_of
+from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm import mma_heuristic, wgmma_heuristic
 from lego_mlir.kernels.gemm.matmul import by_bytes
 from lego_mlir.kernels.gemm.planner import HOPPER, HOPPER_TARGET, OTHER, slower
-from lego_mlir.kernels.gemm.problem import BYTES, Config, Problem
-from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
+from lego_mlir.kernels.gemm.problem import BYTES, MmaConfig, Problem
+from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 
-Division: TypeAlias = Config | HopperConfig
+Division: TypeAlias = MmaConfig | WgmmaConfig
 
-_PLAIN = ("cluster", "deferred", "swap", "parts")
-"""What of a `HopperConfig` has to be as it is by default: products differ, and share no tiles."""
+_PLAIN = ("cluster", "overlap_epilogue", "swap_ab", "split_k")
+"""What of a `WgmmaConfig` has to be as it is by default: products differ, and share no tiles."""
 
 
 def schedule_of(
@@ -92,18 +92,18 @@ def division_of(
     if schedule == OTHER:
         candidates += [found.config for found in mma_heuristic.estimates(largest, target)]
     else:
-        processors = machine_of(target).multiprocessors
+        processors = spec_of(target).multiprocessors
         for found in wgmma_heuristic.estimates(largest, target):
             tile, consumers, stages = found.config.tile, found.config.consumers, found.config.stages
-            plain = HopperConfig(tile, consumers, stages, promote=promote)
-            resident = processors if count(plain) > processors else 0
-            candidates.append(replace(plain, resident=resident))
+            plain = WgmmaConfig(tile, consumers, stages, promote=promote)
+            persistent_ctas = processors if count(plain) > processors else 0
+            candidates.append(replace(plain, persistent_ctas=persistent_ctas))
     fitting = [candidate for candidate in candidates if _fits(candidate, check)]
     if not fitting:
         raise LegoError(f"{what}: no division suits all products")
-    on_hopper = [config for config in fitting if isinstance(config, HopperConfig)]
+    on_hopper = [config for config in fitting if isinstance(config, WgmmaConfig)]
     if on_hopper:
-        return wgmma_heuristic.ordered_together(on_hopper, problems, machine_of(target))[0]
+        return wgmma_heuristic.ordered_together(on_hopper, problems, spec_of(target))[0]
     return fitting[0]
 
 
@@ -121,8 +121,8 @@ def check_plain(what: str, config: Division) -> None:
     Raises:
         LegoError: it has.
     """
-    plain = HopperConfig((64, 16, 128), 1, 2)
-    if isinstance(config, HopperConfig) and any(
+    plain = WgmmaConfig((64, 16, 128), 1, 2)
+    if isinstance(config, WgmmaConfig) and any(
         getattr(config, name) != getattr(plain, name) for name in _PLAIN
     ):
         raise LegoError(
@@ -132,6 +132,6 @@ def check_plain(what: str, config: Division) -> None:
 
 def promoting(config: Division, promote: int) -> Division:
     """A division whose tensor cores add up so many steps before threads do; 0 as it says."""
-    if isinstance(config, HopperConfig):
+    if isinstance(config, WgmmaConfig):
         return replace(config, promote=promote or config.promote)
     return config

@@ -11,8 +11,8 @@ from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import ScalarType, TensorType, Value, block_id, dot, fold, zeros
 from lego_mlir.kernels.gemm.matrices import tiled, transposed
-from lego_mlir.kernels.gemm.problem import Config, Problem
-from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
+from lego_mlir.kernels.gemm.problem import MmaConfig, Problem
+from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 
 Epilogue: TypeAlias = Callable[..., Value]
 """From the sums, and the operands' parts that go with them, to what is stored in C."""
@@ -39,7 +39,7 @@ class Division:
     """
 
     problem: Problem
-    config: Config | HopperConfig
+    config: MmaConfig | WgmmaConfig
     blocks: Layout
     lead: int
     is_transposed: bool

@@ -16,8 +16,8 @@ from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm.kernel import Division, Epilogue, Operand, multiply
 from lego_mlir.kernels.gemm.matrices import contiguous_dimension, layout_of, transposed
 from lego_mlir.kernels.gemm.planner import HOPPER, Plan, plan, slower
-from lego_mlir.kernels.gemm.problem import BYTES, Config, Problem
-from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
+from lego_mlir.kernels.gemm.problem import BYTES, MmaConfig, Problem
+from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 
 _SUMS = {"f16": "f32", "bf16": "f32", "f8E4M3FN": "f32", "f8E5M2": "f32", "i8": "i32"}
 """By the type of A and B the type of their sums."""
@@ -44,7 +44,7 @@ def matmul(
     batch: int | None = None,
     epilogue: Epilogue | None = None,
     operands: Mapping[str, Operand] | None = None,
-    config: Config | HopperConfig | None = None,
+    config: MmaConfig | WgmmaConfig | None = None,
     blocks: Layout | None = None,
     schedule: str | None = None,
     target: str | None = None,
@@ -72,10 +72,10 @@ def matmul(
         operands: further parameters of the kernel, for the epilogue: numbers, `lg.Scalar["f32"]`,
             and tensors of sizes m×n, m×1, 1×n or n, `lg.Tensor["f16", OrderBy(Row(n))]`.
         config: how the product is divided; chosen by its sizes and the target by default. A
-            `HopperConfig` is for the schedule `wgmma`, a `Config` for the others.
+            `WgmmaConfig` is for the schedule `wgmma`, a `MmaConfig` for the others.
         blocks: from the number of a block to its tile of C, (down, across), or in a batch under
             `wgmma` (product, down, across); of the tiles of the transpose of C where C is
-            column-major, or the config says `swap`. The config's by default.
+            column-major, or the config says `swap_ab`. The config's by default.
         schedule: the schedule's name or file; by default `wgmma` for sm_90a, and `hmma` elsewhere
             and, with a warning, where TMA cannot copy the matrices.
         target: the GPU architecture that the config is chosen for; by default that of the GPU that
@@ -129,7 +129,7 @@ def matmul(
         reference=_reference(dtype, chosen) if epilogue is None else None,
         parameters={**types, **extra},
         schedule=chosen.schedule,
-        settings=chosen.config.settings(chosen.problem),
+        params=chosen.config.params(chosen.problem),
         strict=True,
         explanation=lambda: chosen.explanation,
     )(body)
@@ -202,9 +202,9 @@ def _blocks(given: Layout | None, chosen: Plan, batch: int | None) -> Layout:
     """From the number of a block to its tile."""
     config, problem = chosen.config, chosen.problem
     tiles = config.tiles(problem)
-    is_numbered = isinstance(config, HopperConfig) and batch is not None  # along x alone
+    is_numbered = isinstance(config, WgmmaConfig) and batch is not None  # along x alone
     if given is None:
-        if isinstance(config, HopperConfig):
+        if isinstance(config, WgmmaConfig):
             return config.blocks(problem, batch)
         return config.blocks(problem)
     if tuple(given.dims) != ((batch, *tiles) if is_numbered else tiles):

@@ -21,10 +21,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
-from lego_mlir.hardware.specs import Machine, machine_of
+from lego_mlir.hardware.specs import GpuSpec, spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm import tuned_table
-from lego_mlir.kernels.gemm.problem import BYTES, Config, Problem
+from lego_mlir.kernels.gemm.problem import BYTES, MmaConfig, Problem
 
 _TILES = (
     (128, 256, 2, 4),
@@ -81,91 +81,89 @@ class Estimate:
     Attributes:
         config: the division.
         microseconds: in all.
-        resident: blocks at a time on a multiprocessor.
+        ctas_per_sm: blocks at a time on a multiprocessor.
         limit: what takes longest: `tensor cores`, `shared memory`, `cache`, `latency` or `memory`.
     """
 
-    config: Config
+    config: MmaConfig
     microseconds: float
-    resident: int
+    ctas_per_sm: int
     limit: str
 
     def __str__(self) -> str:
-        return (
-            f"{self.microseconds:8.1f} µs  {self.config}, {self.resident} resident, by {self.limit}"
-        )
+        return f"{self.microseconds:8.1f} µs  {self.config}, {self.ctas_per_sm} resident, by {self.limit}"
 
 
-def choose(problem: Problem, target: Target) -> Config:
+def choose(problem: Problem, target: Target) -> MmaConfig:
     """The division of a product: the tuned one where there is one, else the model's."""
-    machine = machine_of(target)
-    return tuned_table.lookup(machine.name, problem, Config) or estimates(problem, target)[0].config
+    gpu = spec_of(target)
+    return tuned_table.lookup(gpu.name, problem, MmaConfig) or estimates(problem, target)[0].config
 
 
 def estimates(problem: Problem, target: Target) -> list[Estimate]:
     """What a product would take, divided every way that there is; the fastest first."""
-    machine = machine_of(target)
-    found = [estimate(problem, config, machine) for config in _configs(problem, target)]
+    gpu = spec_of(target)
+    found = [estimate(problem, config, gpu) for config in _configs(problem, target)]
     return sorted(found, key=lambda e: (e.microseconds, -e.config.stages))
 
 
-def estimate(problem: Problem, config: Config, machine: Machine) -> Estimate:
+def estimate(problem: Problem, config: MmaConfig, gpu: GpuSpec) -> Estimate:
     """What a product would take, divided in this way."""
     m, n, _ = config.tile
     size, out = BYTES[problem.dtype], BYTES[problem.out]
     down, across = config.tiles(problem)
-    busiest = ceil(down * across * problem.batch / machine.multiprocessors)
-    resident = min(resident_blocks(problem, config, machine), busiest)
+    busiest = ceil(down * across * problem.batch / gpu.multiprocessors)
+    ctas_per_sm = min(resident_ctas(problem, config, gpu), busiest)
     steps, output = config.steps(problem), m * n * out / _OUTPUT
 
     def wave(together: int) -> float:
         """Clocks that so many blocks take side by side."""
-        turn = max(_turn(problem, config, machine, together).values())
+        turn = max(_turn(problem, config, gpu, together).values())
         ahead = min(3, (config.stages - 1) * together)
         between = _ROUND + _LATE * (3 - ahead)
         return steps * (together * turn + between) + together * output + _START
 
-    full, rest = divmod(busiest, resident)
-    clocks = full * wave(resident) + (wave(rest) if rest else 0)
+    full, rest = divmod(busiest, ctas_per_sm)
+    clocks = full * wave(ctas_per_sm) + (wave(rest) if rest else 0)
     read = (problem.m + problem.n) * problem.k * size
     moved = problem.batch * (read + problem.m * problem.n * out)
-    time, memory = clocks / machine.clock / 1e3, moved / machine.memory / 1e3
-    turn = _turn(problem, config, machine, resident)
+    time, memory = clocks / gpu.clock / 1e3, moved / gpu.memory / 1e3
+    turn = _turn(problem, config, gpu, ctas_per_sm)
     limit = "memory" if memory > time else max(turn, key=lambda name: turn[name])
-    return Estimate(config, max(time, memory), resident, limit)
+    return Estimate(config, max(time, memory), ctas_per_sm, limit)
 
 
-def _turn(problem: Problem, config: Config, machine: Machine, together: int) -> dict[str, float]:
+def _turn(problem: Problem, config: MmaConfig, gpu: GpuSpec, together: int) -> dict[str, float]:
     """Clocks of one block's turn, by what it has to wait for, with so many side by side."""
     m, n, k = config.tile
     size, slab = BYTES[problem.dtype], config.stage_bytes(problem)
     read = (config.warps[1] * m + config.warps[0] * n) * k * size
     return {
-        "tensor cores": m * n * k * size / machine.tensor,
-        "shared memory": (slab + read) / machine.shared,
-        "cache": slab / machine.cache,
-        "latency": machine.latency / (config.stages - 1) / together,
+        "tensor cores": m * n * k * size / gpu.tensor,
+        "shared memory": (slab + read) / gpu.shared,
+        "cache": slab / gpu.cache,
+        "latency": gpu.latency / (config.stages - 1) / together,
     }
 
 
-def resident_blocks(problem: Problem, config: Config, machine: Machine) -> int:
+def resident_ctas(problem: Problem, config: MmaConfig, gpu: GpuSpec) -> int:
     """How many blocks a multiprocessor has room for."""
-    shared = machine.resident_shared // (config.shared_bytes(problem) + 1024)
+    shared = gpu.resident_shared // (config.shared_bytes(problem) + 1024)
     registers = _REGISTERS // (config.threads * min(255, _registers(config)))
-    return max(1, min(shared, registers, machine.resident_threads // config.threads))
+    return max(1, min(shared, registers, gpu.resident_threads // config.threads))
 
 
-def _configs(problem: Problem, target: Target) -> Iterator[Config]:
+def _configs(problem: Problem, target: Target) -> Iterator[MmaConfig]:
     """The divisions that fit the target; more stages where they fit as many blocks."""
-    machine, size = machine_of(target), BYTES[problem.dtype]
+    gpu, size = spec_of(target), BYTES[problem.dtype]
     narrowest = 32 if problem.m > 16 else 64  # of the tiles of so many rows
     for m, n, down, across in _TILES:
         # A tile of twice the matrix is no use; the smallest is for the smallest matrix.
         if m >= 2 * max(problem.m, 16) or n >= 2 * max(problem.n, narrowest):
             continue
-        found: dict[int, Config] = {}
+        found: dict[int, MmaConfig] = {}
         for stages in range(2, _MOST_STAGES + 1):
-            config = Config((m, n, _ROW // size), (down, across), stages)
+            config = MmaConfig((m, n, _ROW // size), (down, across), stages)
             steps = config.steps(problem)
             if stages > max(2, steps):
                 break
@@ -175,11 +173,11 @@ def _configs(problem: Problem, target: Target) -> Iterator[Config]:
                 config.shared_bytes(problem) <= target.optin_shared_bytes
                 and _registers(config) <= 255
             ):
-                found[resident_blocks(problem, config, machine)] = config
+                found[resident_ctas(problem, config, gpu)] = config
         yield from found.values()
 
 
-def _registers(config: Config) -> int:
+def _registers(config: MmaConfig) -> int:
     """Registers of a thread: sums, the factors of two instructions' k, and the others."""
     m, n, _ = config.tile
     down, across = m // config.warps[0], n // config.warps[1]

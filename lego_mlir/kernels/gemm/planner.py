@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from lego_mlir.algebra import Layout
 from lego_mlir.analysis.instructions.tma_boxes import tensor_map
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.specs import machine_of
+from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm import mma_heuristic, tuned_table, wgmma_heuristic
 from lego_mlir.kernels.gemm.matrices import tiled
-from lego_mlir.kernels.gemm.problem import BYTES, Config, Problem
-from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
+from lego_mlir.kernels.gemm.problem import BYTES, MmaConfig, Problem
+from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 from lego_mlir.kernels.gemm.wgmma_shared_layouts import ROWS, panels, panels_of_columns
 
-HOPPER, OTHER = HopperConfig.schedule, Config.schedule
+HOPPER, OTHER = WgmmaConfig.schedule, MmaConfig.schedule
 HOPPER_TARGET = "sm_90a"
 _ROW = 128
 """Bytes of a tile's contiguous dimension."""
@@ -42,7 +42,7 @@ class Plan:
     """
 
     problem: Problem
-    config: Config | HopperConfig
+    config: MmaConfig | WgmmaConfig
     is_transposed: bool
     schedule: str
     target: Target
@@ -52,9 +52,9 @@ class Plan:
     def explanation(self) -> str:
         """What was chosen, what it is thought to take, and what else could have been."""
         canonical = _canonical(self.problem)[0]
-        machine = machine_of(self.target).name
-        estimates: Sequence[mma_heuristic.Estimate] | Sequence[wgmma_heuristic.HopperEstimate]
-        if isinstance(self.config, HopperConfig):
+        gpu = spec_of(self.target).name
+        estimates: Sequence[mma_heuristic.Estimate] | Sequence[wgmma_heuristic.WgmmaEstimate]
+        if isinstance(self.config, WgmmaConfig):
             estimates = wgmma_heuristic.estimates(canonical, self.target)
         else:
             estimates = mma_heuristic.estimates(canonical, self.target)
@@ -63,15 +63,15 @@ class Plan:
         lines = [
             f"{p.m}×{p.n}×{p.k} of {p.dtype}, A by {p.a}, B by {p.b}, C of {p.out} by {p.c}{batch}"
             + (" (the transpose of what is asked for)" if self.is_transposed else ""),
-            f"schedule   {self.schedule}, for {self.target.name}, taken for an {machine}",
+            f"schedule   {self.schedule}, for {self.target.name}, taken for an {gpu}",
         ]
         if self.refusal is not None:
             lines.append(f"not {HOPPER}  {self.refusal.message}")
-        measured = tuned_table.lookup(machine, canonical, type(self.config))
+        measured = tuned_table.lookup(gpu, canonical, type(self.config))
         lines.append(f"division   {self.config}{', as measured' * (measured == self.config)}")
         lines.append(
             "settings   "
-            + ", ".join(f"{name} = {n}" for name, n in self.config.settings(self.problem).items())
+            + ", ".join(f"{name} = {n}" for name, n in self.config.params(self.problem).items())
         )
         lines.append("estimates")
         return "\n".join(lines + [f"  {found}" for found in estimates[:_SHOWN]])
@@ -82,7 +82,7 @@ def plan(
     places: Sequence[Layout],
     target: Target,
     schedule: str | None = None,
-    config: Config | HopperConfig | None = None,
+    config: MmaConfig | WgmmaConfig | None = None,
     promote: int = 0,
 ) -> Plan:
     """How a product is computed.
@@ -98,7 +98,7 @@ def plan(
     Raises:
         LegoError: the schedule that is asked for cannot compute it, or not divided so.
     """
-    if config is not None and not isinstance(config, Config | HopperConfig):
+    if config is not None and not isinstance(config, MmaConfig | WgmmaConfig):
         raise LegoError(
             f"matmul: {config!r} is no division of a product",
             hint="Config((128, 128, 64), (2, 2), stages=3) is one",
@@ -111,7 +111,7 @@ def plan(
             raise refusal
         schedule = OTHER if refusal is not None else HOPPER
     schedule = schedule or OTHER
-    for kind in (Config, HopperConfig):
+    for kind in (MmaConfig, WgmmaConfig):
         if isinstance(config, kind) and schedule in {HOPPER, OTHER} - {kind.schedule}:
             raise LegoError(
                 f"matmul: {config} is a division for the schedule '{kind.schedule}', "
@@ -121,15 +121,15 @@ def plan(
     canonical, is_transposed = _canonical(problem)
     if config is None:
         config = _chosen(canonical, target, schedule, promote)
-    elif promote and isinstance(config, HopperConfig):
+    elif promote and isinstance(config, WgmmaConfig):
         config = replace(config, promote=promote)
-    if isinstance(config, HopperConfig) and config.swap:
+    if isinstance(config, WgmmaConfig) and config.swap_ab:
         canonical, is_transposed = canonical.transpose, not is_transposed
     config.check(canonical, target.optin_shared_bytes)
     return Plan(canonical, config, is_transposed, schedule, target, refusal)
 
 
-def divisions(problem: Problem, target: Target, schedule: str) -> list[Config | HopperConfig]:
+def divisions(problem: Problem, target: Target, schedule: str) -> list[MmaConfig | WgmmaConfig]:
     """The ways to divide a product by a schedule, those first that the model thinks the fastest."""
     canonical = _canonical(problem)[0]
     if schedule == HOPPER:
@@ -146,11 +146,13 @@ def _canonical(problem: Problem) -> tuple[Problem, bool]:
     return (problem.transpose if is_transposed else problem), is_transposed
 
 
-def _chosen(problem: Problem, target: Target, schedule: str, promote: int) -> Config | HopperConfig:
+def _chosen(
+    problem: Problem, target: Target, schedule: str, promote: int
+) -> MmaConfig | WgmmaConfig:
     """The division that was measured to be the fastest, else the model's."""
     if schedule != HOPPER:
         return mma_heuristic.choose(problem, target)
-    measured = tuned_table.lookup(machine_of(target).name, problem, HopperConfig)
+    measured = tuned_table.lookup(spec_of(target).name, problem, WgmmaConfig)
     if measured is not None and not promote:
         return measured
     found = [e.config for e in wgmma_heuristic.estimates(problem, target)]
@@ -158,12 +160,12 @@ def _chosen(problem: Problem, target: Target, schedule: str, promote: int) -> Co
 
 
 def _promoting(
-    problem: Problem, target: Target, configs: Sequence[HopperConfig], promote: int
-) -> HopperConfig:
+    problem: Problem, target: Target, configs: Sequence[WgmmaConfig], promote: int
+) -> WgmmaConfig:
     """The first of some divisions whose threads have registers for parts of their sums too."""
     for config in configs:
-        candidate = replace(config, promote=promote, deferred=False)
-        multiplied = problem.transpose if config.swap else problem
+        candidate = replace(config, promote=promote, overlap_epilogue=False)
+        multiplied = problem.transpose if config.swap_ab else problem
         try:
             candidate.check(multiplied, target.optin_shared_bytes)
         except LegoError:

@@ -55,7 +55,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class MmaConfig:
     """How a product is divided among warps that multiply by `mma.sync`.
 
     Attributes:
@@ -63,14 +63,14 @@ class Config:
         warps: of a block, down and across its tile of C.
         stages: tiles of A and of B that shared memory holds; all but one are on their way while
             one is multiplied.
-        group: tiles of C that blocks take one below the other before they go on to the next
+        raster_group: tiles of C that blocks take one below the other before they go on to the next
             column, at most: what they read is then still in the cache.
     """
 
     tile: tuple[int, int, int]
     warps: tuple[int, int]
     stages: int
-    group: int = 8
+    raster_group: int = 8
 
     schedule: ClassVar[str] = "hmma"
 
@@ -84,7 +84,7 @@ class Config:
         """From the number of a warp to its part of the tile of C."""
         return OrderBy(Row(*self.warps))
 
-    def settings(self, problem: Problem) -> Mapping[str, int]:
+    def params(self, problem: Problem) -> Mapping[str, int]:
         """The values of the schedule's parameters."""
         return {"buffers": self.stages, "depth": self.stages - 1}
 
@@ -109,9 +109,9 @@ class Config:
     def blocks(self, problem: Problem) -> Layout:
         """From the number of a block to its tile of C.
 
-        Groups are as many tiles high, or wide, as divide C's tiles and are at most `group`.
+        Groups are as many tiles high, or wide, as divide C's tiles and are at most `raster_group`.
         """
-        return grouped(*self.tiles(problem), self.group)
+        return grouped(*self.tiles(problem), self.raster_group)
 
     def staging(self, problem: Problem) -> tuple[Layout, Layout, Layout]:
         """Where tiles of A, B and C lie in shared memory.
@@ -155,7 +155,7 @@ class Config:
             raise LegoError(f"{self}: {self.threads} threads are more than the 1024 of a block")
         if self.stages < 2:
             raise LegoError(f"{self}: one stage is filled while another is used, so at least 2")
-        if self.group < 1:
+        if self.raster_group < 1:
             raise LegoError(f"{self}: a group has at least one tile")
         needed = self.shared_bytes(problem)
         if needed > shared_bytes:
@@ -167,4 +167,4 @@ class Config:
 
     def __str__(self) -> str:
         tile, warps = ("×".join(map(str, sizes)) for sizes in (self.tile, self.warps))
-        return f"tile {tile}, warps {warps}, stages {self.stages}, group {self.group}"
+        return f"tile {tile}, warps {warps}, stages {self.stages}, group {self.raster_group}"

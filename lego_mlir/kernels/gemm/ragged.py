@@ -38,7 +38,7 @@ from lego_mlir.kernels.gemm.matrices import contiguous_dimension, layout_of, til
 from lego_mlir.kernels.gemm.planner import refusal_of
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import grouped
-from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
+from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 
 
 def ragged_matmul(
@@ -76,7 +76,7 @@ def ragged_matmul(
         b: where B's elements lie, runs×k×n. C is row-major.
         epilogue: what becomes of the sums, a tile of them, before they are stored.
         config: how the product is divided, by default as if it were one of m×n×k. Of a
-            `HopperConfig`, `cluster`, `deferred`, `parts` and `swap` stay as they are by default.
+            `WgmmaConfig`, `cluster`, `overlap_epilogue`, `split_k` and `swap_ab` stay as they are by default.
         schedule: `wgmma` or `hmma`; by default `wgmma` for sm_90a, and `hmma` elsewhere and, with a
             warning, where TMA cannot copy the matrices.
         target: the GPU architecture; by default that of the GPU that is here, and sm_90a without
@@ -124,16 +124,16 @@ def ragged_matmul(
         matrix: TensorType(kind, places[matrix], ALIGNMENT)
         for matrix, kind in {"a": dtype, "b": dtype, "c": out}.items()
     }
-    settings = dict(config.settings(problem))
-    if isinstance(config, HopperConfig):
+    params = dict(config.params(problem))
+    if isinstance(config, WgmmaConfig):
         # What runs before on the stream may write the offsets, which are read at once.
-        settings |= {"blocks": config.resident or count, "dependent": 0}
+        params |= {"persistent_ctas": config.persistent_ctas or count, "pdl": 0}
     return kernel(
         grid=count,
         block=config.threads,
         parameters={**types, "offsets": TensorType("i32", OrderBy(Row(runs)))},
         schedule=config.schedule,
-        settings=settings,
+        params=params,
         strict=True,
         explanation=lambda: (
             f"{runs} runs of {m} rows, at most {count} pieces of work\n"
@@ -160,7 +160,7 @@ def _body(
     m, n, k = config.tile
     views = tiled(places["a"], (m, k)), tiled(places["b"], (1, k, n)), tiled(places["c"], (m, n))
     staged_a, staged_b, staged_c = config.staging(problem)
-    pieces = grouped(*_numbers(problem, config, runs), config.group)
+    pieces = grouped(*_numbers(problem, config, runs), config.raster_group)
     down, _ = config.tiles(problem)
     # One tile more than there are: a run may begin where the last tile ends.
     rows = OrderBy(Row(down + 1, m))

@@ -20,25 +20,25 @@ each, or S of W columns."""
 def grouped(
     down: int,
     across: int,
-    group: int,
+    raster_group: int,
     cluster: tuple[int, int] = (1, 1),
     batch: int | None = None,
 ) -> Layout:
     """From the number of a block to its tile, (down, across), or with a batch (product, ...).
 
     Groups are as many tiles high, or where that is more wide, as divide the tiles and are at most
-    `group`.
+    `raster_group`.
 
     Args:
         down: tiles one below the other.
         across: tiles beside each other.
-        group: tiles that a group is high or wide, at most.
+        raster_group: tiles that a group is high or wide, at most.
         cluster: tiles of a cluster, down and across; they divide the tiles.
         batch: products, one after another.
     """
     high, wide = cluster
     rows, columns = down // high, across // wide  # of clusters
-    group_rows, group_columns = _group(rows, columns, group, cluster)
+    group_rows, group_columns = _group(rows, columns, raster_group, cluster)
     if group_rows * high >= group_columns * wide:
         dims = [rows // group_rows, group_rows, high, columns, wide]
         order = [0, 3, 1, 2, 4]
@@ -55,21 +55,23 @@ def grouped(
     return OrderBy(permuted).GroupBy([*lead, down, across])
 
 
-def grouped_sizes(down: int, across: int, group: int) -> dict[str, int]:
+def grouped_sizes(down: int, across: int, raster_group: int) -> dict[str, int]:
     """The sizes for which `GROUPED` is the same order, without clusters.
 
     Arguments are those of `grouped`.
     """
-    high, wide = _group(down, across, group, (1, 1))
+    high, wide = _group(down, across, raster_group, (1, 1))
     if high >= wide:
         return {"R": down // high, "G": high, "S": across, "W": 1}
     return {"R": 1, "G": down, "S": across // wide, "W": wide}
 
 
-def _group(rows: int, columns: int, group: int, cluster: tuple[int, int]) -> tuple[int, int]:
+def _group(rows: int, columns: int, raster_group: int, cluster: tuple[int, int]) -> tuple[int, int]:
     """Clusters that a group is high, if groups are of rows, and wide, if of columns."""
     high, wide = cluster
-    return _divisor(rows, max(1, group // high)), _divisor(columns, max(1, group // wide))
+    return _divisor(rows, max(1, raster_group // high)), _divisor(
+        columns, max(1, raster_group // wide)
+    )
 
 
 def _divisor(n: int, most: int) -> int:

@@ -10,7 +10,7 @@ A file holds one entry a product, as `record` writes it:
      "c": "row", "batch": 1, "tile": [128, 256, 64], "warps": [2, 4], "stages": 4, "group": 8}
 
 Where C is column-major, it is the product of the transposes that is divided, and recorded. A
-product may have one entry for each kind of division; one with `consumers` is a `HopperConfig`.
+product may have one entry for each kind of division; one with `consumers` is a `WgmmaConfig`.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.files import write_whole
-from lego_mlir.kernels.gemm.problem import Config, Problem
-from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
+from lego_mlir.kernels.gemm.problem import MmaConfig, Problem
+from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 
-Division: TypeAlias = Config | HopperConfig
-_Kind = TypeVar("_Kind", bound=Config | HopperConfig)
+Division: TypeAlias = MmaConfig | WgmmaConfig
+_Kind = TypeVar("_Kind", bound=MmaConfig | WgmmaConfig)
 
 FOLDER = Path(__file__).parent / "tuned"
 """Of the tables that come with the package."""
@@ -94,7 +94,7 @@ def division(entry: dict[str, Any]) -> Division:
         TypeError: fields are missing, or there are others.
     """
     values: dict[str, Any] = {n: tuple(x) if isinstance(x, list) else x for n, x in entry.items()}
-    return HopperConfig(**values) if "consumers" in values else Config(**values)
+    return WgmmaConfig(**values) if "consumers" in values else MmaConfig(**values)
 
 
 @functools.cache
@@ -108,7 +108,7 @@ def _entries(file: Path) -> dict[tuple[Problem, str], Division]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
         raise LegoError(
             f"the table of tuned divisions cannot be read: {e!r}",
-            place=Place(str(file)),
+            location=Location(str(file)),
             hint="restore it, or remove it: the cost model then chooses",
         ) from None
 

@@ -42,7 +42,7 @@ _MOST_PROMOTED = {1: 96, 2: 96, 3: 64}
 
 
 @dataclass(frozen=True, slots=True)
-class HopperConfig:
+class WgmmaConfig:
     """How a product is divided among warpgroups that multiply by `wgmma`.
 
     One warpgroup fetches tiles of A and B by TMA into a ring in shared memory, the others multiply
@@ -54,16 +54,16 @@ class HopperConfig:
         stages: tiles of A and of B that shared memory holds.
         cluster: neighbouring tiles of C, down and across, whose blocks fetch together the tiles of
             A or of B that they have in common; one of the two numbers is 1.
-        group: tiles of C that blocks take one below the other before they go on to the next
+        raster_group: tiles of C that blocks take one below the other before they go on to the next
             column, at most.
-        resident: blocks that stay and take one tile of C after another; 0 for a block a tile.
-        deferred: whether a tile of C is stored while the next one is multiplied.
-        alone: whether a block takes so much shared memory that a multiprocessor has room for no
+        persistent_ctas: blocks that stay and take one tile of C after another; 0 for a block a tile.
+        overlap_epilogue: whether a tile of C is stored while the next one is multiplied.
+        one_cta_per_sm: whether a block takes so much shared memory that a multiprocessor has room for no
             other: the next launch's blocks then go where none is.
         swap: whether the transposes are multiplied, C' = B' A', and stored transposed.
         promote: steps over k that tensor cores add up before threads do, in f32; 0 for all of them.
             Of sums of 8-bit floats tensor cores keep few bits.
-        parts: blocks that share a tile of C, each a part of k; they add up their sums within a
+        split_k: blocks that share a tile of C, each a part of k; they add up their sums within a
             cluster, of which each then stores a slice.
     """
 
@@ -71,13 +71,13 @@ class HopperConfig:
     consumers: int
     stages: int
     cluster: tuple[int, int] = (1, 1)
-    group: int = 8
-    resident: int = 0
-    deferred: bool = False
-    alone: bool = False
-    swap: bool = False
+    raster_group: int = 8
+    persistent_ctas: int = 0
+    overlap_epilogue: bool = False
+    one_cta_per_sm: bool = False
+    swap_ab: bool = False
     promote: int = 0
-    parts: int = 1
+    split_k: int = 1
 
     schedule: ClassVar[str] = "wgmma"
 
@@ -91,19 +91,19 @@ class HopperConfig:
         """From the number of a warp to its part of the tile of C."""
         return OrderBy(Row(GROUP_WARPS * self.consumers, 1))
 
-    def settings(self, problem: Problem) -> Mapping[str, int]:
+    def params(self, problem: Problem) -> Mapping[str, int]:
         """The values of the schedule's parameters."""
         producer, consumer = _REGISTERS[self.consumers]
         return {
-            "parts": self.parts,
-            "blocks": self.resident or self.count(problem),
+            "split_k": self.split_k,
+            "persistent_ctas": self.persistent_ctas or self.count(problem),
             "stages": self.stages,
             "cluster": prod(self.cluster),
             "producer_registers": producer,
             "consumer_registers": consumer,
-            "dependent": 1,
-            "deferred": int(self.deferred),
-            "least_shared": ALONE if self.alone else 0,
+            "pdl": 1,
+            "overlap_epilogue": int(self.overlap_epilogue),
+            "min_shared_bytes": ALONE if self.one_cta_per_sm else 0,
             "promote": self.promote,
         }
 
@@ -113,7 +113,7 @@ class HopperConfig:
 
     def count(self, problem: Problem) -> int:
         """How many blocks there are, if each takes one tile, or a part of it."""
-        return prod(self.tiles(problem)) * problem.batch * self.parts
+        return prod(self.tiles(problem)) * problem.batch * self.split_k
 
     def steps(self, problem: Problem) -> int:
         """How many tiles cover k."""
@@ -121,11 +121,11 @@ class HopperConfig:
 
     def steps_of_part(self, problem: Problem) -> int:
         """How many of them a block takes; the last part's may lie beyond the end of k."""
-        return -(-self.steps(problem) // self.parts)
+        return -(-self.steps(problem) // self.split_k)
 
     def blocks(self, problem: Problem, batch: int | None = None) -> Layout:
         """From the number of a block to its tile of C, with a batch (product, down, across)."""
-        return grouped(*self.tiles(problem), self.group, self.cluster, batch)
+        return grouped(*self.tiles(problem), self.raster_group, self.cluster, batch)
 
     def staging(self, problem: Problem) -> tuple[Layout, Layout, Layout]:
         """Where tiles of A and B, and a chunk of C, lie in shared memory.
@@ -138,25 +138,25 @@ class HopperConfig:
         return (
             (panels if problem.a == "row" else panels_of_columns)(m, k, size),
             (panels if problem.b == "row" else panels_of_columns)(k, n, size),
-            chunk(n // self.parts, BYTES[problem.out], by_row=problem.c == "row"),
+            chunk(n // self.split_k, BYTES[problem.out], by_row=problem.c == "row"),
         )
 
     def chunks(self, problem: Problem) -> int:
         """Chunks in which a warpgroup stores its rows of a tile of C."""
         m, n, _ = self.tile
-        return m // self.consumers // ROWS * (n // self.parts // self._chunk_width(problem))
+        return m // self.consumers // ROWS * (n // self.split_k // self._chunk_width(problem))
 
     def shared_bytes(self, problem: Problem) -> int:
         """Shared memory of a block, at most: the ring, chunks of C, and sums of other blocks."""
         m, n, k = self.tile
         ring = self.stages * (m + n) * k * BYTES[problem.dtype]
         row = self._chunk_width(problem) * BYTES[problem.out]
-        sums = (self.parts - 1) * m * (n // self.parts) * BYTES["f32"]
+        sums = (self.split_k - 1) * m * (n // self.split_k) * BYTES["f32"]
         return ring + self.consumers * _CHUNKS * ROWS * row + sums + _BARRIERS
 
     def _chunk_width(self, problem: Problem) -> int:
         """Columns of a chunk of C."""
-        columns, size = self.tile[1] // self.parts, BYTES[problem.out]
+        columns, size = self.tile[1] // self.split_k, BYTES[problem.out]
         return chunk_width(columns, size, by_row=problem.c == "row")
 
     def check(self, problem: Problem, shared_bytes: int) -> None:
@@ -185,7 +185,7 @@ class HopperConfig:
         self._check_sums()
         if self.stages < 2:
             raise LegoError(f"{self}: one stage is filled while another is used, so at least 2")
-        if self.group < 1:
+        if self.raster_group < 1:
             raise LegoError(f"{self}: a group has at least one tile")
         self._check_parts(problem)
         self._check_cluster(problem)
@@ -210,16 +210,16 @@ class HopperConfig:
             )
         if self.promote < 0:
             raise LegoError(f"{self}: a number of steps is not negative")
-        if self.promote and self.deferred:
+        if self.promote and self.overlap_epilogue:
             raise LegoError(
                 f"{self}: sums of parts leave no registers for a result that is stored later",
                 hint="deferred=False",
             )
 
     def _check_parts(self, problem: Problem) -> None:
-        if self.parts == 1:
+        if self.split_k == 1:
             return
-        if self.parts not in (2, 4, 8):
+        if self.split_k not in (2, 4, 8):
             raise LegoError(f"{self}: 1, 2, 4 or 8 blocks share a tile")
         if self.cluster != (1, 1):
             raise LegoError(
@@ -227,17 +227,17 @@ class HopperConfig:
                 "in common, but not both",
                 hint="cluster=(1, 1), or parts=1",
             )
-        if self.resident:
+        if self.persistent_ctas:
             raise LegoError(
                 f"{self}: blocks that share a tile take one each, and do not stay",
                 hint="resident=0, or parts=1",
             )
-        if self.tile[1] % (16 * self.parts):
+        if self.tile[1] % (16 * self.split_k):
             raise LegoError(
-                f"{self}: a block keeps {self.tile[1] / self.parts:g} columns, no multiple of 16",
-                hint=f"tiles of a multiple of {16 * self.parts} columns, or fewer parts",
+                f"{self}: a block keeps {self.tile[1] / self.split_k:g} columns, no multiple of 16",
+                hint=f"tiles of a multiple of {16 * self.split_k} columns, or fewer parts",
             )
-        if self.steps_of_part(problem) * (self.parts - 1) >= self.steps(problem):
+        if self.steps_of_part(problem) * (self.split_k - 1) >= self.steps(problem):
             raise LegoError(
                 f"{self}: {self.steps(problem)} steps over k leave none for the last of the parts",
                 hint="fewer parts, or smaller tiles along k",
@@ -254,16 +254,16 @@ class HopperConfig:
                 f"{self}: C has {tiles[0]}×{tiles[1]} tiles, which make no whole clusters",
                 hint="a cluster of another shape, or (1, 1)",
             )
-        if self.resident % prod(self.cluster):
-            raise LegoError(f"{self}: {self.resident} blocks make no whole clusters")
+        if self.persistent_ctas % prod(self.cluster):
+            raise LegoError(f"{self}: {self.persistent_ctas} blocks make no whole clusters")
 
     def _check_residents(self, problem: Problem) -> None:
-        if self.resident < 0:
+        if self.persistent_ctas < 0:
             raise LegoError(f"{self}: a number of blocks is not negative")
-        if not self.deferred:
+        if not self.overlap_epilogue:
             return
         count = self.count(problem)
-        if not self.resident or count <= self.resident:
+        if not self.persistent_ctas or count <= self.persistent_ctas:
             raise LegoError(
                 f"{self}: what is stored while the next tile is multiplied needs a next tile",
                 hint=f"resident below {count}, the number of tiles; or deferred=False",
@@ -280,12 +280,16 @@ class HopperConfig:
         said = [f"tile {tile}", f"consumers {self.consumers}", f"stages {self.stages}"]
         if self.cluster != (1, 1):
             said.append(f"cluster {cluster}")
-        said.append(f"group {self.group}")
-        if self.resident:
-            said.append(f"{self.resident} resident")
+        said.append(f"group {self.raster_group}")
+        if self.persistent_ctas:
+            said.append(f"{self.persistent_ctas} resident")
         if self.promote:
             said.append(f"promote {self.promote}")
-        if self.parts > 1:
-            said.append(f"{self.parts} parts")
-        said += [name for name in ("deferred", "alone", "swap") if getattr(self, name)]
+        if self.split_k > 1:
+            said.append(f"{self.split_k} parts")
+        said += [
+            name
+            for name in ("overlap_epilogue", "one_cta_per_sm", "swap_ab")
+            if getattr(self, name)
+        ]
         return ", ".join(said)

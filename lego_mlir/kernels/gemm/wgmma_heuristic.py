@@ -25,10 +25,10 @@ from dataclasses import dataclass, replace
 from math import ceil, prod
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.specs import Machine, machine_of
+from lego_mlir.hardware.specs import GpuSpec, spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm.problem import BYTES, Problem
-from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
+from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 from lego_mlir.kernels.gemm.wgmma_shared_layouts import ROWS
 
 _TENSOR = 4.184e6
@@ -96,7 +96,7 @@ _REGISTERS = 192
 
 
 @dataclass(frozen=True, slots=True)
-class HopperEstimate:
+class WgmmaEstimate:
     """What a product would take, divided one way.
 
     Attributes:
@@ -106,7 +106,7 @@ class HopperEstimate:
         limit: what takes longest: `tensor cores`, `cache`, `latency`, `power` or `memory`.
     """
 
-    config: HopperConfig
+    config: WgmmaConfig
     microseconds: float
     power: float
     limit: str
@@ -115,24 +115,24 @@ class HopperEstimate:
         return f"{self.microseconds:8.1f} µs  {self.config}, by {self.limit}"
 
 
-def estimates(problem: Problem, target: Target) -> list[HopperEstimate]:
+def estimates(problem: Problem, target: Target) -> list[WgmmaEstimate]:
     """What a product would take, divided every way that there is; the fastest first.
 
     Args:
         problem: the product, with a row-major C.
         target: what it is divided for.
     """
-    machine = machine_of(target)
+    gpu = spec_of(target)
     found = [
-        estimate(problem.transpose if config.swap else problem, config, machine)
-        for config in _configs(problem, target, machine)
+        estimate(problem.transpose if config.swap_ab else problem, config, gpu)
+        for config in _configs(problem, target, gpu)
     ]
     found.sort(key=lambda e: e.microseconds)
     count = sum(e.microseconds <= _NEAR * found[0].microseconds for e in found)
     return sorted(found[:count], key=_preference) + found[count:]
 
 
-def _preference(found: HopperEstimate) -> tuple[float, ...]:
+def _preference(found: WgmmaEstimate) -> tuple[float, ...]:
     """Orders estimates that are alike.
 
     Large tiles stored while the next is multiplied held up best at the clocks of a cool GPU too,
@@ -140,79 +140,79 @@ def _preference(found: HopperEstimate) -> tuple[float, ...]:
     those of one warpgroup were faster.
     """
     config = found.config
-    size = prod(config.tile[:2]) if config.deferred else 0
-    is_alone = not (config.deferred and max(config.cluster) > 1)
-    return -size, is_alone, found.microseconds, config.consumers, found.power, config.swap
+    size = prod(config.tile[:2]) if config.overlap_epilogue else 0
+    is_alone = not (config.overlap_epilogue and max(config.cluster) > 1)
+    return -size, is_alone, found.microseconds, config.consumers, found.power, config.swap_ab
 
 
-def estimate(problem: Problem, config: HopperConfig, machine: Machine) -> HopperEstimate:
+def estimate(problem: Problem, config: WgmmaConfig, gpu: GpuSpec) -> WgmmaEstimate:
     """What a product would take, divided in this way.
 
     Args:
         problem: the product that is multiplied: the transpose where the config swaps.
         config: the division.
-        machine: the GPU.
+        gpu: the GPU.
     """
     m, n, _ = config.tile
     size, steps = BYTES[problem.dtype], config.steps_of_part(problem)
     blocks = config.count(problem)
-    room = machine.multiprocessors * _AT_ONCE[prod(config.cluster) * config.parts]
+    room = gpu.multiprocessors * _AT_ONCE[prod(config.cluster) * config.split_k]
     waves = ceil(blocks / room)
     read = _bytes_a_step(problem, config)
     factors = (problem.m + problem.n) * problem.k * size * problem.batch
     step = _step(problem, config, min(blocks, room), factors)
     store = m * n * BYTES[problem.out] / 2 * _STORE
-    exposed = 0.0 if config.deferred else store
+    exposed = 0.0 if config.overlap_epilogue else store
     wave = steps * max(step.values()) + exposed
-    time = waves * wave + (store if config.deferred else 0.0) + _START
-    if config.parts > 1:
+    time = waves * wave + (store if config.overlap_epilogue else 0.0) + _START
+    if config.split_k > 1:
         time += _PARTS
     elif prod(config.cluster) > 1:
         time += _CLUSTER
-    if not config.resident:
+    if not config.persistent_ctas:
         time += _NEW_BLOCKS * (waves - 1)
-    operations = 2 * blocks / config.parts * m * n * problem.k * size / 2
+    operations = 2 * blocks / config.split_k * m * n * problem.k * size / 2
     power = operations * _POWER_OPERATION + blocks * steps * read * _POWER_BYTE
-    power += blocks * exposed / machine.multiprocessors * _POWER_STORE
+    power += blocks * exposed / gpu.multiprocessors * _POWER_STORE
     written = problem.m * problem.n * BYTES[problem.out] * problem.batch
     memory = (factors + written) / _MEMORY + _START
     longest = max(time, power, memory)
     limit = "power" if power == longest else "memory" if memory == longest else None
-    return HopperEstimate(config, longest, power, limit or max(step, key=lambda name: step[name]))
+    return WgmmaEstimate(config, longest, power, limit or max(step, key=lambda name: step[name]))
 
 
-def estimate_together(problems: Sequence[Problem], config: HopperConfig, machine: Machine) -> float:
+def estimate_together(problems: Sequence[Problem], config: WgmmaConfig, gpu: GpuSpec) -> float:
     """Microseconds of several products in one launch: waves of tiles that take what tiles average.
 
     Args:
         problems: the products.
         config: how all of them are divided, without clusters or parts.
-        machine: the GPU.
+        gpu: the GPU.
     """
     m, n, _ = config.tile
     blocks = sum(config.count(p) for p in problems)
     size, out = BYTES[problems[0].dtype], BYTES[problems[0].out]
     factors = sum((p.m + p.n) * p.k * size for p in problems)
     written = sum(p.m * p.n * out for p in problems)
-    busy = min(blocks, machine.multiprocessors)
+    busy = min(blocks, gpu.multiprocessors)
     store = m * n * out / 2 * _STORE
     work = sum(
         config.count(p) * (config.steps(p) * max(_step(p, config, busy, factors).values()) + store)
         for p in problems
     )
-    waves = ceil(blocks / machine.multiprocessors)
+    waves = ceil(blocks / gpu.multiprocessors)
     return max(waves * work / blocks, (factors + written) / _MEMORY) + _START
 
 
 def ordered_together(
-    configs: Sequence[HopperConfig], problems: Sequence[Problem], machine: Machine
-) -> list[HopperConfig]:
+    configs: Sequence[WgmmaConfig], problems: Sequence[Problem], gpu: GpuSpec
+) -> list[WgmmaConfig]:
     """Divisions of several products, those first that take least time.
 
     Of those that are alike the one with the largest tile comes first: of six mixtures of experts
     that were measured on an H200 that is the fastest.
     """
-    times = {config: estimate_together(problems, config, machine) for config in configs}
+    times = {config: estimate_together(problems, config, gpu) for config in configs}
     near = _NEAR_TOGETHER * min(times.values())
     return sorted(
         times,
@@ -220,7 +220,7 @@ def ordered_together(
     )
 
 
-def _step(problem: Problem, config: HopperConfig, busy: float, factors: float) -> dict[str, float]:
+def _step(problem: Problem, config: WgmmaConfig, busy: float, factors: float) -> dict[str, float]:
     """Microseconds of a step over k, by what it waits for.
 
     Args:
@@ -240,7 +240,7 @@ def _step(problem: Problem, config: HopperConfig, busy: float, factors: float) -
     }
 
 
-def _bytes_a_step(problem: Problem, config: HopperConfig) -> float:
+def _bytes_a_step(problem: Problem, config: WgmmaConfig) -> float:
     """Bytes from the second-level cache that a block fetches for one step over k."""
     m, n, k = config.tile
     down, across = config.cluster
@@ -250,13 +250,13 @@ def _bytes_a_step(problem: Problem, config: HopperConfig) -> float:
     return (m / across + columns / down) * k * BYTES[problem.dtype]
 
 
-def _configs(problem: Problem, target: Target, machine: Machine) -> Iterator[HopperConfig]:
+def _configs(problem: Problem, target: Target, gpu: GpuSpec) -> Iterator[WgmmaConfig]:
     """The divisions that fit the product and the target."""
     # Only elements of two bytes can be stored transposed.
-    for swap in (False, True) if BYTES[problem.out] == 2 else (False,):
-        multiplied = problem.transpose if swap else problem
-        for config in _shapes(multiplied, target, machine):
-            candidate = replace(config, swap=swap)
+    for swap_ab in (False, True) if BYTES[problem.out] == 2 else (False,):
+        multiplied = problem.transpose if swap_ab else problem
+        for config in _shapes(multiplied, target, gpu):
+            candidate = replace(config, swap_ab=swap_ab)
             try:
                 candidate.check(multiplied, target.optin_shared_bytes)
             except LegoError:
@@ -264,25 +264,25 @@ def _configs(problem: Problem, target: Target, machine: Machine) -> Iterator[Hop
             yield candidate
 
 
-def _shapes(problem: Problem, target: Target, machine: Machine) -> Iterator[HopperConfig]:
+def _shapes(problem: Problem, target: Target, gpu: GpuSpec) -> Iterator[WgmmaConfig]:
     k = _ROW // BYTES[problem.dtype]
     tiles = [(64, n, 1) for n in _NARROW] + [(m, n, 2) for m, n in _WIDE]
     for m, n, consumers in tiles:
         # A tile of twice the matrix is no use, but for the least.
         if (m > ROWS and m >= 2 * problem.m) or (n > _NARROW[0] and n >= 2 * problem.n):
             continue
-        plain = HopperConfig((m, n, k), consumers, _MOST_STAGES)
+        plain = WgmmaConfig((m, n, k), consumers, _MOST_STAGES)
         blocks = prod(plain.tiles(problem)) * problem.batch
         if consumers == 1:
             # Blocks of one wave, which leave early: the next launch's take their place.
-            plain = replace(plain, alone=blocks <= machine.multiprocessors)
-        elif blocks > machine.multiprocessors:
+            plain = replace(plain, one_cta_per_sm=blocks <= gpu.multiprocessors)
+        elif blocks > gpu.multiprocessors:
             if n < _BUSY:
                 continue
-            plain = replace(plain, resident=machine.multiprocessors)
-        for parts in (2, 4, 8):
-            shared = replace(plain, resident=0, parts=parts)
-            if parts * blocks <= machine.multiprocessors and n % (_NARROW[0] * parts) == 0:
+            plain = replace(plain, persistent_ctas=gpu.multiprocessors)
+        for split_k in (2, 4, 8):
+            shared = replace(plain, persistent_ctas=0, split_k=split_k)
+            if split_k * blocks <= gpu.multiprocessors and n % (_NARROW[0] * split_k) == 0:
                 yield replace(shared, stages=_stages(problem, shared, target))
         # Small tiles gain by a common A; by a common B they were slower than alone.
         for cluster in ((1, 1), (1, 2)) if consumers == 1 else ((1, 1), (2, 1), (1, 2)):
@@ -290,24 +290,24 @@ def _shapes(problem: Problem, target: Target, machine: Machine) -> Iterator[Hopp
             stages = _stages(problem, config, target)
             if stages >= 2:
                 config = replace(config, stages=stages)
-                yield replace(config, deferred=_can_defer(problem, config))
+                yield replace(config, overlap_epilogue=_can_defer(problem, config))
 
 
-def _stages(problem: Problem, config: HopperConfig, target: Target) -> int:
+def _stages(problem: Problem, config: WgmmaConfig, target: Target) -> int:
     """As many as there is room for; no more than steps where a block has one tile."""
     some = config.shared_bytes(problem)
     slot = sum(config.tile[:2]) * _ROW
     most = config.stages + (target.optin_shared_bytes - some) // slot
-    if not config.resident:
+    if not config.persistent_ctas:
         most = min(most, max(2, config.steps(problem)))
     return min(most, _MOST_STAGES)
 
 
-def _can_defer(problem: Problem, config: HopperConfig) -> bool:
+def _can_defer(problem: Problem, config: WgmmaConfig) -> bool:
     """Whether a result can be stored while the next tile is multiplied."""
     sums = prod(config.tile[:2]) // config.threads
     return (
-        config.resident > 0
+        config.persistent_ctas > 0
         and BYTES[problem.out] == 2
         and sums + sums // 2 <= _REGISTERS
         and config.chunks(problem) <= config.steps(problem)

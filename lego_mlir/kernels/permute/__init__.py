@@ -1,1 +1,1 @@
-"""permute."""
+"""Permutations of dimensions, transposes among them: problem, heuristic, kernel bodies."""

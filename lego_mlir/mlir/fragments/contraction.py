@@ -8,7 +8,7 @@ from typing import Any
 from lego_mlir.algebra import Layout
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.fragments.instructions import INSTRUCTIONS, Instruction
-from lego_mlir.mlir.schedule.transform_step import Step
+from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import Tile, tile_of
 
 WARPS = "lego.warps"
@@ -49,7 +49,7 @@ class Contraction:
         return rows // down // m, columns // across // n, products // k
 
 
-def contraction(step: Step, op: Any) -> Contraction:
+def contraction(step: TransformStep, op: Any) -> Contraction:
     """Read a vector.contract.
 
     Raises:
@@ -83,7 +83,7 @@ def contraction(step: Step, op: Any) -> Contraction:
     return found
 
 
-def _dimensions(step: Step, op: Any) -> list[list[int]]:
+def _dimensions(step: TransformStep, op: Any) -> list[list[int]]:
     """For lhs and rhs what their dimensions are: 0 rows of the result, 1 columns, 2 summed over."""
     maps = [ir.AffineMapAttr(a).value for a in ir.ArrayAttr(op.attributes["indexing_maps"])]
     kinds = [
@@ -123,10 +123,10 @@ def _position(expression: Any) -> int:
     return int(ir.AffineDimExpr(expression).position)
 
 
-def _instruction(step: Step, op: Any) -> Instruction:
+def _instruction(step: TransformStep, op: Any) -> Instruction:
     """The instruction for the types of a contraction."""
     lhs, rhs, sums = (ir.VectorType(op.operands[k].type).element_type for k in range(3))
-    known = [i for i in INSTRUCTIONS if i.capability <= step.setting.machine.capability]
+    known = [i for i in INSTRUCTIONS if i.capability <= step.pass_context.machine.capability]
     listed = ", ".join(map(str, known)) or "none"
     for instruction in INSTRUCTIONS:
         if (str(lhs), str(rhs), str(sums)) != (
@@ -138,7 +138,7 @@ def _instruction(step: Step, op: Any) -> Instruction:
         if instruction not in known:
             major, minor = instruction.capability
             raise step.error(
-                f"{step.setting.machine.name} has no mma.sync of {instruction}",
+                f"{step.pass_context.machine.name} has no mma.sync of {instruction}",
                 op,
                 hint=f"it takes sm_{major}{minor} or later; this target has: {listed}",
             )
@@ -150,13 +150,13 @@ def _instruction(step: Step, op: Any) -> Instruction:
                 )
         return instruction
     raise step.error(
-        f"{step.setting.machine.name} has no mma.sync of {lhs} by {rhs} to {sums}",
+        f"{step.pass_context.machine.name} has no mma.sync of {lhs} by {rhs} to {sums}",
         op,
         hint=f"it has: {listed}",
     )
 
 
-def _operand(step: Step, op: Any, number: int) -> Tile:
+def _operand(step: TransformStep, op: Any, number: int) -> Tile:
     """An operand of a contraction: a tile in shared memory."""
     which = ("first", "second")[number]
     value = op.operands[number]
@@ -168,7 +168,7 @@ def _operand(step: Step, op: Any, number: int) -> Tile:
             hint="an operand is a lego.load with a `shared` layout, made by stage_in_shared",
         )
     load = value.owner.operation
-    tile = tile_of(load, step.setting)
+    tile = tile_of(load, step.pass_context)
     if not tile.is_shared:
         raise step.error(
             f"the {which} operand is read from the buffer {tile.buffer.type}, and ldmatrix reads "
@@ -201,14 +201,14 @@ def _orders(op: Any, tile: Tile) -> bool:
     return bool(op.name in ("gpu.barrier", "nvvm.barrier", "nvvm.barrier0") or writes)
 
 
-def _warps(step: Step, op: Any) -> Layout:
+def _warps(step: TransformStep, op: Any) -> Layout:
     if WARPS not in op.attributes:
         raise step.error(
             f"the contraction does not say which warps share its tile: it has no {WARPS}",
             op,
             hint=f'{WARPS} = #lego.layout<"OrderBy(Row(2, 2))">: two warps by two',
         )
-    layout = step.setting.layouts(op.attributes[WARPS], op.location)
+    layout = step.pass_context.layouts(op.attributes[WARPS], op.location)
     if layout.rank != 2 or layout.symbols:
         raise step.error(
             f"{WARPS} '{layout}' has {layout.rank} dimensions"
@@ -220,7 +220,7 @@ def _warps(step: Step, op: Any) -> Layout:
     return layout
 
 
-def _check_divides(step: Step, found: Contraction) -> None:
+def _check_divides(step: TransformStep, found: Contraction) -> None:
     down, across = found.warps.dims
     parts = zip(
         ("rows", "columns", "products"),

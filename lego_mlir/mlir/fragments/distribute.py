@@ -18,7 +18,7 @@ from lego_mlir.mlir.fragments.thread_fragment import PAIR, Axes, Held, Restarted
 from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.lowering.index_reader import BOUNDS
 from lego_mlir.mlir.modules import named_attributes
-from lego_mlir.mlir.schedule.transform_step import Step
+from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import tile_of
 from lego_mlir.mlir.tiles.structure import is_zero
 
@@ -55,7 +55,9 @@ class Spread:
         warps: that share it.
     """
 
-    def __init__(self, step: Step, thread: Thread, shape: tuple[int, int], warps: Layout) -> None:
+    def __init__(
+        self, step: TransformStep, thread: Thread, shape: tuple[int, int], warps: Layout
+    ) -> None:
         self._step = step
         self._thread = thread
         self._shape = shape
@@ -251,7 +253,7 @@ class Spread:
                 kind = ir.VectorType.get([PAIR], ir.VectorType(op.results[0].type).element_type)
                 self._held[op.results[0]] = Held({(0, 0): ub.PoisonOp(kind).result}, (False, False))
             case "lego.load":
-                tile = tile_of(op, self._step.setting)
+                tile = tile_of(op, self._step.pass_context)
                 share, axes = self._share(op.results[0]), self._axes[op.results[0]]
                 self._held[op.results[0]] = share.load(tile, axes)
             case "lego.store":
@@ -260,7 +262,7 @@ class Spread:
                 if own is not None:
                     own(held)
                 else:
-                    self._share(op.operands[0]).store(held, tile_of(op, self._step.setting))
+                    self._share(op.operands[0]).store(held, tile_of(op, self._step.pass_context))
             case "lego.reduce_scatter":
                 own = _found(self._reductions, op)
                 if own is None:
@@ -286,7 +288,7 @@ class Spread:
             columns = next((n for n, axis in sizes if axis == 1 and n != 1), columns)
         if columns not in self._shares:
             shape = self._shape[0], columns
-            has_stmatrix = self._step.setting.machine.capability >= (9, 0)
+            has_stmatrix = self._step.pass_context.machine.capability >= (9, 0)
             share = Share(self._thread, shape, self._warps, has_stmatrix=has_stmatrix)
             self._shares[columns] = share
         return self._shares[columns]

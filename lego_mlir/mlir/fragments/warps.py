@@ -8,7 +8,7 @@ from typing import Any
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.analysis.instructions.mma_fragments import GROUP, LANES, THREAD, accumulator
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.schedule.transform_step import Step
+from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.tiles import accesses
 from lego_mlir.mlir.tiles.kernels import thread_count, thread_number
@@ -33,7 +33,7 @@ class Thread:
     quad: tuple[Any, Any] | None = None
 
 
-def thread_of(step: Step, op: Any, warps: Layout) -> Thread:
+def thread_of(step: TransformStep, op: Any, warps: Layout) -> Thread:
     """The thread that runs an operation; what tells it is computed where the kernel begins.
 
     Args:

@@ -1,1 +1,1 @@
-"""lowering."""
+"""The pass from the lego dialect to arith, affine, memref, vector and gpu, and its parts."""

@@ -24,7 +24,7 @@ def verified(layout: Layout, source: Source, location: Any) -> Verdict:
     try:
         verdict = layout.verify()
     except LegoError as e:
-        raise (e if e.place else source.error(e.message, location, hint=e.hint)) from None
+        raise (e if e.location else source.error(e.message, location, hint=e.hint)) from None
     if verdict.holds is False:
         raise source.error(
             verdict.detail,

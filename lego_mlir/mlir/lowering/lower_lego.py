@@ -441,7 +441,7 @@ class _Lowering:
         try:
             return make()
         except LegoError as e:
-            if e.place is None:
+            if e.location is None:
                 raise self.source.error(e.message, op.location, hint=e.hint) from None
             raise
 

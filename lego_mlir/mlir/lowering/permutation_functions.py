@@ -122,7 +122,7 @@ def read_function(func: Any, source: Source) -> Callable[..., Any]:
                 env[op.results[0]] = evaluate(op, operands, source)
             except LegoError as e:
                 raise (
-                    e if e.place else source.error(e.message, op.location, hint=_STRAIGHT)
+                    e if e.location else source.error(e.message, op.location, hint=_STRAIGHT)
                 ) from None
             except (ArithmeticError, TypeError, ValueError) as e:
                 raise source.error(

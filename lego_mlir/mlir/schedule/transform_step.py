@@ -1,4 +1,4 @@
-"""How a transform operation is written in Python: a function of one `Step`.
+"""How a transform operation is written in Python: a function of one `TransformStep`.
 
     @transform("stage_in_shared")
     def stage_in_shared(step: Step) -> list[list[Any]]:
@@ -46,7 +46,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class PassContext:
     """What the steps of one run of a schedule share.
 
     Attributes:
@@ -68,30 +68,30 @@ class Setting:
     asked: dict[str, int] = field(default_factory=dict)
 
 
-_setting: ContextVar[Setting] = ContextVar("setting")
+_pass_context: ContextVar[PassContext] = ContextVar("setting")
 
 
 @contextmanager
-def run_in(setting: Setting) -> Iterator[None]:
+def run_in(pass_context: PassContext) -> Iterator[None]:
     """Let the transform operations that run inside work in this setting."""
-    token = _setting.set(setting)
+    token = _pass_context.set(pass_context)
     try:
         yield
     finally:
-        _setting.reset(token)
+        _pass_context.reset(token)
 
 
-class Step:
+class TransformStep:
     """One transform operation at work.
 
     Attributes:
         op: the transform operation.
-        setting: that of the run.
+        pass_context: that of the run.
     """
 
-    def __init__(self, op: Any, rewriter: Any, state: Any, setting: Setting) -> None:
+    def __init__(self, op: Any, rewriter: Any, state: Any, pass_context: PassContext) -> None:
         self.op = op.operation
-        self.setting = setting
+        self.pass_context = pass_context
         self._rewriter = rewriter
         self._state = state
 
@@ -127,14 +127,14 @@ class Step:
 
     def error(self, message: str, at: Any, hint: str | None = None) -> LegoError:
         """An error at a payload operation: the schedule does not fit it."""
-        return self.setting.source.error(f"{self.name}: {message}", at.location, hint)
+        return self.pass_context.source.error(f"{self.name}: {message}", at.location, hint)
 
     def misuse(self, message: str, hint: str | None = None) -> LegoError:
         """An error at the transform operation: the script is wrong."""
-        return self.setting.script.error(f"{self.name}: {message}", self.op.location, hint)
+        return self.pass_context.script.error(f"{self.name}: {message}", self.op.location, hint)
 
 
-Action: TypeAlias = Callable[[Step], Sequence[Sequence[Any]]]
+Action: TypeAlias = Callable[[TransformStep], Sequence[Sequence[Any]]]
 """Works on the payload; what each result of the transform operation stands for."""
 
 _ACTIONS: dict[str, Action] = {}
@@ -169,7 +169,7 @@ def _implementation(name: str) -> Any:
     class Implementation(dialect.TransformOpInterface):  # type: ignore[misc]
         @staticmethod
         def apply(op: Any, rewriter: Any, results: Any, state: Any) -> Any:
-            found = _action(name)(Step(op, rewriter, state, _setting.get()))
+            found = _action(name)(TransformStep(op, rewriter, state, _pass_context.get()))
             for result, payload in zip(op.operation.results, found, strict=True):
                 if isinstance(result.type, dialect.AnyOpType):
                     results.set_ops(result, list(payload))

@@ -16,7 +16,7 @@ from lego_mlir.algebra.slices import Slice
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.layouts import layout_attribute, symbols_of
 from lego_mlir.mlir.lowering.access_checks import SLICE, WITHIN, whole_dimensions
-from lego_mlir.mlir.schedule.transform_step import Setting
+from lego_mlir.mlir.schedule.transform_step import PassContext
 
 Index: TypeAlias = Any
 """An index value, or a Python int, which becomes a constant where it is used."""
@@ -101,14 +101,14 @@ class Tile:
         return self.layout[tuple(slice(None) if i is None else 0 for i in self.index)]
 
 
-def tile_of(op: Any, setting: Setting) -> Tile:
+def tile_of(op: Any, pass_context: PassContext) -> Tile:
     """What a lego.load or lego.store accesses; of a single element nothing is whole.
 
     Raises:
         LegoError: the operands do not fit its layout, or a whole dimension has a symbolic size.
     """
-    layout = setting.layouts(op.attributes["layout"], op.location)
-    whole = whole_dimensions(op, layout, setting.source)
+    layout = pass_context.layouts(op.attributes["layout"], op.location)
+    whole = whole_dimensions(op, layout, pass_context.source)
     start = 1 if op.name == "lego.load" else 2
     given = list(op.operands)[start:]
     known = symbols_of(layout, op.attributes["layout"])
@@ -118,14 +118,14 @@ def tile_of(op: Any, setting: Setting) -> Tile:
         rows = lower, upper
     count = layout.rank - len(whole)
     if len(given) != count + len(known):
-        raise setting.source.error(
+        raise pass_context.source.error(
             f"'{op.name}' got {len(given)} indices, its layout '{layout}' takes {count}"
             + f", and {len(known)} sizes" * bool(known),
             op.location,
         )
     if not all(isinstance(layout.dims[k], int) for k in whole):
         names = ", ".join(s.name for s in known)
-        raise setting.source.error(
+        raise pass_context.source.error(
             f"a schedule needs tiles whose sizes are numbers, the layout '{layout}' has {names}",
             op.location,
             hint="give the sizes values in lego.sizes, or by --set",

@@ -23,7 +23,7 @@ from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.fragments.thread_fragment import Axes
 from lego_mlir.mlir.lowering.access_checks import SLICE
 from lego_mlir.mlir.modules import named_attributes
-from lego_mlir.mlir.schedule.transform_step import Step
+from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import Tile, load, store, tile_of
 
 _COLUMNS = 1
@@ -43,7 +43,7 @@ class ColumnSlices:
         number: of the slice, an index value.
     """
 
-    def __init__(self, step: Step, slices: Layout, number: Any) -> None:
+    def __init__(self, step: TransformStep, slices: Layout, number: Any) -> None:
         self._step = step
         parts, width = slices.dims
         assert isinstance(parts, int)
@@ -87,7 +87,7 @@ class ColumnSlices:
     def _follow(self, op: Any) -> None:
         """The same operation for the slice."""
         if op.name == "lego.store" and op.operands[0] in self._slices:
-            tile = tile_of(op, self._step.setting)
+            tile = tile_of(op, self._step.pass_context)
             if len(tile.whole) == 2:
                 layout, index = self._piece(tile, (0, 1))
                 made = store(self._slices[op.operands[0]], layout, tile.buffer, index)
@@ -122,7 +122,7 @@ class ColumnSlices:
                     splat = ir.DenseElementsAttr.get_splat(kind, attribute.get_splat_value())
                     return arith.ConstantOp(kind, splat).result
             case "lego.load":
-                tile = tile_of(op, self._step.setting)
+                tile = tile_of(op, self._step.pass_context)
                 layout, index = self._piece(tile, axes)
                 found = load(layout, tile.buffer, index)
                 _keep_attributes(op, found.owner)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lego_mlir.mlir.schedule.transform_step import Step
+from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import Tile, tile_of
 
 PURE = (
@@ -47,16 +47,16 @@ class TileCopy:
         return self.written.is_shared and not self.read.is_shared
 
 
-def copies_among(step: Step, operations: Iterable[Any]) -> Iterator[TileCopy]:
+def copies_among(step: TransformStep, operations: Iterable[Any]) -> Iterator[TileCopy]:
     """The copies of tiles whose loads are among some operations."""
     for op in operations:
         uses = list(op.results[0].uses) if op.name == "lego.load" else []
         if len(uses) != 1 or uses[0].owner.operation.name != "lego.store":
             continue
         store = uses[0].owner.operation
-        read = tile_of(op, step.setting)
+        read = tile_of(op, step.pass_context)
         if read.whole and store.block == op.block and _may_move(op, store):
-            yield TileCopy(read, tile_of(store, step.setting))
+            yield TileCopy(read, tile_of(store, step.pass_context))
 
 
 def _may_move(load: Any, store: Any) -> bool:

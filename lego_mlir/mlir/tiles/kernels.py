@@ -8,7 +8,7 @@ from typing import Any, cast
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.lowering.index_reader import IndexReader, launch_sizes
-from lego_mlir.mlir.schedule.transform_step import Step
+from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.tiles import accesses
 from lego_mlir.mlir.tiles.structure import known_size
@@ -17,7 +17,7 @@ LAUNCH, FUNCTION = "gpu.launch", "gpu.func"
 _AXES = "xyz"
 
 
-def kernels_of(step: Step, operand: int = 0) -> list[Any]:
+def kernels_of(step: TransformStep, operand: int = 0) -> list[Any]:
     """The kernels of a handle.
 
     Raises:
@@ -30,7 +30,7 @@ def kernels_of(step: Step, operand: int = 0) -> list[Any]:
     return found
 
 
-def block_size(step: Step, kernel: Any) -> tuple[int, int, int]:
+def block_size(step: TransformStep, kernel: Any) -> tuple[int, int, int]:
     """The threads of a block along x, y and z.
 
     Raises:
@@ -38,7 +38,7 @@ def block_size(step: Step, kernel: Any) -> tuple[int, int, int]:
     """
     known = "known_block_size"
     if kernel.name == LAUNCH:
-        sizes = [known_size(size, step.setting) for size in launch_sizes(kernel)[3:]]
+        sizes = [known_size(size, step.pass_context) for size in launch_sizes(kernel)[3:]]
     elif known in kernel.attributes:
         sizes = list(ir.DenseI32ArrayAttr(kernel.attributes[known]))
     else:
@@ -54,7 +54,7 @@ def block_size(step: Step, kernel: Any) -> tuple[int, int, int]:
     return cast("tuple[int, int, int]", tuple(sizes))
 
 
-def thread_count(step: Step, kernel: Any) -> int:
+def thread_count(step: TransformStep, kernel: Any) -> int:
     """The threads of a block.
 
     Raises:
@@ -63,7 +63,7 @@ def thread_count(step: Step, kernel: Any) -> int:
     return prod(block_size(step, kernel))
 
 
-def thread_number(step: Step, kernel: Any) -> Any:
+def thread_number(step: TransformStep, kernel: Any) -> Any:
     """The number of the thread in its block, x fastest; made at the insertion point."""
     x, y, z = block_size(step, kernel)
     if kernel.name == LAUNCH:

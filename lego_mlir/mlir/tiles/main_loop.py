@@ -17,7 +17,7 @@ from lego_mlir.algebra import Layout
 from lego_mlir.mlir.fragments.contraction import WARPS
 from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.modules import operations_in
-from lego_mlir.mlir.schedule.transform_step import Step
+from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import SHARED, Tile, tile_of
 from lego_mlir.mlir.tiles.structure import operands_of
 
@@ -31,7 +31,7 @@ _SHAPE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Factor:
+class LoadedOperand:
     """What loads an operand: a lego.load, or an scf.index_switch that chooses among several.
 
     Attributes:
@@ -69,7 +69,7 @@ class Factor:
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class MainLoop:
     """A loop that adds up products of tiles.
 
     Attributes:
@@ -82,8 +82,8 @@ class Product:
 
     loop: Any
     contract: Any
-    a: Factor
-    b: Factor
+    a: LoadedOperand
+    b: LoadedOperand
     warps: Layout
 
     @property
@@ -97,13 +97,13 @@ class Product:
         """The warps that share the tile."""
         return prod(n for n in self.warps.dims if isinstance(n, int))
 
-    def shared_layout(self, factor: Factor, layouts: Layouts) -> Layout:
+    def shared_layout(self, operand: LoadedOperand, layouts: Layouts) -> Layout:
         """The layout of an operand's copy in shared memory."""
-        load = factor.tiles[0].op
+        load = operand.tiles[0].op
         return layouts(load.attributes[SHARED], load.location)
 
 
-def product_of(step: Step, launch: Any) -> Product:
+def find_main_loop(step: TransformStep, launch: Any) -> MainLoop:
     """The product that a kernel computes.
 
     Raises:
@@ -132,11 +132,11 @@ def product_of(step: Step, launch: Any) -> Product:
             contract,
             hint=f'say which warp has which part of the tile: {WARPS} = #lego.layout<"...">',
         )
-    warps = step.setting.layouts(contract.attributes[WARPS], contract.location)
-    return Product(loop, contract, operands[0], operands[1], warps)
+    warps = step.pass_context.layouts(contract.attributes[WARPS], contract.location)
+    return MainLoop(loop, contract, operands[0], operands[1], warps)
 
 
-def _operand(step: Step, value: Any, what: str, contract: Any) -> Factor:
+def _operand(step: TransformStep, value: Any, what: str, contract: Any) -> LoadedOperand:
     """What loads an operand."""
     op = None if _is_argument(value) else value.owner.operation
     if op is not None and op.name == CHOICE:
@@ -156,8 +156,8 @@ def _operand(step: Step, value: Any, what: str, contract: Any) -> Factor:
                 load,
                 hint="tiles among which a kernel chooses lie alike there",
             )
-        tiles.append(tile_of(load, step.setting))
-    return Factor(value, tuple(tiles))
+        tiles.append(tile_of(load, step.pass_context))
+    return LoadedOperand(value, tuple(tiles))
 
 
 def _is_argument(value: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.modules import operations_in
-from lego_mlir.mlir.schedule.transform_step import Setting
+from lego_mlir.mlir.schedule.transform_step import PassContext
 
 
 def body_of(launch: Any) -> Any:
@@ -15,7 +15,7 @@ def body_of(launch: Any) -> Any:
     return launch.regions[0].blocks[0]
 
 
-def known_size(value: Any, setting: Setting) -> int | None:
+def known_size(value: Any, pass_context: PassContext) -> int | None:
     """The number that a value is: a constant, or a layout's size; `None` where it is neither."""
     if isinstance(value, ir.BlockArgument):
         return None
@@ -24,7 +24,7 @@ def known_size(value: Any, setting: Setting) -> int | None:
         return ir.IntegerAttr(op.attributes["value"]).value  # type: ignore[no-any-return]
     if op.name not in ("lego.size", "lego.dim"):
         return None
-    layout = setting.layouts(op.attributes["layout"], op.location)
+    layout = pass_context.layouts(op.attributes["layout"], op.location)
     if op.name == "lego.size":
         size = layout.size
     else:
@@ -71,7 +71,7 @@ def _inside(op: Any) -> Iterable[Any]:
     return operations_in(op) if len(op.regions) else ()
 
 
-def needed_for(wanted: Sequence[Any], block: Any, given: Sequence[Any] = ()) -> list[Any]:
+def backward_slice(wanted: Sequence[Any], block: Any, given: Sequence[Any] = ()) -> list[Any]:
     """The operations of a block that some of its values are computed by, in order.
 
     Args:

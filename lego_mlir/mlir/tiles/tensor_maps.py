@@ -31,7 +31,7 @@ from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.lowering.buffers import ALIGNMENT, sources_of
 from lego_mlir.mlir.lowering.lower_lego import TENSOR_MAP, TENSOR_MAPS
 from lego_mlir.mlir.lowering.lower_tables import PICK, TABLE, table_values
-from lego_mlir.mlir.schedule.transform_step import Step
+from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import Tile, apply
 from lego_mlir.mlir.tiles.pointers import element_bytes, i32_constant
 
@@ -83,7 +83,7 @@ class TensorMaps:
         launch: before which they are made.
     """
 
-    def __init__(self, step: Step, launch: Any) -> None:
+    def __init__(self, step: TransformStep, launch: Any) -> None:
         self._step = step
         self._launch = launch
         self._made: dict[Any, Any] = {}
@@ -140,7 +140,7 @@ class TensorMaps:
                 tile.op,
                 hint='a "lego.table" at the number of the tensor that "lego.pick" picks',
             )
-        return name, table_values(op, self._step.setting.source)
+        return name, table_values(op, self._step.pass_context.source)
 
     def _map(self, tile: Tile, shared: Tile, parts: int) -> TensorMap:
         try:
@@ -201,7 +201,7 @@ class Corners:
     def __init__(self) -> None:
         self._made: dict[Any, Any] = {}
 
-    def __call__(self, tile: Tile, mapped: Mapped) -> list[Place]:
+    def __call__(self, tile: Tile, mapped: Mapped) -> list[Location]:
         """Where a tile begins, one place a dimension of its tensor, innermost first.
 
         Args:
@@ -218,7 +218,7 @@ class Corners:
             index = [tile.index[level * rank + dim] for level in range(len(sizes))]
             known = [i if isinstance(i, int) else 0 for i in index]
             rest = tuple(0 if i is None or isinstance(i, int) else i for i in index)
-            places.append(Place(self._of(row, rest), int(row.apply(*known))))
+            places.append(Location(self._of(row, rest), int(row.apply(*known))))
         return places
 
     def _of(self, row: Layout, index: tuple[Any, ...]) -> Any:
@@ -231,7 +231,7 @@ class Corners:
         return self._made[row, index]
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """A coordinate: a number, and an i32 that comes to it if there is one."""
 
     value: Any

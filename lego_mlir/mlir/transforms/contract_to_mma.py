@@ -40,12 +40,12 @@ from lego_mlir.mlir.fragments.instructions import Multiplier
 from lego_mlir.mlir.fragments.matrix_access import MatrixAccess
 from lego_mlir.mlir.fragments.thread_fragment import Held
 from lego_mlir.mlir.fragments.warps import Thread, thread_of
-from lego_mlir.mlir.schedule.transform_step import Step, transform
+from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles.accesses import tile_of
 
 
 @transform("contract_to_mma")
-def contract_to_mma(step: Step) -> list[list[Any]]:
+def contract_to_mma(step: TransformStep) -> list[list[Any]]:
     """Give contractions, and all that is computed from them tile by tile, to warps."""
     left = [contraction(step, op) for op in step.payload()]
     while left:
@@ -73,10 +73,10 @@ class _Product:
         LegoError: `ldmatrix` cannot read an operand's layout.
     """
 
-    def __init__(self, step: Step, found: Contraction, thread: Thread) -> None:
+    def __init__(self, step: TransformStep, found: Contraction, thread: Thread) -> None:
         self._found = found
         self._thread = thread
-        self._setting = step.setting
+        self._pass_context = step.pass_context
         self._prefetch = step.number("prefetch", 0) > 0
         bits = found.instruction.bits
         down, across = (n for n in found.warps.dims if isinstance(n, int))
@@ -106,7 +106,9 @@ class _Product:
         """The instructions, where the contraction stands."""
         down, across = self._thread.warp
         # Read again: the loop around may be another by now, and its variables with it.
-        left, right = (tile_of(t.op, self._setting) for t in (self._found.left, self._found.right))
+        left, right = (
+            tile_of(t.op, self._pass_context) for t in (self._found.left, self._found.right)
+        )
         self._left.prepare(left, self._thread.lane, (down, 0))
         self._right.prepare(right, self._thread.lane, (0, across))
         multiply = Multiplier(self._found.instruction)

@@ -42,7 +42,7 @@ from lego_mlir.mlir.fragments.registers import Registers
 from lego_mlir.mlir.fragments.thread_fragment import Held, Restarted
 from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.fragments.wgmma import Chain
-from lego_mlir.mlir.schedule.transform_step import Setting, Step, transform
+from lego_mlir.mlir.schedule.transform_step import PassContext, TransformStep, transform
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.tiles.accesses import Tile, apply, inv, tile_of
 from lego_mlir.mlir.tiles.pointers import address, element_bytes, i32_constant
@@ -56,7 +56,7 @@ _WINDOW = (1 << 18) - 1
 
 
 @transform("contract_to_wgmma")
-def contract_to_wgmma(step: Step) -> list[list[Any]]:
+def contract_to_wgmma(step: TransformStep) -> list[list[Any]]:
     """Give contractions of tiles in shared memory to warpgroups."""
     left = [contraction(step, op) for op in step.payload()]
     while left:
@@ -100,7 +100,7 @@ def _end(op: Any) -> Any:
     return list(op.block.operations)[-1]
 
 
-def _thread(step: Step, found: Contraction) -> tuple[Any, Thread, Thread]:
+def _thread(step: TransformStep, found: Contraction) -> tuple[Any, Thread, Thread]:
     """The warpgroup, who the thread is in the block, and who it is in its warpgroup."""
     kernel = scope_of(found.op).kernel
     warps = found.warps.size
@@ -141,15 +141,15 @@ class _Pieces:
     tile: Tile
     by_block: tuple[tuple[Operand, ...], ...]
 
-    def base(self, index: Sequence[Any], setting: Setting) -> Any:
+    def base(self, index: Sequence[Any], pass_context: PassContext) -> Any:
         """What the pieces' descriptors count from, an i64.
 
         Args:
             index: of the first element that the warpgroup reads, in the two dimensions.
-            setting: of the run.
+            pass_context: of the run.
         """
         # The slot as it is by now: loops around it may have been rewritten since.
-        slot = tile_of(self.tile.op, setting).index[: -len(index)]
+        slot = tile_of(self.tile.op, pass_context).index[: -len(index)]
         at = address(self.tile.buffer, self.tile.layout, [*slot, *index])
         inside = arith.AndIOp(at, i32_constant(_WINDOW)).result
         units = arith.ShRUIOp(inside, i32_constant(4)).result
@@ -163,8 +163,8 @@ class _Product:
         LegoError: `wgmma` cannot read an operand's layout.
     """
 
-    def __init__(self, step: Step, found: Contraction, group: Any) -> None:
-        self._setting = step.setting
+    def __init__(self, step: TransformStep, found: Contraction, group: Any) -> None:
+        self._pass_context = step.pass_context
         self._found = found
         self._group = group
         rows, columns, _ = found.sizes
@@ -192,8 +192,8 @@ class _Product:
             OrderBy(Row(self._groups, self._found.sizes[0] // self._groups)), [self._group, 0]
         )
         first = [own, 0] if self._found.left_inner == 1 else [0, own]
-        left = self._left.base(first, self._setting)
-        right = self._right.base([0, 0], self._setting)
+        left = self._left.base(first, self._pass_context)
+        right = self._right.base([0, 0], self._pass_context)
         registers = self.registers
         (columns,) = self._right.by_block
         nvvm.wgmma_fence()

@@ -24,7 +24,7 @@ from typing import Any
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.modules import operations_in
-from lego_mlir.mlir.schedule.transform_step import Step, transform
+from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles.accesses import Tile, tile_of
 from lego_mlir.mlir.tiles.pointers import (
     address,
@@ -40,21 +40,21 @@ MULTICAST = "multicast"
 
 
 @transform("copies_to_tma")
-def copies_to_tma(step: Step) -> list[list[Any]]:
+def copies_to_tma(step: TransformStep) -> list[list[Any]]:
     """Fetch the tiles that kernels copy to shared memory by TMA."""
     for launch in step.payload():
         maps = TensorMaps(step, launch)
         for op in list(operations_in(launch)):
             if op.name != "lego.store":
                 continue
-            stored = tile_of(op, step.setting)
+            stored = tile_of(op, step.pass_context)
             source = _loaded(stored, step)
             if source is not None and stored.is_shared and not source.is_shared:
                 _fetch(step, source, stored, maps)
     return []
 
 
-def _fetch(step: Step, source: Tile, stored: Tile, maps: TensorMaps) -> None:
+def _fetch(step: TransformStep, source: Tile, stored: Tile, maps: TensorMaps) -> None:
     op = stored.op
     barrier = _barrier_before(step, op)
     parts = ir.IntegerAttr(op.attributes[MULTICAST]).value if MULTICAST in op.attributes else 1
@@ -95,7 +95,7 @@ def _of_rank(numbers: Sequence[int], rank: Any) -> Any:
     return value
 
 
-def _loaded(stored: Tile, step: Step) -> Tile | None:
+def _loaded(stored: Tile, step: TransformStep) -> Tile | None:
     """The tile whose value is stored, if it is loaded for that alone."""
     value = stored.value
     if not stored.whole or hasattr(value, "arg_number"):
@@ -103,10 +103,10 @@ def _loaded(stored: Tile, step: Step) -> Tile | None:
     op = value.owner.operation
     if op.name != "lego.load" or len(list(value.uses)) != 1:
         return None
-    return tile_of(op, step.setting)
+    return tile_of(op, step.pass_context)
 
 
-def _barrier_before(step: Step, op: Any) -> Any:
+def _barrier_before(step: TransformStep, op: Any) -> Any:
     """The barrier that counts an operation's bytes: the last that was told to expect some."""
     last = op
     while last.name != "gpu.launch":

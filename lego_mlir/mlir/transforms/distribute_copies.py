@@ -27,7 +27,7 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.lowering.access_checks import OTHER
 from lego_mlir.mlir.lowering.buffers import FlatBuffers, alignment_of
 from lego_mlir.mlir.modules import operations_in
-from lego_mlir.mlir.schedule.transform_step import Step, transform
+from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.tiles import copy_groups
 from lego_mlir.mlir.tiles.copies import TileCopy, copies_among
@@ -42,10 +42,10 @@ _LEAST_ASYNC = 4
 
 
 @transform("distribute_copies")
-def distribute_copies(step: Step) -> list[list[Any]]:
+def distribute_copies(step: TransformStep) -> list[list[Any]]:
     """Give the copies of tiles to threads: every load of a tile that is only stored."""
     for kernel in kernels_of(step):
-        flat = FlatBuffers(step.setting.source)
+        flat = FlatBuffers(step.pass_context.source)
         for copy in list(copies_among(step, operations_in(kernel))):
             read, written = copy.read, copy.written
             plan, size = _plan(step, kernel, copy), _bytes_of(read.element)
@@ -64,7 +64,7 @@ def distribute_copies(step: Step) -> list[list[Any]]:
     return []
 
 
-def _plan(step: Step, kernel: Any, copy: TileCopy) -> Plan:
+def _plan(step: TransformStep, kernel: Any, copy: TileCopy) -> Plan:
     """The plan of a copy."""
     size = _bytes_of(copy.read.element) or max(_WIDTHS)
     source, target = (
@@ -84,11 +84,11 @@ def _bytes_of(element: Any) -> int | None:
     return None
 
 
-def _is_async(step: Step, copy: TileCopy, width: int) -> bool:
+def _is_async(step: TransformStep, copy: TileCopy, width: int) -> bool:
     """Whether a copy by chunks of `width` bytes need not pass through registers."""
     return (
         copy.fills_shared
-        and step.setting.machine.capability >= (8, 0)
+        and step.pass_context.machine.capability >= (8, 0)
         and width >= _LEAST_ASYNC
         and OTHER not in copy.read.op.attributes
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from lego_mlir.artifact.names import WANTED, is_name
-from lego_mlir.mlir.schedule.transform_step import Step, transform
+from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 
 
 @transform("keep")
-def keep(step: Step) -> list[list[Any]]:
+def keep(step: TransformStep) -> list[list[Any]]:
     """Keep the payload's text under a name, which becomes a file's name.
 
     Raises:
@@ -19,5 +19,5 @@ def keep(step: Step) -> list[list[Any]]:
     if not is_name(name):
         raise step.misuse(f"'{name}' cannot be the name of a step", hint=f"a name has {WANTED}")
     for op in step.payload():
-        step.setting.kept.append((name, str(op)))
+        step.pass_context.kept.append((name, str(op)))
     return []

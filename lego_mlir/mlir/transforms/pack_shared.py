@@ -31,7 +31,7 @@ from lego_mlir.mlir.lowering.buffers import (
     replace_room,
 )
 from lego_mlir.mlir.modules import operations_in
-from lego_mlir.mlir.schedule.transform_step import Step, transform
+from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles.accesses import WORKGROUP
 from lego_mlir.mlir.tiles.kernels import LAUNCH, barrier, kernels_of
 from lego_mlir.mlir.to_nvvm.shared_memory import (
@@ -68,12 +68,12 @@ class _Buffer:
 
 
 @transform("pack_shared")
-def pack_shared(step: Step) -> list[list[Any]]:
+def pack_shared(step: TransformStep) -> list[list[Any]]:
     """Pack the shared memory of each kernel; its result is the kernels, launches made anew."""
     return [[_packed(step, kernel) for kernel in kernels_of(step)]]
 
 
-def _packed(step: Step, kernel: Any) -> Any:
+def _packed(step: TransformStep, kernel: Any) -> Any:
     found = [(op, op.name) for op in operations_in(kernel)]
     allocs = [op for op, name in found if name == "lego.alloc" and _is_shared(op)]
     if not allocs:
@@ -89,7 +89,7 @@ def _packed(step: Step, kernel: Any) -> Any:
     ]
     offsets = pack([buffer.room for buffer in buffers])
     used = max(o + b.room.size for o, b in zip(offsets, buffers, strict=True))
-    size = max(used, step.number("least_shared", 0))
+    size = max(used, step.number("min_shared_bytes", 0))
     _check_size(step, kernel, size, buffers)
     _separate(block, operations, buffers, offsets)
     with ir.InsertionPoint.at_block_begin(kernel.regions[0].blocks[0]), kernel.location:
@@ -112,7 +112,9 @@ def _is_shared(alloc: Any) -> bool:
     return is_workgroup(alloc.results[0].type)
 
 
-def _buffer(step: Step, op: Any, users: Sequence[Any], operations: Sequence[Any]) -> _Buffer:
+def _buffer(
+    step: TransformStep, op: Any, users: Sequence[Any], operations: Sequence[Any]
+) -> _Buffer:
     """What is to know of an allocation.
 
     Args:
@@ -121,7 +123,7 @@ def _buffer(step: Step, op: Any, users: Sequence[Any], operations: Sequence[Any]
         users: the operations that use it, or enclose those.
         operations: of the block that these are in.
     """
-    layout = step.setting.layouts(op.attributes["layout"], op.location)
+    layout = step.pass_context.layouts(op.attributes["layout"], op.location)
     if not isinstance(layout.size, int):
         names = ", ".join(s.name for s in layout.symbols)
         raise step.error(f"the size of '{layout}' has symbols ({names})", op)
@@ -137,7 +139,7 @@ def _buffer(step: Step, op: Any, users: Sequence[Any], operations: Sequence[Any]
     return _Buffer(op, kind, Room(_bytes_of(kind), _alignment(step, op), *places))
 
 
-def _alignment(step: Step, op: Any) -> int:
+def _alignment(step: TransformStep, op: Any) -> int:
     if ALIGNMENT not in op.attributes:
         return LEAST_ALIGNMENT
     n: int = ir.IntegerAttr(op.attributes[ALIGNMENT]).value
@@ -187,13 +189,13 @@ def _ancestor_in(block: Any, op: Any) -> Any:
     return op
 
 
-def _check_size(step: Step, kernel: Any, size: int, buffers: Sequence[_Buffer]) -> None:
-    machine = step.setting.machine
+def _check_size(step: TransformStep, kernel: Any, size: int, buffers: Sequence[_Buffer]) -> None:
+    machine = step.pass_context.machine
     static = sum(_bytes_of(ir.MemRefType(a.type)) for a in _static_buffers(kernel))
     if size + static <= machine.shared_bytes:
         return
     largest = max(buffers, key=lambda b: b.room.size)
-    layout = step.setting.layouts(largest.op.attributes["layout"], largest.op.location)
+    layout = step.pass_context.layouts(largest.op.attributes["layout"], largest.op.location)
     raise step.error(
         TargetMemory(machine.name, machine.shared_bytes).too_much(size + static),
         kernel,
@@ -240,7 +242,7 @@ def _launches_of(function: Any) -> Iterator[Any]:
             yield op
 
 
-def _with_dynamic_shared(step: Step, launch: Any, size: int) -> Any:
+def _with_dynamic_shared(step: TransformStep, launch: Any, size: int) -> Any:
     """A launch made anew with dynamic shared memory of so many bytes."""
     if dynamic_size(launch) is not None:
         raise step.error("this launch has dynamic shared memory already", launch)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.schedule.transform_step import Step, transform
+from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 
 
 @transform("parameter")
-def parameter(step: Step) -> list[list[Any]]:
+def parameter(step: TransformStep) -> list[list[Any]]:
     """The value of a parameter: the run's own, else the default.
 
     %stages = "transform_lego.parameter"() {name = "stages", default = 4 : i64}
@@ -17,6 +17,6 @@ def parameter(step: Step) -> list[list[Any]]:
     """
     name = step.op.attributes["name"].value
     default = step.number("default")
-    value = step.setting.parameters.get(name, default)
-    step.setting.asked[name] = value
+    value = step.pass_context.parameters.get(name, default)
+    step.pass_context.asked[name] = value
     return [[ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)]]

@@ -17,20 +17,20 @@ from typing import Any
 from lego_mlir.mlir.bindings import ir, scf
 from lego_mlir.mlir.lowering.index_reader import launch_sizes
 from lego_mlir.mlir.modules import operations_in
-from lego_mlir.mlir.schedule.transform_step import Step, transform
+from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles.accesses import constant
 from lego_mlir.mlir.tiles.kernels import barrier
 from lego_mlir.mlir.tiles.structure import body_of, known_size, move, set_launch_size
 
 
 @transform("persist")
-def persist(step: Step) -> list[list[Any]]:
+def persist(step: TransformStep) -> list[list[Any]]:
     """Let at most `blocks` blocks of a launch do all its work."""
-    blocks = step.number("blocks")
+    blocks = step.number("persistent_ctas")
     for launch in step.payload():
         if launch.name != "gpu.launch":
             raise step.error(f"looked for a gpu.launch, found '{launch.name}'", launch)
-        sizes = [known_size(size, step.setting) for size in launch_sizes(launch)[:3]]
+        sizes = [known_size(size, step.pass_context) for size in launch_sizes(launch)[:3]]
         if None in sizes or sizes[1:] != [1, 1]:
             raise step.error(
                 f"looked for a grid of known size along x, found {sizes}",

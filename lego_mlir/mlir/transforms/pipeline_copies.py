@@ -34,22 +34,22 @@ from typing import Any, cast
 
 from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.lowering.index_reader import bound_of
-from lego_mlir.mlir.schedule.transform_step import Step, transform
+from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles import accesses, copy_groups
 from lego_mlir.mlir.tiles.copies import PURE, TileCopy, copies_among
 from lego_mlir.mlir.tiles.kernels import barrier, number_of
-from lego_mlir.mlir.tiles.structure import copied, known_size, needed_for
+from lego_mlir.mlir.tiles.structure import backward_slice, copied, known_size
 
 
 @transform("pipeline_copies")
-def pipeline_copies(step: Step) -> list[list[Any]]:
+def pipeline_copies(step: TransformStep) -> list[list[Any]]:
     """Pipeline the copies into shared memory of every loop that has some."""
     depth = step.number("depth")
     if depth < 1:
         raise step.misuse(f"depth {depth}", hint="copies go ahead by one iteration or more")
-    if step.setting.machine.capability < (8, 0):
+    if step.pass_context.machine.capability < (8, 0):
         raise step.misuse(
-            f"{step.setting.machine.name} has no asynchronous copies (cp.async)",
+            f"{step.pass_context.machine.name} has no asynchronous copies (cp.async)",
             hint="they begin with sm_80; leave this step out",
         )
     found = False
@@ -73,7 +73,9 @@ def pipeline_copies(step: Step) -> list[list[Any]]:
 class _Pipeline:
     """The pipelining of one loop."""
 
-    def __init__(self, step: Step, loop: Any, copies: Sequence[TileCopy], depth: int) -> None:
+    def __init__(
+        self, step: TransformStep, loop: Any, copies: Sequence[TileCopy], depth: int
+    ) -> None:
         self.step = step
         self.loop = loop
         self.depth = depth
@@ -84,7 +86,7 @@ class _Pipeline:
         for copy in copies:
             self._check_slots(copy)
         stores = [copy.written.op for copy in copies]
-        needed = needed_for([operand for op in stores for operand in op.operands], self.body)
+        needed = backward_slice([operand for op in stores for operand in op.operands], self.body)
         operations = [op.operation for op in self.body.operations]
         self.moved = [op for op in operations if op in needed or op in stores]
         self._check_independent()
@@ -125,8 +127,8 @@ class _Pipeline:
 
     def _is_within(self, ahead: int, variable: Any) -> Any:
         """The truth of there being such an iteration: `None` if always, `False` if never."""
-        setting = self.step.setting
-        lower, upper, by = (known_size(v, setting) for v in (self.lower, self.upper, self.by))
+        pass_context = self.step.pass_context
+        lower, upper, by = (known_size(v, pass_context) for v in (self.lower, self.upper, self.by))
         most = _most(self.upper) if upper is None else upper
         if lower is not None and most is not None and by is not None:
             iterations = max(0, -(-(most - lower) // by))

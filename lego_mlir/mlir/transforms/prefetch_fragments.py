@@ -36,7 +36,7 @@ from typing import Any
 from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.lowering.index_reader import BOUNDS
 from lego_mlir.mlir.modules import named_attributes
-from lego_mlir.mlir.schedule.transform_step import Step, transform
+from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles import accesses
 from lego_mlir.mlir.tiles.copies import PURE
 from lego_mlir.mlir.tiles.mma_groups import is_product, product_steps
@@ -63,7 +63,7 @@ _IN_REGISTERS = (
 
 
 @transform("prefetch_fragments")
-def prefetch_fragments(step: Step) -> list[list[Any]]:
+def prefetch_fragments(step: TransformStep) -> list[list[Any]]:
     """Rotate every loop that has products of fragments behind a wait and a barrier."""
     found = False
     for loop in step.payload():
@@ -83,7 +83,7 @@ def prefetch_fragments(step: Step) -> list[list[Any]]:
 class _Rotation:
     """The rotation of one loop."""
 
-    def __init__(self, step: Step, loop: Any) -> None:
+    def __init__(self, step: TransformStep, loop: Any) -> None:
         self.step = step
         self.loop = loop
         self.body = loop.regions[0].blocks[0]
@@ -151,7 +151,7 @@ class _Rotation:
 
     def _last(self, lower: Any, upper: Any, by: Any) -> Any:
         """The value of the loop's variable in the last iteration; `None` where it is not known."""
-        known = [known_size(v, self.step.setting) for v in (lower, upper, by)]
+        known = [known_size(v, self.step.pass_context) for v in (lower, upper, by)]
         if None in known:
             return None
         first, end, distance = (n for n in known if n is not None)

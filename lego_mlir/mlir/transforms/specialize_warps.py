@@ -41,30 +41,30 @@ from typing import Any
 import numpy as np
 
 from lego_mlir.algebra import Layout, OrderBy, Row
-from lego_mlir.algebra.multibuffer import in_slots
+from lego_mlir.algebra.multibuffer import multibuffered
 from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.lowering.index_reader import BOUNDS, launch_sizes
 from lego_mlir.mlir.modules import CLUSTER, DEPENDENT
-from lego_mlir.mlir.schedule.transform_step import Step, transform
+from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles.accesses import SHARED, alloc, inv
 from lego_mlir.mlir.tiles.kernels import barrier
-from lego_mlir.mlir.tiles.main_loop import Factor, Product, product_of
+from lego_mlir.mlir.tiles.main_loop import LoadedOperand, MainLoop, find_main_loop
 from lego_mlir.mlir.tiles.pointers import i32_constant
 from lego_mlir.mlir.tiles.structure import (
+    backward_slice,
     body_of,
     copied,
     depends_on,
     known_size,
-    needed_for,
     operands_of,
     set_launch_size,
 )
 from lego_mlir.mlir.warp_specialized import cluster_reduction
-from lego_mlir.mlir.warp_specialized.consumer import Consumers, bound_slots
+from lego_mlir.mlir.warp_specialized.consumer import Consumers, bound_stages
 from lego_mlir.mlir.warp_specialized.overlapped_epilogue import DeferredStore
 from lego_mlir.mlir.warp_specialized.producer import Producer
-from lego_mlir.mlir.warp_specialized.ring_buffer import Position, Ring
+from lego_mlir.mlir.warp_specialized.ring_buffer import RingBuffer, RingPosition
 from lego_mlir.mlir.warp_specialized.tma_stores import is_stored_by_tma
 
 WARP, GROUP = 32, 4
@@ -75,13 +75,13 @@ REGISTERS = 65536
 
 
 @transform("specialize_warps")
-def specialize_warps(step: Step) -> list[list[Any]]:
+def specialize_warps(step: TransformStep) -> list[list[Any]]:
     """Give a kernel's loads to a warpgroup of their own."""
     stages, cluster = step.number("stages"), step.number("cluster", 1)
     registers = step.number("producer_registers", 0), step.number("consumer_registers", 0)
-    if step.setting.machine.name != "sm_90a":
+    if step.pass_context.machine.name != "sm_90a":
         raise step.misuse(
-            f"warpgroups, TMA and their barriers are Hopper's, not {step.setting.machine.name}'s",
+            f"warpgroups, TMA and their barriers are Hopper's, not {step.pass_context.machine.name}'s",
             hint="--target=sm_90a, or --schedule=hmma",
         )
     if stages < 2:
@@ -89,18 +89,19 @@ def specialize_warps(step: Step) -> list[list[Any]]:
             f"a ring of {stages} slot{'s' * (stages != 1)}: one is read while another is filled",
             hint="stages = 2, or more",
         )
-    dependent, deferred = bool(step.number("dependent", 0)), bool(step.number("deferred", 0))
+    dependent, deferred = bool(step.number("pdl", 0)), bool(step.number("overlap_epilogue", 0))
     promote = step.number("promote", 0)
     for launch in step.payload():
-        product = product_of(step, launch)
-        if product.warp_count % GROUP:
+        main_loop = find_main_loop(step, launch)
+        if main_loop.warp_count % GROUP:
             raise step.error(
-                f"{product.warp_count} warps make no whole warpgroups of {GROUP}", product.contract
+                f"{main_loop.warp_count} warps make no whole warpgroups of {GROUP}",
+                main_loop.contract,
             )
-        _check_registers(step, *registers, product.warp_count // GROUP)
-        cluster_reduction.check(step, launch, product, cluster)
-        _check_promotion(step, product, promote, deferred)
-        roles = _Roles(step, launch, product, stages, cluster, dependent, deferred, promote)
+        _check_registers(step, *registers, main_loop.warp_count // GROUP)
+        cluster_reduction.check(step, launch, main_loop, cluster)
+        _check_promotion(step, main_loop, promote, deferred)
+        roles = _Roles(step, launch, main_loop, stages, cluster, dependent, deferred, promote)
         roles.build(registers)
     return []
 
@@ -110,9 +111,9 @@ class _Roles:
 
     def __init__(
         self,
-        step: Step,
+        step: TransformStep,
         launch: Any,
-        product: Product,
+        main_loop: MainLoop,
         stages: int,
         cluster: int,
         dependent: bool,
@@ -121,21 +122,21 @@ class _Roles:
     ) -> None:
         self.step = step
         self.launch = launch
-        self.product = product
+        self.main_loop = main_loop
         self.stages = stages
         self.cluster = cluster
         self.dependent = dependent
         self.deferred = deferred
         self.promote = promote
         self.body = body_of(launch)
-        self.groups = product.warp_count // GROUP
+        self.groups = main_loop.warp_count // GROUP
         self.rooms: dict[Any, tuple[Layout, Any]] = {}
         self.ring: Any = None
         self.adds_up = cluster_reduction.is_in(launch)
 
     def build(self, registers: tuple[int, int]) -> None:
         """Replace the kernel's loop, and what it is in, by the two roles."""
-        product, body, rest = self.product, self.body, self._rest()
+        main_loop, body, rest = self.main_loop, self.body, self._rest()
         set_launch_size(self.launch, 3, (self.groups + 1) * GROUP * WARP)
         if self.dependent:
             self.launch.attributes[DEPENDENT] = ir.UnitAttr.get()
@@ -175,15 +176,15 @@ class _Roles:
                 if self.cluster > 1:  # a block's memory must last until the others are done with it
                     nvvm.cluster_arrive()
                     nvvm.cluster_wait()
-        doomed = [product.outer] if product.outer else [product.loop, *rest]
+        doomed = [main_loop.outer] if main_loop.outer else [main_loop.loop, *rest]
         for op in reversed(doomed):
             self.step.erase(op)
 
     # Setting up.
     def _make_room(self) -> None:
-        setting = self.step.setting
-        for tile in (self.product.a, self.product.b):
-            shared = self.product.shared_layout(tile, setting.layouts)
+        pass_context = self.step.pass_context
+        for tile in (self.main_loop.a, self.main_loop.b):
+            shared = self.main_loop.shared_layout(tile, pass_context.layouts)
             if tuple(shared.dims) != tuple(tile.shape):
                 raise self.step.error(
                     f"the tile is {list(tile.shape)}, its copy in shared memory, '{shared}', is "
@@ -191,9 +192,9 @@ class _Roles:
                     tile.op,
                     hint="'shared' is a layout with the dimensions of the tile",
                 )
-            layout = in_slots(shared, self.stages)
+            layout = multibuffered(shared, self.stages)
             self.rooms[tile.op] = layout, alloc(layout, tile.element)
-        self.ring = Ring.make(self.stages, self.cluster)
+        self.ring = RingBuffer.make(self.stages, self.cluster)
 
     def _initialize(self, thread: Any) -> None:
         first = arith.CmpIOp(arith.CmpIPredicate.eq, thread, _index(0)).result
@@ -210,8 +211,8 @@ class _Roles:
             cluster_reduction.begin(self.launch)
 
     def _producer(self) -> Producer:
-        common = self._is_common(self.product.a), self._is_common(self.product.b)
-        return Producer(self.product, self.ring, self.rooms, common, self.cluster)
+        common = self._is_common(self.main_loop.a), self._is_common(self.main_loop.b)
+        return Producer(self.main_loop, self.ring, self.rooms, common, self.cluster)
 
     def _consumers(self, warp: Any, lane: Any) -> Consumers:
         """The consumers: lane r of a warpgroup's first warp signals to block r of the cluster."""
@@ -224,13 +225,13 @@ class _Roles:
         rank = arith.RemUIOp(block, i32_constant(self.cluster)).result
         peer = rank if self.cluster > 1 else None
         return Consumers(
-            self.product, self.ring, self.rooms, signals, peer, self.promote, self._is_even()
+            self.main_loop, self.ring, self.rooms, signals, peer, self.promote, self._is_even()
         )
 
     def _is_even(self) -> bool:
         """Whether the steps over k are a multiple of those that are promoted together."""
-        setting = self.step.setting
-        sizes = [known_size(v, setting) for v in list(self.product.loop.operands)[:3]]
+        pass_context = self.step.pass_context
+        sizes = [known_size(v, pass_context) for v in list(self.main_loop.loop.operands)[:3]]
         known = [n for n in sizes if n is not None]
         if not self.promote or len(known) < len(sizes):
             return False
@@ -240,28 +241,28 @@ class _Roles:
     # The loops of a role.
     def _rest(self) -> list[Any]:
         """What follows the loop over k: the consumers' epilogue."""
-        home = self.product.loop.block
+        home = self.main_loop.loop.block
         operations = [op.operation for op in home.operations]
-        after = operations[operations.index(self.product.loop) + 1 :]
+        after = operations[operations.index(self.main_loop.loop) + 1 :]
         return after[:-1]
 
     def _produce(self) -> None:
         """The producer's loops."""
-        outer, values = self.product.outer, dict[Any, Any]()
+        outer, values = self.main_loop.outer, dict[Any, Any]()
         if outer is None:
             self._producer().fetch(values, self.ring.start())
             return
         start = self.ring.start()
-        tiles = scf.ForOp(*list(outer.operands)[:3], [start.slot, start.parity])
-        bound_slots(tiles.operation, self.stages, 0)
+        tiles = scf.ForOp(*list(outer.operands)[:3], [start.stage, start.parity])
+        bound_stages(tiles.operation, self.stages, 0)
         with ir.InsertionPoint(tiles.body):
             self._enter(values, tiles, [])
-            end = self._producer().fetch(values, Position(*tiles.inner_iter_args))
-            scf.YieldOp([end.slot, end.parity])
+            end = self._producer().fetch(values, RingPosition(*tiles.inner_iter_args))
+            scf.YieldOp([end.stage, end.parity])
 
     def _consume(self, consumers: Consumers, rest: list[Any]) -> None:
         """The consumers' loops; `rest` follows that over k."""
-        outer, values = self.product.outer, dict[Any, Any]()
+        outer, values = self.main_loop.outer, dict[Any, Any]()
         if outer is None:
             consumers.multiply(values, self.ring.start())
             for op in rest:
@@ -271,29 +272,29 @@ class _Roles:
         if last is not None:
             rest = [op for op in rest if op != last.op]
         start = self.ring.start()
-        carried = [start.slot, start.parity, *(last.initial() if last else [])]
+        carried = [start.stage, start.parity, *(last.initial() if last else [])]
         tiles = scf.ForOp(*list(outer.operands)[:3], carried)
         known = [self.stages, 0, *(last.bounds if last else ())]
         tiles.operation.attributes[BOUNDS] = ir.DenseI64ArrayAttr.get(known)
         with ir.InsertionPoint(tiles.body):
             self._enter(values, tiles, rest if last is None else [*rest, last.op])
-            slot, parity, *before = tiles.inner_iter_args
+            stage, parity, *before = tiles.inner_iter_args
             chunks = last.before(before) if last else None
-            end = consumers.multiply(values, Position(slot, parity), chunks)
+            end = consumers.multiply(values, RingPosition(stage, parity), chunks)
             for op in rest:
                 copied(op, values)
-            scf.YieldOp([end.slot, end.parity, *(last.carried(values) if last else [])])
+            scf.YieldOp([end.stage, end.parity, *(last.carried(values) if last else [])])
         if last is not None:
             last.flush(list(tiles.results)[2:])
 
     def _enter(self, values: dict[Any, Any], tiles: Any, rest: list[Any]) -> None:
         """What a tile's loops and epilogue need that the kernel computes before them."""
-        inside = self.product.outer.regions[0].blocks[0]
+        inside = self.main_loop.outer.regions[0].blocks[0]
         values[inside.arguments[0]] = tiles.induction_variable
-        wanted = [*self.product.loop.operands, *self._indices()]
+        wanted = [*self.main_loop.loop.operands, *self._indices()]
         wanted += [v for op in rest for v in operands_of(op)]
-        for op in needed_for(wanted, inside):
-            if op != self.product.loop and op not in rest:
+        for op in backward_slice(wanted, inside):
+            if op != self.main_loop.loop and op not in rest:
                 copied(op, values)
 
     def _deferred(self, rest: list[Any]) -> DeferredStore | None:
@@ -304,37 +305,37 @@ class _Roles:
         if len(stores) != 1:
             raise self.step.error(
                 f"looked for one store of a tile with '{SHARED}' to defer, found {len(stores)}",
-                self.product.loop,
+                self.main_loop.loop,
             )
         last = DeferredStore(self.step, stores[0], self.groups)
-        steps = known_size(self.product.loop.operands[1], self.step.setting)
+        steps = known_size(self.main_loop.loop.operands[1], self.step.pass_context)
         if steps is None or steps < last.count:
             raise self.step.error(
                 f"a result of {last.count} chunks cannot be stored in {steps} steps over k",
-                self.product.loop,
+                self.main_loop.loop,
                 hint="deferred = 0",
             )
         return last
 
     def _indices(self) -> list[Any]:
         """What the loads' indices are computed from, outside of the loop over k."""
-        inside = self.product.loop.regions[0].blocks[0]
-        found = [*self.product.a.needs, *self.product.b.needs]
-        for op in needed_for(found, inside):
+        inside = self.main_loop.loop.regions[0].blocks[0]
+        found = [*self.main_loop.a.needs, *self.main_loop.b.needs]
+        for op in backward_slice(found, inside):
             found.extend(operands_of(op))
         return found
 
     # What is known of the tiles.
-    def _is_common(self, factor: Factor) -> bool:
+    def _is_common(self, operand: LoadedOperand) -> bool:
         """Whether the blocks of a cluster have a tile in common, at every step."""
         if self.cluster == 1:
             return False
-        outer = self.product.outer
-        grid = known_size(launch_sizes(self.launch)[0], self.step.setting)
+        outer = self.main_loop.outer
+        grid = known_size(launch_sizes(self.launch)[0], self.step.pass_context)
         number = (
             self.body.arguments[0] if outer is None else outer.regions[0].blocks[0].arguments[0]
         )
-        tiles = grid if outer is None else known_size(outer.operands[1], self.step.setting)
+        tiles = grid if outer is None else known_size(outer.operands[1], self.step.pass_context)
         # A block that stays behind without a tile would leave the others waiting for it.
         for count, what in ((grid, "blocks"), (tiles, "tiles")):
             if count is None or count % self.cluster:
@@ -343,15 +344,15 @@ class _Roles:
                     self.launch,
                     hint="a cluster whose size divides both, or none: cluster = 1",
                 )
-        if factor.is_choice or depends_on(factor.tiles[0].buffer, number):
+        if operand.is_choice or depends_on(operand.tiles[0].buffer, number):
             return False
-        for index in factor.tiles[0].index:
+        for index in operand.tiles[0].index:
             if index is None or not depends_on(index, number):
                 continue
             op = None if hasattr(index, "arg_number") else index.owner.operation
             if op is None or op.name != "lego.inv" or op.operands[0] != number:
                 return False
-            layout = self.step.setting.layouts(op.attributes["layout"], op.location)
+            layout = self.step.pass_context.layouts(op.attributes["layout"], op.location)
             which = list(op.results).index(index)
             assert isinstance(layout.size, int)
             ids = np.arange(layout.size).reshape(-1, self.cluster)
@@ -376,7 +377,9 @@ def _index(n: int) -> Any:
     return arith.ConstantOp(ir.IndexType.get(), n).result
 
 
-def _check_promotion(step: Step, product: Product, promote: int, deferred: bool) -> None:
+def _check_promotion(
+    step: TransformStep, main_loop: MainLoop, promote: int, deferred: bool
+) -> None:
     """Check that parts of a loop's sums can be added up by themselves."""
     if not promote:
         return
@@ -387,17 +390,17 @@ def _check_promotion(step: Step, product: Product, promote: int, deferred: bool)
             "sums of parts leave no registers for a result that is stored later",
             hint="deferred = 0, or promote = 0",
         )
-    for value in list(product.loop.operands)[3:]:
+    for value in list(main_loop.loop.operands)[3:]:
         kind = value.type
         if not isinstance(kind, ir.VectorType) or not isinstance(kind.element_type, ir.FloatType):
             raise step.error(
                 f"only sums of floating point are promoted, and the loop carries {kind}",
-                product.loop,
+                main_loop.loop,
                 hint="promote = 0",
             )
 
 
-def _check_registers(step: Step, producer: int, consumer: int, groups: int) -> None:
+def _check_registers(step: TransformStep, producer: int, consumer: int, groups: int) -> None:
     """Check what setmaxnreg takes, and that a multiprocessor has so many registers.
 
     Source: PTX ISA 9.7.19.5 (setmaxnreg).

@@ -36,10 +36,10 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.lowering.index_reader import launch_sizes
 from lego_mlir.mlir.modules import CLUSTER, operations_in
-from lego_mlir.mlir.schedule.transform_step import Step, transform
+from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles.accesses import apply, constant, inv
 from lego_mlir.mlir.tiles.column_slices import ColumnSlices
-from lego_mlir.mlir.tiles.main_loop import Product, product_of
+from lego_mlir.mlir.tiles.main_loop import MainLoop, find_main_loop
 from lego_mlir.mlir.tiles.structure import body_of, known_size, set_launch_size
 from lego_mlir.mlir.warp_specialized.cluster_reduction import OVER_RING, REDUCE_SCATTER
 
@@ -48,16 +48,16 @@ _MOST_PARTS = 8
 
 
 @transform("split_k")
-def split_k(step: Step) -> list[list[Any]]:
+def split_k(step: TransformStep) -> list[list[Any]]:
     """Divide a product's sums among the blocks of a cluster; `parts` of 1 leave it as it is."""
-    parts = step.number("parts")
+    parts = step.number("split_k")
     if not 1 <= parts <= _MOST_PARTS:
         raise step.misuse(f"a cluster has up to {_MOST_PARTS} blocks, so parts is not {parts}")
     if parts == 1:
         return []
-    if step.setting.machine.capability < (9, 0):
+    if step.pass_context.machine.capability < (9, 0):
         raise step.misuse(
-            f"clusters of blocks begin with sm_90, the target is {step.setting.machine.name}",
+            f"clusters of blocks begin with sm_90, the target is {step.pass_context.machine.name}",
             hint="--target=sm_90a, or parts = 1",
         )
     for launch in step.payload():
@@ -65,16 +65,16 @@ def split_k(step: Step) -> list[list[Any]]:
     return []
 
 
-def _split(step: Step, launch: Any, parts: int, *, over_ring: bool) -> None:
-    product = product_of(step, launch)
-    _check_sums(step, product)
-    steps, tiles = _steps(step, product, parts), _tiles(step, launch)
-    rows, columns = ir.VectorType(product.loop.results[0].type).shape
+def _split(step: TransformStep, launch: Any, parts: int, *, over_ring: bool) -> None:
+    main_loop = find_main_loop(step, launch)
+    _check_sums(step, main_loop)
+    steps, tiles = _steps(step, main_loop, parts), _tiles(step, launch)
+    rows, columns = ir.VectorType(main_loop.loop.results[0].type).shape
     if columns % (parts * COLUMNS):
         raise step.error(
             f"{columns} columns of the result do not make {parts} slices of whole fragments, "
             f"{COLUMNS} columns each",
-            product.contract,
+            main_loop.contract,
         )
     body = body_of(launch)
     block, count = body.arguments[0], body.arguments[6]
@@ -86,16 +86,16 @@ def _split(step: Step, launch: Any, parts: int, *, over_ring: bool) -> None:
     set_launch_size(launch, 0, tiles * parts)
     i64 = ir.IntegerType.get_signless(64)
     launch.attributes[CLUSTER] = ir.IntegerAttr.get(i64, parts)
-    _shorten(product, part, parts, steps)
+    _shorten(main_loop, part, parts, steps)
     slices = OrderBy(Row(parts, columns // parts))
-    own = _reduce(step, product, part, slices, rows)
+    own = _reduce(step, main_loop, part, slices, rows)
     if over_ring:
         own.attributes[OVER_RING] = ir.UnitAttr.get()
 
 
-def _reduce(step: Step, product: Product, part: Any, slices: Layout, rows: int) -> Any:
+def _reduce(step: TransformStep, main_loop: MainLoop, part: Any, slices: Layout, rows: int) -> Any:
     """Go on behind the loop with this block's columns of the sums of all."""
-    loop = product.loop
+    loop = main_loop.loop
     (sums,) = loop.results
     home = [op.operation for op in loop.block.operations]
     after = home[home.index(loop) + 1]
@@ -111,17 +111,17 @@ def _reduce(step: Step, product: Product, part: Any, slices: Layout, rows: int) 
     return own
 
 
-def _check_sums(step: Step, product: Product) -> None:
+def _check_sums(step: TransformStep, main_loop: MainLoop) -> None:
     """Check that the loop carries the sums alone, begins them at zero, and is in no other loop."""
-    loop = product.loop
-    if product.outer is not None:
+    loop = main_loop.loop
+    if main_loop.outer is not None:
         raise step.error(
             "the blocks take one tile after another, and of those that share a tile each takes one",
-            product.outer,
+            main_loop.outer,
             hint="split_k without persist: as many blocks as there are tiles, times parts",
         )
     end = list(loop.regions[0].blocks[0].operations)[-1].operation
-    if list(end.operands) != [product.contract.results[0]]:
+    if list(end.operands) != [main_loop.contract.results[0]]:
         raise step.error(
             "looked for a loop that carries the sums of its products alone, found "
             f"{[str(v.type) for v in end.operands]}",
@@ -135,30 +135,32 @@ def _check_sums(step: Step, product: Product) -> None:
         )
 
 
-def _steps(step: Step, product: Product, parts: int) -> int:
+def _steps(step: TransformStep, main_loop: MainLoop, parts: int) -> int:
     """The steps over k of each part; the last part may take some beyond the end."""
-    lower, upper, stride = (known_size(v, step.setting) for v in list(product.loop.operands)[:3])
+    lower, upper, stride = (
+        known_size(v, step.pass_context) for v in list(main_loop.loop.operands)[:3]
+    )
     if upper is None or (lower, stride) != (0, 1):
         raise step.error(
             f"looked for a loop from 0 to a known number by steps of 1, found {lower} to {upper} "
             f"by {stride}",
-            product.loop,
+            main_loop.loop,
         )
     each = -(-upper // parts)
     if each * (parts - 1) >= upper:
         raise step.error(
             f"{upper} steps over k leave none for the last of {parts} parts of {each}",
-            product.loop,
+            main_loop.loop,
             hint="fewer parts, or smaller tiles along k",
         )
     return each
 
 
-def _tiles(step: Step, launch: Any) -> int:
+def _tiles(step: TransformStep, launch: Any) -> int:
     """The tiles of the result, each of which has been one block's."""
     if CLUSTER in launch.attributes:
         raise step.error("the launch has clusters already", launch)
-    tiles = known_size(launch_sizes(launch)[0], step.setting)
+    tiles = known_size(launch_sizes(launch)[0], step.pass_context)
     if tiles is None:
         raise step.error("looked for a grid of known size along x", launch)
     for op in operations_in(launch):
@@ -171,9 +173,9 @@ def _tiles(step: Step, launch: Any) -> int:
     return tiles
 
 
-def _shorten(product: Product, part: Any, parts: int, steps: int) -> None:
+def _shorten(main_loop: MainLoop, part: Any, parts: int, steps: int) -> None:
     """Let the loop take the steps of a part, numbered as they are among all."""
-    loop = product.loop
+    loop = main_loop.loop
     body = loop.regions[0].blocks[0]
     number = body.arguments[0]
     with ir.InsertionPoint(loop), loop.location:

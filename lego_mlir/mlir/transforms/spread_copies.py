@@ -38,9 +38,9 @@ from itertools import pairwise
 from typing import Any
 
 from lego_mlir.mlir.bindings import ir, scf
-from lego_mlir.mlir.schedule.transform_step import Step, transform
+from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles.mma_groups import product_steps
-from lego_mlir.mlir.tiles.structure import needed_for
+from lego_mlir.mlir.tiles.structure import backward_slice
 
 _COPY, _COMMIT = "nvgpu.device_async_copy", "nvvm.cp.async.commit.group"
 _ORDERING = ("gpu.barrier", "nvvm.cp.async.wait.group", _COMMIT)
@@ -48,7 +48,7 @@ _ARITHMETIC = ("arith.", "affine.")
 
 
 @transform("spread_copies")
-def spread_copies(step: Step) -> list[list[Any]]:
+def spread_copies(step: TransformStep) -> list[list[Any]]:
     """Deal out the copies of every loop that has some among the steps of its products."""
     for loop in step.payload():
         if loop.name != "scf.for":
@@ -60,7 +60,7 @@ def spread_copies(step: Step) -> list[list[Any]]:
     return []
 
 
-def _spread(step: Step, guard: Any, operations: Sequence[Any]) -> None:
+def _spread(step: TransformStep, guard: Any, operations: Sequence[Any]) -> None:
     """Deal out the copies under one condition, and commit them behind the last."""
     start = operations.index(guard)
     ordering = [n for n, op in enumerate(operations) if n > start and op.name in _ORDERING]
@@ -77,7 +77,7 @@ def _spread(step: Step, guard: Any, operations: Sequence[Any]) -> None:
     block = guard.regions[0].blocks[0]
     copies = [op.operation for op in block.operations if op.operation.name == _COPY]
     parts = _parts(copies, len(places))
-    needed = [needed_for([v for copy in part for v in copy.operands], block) for part in parts]
+    needed = [backward_slice([v for copy in part for v in copy.operands], block) for part in parts]
     common = [op for k, ops in enumerate(needed) for op in ops if _is_in(op, needed[:k])]
     for op in [o.operation for o in block.operations]:
         if op in common:

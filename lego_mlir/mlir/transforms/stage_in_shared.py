@@ -29,9 +29,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lego_mlir.algebra import Layout
-from lego_mlir.algebra.multibuffer import in_slots
+from lego_mlir.algebra.multibuffer import multibuffered
 from lego_mlir.mlir.bindings import arith, ir
-from lego_mlir.mlir.schedule.transform_step import Step, transform
+from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.tiles import accesses
 from lego_mlir.mlir.tiles.accesses import SHARED, Tile, tile_of
@@ -42,7 +42,7 @@ Staged = tuple[Tile, Layout]
 
 
 @transform("stage_in_shared")
-def stage_in_shared(step: Step) -> list[list[Any]]:
+def stage_in_shared(step: TransformStep) -> list[list[Any]]:
     """Stage the loads and stores of tiles that say by `shared` where; the others stay."""
     buffers = step.number("buffers", 1)
     if buffers < 1:
@@ -62,7 +62,7 @@ def stage_in_shared(step: Step) -> list[list[Any]]:
     return []
 
 
-def _staged(step: Step, op: Any) -> Staged:
+def _staged(step: TransformStep, op: Any) -> Staged:
     """What an access stages.
 
     Raises:
@@ -70,8 +70,8 @@ def _staged(step: Step, op: Any) -> Staged:
     """
     if op.name not in ("lego.load", "lego.store"):
         raise step.error(f"expected a lego.load or lego.store, found '{op.name}'", op)
-    tile = tile_of(op, step.setting)
-    layout = step.setting.layouts(op.attributes[SHARED], op.location)
+    tile = tile_of(op, step.pass_context)
+    layout = step.pass_context.layouts(op.attributes[SHARED], op.location)
     if not tile.whole:
         raise step.error(
             f"'{op.name}' with '{SHARED}' is of a single element",
@@ -151,7 +151,7 @@ class _Copy:
     def __init__(self, tile: Tile, layout: Layout, slots: int) -> None:
         self.tile = tile
         self.slots = slots
-        self.layout = layout if slots == 1 else in_slots(layout, slots)
+        self.layout = layout if slots == 1 else multibuffered(layout, slots)
         self.buffer = _room(self.layout, tile)
         self.index: list[Any] = [None] * len(tile.whole)
         self.end: Any = None

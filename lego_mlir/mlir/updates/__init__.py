@@ -1,1 +1,1 @@
-"""updates."""
+"""Whether threads would lose updates of the elements of a tensor."""

@@ -36,9 +36,9 @@ from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.fragments.thread_fragment import Held, Parts, as_values
 from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.modules import CLUSTER, operations_in
-from lego_mlir.mlir.schedule.transform_step import Step
+from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import Tile, alloc, apply, constant
-from lego_mlir.mlir.tiles.main_loop import Product
+from lego_mlir.mlir.tiles.main_loop import MainLoop
 from lego_mlir.mlir.tiles.pointers import CLUSTER as CLUSTER_SPACE
 from lego_mlir.mlir.tiles.pointers import as_pointer, element_bytes, i32_constant
 
@@ -58,13 +58,13 @@ def is_in(launch: Any) -> bool:
     return _reduction(launch) is not None
 
 
-def check(step: Step, launch: Any, product: Product, cluster: int) -> None:
+def check(step: TransformStep, launch: Any, main_loop: MainLoop, cluster: int) -> None:
     """Check that a kernel whose blocks add up their sums takes one tile, and fetches it alone.
 
     Args:
         step: for errors.
         launch: the kernel.
-        product: what it computes.
+        main_loop: what it computes.
         cluster: blocks that are to fetch together what they have in common.
 
     Raises:
@@ -72,10 +72,10 @@ def check(step: Step, launch: Any, product: Product, cluster: int) -> None:
     """
     if not is_in(launch):
         return
-    if product.outer is not None:
+    if main_loop.outer is not None:
         raise step.error(
             "the blocks of a cluster add up their sums once, and here take several tiles each",
-            product.outer,
+            main_loop.outer,
             hint="split_k without persist: blocks = the number of tiles, times parts",
         )
     if cluster > 1:
@@ -137,7 +137,7 @@ class ClusterSums:
 
     def __init__(
         self,
-        step: Step,
+        step: TransformStep,
         launch: Any,
         op: Any,
         thread: Thread,
@@ -185,9 +185,9 @@ class ClusterSums:
     def _send(self, sums: Held, block: int, other: int, thread: Any) -> None:
         """Write what a block has for another's columns into that one's memory."""
         # Among the others, as the receiver counts them.
-        slot = (block - other - 1) % self._blocks
+        stage = (block - other - 1) % self._blocks
         space = ir.Type.parse(f"!llvm.ptr<{CLUSTER_SPACE}>")
-        remote = nvvm.of_block(space, self._first(slot, thread), i32_constant(other))
+        remote = nvvm.of_block(space, self._first(stage, thread), i32_constant(other))
         for row, column in np.ndindex(*self._quads.dims):
             values = self._quad(sums, row, self._columns[other, column])
             ir.Operation.create(
@@ -202,7 +202,7 @@ class ClusterSums:
     def _received(self, sums: Held, own: Sequence[Any], thread: Any) -> Parts:
         """The own sums of the columns that the block keeps, and to them what the others sent."""
         add = arith.AddFOp if isinstance(self._vector.element_type, ir.FloatType) else arith.AddIOp
-        sent = [self._first(slot, thread) for slot in range(self._blocks - 1)]
+        sent = [self._first(stage, thread) for stage in range(self._blocks - 1)]
         found = {}
         for row, column in np.ndindex(*self._quads.dims):
             every = [self._quad(sums, row, starts[column]) for starts in self._columns]
@@ -230,11 +230,11 @@ class ClusterSums:
         """A thread's sums of a fragment."""
         return [x for half in (0, 1) for x in as_values(sums.at(2 * row + half, int(column)))]
 
-    def _first(self, slot: int, thread: Any) -> Any:
+    def _first(self, stage: int, thread: Any) -> Any:
         """Where the first quad of a thread lies, as a pointer to the own block's memory."""
         i32 = ir.IntegerType.get_signless(32)
         start = memref.ExtractAlignedPointerAsIndexOp(self._room).result
-        offset = arith.IndexCastOp(i32, apply(self._layout, [slot, 0, thread, 0])).result
+        offset = arith.IndexCastOp(i32, apply(self._layout, [stage, 0, thread, 0])).result
         distance = arith.MulIOp(offset, i32_constant(self._size)).result
         return as_pointer(arith.AddIOp(arith.IndexCastOp(i32, start).result, distance).result)
 
@@ -257,7 +257,7 @@ class ClusterSums:
         return {"alignment": ir.IntegerAttr.get(i64, _QUAD * self._size)}
 
 
-def _ring(step: Step, op: Any, layout: Layout, size: int, factors: Sequence[Tile]) -> Any:
+def _ring(step: TransformStep, op: Any, layout: Layout, size: int, factors: Sequence[Tile]) -> Any:
     """The memory of the larger factor's slots."""
     rooms = [(int(f.layout.size) * element_bytes(f.element), f.buffer) for f in factors]
     room, buffer = max(rooms, key=lambda found: found[0])
@@ -271,7 +271,7 @@ def _ring(step: Step, op: Any, layout: Layout, size: int, factors: Sequence[Tile
     return buffer
 
 
-def _check_cluster(step: Step, launch: Any, op: Any, blocks: int) -> None:
+def _check_cluster(step: TransformStep, launch: Any, op: Any, blocks: int) -> None:
     said = launch.attributes.get(CLUSTER, None)
     cluster = 1 if said is None else ir.IntegerAttr(said).value
     if cluster != blocks:
@@ -282,9 +282,9 @@ def _check_cluster(step: Step, launch: Any, op: Any, blocks: int) -> None:
         )
 
 
-def _slices(step: Step, op: Any) -> Layout:
+def _slices(step: TransformStep, op: Any) -> Layout:
     """The layout of the slices, which divides the columns of the sums."""
-    slices = step.setting.layouts(op.attributes["layout"], op.location)
+    slices = step.pass_context.layouts(op.attributes["layout"], op.location)
     before, after = (list(ir.VectorType(v.type).shape) for v in (op.operands[0], op.results[0]))
     sizes = [slices.dims, slices.size]
     if len(before) != 2 or sizes != [(before[1] // after[-1], after[-1]), before[1]]:
@@ -294,7 +294,7 @@ def _slices(step: Step, op: Any) -> Layout:
     return slices
 
 
-def _fragments(step: Step, op: Any, slices: Layout) -> Any:
+def _fragments(step: TransformStep, op: Any, slices: Layout) -> Any:
     """By slice, and fragment along its columns, the number of the fragment in the tile."""
     offsets = slices.offsets()
     if offsets.shape[1] % COLUMNS == 0:

@@ -44,9 +44,9 @@ from lego_mlir.mlir.bindings import arith, ir, scf, ub
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.lowering.index_reader import BOUNDS
 from lego_mlir.mlir.tiles.accesses import load
-from lego_mlir.mlir.tiles.main_loop import Product
-from lego_mlir.mlir.tiles.structure import copied, is_zero, keep_rolled, needed_for
-from lego_mlir.mlir.warp_specialized.ring_buffer import Position, Ring
+from lego_mlir.mlir.tiles.main_loop import MainLoop
+from lego_mlir.mlir.tiles.structure import backward_slice, copied, is_zero, keep_rolled
+from lego_mlir.mlir.warp_specialized.ring_buffer import RingBuffer, RingPosition
 
 _MANY = 128
 """Sums of a thread from which on there is one copy of a step: those of `wgmma` of 256 columns."""
@@ -72,7 +72,7 @@ class Consumers:
     """The warpgroups that multiply.
 
     Attributes:
-        product: what they compute.
+        main_loop: what they compute.
         ring: that its operands come through.
         rooms: by the operand's load its slots: their layout, and the memory.
         signals: whether this thread is the one of its warpgroup, or in a cluster the one for a
@@ -82,8 +82,8 @@ class Consumers:
         is_even: the steps are a multiple of that.
     """
 
-    product: Product
-    ring: Ring
+    main_loop: MainLoop
+    ring: RingBuffer
     rooms: Mapping[Any, tuple[Layout, Any]]
     signals: Any
     block: Any
@@ -93,9 +93,9 @@ class Consumers:
     def multiply(
         self,
         values: dict[Any, Any],
-        start: Position,
+        start: RingPosition,
         deferred: Chunks | None = None,
-    ) -> Position:
+    ) -> RingPosition:
         """The loop over k; where it leaves the ring.
 
         Args:
@@ -103,7 +103,7 @@ class Consumers:
             start: where it enters the ring.
             deferred: what the first steps store beside.
         """
-        old = self.product.loop
+        old = self.main_loop.loop
         lower, upper, stride, *sums = (values.get(v, v) for v in old.operands)
         bounds = _Bounds(lower, upper, stride)
         if self.promote:
@@ -114,37 +114,37 @@ class Consumers:
         return end
 
     def _promoted(
-        self, values: Mapping[Any, Any], start: Position, bounds: _Bounds, sums: Sequence[Any]
-    ) -> tuple[list[Any], Position]:
+        self, values: Mapping[Any, Any], start: RingPosition, bounds: _Bounds, sums: Sequence[Any]
+    ) -> tuple[list[Any], RingPosition]:
         """Sums of the parts of `promote` steps each, and where they leave the ring."""
         count = arith.ConstantOp(ir.IndexType.get(), self.promote).result
         reach = arith.MulIOp(bounds.stride, count).result
         zeros = [_zeros(value.type) for value in sums]
-        loop = scf.ForOp(bounds.lower, bounds.upper, reach, [*sums, start.slot, start.parity])
-        bound_slots(loop.operation, self.ring.slots, len(sums))
-        *totals, slot, parity = loop.inner_iter_args
+        loop = scf.ForOp(bounds.lower, bounds.upper, reach, [*sums, start.stage, start.parity])
+        bound_stages(loop.operation, self.ring.stages, len(sums))
+        *totals, stage, parity = loop.inner_iter_args
         with ir.InsertionPoint(loop.body):
             k = loop.induction_variable
             upper = arith.AddIOp(k, reach).result
             if not self.is_even:
                 upper = arith.MinUIOp(upper, bounds.upper).result
             part = _Bounds(k, upper, bounds.stride)
-            parts, end = self._add_up(values, Position(slot, parity), part, zeros)
+            parts, end = self._add_up(values, RingPosition(stage, parity), part, zeros)
             totals = [
                 arith.AddFOp(total, part).result for total, part in zip(totals, parts, strict=True)
             ]
-            scf.YieldOp([*totals, end.slot, end.parity])
-        *results, slot, parity = loop.results
-        return results, Position(slot, parity)
+            scf.YieldOp([*totals, end.stage, end.parity])
+        *results, stage, parity = loop.results
+        return results, RingPosition(stage, parity)
 
     def _add_up(
         self,
         values: Mapping[Any, Any],
-        start: Position,
+        start: RingPosition,
         bounds: _Bounds,
         sums: Sequence[Any],
         deferred: Chunks | None = None,
-    ) -> tuple[list[Any], Position]:
+    ) -> tuple[list[Any], RingPosition]:
         """The sums of steps that tensor cores add up, and where they leave the ring."""
         lower, upper, stride = bounds
         if deferred is not None or (not self.promote and self._has_many_sums()):
@@ -152,49 +152,49 @@ class Consumers:
         sums = self._step(values, start, lower, sums)
         if self.promote == 1:
             nvvm.wgmma_wait(0)
-            self._release(start.slot)
+            self._release(start.stage)
             return sums, self.ring.next(start)
         k = arith.AddIOp(lower, stride).result
         here = self.ring.next(start)
-        loop = scf.ForOp(k, upper, stride, [*sums, here.slot, here.parity, start.slot])
-        bound_slots(loop.operation, self.ring.slots, len(sums), len(sums) + 2)
-        *parts, slot, parity, previous = loop.inner_iter_args
+        loop = scf.ForOp(k, upper, stride, [*sums, here.stage, here.parity, start.stage])
+        bound_stages(loop.operation, self.ring.stages, len(sums), len(sums) + 2)
+        *parts, stage, parity, previous = loop.inner_iter_args
         with ir.InsertionPoint(loop.body):
-            here = Position(slot, parity)
+            here = RingPosition(stage, parity)
             parts = self._step(values, here, loop.induction_variable, parts)
             nvvm.wgmma_wait(1)
             self._release(previous)
             following = self.ring.next(here)
-            scf.YieldOp([*parts, following.slot, following.parity, slot])
-        *results, slot, parity, previous = loop.results
+            scf.YieldOp([*parts, following.stage, following.parity, stage])
+        *results, stage, parity, previous = loop.results
         nvvm.wgmma_wait(0)
         self._release(previous)
-        return results, Position(slot, parity)
+        return results, RingPosition(stage, parity)
 
     def _add_up_in_loop(
         self,
         values: Mapping[Any, Any],
-        start: Position,
+        start: RingPosition,
         bounds: _Bounds,
         sums: Sequence[Any],
         deferred: Chunks | None,
-    ) -> tuple[list[Any], Position]:
+    ) -> tuple[list[Any], RingPosition]:
         """The same by one copy of a step, with chunks beside the first ones."""
         lower, _, stride = bounds
         begins = all(is_zero(value) for value in sums)
         i1 = ir.IntegerType.get_signless(1)
         no, yes = (arith.ConstantOp(i1, n).result for n in (0, 1))
         carried = [ub.PoisonOp(value.type).result for value in sums] if begins else sums
-        loop = scf.ForOp(*bounds, [*carried, start.slot, start.parity, start.slot, yes, no])
-        bound_slots(loop.operation, self.ring.slots, len(sums), len(sums) + 2)
+        loop = scf.ForOp(*bounds, [*carried, start.stage, start.parity, start.stage, yes, no])
+        bound_stages(loop.operation, self.ring.stages, len(sums), len(sums) + 2)
         keep_rolled(loop.operation)
-        *parts, slot, parity, previous, is_first, signals = loop.inner_iter_args
+        *parts, stage, parity, previous, is_first, signals = loop.inner_iter_args
         with ir.InsertionPoint(loop.body):
             k = loop.induction_variable
             if begins:
                 pairs = zip(sums, parts, strict=True)
                 parts = [arith.SelectOp(is_first, zeros, part).result for zeros, part in pairs]
-            here = Position(slot, parity)
+            here = RingPosition(stage, parity)
             parts = self._step(values, here, k, parts)
             if deferred is not None:
                 number = arith.DivUIOp(arith.SubIOp(k, lower).result, stride).result
@@ -202,45 +202,45 @@ class Consumers:
             nvvm.wgmma_wait(1)
             self._release(previous, signals)
             following = self.ring.next(here)
-            scf.YieldOp([*parts, following.slot, following.parity, slot, no, self.signals])
-        *results, slot, parity, previous, _, _ = loop.results
+            scf.YieldOp([*parts, following.stage, following.parity, stage, no, self.signals])
+        *results, stage, parity, previous, _, _ = loop.results
         nvvm.wgmma_wait(0)
         self._release(previous)
-        return results, Position(slot, parity)
+        return results, RingPosition(stage, parity)
 
     def _has_many_sums(self) -> bool:
         """Whether another copy of a step would take the assembler long."""
-        tile = ir.VectorType(self.product.contract.results[0].type)
-        threads = self.product.warp_count * LANES
+        tile = ir.VectorType(self.main_loop.contract.results[0].type)
+        threads = self.main_loop.warp_count * LANES
         return bool(prod(tile.shape) >= _MANY * threads)
 
     def _step(
-        self, values: Mapping[Any, Any], at: Position, k: Any, sums: Sequence[Any]
+        self, values: Mapping[Any, Any], at: RingPosition, k: Any, sums: Sequence[Any]
     ) -> list[Any]:
         """One step: the sums after it."""
-        body = self.product.loop.regions[0].blocks[0]
+        body = self.main_loop.loop.regions[0].blocks[0]
         inner = {**values, **dict(zip(body.arguments, [k, *sums], strict=True))}
         self.ring.wait_full(at)
-        operands = (self.product.a, self.product.b)
+        operands = (self.main_loop.a, self.main_loop.b)
         for tile in operands:
             layout, room = self.rooms[tile.op]
             with tile.op.location:
-                inner[tile.value] = load(layout, room, [at.slot, *[None] * len(tile.shape)])
+                inner[tile.value] = load(layout, room, [at.stage, *[None] * len(tile.shape)])
         *_, end = list(body.operations)
-        for op in needed_for(list(end.operands), body, [tile.op for tile in operands]):
+        for op in backward_slice(list(end.operands), body, [tile.op for tile in operands]):
             copied(op, inner)
         return [inner[v] for v in end.operands]
 
-    def _release(self, slot: Any, signals: Any = None) -> None:
+    def _release(self, stage: Any, signals: Any = None) -> None:
         """Say that the warpgroup has done with a slot, to every block that fills it.
 
         Args:
-            slot: an index.
+            stage: an index.
             signals: whether this thread says so; by default the one that does.
         """
         guard = scf.IfOp(self.signals if signals is None else signals)
         with ir.InsertionPoint(guard.then_block):
-            self.ring.release(slot, self.block)
+            self.ring.release(stage, self.block)
             scf.YieldOp([])
 
 
@@ -250,7 +250,7 @@ def _zeros(kind: Any) -> Any:
     return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, zero)).result
 
 
-def bound_slots(loop: Any, count: int, *places: int) -> None:
+def bound_stages(loop: Any, count: int, *places: int) -> None:
     """Tell what range the slots have among the values that a loop carries."""
     bounds = [count if k in places else 0 for k in range(len(loop.results))]
     loop.attributes[BOUNDS] = ir.DenseI64ArrayAttr.get(bounds)

@@ -23,7 +23,7 @@ from typing import Any
 
 from lego_mlir.mlir.bindings import arith, ir, scf, ub
 from lego_mlir.mlir.modules import named_attributes
-from lego_mlir.mlir.schedule.transform_step import Step
+from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import SHARED, tile_of
 from lego_mlir.mlir.tiles.main_loop import CHOICE
 
@@ -46,11 +46,11 @@ class DeferredStore:
         bounds: what the loop's values for it stay below; 0 where nothing is known.
     """
 
-    def __init__(self, step: Step, op: Any, groups: int) -> None:
+    def __init__(self, step: TransformStep, op: Any, groups: int) -> None:
         self.op = op
         self._step = step
-        tile = tile_of(op, step.setting)
-        chunk = step.setting.layouts(op.attributes[SHARED], op.location)
+        tile = tile_of(op, step.pass_context)
+        chunk = step.pass_context.layouts(op.attributes[SHARED], op.location)
         sizes = [n for n in chunk.dims if isinstance(n, int)]
         self.count = prod(tile.shape) // prod(sizes) // groups
         self._indices = list(op.operands)[2:]

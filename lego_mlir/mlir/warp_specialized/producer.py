@@ -20,12 +20,12 @@ from lego_mlir.algebra import Layout
 from lego_mlir.mlir.bindings import ir, scf
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.tiles.accesses import Tile, load, store
-from lego_mlir.mlir.tiles.main_loop import CHOICE, Factor, Product
+from lego_mlir.mlir.tiles.main_loop import CHOICE, LoadedOperand, MainLoop
 from lego_mlir.mlir.tiles.pointers import element_bytes
-from lego_mlir.mlir.tiles.structure import copied, keep_rolled, needed_for
+from lego_mlir.mlir.tiles.structure import backward_slice, copied, keep_rolled
 from lego_mlir.mlir.transforms.copies_to_tma import MULTICAST
-from lego_mlir.mlir.warp_specialized.consumer import bound_slots
-from lego_mlir.mlir.warp_specialized.ring_buffer import Position, Ring
+from lego_mlir.mlir.warp_specialized.consumer import bound_stages
+from lego_mlir.mlir.warp_specialized.ring_buffer import RingBuffer, RingPosition
 
 
 @dataclass(frozen=True)
@@ -33,79 +33,83 @@ class Producer:
     """The thread that fetches.
 
     Attributes:
-        product: whose operands.
+        main_loop: whose operands.
         ring: that they go through.
         rooms: by what loads an operand its slots: their layout, and the memory.
         common: of A and of B whether the blocks of a cluster have the tile in common.
         cluster: blocks of a cluster.
     """
 
-    product: Product
-    ring: Ring
+    main_loop: MainLoop
+    ring: RingBuffer
     rooms: Mapping[Any, tuple[Layout, Any]]
     common: tuple[bool, bool]
     cluster: int
 
-    def fetch(self, values: Mapping[Any, Any], start: Position) -> Position:
+    def fetch(self, values: Mapping[Any, Any], start: RingPosition) -> RingPosition:
         """The loop over k; where it leaves the ring.
 
         Args:
             values: what stands for the kernel's values.
             start: where it enters the ring.
         """
-        old = self.product.loop
+        old = self.main_loop.loop
         body = old.regions[0].blocks[0]
         bounds = [values.get(v, v) for v in list(old.operands)[:3]]
-        loop = scf.ForOp(*bounds, [start.slot, start.parity])
-        bound_slots(loop.operation, self.ring.slots, 0)
+        loop = scf.ForOp(*bounds, [start.stage, start.parity])
+        bound_stages(loop.operation, self.ring.stages, 0)
         # Unrolled, it would take more registers than a producer has, and win nothing.
         keep_rolled(loop.operation)
         inner = {**values, body.arguments[0]: loop.induction_variable}
-        factors = (self.product.a, self.product.b)
+        factors = (self.main_loop.a, self.main_loop.b)
         with ir.InsertionPoint(loop.body):
-            position = Position(*loop.inner_iter_args)
+            position = RingPosition(*loop.inner_iter_args)
             self.ring.wait_empty(position)
             self.ring.expect(position, sum(map(_bytes, factors)))
-            for op in needed_for([v for f in factors for v in f.needs], body):
+            for op in backward_slice([v for f in factors for v in f.needs], body):
                 copied(op, inner)
-            for factor, is_common in zip(factors, self.common, strict=True):
-                if factor.is_choice:
-                    self._choose(factor, inner, position)
+            for operand, is_common in zip(factors, self.common, strict=True):
+                if operand.is_choice:
+                    self._choose(operand, inner, position)
                     continue
-                stored = self._load(factor, factor.tiles[0], inner, position)
+                stored = self._load(operand, operand.tiles[0], inner, position)
                 if is_common:
                     n = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.cluster)
                     stored.attributes[MULTICAST] = n
             following = self.ring.next(position)
-            scf.YieldOp([following.slot, following.parity])
-        return Position(*loop.results)
+            scf.YieldOp([following.stage, following.parity])
+        return RingPosition(*loop.results)
 
-    def _load(self, factor: Factor, tile: Tile, values: Mapping[Any, Any], at: Position) -> Any:
+    def _load(
+        self, operand: LoadedOperand, tile: Tile, values: Mapping[Any, Any], at: RingPosition
+    ) -> Any:
         """Load a tile into a slot; the store."""
-        layout, room = self.rooms[factor.op]
+        layout, room = self.rooms[operand.op]
         index = [None if i is None else values.get(i, i) for i in tile.index]
         sizes = tuple((name, values.get(size, size)) for name, size in tile.sizes)
         with tile.op.location:
             value = load(tile.layout, values.get(tile.buffer, tile.buffer), index, sizes)
-            return store(value, layout, room, [at.slot, *[None] * len(tile.whole)])
+            return store(value, layout, room, [at.stage, *[None] * len(tile.whole)])
 
-    def _choose(self, factor: Factor, values: Mapping[Any, Any], at: Position) -> None:
+    def _choose(self, operand: LoadedOperand, values: Mapping[Any, Any], at: RingPosition) -> None:
         """Load the tile that is chosen into a slot."""
-        with factor.op.location:
+        with operand.op.location:
             choice = ir.Operation.create(
                 CHOICE,
-                operands=[values.get(v, v) for v in factor.op.operands],
-                attributes=named_attributes(factor.op),
-                regions=len(factor.tiles),
+                operands=[values.get(v, v) for v in operand.op.operands],
+                attributes=named_attributes(operand.op),
+                regions=len(operand.tiles),
             )
-        for region, old, tile in zip(choice.regions, factor.op.regions, factor.tiles, strict=True):
+        for region, old, tile in zip(
+            choice.regions, operand.op.regions, operand.tiles, strict=True
+        ):
             inner = dict(values)
             with ir.InsertionPoint(region.blocks.append()), tile.op.location:
-                for op in needed_for(list(tile.op.operands), old.blocks[0]):
+                for op in backward_slice(list(tile.op.operands), old.blocks[0]):
                     copied(op, inner)
-                self._load(factor, tile, inner, at)
+                self._load(operand, tile, inner, at)
                 scf.YieldOp([])
 
 
-def _bytes(factor: Factor) -> int:
-    return prod(factor.shape) * element_bytes(factor.element)
+def _bytes(operand: LoadedOperand) -> int:
+    return prod(operand.shape) * element_bytes(operand.element)

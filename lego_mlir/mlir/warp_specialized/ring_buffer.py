@@ -23,42 +23,42 @@ _TICKS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class RingPosition:
     """Where a side is on the ring.
 
     Attributes:
-        slot: an index.
+        stage: an index.
         parity: of the phase, an i32 of 0 or 1.
     """
 
-    slot: Any
+    stage: Any
     parity: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Ring:
+class RingBuffer:
     """The barriers of a ring.
 
     Attributes:
-        slots: how many.
+        stages: how many.
         layout: of the slots' barriers.
         full: the barriers that say a slot is filled.
         empty: those that say it may be filled again.
         cluster: blocks that fill one another's slots.
     """
 
-    slots: int
+    stages: int
     layout: Layout
     full: Any
     empty: Any
     cluster: int = 1
 
     @staticmethod
-    def make(slots: int, cluster: int = 1) -> Ring:
+    def make(stages: int, cluster: int = 1) -> RingBuffer:
         """Room for the barriers of a ring, in shared memory."""
-        layout = OrderBy(Row(slots))
+        layout = OrderBy(Row(stages))
         i64 = ir.IntegerType.get_signless(64)
-        return Ring(slots, layout, alloc(layout, i64), alloc(layout, i64), cluster)
+        return RingBuffer(stages, layout, alloc(layout, i64), alloc(layout, i64), cluster)
 
     def initialize(self, consumers: int) -> None:
         """Set the counts; one thread does, and all wait for it.
@@ -66,56 +66,56 @@ class Ring:
         Args:
             consumers: arrivals that empty a slot, of one block.
         """
-        for slot in range(self.slots):
-            nvvm.mbarrier_init(self._at(self.full, slot), i32_constant(1))
-            nvvm.mbarrier_init(self._at(self.empty, slot), i32_constant(consumers * self.cluster))
+        for stage in range(self.stages):
+            nvvm.mbarrier_init(self._at(self.full, stage), i32_constant(1))
+            nvvm.mbarrier_init(self._at(self.empty, stage), i32_constant(consumers * self.cluster))
         nvvm.fence_mbarrier_init()
 
-    def start(self) -> Position:
+    def start(self) -> RingPosition:
         """The first position."""
-        return Position(constant(0), i32_constant(0))
+        return RingPosition(constant(0), i32_constant(0))
 
-    def next(self, at: Position) -> Position:
+    def next(self, at: RingPosition) -> RingPosition:
         """The position after another."""
-        following = arith.AddIOp(at.slot, constant(1)).result
-        around = arith.CmpIOp(arith.CmpIPredicate.eq, following, constant(self.slots)).result
+        following = arith.AddIOp(at.stage, constant(1)).result
+        around = arith.CmpIOp(arith.CmpIPredicate.eq, following, constant(self.stages)).result
         turned = arith.XOrIOp(at.parity, i32_constant(1)).result
-        return Position(
+        return RingPosition(
             arith.SelectOp(around, constant(0), following).result,
             arith.SelectOp(around, turned, at.parity).result,
         )
 
-    def wait_empty(self, at: Position) -> None:
+    def wait_empty(self, at: RingPosition) -> None:
         """Wait until the slot may be filled: at once the first time around."""
         other = arith.XOrIOp(at.parity, i32_constant(1)).result
-        self._wait(self.empty, at.slot, other)
+        self._wait(self.empty, at.stage, other)
 
-    def wait_full(self, at: Position) -> None:
+    def wait_full(self, at: RingPosition) -> None:
         """Wait until the slot is filled."""
-        self._wait(self.full, at.slot, at.parity)
+        self._wait(self.full, at.stage, at.parity)
 
-    def expect(self, at: Position, size: int) -> Any:
+    def expect(self, at: RingPosition, size: int) -> Any:
         """Announce the bytes that will fill the slot; the barrier that counts them."""
-        barrier = self._at(self.full, at.slot)
+        barrier = self._at(self.full, at.stage)
         nvvm.mbarrier_arrive_expect_tx(barrier, i32_constant(size))
         return barrier
 
-    def release(self, slot: Any, block: Any = None) -> None:
+    def release(self, stage: Any, block: Any = None) -> None:
         """Say that this consumer has done with a slot.
 
         Args:
-            slot: an index.
+            stage: an index.
             block: the rank in the cluster of the block to say it to, an i32; its own by default.
         """
         if block is None:
-            nvvm.mbarrier_arrive(self._at(self.empty, slot))
+            nvvm.mbarrier_arrive(self._at(self.empty, stage))
             return
-        own = as_pointer(address(self.empty, self.layout, [slot]))
+        own = as_pointer(address(self.empty, self.layout, [stage]))
         remote = nvvm.of_block(ir.Type.parse(f"!llvm.ptr<{CLUSTER}>"), own, block)
         nvvm.mbarrier_arrive(remote)
 
-    def _wait(self, barriers: Any, slot: Any, parity: Any) -> None:
-        nvvm.mbarrier_try_wait_parity(self._at(barriers, slot), parity, i32_constant(_TICKS))
+    def _wait(self, barriers: Any, stage: Any, parity: Any) -> None:
+        nvvm.mbarrier_try_wait_parity(self._at(barriers, stage), parity, i32_constant(_TICKS))
 
-    def _at(self, barriers: Any, slot: Any) -> Any:
-        return pointer(barriers, self.layout, [slot])
+    def _at(self, barriers: Any, stage: Any) -> Any:
+        return pointer(barriers, self.layout, [stage])

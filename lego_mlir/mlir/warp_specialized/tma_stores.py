@@ -22,7 +22,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from lego_mlir.algebra import Layout, OrderBy, Row
-from lego_mlir.algebra.multibuffer import in_slots
+from lego_mlir.algebra.multibuffer import multibuffered
 from lego_mlir.algebra.subdivide import subdivide
 from lego_mlir.analysis.copies import Side, plan_copy
 from lego_mlir.analysis.instructions.mma_fragments import LANES
@@ -32,7 +32,7 @@ from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.fragments.thread_fragment import Held, Share
 from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.lowering.buffers import alignment_of
-from lego_mlir.mlir.schedule.transform_step import Step
+from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.tiles.accesses import SHARED, Tile, alloc, apply, tile_of
 from lego_mlir.mlir.tiles.pointers import beyond, element_bytes, i32_constant, pointer
@@ -112,7 +112,9 @@ class ResultStores:
         groups: of warps that share a tile.
     """
 
-    def __init__(self, step: Step, launch: Any, thread: Thread, group: Any, groups: int) -> None:
+    def __init__(
+        self, step: TransformStep, launch: Any, thread: Thread, group: Any, groups: int
+    ) -> None:
         self._step = step
         self._thread = thread
         self._group = group
@@ -128,7 +130,7 @@ class ResultStores:
             LegoError: the chunk that the store names does not divide its tile.
         """
         chunk = self._chunk(op)
-        tile = tile_of(op, self._step.setting)
+        tile = tile_of(op, self._step.pass_context)
         rows, columns = tile.shape
         if len(chunk.dims) != 2 or chunk.dims[0] != ROWS or columns % int(chunk.dims[1]):
             raise self._step.error(
@@ -142,12 +144,12 @@ class ResultStores:
                 f"{rows} rows are not those of {self._groups} warpgroups of {ROWS}", op
             )
         if chunk not in self._rooms:
-            slots = in_slots(chunk, self._groups * BUFFERS)
+            stages = multibuffered(chunk, self._groups * BUFFERS)
             shape = ROWS, int(chunk.dims[1])
             share = Share(self._thread, shape, OrderBy(Row(WARPS, 1)), has_stmatrix=True)
             with ir.InsertionPoint.at_block_begin(self._body), op.location:
-                memory = alloc(slots, tile.element)
-                self._rooms[chunk] = _Room(slots, memory, prod(shape), share)
+                memory = alloc(stages, tile.element)
+                self._rooms[chunk] = _Room(stages, memory, prod(shape), share)
         self._rooms[chunk].stores += 1
 
     def _told(self, op: Any, room: _Room) -> _Told:
@@ -162,14 +164,14 @@ class ResultStores:
 
     def _tell(self, op: Any, room: _Room) -> _Told:
         numbers = OrderBy(Row(self._groups, BUFFERS))
-        slots = [apply(numbers, [self._group, turn]) for turn in range(BUFFERS)]
-        tiles = [Tile(op, room.layout, room.memory, (slot, None, None)) for slot in slots]
+        stages = [apply(numbers, [self._group, turn]) for turn in range(BUFFERS)]
+        tiles = [Tile(op, room.layout, room.memory, (stage, None, None)) for stage in stages]
         # A group's buffers lie one after another: one address is held, and distances from it.
         distances = [turn * room.size for turn in range(BUFFERS)]
         writes = room.share.writers(tiles[0], distances)
         if writes is None:
             writes = [partial(room.share.store, tile=tile) for tile in tiles]
-        start = pointer(room.memory, room.layout, [slots[0], 0, 0])
+        start = pointer(room.memory, room.layout, [stages[0], 0, 0])
         size = element_bytes(tiles[0].element)
         starts = [beyond(start, n * size) for n in distances]
         buffers = [_Buffer(*parts) for parts in zip(tiles, starts, writes, strict=True)]
@@ -177,7 +179,7 @@ class ResultStores:
 
     def store(self, op: Any, held: Held) -> None:
         """The operations, where a store stands: of all chunks of its tile, or of the one due."""
-        tile = tile_of(op, self._step.setting)
+        tile = tile_of(op, self._step.pass_context)
         chunk = self._chunk(op)
         room = self._rooms[chunk]
         width = int(chunk.dims[1])
@@ -224,7 +226,7 @@ class ResultStores:
             nvvm.wait_for_stores_read(0)
 
     def _chunk(self, op: Any) -> Layout:
-        return self._step.setting.layouts(op.attributes[SHARED], op.location)
+        return self._step.pass_context.layouts(op.attributes[SHARED], op.location)
 
     def _due(self, op: Any, count: int) -> range:
         """The numbers of the chunks that a store is to store."""

@@ -1,1 +1,1 @@
-"""checks."""
+"""What a run is checked for: data races, uninitialized reads, registers, wgmma, deadlocks."""

@@ -24,7 +24,7 @@ import numpy as np
 from lego_mlir.analysis.memory_costs.bank_conflicts import WORD_BYTES, wavefronts
 from lego_mlir.analysis.memory_costs.requests import LANES
 from lego_mlir.analysis.memory_costs.sectors import LINE_BYTES, sectors
-from lego_mlir.diagnostics import Place
+from lego_mlir.diagnostics import Location
 from lego_mlir.sim.cost.instruction_classes import CLASSES, Class, class_of
 from lego_mlir.sim.machine.memory import LOCAL, PARAM, SHARED
 from lego_mlir.sim.machine.observer import Observer
@@ -57,7 +57,7 @@ class MemoryCost:
     """
 
     instruction: Instruction
-    source: Place | None
+    source: Location | None
     space: str
     requests: int
     lanes: int

@@ -1,1 +1,1 @@
-"""machine."""
+"""The machine that runs a program: waves of CTAs, memory, barriers, asynchronous operations."""

@@ -1,1 +1,1 @@
-"""ptx."""
+"""PTX text to a decoded program: lexer, parser, instruction table, control and data flow."""

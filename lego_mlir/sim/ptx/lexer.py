@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 
 _TOKEN = re.compile(
     r"""
@@ -60,7 +60,7 @@ def tokens(text: str, file: str) -> list[Token]:
         if match is None:
             raise LegoError(
                 f"the character {text[at]!r} begins nothing that PTX knows",
-                place=Place(file, line, at - start + 1),
+                location=Location(file, line, at - start + 1),
                 source=text,
             )
         kind, end = match.lastgroup, match.end()
@@ -75,7 +75,7 @@ def tokens(text: str, file: str) -> list[Token]:
             if kind == "int" and end - at > _MOST_DIGITS:
                 raise LegoError(
                     f"an integer of {end - at} digits does not fit 64 bits (PTX ISA 4.5.1)",
-                    place=Place(file, line, at - start + 1),
+                    location=Location(file, line, at - start + 1),
                     source=text,
                 )
             found.append(Token(kind, match.group(), line, at - start + 1))

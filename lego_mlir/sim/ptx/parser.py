@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NoReturn
 
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.limits import Limits, check_limit, current, limit_error
 from lego_mlir.sim.ptx.kernel_body import Body
 from lego_mlir.sim.ptx.lexer import Token, labels_ahead, tokens, undefined_marks, unquoted
@@ -84,7 +84,7 @@ class _Parser(VariableParser):
         token = token or self.token
         raise LegoError(
             message,
-            place=Place(self.file, token.line, token.column),
+            location=Location(self.file, token.line, token.column),
             hint=hint,
             source=self.text,
         )

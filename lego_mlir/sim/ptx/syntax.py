@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.sim.ptx.types import Type
 from lego_mlir.sources import NO_SOURCES, Sources
 
@@ -258,16 +258,18 @@ class Module:
     files: Mapping[int, str]
     sources: Sources = NO_SOURCES
 
-    def source_of(self, instruction: Instruction) -> Place | None:
+    def source_of(self, instruction: Instruction) -> Location | None:
         """Where the instruction comes from in the program that the PTX was compiled from."""
         if instruction.loc is None or instruction.loc[0] not in self.files:
             return None
         file, line, column = instruction.loc
-        return Place(self.files[file], line, column)
+        return Location(self.files[file], line, column)
 
     def error(self, message: str, line: int, column: int = 0, hint: str | None = None) -> LegoError:
         """A diagnostic at a place of this module."""
-        return LegoError(message, place=Place(self.file, line, column), hint=hint, source=self.text)
+        return LegoError(
+            message, location=Location(self.file, line, column), hint=hint, source=self.text
+        )
 
     def error_at(self, at: Instruction, message: str, hint: str | None = None) -> LegoError:
         """A diagnostic at what an instruction was compiled from, or, if nobody has that, at it."""
@@ -278,4 +280,4 @@ class Module:
         if text is None or not 0 < place.line <= len(text.splitlines()):
             return self.error(f"{message}; compiled from {place}", at.line, at.column, hint)
         message = f"{message}; line {at.line} of the PTX: {at}"
-        return LegoError(message, place=place, hint=hint, source=text)
+        return LegoError(message, location=place, hint=hint, source=text)

@@ -37,8 +37,8 @@ def test_a_text_that_would_take_long_is_an_error_with_its_place(name: str) -> No
     text, limit = SLOW[name]
     with pytest.raises(LegoError, match=f"the limit {limit} is ") as e:
         parse_layout(text)
-    assert e.value.place is not None
-    assert e.value.place.column > 1
+    assert e.value.location is not None
+    assert e.value.location.column > 1
     assert f"--limit {limit}=VALUE" in str(e.value.hint)
 
 

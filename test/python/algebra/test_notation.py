@@ -206,8 +206,8 @@ def test_errors_say_what_and_where(text: str, column: int, message: str) -> None
     with pytest.raises(LegoError) as e:
         parse_layout(text, functions=FUNCTIONS)
     assert message in e.value.message
-    assert e.value.place is not None
-    assert (e.value.place.file, e.value.place.line, e.value.place.column) == (
+    assert e.value.location is not None
+    assert (e.value.location.file, e.value.location.line, e.value.location.column) == (
         "<layout>",
         1,
         column,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lego_mlir.algebra import parse_layout
-from lego_mlir.algebra.multibuffer import in_slots
+from lego_mlir.algebra.multibuffer import multibuffered
 from lego_mlir.diagnostics import LegoError
 
 
@@ -26,7 +26,7 @@ def test_each_copy_is_the_layout_further_on(text: str) -> None:
     layout = parse_layout(text)
     size = layout.size
     assert isinstance(size, int)
-    slots = in_slots(layout, 3)
+    slots = multibuffered(layout, 3)
     assert slots.dims == (3, *layout.dims)
     index = np.indices([n for n in layout.dims if isinstance(n, int)]).reshape(layout.rank, -1)
     alone = layout.apply(*index)
@@ -36,9 +36,9 @@ def test_each_copy_is_the_layout_further_on(text: str) -> None:
 
 def test_a_plain_layout_stays_plain() -> None:
     tile = parse_layout("OrderBy(GenP([128, 64], swizzle(8, 1, 8)))")
-    assert in_slots(tile, 4).text == "OrderBy(Row(4), GenP([128, 64], swizzle(8, 1, 8)))"
+    assert multibuffered(tile, 4).text == "OrderBy(Row(4), GenP([128, 64], swizzle(8, 1, 8)))"
 
 
 def test_partial_tiles_have_no_copies() -> None:
     with pytest.raises(LegoError, match="partial tiles"):
-        in_slots(parse_layout("OrderBy(Row(10)).TileBy([3], [4])"), 2)
+        multibuffered(parse_layout("OrderBy(Row(10)).TileBy([3], [4])"), 2)

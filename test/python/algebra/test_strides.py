@@ -357,8 +357,8 @@ def test_errors_in_a_text_have_their_column(text: str, column: int, message: str
     with pytest.raises(LegoError) as e:
         from_strides(text)
     assert e.value.message == message
-    assert e.value.place is not None
-    assert (e.value.place.file, e.value.place.column) == ("<strides>", column)
+    assert e.value.location is not None
+    assert (e.value.location.file, e.value.location.column) == ("<strides>", column)
 
 
 def test_equal_layouts_have_equal_strides() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from swizzled_tiles import by_columns, by_rows
 
 from lego_mlir.algebra import Col, GenP, Layout, OrderBy, Row, bricks, swizzle
-from lego_mlir.algebra.multibuffer import in_slots
+from lego_mlir.algebra.multibuffer import multibuffered
 from lego_mlir.analysis.instructions.wgmma_operands import DEPTH, Operand, operand
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.sim.machine import matrix_descriptors
@@ -93,7 +93,7 @@ def test_core_matrices_without_swizzle() -> None:
 
 
 def test_the_slots_of_a_ring_are_alike() -> None:
-    slots = in_slots(by_rows(64, 128), 3)
+    slots = multibuffered(by_rows(64, 128), 3)
     size = 64 * 128 * 2
     first, *others = (
         operand(slots[n, :, :], 2, 64, (0, 80), 1)  # type: ignore[misc]

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from lego_mlir.artifact import Argument, Artifact, Constant, Launch, TensorMap, TensorMaps
+from lego_mlir.artifact import (
+    Argument,
+    Artifact,
+    Constant,
+    Launch,
+    TensorMapParameter,
+    TensorMapParameters,
+)
 
 PTX = """.version 8.3
 .target sm_90a
@@ -26,12 +33,12 @@ PTX = """.version 8.3
 
 @pytest.fixture
 def whole() -> Artifact:
-    tiles = TensorMap(1, (4, 3, 2), (16, 48), (4, 1, 1), 32)
+    tiles = TensorMapParameter(1, (4, 3, 2), (16, 48), (4, 1, 1), 32)
     parameters = (
         0,
         tiles,
         Constant("i32", -3),
-        TensorMaps((tiles, tiles)),
+        TensorMapParameters((tiles, tiles)),
         Constant("f32", 0.5),
         2,
     )
@@ -43,7 +50,7 @@ def whole() -> Artifact:
             Argument("b.1", "f32", (24,), "OrderBy(Col(6, 4))", "write"),
             Argument("n", "index", None, None, "read"),
         ),
-        launches=(Launch("k", (2, 1, 1), (32, 1, 1), parameters, 1024, dependent=True),) * 2,
+        launches=(Launch("k", (2, 1, 1), (32, 1, 1), parameters, 1024, pdl=True),) * 2,
         ptx=PTX,
         cubin=b"\x7fELF\0\xff",
         reference="permute(1, 0)",

@@ -21,10 +21,10 @@ from lego_mlir import Artifact
 from lego_mlir.artifact import Argument, Launch
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels.gemm import tuned_table
-from lego_mlir.kernels.gemm.problem import Config, Problem
+from lego_mlir.kernels.gemm.problem import MmaConfig, Problem
 
 PRODUCT = Product(512, 256, 128, "f16", "f16", "row", "col")
-CONFIGS = [Config((128, 64, 64), (2, 2), stages) for stages in (2, 3, 4)]
+CONFIGS = [MmaConfig((128, 64, 64), (2, 2), stages) for stages in (2, 3, 4)]
 
 
 PTX = ".visible .entry gemm(.param .u64 a, .param .u64 b, .param .u64 c) { ret; }"
@@ -33,7 +33,7 @@ PTX = ".visible .entry gemm(.param .u64 a, .param .u64 b, .param .u64 c) { ret; 
 class Compiled:
     """A kernel that compiles to an artifact that does nothing."""
 
-    def __init__(self, config: Config | None) -> None:
+    def __init__(self, config: MmaConfig | None) -> None:
         self.config = config
 
     def compile(self, target: str) -> Artifact:
@@ -67,7 +67,7 @@ def test_a_bundle_holds_the_candidates_that_compile(bundle: dict[str, Any], tmp_
 def test_candidates_are_the_models_best_and_other_orders_of_blocks() -> None:
     found = tune.candidates(PRODUCT, tune.Search((), most=12))
     assert len(found) == len(set(found)) == 12
-    assert {c.group for c in found} == {4, 8, 16, 32}
+    assert {c.raster_group for c in found} == {4, 8, 16, 32}
     for config in found:
         config.check(Problem(512, 256, 128, "f16", "f16", "row", "col"), 227 * 1024)
 

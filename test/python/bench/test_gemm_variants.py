@@ -88,8 +88,8 @@ def test_promotion_is_asked_for() -> None:
     assert case.alternatives is not None
     kernels = case.alternatives("sm_90a")
     assert list(kernels) == ["promote 1", "promote 4"]
-    assert all(kernel.settings["promote"] == int(name[-1]) for name, kernel in kernels.items())
-    assert case.make("sm_90a").settings["promote"] == 0
+    assert all(kernel.params["promote"] == int(name[-1]) for name, kernel in kernels.items())
+    assert case.make("sm_90a").params["promote"] == 0
 
 
 def test_alternatives_that_do_not_compile_are_left_out(

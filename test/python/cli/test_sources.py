@@ -132,7 +132,7 @@ def test_a_kernel_in_python_and_what_it_calls(tmp_path: Path, monkeypatch: Any) 
     assert "# in the helper" in texts["helper_of_it.py"]
     with pytest.raises(LegoError) as caught:
         module.racy(np.zeros(1024, "f4"), device="sim")
-    assert caught.value.place is not None
+    assert caught.value.location is not None
     row = str(caught.value).splitlines()[1].strip()
     lines = [*texts["kernel_of_it.py"].splitlines(), *texts["helper_of_it.py"].splitlines()]
     assert row in map(str.strip, lines)

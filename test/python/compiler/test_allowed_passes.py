@@ -74,7 +74,7 @@ def test_a_module_names_no_file_as_its_schedule(name: str, marker: Path) -> None
     file.write_text(head + RUNS_PTXAS + kernel() + "}")
     with pytest.raises(LegoError, match=r"no schedule .* that a module may name") as caught:
         compile_to("scheduled", file.read_text())
-    assert caught.value.place is not None
+    assert caught.value.location is not None
     assert "--schedule=FILE" in str(caught.value.hint)
     assert not marker.exists()
 
@@ -118,8 +118,8 @@ def test_a_script_with_a_pass_that_may_not_run(name: str, options: str, marker: 
     script.write_text(WITH_SEQUENCES + text + "}")
     with pytest.raises(LegoError, match=rf"the pass '{name}' .*may (not )?run") as caught:
         compile_to("scheduled", kernel(), schedule=str(script))
-    assert caught.value.place is not None
-    assert (caught.value.place.file, caught.value.place.line) == (str(script), 9)
+    assert caught.value.location is not None
+    assert (caught.value.location.file, caught.value.location.line) == (str(script), 9)
     assert {path.name for path in marker.parent.iterdir()} == {"tk", "s.mlir"}
 
 
@@ -169,8 +169,8 @@ def test_a_pass_pipeline_with_a_pass_that_may_not_run(passes: str, marker: Path)
         )
         with pytest.raises(LegoError, match=r"the pass '[-\w]+' .*may (not )?run") as caught:
             compile_to("ptx", kernel(), pipelines={"ptx": given})
-        assert caught.value.place is not None
-        assert caught.value.place.line == (1 if "(" in given else 2)
+        assert caught.value.location is not None
+        assert caught.value.location.line == (1 if "(" in given else 2)
     assert not marker.exists()
 
 

@@ -103,8 +103,8 @@ def test_syntax_error_names_the_line_and_shows_it() -> None:
     with pytest.raises(LegoError, match=r"\.globul") as caught:
         assemble(broken, SM_90A)
     error = caught.value
-    assert error.place is not None
-    assert (error.place.file, error.place.line) == ("<ptx>", line_of("ld.global"))
+    assert error.location is not None
+    assert (error.location.file, error.location.line) == ("<ptx>", line_of("ld.global"))
     assert "ld.globul.b32 %r2, [%rd4];" in error.render()
 
 
@@ -113,8 +113,8 @@ def test_several_errors_are_counted() -> None:
     broken = broken.replace("add.s64 %rd5, %rd2", "add.s64 %rd5, %nope")
     with pytest.raises(LegoError, match=r"\(and \d+ more\)") as caught:
         assemble(broken, SM_90A)
-    assert caught.value.place is not None
-    assert caught.value.place.line == line_of("add.s64 %rd4")
+    assert caught.value.location is not None
+    assert caught.value.location.line == line_of("add.s64 %rd4")
 
 
 def test_wrong_target_for_the_module() -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lego_mlir.artifact import Artifact, TensorMap
+from lego_mlir.artifact import Artifact, TensorMapParameter
 from lego_mlir.compiler.driver import Compilation
 from lego_mlir.mlir.context import Source
 
-MAP = TensorMap(1, (64, 32), (128,), (64, 8), 128)
+MAP = TensorMapParameter(1, (64, 32), (128,), (64, 8), 128)
 
 TWO = """
 func.func @two(%b: memref<32xf32>, %a: memref<2048xf16>) {
@@ -55,7 +55,7 @@ def test_parameters_of_each_launch(artifact: Artifact) -> None:
     plain, mapped = artifact.launches
     assert plain.parameters == (0,)
     assert set(mapped.parameters) == {0, MAP}
-    assert (plain.dependent, mapped.dependent) == (False, True)
+    assert (plain.pdl, mapped.pdl) == (False, True)
     assert [a.access for a in artifact.arguments] == ["write", "read"]
 
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from lego_mlir.compiler.isolate import call
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 
@@ -78,7 +78,7 @@ def test_other_deaths(end: object, told: str) -> None:
 
 
 def test_lego_errors_keep_all_their_parts() -> None:
-    original = LegoError("m", place=Place("f.mlir", 3, 2), hint="h", source="a\nb\nc")
+    original = LegoError("m", location=Location("f.mlir", 3, 2), hint="h", source="a\nb\nc")
 
     def work() -> bytes:
         raise original

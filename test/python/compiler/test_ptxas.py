@@ -93,8 +93,8 @@ def test_an_error_names_the_line_and_shows_it() -> None:
         assemble(PTX.replace("st.global.b32", "st.globul.b32"), SM_90A)
     error = caught.value
     line = next(i for i, text in enumerate(PTX.splitlines(), 1) if "st.global" in text)
-    assert error.place is not None
-    assert (error.place.file, error.place.line) == ("<ptx>", line)
+    assert error.location is not None
+    assert (error.location.file, error.location.line) == ("<ptx>", line)
     assert "st.globul.b32 [%rd1], %r1;" in error.render()
 
 

@@ -85,8 +85,8 @@ def test_all_that_a_block_may_have_can_be_used(target: str, n: int) -> None:
     with pytest.raises(LegoError, match="4 more than the") as e:
         _ = compiled(reverse(n + 1, "attribution"), target).ptx
     assert target in e.value.message
-    assert e.value.place is not None
-    assert (e.value.place.file, e.value.place.line) == ("reverse.mlir", 5)
+    assert e.value.location is not None
+    assert (e.value.location.file, e.value.location.line) == ("reverse.mlir", 5)
 
 
 def test_dynamic_bytes_of_a_launch_beyond_the_target_are_an_error() -> None:

@@ -98,8 +98,8 @@ def test_cases_that_return_nothing() -> None:
 def test_numbers_that_are_outside_are_seen_when_it_runs(function: Any, message: str) -> None:
     with pytest.raises(LegoError, match=rf"{message}, in thread \(\d, 0, 0\)") as caught:
         computed(function)
-    assert caught.value.place is not None
-    assert caught.value.place.file.endswith("test_branches.py")
+    assert caught.value.location is not None
+    assert caught.value.location.file.endswith("test_branches.py")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_numbers_that_are_surely_outside(function: Any, message: str) -> None:
     made = lg.kernel(grid=1, block=COUNT, parameters=types)(kernel)
     with pytest.raises(LegoError, match=message) as caught:
         made.compile()
-    assert caught.value.place is not None
+    assert caught.value.location is not None
 
 
 @pytest.mark.parametrize(

@@ -158,9 +158,9 @@ def wrong(body: Any, **types: Any) -> LegoError:
 
 
 def line_of(error: LegoError) -> str:
-    assert error.place is not None
+    assert error.location is not None
     assert error.source is not None
-    return error.source.splitlines()[error.place.line - 1].strip()
+    return error.source.splitlines()[error.location.line - 1].strip()
 
 
 def test_wrong_number_of_indices() -> None:

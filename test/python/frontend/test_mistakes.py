@@ -66,7 +66,7 @@ def computed(value: Any, a: Any, dtype: str = "f32") -> Any:
 def test_what_is_not_known_while_a_kernel_is_traced(value: Any, says: str) -> None:
     with pytest.raises(LegoError, match=says) as info:
         kernel_of(value).module  # noqa: B018
-    assert "test_mistakes.py" in str(info.value.place)
+    assert "test_mistakes.py" in str(info.value.location)
 
 
 @pytest.mark.parametrize(

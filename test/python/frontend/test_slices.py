@@ -157,5 +157,5 @@ def test_mistakes(body: Any, says: str) -> None:
     kernel = lg.kernel(grid=1, block=1, parameters={"x": lg.Tensor["f32", layout]})(body)
     with pytest.raises(LegoError, match=says) as caught:
         _ = kernel.module
-    assert caught.value.place is not None
-    assert caught.value.place.file.endswith("test_slices.py")
+    assert caught.value.location is not None
+    assert caught.value.location.file.endswith("test_slices.py")

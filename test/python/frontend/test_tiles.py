@@ -161,7 +161,7 @@ def test_an_index_becomes_a_number() -> None:
     assert x[0].tolist() == [i / 2 for i in range(8)]
 
 
-def loops(schedule: str | None, **settings: int) -> lg.Kernel:
+def loops(schedule: str | None, **params: int) -> lg.Kernel:
     """A kernel with a loop of eight turns."""
 
     def kernel(a: Any) -> None:
@@ -169,7 +169,7 @@ def loops(schedule: str | None, **settings: int) -> lg.Kernel:
             a[0, i] = 1.0
 
     parameters = {"a": lg.TensorType("f32", TILE)}
-    make = lg.kernel(grid=1, block=1, parameters=parameters, schedule=schedule, settings=settings)
+    make = lg.kernel(grid=1, block=1, parameters=parameters, schedule=schedule, params=params)
     return make(kernel)
 
 
@@ -252,5 +252,5 @@ def test_what_cannot_be(use: Any, says: str, hint: str) -> None:
     with pytest.raises(LegoError, match=says) as caught:
         text(kernel)
     assert re.search(hint, caught.value.hint or "")
-    assert caught.value.place is not None
-    assert caught.value.place.file.endswith("test_tiles.py")
+    assert caught.value.location is not None
+    assert caught.value.location.file.endswith("test_tiles.py")

@@ -172,8 +172,8 @@ def through_a_loop(h: Any, x: Any) -> None:
 def test_an_element_of_several_threads(body: Any, block: int, update: str) -> None:
     with pytest.raises(LegoError, match="several threads update the same element") as e:
         compiled(body, block=block).compilation().text("index")
-    assert e.value.place is not None
-    assert e.value.place.file.endswith("test_updates.py")
+    assert e.value.location is not None
+    assert e.value.location.file.endswith("test_updates.py")
     name = "tensor" if body is turns_without_barriers else "h"
     assert f"lg.atomic_{update}({name}, index, value)" in str(e.value.hint)
 

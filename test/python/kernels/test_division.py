@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.specs import machine_of
+from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import TARGETS, Target
 from lego_mlir.kernels import matmul
 from lego_mlir.kernels.gemm import tuned_table
 from lego_mlir.kernels.gemm.mma_heuristic import choose, estimates
-from lego_mlir.kernels.gemm.problem import Config, Problem
+from lego_mlir.kernels.gemm.problem import MmaConfig, Problem
 
 H200 = Target.parse("sm_90a")
 PROBLEM = Problem(512, 768, 256, "f16", "f16")
-CONFIG = Config((128, 128, 64), (2, 2), 3)
+CONFIG = MmaConfig((128, 128, 64), (2, 2), 3)
 
 
 def test_what_a_config_takes() -> None:
@@ -38,20 +38,22 @@ def test_what_a_config_takes() -> None:
 @pytest.mark.parametrize(("dtype", "out"), [("f16", "f16"), ("i8", "i32")])
 def test_products_of_every_size_are_divided(dtype: str, out: str, target: str) -> None:
     sizes = (1, 2, 15, 16, 17, 31, 32, 33, 64, 65)
-    machine = Target.parse(target)
+    gpu = Target.parse(target)
     for m, n, k in product(sizes, sizes, (1, 65)):
         problem = Problem(m, n, k, dtype, out)
-        choose(problem, machine).check(problem, machine.optin_shared_bytes)
+        choose(problem, gpu).check(problem, gpu.optin_shared_bytes)
 
 
 @pytest.mark.parametrize(
-    ("tiles", "group", "high", "wide"),
+    ("tiles", "raster_group", "high", "wide"),
     [((8, 6), 4, 4, 1), ((7, 12), 4, 1, 4), ((6, 5), 8, 6, 1), ((7, 11), 4, 1, 1)],
 )
-def test_blocks_go_down_groups(tiles: tuple[int, int], group: int, high: int, wide: int) -> None:
+def test_blocks_go_down_groups(
+    tiles: tuple[int, int], raster_group: int, high: int, wide: int
+) -> None:
     down, across = tiles
     problem = Problem(down * 128, across * 128, 64, "f16", "f16")
-    layout = replace(CONFIG, group=group).blocks(problem)
+    layout = replace(CONFIG, raster_group=raster_group).blocks(problem)
     rows, columns = layout.inv(np.arange(down * across))
     assert sorted(zip(rows.tolist(), columns.tolist(), strict=True)) == sorted(
         np.ndindex(down, across)
@@ -106,7 +108,7 @@ def test_small_products_have_more_blocks_than_large_tiles_give() -> None:
     for n in (512, 1024, 2048):
         problem = Problem(n, n, n, "f16", "f16")
         down, across = choose(problem, H200).tiles(problem)
-        assert 2 * down * across >= machine_of(H200).multiprocessors
+        assert 2 * down * across >= spec_of(H200).multiprocessors
 
 
 def test_an_explanation_names_the_machine_the_division_and_what_limits_the_others() -> None:
@@ -125,12 +127,16 @@ def test_what_was_measured_is_recorded_and_found(tmp_path: Path) -> None:
     tuned_table.record("NVIDIA Test 1", PROBLEM, replace(CONFIG, stages=2), tmp_path)
     assert file == tmp_path / "nvidia-test-1.json"
     assert len(json.loads(file.read_text())) == 2
-    assert tuned_table.lookup("NVIDIA Test 1", PROBLEM, Config, tmp_path) == replace(
+    assert tuned_table.lookup("NVIDIA Test 1", PROBLEM, MmaConfig, tmp_path) == replace(
         CONFIG, stages=2
     )
-    assert tuned_table.lookup("NVIDIA Test 1", other, Config, tmp_path) == replace(CONFIG, stages=4)
-    assert tuned_table.lookup("NVIDIA Test 1", replace(PROBLEM, a="col"), Config, tmp_path) is None
-    assert tuned_table.lookup("NVIDIA Test 2", PROBLEM, Config, tmp_path) is None
+    assert tuned_table.lookup("NVIDIA Test 1", other, MmaConfig, tmp_path) == replace(
+        CONFIG, stages=4
+    )
+    assert (
+        tuned_table.lookup("NVIDIA Test 1", replace(PROBLEM, a="col"), MmaConfig, tmp_path) is None
+    )
+    assert tuned_table.lookup("NVIDIA Test 2", PROBLEM, MmaConfig, tmp_path) is None
 
 
 def test_a_product_into_columns_is_its_transpose(tmp_path: Path) -> None:
@@ -138,7 +144,7 @@ def test_a_product_into_columns_is_its_transpose(tmp_path: Path) -> None:
     assert columns.transpose == Problem(512, 768, 256, "f16", "f16", a="col", b="row", c="row")
     assert columns.transpose.transpose == columns
     tuned_table.record("NVIDIA Test 1", columns, CONFIG, tmp_path)
-    assert tuned_table.lookup("NVIDIA Test 1", columns.transpose, Config, tmp_path) == CONFIG
+    assert tuned_table.lookup("NVIDIA Test 1", columns.transpose, MmaConfig, tmp_path) == CONFIG
 
 
 def test_a_broken_table_is_an_error_with_its_place(tmp_path: Path) -> None:
@@ -146,6 +152,6 @@ def test_a_broken_table_is_an_error_with_its_place(tmp_path: Path) -> None:
     for text in ("[", '[{"m": 1}]', "[1]"):
         file.write_text(text)
         with pytest.raises(LegoError, match="the table of tuned divisions cannot be read") as e:
-            tuned_table.lookup("NVIDIA Test 1", PROBLEM, Config, tmp_path)
-        assert e.value.place is not None
-        assert e.value.place.file == str(file)
+            tuned_table.lookup("NVIDIA Test 1", PROBLEM, MmaConfig, tmp_path)
+        assert e.value.location is not None
+        assert e.value.location.file == str(file)

@@ -13,11 +13,11 @@ from products import encoded
 import lego_mlir as lg
 from lego_mlir import Col, GenP, OrderBy
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.kernels import Config, grouped_matmul
-from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
+from lego_mlir.kernels import MmaConfig, grouped_matmul
+from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 from lego_mlir.runtime.simulator import Simulator
 
-SMALL = HopperConfig((64, 64, 64), 1, 3)
+SMALL = WgmmaConfig((64, 64, 64), 1, 3)
 SHAPES = [(128, 64, 128), (72, 136, 64), (64, 64, 320), (8, 8, 8)]
 """Whole tiles and partial ones, one step over k and many."""
 
@@ -45,9 +45,9 @@ def check(
 
 
 @pytest.mark.parametrize("order", ["late", "early", "random"])
-@pytest.mark.parametrize("resident", [0, 3])
-def test_products_of_any_sizes(order: str, resident: int) -> None:
-    config = HopperConfig((64, 64, 64), 1, 3, resident=resident)
+@pytest.mark.parametrize("persistent_ctas", [0, 3])
+def test_products_of_any_sizes(order: str, persistent_ctas: int) -> None:
+    config = WgmmaConfig((64, 64, 64), 1, 3, persistent_ctas=persistent_ctas)
     kernel = grouped_matmul(SHAPES, config=config, target="sm_90a")
     assert len(kernel.compile("sm_90a").launches) == 1
     check(kernel, SHAPES, order=order)
@@ -58,7 +58,7 @@ def test_one_product() -> None:
 
 
 def test_two_warpgroups_and_a_division_that_is_chosen() -> None:
-    config = HopperConfig((128, 64, 64), 2, 3)
+    config = WgmmaConfig((128, 64, 64), 2, 3)
     check(grouped_matmul(SHAPES, config=config, target="sm_90a"), SHAPES)
     check(grouped_matmul(SHAPES[:2], target="sm_90a"), SHAPES[:2])
 
@@ -68,7 +68,7 @@ MANY = [(7 * i % 10 * 8, 8 + 8 * (i % 3), 64 + 8 * (i % 5)) for i in range(64)]
 
 
 def test_many_products() -> None:
-    config = HopperConfig((64, 16, 128), 1, 2, resident=3)
+    config = WgmmaConfig((64, 16, 128), 1, 2, persistent_ctas=3)
     check(grouped_matmul(MANY, config=config, target="sm_90a"), MANY)
 
 
@@ -103,14 +103,14 @@ def test_column_major_factors() -> None:
 def test_integers() -> None:
     shapes = [(64, 48, 384), (72, 16, 128)]
     b = [OrderBy(Col(k, n)) for _, n, k in shapes]
-    config = HopperConfig((64, 32, 128), 1, 3)
+    config = WgmmaConfig((64, 32, 128), 1, 3)
     check(grouped_matmul(shapes, "i8", b=b, config=config, target="sm_90a"), shapes, "i8")
 
 
 def test_8_bit_floats_in_two_levels() -> None:
     shapes = [(64, 48, 384), (72, 16, 128)]
     b = [OrderBy(Col(k, n)) for _, n, k in shapes]
-    config = HopperConfig((64, 32, 128), 1, 3)
+    config = WgmmaConfig((64, 32, 128), 1, 3)
     kernel = grouped_matmul(shapes, "f8E4M3FN", b=b, config=config, promote=2, target="sm_90a")
     check(kernel, shapes, "f8E4M3FN")
 
@@ -128,7 +128,7 @@ def test_an_epilogue() -> None:
 OTHERS = [(40, 33, 60), (32, 32, 64), (0, 5, 5), (1, 35, 77)]
 """Sizes that TMA does not take, and such that it does."""
 
-WARPS = Config((32, 32, 32), (2, 2), 3)
+WARPS = MmaConfig((32, 32, 32), (2, 2), 3)
 
 
 @pytest.mark.parametrize("order", ["late", "early", "random"])
@@ -199,7 +199,7 @@ def test_an_epilogue_by_mma() -> None:
         ([(64, 64, 64), (64, 64, 60)], {"schedule": "wgmma"}, "product 1, 64×64×60: A: "),
         (SHAPES, {"b": [OrderBy(Col(8, 8))]}, "1 layouts b for 4 products"),
         ([(64, 64, 64)], {"dtype": "i8", "schedule": "wgmma"}, "product 0, .* only along k"),
-        (SHAPES, {"config": HopperConfig((64, 64, 64), 1, 3, cluster=(2, 1))}, "cluster 2×1"),
+        (SHAPES, {"config": WgmmaConfig((64, 64, 64), 1, 3, cluster=(2, 1))}, "cluster 2×1"),
         (SHAPES, {"schedule": "fast"}, "no schedule 'fast'"),
         (SHAPES, {"schedule": "hmma", "config": SMALL}, "a division for the schedule 'wgmma'"),
         ([(8, 8, 8)], {"a": [OrderBy(GenP([8, 8], lg.antidiagonal))]}, "neither by rows nor by"),

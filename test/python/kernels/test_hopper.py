@@ -12,10 +12,10 @@ import lego_mlir as lg
 from lego_mlir import Col, OrderBy, RegP, Row, runtime
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import matmul
-from lego_mlir.kernels.gemm.problem import Config
-from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
+from lego_mlir.kernels.gemm.problem import MmaConfig
+from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 
-SMALL = HopperConfig((64, 32, 64), 1, 2)
+SMALL = WgmmaConfig((64, 32, 64), 1, 2)
 
 
 def check(kernel: lg.Kernel) -> None:
@@ -40,7 +40,7 @@ def test_every_transpose_of_partial_tiles(a: Any, b: Any, c: Any) -> None:
 def test_the_transposes_may_be_multiplied(a: Any, c: Any) -> None:
     """A result of 16 rows is one of 16 columns, stored transposed."""
     m, n, k = 16, 192, 64
-    config = HopperConfig((64, 16, 64), 1, 2, swap=c is Row)
+    config = WgmmaConfig((64, 16, 64), 1, 2, swap_ab=c is Row)
     orders = {"a": OrderBy(a(m, k)), "c": OrderBy(c(m, n))}
     kernel = matmul(m, n, k, **orders, config=config)
     assert kernel.grid == (3, 1, 1)
@@ -57,35 +57,41 @@ def test_types(dtype: str, out: str | None) -> None:
 @pytest.mark.parametrize("dtype", ["f8E4M3FN", "f8E5M2", "i8"])
 def test_elements_of_8_bits_along_k(dtype: str) -> None:
     m, n, k = 64, 48, 144
-    config = HopperConfig((64, 16, 128), 1, 2)
+    config = WgmmaConfig((64, 16, 128), 1, 2)
     check(matmul(m, n, k, dtype, b=OrderBy(Col(k, n)), config=config))
 
 
 @pytest.mark.parametrize(
     ("m", "n", "config"),
     [
-        (256, 256, HopperConfig((64, 128, 64), 1, 3, cluster=(1, 2))),
-        (256, 256, HopperConfig((128, 64, 64), 2, 2, cluster=(2, 1), group=1)),
-        (256, 192, HopperConfig((128, 64, 32), 1, 3, resident=2)),
-        (256, 200, HopperConfig((128, 96, 64), 2, 2, resident=4, cluster=(2, 1))),
-        (384, 256, HopperConfig((128, 128, 64), 2, 2, resident=4, deferred=True)),
-        (256, 384, HopperConfig((128, 192, 64), 2, 2, resident=2, deferred=True, cluster=(1, 2))),
-        (192, 64, HopperConfig((192, 64, 64), 3, 2, alone=True)),
-        (64, 512, HopperConfig((64, 256, 64), 1, 2, parts=2)),
-        (256, 256, HopperConfig((128, 128, 32), 1, 3, resident=2)),
-        (64, 128, HopperConfig((64, 64, 64), 1, 2, parts=2)),
+        (256, 256, WgmmaConfig((64, 128, 64), 1, 3, cluster=(1, 2))),
+        (256, 256, WgmmaConfig((128, 64, 64), 2, 2, cluster=(2, 1), raster_group=1)),
+        (256, 192, WgmmaConfig((128, 64, 32), 1, 3, persistent_ctas=2)),
+        (256, 200, WgmmaConfig((128, 96, 64), 2, 2, persistent_ctas=4, cluster=(2, 1))),
+        (384, 256, WgmmaConfig((128, 128, 64), 2, 2, persistent_ctas=4, overlap_epilogue=True)),
+        (
+            256,
+            384,
+            WgmmaConfig(
+                (128, 192, 64), 2, 2, persistent_ctas=2, overlap_epilogue=True, cluster=(1, 2)
+            ),
+        ),
+        (192, 64, WgmmaConfig((192, 64, 64), 3, 2, one_cta_per_sm=True)),
+        (64, 512, WgmmaConfig((64, 256, 64), 1, 2, split_k=2)),
+        (256, 256, WgmmaConfig((128, 128, 32), 1, 3, persistent_ctas=2)),
+        (64, 128, WgmmaConfig((64, 64, 64), 1, 2, split_k=2)),
     ],
     ids=str,
 )
-def test_divisions(m: int, n: int, config: HopperConfig) -> None:
-    k = 192 * config.parts
+def test_divisions(m: int, n: int, config: WgmmaConfig) -> None:
+    k = 192 * config.split_k
     check(matmul(m, n, k, b=OrderBy(Col(k, n)), config=config))
 
 
 @pytest.mark.parametrize("order", ["late", "early", "random:1"])
-@pytest.mark.parametrize(("k", "parts"), [(320, 2), (200, 2), (456, 4)])
-def test_parts_that_do_not_divide_the_steps(k: int, parts: int, order: str) -> None:
-    config = HopperConfig((64, 128, 64), 1, 2, parts=parts)
+@pytest.mark.parametrize(("k", "split_k"), [(320, 2), (200, 2), (456, 4)])
+def test_parts_that_do_not_divide_the_steps(k: int, split_k: int, order: str) -> None:
+    config = WgmmaConfig((64, 128, 64), 1, 2, split_k=split_k)
     made = matmul(72, 128, k, config=config).compilation().artifact(assemble=False)
     comparison = runtime.run(made, [], runtime.select("sim", order=order)).comparison
     assert comparison is not None
@@ -93,13 +99,15 @@ def test_parts_that_do_not_divide_the_steps(k: int, parts: int, order: str) -> N
 
 
 def test_parts_that_do_not_divide_a_batch() -> None:
-    config = HopperConfig((64, 64, 64), 1, 2, parts=2)
+    config = WgmmaConfig((64, 64, 64), 1, 2, split_k=2)
     check(matmul(64, 64, 168, batch=2, a=OrderBy(RegP([2, 64, 168], [0, 2, 1])), config=config))
 
 
 @pytest.mark.parametrize("order", ["early", "random:1"])
 def test_whenever_copies_arrive(order: str) -> None:
-    config = HopperConfig((128, 128, 64), 2, 2, resident=2, deferred=True, cluster=(2, 1))
+    config = WgmmaConfig(
+        (128, 128, 64), 2, 2, persistent_ctas=2, overlap_epilogue=True, cluster=(2, 1)
+    )
     artifact = matmul(256, 256, 128, config=config).compilation().artifact(assemble=False)
     comparison = runtime.run(artifact, [], runtime.select("sim", order=order)).comparison
     assert comparison is not None
@@ -115,12 +123,12 @@ def test_batches() -> None:
 
 
 def test_blocks_in_the_order_of_hilberts_curve() -> None:
-    config = HopperConfig((64, 64, 64), 1, 2, resident=3)
+    config = WgmmaConfig((64, 64, 64), 1, 2, persistent_ctas=3)
     check(matmul(256, 256, 64, blocks=OrderBy(lg.GenP([4, 4], lg.hilbert)), config=config))
 
 
-@pytest.mark.parametrize("swap", [False, True])
-def test_an_epilogue(swap: bool) -> None:
+@pytest.mark.parametrize("swap_ab", [False, True])
+def test_an_epilogue(swap_ab: bool) -> None:
     m, n, k = 72, 80, 64
     rng = np.random.default_rng(3)
     a, b, old = (
@@ -136,7 +144,7 @@ def test_an_epilogue(swap: bool) -> None:
             "bias": lg.Tensor["f32", OrderBy(Row(n))],
             "old": lg.Tensor["f16", OrderBy(Row(m, n))],
         },
-        config=HopperConfig((64, 32, 64), 1, 2, resident=2, swap=swap),
+        config=WgmmaConfig((64, 32, 64), 1, 2, persistent_ctas=2, swap_ab=swap_ab),
     )
     found = kernel.run(a, b, np.zeros((m, n), np.float16), bias, old, device="sim").outputs["c"]
     want = np.maximum(a.astype(np.float64) @ b.astype(np.float64) + bias + old, 0)
@@ -145,10 +153,10 @@ def test_an_epilogue(swap: bool) -> None:
 
 @pytest.mark.parametrize(
     "config",
-    [HopperConfig((128, 32, 64), 1, 2), HopperConfig((256, 32, 64), 2, 2)],
+    [WgmmaConfig((128, 32, 64), 1, 2), WgmmaConfig((256, 32, 64), 2, 2)],
     ids=["one consumer", "two"],
 )
-def test_an_epilogue_where_a_warpgroup_has_several_blocks_of_rows(config: HopperConfig) -> None:
+def test_an_epilogue_where_a_warpgroup_has_several_blocks_of_rows(config: WgmmaConfig) -> None:
     """Rows of the operands meet the rows of the sums, however a warpgroup's lie."""
     m, n, k = config.tile[0], 40, 64
     kernel = matmul(
@@ -176,18 +184,18 @@ def test_it_is_what_hopper_takes_by_itself() -> None:
     check(kernel)
     assert matmul(256, 128, 128, target="sm_80").schedule == "hmma"
     assert matmul(256, 128, 128, target="sm_90").schedule == "hmma"
-    assert matmul(256, 128, 128, config=Config((64, 64, 32), (2, 2), 2)).schedule == "hmma"
+    assert matmul(256, 128, 128, config=MmaConfig((64, 64, 32), (2, 2), 2)).schedule == "hmma"
     first, *lines = kernel.explain().splitlines()
     assert first == repr(kernel)
     assert lines[1].startswith("schedule   wgmma, for sm_90a")
     assert lines[2].startswith("division   tile ")
-    assert all(f"{name} = {n}" in lines[3] for name, n in kernel.settings.items())
+    assert all(f"{name} = {n}" in lines[3] for name, n in kernel.params.items())
     assert sum(" µs  tile " in line for line in lines) > 1
 
 
 def test_every_kernel_says_what_it_is() -> None:
     plain, scheduled = (
-        lg.kernel(grid=2, block=32, schedule=schedule, settings={"n": 3} if schedule else None)(
+        lg.kernel(grid=2, block=32, schedule=schedule, params={"n": 3} if schedule else None)(
             lambda: None
         )
         for schedule in (None, "unroll")
@@ -232,7 +240,7 @@ def test_what_tma_cannot_copy_another_schedule_computes(
     [
         ({"config": SMALL, "schedule": "hmma"}, "is a division for the schedule 'wgmma', not"),
         (
-            {"config": Config((64, 64, 32), (2, 2), 2), "schedule": "wgmma"},
+            {"config": MmaConfig((64, 64, 32), (2, 2), 2), "schedule": "wgmma"},
             "is a division for the schedule 'hmma', not for 'wgmma'",
         ),
         (

@@ -11,21 +11,21 @@ import pytest
 
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.specs import machine_of
+from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm import tuned_table
 from lego_mlir.kernels.gemm.planner import plan
-from lego_mlir.kernels.gemm.problem import Config, Problem
+from lego_mlir.kernels.gemm.problem import MmaConfig, Problem
 from lego_mlir.kernels.gemm.rasterization import grouped
-from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
+from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 from lego_mlir.kernels.gemm.wgmma_heuristic import estimate, estimates, ordered_together
 from lego_mlir.kernels.gemm.wgmma_shared_layouts import chunk, panels, panels_of_columns
 
 H200 = Target.parse("sm_90a")
-MACHINE = machine_of(H200)
+MACHINE = spec_of(H200)
 SHARED = H200.optin_shared_bytes
 LARGE = Problem(4096, 4096, 4096, "f16", "f16")
-CONFIG = HopperConfig((128, 256, 64), 2, 4, resident=132, deferred=True)
+CONFIG = WgmmaConfig((128, 256, 64), 2, 4, persistent_ctas=132, overlap_epilogue=True)
 SHAPES = [
     (128, 128, 128),
     (256, 256, 256),
@@ -47,12 +47,15 @@ def test_what_a_config_takes() -> None:
     assert CONFIG.steps(replace(LARGE, k=250)) == 4
     assert CONFIG.chunks(LARGE) == 4
     assert CONFIG.warp_layout == OrderBy(Row(8, 1))
-    settings = CONFIG.settings(LARGE)
-    assert settings["blocks"] == 132
-    assert settings["deferred"] == 1
+    params = CONFIG.params(LARGE)
+    assert params["blocks"] == 132
+    assert params["overlap_epilogue"] == 1
     # As many registers as there are, for three warpgroups.
-    assert settings["producer_registers"] + 2 * settings["consumer_registers"] <= 65536 // 128
-    assert replace(CONFIG, resident=0, deferred=False).settings(LARGE)["blocks"] == 32 * 16
+    assert params["producer_registers"] + 2 * params["consumer_registers"] <= 65536 // 128
+    assert (
+        replace(CONFIG, persistent_ctas=0, overlap_epilogue=False).params(LARGE)["blocks"]
+        == 32 * 16
+    )
     CONFIG.check(LARGE, SHARED)
 
 
@@ -69,13 +72,13 @@ def test_what_a_config_takes() -> None:
         ({"group": 0}, "at least one tile"),
         ({"cluster": (2, 2)}, "one below the other or side by side"),
         ({"cluster": (3, 1)}, "a cluster is 1, 2, 4 or 8"),
-        ({"resident": 133, "cluster": (2, 1)}, "133 blocks make no whole clusters"),
-        ({"resident": -2}, "not negative"),
-        ({"parts": 3}, "1, 2, 4 or 8 blocks share a tile"),
-        ({"parts": 2, "cluster": (2, 1)}, "fetch what tiles of C have in common, but not both"),
-        ({"parts": 2}, "blocks that share a tile take one each"),
-        ({"resident": 0}, "needs a next tile"),
-        ({"resident": 512}, "needs a next tile"),
+        ({"persistent_ctas": 133, "cluster": (2, 1)}, "133 blocks make no whole clusters"),
+        ({"persistent_ctas": -2}, "not negative"),
+        ({"split_k": 3}, "1, 2, 4 or 8 blocks share a tile"),
+        ({"split_k": 2, "cluster": (2, 1)}, "fetch what tiles of C have in common, but not both"),
+        ({"split_k": 2}, "blocks that share a tile take one each"),
+        ({"persistent_ctas": 0}, "needs a next tile"),
+        ({"persistent_ctas": 512}, "needs a next tile"),
         ({"stages": 5}, "more than the 232448 of a block"),
     ],
 )
@@ -94,16 +97,16 @@ def test_clusters_are_whole_and_chunks_have_steps_beside_them() -> None:
 
 
 def test_blocks_share_whole_steps_and_fragments() -> None:
-    shared = HopperConfig((64, 64, 64), 1, 4, parts=2)
+    shared = WgmmaConfig((64, 64, 64), 1, 4, split_k=2)
     few = replace(LARGE, m=64)
     shared.check(few, SHARED)
     assert shared.count(few) == 2 * 64
-    assert shared.settings(few)["blocks"] == 2 * 64
+    assert shared.params(few)["blocks"] == 2 * 64
     shared.check(replace(few, k=192), SHARED)
     with pytest.raises(LegoError, match="1 steps over k leave none for the last of the parts"):
         shared.check(replace(few, k=64), SHARED)
     with pytest.raises(LegoError, match="9 steps over k leave none"):
-        replace(shared, parts=4, tile=(64, 128, 64)).check(replace(few, k=9 * 64), SHARED)
+        replace(shared, split_k=4, tile=(64, 128, 64)).check(replace(few, k=9 * 64), SHARED)
     with pytest.raises(LegoError, match="a block keeps 24 columns"):
         replace(shared, tile=(64, 48, 64)).check(few, SHARED)
 
@@ -133,7 +136,7 @@ def test_chunks_of_a_result() -> None:
 
 
 @pytest.mark.parametrize(
-    ("down", "across", "group", "cluster"),
+    ("down", "across", "raster_group", "cluster"),
     [
         (16, 12, 8, (2, 1)),
         (16, 12, 8, (1, 2)),
@@ -145,9 +148,9 @@ def test_chunks_of_a_result() -> None:
 )
 @pytest.mark.parametrize("batch", [None, 3])
 def test_blocks_of_a_cluster_share_a_tile(
-    down: int, across: int, group: int, cluster: tuple[int, int], batch: int | None
+    down: int, across: int, raster_group: int, cluster: tuple[int, int], batch: int | None
 ) -> None:
-    layout = grouped(down, across, group, cluster, batch)
+    layout = grouped(down, across, raster_group, cluster, batch)
     count = down * across * (batch or 1)
     assert layout.dims == ((down, across) if batch is None else (batch, down, across))
     found = np.stack(layout.inv(np.arange(count)))
@@ -171,13 +174,13 @@ def test_every_estimate_is_of_a_division_that_fits(
     found = estimates(problem, H200)
     assert found
     for e in found:
-        e.config.check(problem.transpose if e.config.swap else problem, SHARED)
+        e.config.check(problem.transpose if e.config.swap_ab else problem, SHARED)
         assert e.microseconds > 0
     # Nothing that is thought to be much slower comes first.
     assert found[0].microseconds <= 1.02 * min(e.microseconds for e in found)
 
 
-def first(*shape: int) -> HopperConfig:
+def first(*shape: int) -> WgmmaConfig:
     a, b, c = shape
     return estimates(Problem(a, b, c, "f16", "f16"), H200)[0].config
 
@@ -186,23 +189,23 @@ def test_small_products_take_tiles_of_one_wave() -> None:
     for n in (128, 256, 512, 1024):
         config = first(n, n, n)
         down, across = config.tiles(Problem(n, n, n, "f16", "f16"))
-        assert not config.resident
-        assert config.alone
+        assert not config.persistent_ctas
+        assert config.one_cta_per_sm
         assert MACHINE.multiprocessors // 8 <= down * across <= MACHINE.multiprocessors
 
 
 def test_large_products_stay_and_store_beside_the_next_tile() -> None:
     for shape in ((4096, 4096, 4096), (8192, 8192, 8192), (4096, 4096, 1024), (4864, 4096, 8192)):
         config = first(*shape)
-        assert config.resident == MACHINE.multiprocessors
-        assert config.deferred
+        assert config.persistent_ctas == MACHINE.multiprocessors
+        assert config.overlap_epilogue
         assert config.tile[:2] == (128, 256)
         assert max(config.cluster) == 2
 
 
 def test_few_rows_are_columns_of_the_transpose() -> None:
     config = first(16, 8192, 8192)
-    assert config.swap
+    assert config.swap_ab
     assert config.tile[1] == 16
 
 
@@ -224,12 +227,12 @@ def test_what_a_product_waits_for(problem: Problem, limit: str) -> None:
 
 
 def test_the_model_knows_what_helps() -> None:
-    plain = replace(CONFIG, deferred=False)
+    plain = replace(CONFIG, overlap_epilogue=False)
     shared = replace(CONFIG, cluster=(2, 1))
-    once = replace(plain, resident=0)
+    once = replace(plain, persistent_ctas=0)
     short = replace(LARGE, k=512)
 
-    def time(config: HopperConfig, problem: Problem = LARGE) -> float:
+    def time(config: WgmmaConfig, problem: Problem = LARGE) -> float:
         return estimate(problem, config, MACHINE).microseconds
 
     assert time(CONFIG) < time(plain) < time(once)
@@ -237,22 +240,22 @@ def test_the_model_knows_what_helps() -> None:
     assert time(shared, huge) < time(CONFIG, huge)  # factors that do not fit the cache
     assert time(plain, short) / time(CONFIG, short) > time(plain) / time(CONFIG)
     small = Problem(512, 512, 512, "f16", "f16")
-    narrow = HopperConfig((64, 32, 64), 1, 8)
+    narrow = WgmmaConfig((64, 32, 64), 1, 8)
     assert time(narrow, small) < time(replace(narrow, stages=4), small)
     # A small tile's slot is free late where two blocks have to be done with it.
     deep = replace(small, k=16384)
     together = replace(narrow, cluster=(1, 2))
-    assert time(together, deep) > time(replace(narrow, tile=(64, 64, 64), parts=2), deep)
+    assert time(together, deep) > time(replace(narrow, tile=(64, 64, 64), split_k=2), deep)
     bytes_ = replace(LARGE, dtype="f8E4M3FN", b="col")
     assert time(replace(CONFIG, tile=(128, 256, 128)), bytes_) < 0.6 * time(CONFIG)
 
 
 def test_blocks_share_tiles_where_there_are_few() -> None:
     deep = Problem(128, 128, 16384, "f16", "f16")
-    assert {e.config.parts for e in estimates(deep, H200)} == {1, 2, 4, 8}
-    assert first(128, 128, 16384).parts >= 4
-    assert first(512, 512, 16384).parts == 2
-    assert first(4096, 4096, 4096).parts == first(64, 4096, 4096).parts == 1
+    assert {e.config.split_k for e in estimates(deep, H200)} == {1, 2, 4, 8}
+    assert first(128, 128, 16384).split_k >= 4
+    assert first(512, 512, 16384).split_k == 2
+    assert first(4096, 4096, 4096).split_k == first(64, 4096, 4096).split_k == 1
 
 
 @pytest.mark.parametrize(
@@ -269,39 +272,39 @@ def test_products_of_one_launch_are_divided_together(
 ) -> None:
     problems = [Problem(m, n, k, "bf16", "bf16", b="col") for m in rows]
     sizes = [((64, 128, 64), 1, 8), ((128, 128, 64), 2, 6), ((128, 256, 64), 2, 4)]
-    configs = [HopperConfig(*given, resident=132) for given in sizes]
+    configs = [WgmmaConfig(*given, persistent_ctas=132) for given in sizes]
     assert ordered_together(configs, problems, MACHINE)[0].tile == tile
 
 
 # ----------------------------------------------------------------------------------------- tables
 def test_both_kinds_of_divisions_are_kept(tmp_path: Path) -> None:
-    other = Config((128, 128, 64), (2, 2), 3)
-    swapped = replace(CONFIG, swap=True, cluster=(1, 2), alone=True)
+    other = MmaConfig((128, 128, 64), (2, 2), 3)
+    swapped = replace(CONFIG, swap_ab=True, cluster=(1, 2), one_cta_per_sm=True)
     for config in (CONFIG, other, swapped):
         tuned_table.record("NVIDIA Test 1", LARGE, config, tmp_path)
-    assert tuned_table.lookup("NVIDIA Test 1", LARGE, HopperConfig, tmp_path) == swapped
-    assert tuned_table.lookup("NVIDIA Test 1", LARGE, Config, tmp_path) == other
-    assert tuned_table.lookup("NVIDIA Test 1", replace(LARGE, k=64), HopperConfig, tmp_path) is None
+    assert tuned_table.lookup("NVIDIA Test 1", LARGE, WgmmaConfig, tmp_path) == swapped
+    assert tuned_table.lookup("NVIDIA Test 1", LARGE, MmaConfig, tmp_path) == other
+    assert tuned_table.lookup("NVIDIA Test 1", replace(LARGE, k=64), WgmmaConfig, tmp_path) is None
 
 
 def test_bf16_is_divided_as_f16_was_measured(tmp_path: Path) -> None:
     short = replace(LARGE, dtype="bf16", out="bf16")
     tuned_table.record("NVIDIA Test 1", LARGE, CONFIG, tmp_path)
-    assert tuned_table.lookup("NVIDIA Test 1", short, HopperConfig, tmp_path) == CONFIG
+    assert tuned_table.lookup("NVIDIA Test 1", short, WgmmaConfig, tmp_path) == CONFIG
     assert (
-        tuned_table.lookup("NVIDIA Test 1", replace(short, out="f32"), HopperConfig, tmp_path)
+        tuned_table.lookup("NVIDIA Test 1", replace(short, out="f32"), WgmmaConfig, tmp_path)
         is None
     )
-    own = replace(CONFIG, group=4)
+    own = replace(CONFIG, raster_group=4)
     tuned_table.record("NVIDIA Test 1", short, own, tmp_path)
-    assert tuned_table.lookup("NVIDIA Test 1", short, HopperConfig, tmp_path) == own
-    assert tuned_table.lookup("NVIDIA Test 1", LARGE, HopperConfig, tmp_path) == CONFIG
+    assert tuned_table.lookup("NVIDIA Test 1", short, WgmmaConfig, tmp_path) == own
+    assert tuned_table.lookup("NVIDIA Test 1", LARGE, WgmmaConfig, tmp_path) == CONFIG
 
 
 def test_what_was_measured_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     places = [OrderBy(Row(4096, 4096))] * 3
     chosen = plan(LARGE, places, H200)
-    measured = replace(CONFIG, group=3)
+    measured = replace(CONFIG, raster_group=3)
     assert chosen.config != measured
     tuned_table.record(MACHINE.name, LARGE, measured, tmp_path)
     monkeypatch.setattr(tuned_table.lookup, "__defaults__", (tmp_path,))

@@ -15,10 +15,10 @@ from lego_mlir.compiler.driver import Options
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import matmul
-from lego_mlir.kernels.gemm.problem import Config
+from lego_mlir.kernels.gemm.problem import MmaConfig
 
-HALF = Config((64, 64, 32), (2, 2), 2)
-BYTE = Config((64, 64, 64), (2, 2), 2)
+HALF = MmaConfig((64, 64, 32), (2, 2), 2)
+BYTE = MmaConfig((64, 64, 64), (2, 2), 2)
 
 
 def check(kernel: lg.Kernel, seed: int = 0) -> None:
@@ -88,14 +88,14 @@ def test_bytes_lie_along_k_in_shared_memory_whatever_their_matrix(a: Any, b: Any
 @pytest.mark.parametrize(
     "config",
     [
-        Config((16, 64, 64), (1, 4), 3),
-        Config((32, 32, 32), (2, 2), 4, group=2),
-        Config((128, 64, 32), (4, 1), 2, group=1),
-        Config((64, 128, 16), (1, 2), 3),
+        MmaConfig((16, 64, 64), (1, 4), 3),
+        MmaConfig((32, 32, 32), (2, 2), 4, raster_group=2),
+        MmaConfig((128, 64, 32), (4, 1), 2, raster_group=1),
+        MmaConfig((64, 128, 16), (1, 2), 3),
     ],
     ids=str,
 )
-def test_divisions(config: Config) -> None:
+def test_divisions(config: MmaConfig) -> None:
     check(matmul(160, 192, 128, config=config))
 
 
@@ -190,7 +190,7 @@ def test_no_access_is_dearer_than_it_must_be(a: Any, b: Any) -> None:
     """No bank twice in shared memory; of device memory only whole sectors."""
     n = 128
     kernel = matmul(
-        n, n, n, a=OrderBy(a(n, n)), b=OrderBy(b(n, n)), config=Config((n, n, 64), (2, 2), 2)
+        n, n, n, a=OrderBy(a(n, n)), b=OrderBy(b(n, n)), config=MmaConfig((n, n, 64), (2, 2), 2)
     )
     (costs,) = kernel.run(device="sim", costs=True).costs
     spaces = {access.space for access in costs.memory}
@@ -213,7 +213,7 @@ def test_large_products_stay_in_registers(target: str) -> None:
 @pytest.mark.parametrize("order", ["late", "early", "random:1", "random:2"])
 @pytest.mark.parametrize("stages", [2, 4])
 def test_no_race_whenever_copies_arrive(stages: int, order: str) -> None:
-    kernel = matmul(64, 128, 160, config=Config((64, 64, 32), (2, 2), stages))
+    kernel = matmul(64, 128, 160, config=MmaConfig((64, 64, 32), (2, 2), stages))
     result = runtime.run(kernel.compile(), device=runtime.select("sim", order=order))
     assert result.comparison is not None
     assert result.comparison.equal, str(result.comparison)
@@ -271,7 +271,7 @@ def test_the_module_says_what_is_computed_once() -> None:
         ),
         (
             (512, 512, 512),
-            {"config": Config((256, 256, 64), (4, 4), 4)},
+            {"config": MmaConfig((256, 256, 64), (4, 4), 4)},
             "262144 bytes of shared memory are 29696 more than the 232448 of a block",
         ),
     ],

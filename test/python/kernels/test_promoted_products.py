@@ -10,7 +10,7 @@ from lego_mlir import Col, OrderBy
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel
 from lego_mlir.kernels import matmul
-from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
+from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 
 
 def product(m: int, n: int, k: int, promote: int, **more: Any) -> Kernel:
@@ -31,24 +31,24 @@ def test_the_tile_leaves_registers_for_parts() -> None:
     assert "128×256" in plain or "256×128" in plain
     assert "promote 4" in promoted
     assert "×256×" not in promoted
-    assert "deferred" not in promoted
+    assert "overlap_epilogue" not in promoted
 
 
 def test_by_a_division_that_is_given() -> None:
-    config = HopperConfig((64, 96, 128), 1, 3)
+    config = WgmmaConfig((64, 96, 128), 1, 3)
     kernel = product(64, 96, 256, 1, config=config)
     assert "promote 1" in kernel.explain()
     assert "promote" not in product(64, 96, 256, 0, config=config).explain().splitlines()[3]
 
 
 def test_a_tile_of_too_many_sums() -> None:
-    config = HopperConfig((128, 256, 128), 2, 3)
+    config = WgmmaConfig((128, 256, 128), 2, 3)
     with pytest.raises(LegoError, match="128 sums, parts of which are promoted, more than 96"):
         product(256, 256, 256, 4, config=config)
 
 
 def test_a_result_that_is_stored_later() -> None:
-    config = HopperConfig((64, 64, 128), 1, 3, resident=2, deferred=True)
+    config = WgmmaConfig((64, 64, 128), 1, 3, persistent_ctas=2, overlap_epilogue=True)
     with pytest.raises(LegoError, match="leave no registers"):
         product(512, 64, 1024, 4, config=config)
 

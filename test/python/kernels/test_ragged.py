@@ -12,13 +12,13 @@ from products import encoded
 import lego_mlir as lg
 from lego_mlir import Col, OrderBy, RegP, Row
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.kernels import Config, ragged_matmul
-from lego_mlir.kernels.gemm.wgmma_config import HopperConfig
+from lego_mlir.kernels import MmaConfig, ragged_matmul
+from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 from lego_mlir.runtime import launch
 from lego_mlir.runtime.simulator import Simulator
 
-SMALL = HopperConfig((64, 32, 64), 1, 3)
-WARPS = Config((32, 32, 32), (2, 2), 3)
+SMALL = WgmmaConfig((64, 32, 64), 1, 3)
+WARPS = MmaConfig((32, 32, 32), (2, 2), 3)
 
 OLD = 7
 """What is in C before."""
@@ -64,9 +64,9 @@ RUNS = [
 
 
 @pytest.mark.parametrize("offsets", RUNS, ids=str)
-@pytest.mark.parametrize("resident", [0, 3])
-def test_runs(offsets: list[int], resident: int) -> None:
-    config = HopperConfig((64, 32, 64), 1, 3, resident=resident)
+@pytest.mark.parametrize("persistent_ctas", [0, 3])
+def test_runs(offsets: list[int], persistent_ctas: int) -> None:
+    config = WgmmaConfig((64, 32, 64), 1, 3, persistent_ctas=persistent_ctas)
     kernel = ragged_matmul(200, 40, 72, len(offsets), config=config, target="sm_90a")
     check(kernel, (200, 40, 72), offsets)
 
@@ -90,7 +90,7 @@ def test_empty_runs_behind_the_last_whole_tile(offsets: list[int]) -> None:
 
 @pytest.mark.parametrize("order", ["early", "random"])
 def test_whenever_copies_arrive(order: str) -> None:
-    config = HopperConfig((128, 64, 64), 2, 2, resident=2)
+    config = WgmmaConfig((128, 64, 64), 2, 2, persistent_ctas=2)
     kernel = ragged_matmul(300, 64, 128, 3, config=config, target="sm_90a")
     check(kernel, (300, 64, 128), [100, 170, 290], order=order)
     kernel = ragged_matmul(70, 32, 64, 3, config=WARPS, target="sm_80")
@@ -122,7 +122,7 @@ def test_column_major_factors() -> None:
 def test_elements_of_8_bits(dtype: str) -> None:
     m, n, k, offsets = 72, 32, 128, [40, 72]
     by_columns = OrderBy(RegP([2, k, n], [0, 2, 1]))
-    config = HopperConfig((64, 32, 128), 1, 2)
+    config = WgmmaConfig((64, 32, 128), 1, 2)
     kernel = ragged_matmul(m, n, k, 2, dtype, b=by_columns, config=config, target="sm_90a")
     check(kernel, (m, n, k), offsets, dtype=dtype, columns=(False, True))
 
@@ -149,7 +149,7 @@ def test_what_tma_cannot_copy() -> None:
     [
         ({"runs": 0}, r"\[64, 64, 64, 0\] are no sizes"),
         ({"runs": 2, "b": OrderBy(Row(64, 64))}, "the layout b = "),
-        ({"runs": 2, "config": HopperConfig((64, 64, 64), 1, 3, parts=2)}, "2 parts"),
+        ({"runs": 2, "config": WgmmaConfig((64, 64, 64), 1, 3, split_k=2)}, "2 parts"),
         ({"runs": 2, "dtype": "f32"}, "do not multiply 'f32'"),
     ],
 )

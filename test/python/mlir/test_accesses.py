@@ -108,8 +108,8 @@ def lowered(operation: str, arguments: str) -> str:
 def test_mistakes(operation: str, says: str, hint: str) -> None:
     with pytest.raises(LegoError, match=says) as caught:
         lowered(operation, "%a: memref<512xf32>, %c: memref<16xcomplex<f32>>, %i: index")
-    assert caught.value.place is not None
-    assert caught.value.place.line in (2, 3)
+    assert caught.value.location is not None
+    assert caught.value.location.line in (2, 3)
     assert hint in (caught.value.hint or "")
 
 

@@ -18,8 +18,8 @@ def refused(text: str, folder: Path, attributes: str = "", target: str = "sm_90a
     with pytest.raises(LegoError) as caught:
         compilation(text, folder, attributes, target).text("index")
     error = caught.value
-    assert error.place is not None
-    assert error.place.line > 1
+    assert error.location is not None
+    assert error.location.line > 1
     assert error.hint
     return error
 
@@ -106,8 +106,8 @@ def test_a_target_without_the_instruction(tmp_path: Path) -> None:
 def test_another_instruction_than_there_is(tmp_path: Path) -> None:
     error = refused(PRODUCT.text(), tmp_path, "k = 8 : i64")
     assert "k is 8, mma.sync of f16 to f32 (m16n8k16) has 16" in error.message
-    assert error.place is not None
-    assert error.place.file.endswith("schedule.mlir")
+    assert error.location is not None
+    assert error.location.file.endswith("schedule.mlir")
 
 
 def test_sums_that_meet_lie_with_the_same_warps(tmp_path: Path) -> None:

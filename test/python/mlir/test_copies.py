@@ -164,8 +164,8 @@ def test_misuse_is_told(
         compiled(text, **parameters).text("index")
     error = caught.value
     assert says in error.message
-    assert error.place is not None
-    assert error.place.line > 0
+    assert error.location is not None
+    assert error.location.line > 0
     assert hint is None or hint in str(error.hint)
 
 

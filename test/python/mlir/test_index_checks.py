@@ -42,7 +42,7 @@ def test_an_index_that_wraps_into_the_next_row() -> None:
     a = np.arange(16, dtype=np.float32).reshape(4, 4)
     with pytest.raises(LegoError, match="index 1 of 'a' is 4, its size is 4, in thread") as caught:
         kernel(a, b, device="sim")
-    place = caught.value.place
+    place = caught.value.location
     assert place is not None
     assert place.file.endswith("test_index_checks.py")
     assert place.line == body.__code__.co_firstlineno + 2

@@ -12,7 +12,7 @@ from lego_mlir.compiler.driver import Options
 from lego_mlir.frontend import TensorType
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import matmul
-from lego_mlir.kernels.gemm.problem import Config
+from lego_mlir.kernels.gemm.problem import MmaConfig
 
 
 def check(kernel: Any, order: str) -> None:
@@ -25,7 +25,7 @@ def check(kernel: Any, order: str) -> None:
 @pytest.mark.parametrize("stages", [2, 3, 4])
 @pytest.mark.parametrize("turns", [1, 2, 3, 5])
 def test_loops_shorter_and_longer_than_the_pipeline(turns: int, stages: int, order: str) -> None:
-    config = Config((32, 32, 32), (2, 1), stages)
+    config = MmaConfig((32, 32, 32), (2, 1), stages)
     check(matmul(32, 32, 32 * turns, config=config, schedule="hmma"), order)
 
 
@@ -33,7 +33,7 @@ def test_loops_shorter_and_longer_than_the_pipeline(turns: int, stages: int, ord
 @pytest.mark.parametrize("a", [Row, Col])
 def test_partial_tiles_of_every_transpose(a: Any, b: Any) -> None:
     m, n, k = 40, 72, 200
-    config = Config((32, 32, 64), (1, 2), 3)
+    config = MmaConfig((32, 32, 64), (1, 2), 3)
     check(
         matmul(m, n, k, a=OrderBy(a(m, k)), b=OrderBy(b(k, n)), config=config, schedule="hmma"),
         "late",
@@ -42,18 +42,18 @@ def test_partial_tiles_of_every_transpose(a: Any, b: Any) -> None:
 
 @pytest.mark.parametrize("k", [16, 32])
 def test_tiles_of_one_step_and_of_two(k: int) -> None:
-    check(matmul(32, 32, 96, config=Config((32, 32, k), (1, 1), 3), schedule="hmma"), "late")
+    check(matmul(32, 32, 96, config=MmaConfig((32, 32, k), (1, 1), 3), schedule="hmma"), "late")
 
 
 def test_copies_through_registers_stay_together() -> None:
     """Rows of 33 elements begin at odd addresses: no asynchronous copy is as narrow."""
-    kernel = matmul(32, 33, 97, config=Config((32, 32, 32), (1, 1), 2), schedule="hmma")
+    kernel = matmul(32, 33, 97, config=MmaConfig((32, 32, 32), (1, 1), 2), schedule="hmma")
     assert "ld.global.b16" in kernel.compilation(Options(target=Target.parse("sm_80"))).ptx
     check(kernel, "late")
 
 
 def test_the_next_turns_fragments_come_before_the_last_products() -> None:
-    kernel = matmul(64, 64, 512, config=Config((64, 64, 64), (2, 2), 3), schedule="hmma")
+    kernel = matmul(64, 64, 512, config=MmaConfig((64, 64, 64), (2, 2), 3), schedule="hmma")
     ptx = kernel.compilation(Options(target=Target.parse("sm_80"))).ptx
     words = re.findall(r"cp\.async\.(?:commit|wait)_group|bar\.sync|ldmatrix|mma\.sync", ptx)
     wait = words.index("cp.async.wait_group", words.index("cp.async.wait_group") + 1)

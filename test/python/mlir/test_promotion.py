@@ -33,10 +33,17 @@ def test_every_number_of_steps(steps: int, promote: int, order: str) -> None:
     check(promoted(128 * steps, promote), order)
 
 
-@pytest.mark.parametrize(("blocks", "cluster"), list(itertools.product((2, 132), (1, 2))))
+@pytest.mark.parametrize(("persistent_ctas", "cluster"), list(itertools.product((2, 132), (1, 2))))
 @pytest.mark.parametrize("promote", [1, 2])
-def test_with_blocks_that_stay_and_clusters(blocks: int, cluster: int, promote: int) -> None:
-    parameters = {"blocks": blocks, "cluster": cluster, "promote": promote, "stages": 3}
+def test_with_blocks_that_stay_and_clusters(
+    persistent_ctas: int, cluster: int, promote: int
+) -> None:
+    parameters = {
+        "persistent_ctas": persistent_ctas,
+        "cluster": cluster,
+        "promote": promote,
+        "stages": 3,
+    }
     check(WarpgroupProduct(k=192, parameters=parameters), "random")
 
 
@@ -60,9 +67,9 @@ def largest_error(k: int, promote: int) -> float:
 def test_errors_of_tensor_cores_grow_with_the_sum_and_those_of_parts_do_not() -> None:
     short, long = 512, 4096
     alone = [largest_error(k, 0) for k in (short, long)]
-    parts = [largest_error(k, 1) for k in (short, long)]
+    split_k = [largest_error(k, 1) for k in (short, long)]
     assert alone[1] > 3 * alone[0] > 1e-2
-    assert parts[1] < 1.1 * parts[0] < 1e-2
+    assert split_k[1] < 1.1 * split_k[0] < 1e-2
 
 
 def test_fewer_steps_a_part_are_more_precise() -> None:
@@ -74,7 +81,7 @@ def test_fewer_steps_a_part_are_more_precise() -> None:
 
 def test_no_registers_for_a_result_that_is_stored_later() -> None:
     with pytest.raises(LegoError, match="leave no registers for a result") as caught:
-        promoted(512, 2, deferred=1, blocks=1).artifact()
+        promoted(512, 2, overlap_epilogue=1, persistent_ctas=1).artifact()
     assert caught.value.hint == "deferred = 0, or promote = 0"
 
 

@@ -18,7 +18,7 @@ from lego_mlir.runtime.simulator import Simulator
 ORDERS = ("late", "early", "random")
 TRANSPOSES = list(itertools.product((False, True), repeat=2))
 
-SMALL = {"parts": 2, "stages": 3}
+SMALL = {"split_k": 2, "stages": 3}
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -33,30 +33,36 @@ def test_all_transposes(columns: tuple[bool, bool], order: str) -> None:
     ("order", "over_ring"), [("late", 1), ("early", 0), ("random", 0), ("random", 1)]
 )
 @pytest.mark.parametrize(
-    ("parts", "tile", "groups"),
+    ("split_k", "tile", "groups"),
     [
         *((2, (128, 128, 64), 2), (2, (128, 64, 64), 1), (4, (64, 64, 64), 1)),
         *((8, (64, 128, 32), 1), (3, (64, 96, 32), 1)),
     ],
 )
 def test_parts(
-    parts: int, tile: tuple[int, int, int], groups: int, order: str, over_ring: int
+    split_k: int, tile: tuple[int, int, int], groups: int, order: str, over_ring: int
 ) -> None:
     """More blocks, warpgroups, rows below one another, and parts of a single step."""
     bm, bn, bk = tile
     columns = (False, bn % 64 != 0)  # rows of B that no swizzling mode has
-    parameters = {"parts": parts, "stages": 4, "over_ring": over_ring}
+    parameters = {"split_k": split_k, "stages": 4, "over_ring": over_ring}
     problem = WarpgroupProduct(
-        bm, bn, parts * bk * (1 + parts % 2), tile, columns, groups=groups, parameters=parameters
+        bm,
+        bn,
+        split_k * bk * (1 + split_k % 2),
+        tile,
+        columns,
+        groups=groups,
+        parameters=parameters,
     )
     artifact = check(problem, order)
-    assert artifact.launches[0].grid == (parts, 1, 1)
+    assert artifact.launches[0].grid == (split_k, 1, 1)
 
 
-@pytest.mark.parametrize("dependent", [0, 1])
-def test_partial_tiles(dependent: int) -> None:
+@pytest.mark.parametrize("pdl", [0, 1])
+def test_partial_tiles(pdl: int) -> None:
     """Beyond the tensors nothing is stored, and zeros are added up."""
-    parameters = {**SMALL, "dependent": dependent}
+    parameters = {**SMALL, "pdl": pdl}
     check(WarpgroupProduct(72, 136, 200, parameters=parameters), "random")
     check(WarpgroupProduct(8, 8, 72, parameters=parameters), "random")  # a slice without elements
 
@@ -129,7 +135,7 @@ def test_sums_go_from_block_to_block_without_bank_conflicts() -> None:
 )
 @pytest.mark.parametrize("order", ORDERS)
 def test_every_barrier_is_needed(over_ring: int, without: tuple[int, ...], order: str) -> None:
-    parameters = {"parts": 2, "stages": 2, "over_ring": over_ring}
+    parameters = {"split_k": 2, "stages": 2, "over_ring": over_ring}
     artifact = WarpgroupProduct(64, 64, 256, parameters=parameters).artifact()
     lines = artifact.ptx.splitlines()
     barriers = [k for k, line in enumerate(lines) if "barrier.cluster" in line]
@@ -143,7 +149,7 @@ def test_every_barrier_is_needed(over_ring: int, without: tuple[int, ...], order
 @pytest.mark.parametrize(("over_ring", "stages"), [(0, 5), (1, 6)])
 def test_it_assembles_at_full_speed(over_ring: int, stages: int) -> None:
     """As many stages as fit, with the sums in memory of their own and without."""
-    parameters = {"parts": 2, "stages": stages, "over_ring": over_ring}
+    parameters = {"split_k": 2, "stages": stages, "over_ring": over_ring}
     problem = WarpgroupProduct(128, 7168, 16384, (128, 128, 64), groups=2, parameters=parameters)
     cubin = problem.compilation().cubin
     assert cubin.warnings == ()
@@ -158,12 +164,15 @@ ROUNDS = "%result = arith.truncf %sum : vector<64x64xf32> to vector<64x64xf16>"
     [
         (WarpgroupProduct(k=64, parameters=SMALL), "1 steps over k leave none for the last of 2"),
         (WarpgroupProduct(parameters={**SMALL, "cluster": 2}), "have no tiles in common"),
-        (WarpgroupProduct(parameters={**SMALL, "blocks": 4}), "here take several tiles each"),
+        (
+            WarpgroupProduct(parameters={**SMALL, "persistent_ctas": 4}),
+            "here take several tiles each",
+        ),
         (
             WarpgroupProduct(
                 *(64, 128, 256),
                 (64, 128, 32),
-                parameters={"parts": 8, "stages": 3, "over_ring": 1},
+                parameters={"split_k": 8, "stages": 3, "over_ring": 1},
             ),
             "are 28672 bytes, the larger half of the ring is 24576",
         ),
@@ -174,8 +183,8 @@ ROUNDS = "%result = arith.truncf %sum : vector<64x64xf32> to vector<64x64xf16>"
             ),
             "'gpu.block_id' would count the blocks of a cluster too",
         ),
-        (WarpgroupProduct(parameters={"parts": 9}), "up to 8 blocks, so parts is not 9"),
-        (WarpgroupProduct(parameters={"parts": 0}), "up to 8 blocks, so parts is not 0"),
+        (WarpgroupProduct(parameters={"split_k": 9}), "up to 8 blocks, so parts is not 9"),
+        (WarpgroupProduct(parameters={"split_k": 0}), "up to 8 blocks, so parts is not 0"),
         (
             WarpgroupProduct(tile=(64, 8, 64), columns=(False, True), parameters=SMALL),
             "8 columns of the result do not make 2 slices of whole fragments",
@@ -205,7 +214,7 @@ ROUNDS = "%result = arith.truncf %sum : vector<64x64xf32> to vector<64x64xf16>"
 def test_what_cannot_be_divided(problem: WarpgroupProduct, message: str) -> None:
     with pytest.raises(LegoError, match=message) as caught:
         problem.artifact()
-    assert caught.value.place is not None
+    assert caught.value.location is not None
 
 
 @pytest.mark.parametrize(

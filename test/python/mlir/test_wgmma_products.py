@@ -10,7 +10,7 @@ import pytest
 from warpgroup_products import Array, WarpgroupProduct, check
 
 from lego_mlir.algebra import OrderBy, RegP
-from lego_mlir.artifact import Artifact, TensorMap
+from lego_mlir.artifact import Artifact, TensorMapParameter
 from lego_mlir.diagnostics import LegoError
 
 ORDERS = ("late", "early", "random")
@@ -24,14 +24,21 @@ def test_all_transposes(columns: tuple[bool, bool], order: str) -> None:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("deferred", [0, 1])
+@pytest.mark.parametrize("overlap_epilogue", [0, 1])
 @pytest.mark.parametrize("cluster", [1, 2])
-@pytest.mark.parametrize("blocks", [2, 132])
-def test_how_it_is_scheduled(order: str, blocks: int, cluster: int, deferred: int) -> None:
+@pytest.mark.parametrize("persistent_ctas", [2, 132])
+def test_how_it_is_scheduled(
+    order: str, persistent_ctas: int, cluster: int, overlap_epilogue: int
+) -> None:
     """Blocks that stay or not, in clusters or not, whose results leave at once or later."""
-    parameters = {"blocks": blocks, "cluster": cluster, "deferred": deferred, "stages": 3}
+    parameters = {
+        "persistent_ctas": persistent_ctas,
+        "cluster": cluster,
+        "overlap_epilogue": overlap_epilogue,
+        "stages": 3,
+    }
     artifact = check(WarpgroupProduct(k=192, parameters=parameters), order)
-    assert artifact.launches[0].grid == (min(blocks, 4), 1, 1)
+    assert artifact.launches[0].grid == (min(persistent_ctas, 4), 1, 1)
     assert (f".explicitcluster\n.reqnctapercluster {cluster}" in artifact.ptx) == (cluster > 1)
     assert artifact.ptx.count("multicast::cluster") == (1 if cluster > 1 else 0)
 
@@ -39,13 +46,18 @@ def test_how_it_is_scheduled(order: str, blocks: int, cluster: int, deferred: in
 @pytest.mark.parametrize("stages", [2, 7])
 def test_rings_of_any_length(stages: int) -> None:
     """Shorter and longer than the loop over k."""
-    check(WarpgroupProduct(k=256, parameters={"stages": stages, "blocks": 3}), "random")
+    check(WarpgroupProduct(k=256, parameters={"stages": stages, "persistent_ctas": 3}), "random")
 
 
 @pytest.mark.parametrize("columns", TRANSPOSES)
-@pytest.mark.parametrize("blocks", [2, 132])
-def test_partial_tiles(columns: tuple[bool, bool], blocks: int) -> None:
-    check(WarpgroupProduct(72, 136, 88, columns=columns, parameters={"blocks": blocks}), "random")
+@pytest.mark.parametrize("persistent_ctas", [2, 132])
+def test_partial_tiles(columns: tuple[bool, bool], persistent_ctas: int) -> None:
+    check(
+        WarpgroupProduct(
+            72, 136, 88, columns=columns, parameters={"persistent_ctas": persistent_ctas}
+        ),
+        "random",
+    )
 
 
 @pytest.mark.parametrize("size", [(8, 8, 8), (64, 8, 16), (1, 64, 64), (3, 16, 200)])
@@ -113,8 +125,8 @@ def test_what_becomes_of_the_sums() -> None:
 def test_the_tile_that_a_cluster_shares_follows_from_the_layout_of_the_blocks() -> None:
     """Neighbours in a row of tiles have A in common, neighbours in a column B."""
     down = str(OrderBy(RegP([2, 2], [1, 0])))
-    for blocks, common in ((None, "a"), (down, "b")):
-        problem = WarpgroupProduct(blocks=blocks, parameters={"cluster": 2})
+    for persistent_ctas, common in ((None, "a"), (down, "b")):
+        problem = WarpgroupProduct(persistent_ctas=persistent_ctas, parameters={"cluster": 2})
         artifact = check(problem, "random")
         boxes = {p.argument: p.box for p in maps_of(artifact)}
         # The common tile's box is half a tile, which each of the two blocks fetches.
@@ -123,18 +135,20 @@ def test_the_tile_that_a_cluster_shares_follows_from_the_layout_of_the_blocks() 
 
 
 def test_blocks_that_share_nothing_fetch_nothing_together() -> None:
-    blocks = "OrderBy(GenP([2, 2], antidiagonal))"
-    artifact = check(WarpgroupProduct(blocks=blocks, parameters={"cluster": 4}), "random")
+    persistent_ctas = "OrderBy(GenP([2, 2], antidiagonal))"
+    artifact = check(
+        WarpgroupProduct(persistent_ctas=persistent_ctas, parameters={"cluster": 4}), "random"
+    )
     assert "multicast::cluster" not in artifact.ptx
 
 
-@pytest.mark.parametrize("dependent", [0, 1])
-def test_a_launch_that_waits_by_itself(dependent: int) -> None:
-    artifact = check(WarpgroupProduct(parameters={"dependent": dependent}), "random")
+@pytest.mark.parametrize("pdl", [0, 1])
+def test_a_launch_that_waits_by_itself(pdl: int) -> None:
+    artifact = check(WarpgroupProduct(parameters={"pdl": pdl}), "random")
     (launch,) = artifact.launches
-    assert launch.dependent == bool(dependent)
+    assert launch.pdl == bool(pdl)
     for instruction in ("griddepcontrol.wait", "griddepcontrol.launch_dependents"):
-        assert artifact.ptx.count(instruction) == dependent
+        assert artifact.ptx.count(instruction) == pdl
 
 
 def test_the_launch_and_its_tensor_maps(tmp_path: Path) -> None:
@@ -179,10 +193,10 @@ def random_problem(seed: int) -> WarpgroupProduct:
         groups,
         parameters={
             "cluster": cluster,
-            "blocks": draw([cluster, 2 * cluster, 132]),
+            "persistent_ctas": draw([cluster, 2 * cluster, 132]),
             "stages": draw([2, 3, 4]),
-            "deferred": int(chunks <= steps and draw([False, True])),
-            "dependent": draw([0, 1]),
+            "overlap_epilogue": int(chunks <= steps and draw([False, True])),
+            "pdl": draw([0, 1]),
         },
     )
 
@@ -192,9 +206,9 @@ def test_random_products(seed: int) -> None:
     check(random_problem(seed), ORDERS[seed % 3], seed)
 
 
-def maps_of(artifact: Artifact) -> list[TensorMap]:
+def maps_of(artifact: Artifact) -> list[TensorMapParameter]:
     (launch,) = artifact.launches
-    found = [p for p in launch.parameters if isinstance(p, TensorMap)]
+    found = [p for p in launch.parameters if isinstance(p, TensorMapParameter)]
     assert len(found) == len(launch.parameters)
     return sorted(found, key=lambda p: p.argument)
 
@@ -208,11 +222,13 @@ def maps_of(artifact: Artifact) -> list[TensorMap]:
         (WarpgroupProduct(parameters={"producer_registers": 20}), "20 registers"),
         (WarpgroupProduct(parameters={"cluster": 3}), "4 blocks make no whole clusters of 3"),
         (
-            WarpgroupProduct(m=192, n=64, parameters={"cluster": 2, "blocks": 2}),
+            WarpgroupProduct(m=192, n=64, parameters={"cluster": 2, "persistent_ctas": 2}),
             "3 tiles make no whole clusters of 2 blocks",
         ),
         (
-            WarpgroupProduct(tile=(64, 128, 64), parameters={"blocks": 1, "deferred": 1}, k=64),
+            WarpgroupProduct(
+                tile=(64, 128, 64), parameters={"persistent_ctas": 1, "overlap_epilogue": 1}, k=64
+            ),
             "a result of 2 chunks cannot be stored in 1 steps",
         ),
         (WarpgroupProduct(groups=2), "the tile has 64 rows, no multiple of 128"),
@@ -225,4 +241,4 @@ def maps_of(artifact: Artifact) -> list[TensorMap]:
 def test_what_the_hardware_cannot_do(problem: WarpgroupProduct, message: str) -> None:
     with pytest.raises(LegoError, match=message) as caught:
         problem.artifact()
-    assert caught.value.place is not None
+    assert caught.value.location is not None

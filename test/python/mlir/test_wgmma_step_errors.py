@@ -20,14 +20,14 @@ def failure(text: str, schedule: str = "wgmma") -> LegoError:
     with pytest.raises(LegoError) as caught:
         _ = Compilation(Source("t.mlir", text), Options(schedule=schedule)).index
     error = caught.value
-    assert error.place is not None
-    assert error.place.file == "t.mlir"
+    assert error.location is not None
+    assert error.location.file == "t.mlir"
     return error
 
 
 def line_of(error: LegoError, text: str) -> str:
-    assert error.place is not None
-    return text.splitlines()[error.place.line - 1]
+    assert error.location is not None
+    return text.splitlines()[error.location.line - 1]
 
 
 def replaced(old: str, new: str, text: str = TEXT) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lego_mlir.artifact import Artifact, Constant, Launch, TensorMap, TensorMaps
+from lego_mlir.artifact import Artifact, Constant, Launch, TensorMapParameter, TensorMapParameters
 from lego_mlir.diagnostics import LegoError
 
 
@@ -105,18 +105,16 @@ def test_what_kernels_rely_on_survives(copy: Artifact, tmp_path: Path) -> None:
     assert Artifact.load(tmp_path / "a.lego") == aligned
 
 
-@pytest.mark.parametrize("dependent", [False, True])
-def test_tensor_maps_and_how_to_launch_survive(
-    copy: Artifact, tmp_path: Path, dependent: bool
-) -> None:
-    tiles = TensorMap(1, (4, 3, 2), (16, 48), (4, 1, 1), 32)
+@pytest.mark.parametrize("pdl", [False, True])
+def test_tensor_maps_and_how_to_launch_survive(copy: Artifact, tmp_path: Path, pdl: bool) -> None:
+    tiles = TensorMapParameter(1, (4, 3, 2), (16, 48), (4, 1, 1), 32)
     launch = Launch(
         "k",
         (2, 1, 1),
         (384, 1, 1),
-        (0, tiles, Constant("i32", 3), TensorMaps((tiles, tiles))),
+        (0, tiles, Constant("i32", 3), TensorMapParameters((tiles, tiles))),
         1024,
-        dependent=dependent,
+        pdl=pdl,
     )
     parameters = ".u64 a, .param .align 64 .b8 b[128], .param .u32 c, .param .align 64 .b8 d[256]"
     original = replace(

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lego_mlir.artifact import Argument, Launch, TensorMap
+from lego_mlir.artifact import Argument, Launch, TensorMapParameter
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime.direct import DirectLaunch, encoded, is_tensor_map
 
 driver = pytest.importorskip("cuda.bindings.driver")
 
 WORDS = tuple(range(100, 116))
-TILES = TensorMap(0, (4096, 512), (8192,), (64, 128), 128)
+TILES = TensorMapParameter(0, (4096, 512), (8192,), (64, 128), 128)
 A = Argument("a", "f16", (4096 * 512,))
 
 
@@ -56,7 +56,7 @@ def test_what_is_encoded(asked: list[tuple[Any, ...]]) -> None:
 
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
 def test_swizzling_modes(asked: list[tuple[Any, ...]], swizzle: int) -> None:
-    encoded(TensorMap(0, (64, 64), (128,), (16, 8), swizzle), A, 0)
+    encoded(TensorMapParameter(0, (64, 64), (128,), (16, 8), swizzle), A, 0)
     name = f"SWIZZLE_{swizzle}B" if swizzle else "SWIZZLE_NONE"
     assert asked[0][8] == getattr(driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_{name}")
 
@@ -124,8 +124,8 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[SimpleNamespace]:
     return found
 
 
-def made(dependent: bool = False) -> DirectLaunch:
-    launch = Launch("k", (132, 2, 1), (384, 1, 1), (), 200_000, dependent=dependent)
+def made(pdl: bool = False) -> DirectLaunch:
+    launch = Launch("k", (132, 2, 1), (384, 1, 1), (), 200_000, pdl=pdl)
     tiles = (ctypes.c_uint64 * 16)(*WORDS)
     return DirectLaunch(launch, 77, [0x7F00_0000_1000, tiles, np.int32(-3), np.float16(1.5)])
 
@@ -147,11 +147,11 @@ def test_sizes_and_parameters(launched: list[SimpleNamespace]) -> None:
 
 def test_a_launch_says_whether_it_waits_by_itself(launched: list[SimpleNamespace]) -> None:
     made()(1)
-    made(dependent=True)(1)
-    plain, dependent = launched
+    made(pdl=True)(1)
+    plain, pdl = launched
     kind = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
     assert plain.attributes == []
-    assert dependent.attributes == [(kind, 1)]
+    assert pdl.attributes == [(kind, 1)]
 
 
 def test_the_drivers_word_for_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lego_mlir.artifact import Argument, Artifact, Constant, Launch, TensorMap, TensorMaps
+from lego_mlir.artifact import (
+    Argument,
+    Artifact,
+    Constant,
+    Launch,
+    TensorMapParameter,
+    TensorMapParameters,
+)
 from lego_mlir.artifact.ptx import entries, parameter_sizes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime.parameters import resolve as resolve_with
@@ -29,7 +36,7 @@ SEVERAL = """
 """
 
 
-def mapped(found: TensorMap, argument: Argument, value: Any) -> Any:
+def mapped(found: TensorMapParameter, argument: Argument, value: Any) -> Any:
     """What stands for a tensor map here: all that it is made of."""
     return found, argument.name, value
 
@@ -77,7 +84,7 @@ def test_index_takes_the_kernels_width() -> None:
 
 
 def test_a_tensor_map_is_made_of_its_argument(copy: Artifact) -> None:
-    found = TensorMap(1, (6, 4), (24,), (6, 4), 0)
+    found = TensorMapParameter(1, (6, 4), (24,), (6, 4), 0)
     launch = Launch("k", (1, 1, 1), (1, 1, 1), (found, 0))
     assert resolve(launch, copy.arguments, (10, 20), (128, 8)) == ((found, "b", 20), 10)
     with pytest.raises(LegoError, match=r"parameter 0 .* has 8 bytes, the artifact passes 128"):
@@ -85,8 +92,8 @@ def test_a_tensor_map_is_made_of_its_argument(copy: Artifact) -> None:
 
 
 def test_tensor_maps_are_one_parameter(copy: Artifact) -> None:
-    first, second = (TensorMap(place, (6, 4), (24,), (6, 4), 0) for place in (1, 0))
-    launch = Launch("k", (1, 1, 1), (1, 1, 1), (TensorMaps((first, second)),))
+    first, second = (TensorMapParameter(place, (6, 4), (24,), (6, 4), 0) for place in (1, 0))
+    launch = Launch("k", (1, 1, 1), (1, 1, 1), (TensorMapParameters((first, second)),))
     (found,) = resolve(launch, copy.arguments, (10, 20), (256,))
     assert found == ((first, "b", 20), (second, "a", 10))
     with pytest.raises(LegoError, match=r"parameter 0 .* has 128 bytes, the artifact passes 256"):

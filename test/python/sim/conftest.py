@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("run_last") is not None)
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure(config: pytest.MmaConfig) -> None:
     config.addinivalue_line("markers", "run_last: needs what the other tests have recorded")
 
 

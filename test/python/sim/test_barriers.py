@@ -162,7 +162,7 @@ def test_deadlock_of_two_barriers(run):
     assert "deadlock in block (0, 0, 0): of its 64 threads 32 wait at `bar.sync" in text
     assert "bar.sync 1" in text
     assert "bar.sync 2" in text
-    assert e.value.place.line > 0
+    assert e.value.location.line > 0
 
 
 def test_deadlock_of_a_count_that_exited_threads_leave_open(run):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lego_mlir import sim
-from lego_mlir.diagnostics import Place
+from lego_mlir.diagnostics import Location
 from lego_mlir.sim.cost.report import report
 
 LANE = np.arange(32)
@@ -417,8 +417,8 @@ LOCATED = """
 
 def test_rows_have_the_places_of_the_source():
     costs = sim.launch(LOCATED, "k", (1, 1, 1), (32, 1, 1), [np.zeros(4, "u4")], costs=True)
-    seven = Place("a.mlir", 7, 3)
-    assert [row.source for row in costs.memory] == [seven, seven, Place("b.mlir", 9, 5), None]
+    seven = Location("a.mlir", 7, 3)
+    assert [row.source for row in costs.memory] == [seven, seven, Location("b.mlir", 9, 5), None]
     costs = sim.launch(LOCATED, "second", (1, 1, 1), (32, 1, 1), [np.zeros(4, "u4")], costs=True)
     assert [row.source for row in costs.memory] == [None]
 

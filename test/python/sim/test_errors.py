@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lego_mlir import sim
-from lego_mlir.diagnostics import LegoError, Place
+from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.limits import Limits
 from lego_mlir.sim.ptx import table
 
@@ -30,8 +30,8 @@ def refused(text, *, line=8):
     out = np.zeros(1, "u4")
     with pytest.raises(LegoError) as e:
         sim.launch(text, "k", (1, 1, 1), (1, 1, 1), [out], file="bad.ptx")
-    assert e.value.place.file == "bad.ptx"
-    assert e.value.place.line == line
+    assert e.value.location.file == "bad.ptx"
+    assert e.value.location.line == line
     assert out[0] == 0, "the kernel has run"
     assert "^" in str(e.value)
     return str(e.value)
@@ -247,7 +247,7 @@ def test_a_kernel_that_does_not_end():
             limits=Limits(wave_instructions=1000),
         )
     assert "has run 1000 instructions in thread (0, 0, 0) of block (0, 0, 0)" in str(e.value)
-    assert e.value.place.line == 8
+    assert e.value.location.line == 8
 
 
 def test_a_trap_names_its_thread():
@@ -267,7 +267,7 @@ def trap(file, **sources):
 def test_an_error_is_at_what_was_compiled():
     compiled = sim.Sources.of({"kernel.mlir": "module {\n  gpu.trap\n}\n"})
     found = trap("kernel.mlir", sources=compiled)
-    assert found.place == Place("kernel.mlir", 2, 3)
+    assert found.location == Location("kernel.mlir", 2, 3)
     assert str(found).splitlines()[1:] == ["    gpu.trap", "    ^"]
     assert "; line 7 of the PTX: trap" in found.message
 
@@ -276,7 +276,7 @@ def test_an_error_is_at_what_was_compiled():
 def test_an_error_without_the_line_that_was_compiled(text):
     """A text that is too short is not the one that was compiled."""
     found = trap("k.mlir", sources=sim.Sources.of({"k.mlir" if text else "l.mlir": text or ""}))
-    assert (found.place.file, found.place.line) == ("<ptx>", 7)
+    assert (found.location.file, found.location.line) == ("<ptx>", 7)
     assert found.message.endswith("; compiled from k.mlir:2:3")
 
 

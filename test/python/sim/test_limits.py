@@ -42,7 +42,7 @@ def test_what_exceeds_a_limit_is_refused_before_it_costs_anything(name: str) -> 
     text, grid, limit = BEYOND[name]
     with pytest.raises(LegoError, match=f"the limit {limit} is ") as e:
         sim.launch(text, "k", grid, (512, 1, 1), [])
-    assert e.value.place is not None
+    assert e.value.location is not None
     assert f"legoc --limit {limit}=VALUE" in str(e.value.hint)
 
 
@@ -108,8 +108,8 @@ def test_broken_texts_are_errors_with_a_place(name: str) -> None:
     with pytest.raises(LegoError) as e:
         sim.launch(text, "k", ONE, ONE, [])
     assert message in e.value.message
-    assert e.value.place is not None
-    assert e.value.place.line > 0
+    assert e.value.location is not None
+    assert e.value.location.line > 0
 
 
 def test_many_signs_and_braces_are_read_without_recursion() -> None:

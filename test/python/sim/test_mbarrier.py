@@ -388,7 +388,7 @@ def test_a_deadlock_names_the_barrier_and_what_it_lacks(run, order):
         "for the mbarrier bars+8 of block (0, 0, 0): its phase 0 (parity 0) has 2 of 3 arrivals "
         "pending, and 512 bytes that it expects have not come"
     ) in text
-    assert e.value.place.line > 0
+    assert e.value.location.line > 0
 
 
 def test_too_many_bytes_are_a_deadlock(run):

@@ -205,8 +205,8 @@ def fault(run, line, *, a=None, grid=(1, 1, 1), **options):
     with pytest.raises(LegoError) as e:
         run(body, [a, np.zeros(32, "u4")], parameters=TWO, grid=grid, **options)
     error = e.value
-    row = error.source.splitlines()[error.place.line - 1]
-    assert row[error.place.column - 1 :].startswith(("ld.", "st.", "atom.", "@", "red."))
+    row = error.source.splitlines()[error.location.line - 1]
+    assert row[error.location.column - 1 :].startswith(("ld.", "st.", "atom.", "@", "red."))
     return error.message
 
 

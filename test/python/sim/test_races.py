@@ -36,7 +36,7 @@ def test_what_is_not(run, case, wrong, order):
     with pytest.raises(LegoError, match=r"data race|no proxy fence|not initialised") as e:
         launch(run, case, CASES[case].body.replace(old, new), order)
     text = e.value.source.splitlines()
-    here = text[e.value.place.line - 1]
+    here = text[e.value.location.line - 1]
     found = re.search(r"\(line (\d+)\)", e.value.message)
     there = text[int(found[1]) - 1] if found else ""
     assert all(a in b for a, b in zip(lines, (here, there), strict=False)) or (

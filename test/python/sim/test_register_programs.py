@@ -208,7 +208,7 @@ def test_any_program(blocks, numbers, order):
         assert not any(want)
     else:
         thread = re.search(r"which has not been written .* in thread \((\d+), 0, 0\)", str(error))
-        assert error.place.line == want[int(thread[1])]
+        assert error.location.line == want[int(thread[1])]
 
 
 def error_of(text, arguments, order):

@@ -1,7 +1,7 @@
 // The step persist alone.
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_tiles(%module: !transform.any_op) {
-    %blocks = "transform_lego.parameter"() {name = "blocks", default = 4 : i64}
+    %blocks = "transform_lego.parameter"() {name = "persistent_ctas", default = 4 : i64}
         : () -> !transform.param<i64>
     %kernels = transform.structured.match ops{["gpu.launch"]} in %module
         : (!transform.any_op) -> !transform.any_op

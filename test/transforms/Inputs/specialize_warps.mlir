@@ -5,7 +5,7 @@ module attributes {transform.with_named_sequence} {
         : () -> !transform.param<i64>
     %cluster = "transform_lego.parameter"() {name = "cluster", default = 1 : i64}
         : () -> !transform.param<i64>
-    %dependent = "transform_lego.parameter"() {name = "dependent", default = 0 : i64}
+    %dependent = "transform_lego.parameter"() {name = "pdl", default = 0 : i64}
         : () -> !transform.param<i64>
     %consumer = "transform_lego.parameter"() {name = "consumer_registers", default = 0 : i64}
         : () -> !transform.param<i64>

@@ -3,7 +3,7 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_tiles(%module: !transform.any_op) {
     %kernels = transform.structured.match ops{["gpu.launch"]} in %module
         : (!transform.any_op) -> !transform.any_op
-    %parts = "transform_lego.parameter"() {name = "parts", default = 2 : i64}
+    %parts = "transform_lego.parameter"() {name = "split_k", default = 2 : i64}
         : () -> !transform.param<i64>
     %over = "transform_lego.parameter"() {name = "over_ring", default = 0 : i64}
         : () -> !transform.param<i64>
