@@ -85,12 +85,9 @@ def build(folder: Path, only: Sequence[str], target: str, *, sass: bool = False)
 
 def _division(kernel: Kernel) -> dict[str, str]:
     """How the library divides a product, in its own words; nothing of what is no product."""
-    lines = kernel.explain().splitlines()
-    return {
-        key: words.strip()
-        for key, _, words in (x.partition("  ") for x in lines)
-        if key == "division"
-    }
+    lines = (line.partition("  ") for line in kernel.explain().splitlines())
+    words = {key: words.strip() for key, _, words in lines}
+    return {"division": words["config"]} if "config" in words else {}
 
 
 def _alternatives(case: Case, folder: Path, target: str) -> tuple[list[dict[str, str]], int]:

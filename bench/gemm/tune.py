@@ -27,8 +27,8 @@ from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.files import write_whole
 
 if TYPE_CHECKING:
+    from lego_mlir.kernels.gemm.config import GemmConfig
     from lego_mlir.kernels.gemm.problem import Problem
-    from lego_mlir.kernels.gemm.tuned_table import Division
 
 MOST = 24
 """Candidates a product."""
@@ -103,13 +103,13 @@ def build(folder: Path, search: Search) -> int:
     return failures
 
 
-def candidates(product: Product, search: Search) -> list[Division]:
+def candidates(product: Product, search: Search) -> list[GemmConfig]:
     """What may be worth measuring: the model's best, and other orders of blocks of a few."""
     from lego_mlir.hardware.targets import Target
-    from lego_mlir.kernels.gemm.planner import OTHER, divisions
+    from lego_mlir.kernels.gemm.planner import HMMA, ranked_configs
 
-    schedule = make(product, search.schedule, search.target).schedule or OTHER
-    found = divisions(_problem(product), Target.parse(search.target), schedule)
+    schedule = make(product, search.schedule, search.target).schedule or HMMA
+    found = ranked_configs(_problem(product), Target.parse(search.target), schedule)
     others = [
         replace(c, raster_group=raster_group) for c in found[:_ORDERED] for raster_group in _GROUPS
     ]
@@ -150,7 +150,7 @@ def write(files: Sequence[Path], folder: Path | None = None) -> list[str]:
             if best is None:
                 continue
             told = next(c["config"] for c in result["candidates"] if c["name"] == best)
-            config = tuned_table.division(told)
+            config = tuned_table.config_from(told)
             problem = _problem(Product.from_json(result["reference"]))
             place = () if folder is None else (folder,)
             tuned_table.record(result["device"], problem, config, *place)

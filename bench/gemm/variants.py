@@ -42,13 +42,13 @@ def _parts(product: Product, target: str) -> dict[str, Kernel]:
     """The best divisions by number of parts."""
     from lego_mlir.hardware.targets import Target
     from lego_mlir.kernels.gemm.problem import Problem
-    from lego_mlir.kernels.gemm.wgmma_heuristic import estimates
+    from lego_mlir.kernels.gemm.wgmma_heuristic import rank
 
     p = product
     problem = Problem(p.m, p.n, p.k, p.dtype, p.out, p.a, p.b, p.c)
     found: dict[int, list[str]] = {}
     kernels = {}
-    for estimate in estimates(problem, Target.parse(target)):
+    for estimate in rank(problem, Target.parse(target)):
         config = estimate.config
         names = found.setdefault(config.split_k, [])
         if config.split_k > 1 and len(names) < _BEST:

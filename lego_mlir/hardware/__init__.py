@@ -1,4 +1,4 @@
-"""What a GPU is, as data: targets and their limits, specs of cards, swizzle modes.
+"""What a GPU is, as data: targets, limits, element sizes, swizzle modes, and specs of cards.
 
-Nothing here computes a layout or makes an operation.
+Nothing here computes a layout or makes an operation. A card is a file, `cards/*.json`.
 """

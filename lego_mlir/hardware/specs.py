@@ -1,59 +1,234 @@
-"""GPUs as the cost model sees them: what a multiprocessor does in a clock.
+"""GPUs as the cost models see them: one file for each card, `cards/*.json`.
 
-Counts of multiprocessors, clocks, and rates of tensor cores are the vendor's: NVIDIA A100, L40S and
-H200 datasheets and the architectures' whitepapers, dense rates of `mma.sync` with f32 sums. Of the
-H200 the rate was measured, by chains of `mma.sync` in registers: one m16n8k16 in 6.05 clocks of a
-quarter of a multiprocessor, 630 TFLOP/s at 1.76 GHz, two thirds of what `wgmma` reaches. The port
-of a multiprocessor to the second-level cache is 64 bytes wide; an L40S reaches less of it. The
-latencies are those of a machine at work.
+To add a card, add a file; no code changes. `default_for` lists the compute capabilities whose
+kernels are planned for the card, so at most one file names each capability.
+
+Sources of the figures: multiprocessors, clocks and tensor-core rates are those of NVIDIA's A100,
+L40S and H200 datasheets and architecture whitepapers, dense rates of `mma.sync` with f32
+accumulators. The H200's rate was measured with chains of `mma.sync` in registers: one m16n8k16 in
+6.05 clocks of a quarter of a multiprocessor, which is 630 TFLOP/s at 1.76 GHz and two thirds of
+what `wgmma` reaches. The port of a multiprocessor to the L2 cache is 64 bytes wide; an L40S reaches
+less of it. Latencies are those of a machine under load.
+
+The constants of `gemm_model.mma` were measured on an H200, with kernels of the same structure in
+CUDA C++; the other cards have the same values. One iteration of 128×256×64 took 1782 clocks, of
+which 1549 were `mma`; one of 64×128×64 took 540, of which 387 were; two CTAs of 128×128×64 side by
+side took as long as one of 128×256×64. With three stages, 128×256×64 took 96 to 187 clocks longer
+than with four. A CTA took 1500 clocks until its first tiles had arrived, and 500 more.
+
+The constants of `gemm_model.wgmma` were fitted to about 300 timings of f16 GEMMs on an H200: 15
+shapes with 20 configs each, launched back to back, so at the clock that the power limit allows.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+import json
+import re
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar
 
+from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.hardware.targets import Target
+
+_Fields = TypeVar("_Fields")
+
+FOLDER = Path(__file__).parent / "cards"
+"""The cards that come with the package."""
+
+
+@dataclass(frozen=True, slots=True)
+class MmaModel:
+    """Constants of the cost model for `mma.sync` GEMMs, in clocks of a multiprocessor.
+
+    Attributes:
+        iteration_clocks: clocks of one round of K-loop iterations, one for each CTA of the
+            multiprocessor, in which no `mma` is issued: barriers and the first loads.
+        late_copy_clocks: clocks that are added to a round for each iteration that copies are less
+            than three ahead.
+        cta_clocks: clocks of a CTA outside the K loop: prologue and launch.
+        store_bytes_per_clock: bytes of C that a multiprocessor writes in a clock.
+    """
+
+    iteration_clocks: float
+    late_copy_clocks: float
+    cta_clocks: float
+    store_bytes_per_clock: float
+
+
+@dataclass(frozen=True, slots=True)
+class WgmmaModel:
+    """Constants of the cost model for `wgmma` GEMMs.
+
+    Attributes:
+        flops_per_us: floating-point operations on 16-bit elements that the tensor cores of a
+            multiprocessor do in a microsecond.
+        l2_hit_bytes_per_us: bytes that all multiprocessors read from the L2 cache in a microsecond,
+            if both operands fit it.
+        l2_miss_bytes_per_us: the same if they do not fit it.
+        l2_operand_bytes: bytes of both operands up to which they fit the L2 cache.
+        unaligned_rows: factor on the cost of tiles of B whose rows are no multiple of 128 bytes.
+        copy_us: latency of a TMA copy, in microseconds.
+        cluster_copy_us: the same for small tiles that a cluster shares, until all its CTAs have
+            released the stage: 64×32 with a cluster of two and 8 stages took 0.134 µs an iteration.
+        store_us: microseconds to store one 16-bit element of C.
+        launch_us: microseconds of a launch besides its waves.
+        next_wave_us: microseconds from one wave of CTAs to the next if CTAs are not persistent.
+        cluster_us: microseconds that a launch takes longer because CTAs of a cluster wait for each
+            other.
+        split_k_us: microseconds in which a cluster reduces its split-K slices.
+        cluster_placement: by the CTAs of a cluster, the fraction of the multiprocessors on which
+            whole clusters can be placed.
+        power_us_per_flop: microseconds that the power limit allows, on average, for an operation.
+        power_us_per_l2_byte: the same for a byte read from the L2 cache.
+        power_store_share: fraction of the time of stores that is added to those.
+        memory_bytes_per_us: bytes that device memory moves in a microsecond.
+    """
+
+    flops_per_us: float
+    l2_hit_bytes_per_us: float
+    l2_miss_bytes_per_us: float
+    l2_operand_bytes: float
+    unaligned_rows: float
+    copy_us: float
+    cluster_copy_us: float
+    store_us: float
+    launch_us: float
+    next_wave_us: float
+    cluster_us: float
+    split_k_us: float
+    cluster_placement: dict[int, float]
+    power_us_per_flop: float
+    power_us_per_l2_byte: float
+    power_store_share: float
+    memory_bytes_per_us: float
 
 
 @dataclass(frozen=True, slots=True)
 class GpuSpec:
-    """One GPU.
+    """One card.
 
     Attributes:
-        name: as its driver names it.
-        multiprocessors: how many it has.
-        clock: in GHz, under load.
-        tensor: floating-point operations on 16-bit elements that the tensor cores of a
-            multiprocessor do in a clock by `mma.sync`; on 8-bit elements twice as many.
-        shared: bytes of shared memory that a multiprocessor moves in a clock.
-        cache: bytes that it gets from the second-level cache in a clock.
-        memory: bytes a second of device memory, in GB/s.
-        latency: clocks from the second-level cache.
-        resident_shared: bytes of shared memory of all blocks on a multiprocessor.
-        resident_threads: threads of all blocks on a multiprocessor.
+        name: the name that its driver reports.
+        default_for: compute capabilities whose kernels are planned for this card.
+        multiprocessors: their number.
+        clock_ghz: clock under load, in GHz.
+        mma_flops_per_clock: floating-point operations on 16-bit elements that the tensor cores of a
+            multiprocessor do in a clock by `mma.sync`; on 8-bit elements they do twice as many.
+        shared_bytes_per_clock: bytes of shared memory that a multiprocessor moves in a clock.
+        l2_bytes_per_clock: bytes that a multiprocessor reads from the L2 cache in a clock.
+        memory_gb_per_s: bandwidth of device memory, in GB/s.
+        l2_latency_clocks: latency of the L2 cache, in clocks.
+        sm_shared_bytes: shared memory of a multiprocessor, in bytes, for all its CTAs.
+        sm_threads: threads of a multiprocessor, of all its CTAs.
+        mma_model: constants of the cost model for `mma.sync` (`gemm_model.mma` in the file).
+        wgmma_model: those for `wgmma` (`gemm_model.wgmma`); `None` if the card has no `wgmma`.
     """
 
     name: str
+    default_for: tuple[tuple[int, int], ...]
     multiprocessors: int
-    clock: float
-    tensor: int
-    shared: int
-    cache: int
-    memory: int
-    latency: int
-    resident_shared: int
-    resident_threads: int
-
-
-_KIB = 1024
-
-_H200 = GpuSpec("NVIDIA H200", 132, 1.75, 2708, 128, 64, 4200, 800, 228 * _KIB, 2048)
-_A100 = GpuSpec("NVIDIA A100-SXM4-80GB", 108, 1.41, 2048, 128, 64, 1900, 600, 164 * _KIB, 2048)
-_L40S = GpuSpec("NVIDIA L40S", 142, 2.4, 1024, 128, 40, 860, 600, 100 * _KIB, 1536)
-
-_BY_CAPABILITY = {(8, 0): _A100, (8, 6): _L40S, (8, 9): _L40S, (9, 0): _H200}
+    clock_ghz: float
+    mma_flops_per_clock: int
+    shared_bytes_per_clock: int
+    l2_bytes_per_clock: int
+    memory_gb_per_s: int
+    l2_latency_clocks: int
+    sm_shared_bytes: int
+    sm_threads: int
+    mma_model: MmaModel
+    wgmma_model: WgmmaModel | None
 
 
 def spec_of(target: Target) -> GpuSpec:
-    """The GPU that a target's kernels are divided for; a later one's is the last we know."""
-    return _BY_CAPABILITY.get(target.capability, _H200)
+    """Return the card that kernels for a target are planned for.
+
+    A capability that no card names gets the card of the highest capability.
+    """
+    by_capability = defaults(FOLDER)
+    return by_capability.get(target.capability) or by_capability[max(by_capability)]
+
+
+@functools.cache
+def defaults(folder: Path) -> dict[tuple[int, int], GpuSpec]:
+    """Return the cards of a folder by the compute capability that they are the default for.
+
+    Raises:
+        LegoError: a file is not a card, two files name one capability, or there are none.
+    """
+    found: dict[tuple[int, int], GpuSpec] = {}
+    for file in sorted(folder.glob("*.json")):
+        card = read_card(file)
+        for capability in card.default_for:
+            if capability in found:
+                raise _error(
+                    file,
+                    f"compute capability {'.'.join(map(str, capability))} has two default cards, "
+                    f"{found[capability].name} and {card.name}",
+                )
+            found[capability] = card
+    if not found:
+        raise LegoError(
+            f"there are no cards in '{folder}'", hint="install lego-mlir again: files are missing"
+        )
+    return found
+
+
+def read_card(file: Path) -> GpuSpec:
+    """Return the card that a file describes.
+
+    Raises:
+        LegoError: the file cannot be read, a field is missing, unknown, or has the wrong type.
+    """
+    try:
+        entry = json.loads(file.read_text())
+    except (OSError, ValueError) as e:
+        raise _error(file, f"the card cannot be read: {e}") from None
+    if not isinstance(entry, dict) or not isinstance(models := entry.get("gemm_model"), dict):
+        raise _error(file, "a card is an object with a field 'gemm_model', an object too")
+    _check_numbers(file, entry)
+    values = {key: value for key, value in entry.items() if key != "gemm_model"}
+    values["default_for"] = _capabilities(file, entry.get("default_for"))
+    values["mma_model"] = _made(file, MmaModel, models.get("mma"))
+    values["wgmma_model"] = None
+    wgmma = models.get("wgmma")
+    if wgmma is not None:
+        placement = wgmma.get("cluster_placement") if isinstance(wgmma, dict) else None
+        if not isinstance(placement, dict) or set(placement) != {"1", "2", "4", "8"}:
+            raise _error(file, "gemm_model.wgmma.cluster_placement has the keys 1, 2, 4 and 8")
+        wgmma = {**wgmma, "cluster_placement": {int(n): x for n, x in placement.items()}}
+        values["wgmma_model"] = _made(file, WgmmaModel, wgmma)
+    if not isinstance(values.get("name"), str):
+        raise _error(file, "a card has a name, the one that its driver reports")
+    return _made(file, GpuSpec, values)
+
+
+def _capabilities(file: Path, texts: Any) -> tuple[tuple[int, int], ...]:
+    """Return compute capabilities from texts such as "9.0"."""
+    if not isinstance(texts, list) or not all(re.fullmatch(r"\d+\.\d", str(x)) for x in texts):
+        raise _error(file, f'default_for is a list of capabilities such as "9.0", not {texts!r}')
+    return tuple((int(x[:-2]), int(x[-1])) for x in texts)
+
+
+def _check_numbers(file: Path, entry: dict[str, Any]) -> None:
+    """Check that all fields but `name` and `default_for` are positive numbers, or hold such."""
+    for key, value in entry.items():
+        if isinstance(value, dict):
+            _check_numbers(file, value)
+        elif key not in ("name", "default_for") and not (type(value) in (int, float) and value > 0):
+            raise _error(file, f"the field '{key}' is a positive number, not {value!r}")
+
+
+def _made(file: Path, kind: type[_Fields], values: Any) -> _Fields:
+    """Return the dataclass `kind` of these values, which must be all of its fields."""
+    wanted = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    given = set(values) if isinstance(values, dict) else set()
+    if given != wanted:
+        wrong = ", ".join(sorted(given ^ wanted))
+        raise _error(file, f"the card lacks these fields, or does not have them: {wrong}")
+    return kind(**values)
+
+
+def _error(file: Path, message: str) -> LegoError:
+    return LegoError(message, location=Location(str(file)), hint="the fields are those of GpuSpec")

@@ -1,13 +1,18 @@
-"""Kernels of our own, built on the public API: layout-free, their layouts are arguments."""
+"""Ready-made kernels, written with the public API; the layouts of their arguments are parameters.
 
+Each family has a folder, with problem, config, heuristic and kernel body: `gemm`, `permute`.
+"""
+
+from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.grouped import grouped_matmul
 from lego_mlir.kernels.gemm.matmul import matmul
-from lego_mlir.kernels.gemm.problem import MmaConfig
+from lego_mlir.kernels.gemm.mma_config import MmaConfig
 from lego_mlir.kernels.gemm.ragged import ragged_matmul
 from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 from lego_mlir.kernels.permute.transpose import permute, transpose
 
 __all__ = [
+    "GemmConfig",
     "MmaConfig",
     "WgmmaConfig",
     "grouped_matmul",

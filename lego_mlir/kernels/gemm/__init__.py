@@ -1,4 +1,5 @@
-"""GEMM: problem, configs, heuristics, tuned table, planner, kernel bodies.
+"""GEMM kernels: one GEMM or a batch (`matmul`), grouped (`grouped`), ragged grouped (`ragged`).
 
-What it shares with other families stands in `kernels`.
+`problem` → `planner` (`config`, `heuristic`, `tuned_table`) → `kernel`. What a GEMM shares with
+other families stands in `kernels`; the instructions are found by the schedules in `transforms/`.
 """

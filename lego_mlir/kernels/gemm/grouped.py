@@ -1,8 +1,8 @@
-"""Products of matrices of several sizes in one launch.
+"""Grouped GEMM: several GEMMs of any sizes in one launch.
 
-Blocks are numbered through all products, those of the deepest first. A block finds its product by
-its number, and its tile by that product's layout. Sizes come from tables, and so do the places of
-matrices: the code is one product's, however many there are.
+CTA ids run through the tiles of all GEMMs, those with the largest k first. A CTA finds its GEMM by
+its id, and its tile by that GEMM's rasterization. Sizes and addresses of matrices come from tables,
+so the code does not grow with the number of GEMMs.
 """
 
 from __future__ import annotations
@@ -35,39 +35,33 @@ from lego_mlir.frontend import (
     table,
     zeros,
 )
+from lego_mlir.hardware.limits import MAX_PARAMETER_BYTES, TENSOR_MAP_BYTES
 from lego_mlir.hardware.targets import Target
-from lego_mlir.kernels.gemm.grouped_config import (
-    Division,
-    check_plain,
-    division_of,
-    promoting,
-    schedule_of,
-)
-from lego_mlir.kernels.gemm.matmul import ALIGNMENT, sums_of
-from lego_mlir.kernels.gemm.matrices import contiguous_dimension, layout_of
-from lego_mlir.kernels.gemm.planner import refusal_of
+from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.kernel import check_epilogue_result
+from lego_mlir.kernels.gemm.matmul import check_types
+from lego_mlir.kernels.gemm.matrices import ALIGNMENT, layout_of, order_of
+from lego_mlir.kernels.gemm.planner import plan_grouped, why_not_wgmma
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.rasterization import GROUPED, grouped_sizes
-from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
+from lego_mlir.kernels.gemm.rasterization import RASTER_GROUPS, raster_group_sizes
 
 Shape: TypeAlias = tuple[int, int, int]
-"""Rows of A, columns of B, and the depth that they have in common."""
+"""m, n and k of a GEMM."""
 
-
-_MOST_PRODUCTS = MOST_PARAMETER_BYTES // (3 * MAP_BYTES)
-"""In one launch by TMA: the tensor maps of each are parameters of the kernel."""
+_MAX_GEMMS = MAX_PARAMETER_BYTES // (3 * TENSOR_MAP_BYTES)
+"""GEMMs in one launch by `wgmma`: the tensor maps of each are parameters of the kernel."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """One of the products.
+    """One of the GEMMs.
 
     Attributes:
-        place: among those that were asked for.
-        problem: what is multiplied.
+        index: its position in the caller's list.
+        problem: the GEMM.
     """
 
-    place: int
+    index: int
     problem: Problem
 
 
@@ -79,86 +73,86 @@ def grouped_matmul(
     a: Sequence[Layout] | None = None,
     b: Sequence[Layout] | None = None,
     epilogue: Callable[[Value], Value] | None = None,
-    config: Division | None = None,
+    config: GemmConfig | None = None,
     schedule: str | None = None,
     target: str | None = None,
     promote: int = 0,
 ) -> Kernel:
-    """A kernel that writes C = A B for several products at once, of any sizes.
+    """Return a kernel that computes several GEMMs, each C = A B, of any sizes.
 
         grouped_matmul([(512, 1024, 256), (64, 4096, 4096)])(a0, b0, c0, a1, b1, c1)
 
     Args:
-        shapes: (m, n, k) of each product; one of m = 0 has nothing to write.
-        dtype: of all A and B: f16, bf16, i8, f8E4M3FN or f8E5M2.
-        out: of all C; by default that of A and B, i32 of i8, and f16 of the 8-bit floats.
-        a: where the elements of each A lie, all by rows or all by columns; row-major by default.
-        b: the same of each B. C is row-major.
-        epilogue: what becomes of the sums, a tile of them, before they are stored.
-        config: how all products are divided, by default as suits the largest of them. Of a
-            `WgmmaConfig`, `cluster`, `overlap_epilogue`, `split_k` and `swap_ab` stay as they are by default.
-        schedule: `wgmma` or `hmma`; by default `wgmma` for sm_90a, and `hmma` elsewhere and, with a
-            warning, where TMA cannot copy the matrices of one of the products.
-        target: the GPU architecture; by default that of the GPU that is here, and sm_90a without
-            one.
-        promote: as of `matmul`.
+        shapes: (m, n, k) of each GEMM; one with m = 0 writes nothing.
+        dtype: element type of every A and B: f16, bf16, i8, f8E4M3FN or f8E5M2.
+        out: element type of every C; by default that of A and B, i32 for i8, f16 for 8-bit floats.
+        a: layouts of the As, all row-major or all column-major; row-major by default.
+        b: layouts of the Bs, likewise. Every C is row-major.
+        epilogue: a function that computes a tile of C from the accumulator's tile.
+        config: one config for all GEMMs; by default chosen for the largest of them. The fields
+            `cluster`, `overlap_epilogue`, `split_k` and `swap_ab` of a `WgmmaConfig` keep their
+            defaults.
+        schedule: `wgmma` or `hmma`. By default `wgmma` for sm_90a, else `hmma`. If TMA cannot copy
+            the matrices of one of the GEMMs it is `hmma` too, with a warning.
+        target: the GPU architecture; by default that of the GPU in this machine, and sm_90a
+            without one.
+        promote: as in `matmul`.
 
     Raises:
-        LegoError: there is nothing to multiply, a type or a layout is not what it should be, or
-            the schedule that is asked for cannot.
+        LegoError: no GEMM writes anything, a type or a layout is wrong, or the given schedule
+            cannot compute the GEMMs.
     """
     what = "grouped_matmul"
     shapes = _checked(shapes)
     name = target or runtime.select().target or DEFAULT_TARGET
-    goal = Target.parse(name)
-    sums, out = sums_of(what, dtype, out, name, promote)
+    accumulator, out = check_types(what, dtype, out, name, promote)
     every = _members(shapes, dtype, out, a, b)
     members = sorted((x for x in every if x.problem.m), key=lambda x: -x.problem.k)
     if not members:
         raise LegoError(
-            f"grouped_matmul: {len(shapes)} products without a row of C",
-            hint="one product or more, of m > 0",
+            f"grouped_matmul: none of the {len(shapes)} GEMMs has a row of C",
+            hint="one GEMM or more with m > 0",
         )
 
-    def check(division: Division) -> None:
-        check_plain(what, division)
-        for member in members:
-            division.check(member.problem, goal.optin_shared_bytes)
-
-    def refusal() -> LegoError | None:
-        if len(members) > _MOST_PRODUCTS:
+    def reason() -> LegoError | None:
+        if len(members) > _MAX_GEMMS:
             return LegoError(
-                f"{len(members)} products have {3 * len(members)} tensor maps, and a kernel takes "
-                f"those of {_MOST_PRODUCTS}",
-                hint="fewer products in one launch",
+                f"{len(members)} GEMMs have {3 * len(members)} tensor maps, and a kernel takes "
+                f"those of {_MAX_GEMMS}",
+                hint="fewer GEMMs in one launch",
             )
-        return next(filter(None, map(_refusal, members)), None)
+        return next(filter(None, map(_why_not_wgmma, members)), None)
 
-    chosen = schedule_of(what, members[0].problem, refusal, goal, schedule, config)
-    if config is None:
-        problems, count = [x.problem for x in members], partial(_count, members)
-        config = division_of(what, problems, goal, chosen, promote, count, check)
-    config = promoting(config, promote)
-    check(config)
-    return _kernel(every, members, config, sums, epilogue)
+    config = plan_grouped(
+        what,
+        [x.problem for x in members],
+        reason,
+        Target.parse(name),
+        schedule,
+        config,
+        promote,
+        partial(_count_tiles, members),
+    )
+    return _kernel(every, members, config, accumulator, epilogue)
 
 
 def _checked(shapes: object) -> list[Shape]:
-    """The sizes of the products.
+    """Return the sizes of the GEMMs.
 
     Raises:
-        LegoError: they are none.
+        LegoError: they are not sizes.
     """
     if not isinstance(shapes, Sequence):
         raise LegoError(
-            f"grouped_matmul: {shapes!r} are no products", hint="a list of (m, n, k), one a product"
+            f"grouped_matmul: {shapes!r} is not a list of shapes",
+            hint="a list of (m, n, k), one for each GEMM",
         )
     for shape in shapes:
         sizes = tuple(shape) if isinstance(shape, Sequence) else ()
         are_sizes = len(sizes) == 3 and all(type(size) is int for size in sizes)
         if not are_sizes or sizes[0] < 0 or min(sizes[1:]) < 1:
             raise LegoError(
-                f"grouped_matmul: {shape!r} is no product's (m, n, k)",
+                f"grouped_matmul: {shape!r} is not the (m, n, k) of a GEMM",
                 hint="sizes are positive integers; m may be 0",
             )
     return [(m, n, k) for m, n, k in shapes]
@@ -171,46 +165,50 @@ def _members(
     a: Sequence[Layout] | None,
     b: Sequence[Layout] | None,
 ) -> list[_Member]:
-    """The products, as they were asked for."""
+    """Return the GEMMs in the caller's order, all with the same orders of A and B.
+
+    Raises:
+        LegoError: layouts are missing, or differ in their order.
+    """
     for what, layouts in (("a", a), ("b", b)):
         if layouts is not None and not isinstance(layouts, Sequence):
             raise LegoError(
-                f"grouped_matmul: {what} is a list of layouts, one a product, not {layouts!r}"
+                f"grouped_matmul: {what} is a list of layouts, one for each GEMM, not {layouts!r}"
             )
         if layouts is not None and len(layouts) != len(shapes):
             raise LegoError(
-                f"grouped_matmul: {len(layouts)} layouts {what} for {len(shapes)} products"
+                f"grouped_matmul: {len(layouts)} layouts {what} for {len(shapes)} GEMMs"
             )
     found = []
-    for place, (m, n, k) in enumerate(shapes):
+    for index, (m, n, k) in enumerate(shapes):
         orders = ("row", "row")
         if m:
-            first = _order(f"a[{place}]", None if a is None else a[place], (m, k))
-            orders = first, _order(f"b[{place}]", None if b is None else b[place], (k, n))
-        found.append(_Member(place, Problem(m, n, k, dtype, out, *orders)))
-    there = [x for x in found if x.problem.m]
-    for x in there:
-        leader = there[0].problem
+            order_a = _order(f"a[{index}]", None if a is None else a[index], (m, k))
+            orders = order_a, _order(f"b[{index}]", None if b is None else b[index], (k, n))
+        found.append(_Member(index, Problem(m, n, k, dtype, out, *orders)))
+    nonempty = [x for x in found if x.problem.m]
+    for x in nonempty:
+        leader = nonempty[0].problem
         if (x.problem.a, x.problem.b) != (leader.a, leader.b):
             raise LegoError(
-                f"grouped_matmul: product {x.place} has an A by {x.problem.a} and a B by "
+                f"grouped_matmul: GEMM {x.index} has an A by {x.problem.a} and a B by "
                 f"{x.problem.b}, the first by {leader.a} and {leader.b}",
-                hint="products of one launch are alike row- or column-major",
+                hint="in one launch all As, and all Bs, are row-major or all column-major",
             )
     return found
 
 
 def _order(what: str, given: Layout | None, shape: tuple[int, int]) -> str:
-    """Whether a matrix lies by rows or by columns.
+    """Return the contiguous dimension of a matrix.
 
     Raises:
-        LegoError: neither.
+        LegoError: it is neither row-major nor column-major.
     """
     layout = layout_of(what, given, shape)
-    order = "col" if contiguous_dimension(layout) == 0 else "row"
+    order = order_of(layout)
     if given is not None and not layout.equals(_matrix(order, *shape)):
         raise LegoError(
-            f"grouped_matmul: {what} = '{given}' lies neither by rows nor by columns",
+            f"grouped_matmul: {what} = '{given}' is neither row-major nor column-major",
             hint=f"OrderBy(Row{shape}) or OrderBy(Col{shape})",
         )
     return order
@@ -220,49 +218,46 @@ def _matrix(order: str, rows: Any, columns: Any) -> Layout:
     return OrderBy((Row if order == "row" else Col)(rows, columns))
 
 
-def _refusal(member: _Member) -> LegoError | None:
-    """Why `wgmma` cannot compute a product, and which one it is; `None` if it can."""
+def _why_not_wgmma(member: _Member) -> LegoError | None:
+    """Return why `wgmma` cannot compute a GEMM, and which one it is; `None` if it can."""
     p = member.problem
-    places = _matrix(p.a, p.m, p.k), _matrix(p.b, p.k, p.n), _matrix(p.c, p.m, p.n)
-    found = refusal_of(p, places)
+    layouts = _matrix(p.a, p.m, p.k), _matrix(p.b, p.k, p.n), _matrix(p.c, p.m, p.n)
+    found = why_not_wgmma(p, layouts)
     if found is None:
         return None
-    return LegoError(f"product {member.place}, {p.m}×{p.n}×{p.k}: {found.message}", hint=found.hint)
+    return LegoError(f"GEMM {member.index}, {p.m}×{p.n}×{p.k}: {found.message}", hint=found.hint)
 
 
-def _count(members: Sequence[_Member], config: Division) -> int:
-    """The tiles of all products."""
+def _count_tiles(members: Sequence[_Member], config: GemmConfig) -> int:
+    """Return the tiles of all GEMMs."""
     return sum(prod(config.tiles(member.problem)) for member in members)
 
 
 def _kernel(
     every: Sequence[_Member],
     members: Sequence[_Member],
-    config: Division,
-    sums: str,
+    config: GemmConfig,
+    accumulator: str,
     epilogue: Callable[[Value], Value] | None,
 ) -> Kernel:
-    """The kernel of the products, and of those without a row."""
-    count = _count(members, config)
-    params = dict(config.params(members[0].problem))
-    if isinstance(config, WgmmaConfig):
-        params["persistent_ctas"] = config.persistent_ctas or count
+    """Return the kernel of the GEMMs `members`, with parameters for `every` one."""
+    tiles = _count_tiles(members, config)
     return kernel(
-        grid=count,
+        grid=tiles,
         block=config.threads,
         parameters=_parameters(every),
         schedule=config.schedule,
-        params=params,
+        params=config.grouped_params(members[0].problem, tiles),
         strict=True,
         explanation=lambda: (
-            f"{len(members)} products in {count} tiles\nschedule   {config.schedule}\n"
-            f"division   {config}"
+            f"{len(members)} GEMMs in {tiles} tiles\nschedule   {config.schedule}\n"
+            f"config     {config}"
         ),
-    )(_body(every, members, config, sums, epilogue))
+    )(_body(every, members, config, accumulator, epilogue))
 
 
 def _parameters(every: Sequence[_Member]) -> dict[str, TensorType | EmptyType]:
-    """The kernel's parameters, product by product as they were asked for."""
+    """Return the kernel's parameters, GEMM by GEMM in the caller's order."""
     types: dict[str, TensorType | EmptyType] = {}
     for member in every:
         p = member.problem
@@ -272,7 +267,7 @@ def _parameters(every: Sequence[_Member]) -> dict[str, TensorType | EmptyType]:
             ("c", p.out, p.c, (p.m, p.n)),
         )
         for name, kind, order, shape in matrices:
-            types[f"{name}{member.place}"] = (
+            types[f"{name}{member.index}"] = (
                 TensorType(kind, _matrix(order, *shape), ALIGNMENT)
                 if all(shape)
                 else EmptyType(kind, shape)
@@ -283,44 +278,43 @@ def _parameters(every: Sequence[_Member]) -> dict[str, TensorType | EmptyType]:
 def _body(
     every: Sequence[_Member],
     members: Sequence[_Member],
-    config: Division,
-    sums: str,
+    config: GemmConfig,
+    accumulator: str,
     epilogue: Callable[[Value], Value] | None,
 ) -> Callable[..., None]:
-    """The function of the kernel."""
+    """Return the function of the kernel."""
     m, n, k = config.tile
     problem = members[0].problem
-    staged_a, staged_b, staged_c = config.staging(problem)
+    shared_a, shared_b, shared_c = config.shared_layouts(problem)
     counts = [config.tiles(member.problem) for member in members]
-    orders = [grouped_sizes(*tiles, config.raster_group) for tiles in counts]
+    groups = [raster_group_sizes(*tiles, config.raster_group) for tiles in counts]
 
     def grouped(**tensors: Any) -> None:
-        number, inside = segment(block_id(), [prod(tiles) for tiles in counts])
-        sizes = {name: table(number, [getattr(x.problem, name) for x in members]) for name in "mnk"}
+        index, tile_id = segment(block_id(), [prod(tiles) for tiles in counts])
+        sizes = {name: table(index, [getattr(x.problem, name) for x in members]) for name in "mnk"}
 
         def view(name: str, order: str, dims: str, tile: tuple[int, int]) -> Any:
             matrix = _tiles(order, dims, tile, members)
             known = {s.name: sizes[s.name] for s in matrix.symbols}
-            of_each = [tensors[f"{name}{x.place}"] for x in members]
-            return pick(number, of_each, sized(matrix, **known))
+            of_each = [tensors[f"{name}{x.index}"] for x in members]
+            return pick(index, of_each, sized(matrix, **known))
 
-        a = view("a", problem.a, "mk", (m, k)).staged(staged_a)
-        b = view("b", problem.b, "kn", (k, n)).staged(staged_b)
-        c = view("c", problem.c, "mn", (m, n)).staged(staged_c)
-        order = sized(GROUPED, **{s: table(number, [o[s] for o in orders]) for s in orders[0]})
-        i, j = order.inv(inside)
-        steps = table(number, [config.steps(x.problem) for x in members])
+        a = view("a", problem.a, "mk", (m, k)).staged(shared_a)
+        b = view("b", problem.b, "kn", (k, n)).staged(shared_b)
+        c = view("c", problem.c, "mn", (m, n)).staged(shared_c)
+        symbols = {s: table(index, [sizes[s] for sizes in groups]) for s in groups[0]}
+        i, j = sized(RASTER_GROUPS, **symbols).inv(tile_id)
+        iterations = table(index, [config.k_iterations(x.problem) for x in members])
 
-        @fold(steps, zeros((m, n), sums))
+        @fold(iterations, zeros((m, n), accumulator))
         def total(step: Any, total: Any) -> Value:
             return dot(a[i, step, :, :], b[step, j, :, :], total, warps=config.warp_layout)
 
         result = total if epilogue is None else epilogue(total)
-        if not isinstance(result, Value):
-            raise LegoError(f"the epilogue of a product returned {result!r}, no kernel value")
+        check_epilogue_result(result)
         c[i, j, :, :] = result.to(problem.out)
 
-    names = [f"{name}{x.place}" for x in every for name in "abc"]
+    names = [f"{name}{x.index}" for x in every for name in "abc"]
     grouped.__signature__ = Signature(  # type: ignore[attr-defined]
         [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names]
     )
@@ -328,9 +322,9 @@ def _body(
 
 
 def _tiles(order: str, dims: str, tile: tuple[int, int], members: Sequence[_Member]) -> Layout:
-    """The tiles of a matrix whose sizes, those named m, n and k, only the kernel knows.
+    """Return the layout of a matrix in tiles, with the symbolic sizes m, n and k.
 
-    What divides the sizes of all products is known of them: whole tiles, or how rows are aligned.
+    A symbol carries what divides that size of all GEMMs: whole tiles, or the alignment of rows.
     """
     sizes = []
     for name, extent in zip(dims, tile, strict=True):

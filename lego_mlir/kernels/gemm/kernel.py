@@ -1,4 +1,4 @@
-"""What a block does for its tile of a product of matrices, said for the whole tile at once."""
+"""The body of a GEMM kernel: what a CTA does, written for its whole tile."""
 
 from __future__ import annotations
 
@@ -10,88 +10,87 @@ from typing import Any, TypeAlias
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import ScalarType, TensorType, Value, block_id, dot, fold, zeros
+from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.matrices import tiled, transposed
-from lego_mlir.kernels.gemm.problem import MmaConfig, Problem
-from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
+from lego_mlir.kernels.gemm.problem import Problem
 
 Epilogue: TypeAlias = Callable[..., Value]
-"""From the sums, and the operands' parts that go with them, to what is stored in C."""
+"""A function from the accumulator tile, and the tiles of the epilogue's operands, to C's tile."""
 
 Operand: TypeAlias = TensorType | ScalarType
-"""A parameter of the kernel that its epilogue takes."""
+"""A parameter of the kernel that only its epilogue uses."""
 
 Matrices: TypeAlias = tuple[Layout, Layout, Layout]
-"""Of the first factor, the second, and the product."""
+"""The layouts of A, B and C."""
 
 
 @dataclass(frozen=True, slots=True)
-class Division:
-    """A product of matrices, divided among blocks.
+class TiledGemm:
+    """A GEMM with its config and its rasterization.
 
     Attributes:
-        problem: what is multiplied.
-        config: the sizes of tiles.
-        blocks: from the number of a block to its tile of the product, (down, across), which the
-            kernel's y then is the product of a batch for; or (product, down, across).
-        lead: dimensions before those of the matrices: 1 of a batch, else 0.
-        is_transposed: the problem is the transpose of what was asked for: its first factor is the
-            kernel's parameter b, its second a.
+        problem: the GEMM that the kernel computes.
+        config: its config.
+        rasterization: the layout from a CTA's id to its tile of C, (down, across) or (GEMM, down,
+            across). In the first case a CTA's id along y is its position in the batch.
+        batch_rank: the number of dimensions before those of the matrices: 1 in a batch, else 0.
+        is_transposed: whether the kernel computes the transpose of C, so that the operand A of the
+            problem is the kernel's parameter b, and B is a.
     """
 
     problem: Problem
-    config: MmaConfig | WgmmaConfig
-    blocks: Layout
-    lead: int
+    config: GemmConfig
+    rasterization: Layout
+    batch_rank: int
     is_transposed: bool
 
 
-def multiply(
-    division: Division,
+def gemm_body(
+    gemm: TiledGemm,
     matrices: Matrices,
-    sums: str,
+    accumulator: str,
     epilogue: Epilogue | None,
     operands: Mapping[str, Operand],
 ) -> Callable[..., None]:
-    """The function of the kernel, whose parameters are a, b, c, and the operands.
+    """Return the function of the kernel, whose parameters are a, b, c and the operands.
 
     Args:
-        division: of the product.
-        matrices: where the elements of the problem's matrices lie.
-        sums: the type of sums.
-        epilogue: what becomes of them.
-        operands: what the epilogue takes besides.
+        gemm: the GEMM.
+        matrices: the layouts of the problem's matrices.
+        accumulator: the element type of the accumulator.
+        epilogue: computes C's tile from the accumulator; `None` to store the accumulator.
+        operands: the parameters that the epilogue takes.
     """
-    problem, config, lead = division.problem, division.config, division.lead
+    problem, config, batch_rank = gemm.problem, gemm.config, gemm.batch_rank
     m, n, k = config.tile
-    ones, inside = (1,) * lead, (*(0,) * lead, slice(None), slice(None))
+    ones, whole = (1,) * batch_rank, (*(0,) * batch_rank, slice(None), slice(None))
     sizes = ((m, k), (k, n), (m, n))
-    first, second, product = (
+    tiles_a, tiles_b, tiles_c = (
         tiled(layout, (*ones, *size)) for layout, size in zip(matrices, sizes, strict=True)
     )
-    staged_first, staged_second, staged_product = config.staging(problem)
+    shared_a, shared_b, shared_c = config.shared_layouts(problem)
     warps = config.warp_layout
 
-    def matmul(a: Any, b: Any, c: Any, **given: Any) -> None:
-        x, y = (b, a) if division.is_transposed else (a, b)
-        *at, i, j = division.blocks.inv(block_id())
-        at = at or [block_id("y")] * lead
+    def matmul(a: Any, b: Any, c: Any, **values: Any) -> None:
+        x, y = (b, a) if gemm.is_transposed else (a, b)
+        *batch, i, j = gemm.rasterization.inv(block_id())
+        batch = batch or [block_id("y")] * batch_rank
 
-        @fold(config.steps(problem), zeros((m, n), sums))
+        @fold(config.k_iterations(problem), zeros((m, n), accumulator))
         def total(step: Any, total: Any) -> Value:
-            left = x.view(first).staged(staged_first)[*at, i, step, *inside]
-            right = y.view(second).staged(staged_second)[*at, step, j, *inside]
+            left = x.view(tiles_a).staged(shared_a)[*batch, i, step, *whole]
+            right = y.view(tiles_b).staged(shared_b)[*batch, step, j, *whole]
             return dot(left, right, total, warps=warps)
 
         result = total
         if epilogue is not None:
-            parts = {
-                name: _part(value, operands[name], division, (i, j))
-                for name, value in given.items()
+            tiles = {
+                name: _operand_tile(value, operands[name], gemm, (i, j))
+                for name, value in values.items()
             }
-            result = epilogue(total, **parts)
-            if not isinstance(result, Value):
-                raise LegoError(f"the epilogue of a product returned {result!r}, no kernel value")
-        c.view(product).staged(staged_product)[*at, i, j, *inside] = result.to(problem.out)
+            result = epilogue(total, **tiles)
+            check_epilogue_result(result)
+        c.view(tiles_c).staged(shared_c)[*batch, i, j, *whole] = result.to(problem.out)
 
     names = ("a", "b", "c", *operands)
     matmul.__signature__ = Signature(  # type: ignore[attr-defined]
@@ -100,20 +99,33 @@ def multiply(
     return matmul
 
 
-def _part(value: Any, kind: Operand, division: Division, at: tuple[Any, Any]) -> Any:
-    """The part of an operand that goes with a tile of the product."""
+def check_epilogue_result(result: object) -> None:
+    """Check that an epilogue has returned a kernel value.
+
+    Raises:
+        LegoError: it has not.
+    """
+    if not isinstance(result, Value):
+        raise LegoError(
+            f"the epilogue of the GEMM returned {result!r}, not a kernel value",
+            hint="return the tile of C: lambda x: lg.relu(x)",
+        )
+
+
+def _operand_tile(value: Any, kind: Operand, gemm: TiledGemm, tile_id: tuple[Any, Any]) -> Any:
+    """Return the tile of an epilogue operand that belongs to a tile of C."""
     if isinstance(kind, ScalarType):
         return value
-    layout, tile = kind.layout, division.config.tile[:2]
-    if layout.rank == 1:  # goes with every row of C
-        axis = 0 if division.is_transposed else 1
-        part = value.view(tiled(layout, [tile[axis]]))[at[axis], :]
-        return part[:, None] if division.is_transposed else part
-    if division.is_transposed:
+    layout, tile = kind.layout, gemm.config.tile[:2]
+    if layout.rank == 1:  # the same for every row of C
+        axis = 0 if gemm.is_transposed else 1
+        found = value.view(tiled(layout, [tile[axis]]))[tile_id[axis], :]
+        return found[:, None] if gemm.is_transposed else found
+    if gemm.is_transposed:
         layout = transposed(layout)
     sizes = [1 if n == 1 else size for n, size in zip(layout.dims, tile, strict=True)]
-    outer = [0 if n == 1 else i for n, i in zip(layout.dims, at, strict=True)]
+    outer = [0 if n == 1 else i for n, i in zip(layout.dims, tile_id, strict=True)]
     inner = [0 if n == 1 else slice(None) for n in layout.dims]
-    part = value.view(tiled(layout, sizes))[*outer, *inner]
+    found = value.view(tiled(layout, sizes))[*outer, *inner]
     is_column = layout.dims[1] == 1 and layout.dims[0] != 1
-    return part[:, None] if is_column else part
+    return found[:, None] if is_column else found

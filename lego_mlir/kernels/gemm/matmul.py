@@ -1,4 +1,4 @@
-"""Products of matrices on tensor cores: layout-free, a schedule finds the instructions."""
+"""GEMM on tensor cores, one or a batch: the kernel names no instruction, a schedule finds them."""
 
 from __future__ import annotations
 
@@ -13,22 +13,26 @@ from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, TensorType, kernel
 from lego_mlir.hardware.targets import Target
-from lego_mlir.kernels.gemm.kernel import Division, Epilogue, Operand, multiply
-from lego_mlir.kernels.gemm.matrices import contiguous_dimension, layout_of, transposed
-from lego_mlir.kernels.gemm.planner import HOPPER, Plan, plan, slower
-from lego_mlir.kernels.gemm.problem import BYTES, MmaConfig, Problem
-from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
+from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.kernel import Epilogue, Operand, TiledGemm, gemm_body
+from lego_mlir.kernels.gemm.matrices import ALIGNMENT, layout_of, order_of, transposed
+from lego_mlir.kernels.gemm.planner import (
+    WGMMA,
+    Plan,
+    byte_copy_warning,
+    fallback_warning,
+    is_along_k,
+    plan,
+)
+from lego_mlir.kernels.gemm.problem import Problem
 
-_SUMS = {"f16": "f32", "bf16": "f32", "f8E4M3FN": "f32", "f8E5M2": "f32", "i8": "i32"}
-"""By the type of A and B the type of their sums."""
+_ACCUMULATORS = {"f16": "f32", "bf16": "f32", "f8E4M3FN": "f32", "f8E5M2": "f32", "i8": "i32"}
+"""The accumulator's element type by that of A and B."""
 
 _OUTPUTS = {"f32": ("f16", "bf16", "f32"), "i32": ("i32", "f16", "bf16", "f32")}
-"""By the type of the sums the types that C may have."""
+"""The element types that C may have by that of the accumulator."""
 
 _DEFAULT_OUTPUT = {"f8E4M3FN": "f16", "f8E5M2": "f16", "i8": "i32"}
-
-ALIGNMENT = 16
-"""Of all arrays' addresses, in bytes."""
 
 
 def matmul(
@@ -44,85 +48,78 @@ def matmul(
     batch: int | None = None,
     epilogue: Epilogue | None = None,
     operands: Mapping[str, Operand] | None = None,
-    config: MmaConfig | WgmmaConfig | None = None,
-    blocks: Layout | None = None,
+    config: GemmConfig | None = None,
+    rasterization: Layout | None = None,
     schedule: str | None = None,
     target: str | None = None,
     promote: int = 0,
 ) -> Kernel:
-    """A kernel that writes C = A B, or for a batch of matrices one product each.
+    """Return a kernel that computes C = A B, or a batch of such GEMMs.
 
         matmul(4096, 4096, 4096)(a, b, c)
 
-    Sums are in f32, of integers in i32. Sizes that are no multiples of 16 bytes are right, but
-    slower: rows then begin where no wide access may.
+    Accumulators are f32, of integers i32. Any sizes work. If rows are not multiples of 16 bytes the
+    kernel is slower, because a wide access cannot start at every row.
 
     Args:
         m: rows of A and C.
         n: columns of B and C.
         k: columns of A, rows of B.
-        dtype: of A and B: f16, bf16, i8, f8E4M3FN or f8E5M2.
-        out: of C; by default that of A and B, i32 of i8, and f16 of the 8-bit floats.
-        a: where A's elements lie, m×k, with a batch batch×m×k; row-major by default.
-        b: where B's elements lie, k×n.
-        c: where C's elements lie, m×n.
-        batch: number of products, if they are more than a product.
-        epilogue: what becomes of the sums before they are stored: a function of the tile of sums,
-            and by name of the part of each operand that goes with it.
-        operands: further parameters of the kernel, for the epilogue: numbers, `lg.Scalar["f32"]`,
-            and tensors of sizes m×n, m×1, 1×n or n, `lg.Tensor["f16", OrderBy(Row(n))]`.
-        config: how the product is divided; chosen by its sizes and the target by default. A
+        dtype: element type of A and B: f16, bf16, i8, f8E4M3FN or f8E5M2.
+        out: element type of C; by default that of A and B, i32 for i8, f16 for 8-bit floats.
+        a: layout of A, m×k, in a batch batch×m×k; row-major by default.
+        b: layout of B, k×n.
+        c: layout of C, m×n.
+        batch: the number of GEMMs, for a batch.
+        epilogue: a function that computes a tile of C from the accumulator's tile and, by name, the
+            tiles of the operands.
+        operands: parameters of the kernel for the epilogue: numbers, `lg.Scalar["f32"]`, and
+            tensors of sizes m×n, m×1, 1×n or n, `lg.Tensor["f16", OrderBy(Row(n))]`.
+        config: tile sizes, stages and so on; by default chosen for the sizes and the target. A
             `WgmmaConfig` is for the schedule `wgmma`, a `MmaConfig` for the others.
-        blocks: from the number of a block to its tile of C, (down, across), or in a batch under
-            `wgmma` (product, down, across); of the tiles of the transpose of C where C is
-            column-major, or the config says `swap_ab`. The config's by default.
-        schedule: the schedule's name or file; by default `wgmma` for sm_90a, and `hmma` elsewhere
-            and, with a warning, where TMA cannot copy the matrices.
-        target: the GPU architecture that the config is chosen for; by default that of the GPU that
-            is here, and sm_90a without one.
-        promote: steps over k whose products `wgmma` adds up before threads do; 0 for all of them.
-            Of sums of 8-bit floats it keeps 13 bits of the fraction, and cuts off the rest; sums of
-            four steps, that is of 512 products, are then added up in f32. `hmma` needs no such
-            thing.
+        rasterization: the layout from a CTA's id to its tile of C, (down, across), or in a batch
+            with `wgmma` (GEMM, down, across). If C is column-major or the config says `swap_ab`,
+            the tiles are those of the transpose of C. By default raster groups of the config.
+        schedule: a schedule's name or file. By default `wgmma` for sm_90a, else `hmma`. If TMA
+            cannot copy the matrices it is `hmma` too, with a warning.
+        target: the GPU architecture to choose a config for; by default that of the GPU in this
+            machine, and sm_90a without one.
+        promote: iterations after which `wgmma` accumulators are promoted to f32; 0 for none.
+            Tensor cores accumulate products of 8-bit floats with 13 bits of fraction and truncate
+            the rest. With 4, a tensor core accumulates 512 products. `hmma` does not need it.
 
     Raises:
-        LegoError: a size, a type or a layout is not what it should be, or the target cannot.
+        LegoError: a size, a type or a layout is wrong, or the target has no such instruction.
     """
     target = target or runtime.select().target or DEFAULT_TARGET
     sizes = (m, n, k) if batch is None else (m, n, k, batch)
-    if any(type(size) is not int or size < 1 for size in sizes):
-        raise LegoError(f"matmul: {list(sizes)} are no sizes", hint="sizes are positive integers")
-    sums, out = sums_of("matmul", dtype, out, target, promote)
+    check_sizes("matmul", sizes)
+    accumulator, out = check_types("matmul", dtype, out, target, promote)
     lead = () if batch is None else (batch,)
-    places = [
+    layouts = [
         layout_of(what, layout, (*lead, *shape))
         for what, layout, shape in (("a", a, (m, k)), ("b", b, (k, n)), ("c", c, (m, n)))
     ]
-    order_a, order_b, order_c = (_order(layout, len(lead)) for layout in places)
+    order_a, order_b, order_c = map(order_of, layouts)
     problem = Problem(m, n, k, dtype, out, order_a, order_b, order_c, batch or 1)
     types = {
         name: TensorType(kind, layout, ALIGNMENT)
-        for name, kind, layout in zip("abc", (dtype, dtype, out), places, strict=True)
+        for name, kind, layout in zip("abc", (dtype, dtype, out), layouts, strict=True)
     }
     extra = dict(operands or {})
     _check_operands(extra, epilogue, (m, n))
-    chosen = plan(problem, places, Target.parse(target), schedule, config, promote)
-    if chosen.refusal is not None:
-        warnings.warn(slower("matmul", chosen.refusal), stacklevel=2)
-    elif BYTES[dtype] == 1 and (order_a, order_b) != ("row", "col"):
-        warnings.warn(by_bytes("matmul", problem), stacklevel=2)
-    first, second, third = places
+    chosen = plan(problem, layouts, Target.parse(target), schedule, config, promote)
+    if chosen.why_not_wgmma is not None:
+        warnings.warn(fallback_warning("matmul", chosen.why_not_wgmma), stacklevel=2)
+    elif not is_along_k(problem):
+        warnings.warn(byte_copy_warning("matmul", problem), stacklevel=2)
+    layout_a, layout_b, layout_c = layouts
     if chosen.is_transposed:
-        second, first, third = (transposed(layout) for layout in places)
-    order = _blocks(blocks, chosen, batch)
+        layout_b, layout_a, layout_c = (transposed(layout) for layout in layouts)
+    order = _rasterization(rasterization, chosen, batch)
     tiles = prod(chosen.config.tiles(chosen.problem))
-    body = multiply(
-        Division(chosen.problem, chosen.config, order, len(lead), chosen.is_transposed),
-        (first, second, third),
-        sums,
-        epilogue,
-        extra,
-    )
+    gemm = TiledGemm(chosen.problem, chosen.config, order, len(lead), chosen.is_transposed)
+    body = gemm_body(gemm, (layout_a, layout_b, layout_c), accumulator, epilogue, extra)
     return kernel(
         grid=(tiles * problem.batch,) if order.rank == 3 else (tiles, problem.batch),
         block=chosen.config.threads,
@@ -135,88 +132,85 @@ def matmul(
     )(body)
 
 
-def by_bytes(what: str, problem: Problem) -> str:
-    """A warning that tiles are transposed on their way to shared memory, and what would change it.
-
-    Args:
-        what: the function that was called.
-        problem: of 8-bit elements.
-    """
-    return (
-        f"{what}: tensor cores multiply {problem.dtype} along k, but A is by {problem.a}, B by "
-        f"{problem.b}; so its bytes are moved one by one, which is slow\n"
-        "hint: a row-major A and a column-major B: b=OrderBy(Col(k, n))"
-    )
-
-
-def sums_of(what: str, dtype: str, out: str | None, target: str, promote: int) -> tuple[str, str]:
-    """The types of a product's sums and of C.
-
-    Args:
-        what: the function that was called.
-        dtype: of A and B.
-        out: of C, if it is not to be that which goes with `dtype`.
-        target: the GPU architecture.
-        promote: steps over k that tensor cores add up before threads do.
+def check_sizes(what: str, sizes: tuple[int, ...]) -> None:
+    """Check that sizes are positive integers.
 
     Raises:
-        LegoError: there is no such product, or not on that target.
+        LegoError: they are not.
     """
-    if dtype not in _SUMS:
+    if any(type(size) is not int or size < 1 for size in sizes):
+        raise LegoError(f"{what}: {list(sizes)} are not sizes", hint="sizes are positive integers")
+
+
+def check_types(
+    what: str, dtype: str, out: str | None, target: str, promote: int
+) -> tuple[str, str]:
+    """Return the element types of a GEMM's accumulator and of C, after checking all types.
+
+    Args:
+        what: the function that was called, for the message.
+        dtype: the element type of A and B.
+        out: the element type of C; `None` for the default of `dtype`.
+        target: the GPU architecture.
+        promote: iterations after which accumulators are promoted.
+
+    Raises:
+        LegoError: there is no such GEMM, or not on that target.
+    """
+    if dtype not in _ACCUMULATORS:
         raise LegoError(
-            f"{what}: tensor cores do not multiply {dtype!r}", hint=f"known: {', '.join(_SUMS)}"
+            f"{what}: tensor cores do not multiply {dtype!r}",
+            hint=f"known: {', '.join(_ACCUMULATORS)}",
         )
     capability = Target.parse(target).capability
     needed = (8, 9) if dtype.startswith("f8") else (8, 0)
     if capability < needed:
         raise LegoError(
-            f"{what}: {target} has no instruction that multiplies {dtype} as 'mma.sync' does",
+            f"{what}: {target} has no tensor core instruction for {dtype}",
             hint="f16, bf16 and i8 from sm_80 on, f8E4M3FN and f8E5M2 from sm_89 on",
         )
-    sums = _SUMS[dtype]
-    if promote < 0 or (promote and sums != "f32"):
+    accumulator = _ACCUMULATORS[dtype]
+    if promote < 0 or (promote and accumulator != "f32"):
         raise LegoError(
-            f"{what}: promote = {promote} of sums of {sums}",
-            hint="a number of steps, for sums of f32; or 0",
+            f"{what}: promote = {promote} with {accumulator} accumulators",
+            hint="a number of iterations, for accumulators of f32; or 0",
         )
     out = out or _DEFAULT_OUTPUT.get(dtype, dtype)
-    if out not in _OUTPUTS[sums]:
+    if out not in _OUTPUTS[accumulator]:
         raise LegoError(
-            f"{what}: C of {out} from sums of {sums}",
-            hint=f"out is one of {', '.join(_OUTPUTS[sums])}",
+            f"{what}: C of {out} from {accumulator} accumulators",
+            hint=f"out is one of {', '.join(_OUTPUTS[accumulator])}",
         )
-    return sums, out
+    return accumulator, out
 
 
 def _reference(dtype: str, chosen: Plan) -> str:
-    """What the product is compared with: `wgmma` keeps few bits of sums of 8-bit floats."""
-    return "coarse_matmul" if chosen.schedule == HOPPER and dtype.startswith("f8") else "matmul"
+    """Return the reference; that of `wgmma` on 8-bit floats allows for its short accumulators."""
+    return "coarse_matmul" if chosen.schedule == WGMMA and dtype.startswith("f8") else "matmul"
 
 
-def _order(layout: Layout, lead: int) -> str:
-    """Whether a matrix is contiguous along its rows or its columns."""
-    return "col" if contiguous_dimension(layout) == lead else "row"
+def _rasterization(layout: Layout | None, chosen: Plan, batch: int | None) -> Layout:
+    """Return the rasterization: `layout` after a check, or the config's.
 
-
-def _blocks(given: Layout | None, chosen: Plan, batch: int | None) -> Layout:
-    """From the number of a block to its tile."""
+    Raises:
+        LegoError: the layout does not have the sizes of C in tiles.
+    """
     config, problem = chosen.config, chosen.problem
+    if layout is None:
+        return config.rasterization(problem, batch)
     tiles = config.tiles(problem)
-    is_numbered = isinstance(config, WgmmaConfig) and batch is not None  # along x alone
-    if given is None:
-        if isinstance(config, WgmmaConfig):
-            return config.blocks(problem, batch)
-        return config.blocks(problem)
-    if tuple(given.dims) != ((batch, *tiles) if is_numbered else tiles):
-        first = f"there are {batch} products, and " if is_numbered else ""
+    has_batch = config.is_batch_rasterized and batch is not None
+    if tuple(layout.dims) != ((batch, *tiles) if has_batch else tiles):
+        also = f"the batch has {batch} GEMMs, and " if has_batch else ""
         raise LegoError(
-            f"matmul: the layout blocks = '{given}' has the sizes {sizes_text(given.dims)}, "
-            f"{first}C has {tiles[0]}×{tiles[1]} tiles of {config.tile[0]}×{config.tile[1]}",
+            f"matmul: the layout rasterization = '{layout}' has the sizes "
+            f"{sizes_text(layout.dims)}, but {also}C has {tiles[0]}×{tiles[1]} tiles of "
+            f"{config.tile[0]}×{config.tile[1]}",
             hint="a layout of the tiles, such as OrderBy(Row("
-            + ("products, " if is_numbered else "")
+            + ("batch, " if has_batch else "")
             + "down, across))",
         )
-    return given
+    return layout
 
 
 def _check_operands(
@@ -224,7 +218,9 @@ def _check_operands(
 ) -> None:
     """Check the parameters that an epilogue adds."""
     if operands and epilogue is None:
-        raise LegoError(f"matmul: no epilogue takes the operands {', '.join(operands)}")
+        raise LegoError(
+            f"matmul: operands without an epilogue that takes them: {', '.join(operands)}"
+        )
     m, n = shape
     for name, kind in operands.items():
         if name in "abc":

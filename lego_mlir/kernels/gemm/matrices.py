@@ -1,4 +1,4 @@
-"""Matrices in memory, one or a batch of them: their layouts, transposed, and seen as tiles."""
+"""Layouts of matrices in memory, one or a batch of them: given, transposed, and tiled."""
 
 from __future__ import annotations
 
@@ -9,18 +9,26 @@ from lego_mlir.algebra import Layout, OrderBy, RegP, Row
 from lego_mlir.algebra.sizes import sizes_text
 from lego_mlir.diagnostics import LegoError
 
+ALIGNMENT = 16
+"""Bytes that the address of every matrix is a multiple of."""
+
 
 def layout_of(what: str, layout: Layout | None, shape: Sequence[int]) -> Layout:
-    """The layout of a tensor of this shape: the one that is given, else row-major.
+    """Return the layout of a tensor of this shape: `layout`, or row-major if it is `None`.
+
+    Args:
+        what: the name of the tensor, for the message.
+        layout: the layout that the caller gives.
+        shape: the sizes of the tensor.
 
     Raises:
-        LegoError: the one that is given has another shape.
+        LegoError: it is not a layout, or has another shape.
     """
     if layout is None:
         return OrderBy(Row(*shape))
     if not isinstance(layout, Layout):
         raise LegoError(
-            f"{what} = {layout!r} is no layout",
+            f"{what} = {layout!r} is not a layout",
             hint=f"a column-major matrix is OrderBy(Col({', '.join(map(str, shape[-2:]))}))",
         )
     if tuple(layout.dims) == tuple(shape):
@@ -33,8 +41,13 @@ def layout_of(what: str, layout: Layout | None, shape: Sequence[int]) -> Layout:
     )
 
 
+def order_of(layout: Layout) -> str:
+    """Return the contiguous dimension of a matrix, or of those of a batch: `row` or `col`."""
+    return "col" if contiguous_dimension(layout) == layout.rank - 2 else "row"
+
+
 def contiguous_dimension(layout: Layout) -> int:
-    """The dimension along which neighbours are neighbours in memory; the last if there is none."""
+    """Return the dimension whose neighbours are neighbours in memory; the last if there is none."""
     origin = [0] * layout.rank
     start = layout.apply(*origin)
     for k in reversed(range(layout.rank)):
@@ -47,7 +60,7 @@ def contiguous_dimension(layout: Layout) -> int:
 
 
 def transposed(layout: Layout) -> Layout:
-    """The layout of the transposes: the same memory, the last two dimensions exchanged."""
+    """Return the layout of the transpose: the same memory, with the last two dimensions swapped."""
     *lead, m, n = layout.dims
     k = len(lead)
     exchanged = OrderBy(RegP([*lead, n, m], [*range(k), k + 1, k]))
@@ -56,11 +69,11 @@ def transposed(layout: Layout) -> Layout:
 
 
 def tiled(layout: Layout, tiles: Sequence[int]) -> Layout:
-    """A tensor indexed tile by tile: first the tile, then the element in it.
+    """Return the layout of a tensor of tiles: first the tile's index, then the element's in it.
 
     Args:
-        layout: of the tensor.
-        tiles: the sizes of a tile, one a dimension; at the edges tiles are partial.
+        layout: the layout of the tensor.
+        tiles: the size of a tile along each dimension; tiles at the edges are partial.
 
     Raises:
         LegoError: the layout cannot be tiled.

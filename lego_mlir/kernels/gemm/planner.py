@@ -1,216 +1,296 @@
-"""Which schedule computes a product, and how it divides it.
+"""The planner: which schedule computes a GEMM, or several in one launch, and with which config.
 
-On Hopper, `wgmma` where TMA can copy the matrices; anything else is for `hmma`.
+On sm_90a the schedule is `wgmma` if TMA can copy the matrices; else it is `hmma`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from lego_mlir.algebra import Layout
 from lego_mlir.analysis.instructions.tma_boxes import tensor_map
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+from lego_mlir.hardware.limits import WGMMA_ROWS
 from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm import mma_heuristic, tuned_table, wgmma_heuristic
+from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.heuristic import Heuristic
 from lego_mlir.kernels.gemm.matrices import tiled
-from lego_mlir.kernels.gemm.problem import BYTES, MmaConfig, Problem
+from lego_mlir.kernels.gemm.mma_config import MmaConfig
+from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.kernels.gemm.shared_layouts import tma_swizzled_tile, tma_swizzled_transpose
 from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
-from lego_mlir.kernels.gemm.wgmma_shared_layouts import ROWS, panels, panels_of_columns
 
-HOPPER, OTHER = WgmmaConfig.schedule, MmaConfig.schedule
-HOPPER_TARGET = "sm_90a"
-_ROW = 128
-"""Bytes of a tile's contiguous dimension."""
+WGMMA, HMMA = WgmmaConfig.schedule, MmaConfig.schedule
+WGMMA_TARGET = "sm_90a"
 
-_SHOWN = 5
-"""Estimates in an explanation."""
+HEURISTICS: dict[str, Heuristic] = {HMMA: mma_heuristic, WGMMA: wgmma_heuristic}
+"""By schedule. Schedules of users take the configs of `hmma`."""
+
+_ROW_BYTES = 128
+"""Bytes of a tile along its contiguous dimension, when TMA is asked whether it can copy tiles."""
+
+_ESTIMATES = 5
+"""Estimates that an explanation shows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a product is computed.
+    """How a GEMM is computed.
 
     Attributes:
-        problem: what is multiplied.
-        config: how it is divided.
-        is_transposed: that is the transpose of what was asked for, B' A'.
+        problem: the GEMM that is computed.
+        config: its config.
+        is_transposed: whether that is the transpose of the GEMM that the caller described.
         schedule: the name or file of the schedule.
-        target: that it is for.
-        refusal: why `wgmma` cannot do it, where that would be the target's schedule.
+        target: the GPU architecture.
+        why_not_wgmma: why `wgmma` cannot compute the GEMM, if it is the target's schedule.
     """
 
     problem: Problem
-    config: MmaConfig | WgmmaConfig
+    config: GemmConfig
     is_transposed: bool
     schedule: str
     target: Target
-    refusal: LegoError | None
+    why_not_wgmma: LegoError | None
 
     @property
     def explanation(self) -> str:
-        """What was chosen, what it is thought to take, and what else could have been."""
+        """The config that was chosen, its parameters, and the estimates of the best configs."""
         canonical = _canonical(self.problem)[0]
         gpu = spec_of(self.target).name
-        estimates: Sequence[mma_heuristic.Estimate] | Sequence[wgmma_heuristic.WgmmaEstimate]
-        if isinstance(self.config, WgmmaConfig):
-            estimates = wgmma_heuristic.estimates(canonical, self.target)
-        else:
-            estimates = mma_heuristic.estimates(canonical, self.target)
         p = self.problem
-        batch = f", {p.batch} products" if p.batch > 1 else ""
+        batch = f", batch of {p.batch}" if p.batch > 1 else ""
         lines = [
             f"{p.m}×{p.n}×{p.k} of {p.dtype}, A by {p.a}, B by {p.b}, C of {p.out} by {p.c}{batch}"
-            + (" (the transpose of what is asked for)" if self.is_transposed else ""),
-            f"schedule   {self.schedule}, for {self.target.name}, taken for an {gpu}",
+            + (" (the transpose of C)" if self.is_transposed else ""),
+            f"schedule   {self.schedule}, for {self.target.name}, planned for an {gpu}",
         ]
-        if self.refusal is not None:
-            lines.append(f"not {HOPPER}  {self.refusal.message}")
-        measured = tuned_table.lookup(gpu, canonical, type(self.config))
-        lines.append(f"division   {self.config}{', as measured' * (measured == self.config)}")
-        lines.append(
-            "settings   "
-            + ", ".join(f"{name} = {n}" for name, n in self.config.params(self.problem).items())
-        )
+        if self.why_not_wgmma is not None:
+            lines.append(f"not {WGMMA}  {self.why_not_wgmma.message}")
+        tuned = tuned_table.lookup(gpu, canonical, type(self.config))
+        lines.append(f"config     {self.config}{', from the tuned table' * (tuned == self.config)}")
+        params = self.config.params(self.problem)
+        lines.append("params     " + ", ".join(f"{name} = {n}" for name, n in params.items()))
         lines.append("estimates")
-        return "\n".join(lines + [f"  {found}" for found in estimates[:_SHOWN]])
+        estimates = HEURISTICS[self.config.schedule].rank(canonical, self.target)
+        return "\n".join(lines + [f"  {found}" for found in estimates[:_ESTIMATES]])
 
 
+# --------------------------------------------------------------------------------- one GEMM
 def plan(
     problem: Problem,
-    places: Sequence[Layout],
+    layouts: Sequence[Layout],
     target: Target,
     schedule: str | None = None,
-    config: MmaConfig | WgmmaConfig | None = None,
+    config: GemmConfig | None = None,
     promote: int = 0,
 ) -> Plan:
-    """How a product is computed.
+    """Return the plan of a GEMM, or of a batch of GEMMs of one size.
 
     Args:
-        problem: what is asked for.
-        places: where A, B and C lie.
+        problem: the GEMM that the caller describes.
+        layouts: the layouts of A, B and C in memory.
         target: the GPU architecture.
-        schedule: a schedule's name or file, if it is not to be chosen.
-        config: the division, if it is not to be chosen.
-        promote: steps over k that tensor cores add up before threads do; 0 as the division says.
+        schedule: a schedule's name or file; `None` to choose.
+        config: a config; `None` to choose.
+        promote: iterations after which accumulators are promoted; 0 as the config says.
 
     Raises:
-        LegoError: the schedule that is asked for cannot compute it, or not divided so.
+        LegoError: the given schedule cannot compute the GEMM, or does not take the given config.
     """
-    if config is not None and not isinstance(config, MmaConfig | WgmmaConfig):
-        raise LegoError(
-            f"matmul: {config!r} is no division of a product",
-            hint="Config((128, 128, 64), (2, 2), stages=3) is one",
-        )
+    check_config("matmul", config)
     schedule = schedule or (config.schedule if config is not None else None)
-    refusal = None
-    if schedule in (None, HOPPER) and (schedule or target.name == HOPPER_TARGET):
-        refusal = refusal_of(problem, places)
-        if refusal is not None and schedule == HOPPER:
-            raise refusal
-        schedule = OTHER if refusal is not None else HOPPER
-    schedule = schedule or OTHER
-    for kind in (MmaConfig, WgmmaConfig):
-        if isinstance(config, kind) and schedule in {HOPPER, OTHER} - {kind.schedule}:
-            raise LegoError(
-                f"matmul: {config} is a division for the schedule '{kind.schedule}', "
-                f"not for '{schedule}'",
-                hint="leave out one of config and schedule",
-            )
+    reason = None
+    if schedule in (None, WGMMA) and (schedule or target.name == WGMMA_TARGET):
+        reason = why_not_wgmma(problem, layouts)
+        if reason is not None and schedule == WGMMA:
+            raise reason
+        schedule = HMMA if reason is not None else WGMMA
+    schedule = schedule or HMMA
+    if config is not None and schedule in {WGMMA, HMMA} - {config.schedule}:
+        raise _wrong_schedule("matmul", config, schedule)
     canonical, is_transposed = _canonical(problem)
     if config is None:
-        config = _chosen(canonical, target, schedule, promote)
-    elif promote and isinstance(config, WgmmaConfig):
-        config = replace(config, promote=promote)
-    if isinstance(config, WgmmaConfig) and config.swap_ab:
+        config = HEURISTICS.get(schedule, mma_heuristic).choose(canonical, target, promote)
+    elif promote:
+        config = config.promoted(promote)
+    if config.is_swapped:
         canonical, is_transposed = canonical.transpose, not is_transposed
     config.check(canonical, target.optin_shared_bytes)
-    return Plan(canonical, config, is_transposed, schedule, target, refusal)
+    return Plan(canonical, config, is_transposed, schedule, target, reason)
 
 
-def divisions(problem: Problem, target: Target, schedule: str) -> list[MmaConfig | WgmmaConfig]:
-    """The ways to divide a product by a schedule, those first that the model thinks the fastest."""
+def ranked_configs(problem: Problem, target: Target, schedule: str) -> list[GemmConfig]:
+    """Return the configs of a GEMM for a schedule, those with the best estimates first."""
     canonical = _canonical(problem)[0]
-    if schedule == HOPPER:
-        return [found.config for found in wgmma_heuristic.estimates(canonical, target)]
-    return [found.config for found in mma_heuristic.estimates(canonical, target)]
+    heuristic = HEURISTICS.get(schedule, mma_heuristic)
+    return [found.config for found in heuristic.rank(canonical, target)]
 
 
 def _canonical(problem: Problem) -> tuple[Problem, bool]:
-    """The product with a row-major C, and whether it is that of the transposes.
+    """Return the GEMM with a row-major C, and whether it is the transpose of `problem`.
 
-    Tiles of C leave by rows: of a column-major C the transpose is computed.
+    Tiles of C are stored by rows, so a column-major C is computed as C' = B' A'.
     """
     is_transposed = problem.c == "col"
     return (problem.transpose if is_transposed else problem), is_transposed
 
 
-def _chosen(
-    problem: Problem, target: Target, schedule: str, promote: int
-) -> MmaConfig | WgmmaConfig:
-    """The division that was measured to be the fastest, else the model's."""
-    if schedule != HOPPER:
-        return mma_heuristic.choose(problem, target)
-    measured = tuned_table.lookup(spec_of(target).name, problem, WgmmaConfig)
-    if measured is not None and not promote:
-        return measured
-    found = [e.config for e in wgmma_heuristic.estimates(problem, target)]
-    return _promoting(problem, target, found, promote) if promote else found[0]
-
-
-def _promoting(
-    problem: Problem, target: Target, configs: Sequence[WgmmaConfig], promote: int
-) -> WgmmaConfig:
-    """The first of some divisions whose threads have registers for parts of their sums too."""
-    for config in configs:
-        candidate = replace(config, promote=promote, overlap_epilogue=False)
-        multiplied = problem.transpose if config.swap_ab else problem
-        try:
-            candidate.check(multiplied, target.optin_shared_bytes)
-        except LegoError:
-            continue
-        return candidate
-    raise LegoError(f"matmul: no division of the product can promote {promote} steps")
-
-
-def slower(what: str, refusal: LegoError) -> str:
-    """A warning that another schedule has to do, and what would change that.
+# -------------------------------------------------------------------- several GEMMs in one launch
+def plan_grouped(
+    what: str,
+    problems: Sequence[Problem],
+    reason: Callable[[], LegoError | None],
+    target: Target,
+    schedule: str | None,
+    config: GemmConfig | None,
+    promote: int,
+    count_tiles: Callable[[GemmConfig], int],
+) -> GemmConfig:
+    """Return the config of several GEMMs in one launch; its schedule is theirs.
 
     Args:
-        what: the function that was called.
-        refusal: why the target's own schedule cannot.
+        what: the function that the user calls, two calls up.
+        problems: the GEMMs.
+        reason: says why `wgmma` cannot compute all of them; `None` if it can.
+        target: the GPU architecture.
+        schedule: the schedule's name; `None` to choose.
+        config: a config; `None` to choose.
+        promote: iterations after which accumulators are promoted; 0 as the config says.
+        count_tiles: gives the tiles of all GEMMs in a config.
+
+    Raises:
+        LegoError: there is no such schedule, it cannot compute the GEMMs, or no config fits.
     """
-    hint = f"\nhint: {refusal.hint}" if refusal.hint else ""
-    return (
-        f"{what}: {refusal.message}; so the schedule is '{OTHER}', not '{HOPPER}', which "
-        f"is up to twice as fast{hint}\nschedule='{OTHER}' says that this is meant"
+
+    def check(config: GemmConfig) -> None:
+        config.check_grouped(what)
+        for problem in problems:
+            config.check(problem, target.optin_shared_bytes)
+
+    schedule = _schedule_of(what, problems[0], reason, target, schedule, config)
+    if config is None:
+        heuristic = HEURISTICS[schedule]
+        config = heuristic.choose_grouped(problems, target, promote, count_tiles, check)
+        if config is None:
+            raise LegoError(f"{what}: no config fits all GEMMs")
+    config = config.promoted(promote)
+    check(config)
+    return config
+
+
+def _schedule_of(
+    what: str,
+    problem: Problem,
+    reason: Callable[[], LegoError | None],
+    target: Target,
+    schedule: str | None,
+    config: GemmConfig | None,
+) -> str:
+    """Return the schedule of several GEMMs; warn if it is not the target's own."""
+    if schedule not in (None, WGMMA, HMMA):
+        raise LegoError(
+            f"{what}: there is no schedule '{schedule}'", hint=f"'{WGMMA}', '{HMMA}', or none"
+        )
+    check_config(what, config)
+    if config is not None and schedule not in (None, config.schedule):
+        raise _wrong_schedule(what, config, schedule)
+    wanted = schedule or (config.schedule if config is not None else None)
+    if wanted == WGMMA or (wanted is None and target.name == WGMMA_TARGET):
+        found = reason()
+        if found is None:
+            return WGMMA
+        if wanted == WGMMA:
+            raise found
+        warnings.warn(fallback_warning(what, found), stacklevel=4)
+    elif not is_along_k(problem):
+        warnings.warn(byte_copy_warning(what, problem), stacklevel=4)
+    return HMMA
+
+
+# ----------------------------------------------------------------------- errors and warnings
+def check_config(what: str, config: object) -> None:
+    """Check that a config is one, if it is not `None`.
+
+    Raises:
+        LegoError: it is not.
+    """
+    if config is not None and not isinstance(config, GemmConfig):
+        raise LegoError(
+            f"{what}: config is a MmaConfig or a WgmmaConfig, not {config!r}",
+            hint="for example MmaConfig((128, 128, 64), (2, 2), stages=3)",
+        )
+
+
+def _wrong_schedule(what: str, config: GemmConfig, schedule: str) -> LegoError:
+    return LegoError(
+        f"{what}: the config {config} is for the schedule '{config.schedule}', not for "
+        f"'{schedule}'",
+        hint="leave out one of config and schedule",
     )
 
 
-def refusal_of(problem: Problem, places: Sequence[Layout]) -> LegoError | None:
-    """Why TMA or `wgmma` cannot take a product's matrices; `None` if they can.
+def is_along_k(problem: Problem) -> bool:
+    """Return whether 8-bit elements of A and B are contiguous along k; True for wider ones."""
+    return ELEMENT_BYTES[problem.dtype] > 1 or (problem.a, problem.b) == ("row", "col")
+
+
+def byte_copy_warning(what: str, problem: Problem) -> str:
+    """Return the warning that 8-bit elements are transposed on their way to shared memory.
 
     Args:
-        problem: what is multiplied.
-        places: where A, B and C lie.
+        what: the function that was called.
+        problem: a GEMM of 8-bit elements.
     """
-    size = BYTES[problem.dtype]
-    if size == 1 and (problem.a, problem.b) != ("row", "col"):
+    return (
+        f"{what}: tensor cores multiply {problem.dtype} along k, but A is by {problem.a} and B by "
+        f"{problem.b}; so bytes are copied one by one, which is slow\n"
+        "hint: a row-major A and a column-major B: b=OrderBy(Col(k, n))"
+    )
+
+
+def fallback_warning(what: str, reason: LegoError) -> str:
+    """Return the warning that `hmma` is used instead of `wgmma`.
+
+    Args:
+        what: the function that was called.
+        reason: why `wgmma` cannot compute the GEMM.
+    """
+    hint = f"\nhint: {reason.hint}" if reason.hint else ""
+    return (
+        f"{what}: {reason.message}; so the schedule is '{HMMA}', not '{WGMMA}', which is up to "
+        f"twice as fast{hint}\nschedule='{HMMA}' silences this warning"
+    )
+
+
+def why_not_wgmma(problem: Problem, layouts: Sequence[Layout]) -> LegoError | None:
+    """Return why TMA or `wgmma` cannot take the matrices of a GEMM; `None` if they can.
+
+    Args:
+        problem: the GEMM.
+        layouts: the layouts of A, B and C in memory.
+    """
+    size = ELEMENT_BYTES[problem.dtype]
+    if not is_along_k(problem):
         return LegoError(
             f"wgmma multiplies {problem.dtype} only along k, and A is by {problem.a}, "
             f"B by {problem.b}",
             hint="a row-major A and a column-major B: b=OrderBy(Col(k, n))",
         )
-    kinds = ((problem.a, size), (problem.b, size), (problem.c, BYTES[problem.out]))
-    for name, layout, (order, bytes_) in zip("ABC", places, kinds, strict=True):
-        width = _ROW // bytes_
+    kinds = ((problem.a, size), (problem.b, size), (problem.c, ELEMENT_BYTES[problem.out]))
+    for name, layout, (order, element_bytes) in zip("ABC", layouts, kinds, strict=True):
+        width = _ROW_BYTES // element_bytes
         is_row = order == "row"
-        tile = (ROWS, width) if is_row else (width, ROWS)
-        shared = (panels if is_row else panels_of_columns)(*tile, bytes_)
+        tile = (WGMMA_ROWS, width) if is_row else (width, WGMMA_ROWS)
+        shared = (tma_swizzled_tile if is_row else tma_swizzled_transpose)(*tile, element_bytes)
         try:
             ones = (1,) * (layout.rank - 2)
-            tensor_map(tiled(layout, (*ones, *tile)), shared[:, :], bytes_)
+            tensor_map(tiled(layout, (*ones, *tile)), shared[:, :], element_bytes)
         except LegoError as e:
             return LegoError(f"{name}: {e.message}", hint=e.hint)
     return None

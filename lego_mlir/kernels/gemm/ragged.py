@@ -1,16 +1,16 @@
-"""Products of runs of A's rows with one matrix of B each, where the runs end only the launch knows.
+"""Ragged grouped GEMM: groups of A's rows, each multiplied by its own B; the launch knows the rows.
 
     offsets = 96, 96, 200      rows 0 to 95 by B[0], none by B[1], rows 96 to 199 by B[2]
 
-Tiles are those of the whole of A and of C. Where a run ends within a tile, the tile is multiplied
-once for each run that has rows in it, and each time only that run's rows are stored. Such a piece
-of work, a run and a tile, has the number
+Tiles are those of the whole of A and of C. If a group ends within a tile, the tile is multiplied
+once for each group that has rows in it, and each time only that group's rows are stored. Such a
+work item, a tile and a group, has the id
 
-    row of tiles + run
+    tile_row + group
 
-for the next piece is of the next run, of the next row of tiles, or both: no two have the same
-number, and the run is found among those where they begin, by halves. The few numbers that stand
-for nothing take one step over k, and store nothing.
+which is unique, because the next item has the next group, the next row of tiles, or both. A CTA
+finds its group by binary search of the ids at which groups begin. The few ids that belong to no
+item take one iteration of the K loop and store nothing.
 """
 
 from __future__ import annotations
@@ -26,170 +26,148 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, TensorType, Value, block_id, dot, fold, kernel, search, zeros
 from lego_mlir.hardware.targets import Target
 from lego_mlir.index import maximum, minimum
-from lego_mlir.kernels.gemm.grouped_config import (
-    Division,
-    check_plain,
-    division_of,
-    promoting,
-    schedule_of,
-)
-from lego_mlir.kernels.gemm.matmul import ALIGNMENT, sums_of
-from lego_mlir.kernels.gemm.matrices import contiguous_dimension, layout_of, tiled
-from lego_mlir.kernels.gemm.planner import refusal_of
+from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.kernel import check_epilogue_result
+from lego_mlir.kernels.gemm.matmul import check_sizes, check_types
+from lego_mlir.kernels.gemm.matrices import ALIGNMENT, layout_of, order_of, tiled
+from lego_mlir.kernels.gemm.planner import plan_grouped, why_not_wgmma
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.rasterization import grouped
-from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
+from lego_mlir.kernels.gemm.rasterization import raster_groups
 
 
 def ragged_matmul(
     m: int,
     n: int,
     k: int,
-    runs: int,
+    groups: int,
     dtype: str = "f16",
     *,
     out: str | None = None,
     a: Layout | None = None,
     b: Layout | None = None,
     epilogue: Callable[[Value], Value] | None = None,
-    config: Division | None = None,
+    config: GemmConfig | None = None,
     schedule: str | None = None,
     target: str | None = None,
     promote: int = 0,
 ) -> Kernel:
-    """A kernel that multiplies each run of A's rows by its own matrix, as in a mixture of experts.
+    """Return a kernel that multiplies each group of A's rows by its own B (mixture of experts).
 
-        ragged_matmul(8192, 4096, 1024, runs=64)(a, b, c, offsets)
+        ragged_matmul(8192, 4096, 1024, groups=64)(a, b, c, offsets)
 
-    `offsets`, of i32 on the device, says where the runs end: run g is of the rows from
-    offsets[g - 1], or 0, up to offsets[g], exclusive. They do not descend, and are at most m: that
-    is the caller's to see to. Rows of C behind the last run stay as they are.
+    `offsets`, i32 in device memory, holds the ends of the groups: group g has the rows from
+    offsets[g - 1], or 0, up to offsets[g], exclusive. The caller makes sure that offsets do not
+    decrease and are at most m; this is not checked. Rows of C after the last group are not written.
 
     Args:
         m: rows of A and C.
         n: columns of C and of each matrix of B.
         k: columns of A, rows of each matrix of B.
-        runs: how many; any may be empty.
-        dtype: of A and B: f16, bf16, i8, f8E4M3FN or f8E5M2.
-        out: of C; by default that of A and B, i32 of i8, and f16 of the 8-bit floats.
-        a: where A's elements lie, m×k; row-major by default.
-        b: where B's elements lie, runs×k×n. C is row-major.
-        epilogue: what becomes of the sums, a tile of them, before they are stored.
-        config: how the product is divided, by default as if it were one of m×n×k. Of a
-            `WgmmaConfig`, `cluster`, `overlap_epilogue`, `split_k` and `swap_ab` stay as they are by default.
-        schedule: `wgmma` or `hmma`; by default `wgmma` for sm_90a, and `hmma` elsewhere and, with a
-            warning, where TMA cannot copy the matrices.
-        target: the GPU architecture; by default that of the GPU that is here, and sm_90a without
-            one.
-        promote: as of `matmul`.
+        groups: the number of groups; any of them may be empty.
+        dtype: element type of A and B: f16, bf16, i8, f8E4M3FN or f8E5M2.
+        out: element type of C; by default that of A and B, i32 for i8, f16 for 8-bit floats.
+        a: layout of A, m×k; row-major by default.
+        b: layout of B, groups×k×n. C is row-major.
+        epilogue: a function that computes a tile of C from the accumulator's tile.
+        config: the config; by default that of one GEMM of m×n×k. The fields `cluster`,
+            `overlap_epilogue`, `split_k` and `swap_ab` of a `WgmmaConfig` keep their defaults.
+        schedule: `wgmma` or `hmma`. By default `wgmma` for sm_90a, else `hmma`. If TMA cannot copy
+            the matrices it is `hmma` too, with a warning.
+        target: the GPU architecture; by default that of the GPU in this machine, and sm_90a
+            without one.
+        promote: as in `matmul`.
 
     Raises:
-        LegoError: a size, a type or a layout is not what it should be, or the schedule that is
-            asked for cannot.
+        LegoError: a size, a type or a layout is wrong, or the given schedule cannot compute it.
     """
     what = "ragged_matmul"
     name = target or runtime.select().target or DEFAULT_TARGET
-    goal = Target.parse(name)
-    if any(type(size) is not int or size < 1 for size in (m, n, k, runs)):
-        raise LegoError(
-            f"{what}: {[m, n, k, runs]} are no sizes", hint="sizes are positive integers"
-        )
-    sums, out = sums_of(what, dtype, out, name, promote)
-    shapes = {"a": (m, k), "b": (runs, k, n), "c": (m, n)}
-    places = {
+    check_sizes(what, (m, n, k, groups))
+    accumulator, out = check_types(what, dtype, out, name, promote)
+    shapes = {"a": (m, k), "b": (groups, k, n), "c": (m, n)}
+    layouts = {
         matrix: layout_of(matrix, layout, shapes[matrix])
         for matrix, layout in {"a": a, "b": b, "c": None}.items()
     }
-    order_a = "col" if contiguous_dimension(places["a"]) == 0 else "row"
-    order_b = "col" if contiguous_dimension(places["b"]) == 1 else "row"
-    problem = Problem(m, n, k, dtype, out, order_a, order_b)
+    problem = Problem(m, n, k, dtype, out, order_of(layouts["a"]), order_of(layouts["b"]))
 
-    def check(division: Division) -> None:
-        check_plain(what, division)
-        division.check(problem, goal.optin_shared_bytes)
+    def count_items(config: GemmConfig) -> int:
+        return prod(_item_grid(problem, config, groups))
 
-    def count_of(division: Division) -> int:
-        return prod(_numbers(problem, division, runs))
+    def reason() -> LegoError | None:
+        return why_not_wgmma(problem, list(layouts.values()))
 
-    def refusal() -> LegoError | None:
-        return refusal_of(problem, list(places.values()))
-
-    chosen = schedule_of(what, problem, refusal, goal, schedule, config)
-    if config is None:
-        config = division_of(what, [problem], goal, chosen, promote, count_of, check)
-    config = promoting(config, promote)
-    check(config)
-    count = count_of(config)
+    config = plan_grouped(
+        what, [problem], reason, Target.parse(name), schedule, config, promote, count_items
+    )
+    count = count_items(config)
     types = {
-        matrix: TensorType(kind, places[matrix], ALIGNMENT)
+        matrix: TensorType(kind, layouts[matrix], ALIGNMENT)
         for matrix, kind in {"a": dtype, "b": dtype, "c": out}.items()
     }
-    params = dict(config.params(problem))
-    if isinstance(config, WgmmaConfig):
-        # What runs before on the stream may write the offsets, which are read at once.
-        params |= {"persistent_ctas": config.persistent_ctas or count, "pdl": 0}
     return kernel(
         grid=count,
         block=config.threads,
-        parameters={**types, "offsets": TensorType("i32", OrderBy(Row(runs)))},
+        parameters={**types, "offsets": TensorType("i32", OrderBy(Row(groups)))},
         schedule=config.schedule,
-        params=params,
+        # No PDL: the kernel reads the offsets at once, and the work before it may write them.
+        params=config.grouped_params(problem, count, pdl=False),
         strict=True,
         explanation=lambda: (
-            f"{runs} runs of {m} rows, at most {count} pieces of work\n"
-            f"schedule   {config.schedule}\ndivision   {config}"
+            f"{groups} groups of {m} rows, at most {count} work items\n"
+            f"schedule   {config.schedule}\nconfig     {config}"
         ),
-    )(_body(problem, config, runs, places, sums, epilogue))
+    )(_body(problem, config, groups, layouts, accumulator, epilogue))
 
 
-def _numbers(problem: Problem, config: Division, runs: int) -> tuple[int, int]:
-    """The numbers of pieces of work, and the columns of tiles."""
+def _item_grid(problem: Problem, config: GemmConfig, groups: int) -> tuple[int, int]:
+    """Return the numbers of ids of work items, and of columns of tiles."""
     down, across = config.tiles(problem)
-    return down + runs - 1, across
+    return down + groups - 1, across
 
 
 def _body(
     problem: Problem,
-    config: Division,
-    runs: int,
-    places: dict[str, Layout],
-    sums: str,
+    config: GemmConfig,
+    groups: int,
+    layouts: dict[str, Layout],
+    accumulator: str,
     epilogue: Callable[[Value], Value] | None,
 ) -> Callable[..., None]:
-    """The function of the kernel."""
+    """Return the function of the kernel."""
     m, n, k = config.tile
-    views = tiled(places["a"], (m, k)), tiled(places["b"], (1, k, n)), tiled(places["c"], (m, n))
-    staged_a, staged_b, staged_c = config.staging(problem)
-    pieces = grouped(*_numbers(problem, config, runs), config.raster_group)
+    tiles_a, tiles_c = tiled(layouts["a"], (m, k)), tiled(layouts["c"], (m, n))
+    tiles_b = tiled(layouts["b"], (1, k, n))
+    shared_a, shared_b, shared_c = config.shared_layouts(problem)
+    rasterization = raster_groups(*_item_grid(problem, config, groups), config.raster_group)
     down, _ = config.tiles(problem)
-    # One tile more than there are: a run may begin where the last tile ends.
+    # One tile more than there are: a group may begin at the end of the last tile.
     rows = OrderBy(Row(down + 1, m))
 
     def ragged(a: Any, b: Any, c: Any, offsets: Any) -> None:
-        def end(run: Any) -> Any:
-            return offsets[run].below(problem.m + 1)
+        def end(group: Any) -> Any:
+            return offsets[group].below(problem.m + 1)
 
-        def start(run: Any) -> Any:  # the first run begins at 0, the others where one has ended
-            return end(maximum(run - 1, 0)) * minimum(run, 1)
+        def start(group: Any) -> Any:  # 0 for the first group, else the end of the one before
+            return end(maximum(group - 1, 0)) * minimum(group, 1)
 
-        piece, j = pieces.inv(block_id())
-        run = search(piece, runs, lambda r: rows.inv(start(r))[0] + r)
-        # A number that stands for nothing may be one row of tiles further.
-        i = minimum(piece - run, down - 1).below(down)
-        lower = maximum(start(run), rows.apply(i, 0))
-        upper = minimum(end(run), rows.apply(i, 0) + m)
-        full = config.steps(problem)
-        steps = minimum(1 + maximum(upper - lower, 0) * full, full).below(full + 1)
+        item, j = rasterization.inv(block_id())
+        group = search(item, groups, lambda g: rows.inv(start(g))[0] + g)
+        # An item without rows to compute may be one row of tiles too far.
+        i = minimum(item - group, down - 1).below(down)
+        lower = maximum(start(group), rows.apply(i, 0))
+        upper = minimum(end(group), rows.apply(i, 0) + m)
+        full = config.k_iterations(problem)
+        iterations = minimum(1 + maximum(upper - lower, 0) * full, full).below(full + 1)
 
-        @fold(steps, zeros((m, n), sums))
+        @fold(iterations, zeros((m, n), accumulator))
         def total(step: Any, total: Any) -> Value:
-            left = a.view(views[0]).staged(staged_a)[i, step, :, :]
-            right = b.view(views[1]).staged(staged_b)[run, step, j, 0, :, :]
+            left = a.view(tiles_a).staged(shared_a)[i, step, :, :]
+            right = b.view(tiles_b).staged(shared_b)[group, step, j, 0, :, :]
             return dot(left, right, total, warps=config.warp_layout)
 
         result = total if epilogue is None else epilogue(total)
-        if not isinstance(result, Value):
-            raise LegoError(f"the epilogue of a product returned {result!r}, no kernel value")
-        c.view(views[2]).staged(staged_c).rows(lower, upper)[i, j, :, :] = result.to(problem.out)
+        check_epilogue_result(result)
+        c.view(tiles_c).staged(shared_c).rows(lower, upper)[i, j, :, :] = result.to(problem.out)
 
     return ragged

@@ -1,9 +1,9 @@
-"""The order in which blocks take a product's tiles: layouts from a block's number to its tile.
+"""Rasterization: layouts from a CTA's id to its tile of C.
 
-In groups of rows of tiles, down each column of a group: blocks at work at the same time then read
-few tiles of A and of B, which are still in the second-level cache. Blocks of a cluster have
-consecutive numbers: tiles one below the other have a tile of B in common, tiles beside each other
-one of A.
+CTAs take the tiles of a raster group, a number of rows of tiles, column by column. CTAs that run at
+the same time then read few tiles of A and of B, which are still in the L2 cache. The CTAs of a
+cluster have consecutive ids: tiles one below the other share a tile of B, tiles beside each other
+share one of A.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from lego_mlir.algebra import Layout, OrderBy, RegP, Row, size_symbol
 
 _R, _G, _S, _W = (size_symbol(name) for name in "RGSW")
 
-GROUPED = OrderBy(RegP([_R, _G, _S, _W], [0, 2, 1, 3])).GroupBy([_R * _G, _S * _W])
-"""The order by groups of tiles whose numbers only the kernel knows: R groups of G rows of tiles
-each, or S of W columns."""
+RASTER_GROUPS = OrderBy(RegP([_R, _G, _S, _W], [0, 2, 1, 3])).GroupBy([_R * _G, _S * _W])
+"""Raster groups of tiles whose numbers only the kernel knows: R groups of G rows of tiles each, or
+S groups of W columns; see `raster_group_sizes`."""
 
 
-def grouped(
+def raster_groups(
     down: int,
     across: int,
     raster_group: int,
     cluster: tuple[int, int] = (1, 1),
     batch: int | None = None,
 ) -> Layout:
-    """From the number of a block to its tile, (down, across), or with a batch (product, ...).
+    """Return the layout from a CTA's id to its tile, (down, across) or (GEMM, down, across).
 
-    Groups are as many tiles high, or where that is more wide, as divide the tiles and are at most
-    `raster_group`.
+    A raster group is the largest number of rows of tiles, or if that is more of columns, that
+    divides C's and is at most `raster_group`.
 
     Args:
-        down: tiles one below the other.
-        across: tiles beside each other.
-        raster_group: tiles that a group is high or wide, at most.
+        down: rows of tiles.
+        across: columns of tiles.
+        raster_group: rows or columns of tiles of a group, at most.
         cluster: tiles of a cluster, down and across; they divide the tiles.
-        batch: products, one after another.
+        batch: GEMMs of a batch, one after another.
     """
     high, wide = cluster
     rows, columns = down // high, across // wide  # of clusters
@@ -55,10 +55,10 @@ def grouped(
     return OrderBy(permuted).GroupBy([*lead, down, across])
 
 
-def grouped_sizes(down: int, across: int, raster_group: int) -> dict[str, int]:
-    """The sizes for which `GROUPED` is the same order, without clusters.
+def raster_group_sizes(down: int, across: int, raster_group: int) -> dict[str, int]:
+    """Return the sizes for which `RASTER_GROUPS` is `raster_groups` without clusters.
 
-    Arguments are those of `grouped`.
+    Arguments are those of `raster_groups`.
     """
     high, wide = _group(down, across, raster_group, (1, 1))
     if high >= wide:
@@ -67,7 +67,7 @@ def grouped_sizes(down: int, across: int, raster_group: int) -> dict[str, int]:
 
 
 def _group(rows: int, columns: int, raster_group: int, cluster: tuple[int, int]) -> tuple[int, int]:
-    """Clusters that a group is high, if groups are of rows, and wide, if of columns."""
+    """Return the rows of clusters of a group of rows, and the columns of a group of columns."""
     high, wide = cluster
     return _divisor(rows, max(1, raster_group // high)), _divisor(
         columns, max(1, raster_group // wide)
@@ -75,5 +75,5 @@ def _group(rows: int, columns: int, raster_group: int, cluster: tuple[int, int])
 
 
 def _divisor(n: int, most: int) -> int:
-    """The greatest divisor of `n` that is at most `most`."""
+    """Return the greatest divisor of `n` that is at most `most`."""
     return next(d for d in range(min(n, most), 0, -1) if n % d == 0)

@@ -1,16 +1,18 @@
-"""Divisions of products that were the fastest of those measured: `tuned/DEVICE.json`.
+"""The tuned tables: by device, the configs that were the fastest of all measured ones.
 
-What was measured of one order of A and B is also taken for the others where these were seen to take
-as long. What was measured of f16 holds for bf16, too: as many bytes, and instructions as fast; a
-512×512×512 took 2.66 µs of bf16 and 2.68 of f16 on an H200, divided alike.
+A config that was measured for one order of A and B is also entered for the other orders, if these
+were seen to take as long. A config for f16 holds for bf16 too, whose elements have as many bytes
+and whose instructions are as fast: 512×512×512 took 2.66 µs in bf16 and 2.68 µs in f16 on an H200
+with the same config.
 
-A file holds one entry a product, as `record` writes it:
+A file, `tuned/DEVICE.json`, has one entry for each GEMM, as `record` writes it:
 
     {"m": 4096, "n": 4096, "k": 4096, "dtype": "f16", "out": "f16", "a": "row", "b": "row",
-     "c": "row", "batch": 1, "tile": [128, 256, 64], "warps": [2, 4], "stages": 4, "group": 8}
+     "c": "row", "batch": 1, "tile": [128, 256, 64], "warps": [2, 4], "stages": 4,
+     "raster_group": 8}
 
-Where C is column-major, it is the product of the transposes that is divided, and recorded. A
-product may have one entry for each kind of division; one with `consumers` is a `WgmmaConfig`.
+If C is column-major, the entry is that of the transposes. A GEMM may have one entry for each kind
+of config; one with `consumers` is a `WgmmaConfig`.
 """
 
 from __future__ import annotations
@@ -20,28 +22,29 @@ import json
 import re
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.files import write_whole
-from lego_mlir.kernels.gemm.problem import MmaConfig, Problem
+from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.mma_config import MmaConfig
+from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 
-Division: TypeAlias = MmaConfig | WgmmaConfig
-_Kind = TypeVar("_Kind", bound=MmaConfig | WgmmaConfig)
+_Kind = TypeVar("_Kind", bound=GemmConfig)
 
 FOLDER = Path(__file__).parent / "tuned"
-"""Of the tables that come with the package."""
+"""The tables that come with the package."""
 
 
 def lookup(device: str, problem: Problem, kind: type[_Kind], folder: Path = FOLDER) -> _Kind | None:
-    """The fastest division that was measured on a device; `None` if none was.
+    """Return the config of a GEMM from a device's table; `None` if it has none.
 
     Args:
-        device: its name, as its driver gives it.
-        problem: the product.
-        kind: of the division.
-        folder: of the tables.
+        device: the name that the device's driver reports.
+        problem: the GEMM.
+        kind: the kind of config.
+        folder: the folder of the tables.
 
     Raises:
         LegoError: the device's table cannot be read.
@@ -49,21 +52,21 @@ def lookup(device: str, problem: Problem, kind: type[_Kind], folder: Path = FOLD
     if problem.c == "col":
         problem = problem.transpose
     entries = _entries(file_of(device, folder))
-    for same in (problem, _of_halves(problem)):
+    for same in (problem, _as_f16(problem)):
         found = entries.get((same, kind.schedule))
         if isinstance(found, kind):
             return found
     return None
 
 
-def _of_halves(problem: Problem) -> Problem:
-    """A product of bf16 as one of f16; any other as it is."""
+def _as_f16(problem: Problem) -> Problem:
+    """Return the problem with f16 instead of bf16."""
     dtype, out = ("f16" if kind == "bf16" else kind for kind in (problem.dtype, problem.out))
     return replace(problem, dtype=dtype, out=out)
 
 
-def record(device: str, problem: Problem, config: Division, folder: Path = FOLDER) -> Path:
-    """Keep a division as the fastest for a product on a device; the file.
+def record(device: str, problem: Problem, config: GemmConfig, folder: Path = FOLDER) -> Path:
+    """Enter a config into a device's table and return the table's file.
 
     Raises:
         LegoError: the file cannot be read or written.
@@ -75,7 +78,7 @@ def record(device: str, problem: Problem, config: Division, folder: Path = FOLDE
     ordered = sorted(
         entries.items(), key=lambda e: (tuple(map(str, asdict(e[0][0]).values())), e[0][1])
     )
-    lines = [json.dumps({**asdict(p), **asdict(c)}) for (p, _), c in ordered]
+    lines = [json.dumps({**asdict(p), **_fields_of(c)}) for (p, _), c in ordered]
     folder.mkdir(exist_ok=True)
     write_whole(file, ("[\n" + ",\n".join(f"  {line}" for line in lines) + "\n]\n").encode())
     _entries.cache_clear()
@@ -83,23 +86,27 @@ def record(device: str, problem: Problem, config: Division, folder: Path = FOLDE
 
 
 def file_of(device: str, folder: Path = FOLDER) -> Path:
-    """The file of a device: `tuned/nvidia-h200.json`."""
+    """Return the file of a device's table, such as `tuned/nvidia-h200.json`."""
     return folder / (re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-") + ".json")
 
 
-def division(entry: dict[str, Any]) -> Division:
-    """A division from its fields, as `dataclasses.asdict` and JSON give them.
+def config_from(entry: dict[str, Any]) -> GemmConfig:
+    """Return the config whose fields `dataclasses.asdict` and JSON have given.
 
     Raises:
-        TypeError: fields are missing, or there are others.
+        TypeError: fields are missing or unknown.
     """
     values: dict[str, Any] = {n: tuple(x) if isinstance(x, list) else x for n, x in entry.items()}
     return WgmmaConfig(**values) if "consumers" in values else MmaConfig(**values)
 
 
+def _fields_of(config: Any) -> dict[str, Any]:
+    return asdict(config)
+
+
 @functools.cache
-def _entries(file: Path) -> dict[tuple[Problem, str], Division]:
-    """The entries of a file; none if there is no file."""
+def _entries(file: Path) -> dict[tuple[Problem, str], GemmConfig]:
+    """Return the entries of a file; none if there is no file."""
     try:
         found: list[dict[str, Any]] = json.loads(file.read_text())
         return dict(_entry(x) for x in found)
@@ -107,14 +114,14 @@ def _entries(file: Path) -> dict[tuple[Problem, str], Division]:
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
         raise LegoError(
-            f"the table of tuned divisions cannot be read: {e!r}",
+            f"the tuned table cannot be read: {e!r}",
             location=Location(str(file)),
-            hint="restore it, or remove it: the cost model then chooses",
+            hint="restore it, or remove it: configs are then chosen by the cost model",
         ) from None
 
 
-def _entry(entry: dict[str, Any]) -> tuple[tuple[Problem, str], Division]:
+def _entry(entry: dict[str, Any]) -> tuple[tuple[Problem, str], GemmConfig]:
     names = [f.name for f in fields(Problem)]
     problem = Problem(**{name: entry.pop(name) for name in names})
-    config = division(entry)
+    config = config_from(entry)
     return (problem, config.schedule), config

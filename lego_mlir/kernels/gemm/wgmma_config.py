@@ -1,70 +1,77 @@
-"""How a product is divided on Hopper: among clusters, blocks, warpgroups, and a ring of tiles."""
+"""The GEMM config for `wgmma`: clusters, CTAs, consumer warpgroups, and a ring buffer of tiles."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
 
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.kernels.gemm.problem import BYTES, Problem
-from lego_mlir.kernels.gemm.rasterization import grouped
-from lego_mlir.kernels.gemm.wgmma_shared_layouts import (
-    ROWS,
-    chunk,
-    chunk_width,
-    panels,
-    panels_of_columns,
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+from lego_mlir.hardware.limits import (
+    KIB,
+    WARPGROUP_THREADS,
+    WARPGROUP_WARPS,
+    WGMMA_COLUMNS,
+    WGMMA_K_BYTES,
+    WGMMA_ROWS,
+)
+from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.kernels.gemm.rasterization import raster_groups
+from lego_mlir.kernels.gemm.shared_layouts import (
+    epilogue_columns,
+    epilogue_tile,
+    tma_swizzled_tile,
+    tma_swizzled_transpose,
 )
 
-GROUP_WARPS, GROUP_THREADS = 4, 128
-"""Of a warpgroup."""
+_ONE_CTA_BYTES = 117 * KIB
+"""Shared memory of a CTA that has a multiprocessor to itself: more than half of its 228 KiB."""
 
-ALONE = 117 * 1024
-"""Shared memory of a block that has a multiprocessor to itself: more than half of its 228 KiB."""
+_EPILOGUE_TILES = 2
+"""Epilogue tiles of a warpgroup in shared memory (`mlir.warp_specialized.tma_stores`)."""
 
-_CHUNKS = 2
-"""Parts of the result that a warpgroup has in shared memory (`mlir.warp_specialized.tma_stores`)."""
-
-_BARRIERS = 1024
-"""Shared memory for the ring's barriers, and for aligning what follows them."""
+_BARRIER_BYTES = 1024
+"""Shared memory for the ring buffer's barriers, and for aligning what follows them."""
 
 _REGISTERS = {1: (0, 0), 2: (40, 232), 3: (32, 160)}
-"""By the number of consumers those of a producer's and of a consumer's thread; 0 as they are."""
+"""By the number of consumers, registers of a producer thread and of a consumer thread; 0 leaves
+them as they are."""
 
-_MOST_SUMS = 128
-"""Registers of a thread for sums."""
+_MAX_ACCUMULATORS = 128
+"""Accumulator registers of a thread."""
 
-_MOST_PROMOTED = {1: 96, 2: 96, 3: 64}
-"""The same where parts of sums take as many again, by the number of consumers."""
+_MAX_PROMOTED = {1: 96, 2: 96, 3: 64}
+"""By the number of consumers, the same if a second accumulator takes as many again."""
 
 
 @dataclass(frozen=True, slots=True)
-class WgmmaConfig:
-    """How a product is divided among warpgroups that multiply by `wgmma`.
+class WgmmaConfig(GemmConfig):
+    """A GEMM config for warpgroups that multiply by `wgmma`.
 
-    One warpgroup fetches tiles of A and B by TMA into a ring in shared memory, the others multiply
-    them, each its rows of the tile of C.
+    A producer warpgroup loads tiles of A and B by TMA into a ring buffer in shared memory; consumer
+    warpgroups multiply them, each its rows of the tile of C.
 
     Attributes:
-        tile: rows, columns and k of what a block multiplies at a time.
-        consumers: warpgroups that multiply, one below the other.
-        stages: tiles of A and of B that shared memory holds.
-        cluster: neighbouring tiles of C, down and across, whose blocks fetch together the tiles of
-            A or of B that they have in common; one of the two numbers is 1.
-        raster_group: tiles of C that blocks take one below the other before they go on to the next
-            column, at most.
-        persistent_ctas: blocks that stay and take one tile of C after another; 0 for a block a tile.
-        overlap_epilogue: whether a tile of C is stored while the next one is multiplied.
-        one_cta_per_sm: whether a block takes so much shared memory that a multiprocessor has room for no
-            other: the next launch's blocks then go where none is.
-        swap: whether the transposes are multiplied, C' = B' A', and stored transposed.
-        promote: steps over k that tensor cores add up before threads do, in f32; 0 for all of them.
-            Of sums of 8-bit floats tensor cores keep few bits.
-        split_k: blocks that share a tile of C, each a part of k; they add up their sums within a
-            cluster, of which each then stores a slice.
+        tile: rows, columns and k of a CTA tile in one iteration of the K loop.
+        consumers: consumer warpgroups, one below the other.
+        stages: stages of the ring buffer.
+        cluster: neighbouring tiles of C, down and across, whose CTAs form a cluster and load the
+            tiles of A or of B that they share by multicast; one of the two numbers is 1.
+        raster_group: height in tiles of a raster group, at most.
+        persistent_ctas: CTAs of a persistent kernel, each of which computes one tile of C after
+            another; 0 for one CTA a tile.
+        overlap_epilogue: whether a tile of C is stored during the main loop of the next one.
+        one_cta_per_sm: whether a CTA takes so much shared memory that a multiprocessor holds only
+            one; CTAs of the next launch then start on idle multiprocessors.
+        swap_ab: whether the transposes are multiplied, C' = B' A', and stored transposed.
+        promote: iterations after which accumulators are promoted: added to a second accumulator in
+            f32. 0 for none. Tensor cores accumulate products of 8-bit floats in few bits.
+        split_k: slices of k, each computed by one CTA of a cluster. The CTAs of a tile of C reduce
+            their accumulators, and each stores a slice of the tile.
     """
 
     tile: tuple[int, int, int]
@@ -80,167 +87,161 @@ class WgmmaConfig:
     split_k: int = 1
 
     schedule: ClassVar[str] = "wgmma"
+    is_batch_rasterized: ClassVar[bool] = True
+    ungrouped: ClassVar[tuple[str, ...]] = ("cluster", "overlap_epilogue", "swap_ab", "split_k")
 
     @property
     def threads(self) -> int:
-        """Of a block, those of the producer aside."""
-        return GROUP_THREADS * self.consumers
+        return WARPGROUP_THREADS * self.consumers
 
     @property
     def warp_layout(self) -> Layout:
-        """From the number of a warp to its part of the tile of C."""
-        return OrderBy(Row(GROUP_WARPS * self.consumers, 1))
+        return OrderBy(Row(WARPGROUP_WARPS * self.consumers, 1))
+
+    @property
+    def is_swapped(self) -> bool:
+        return self.swap_ab
 
     def params(self, problem: Problem) -> Mapping[str, int]:
-        """The values of the schedule's parameters."""
         producer, consumer = _REGISTERS[self.consumers]
         return {
             "split_k": self.split_k,
-            "persistent_ctas": self.persistent_ctas or self.count(problem),
+            "persistent_ctas": self.persistent_ctas or self.work_items(problem),
             "stages": self.stages,
             "cluster": prod(self.cluster),
             "producer_registers": producer,
             "consumer_registers": consumer,
             "pdl": 1,
             "overlap_epilogue": int(self.overlap_epilogue),
-            "min_shared_bytes": ALONE if self.one_cta_per_sm else 0,
+            "min_shared_bytes": _ONE_CTA_BYTES if self.one_cta_per_sm else 0,
             "promote": self.promote,
         }
 
-    def tiles(self, problem: Problem) -> tuple[int, int]:
-        """How many tiles cover C, down and across."""
-        return -(-problem.m // self.tile[0]), -(-problem.n // self.tile[1])
+    def grouped_params(
+        self, problem: Problem, tiles: int, *, pdl: bool = True
+    ) -> Mapping[str, int]:
+        changed = {"persistent_ctas": self.persistent_ctas or tiles, "pdl": int(pdl)}
+        return {**self.params(problem), **changed}
 
-    def count(self, problem: Problem) -> int:
-        """How many blocks there are, if each takes one tile, or a part of it."""
+    def promoted(self, promote: int) -> WgmmaConfig:
+        return replace(self, promote=promote or self.promote)
+
+    def work_items(self, problem: Problem) -> int:
+        """Return the number of work items: tiles of C, or split-K slices of them."""
         return prod(self.tiles(problem)) * problem.batch * self.split_k
 
-    def steps(self, problem: Problem) -> int:
-        """How many tiles cover k."""
-        return -(-problem.k // self.tile[2])
+    def k_slice_iterations(self, problem: Problem) -> int:
+        """Return the iterations of a split-K slice; those of the last may lie beyond the end."""
+        return -(-self.k_iterations(problem) // self.split_k)
 
-    def steps_of_part(self, problem: Problem) -> int:
-        """How many of them a block takes; the last part's may lie beyond the end of k."""
-        return -(-self.steps(problem) // self.split_k)
+    def rasterization(self, problem: Problem, batch: int | None = None) -> Layout:
+        return raster_groups(*self.tiles(problem), self.raster_group, self.cluster, batch)
 
-    def blocks(self, problem: Problem, batch: int | None = None) -> Layout:
-        """From the number of a block to its tile of C, with a batch (product, down, across)."""
-        return grouped(*self.tiles(problem), self.raster_group, self.cluster, batch)
-
-    def staging(self, problem: Problem) -> tuple[Layout, Layout, Layout]:
-        """Where tiles of A and B, and a chunk of C, lie in shared memory.
+    def shared_layouts(self, problem: Problem) -> tuple[Layout, Layout, Layout]:
+        """Return the shared-memory layouts of the tiles of A and B, and of an epilogue tile of C.
 
         Raises:
-            LegoError: TMA has no such rows.
+            LegoError: no swizzling mode of TMA divides a tile.
         """
         m, n, k = self.tile
-        size = BYTES[problem.dtype]
+        size = ELEMENT_BYTES[problem.dtype]
         return (
-            (panels if problem.a == "row" else panels_of_columns)(m, k, size),
-            (panels if problem.b == "row" else panels_of_columns)(k, n, size),
-            chunk(n // self.split_k, BYTES[problem.out], by_row=problem.c == "row"),
+            (tma_swizzled_tile if problem.a == "row" else tma_swizzled_transpose)(m, k, size),
+            (tma_swizzled_tile if problem.b == "row" else tma_swizzled_transpose)(k, n, size),
+            epilogue_tile(n // self.split_k, ELEMENT_BYTES[problem.out], by_row=problem.c == "row"),
         )
 
-    def chunks(self, problem: Problem) -> int:
-        """Chunks in which a warpgroup stores its rows of a tile of C."""
+    def epilogue_tiles(self, problem: Problem) -> int:
+        """Return the number of epilogue tiles that a warpgroup stores for each tile of C."""
         m, n, _ = self.tile
-        return m // self.consumers // ROWS * (n // self.split_k // self._chunk_width(problem))
+        columns = self._epilogue_columns(problem)
+        return m // self.consumers // WGMMA_ROWS * (n // self.split_k // columns)
 
     def shared_bytes(self, problem: Problem) -> int:
-        """Shared memory of a block, at most: the ring, chunks of C, and sums of other blocks."""
-        m, n, k = self.tile
-        ring = self.stages * (m + n) * k * BYTES[problem.dtype]
-        row = self._chunk_width(problem) * BYTES[problem.out]
-        sums = (self.split_k - 1) * m * (n // self.split_k) * BYTES["f32"]
-        return ring + self.consumers * _CHUNKS * ROWS * row + sums + _BARRIERS
+        """Return the shared memory of a CTA, at most.
 
-    def _chunk_width(self, problem: Problem) -> int:
-        """Columns of a chunk of C."""
-        columns, size = self.tile[1] // self.split_k, BYTES[problem.out]
-        return chunk_width(columns, size, by_row=problem.c == "row")
-
-    def check(self, problem: Problem, shared_bytes: int) -> None:
-        """Check that a product can be divided so.
-
-        Args:
-            problem: the product.
-            shared_bytes: that a block may have.
-
-        Raises:
-            LegoError: it cannot, and why.
+        It holds the ring buffer, epilogue tiles, and accumulators of the other split-K slices.
         """
         m, n, k = self.tile
-        size = BYTES[problem.dtype]
-        if self.consumers not in _REGISTERS:
-            raise LegoError(f"{self}: a block has one to three warpgroups that multiply")
-        if m < 1 or m % (ROWS * self.consumers):
-            raise LegoError(
-                f"{self}: {m} rows are no multiple of {ROWS * self.consumers}",
-                hint=f"every warpgroup multiplies {ROWS} rows at a time",
-            )
-        if not 16 <= n <= 256 or n % 16:
-            raise LegoError(f"{self}: a tile has 16 to 256 columns, in steps of 16, not {n}")
-        if k < 1 or k * size % 32:
-            raise LegoError(f"{self}: {k} of k are no multiple of {32 // size}, what wgmma takes")
-        self._check_sums()
-        if self.stages < 2:
-            raise LegoError(f"{self}: one stage is filled while another is used, so at least 2")
-        if self.raster_group < 1:
-            raise LegoError(f"{self}: a group has at least one tile")
-        self._check_parts(problem)
-        self._check_cluster(problem)
-        self._check_residents(problem)
-        needed = self.shared_bytes(problem)
-        if needed > shared_bytes:
-            raise LegoError(
-                f"{self}: {needed} bytes of shared memory are {needed - shared_bytes} more than "
-                f"the {shared_bytes} of a block",
-                hint="fewer stages, or a smaller tile",
-            )
+        ring = self.stages * (m + n) * k * ELEMENT_BYTES[problem.dtype]
+        row = self._epilogue_columns(problem) * ELEMENT_BYTES[problem.out]
+        accumulators = (self.split_k - 1) * m * (n // self.split_k) * ELEMENT_BYTES["f32"]
+        epilogue = self.consumers * _EPILOGUE_TILES * WGMMA_ROWS * row
+        return ring + epilogue + accumulators + _BARRIER_BYTES
 
-    def _check_sums(self) -> None:
-        m, n, _ = self.tile
-        sums = m // self.consumers * n // GROUP_THREADS
-        most = _MOST_PROMOTED[self.consumers] if self.promote else _MOST_SUMS
-        if sums > most:
-            also = ", parts of which are promoted" if self.promote else ""
+    def _epilogue_columns(self, problem: Problem) -> int:
+        columns, size = self.tile[1] // self.split_k, ELEMENT_BYTES[problem.out]
+        return epilogue_columns(columns, size, by_row=problem.c == "row")
+
+    # ------------------------------------------------------------------------------- checks
+    def check(self, problem: Problem, shared_bytes: int) -> None:
+        m, n, k = self.tile
+        size = ELEMENT_BYTES[problem.dtype]
+        if self.consumers not in _REGISTERS:
+            raise LegoError(f"{self}: a CTA has one to three consumer warpgroups")
+        if m < 1 or m % (WGMMA_ROWS * self.consumers):
             raise LegoError(
-                f"{self}: a thread has {sums} sums{also}, more than {most}",
+                f"{self}: {m} rows are not a multiple of {WGMMA_ROWS * self.consumers}",
+                hint=f"every warpgroup multiplies {WGMMA_ROWS} rows at a time",
+            )
+        if n not in WGMMA_COLUMNS:
+            raise LegoError(f"{self}: a tile has 16 to 256 columns, in steps of 16, not {n}")
+        if k < 1 or k * size % WGMMA_K_BYTES:
+            raise LegoError(
+                f"{self}: k = {k} is not a multiple of the {WGMMA_K_BYTES // size} of a wgmma"
+            )
+        self._check_accumulators()
+        self._check_pipeline()
+        self._check_split_k(problem)
+        self._check_cluster(problem)
+        self._check_persistence(problem)
+        self._check_shared_memory(problem, shared_bytes)
+
+    def _check_accumulators(self) -> None:
+        m, n, _ = self.tile
+        count = m // self.consumers * n // WARPGROUP_THREADS
+        most = _MAX_PROMOTED[self.consumers] if self.promote else _MAX_ACCUMULATORS
+        if count > most:
+            also = ", which are promoted" if self.promote else ""
+            raise LegoError(
+                f"{self}: a thread has {count} accumulators{also}, more than {most}",
                 hint="more consumers, or a smaller tile",
             )
         if self.promote < 0:
-            raise LegoError(f"{self}: a number of steps is not negative")
+            raise LegoError(f"{self}: promote is a number of iterations, or 0")
         if self.promote and self.overlap_epilogue:
             raise LegoError(
-                f"{self}: sums of parts leave no registers for a result that is stored later",
-                hint="deferred=False",
+                f"{self}: promoted accumulators leave no registers for an overlapped epilogue",
+                hint="overlap_epilogue=False",
             )
 
-    def _check_parts(self, problem: Problem) -> None:
+    def _check_split_k(self, problem: Problem) -> None:
         if self.split_k == 1:
             return
         if self.split_k not in (2, 4, 8):
-            raise LegoError(f"{self}: 1, 2, 4 or 8 blocks share a tile")
+            raise LegoError(f"{self}: split_k is 1, 2, 4 or 8")
         if self.cluster != (1, 1):
             raise LegoError(
-                f"{self}: the blocks of a cluster share a tile of C, or fetch what tiles of C have "
-                "in common, but not both",
-                hint="cluster=(1, 1), or parts=1",
+                f"{self}: the CTAs of a cluster compute split-K slices of one tile of C, or share "
+                "tiles of A or B, but not both",
+                hint="cluster=(1, 1), or split_k=1",
             )
         if self.persistent_ctas:
             raise LegoError(
-                f"{self}: blocks that share a tile take one each, and do not stay",
-                hint="resident=0, or parts=1",
+                f"{self}: with split-K every CTA computes one slice; the kernel is not persistent",
+                hint="persistent_ctas=0, or split_k=1",
             )
         if self.tile[1] % (16 * self.split_k):
             raise LegoError(
-                f"{self}: a block keeps {self.tile[1] / self.split_k:g} columns, no multiple of 16",
-                hint=f"tiles of a multiple of {16 * self.split_k} columns, or fewer parts",
+                f"{self}: a CTA stores {self.tile[1] / self.split_k:g} columns, which is not a "
+                "multiple of 16",
+                hint=f"tiles of a multiple of {16 * self.split_k} columns, or a smaller split_k",
             )
-        if self.steps_of_part(problem) * (self.split_k - 1) >= self.steps(problem):
+        if self.k_slice_iterations(problem) * (self.split_k - 1) >= self.k_iterations(problem):
             raise LegoError(
-                f"{self}: {self.steps(problem)} steps over k leave none for the last of the parts",
-                hint="fewer parts, or smaller tiles along k",
+                f"{self}: {self.k_iterations(problem)} iterations of the K loop leave none for the "
+                "last split-K slice",
+                hint="a smaller split_k, or tiles with a smaller k",
             )
 
     def _check_cluster(self, problem: Problem) -> None:
@@ -251,45 +252,46 @@ class WgmmaConfig:
         tiles = self.tiles(problem)
         if any(count % c for count, c in zip(tiles, self.cluster, strict=True)):
             raise LegoError(
-                f"{self}: C has {tiles[0]}×{tiles[1]} tiles, which make no whole clusters",
+                f"{self}: C has {tiles[0]}×{tiles[1]} tiles, which the cluster does not divide",
                 hint="a cluster of another shape, or (1, 1)",
             )
         if self.persistent_ctas % prod(self.cluster):
-            raise LegoError(f"{self}: {self.persistent_ctas} blocks make no whole clusters")
+            raise LegoError(
+                f"{self}: {self.persistent_ctas} persistent CTAs are not a multiple of the cluster"
+            )
 
-    def _check_residents(self, problem: Problem) -> None:
+    def _check_persistence(self, problem: Problem) -> None:
         if self.persistent_ctas < 0:
-            raise LegoError(f"{self}: a number of blocks is not negative")
+            raise LegoError(f"{self}: persistent_ctas is a number of CTAs, or 0")
         if not self.overlap_epilogue:
             return
-        count = self.count(problem)
+        count = self.work_items(problem)
         if not self.persistent_ctas or count <= self.persistent_ctas:
             raise LegoError(
-                f"{self}: what is stored while the next tile is multiplied needs a next tile",
-                hint=f"resident below {count}, the number of tiles; or deferred=False",
+                f"{self}: an overlapped epilogue needs CTAs with a next tile",
+                hint=f"persistent_ctas below {count}, the number of tiles; or "
+                "overlap_epilogue=False",
             )
-        if self.steps(problem) < self.chunks(problem):
+        if self.k_iterations(problem) < self.epilogue_tiles(problem):
             raise LegoError(
-                f"{self}: {self.chunks(problem)} chunks of C go beside as many steps over k, and "
-                f"there are {self.steps(problem)}",
-                hint="deferred=False",
+                f"{self}: {self.epilogue_tiles(problem)} epilogue tiles overlap as many iterations "
+                f"of the K loop, and there are {self.k_iterations(problem)}",
+                hint="overlap_epilogue=False",
             )
 
     def __str__(self) -> str:
         tile, cluster = ("×".join(map(str, sizes)) for sizes in (self.tile, self.cluster))
-        said = [f"tile {tile}", f"consumers {self.consumers}", f"stages {self.stages}"]
-        if self.cluster != (1, 1):
-            said.append(f"cluster {cluster}")
-        said.append(f"group {self.raster_group}")
-        if self.persistent_ctas:
-            said.append(f"{self.persistent_ctas} resident")
-        if self.promote:
-            said.append(f"promote {self.promote}")
-        if self.split_k > 1:
-            said.append(f"{self.split_k} parts")
-        said += [
-            name
-            for name in ("overlap_epilogue", "one_cta_per_sm", "swap_ab")
-            if getattr(self, name)
-        ]
-        return ", ".join(said)
+        texts = {
+            f"tile {tile}": True,
+            f"consumers {self.consumers}": True,
+            f"stages {self.stages}": True,
+            f"cluster {cluster}": self.cluster != (1, 1),
+            f"raster group {self.raster_group}": True,
+            f"{self.persistent_ctas} persistent CTAs": self.persistent_ctas,
+            f"promote {self.promote}": self.promote,
+            f"split-K {self.split_k}": self.split_k > 1,
+            "overlapped epilogue": self.overlap_epilogue,
+            "one CTA per SM": self.one_cta_per_sm,
+            "swapped operands": self.swap_ab,
+        }
+        return ", ".join(text for text, is_shown in texts.items() if is_shown)

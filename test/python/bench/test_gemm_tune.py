@@ -21,7 +21,8 @@ from lego_mlir import Artifact
 from lego_mlir.artifact import Argument, Launch
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels.gemm import tuned_table
-from lego_mlir.kernels.gemm.problem import MmaConfig, Problem
+from lego_mlir.kernels.gemm.mma_config import MmaConfig
+from lego_mlir.kernels.gemm.problem import Problem
 
 PRODUCT = Product(512, 256, 128, "f16", "f16", "row", "col")
 CONFIGS = [MmaConfig((128, 64, 64), (2, 2), stages) for stages in (2, 3, 4)]

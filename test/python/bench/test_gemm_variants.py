@@ -80,7 +80,7 @@ def test_divisions_of_every_number_of_parts() -> None:
     assert case.name == "split_f16_128x128x16384_nn"
     assert case.alternatives is not None
     names = list(case.alternatives("sm_90a"))
-    assert [sum(f"{n} parts" in name for name in names) for n in (2, 4, 8)] == [2, 2, 2]
+    assert [sum(f"split-K {n}" in name for name in names) for n in (2, 4, 8)] == [2, 2, 2]
 
 
 def test_promotion_is_asked_for() -> None:

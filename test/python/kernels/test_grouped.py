@@ -160,7 +160,7 @@ def test_8_bit_floats_and_integers_by_mma() -> None:
 
 
 def test_one_product_that_tma_cannot_copy_turns_all_to_another_schedule() -> None:
-    with pytest.warns(UserWarning, match=r"product 1, 64×64×60: A: .*'hmma', not 'wgmma'") as said:
+    with pytest.warns(UserWarning, match=r"GEMM 1, 64×64×60: A: .*'hmma', not 'wgmma'") as said:
         kernel = grouped_matmul([(64, 64, 64), (64, 64, 60)], target="sm_90a")
     assert said[0].filename == __file__
     assert kernel.schedule == "hmma"
@@ -188,22 +188,26 @@ def test_an_epilogue_by_mma() -> None:
 @pytest.mark.parametrize(
     ("shapes", "given", "message"),
     [
-        (5, {}, "5 are no products"),
-        ([5], {}, "5 is no product's"),
-        ([(64, 64)], {}, r"\(64, 64\) is no product's"),
-        ([(64, 64, 64)], {"a": 5}, "a is a list of layouts, one a product, not 5"),
-        ([], {}, "0 products without a row of C"),
-        ([(0, 8, 8)], {}, "1 products without a row of C"),
+        (5, {}, "5 is not a list of shapes"),
+        ([5], {}, "5 is not the \\(m, n, k\\)"),
+        ([(64, 64)], {}, r"\(64, 64\) is not the \(m, n, k\)"),
+        ([(64, 64, 64)], {"a": 5}, "a is a list of layouts, one for each GEMM, not 5"),
+        ([], {}, "none of the 0 GEMMs has a row of C"),
+        ([(0, 8, 8)], {}, "none of the 1 GEMMs has a row of C"),
         ([(64, 64, 64)], {"dtype": "f64"}, "do not multiply 'f64'"),
-        ([(64, 0, 64)], {}, r"\(64, 0, 64\) is no product's"),
-        ([(64, 64, 64), (64, 64, 60)], {"schedule": "wgmma"}, "product 1, 64×64×60: A: "),
-        (SHAPES, {"b": [OrderBy(Col(8, 8))]}, "1 layouts b for 4 products"),
-        ([(64, 64, 64)], {"dtype": "i8", "schedule": "wgmma"}, "product 0, .* only along k"),
+        ([(64, 0, 64)], {}, r"\(64, 0, 64\) is not the \(m, n, k\)"),
+        ([(64, 64, 64), (64, 64, 60)], {"schedule": "wgmma"}, "GEMM 1, 64×64×60: A: "),
+        (SHAPES, {"b": [OrderBy(Col(8, 8))]}, "1 layouts b for 4 GEMMs"),
+        ([(64, 64, 64)], {"dtype": "i8", "schedule": "wgmma"}, "GEMM 0, .* only along k"),
         (SHAPES, {"config": WgmmaConfig((64, 64, 64), 1, 3, cluster=(2, 1))}, "cluster 2×1"),
         (SHAPES, {"schedule": "fast"}, "no schedule 'fast'"),
-        (SHAPES, {"schedule": "hmma", "config": SMALL}, "a division for the schedule 'wgmma'"),
-        ([(8, 8, 8)], {"a": [OrderBy(GenP([8, 8], lg.antidiagonal))]}, "neither by rows nor by"),
-        ([(8, 8, 8)], {"out": "i32"}, "C of i32 from sums of f32"),
+        (SHAPES, {"schedule": "hmma", "config": SMALL}, "is for the schedule 'wgmma'"),
+        (
+            [(8, 8, 8)],
+            {"a": [OrderBy(GenP([8, 8], lg.antidiagonal))]},
+            "neither row-major nor",
+        ),
+        ([(8, 8, 8)], {"out": "i32"}, "C of i32 from f32 accumulators"),
     ],
 )
 def test_what_cannot_be_grouped(shapes: Any, given: dict[str, Any], message: str) -> None:
@@ -213,10 +217,10 @@ def test_what_cannot_be_grouped(shapes: Any, given: dict[str, Any], message: str
 
 def test_more_tensor_maps_than_a_kernel_takes() -> None:
     shapes = [(8, 8, 8)] * 86
-    said = "86 products have 258 tensor maps, and a kernel takes those of 85"
+    said = "86 GEMMs have 258 tensor maps, and a kernel takes those of 85"
     with pytest.raises(LegoError, match=said) as caught:
         grouped_matmul(shapes, config=SMALL, target="sm_90a")
-    assert caught.value.hint == "fewer products in one launch"
+    assert caught.value.hint == "fewer GEMMs in one launch"
     with pytest.warns(UserWarning, match=said):
         assert grouped_matmul(shapes, target="sm_90a").schedule == "hmma"
 
@@ -224,7 +228,7 @@ def test_more_tensor_maps_than_a_kernel_takes() -> None:
 def test_orders_differ() -> None:
     shapes = SHAPES[:2]
     b = [OrderBy(Col(k, n)) if n == 64 else lg.OrderBy(lg.Row(k, n)) for _, n, k in shapes]
-    with pytest.raises(LegoError, match="product 1 has an A by row and a B by row"):
+    with pytest.raises(LegoError, match="GEMM 1 has an A by row and a B by row"):
         grouped_matmul(shapes, b=b, target="sm_90a")
 
 

@@ -15,7 +15,7 @@ from lego_mlir.compiler.driver import Options
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import matmul
-from lego_mlir.kernels.gemm.problem import MmaConfig
+from lego_mlir.kernels.gemm.mma_config import MmaConfig
 
 HALF = MmaConfig((64, 64, 32), (2, 2), 2)
 BYTE = MmaConfig((64, 64, 64), (2, 2), 2)
@@ -81,7 +81,7 @@ def test_bytes_lie_along_k_in_shared_memory_whatever_their_matrix(a: Any, b: Any
         warnings.simplefilter("always")
         kernel = matmul(m, n, k, "i8", a=OrderBy(a(m, k)), b=OrderBy(b(k, n)), config=BYTE)
     is_slow = (a, b) != (Row, Col)
-    assert ["its bytes are moved one by one" in str(w.message) for w in said] == [True] * is_slow
+    assert ["bytes are copied one by one" in str(w.message) for w in said] == [True] * is_slow
     check(kernel)
 
 
@@ -111,7 +111,7 @@ def test_batches() -> None:
 
 def test_blocks_in_the_order_of_hilberts_curve() -> None:
     blocks = OrderBy(lg.GenP([4, 4], lg.hilbert))
-    check(matmul(256, 256, 64, blocks=blocks, config=HALF))
+    check(matmul(256, 256, 64, rasterization=blocks, config=HALF))
 
 
 @pytest.mark.parametrize(
@@ -231,10 +231,10 @@ def test_the_module_says_what_is_computed_once() -> None:
 @pytest.mark.parametrize(
     ("arguments", "options", "says"),
     [
-        ((0, 1, 1), {}, r"\[0, 1, 1\] are no sizes"),
-        ((1, 1, 1), {"batch": 0}, r"\[1, 1, 1, 0\] are no sizes"),
+        ((0, 1, 1), {}, r"\[0, 1, 1\] are not sizes"),
+        ((1, 1, 1), {"batch": 0}, r"\[1, 1, 1, 0\] are not sizes"),
         ((64, 64, 64, "f64"), {}, "tensor cores do not multiply 'f64'"),
-        ((64, 64, 64, "f16"), {"out": "i32"}, "C of i32 from sums of f32"),
+        ((64, 64, 64, "f16"), {"out": "i32"}, "C of i32 from f32 accumulators"),
         (
             (64, 64, 64),
             {"a": OrderBy(Row(64, 32))},
@@ -245,14 +245,18 @@ def test_the_module_says_what_is_computed_once() -> None:
             {"a": OrderBy(Row(9600)).GroupBy([100, 96]), "config": HALF},
             r"GroupBy\(\[100, 96\]\)' cannot be divided into tiles of \[64, 32\]",
         ),
-        ((64, 64, 64), {"b": "col"}, "b = 'col' is no layout"),
-        ((64, 64, 64), {"config": 3}, "3 is no division of a product"),
-        ((64, 64, 64, "f8E5M2"), {"target": "sm_80"}, "sm_80 has no instruction .* f8E5M2"),
-        ((64, 64, 64), {"target": "sm_75"}, "sm_75 has no instruction .* f16"),
+        ((64, 64, 64), {"b": "col"}, "b = 'col' is not a layout"),
+        ((64, 64, 64), {"config": 3}, "config is a MmaConfig or a WgmmaConfig, not 3"),
+        (
+            (64, 64, 64, "f8E5M2"),
+            {"target": "sm_80"},
+            "sm_80 has no .* instruction for f8E5M2",
+        ),
+        ((64, 64, 64), {"target": "sm_75"}, "sm_75 has no tensor core instruction for f16"),
         (
             (64, 64, 64),
             {"operands": {"s": lg.ScalarType("f32")}},
-            "no epilogue takes the operands s",
+            "operands without an epilogue that takes them: s",
         ),
         (
             (64, 64, 64),
@@ -266,13 +270,13 @@ def test_the_module_says_what_is_computed_once() -> None:
         ),
         (
             (128, 64, 64),
-            {"blocks": OrderBy(Row(2, 2)), "config": HALF},
-            r"blocks = 'OrderBy\(Row\(2, 2\)\)' has the sizes \[2, 2\], C has 2×1 tiles",
+            {"rasterization": OrderBy(Row(2, 2)), "config": HALF},
+            r"rasterization = 'OrderBy\(Row\(2, 2\)\)' has the sizes \[2, 2\], but C has 2×1 tiles",
         ),
         (
             (512, 512, 512),
             {"config": MmaConfig((256, 256, 64), (4, 4), 4)},
-            "262144 bytes of shared memory are 29696 more than the 232448 of a block",
+            "262144 bytes of shared memory are 29696 more than the 232448 of a CTA",
         ),
     ],
 )
@@ -291,5 +295,5 @@ def test_a_tensor_for_a_buffer() -> None:
 
 def test_an_epilogue_that_returns_nothing() -> None:
     kernel = matmul(64, 64, 64, epilogue=lambda _x: None)  # type: ignore[arg-type, return-value]
-    with pytest.raises(LegoError, match="the epilogue of a product returned None"):
+    with pytest.raises(LegoError, match="the epilogue of the GEMM returned None"):
         _ = kernel.module

@@ -134,7 +134,7 @@ def test_an_epilogue_and_a_division_that_is_chosen() -> None:
     c, ends = np.zeros((70, 32), np.float16), np.array([5, 69], np.int32)
     launch(kernel.compile("sm_90a"), a, b, c, ends, device=Simulator())
     np.testing.assert_array_equal(c, np.repeat([[128], [0]], [69, 1], axis=0) * np.ones((1, 32)))
-    assert "2 runs of 70 rows" in kernel.explain()
+    assert "2 groups of 70 rows" in kernel.explain()
 
 
 def test_what_tma_cannot_copy() -> None:
@@ -147,10 +147,10 @@ def test_what_tma_cannot_copy() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"runs": 0}, r"\[64, 64, 64, 0\] are no sizes"),
-        ({"runs": 2, "b": OrderBy(Row(64, 64))}, "the layout b = "),
-        ({"runs": 2, "config": WgmmaConfig((64, 64, 64), 1, 3, split_k=2)}, "2 parts"),
-        ({"runs": 2, "dtype": "f32"}, "do not multiply 'f32'"),
+        ({"groups": 0}, r"\[64, 64, 64, 0\] are not sizes"),
+        ({"groups": 2, "b": OrderBy(Row(64, 64))}, "the layout b = "),
+        ({"groups": 2, "config": WgmmaConfig((64, 64, 64), 1, 3, split_k=2)}, "split-K 2"),
+        ({"groups": 2, "dtype": "f32"}, "do not multiply 'f32'"),
     ],
 )
 def test_what_cannot_be(given: dict[str, Any], message: str) -> None:

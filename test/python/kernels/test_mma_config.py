@@ -16,8 +16,9 @@ from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import TARGETS, Target
 from lego_mlir.kernels import matmul
 from lego_mlir.kernels.gemm import tuned_table
-from lego_mlir.kernels.gemm.mma_heuristic import choose, estimates
-from lego_mlir.kernels.gemm.problem import MmaConfig, Problem
+from lego_mlir.kernels.gemm.mma_config import MmaConfig
+from lego_mlir.kernels.gemm.mma_heuristic import choose, rank
+from lego_mlir.kernels.gemm.problem import Problem
 
 H200 = Target.parse("sm_90a")
 PROBLEM = Problem(512, 768, 256, "f16", "f16")
@@ -27,7 +28,7 @@ CONFIG = MmaConfig((128, 128, 64), (2, 2), 3)
 def test_what_a_config_takes() -> None:
     assert CONFIG.threads == 128
     assert CONFIG.tiles(PROBLEM) == (4, 6)
-    assert CONFIG.steps(replace(PROBLEM, k=250)) == 4
+    assert CONFIG.k_iterations(replace(PROBLEM, k=250)) == 4
     assert CONFIG.stage_bytes(PROBLEM) == 2 * 128 * 64 * 2
     assert CONFIG.shared_bytes(PROBLEM) == 3 * CONFIG.stage_bytes(PROBLEM)
     wide = replace(PROBLEM, out="f32")
@@ -53,7 +54,7 @@ def test_blocks_go_down_groups(
 ) -> None:
     down, across = tiles
     problem = Problem(down * 128, across * 128, 64, "f16", "f16")
-    layout = replace(CONFIG, raster_group=raster_group).blocks(problem)
+    layout = replace(CONFIG, raster_group=raster_group).rasterization(problem)
     rows, columns = layout.inv(np.arange(down * across))
     assert sorted(zip(rows.tolist(), columns.tolist(), strict=True)) == sorted(
         np.ndindex(down, across)
@@ -66,11 +67,11 @@ def test_blocks_go_down_groups(
     ("change", "says"),
     [
         ({"tile": (96, 128, 64)}, "powers of two"),
-        ({"tile": (16, 128, 64)}, r"no multiple of 32×16×16"),
-        ({"tile": (128, 128, 8)}, r"no multiple of 32×16×16"),
+        ({"tile": (16, 128, 64)}, r"not a multiple of 32×16×16"),
+        ({"tile": (128, 128, 8)}, r"not a multiple of 32×16×16"),
         ({"tile": (128, 256, 64), "warps": (8, 16)}, "4096 threads are more than the 1024"),
         ({"stages": 1}, "at least 2"),
-        ({"group": 0}, "at least one tile"),
+        ({"raster_group": 0}, "at least one tile"),
         ({"stages": 8}, "262144 bytes of shared memory are 29696 more than the 232448"),
     ],
 )
@@ -82,7 +83,7 @@ def test_what_cannot_be(change: dict[str, object], says: str) -> None:
 def test_elements_of_8_bits_have_longer_instructions() -> None:
     problem = replace(PROBLEM, dtype="i8", out="i32")
     replace(CONFIG, tile=(128, 128, 32)).check(problem, H200.optin_shared_bytes)
-    with pytest.raises(LegoError, match="no multiple of 32×16×32"):
+    with pytest.raises(LegoError, match="not a multiple of 32×16×32"):
         replace(CONFIG, tile=(128, 128, 16)).check(problem, H200.optin_shared_bytes)
 
 
@@ -92,7 +93,7 @@ def test_every_choice_fits_its_target(target: Target, dtype: str) -> None:
     out = "i32" if dtype == "i8" else "f32"
     for m, n, k in ((1, 1, 1), (16, 8192, 512), (8192, 16, 64), (300, 500, 70), (4096,) * 3):
         problem = Problem(m, n, k, dtype, out)
-        for found in estimates(problem, target):
+        for found in rank(problem, target):
             found.config.check(problem, target.optin_shared_bytes)
             assert found.microseconds > 0
 
@@ -100,8 +101,8 @@ def test_every_choice_fits_its_target(target: Target, dtype: str) -> None:
 def test_large_products_are_bound_by_tensor_cores_and_thin_ones_by_memory() -> None:
     square = Problem(8192, 8192, 8192, "f16", "f16")
     thin = Problem(16, 16384, 16384, "f16", "f16")
-    assert estimates(square, H200)[0].limit == "tensor cores"
-    assert estimates(thin, H200)[0].limit == "memory"
+    assert rank(square, H200)[0].limit == "tensor cores"
+    assert rank(thin, H200)[0].limit == "memory"
 
 
 def test_small_products_have_more_blocks_than_large_tiles_give() -> None:
@@ -115,9 +116,10 @@ def test_an_explanation_names_the_machine_the_division_and_what_limits_the_other
     said = matmul(512, 768, 256, schedule="hmma", config=CONFIG, target="sm_90a").explain()
     assert "512×768×256 of f16" in said
     assert "NVIDIA H200" in said
-    assert f"division   {CONFIG}" in said
+    assert f"config     {CONFIG}" in said
     assert "buffers = 3, depth = 2" in said
-    assert re.search(r" [0-9.]+ µs  tile .* resident, by (latency|tensor cores|cache)", said)
+    limits = "latency|tensor cores|cache"
+    assert re.search(rf" [0-9.]+ µs  tile .* CTAs? per SM, limited by ({limits})", said)
 
 
 def test_what_was_measured_is_recorded_and_found(tmp_path: Path) -> None:
@@ -151,7 +153,7 @@ def test_a_broken_table_is_an_error_with_its_place(tmp_path: Path) -> None:
     file = tuned_table.file_of("NVIDIA Test 1", tmp_path)
     for text in ("[", '[{"m": 1}]', "[1]"):
         file.write_text(text)
-        with pytest.raises(LegoError, match="the table of tuned divisions cannot be read") as e:
+        with pytest.raises(LegoError, match="the tuned table cannot be read") as e:
             tuned_table.lookup("NVIDIA Test 1", PROBLEM, MmaConfig, tmp_path)
         assert e.value.location is not None
         assert e.value.location.file == str(file)

@@ -11,7 +11,12 @@ import pytest
 from lego_mlir.algebra import Layout
 from lego_mlir.analysis.memory_costs.bank_conflicts import wavefronts
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.kernels.shared_layouts import LINE, UNIT, staged_tile, staged_transpose
+from lego_mlir.hardware.limits import BANK_LINE_BYTES
+from lego_mlir.kernels.gemm.shared_layouts import (
+    UNIT_BYTES,
+    xor_swizzled_tile,
+    xor_swizzled_transpose,
+)
 
 LANES = np.arange(32)
 SIZES = (16, 32, 64, 128, 256)
@@ -19,7 +24,9 @@ SIZES = (16, 32, 64, 128, 256)
 
 def tiles(size: int) -> list[tuple[int, int]]:
     """Rows and columns whose rows have 16 to 512 bytes."""
-    return [(m, n) for m, n in product(SIZES, SIZES) if UNIT <= n * size <= 4 * LINE]
+    return [
+        (m, n) for m, n in product(SIZES, SIZES) if UNIT_BYTES <= n * size <= 4 * BANK_LINE_BYTES
+    ]
 
 
 def offsets(layout: Layout, rows: Any, columns: Any, size: int) -> Any:
@@ -30,9 +37,9 @@ def offsets(layout: Layout, rows: Any, columns: Any, size: int) -> Any:
 @pytest.mark.parametrize("size", [1, 2, 4])
 def test_rows_of_ldmatrix_are_in_different_banks(size: int) -> None:
     """Lane r of a phase gives the address of row r: eight rows, 16 bytes of each."""
-    unit = UNIT // size
+    unit = UNIT_BYTES // size
     for rows, columns in tiles(size):
-        layout = staged_tile(rows, columns, size)
+        layout = xor_swizzled_tile(rows, columns, size)
         for first, column in product(range(0, rows - 7, 8), range(0, columns, unit)):
             lanes = offsets(layout, first + LANES % 8, np.full(32, column), size)
             active = LANES < 8
@@ -42,9 +49,9 @@ def test_rows_of_ldmatrix_are_in_different_banks(size: int) -> None:
 @pytest.mark.parametrize("size", [1, 2, 4])
 def test_rows_written_by_units_are_in_different_banks(size: int) -> None:
     """Neighbouring threads have neighbouring units of a row, and of the rows below it."""
-    unit = UNIT // size
+    unit = UNIT_BYTES // size
     for rows, columns in tiles(size):
-        layout = staged_tile(rows, columns, size)
+        layout = xor_swizzled_tile(rows, columns, size)
         a_row = columns // unit
         units = LANES + np.arange(0, rows * a_row - 31, 32)[:, None]
         lanes = offsets(layout, units // a_row, units % a_row * unit, size)
@@ -57,14 +64,14 @@ def test_sums_of_a_warp_are_in_different_banks(size: int, unit: int) -> None:
     for rows, columns in tiles(size):
         if columns * size < unit:
             continue
-        layout = staged_tile(rows, columns, size, unit=unit)
+        layout = xor_swizzled_tile(rows, columns, size, unit_bytes=unit)
         for first, column in product(range(0, rows - 7, 8), range(0, columns, 8)):
             lanes = offsets(layout, first + LANES // 4, column + LANES % 4 * 2, size)
             assert not wavefronts(lanes, 2 * size).excess, (rows, columns, first, column)
 
 
 def test_units_stay_whole() -> None:
-    layout = staged_tile(64, 64, 2)
+    layout = xor_swizzled_tile(64, 64, 2)
     starts = layout.apply(*np.ix_(np.arange(64), np.arange(0, 64, 8)))
     within = layout.apply(np.arange(64)[:, None, None], np.arange(64).reshape(8, 8)[None])
     assert (within == starts[:, :, None] + np.arange(8)).all()
@@ -74,18 +81,18 @@ def test_units_stay_whole() -> None:
 def test_transposes_are_the_same_memory(shape: tuple[int, int]) -> None:
     m, n = shape
     i, j = np.ix_(np.arange(m), np.arange(n))
-    turned, plain = staged_transpose(m, n, 2), staged_tile(n, m, 2)
+    turned, plain = xor_swizzled_transpose(m, n, 2), xor_swizzled_tile(n, m, 2)
     assert tuple(turned.dims) == shape
     assert (turned.apply(i, j) == plain.apply(j, i)).all()
     assert turned.verify()
 
 
 def test_plain_rows_where_nothing_is_gained() -> None:
-    assert str(staged_tile(64, 8, 2)) == "OrderBy(Row(64, 8))"
-    assert str(staged_tile(64, 64, 2)) == "OrderBy(GenP([64, 64], swizzle(8, 1, 8)))"
-    assert str(staged_tile(64, 32, 2)) == "OrderBy(GenP([64, 32], swizzle(8, 2, 4)))"
+    assert str(xor_swizzled_tile(64, 8, 2)) == "OrderBy(Row(64, 8))"
+    assert str(xor_swizzled_tile(64, 64, 2)) == "OrderBy(GenP([64, 64], swizzle(8, 1, 8)))"
+    assert str(xor_swizzled_tile(64, 32, 2)) == "OrderBy(GenP([64, 32], swizzle(8, 2, 4)))"
 
 
 def test_sizes_are_powers_of_two() -> None:
     with pytest.raises(LegoError, match="powers of two, not 96×64"):
-        staged_tile(96, 64, 2)
+        xor_swizzled_tile(96, 64, 2)

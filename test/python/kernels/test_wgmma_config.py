@@ -14,15 +14,20 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm import tuned_table
+from lego_mlir.kernels.gemm.mma_config import MmaConfig
 from lego_mlir.kernels.gemm.planner import plan
-from lego_mlir.kernels.gemm.problem import MmaConfig, Problem
-from lego_mlir.kernels.gemm.rasterization import grouped
+from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.kernels.gemm.rasterization import raster_groups
+from lego_mlir.kernels.gemm.shared_layouts import (
+    epilogue_tile,
+    tma_swizzled_tile,
+    tma_swizzled_transpose,
+)
 from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
-from lego_mlir.kernels.gemm.wgmma_heuristic import estimate, estimates, ordered_together
-from lego_mlir.kernels.gemm.wgmma_shared_layouts import chunk, panels, panels_of_columns
+from lego_mlir.kernels.gemm.wgmma_heuristic import estimate, rank, rank_grouped
 
 H200 = Target.parse("sm_90a")
-MACHINE = spec_of(H200)
+GPU = spec_of(H200)
 SHARED = H200.optin_shared_bytes
 LARGE = Problem(4096, 4096, 4096, "f16", "f16")
 CONFIG = WgmmaConfig((128, 256, 64), 2, 4, persistent_ctas=132, overlap_epilogue=True)
@@ -44,16 +49,16 @@ SHAPES = [
 def test_what_a_config_takes() -> None:
     assert CONFIG.threads == 256
     assert CONFIG.tiles(LARGE) == (32, 16)
-    assert CONFIG.steps(replace(LARGE, k=250)) == 4
-    assert CONFIG.chunks(LARGE) == 4
+    assert CONFIG.k_iterations(replace(LARGE, k=250)) == 4
+    assert CONFIG.epilogue_tiles(LARGE) == 4
     assert CONFIG.warp_layout == OrderBy(Row(8, 1))
     params = CONFIG.params(LARGE)
-    assert params["blocks"] == 132
+    assert params["persistent_ctas"] == 132
     assert params["overlap_epilogue"] == 1
     # As many registers as there are, for three warpgroups.
     assert params["producer_registers"] + 2 * params["consumer_registers"] <= 65536 // 128
     assert (
-        replace(CONFIG, persistent_ctas=0, overlap_epilogue=False).params(LARGE)["blocks"]
+        replace(CONFIG, persistent_ctas=0, overlap_epilogue=False).params(LARGE)["persistent_ctas"]
         == 32 * 16
     )
     CONFIG.check(LARGE, SHARED)
@@ -62,24 +67,24 @@ def test_what_a_config_takes() -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"tile": (96, 128, 64)}, "96 rows are no multiple of 128"),
+        ({"tile": (96, 128, 64)}, "96 rows are not a multiple of 128"),
         ({"consumers": 4}, "one to three warpgroups"),
         ({"tile": (128, 250, 64)}, "16 to 256 columns, in steps of 16, not 250"),
         ({"tile": (128, 272, 64)}, "16 to 256 columns"),
-        ({"tile": (128, 256, 24)}, "24 of k are no multiple of 16"),
-        ({"tile": (256, 256, 64)}, "256 sums, more than 128"),
+        ({"tile": (128, 256, 24)}, "k = 24 is not a multiple of the 16 of a wgmma"),
+        ({"tile": (256, 256, 64)}, "256 accumulators, more than 128"),
         ({"stages": 1}, "at least 2"),
-        ({"group": 0}, "at least one tile"),
+        ({"raster_group": 0}, "at least one tile"),
         ({"cluster": (2, 2)}, "one below the other or side by side"),
         ({"cluster": (3, 1)}, "a cluster is 1, 2, 4 or 8"),
-        ({"persistent_ctas": 133, "cluster": (2, 1)}, "133 blocks make no whole clusters"),
-        ({"persistent_ctas": -2}, "not negative"),
-        ({"split_k": 3}, "1, 2, 4 or 8 blocks share a tile"),
-        ({"split_k": 2, "cluster": (2, 1)}, "fetch what tiles of C have in common, but not both"),
-        ({"split_k": 2}, "blocks that share a tile take one each"),
-        ({"persistent_ctas": 0}, "needs a next tile"),
-        ({"persistent_ctas": 512}, "needs a next tile"),
-        ({"stages": 5}, "more than the 232448 of a block"),
+        ({"persistent_ctas": 133, "cluster": (2, 1)}, "133 persistent CTAs are not a multiple"),
+        ({"persistent_ctas": -2}, "persistent_ctas is a number of CTAs, or 0"),
+        ({"split_k": 3}, "split_k is 1, 2, 4 or 8"),
+        ({"split_k": 2, "cluster": (2, 1)}, "share tiles of A or B, but not both"),
+        ({"split_k": 2}, "the kernel is not persistent"),
+        ({"persistent_ctas": 0}, "needs CTAs with a next tile"),
+        ({"persistent_ctas": 512}, "needs CTAs with a next tile"),
+        ({"stages": 5}, "more than the 232448 of a CTA"),
     ],
 )
 def test_what_cannot_be(change: dict[str, Any], says: str) -> None:
@@ -89,10 +94,10 @@ def test_what_cannot_be(change: dict[str, Any], says: str) -> None:
 
 def test_clusters_are_whole_and_chunks_have_steps_beside_them() -> None:
     odd = replace(LARGE, m=33 * 128)
-    with pytest.raises(LegoError, match="33×16 tiles, which make no whole clusters"):
+    with pytest.raises(LegoError, match="33×16 tiles, which the cluster does not divide"):
         replace(CONFIG, cluster=(2, 1)).check(odd, SHARED)
     replace(CONFIG, cluster=(1, 2)).check(odd, SHARED)
-    with pytest.raises(LegoError, match=r"4 chunks of C .* and there are 3"):
+    with pytest.raises(LegoError, match=r"4 epilogue tiles .* and there are 3"):
         CONFIG.check(replace(LARGE, k=192), SHARED)
 
 
@@ -100,14 +105,14 @@ def test_blocks_share_whole_steps_and_fragments() -> None:
     shared = WgmmaConfig((64, 64, 64), 1, 4, split_k=2)
     few = replace(LARGE, m=64)
     shared.check(few, SHARED)
-    assert shared.count(few) == 2 * 64
-    assert shared.params(few)["blocks"] == 2 * 64
+    assert shared.work_items(few) == 2 * 64
+    assert shared.params(few)["persistent_ctas"] == 2 * 64
     shared.check(replace(few, k=192), SHARED)
-    with pytest.raises(LegoError, match="1 steps over k leave none for the last of the parts"):
+    with pytest.raises(LegoError, match="1 iterations of the K loop leave none"):
         shared.check(replace(few, k=64), SHARED)
-    with pytest.raises(LegoError, match="9 steps over k leave none"):
+    with pytest.raises(LegoError, match="9 iterations of the K loop leave none"):
         replace(shared, split_k=4, tile=(64, 128, 64)).check(replace(few, k=9 * 64), SHARED)
-    with pytest.raises(LegoError, match="a block keeps 24 columns"):
+    with pytest.raises(LegoError, match="a CTA stores 24 columns"):
         replace(shared, tile=(64, 48, 64)).check(few, SHARED)
 
 
@@ -115,24 +120,26 @@ def test_blocks_share_whole_steps_and_fragments() -> None:
 @pytest.mark.parametrize("size", [1, 2])
 @pytest.mark.parametrize(("rows", "columns"), [(64, 64), (128, 32), (64, 192), (8, 256)])
 def test_panels_are_free_of_bank_conflicts(rows: int, columns: int, size: int) -> None:
-    layout = panels(rows, columns, size)
+    layout = tma_swizzled_tile(rows, columns, size)
     offsets = np.asarray(layout.apply(*np.indices((rows, columns))))
     assert sorted(offsets.flat) == list(range(rows * columns))
-    swapped = np.asarray(panels_of_columns(columns, rows, size).apply(*np.indices((columns, rows))))
+    swapped = np.asarray(
+        tma_swizzled_transpose(columns, rows, size).apply(*np.indices((columns, rows)))
+    )
     assert np.array_equal(swapped, offsets.T)
     # Eight rows' chunks of 16 bytes, as stmatrix writes them, are in all banks.
     assert len(set((offsets[:8, 0] * size // 16 % 8).tolist())) == 8
 
 
 def test_chunks_of_a_result() -> None:
-    assert chunk(256, 2).dims == (64, 64)
-    assert chunk(48, 2).dims == (64, 16)
-    assert chunk(256, 4).dims == (64, 32)
-    assert chunk(16, 2, by_row=False).dims == (64, 16)
+    assert epilogue_tile(256, 2).dims == (64, 64)
+    assert epilogue_tile(48, 2).dims == (64, 16)
+    assert epilogue_tile(256, 4).dims == (64, 32)
+    assert epilogue_tile(16, 2, by_row=False).dims == (64, 16)
     with pytest.raises(LegoError, match="a column of 64 elements of 4 bytes is wider"):
-        chunk(64, 4, by_row=False)
+        epilogue_tile(64, 4, by_row=False)
     with pytest.raises(LegoError, match=r"rows of 24 elements of 2 bytes .* multiple of 32"):
-        panels(64, 24, 2)
+        tma_swizzled_tile(64, 24, 2)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +157,7 @@ def test_chunks_of_a_result() -> None:
 def test_blocks_of_a_cluster_share_a_tile(
     down: int, across: int, raster_group: int, cluster: tuple[int, int], batch: int | None
 ) -> None:
-    layout = grouped(down, across, raster_group, cluster, batch)
+    layout = raster_groups(down, across, raster_group, cluster, batch)
     count = down * across * (batch or 1)
     assert layout.dims == ((down, across) if batch is None else (batch, down, across))
     found = np.stack(layout.inv(np.arange(count)))
@@ -171,7 +178,7 @@ def test_every_estimate_is_of_a_division_that_fits(
     shape: tuple[int, int, int], dtype: str, out: str
 ) -> None:
     problem = Problem(*shape, dtype, out, b="col")
-    found = estimates(problem, H200)
+    found = rank(problem, H200)
     assert found
     for e in found:
         e.config.check(problem.transpose if e.config.swap_ab else problem, SHARED)
@@ -182,7 +189,7 @@ def test_every_estimate_is_of_a_division_that_fits(
 
 def first(*shape: int) -> WgmmaConfig:
     a, b, c = shape
-    return estimates(Problem(a, b, c, "f16", "f16"), H200)[0].config
+    return rank(Problem(a, b, c, "f16", "f16"), H200)[0].config
 
 
 def test_small_products_take_tiles_of_one_wave() -> None:
@@ -191,13 +198,13 @@ def test_small_products_take_tiles_of_one_wave() -> None:
         down, across = config.tiles(Problem(n, n, n, "f16", "f16"))
         assert not config.persistent_ctas
         assert config.one_cta_per_sm
-        assert MACHINE.multiprocessors // 8 <= down * across <= MACHINE.multiprocessors
+        assert GPU.multiprocessors // 8 <= down * across <= GPU.multiprocessors
 
 
 def test_large_products_stay_and_store_beside_the_next_tile() -> None:
     for shape in ((4096, 4096, 4096), (8192, 8192, 8192), (4096, 4096, 1024), (4864, 4096, 8192)):
         config = first(*shape)
-        assert config.persistent_ctas == MACHINE.multiprocessors
+        assert config.persistent_ctas == GPU.multiprocessors
         assert config.overlap_epilogue
         assert config.tile[:2] == (128, 256)
         assert max(config.cluster) == 2
@@ -223,7 +230,7 @@ def test_an_odd_number_of_tiles_makes_clusters_the_other_way() -> None:
     ],
 )
 def test_what_a_product_waits_for(problem: Problem, limit: str) -> None:
-    assert estimates(problem, H200)[0].limit == limit
+    assert rank(problem, H200)[0].limit == limit
 
 
 def test_the_model_knows_what_helps() -> None:
@@ -233,7 +240,7 @@ def test_the_model_knows_what_helps() -> None:
     short = replace(LARGE, k=512)
 
     def time(config: WgmmaConfig, problem: Problem = LARGE) -> float:
-        return estimate(problem, config, MACHINE).microseconds
+        return estimate(problem, config, GPU).microseconds
 
     assert time(CONFIG) < time(plain) < time(once)
     huge = replace(LARGE, m=16384, n=16384)
@@ -252,7 +259,7 @@ def test_the_model_knows_what_helps() -> None:
 
 def test_blocks_share_tiles_where_there_are_few() -> None:
     deep = Problem(128, 128, 16384, "f16", "f16")
-    assert {e.config.split_k for e in estimates(deep, H200)} == {1, 2, 4, 8}
+    assert {e.config.split_k for e in rank(deep, H200)} == {1, 2, 4, 8}
     assert first(128, 128, 16384).split_k >= 4
     assert first(512, 512, 16384).split_k == 2
     assert first(4096, 4096, 4096).split_k == first(64, 4096, 4096).split_k == 1
@@ -273,7 +280,7 @@ def test_products_of_one_launch_are_divided_together(
     problems = [Problem(m, n, k, "bf16", "bf16", b="col") for m in rows]
     sizes = [((64, 128, 64), 1, 8), ((128, 128, 64), 2, 6), ((128, 256, 64), 2, 4)]
     configs = [WgmmaConfig(*given, persistent_ctas=132) for given in sizes]
-    assert ordered_together(configs, problems, MACHINE)[0].tile == tile
+    assert rank_grouped(configs, problems, GPU)[0].tile == tile
 
 
 # ----------------------------------------------------------------------------------------- tables
@@ -306,8 +313,8 @@ def test_what_was_measured_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     chosen = plan(LARGE, places, H200)
     measured = replace(CONFIG, raster_group=3)
     assert chosen.config != measured
-    tuned_table.record(MACHINE.name, LARGE, measured, tmp_path)
+    tuned_table.record(GPU.name, LARGE, measured, tmp_path)
     monkeypatch.setattr(tuned_table.lookup, "__defaults__", (tmp_path,))
     found = plan(LARGE, places, H200)
     assert found.config == measured
-    assert f"division   {measured}, as measured" in found.explanation
+    assert f"config     {measured}, from the tuned table" in found.explanation

@@ -12,7 +12,7 @@ import lego_mlir as lg
 from lego_mlir import Col, OrderBy, RegP, Row, runtime
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import matmul
-from lego_mlir.kernels.gemm.problem import MmaConfig
+from lego_mlir.kernels.gemm.mma_config import MmaConfig
 from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 
 SMALL = WgmmaConfig((64, 32, 64), 1, 2)
@@ -119,12 +119,12 @@ def test_batches() -> None:
     columns = OrderBy(RegP([2, 80, 48], [0, 2, 1]))
     check(matmul(80, 48, 64, batch=2, c=columns, config=SMALL))
     blocks = OrderBy(Row(2, 2, 2))
-    check(matmul(80, 48, 64, batch=2, blocks=blocks, config=SMALL))
+    check(matmul(80, 48, 64, batch=2, rasterization=blocks, config=SMALL))
 
 
 def test_blocks_in_the_order_of_hilberts_curve() -> None:
     config = WgmmaConfig((64, 64, 64), 1, 2, persistent_ctas=3)
-    check(matmul(256, 256, 64, blocks=OrderBy(lg.GenP([4, 4], lg.hilbert)), config=config))
+    check(matmul(256, 256, 64, rasterization=OrderBy(lg.GenP([4, 4], lg.hilbert)), config=config))
 
 
 @pytest.mark.parametrize("swap_ab", [False, True])
@@ -188,7 +188,7 @@ def test_it_is_what_hopper_takes_by_itself() -> None:
     first, *lines = kernel.explain().splitlines()
     assert first == repr(kernel)
     assert lines[1].startswith("schedule   wgmma, for sm_90a")
-    assert lines[2].startswith("division   tile ")
+    assert lines[2].startswith("config     tile ")
     assert all(f"{name} = {n}" in lines[3] for name, n in kernel.params.items())
     assert sum(" µs  tile " in line for line in lines) > 1
 
@@ -238,16 +238,16 @@ def test_what_tma_cannot_copy_another_schedule_computes(
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"config": SMALL, "schedule": "hmma"}, "is a division for the schedule 'wgmma', not"),
+        ({"config": SMALL, "schedule": "hmma"}, "is for the schedule 'wgmma', not"),
         (
             {"config": MmaConfig((64, 64, 32), (2, 2), 2), "schedule": "wgmma"},
-            "is a division for the schedule 'hmma', not for 'wgmma'",
+            "is for the schedule 'hmma', not for 'wgmma'",
         ),
         (
-            {"config": SMALL, "batch": 2, "blocks": OrderBy(Row(2, 4))},
-            r"sizes \[2, 4\], there are 2 products, and C has 2×4 tiles of 64×32",
+            {"config": SMALL, "batch": 2, "rasterization": OrderBy(Row(2, 4))},
+            r"sizes \[2, 4\], but the batch has 2 GEMMs, and C has 2×4 tiles of 64×32",
         ),
-        ({"config": SMALL, "blocks": OrderBy(Row(4, 2))}, r"C has 2×4 tiles of 64×32"),
+        ({"config": SMALL, "rasterization": OrderBy(Row(4, 2))}, r"C has 2×4 tiles of 64×32"),
     ],
 )
 def test_what_does_not_go_together(options: Any, says: str) -> None:

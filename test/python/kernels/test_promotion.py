@@ -31,7 +31,7 @@ def test_the_tile_leaves_registers_for_parts() -> None:
     assert "128×256" in plain or "256×128" in plain
     assert "promote 4" in promoted
     assert "×256×" not in promoted
-    assert "overlap_epilogue" not in promoted
+    assert "overlapped epilogue" not in promoted
 
 
 def test_by_a_division_that_is_given() -> None:
@@ -43,7 +43,7 @@ def test_by_a_division_that_is_given() -> None:
 
 def test_a_tile_of_too_many_sums() -> None:
     config = WgmmaConfig((128, 256, 128), 2, 3)
-    with pytest.raises(LegoError, match="128 sums, parts of which are promoted, more than 96"):
+    with pytest.raises(LegoError, match="128 accumulators, which are promoted, more than 96"):
         product(256, 256, 256, 4, config=config)
 
 
@@ -55,5 +55,5 @@ def test_a_result_that_is_stored_later() -> None:
 
 @pytest.mark.parametrize(("dtype", "promote"), [("i8", 2), ("f16", -1)])
 def test_what_is_not_promoted(dtype: str, promote: int) -> None:
-    with pytest.raises(LegoError, match=f"promote = {promote} of sums of"):
+    with pytest.raises(LegoError, match=f"promote = {promote} with .* accumulators"):
         matmul(64, 64, 64, dtype, promote=promote, target="sm_90a")

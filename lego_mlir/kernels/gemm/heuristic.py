@@ -1,0 +1,87 @@
+"""What a heuristic offers: `mma_heuristic` and `wgmma_heuristic` are the two there are.
+
+A heuristic enumerates the configs that fit a GEMM and a target, estimates the time of each by a
+cost model, and chooses: the config that the tuned table has, else the one with the best estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.targets import Target
+from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.problem import Problem
+
+
+class Estimate(Protocol):
+    """The time that a cost model gives a config; its text is a line of an explanation.
+
+    Attributes:
+        config: the config.
+        microseconds: the time of the whole launch.
+        limit: the resource that takes longest, such as `tensor cores` or `memory`.
+    """
+
+    @property
+    def config(self) -> GemmConfig: ...
+
+    @property
+    def microseconds(self) -> float: ...
+
+    @property
+    def limit(self) -> str: ...
+
+
+class Heuristic(Protocol):
+    """A module with these functions; in all of them `problem` has a row-major C."""
+
+    def enumerate_configs(self, problem: Problem, target: Target) -> Iterator[GemmConfig]:
+        """Yield the configs that fit a GEMM and a target."""
+        ...
+
+    def rank(self, problem: Problem, target: Target) -> Sequence[Estimate]:
+        """Return the estimates of all configs, the fastest first."""
+        ...
+
+    def choose(self, problem: Problem, target: Target, promote: int = 0) -> GemmConfig:
+        """Return the tuned config of a GEMM if there is one, else the one that ranks first.
+
+        Args:
+            problem: the GEMM.
+            target: the GPU architecture.
+            promote: iterations after which accumulators are promoted; 0 for none.
+
+        Raises:
+            LegoError: no config fits.
+        """
+        ...
+
+    def choose_grouped(
+        self,
+        problems: Sequence[Problem],
+        target: Target,
+        promote: int,
+        count_tiles: Callable[[GemmConfig], int],
+        check: Callable[[GemmConfig], None],
+    ) -> GemmConfig | None:
+        """Return the config for several GEMMs in one launch; `None` if none fits all of them.
+
+        Args:
+            problems: the GEMMs.
+            target: the GPU architecture.
+            promote: iterations after which accumulators are promoted; 0 for none.
+            count_tiles: gives the tiles of all GEMMs in a config.
+            check: raises `LegoError` if a config does not fit.
+        """
+        ...
+
+
+def fits(config: GemmConfig, check: Callable[[GemmConfig], None]) -> bool:
+    """Return whether `check` accepts a config."""
+    try:
+        check(config)
+    except LegoError:
+        return False
+    return True
