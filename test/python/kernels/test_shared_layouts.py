@@ -24,9 +24,8 @@ SIZES = (16, 32, 64, 128, 256)
 
 def tiles(size: int) -> list[tuple[int, int]]:
     """Rows and columns whose rows have 16 to 512 bytes."""
-    return [
-        (m, n) for m, n in product(SIZES, SIZES) if UNIT_BYTES <= n * size <= 4 * BANK_LINE_BYTES
-    ]
+    most = 4 * BANK_LINE_BYTES
+    return [(m, n) for m, n in product(SIZES, SIZES) if UNIT_BYTES <= n * size <= most]
 
 
 def offsets(layout: Layout, rows: Any, columns: Any, size: int) -> Any:

@@ -68,7 +68,7 @@ def test_what_a_config_takes() -> None:
     ("change", "says"),
     [
         ({"tile": (96, 128, 64)}, "96 rows are not a multiple of 128"),
-        ({"consumers": 4}, "one to three warpgroups"),
+        ({"consumers": 4}, "one to three consumer warpgroups"),
         ({"tile": (128, 250, 64)}, "16 to 256 columns, in steps of 16, not 250"),
         ({"tile": (128, 272, 64)}, "16 to 256 columns"),
         ({"tile": (128, 256, 24)}, "k = 24 is not a multiple of the 16 of a wgmma"),
@@ -123,9 +123,8 @@ def test_panels_are_free_of_bank_conflicts(rows: int, columns: int, size: int) -
     layout = tma_swizzled_tile(rows, columns, size)
     offsets = np.asarray(layout.apply(*np.indices((rows, columns))))
     assert sorted(offsets.flat) == list(range(rows * columns))
-    swapped = np.asarray(
-        tma_swizzled_transpose(columns, rows, size).apply(*np.indices((columns, rows)))
-    )
+    transpose = tma_swizzled_transpose(columns, rows, size)
+    swapped = np.asarray(transpose.apply(*np.indices((columns, rows))))
     assert np.array_equal(swapped, offsets.T)
     # Eight rows' chunks of 16 bytes, as stmatrix writes them, are in all banks.
     assert len(set((offsets[:8, 0] * size // 16 % 8).tolist())) == 8
