@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lego_mlir.hardware.limits import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.lowering.lower_lego import TENSOR_MAP, TENSOR_MAPS
 from lego_mlir.mlir.modules import CLUSTER, DEPENDENT, named_attributes, operations_in
 
 _ANNOTATION = "llvm.loop_annotation"
-
-_MAP_BYTES, _MAP_ALIGNMENT = 128, 64
-"""Of a CUtensorMap (CUDA driver API, cuTensorMapEncodeTiled)."""
 
 
 def launch_attributes(operations: Sequence[Any]) -> list[dict[str, Any]]:
@@ -90,11 +88,11 @@ def _pass_by_value(entry: Any, number: int, maps: int) -> None:
     given = entry.attributes.get("arg_attrs", None)
     attributes = list(ir.ArrayAttr(given)) if given is not None else [ir.DictAttr.get({})] * count
     i64 = ir.IntegerType.get_signless(64)
-    kind = ir.Type.parse(f"!llvm.array<{maps * _MAP_BYTES} x i8>")
+    kind = ir.Type.parse(f"!llvm.array<{maps * TENSOR_MAP_BYTES} x i8>")
     entries = {entry.name: entry.attr for entry in ir.DictAttr(attributes[number])}
     entries |= {
         "llvm.byval": ir.TypeAttr.get(kind),
-        "llvm.align": ir.IntegerAttr.get(i64, _MAP_ALIGNMENT),
+        "llvm.align": ir.IntegerAttr.get(i64, TENSOR_MAP_ALIGNMENT),
         "nvvm.grid_constant": ir.UnitAttr.get(),
     }
     attributes[number] = ir.DictAttr.get(entries)

@@ -29,17 +29,13 @@ from math import prod
 
 from lego_mlir.algebra import Layout, OrderBy, RegP
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.limits import MMA_COLUMNS, MMA_ROWS
 
 GROUP, THREAD, ELEMENT = "group", "thread", "element"
 """A lane's group and its number in the group; an element's number in its register."""
 
 HALF_ROW = "half_row"
 """The upper or the lower eight of sixteen rows."""
-
-ROWS, COLUMNS = 16, 8
-"""The sizes of an `mma.m16n8` accumulator."""
-
-LANES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +114,7 @@ def accumulator(tiles: int = 1) -> Fragment:
     """
     sizes = {GROUP: 8, THREAD: 4, "tile": tiles, HALF_ROW: 2, ELEMENT: 2}
     columns = ("tile", THREAD, ELEMENT)
-    return Fragment((ROWS, COLUMNS * tiles), sizes, (HALF_ROW, GROUP), columns)
+    return Fragment((MMA_ROWS, MMA_COLUMNS * tiles), sizes, (HALF_ROW, GROUP), columns)
 
 
 def left(bits: int) -> Fragment:
@@ -133,7 +129,7 @@ def left(bits: int) -> Fragment:
     packed = _packed(bits)
     sizes = {GROUP: 8, THREAD: 4, "half": 2, HALF_ROW: 2, ELEMENT: packed}
     columns = ("half", THREAD, ELEMENT)
-    return Fragment((ROWS, 8 * packed), sizes, (HALF_ROW, GROUP), columns)
+    return Fragment((MMA_ROWS, 8 * packed), sizes, (HALF_ROW, GROUP), columns)
 
 
 def right(bits: int, tiles: int = 1, steps: int = 1) -> Fragment:
@@ -151,7 +147,7 @@ def right(bits: int, tiles: int = 1, steps: int = 1) -> Fragment:
     """
     packed = _packed(bits)
     sizes = {GROUP: 8, THREAD: 4, "tile": tiles, "half": 2 * steps, ELEMENT: packed}
-    shape = (8 * packed * steps, COLUMNS * tiles)
+    shape = (8 * packed * steps, MMA_COLUMNS * tiles)
     return Fragment(shape, sizes, ("half", THREAD, ELEMENT), ("tile", GROUP))
 
 

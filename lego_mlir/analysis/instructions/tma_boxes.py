@@ -28,11 +28,9 @@ import numpy as np
 from lego_mlir.algebra import Layout
 from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.limits import MAX_BOX_SIZE
 from lego_mlir.hardware.swizzle import MODES, alignment, swizzled
 from lego_mlir.index import Int
-
-_MOST = 256
-"""Elements of a box in each dimension."""
 
 _ALIGN = 16
 """Bytes that strides and the width of a box are multiples of."""
@@ -187,11 +185,11 @@ def _boxes(
     extents: Sequence[int], mode: int, element: int, parts: int
 ) -> Iterator[tuple[int, ...]]:
     """Boxes that make up a tile in a mode, in a multiple of `parts`, the largest first."""
-    widest = mode // element if mode else min(extents[0], _MOST)
+    widest = mode // element if mode else min(extents[0], MAX_BOX_SIZE)
     widths = [widest] if mode else [w for w in range(widest, 0, -1) if extents[0] % w == 0]
     outer = tuple(_greatest_divisor(n) for n in extents[1:])
     for width in widths:
-        if extents[0] % width or width > _MOST or width * element % _ALIGN:
+        if extents[0] % width or width > MAX_BOX_SIZE or width * element % _ALIGN:
             continue
         box = (width, *outer)
         count = prod(extents) // prod(box)
@@ -207,7 +205,7 @@ def _boxes(
 
 
 def _greatest_divisor(n: int) -> int:
-    return next(d for d in range(min(n, _MOST), 0, -1) if n % d == 0)
+    return next(d for d in range(min(n, MAX_BOX_SIZE), 0, -1) if n % d == 0)
 
 
 def _placed(

@@ -19,18 +19,11 @@ import numpy as np
 
 from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.limits import WGMMA_K_BYTES
 from lego_mlir.hardware.swizzle import CHUNK, MODES, alignment, swizzled
 
 Major: TypeAlias = Literal["k", "mn"]
 
-ROWS = 64
-"""Rows of the result that one instruction computes."""
-
-WARPS = 4
-"""Warps of a warpgroup, each of which has a quarter of these rows."""
-
-DEPTH = 32
-"""Bytes along k that one instruction takes."""
 
 _CODES = {0: 0, 128: 1, 64: 2, 32: 3}
 _REPEAT = 8
@@ -81,7 +74,7 @@ def operand(shared: Slice, element: int, extent: int, at: tuple[int, int], k: in
     Raises:
         LegoError: `wgmma` cannot read it; says why.
     """
-    depth = DEPTH // element
+    depth = WGMMA_K_BYTES // element
     offsets = shared.offsets()
     rows = offsets.T if k == 0 else offsets
     first, start = (at[1], at[0]) if k == 0 else at

@@ -23,16 +23,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lego_mlir.analysis.memory_costs.requests import (
-    LANES,
     Ints,
     active_lanes,
     check_width,
     distinct,
     request,
 )
-
-BANKS = 32
-WORD_BYTES = 4
+from lego_mlir.hardware.limits import BANK_BYTES, BANKS, WARP_THREADS
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +74,10 @@ def wavefronts(
         LegoError: a wrong shape, element type or width, or a negative or misaligned offset.
     """
     offsets, mask = request(byte_offsets, width, active)
-    phases, words_a_lane = _phases(width), max(1, width // WORD_BYTES)
+    phases, words_a_lane = _phases(width), max(1, width // BANK_BYTES)
     # Whatever the width, a phase is 32 (lane, word) slots: (..., phases, 32).
-    slots = (*offsets.shape[:-1], phases, LANES // phases * words_a_lane)
-    words = offsets[..., None] // WORD_BYTES + np.arange(words_a_lane)
+    slots = (*offsets.shape[:-1], phases, WARP_THREADS // phases * words_a_lane)
+    words = offsets[..., None] // BANK_BYTES + np.arange(words_a_lane)
     touched = np.broadcast_to(mask[..., None], words.shape)
     words, touched = words.reshape(slots), touched.reshape(slots)
     if combine:
@@ -113,12 +110,12 @@ def ideal_wavefronts(width: int, active: ArrayLike | None = None) -> Ints:
         LegoError: there is no access of that width, or the mask is none.
     """
     check_width(width)
-    mask = active_lanes(active, (LANES,) if active is None else np.shape(active))
+    mask = active_lanes(active, (WARP_THREADS,) if active is None else np.shape(active))
     phases = _phases(width)
-    by_phase = mask.reshape(*mask.shape[:-1], phases, LANES // phases)
+    by_phase = mask.reshape(*mask.shape[:-1], phases, WARP_THREADS // phases)
     return np.asarray(by_phase.any(axis=-1).sum(axis=-1), np.int64)
 
 
 def _phases(width: int) -> int:
     """How many turns a request takes before any conflict: each moves at most 128 bytes."""
-    return max(1, width * LANES // (BANKS * WORD_BYTES))
+    return max(1, width * WARP_THREADS // (BANKS * BANK_BYTES))

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.limits import WARP_THREADS
 
-LANES = 32
 WIDTHS = (1, 2, 4, 8, 16)
 GLOBAL_WIDTHS = (*WIDTHS, 32)
 """Global memory has the widest access, from sm_100 on: `.v8.b32` and `.v4.b64`."""
@@ -39,10 +39,10 @@ def check_shape(shape: tuple[int, ...]) -> None:
     Raises:
         LegoError: the last axis does not have one entry for each lane.
     """
-    if not shape or shape[-1] != LANES:
+    if not shape or shape[-1] != WARP_THREADS:
         raise LegoError(
             f"an array of shape {shape} is no warp-wide request",
-            hint=f"the last axis holds one entry for each of the {LANES} lanes",
+            hint=f"the last axis holds one entry for each of the {WARP_THREADS} lanes",
         )
 
 

@@ -18,9 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lego_mlir.analysis.memory_costs.requests import GLOBAL_WIDTHS, Bools, Ints, distinct, request
-
-SECTOR_BYTES = 32
-LINE_BYTES = 128
+from lego_mlir.hardware.limits import CACHE_LINE_BYTES, SECTOR_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +78,8 @@ def sectors(byte_offsets: ArrayLike, width: int, active: ArrayLike | None = None
     return Sectors(
         touched=_count(offsets // SECTOR_BYTES, mask),
         ideal=-(-asked // SECTOR_BYTES),
-        lines=_count(offsets // LINE_BYTES, mask),
-        ideal_lines=-(-asked // LINE_BYTES),
+        lines=_count(offsets // CACHE_LINE_BYTES, mask),
+        ideal_lines=-(-asked // CACHE_LINE_BYTES),
         requested_bytes=asked,
     )
 

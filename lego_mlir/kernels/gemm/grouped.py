@@ -16,8 +16,6 @@ from typing import Any, TypeAlias
 
 from lego_mlir import runtime
 from lego_mlir.algebra import Col, Layout, OrderBy, Row, ceildiv, size_symbol
-from lego_mlir.artifact.model import MOST_PARAMETER_BYTES
-from lego_mlir.artifact.tensor_maps import MAP_BYTES
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import (

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lego_mlir.analysis.instructions.mma_fragments import COLUMNS, ROWS
+from lego_mlir.hardware.limits import MMA_COLUMNS, MMA_ROWS
 from lego_mlir.mlir.bindings import ir
 
 
@@ -34,7 +34,7 @@ class Instruction:
     @property
     def shape(self) -> tuple[int, int, int]:
         """Rows, columns, and the products that it sums up."""
-        return ROWS, COLUMNS, 256 // self.bits
+        return MMA_ROWS, MMA_COLUMNS, 256 // self.bits
 
     def __str__(self) -> str:
         m, n, k = self.shape

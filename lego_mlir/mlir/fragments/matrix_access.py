@@ -14,7 +14,8 @@ from typing import Any, cast
 
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.analysis.instructions.ldmatrix import Place, matrices
-from lego_mlir.analysis.instructions.mma_fragments import LANES, Fragment
+from lego_mlir.analysis.instructions.mma_fragments import Fragment
+from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.tiles import accesses
 from lego_mlir.mlir.tiles.accesses import Tile
@@ -64,8 +65,8 @@ class MatrixAccess:
         found = self._found
         rows = self._fragment.matrix_rows(transposed=found.transposed)
         lanes = cast("int", rows.dims[0])
-        if lanes != LANES:
-            _, lane = accesses.inv(OrderBy(Row(LANES // lanes, lanes)), lane)
+        if lanes != WARP_THREADS:
+            _, lane = accesses.inv(OrderBy(Row(WARP_THREADS // lanes, lanes)), lane)
         row, column = accesses.inv(
             OrderBy(Row(*self._fragment.shape)), accesses.apply(rows, (lane, 0))
         )

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lego_mlir.analysis.instructions.mma_fragments import COLUMNS
+from lego_mlir.hardware.limits import MMA_COLUMNS
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.fragments.thread_fragment import PAIR, Held, as_values, is_undefined
 
@@ -44,11 +44,11 @@ class Sums(Mapping[tuple[int, int], tuple[Any, Any]]):
         return tuple(_number(self.blocks[block], self._kind, k) for k in (first, first + 1))
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        rows, columns = _HALVES * len(self.blocks), self._columns // COLUMNS
+        rows, columns = _HALVES * len(self.blocks), self._columns // MMA_COLUMNS
         return ((row, column) for row in range(rows) for column in range(columns))
 
     def __len__(self) -> int:
-        return _HALVES * len(self.blocks) * self._columns // COLUMNS
+        return _HALVES * len(self.blocks) * self._columns // MMA_COLUMNS
 
 
 class Registers:
@@ -88,7 +88,7 @@ class Registers:
             return value
         numbers = [
             x
-            for column in range(self._columns // COLUMNS)
+            for column in range(self._columns // MMA_COLUMNS)
             for half in range(_HALVES)
             for x in as_values(held.at(_HALVES * block + half, column))
         ]

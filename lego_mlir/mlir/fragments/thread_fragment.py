@@ -22,16 +22,14 @@ from typing import Any, TypeAlias, cast
 from lego_mlir.algebra import Layout
 from lego_mlir.algebra.subdivide import subdivide
 from lego_mlir.analysis.instructions.mma_fragments import (
-    COLUMNS,
     ELEMENT,
     GROUP,
     HALF_ROW,
-    ROWS,
     THREAD,
     accumulator,
 )
-from lego_mlir.analysis.instructions.wgmma_operands import WARPS
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.limits import MMA_COLUMNS, MMA_ROWS, WARPGROUP_WARPS
 from lego_mlir.mlir.bindings import arith, ir, vector
 from lego_mlir.mlir.fragments.matrix_access import MatrixAccess
 from lego_mlir.mlir.fragments.warps import Thread
@@ -156,7 +154,7 @@ class Share:
         sizes = accumulator().sizes
         inner = (sizes[HALF_ROW], sizes[GROUP]), (sizes[THREAD], sizes[ELEMENT])
         down, across = (n for n in warps.dims if isinstance(n, int))
-        fragments = shape[0] // down // ROWS, shape[1] // across // COLUMNS
+        fragments = shape[0] // down // MMA_ROWS, shape[1] // across // MMA_COLUMNS
         self.counts = fragments[0] * sizes[HALF_ROW], fragments[1]
         self._fragments = fragments
         self._warps = down, across
@@ -164,7 +162,10 @@ class Share:
         row: tuple[Any, ...] = (thread.warp[0], None)
         if thread.quad is not None:
             group, warp = thread.quad
-            rows, row = (down // WARPS, fragments[0], WARPS), (group, None, warp)
+            rows, row = (
+                (down // WARPGROUP_WARPS, fragments[0], WARPGROUP_WARPS),
+                (group, None, warp),
+            )
         self._split = ((*rows, *inner[0]), (across, fragments[1], *inner[1]))
         self._place = (
             (*row, None, thread.group),

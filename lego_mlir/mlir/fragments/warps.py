@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, Row
-from lego_mlir.analysis.instructions.mma_fragments import GROUP, LANES, THREAD, accumulator
+from lego_mlir.analysis.instructions.mma_fragments import GROUP, THREAD, accumulator
+from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.scopes import scope_of
@@ -49,14 +50,14 @@ def thread_of(step: TransformStep, op: Any, warps: Layout) -> Thread:
         raise step.error("found no kernel around it", op, hint="put it into a gpu.launch")
     number, count = warps.size, thread_count(step, kernel)
     assert isinstance(number, int)
-    if count != LANES * number:
+    if count != WARP_THREADS * number:
         raise step.error(
-            f"{number} warps of '{warps}' are {LANES * number} threads, a block has {count}",
+            f"{number} warps of '{warps}' are {WARP_THREADS * number} threads, a block has {count}",
             op,
             hint="the size of a block is 32 times that of lego.warps",
         )
     with ir.InsertionPoint.at_block_begin(kernel.regions[0].blocks[0]), op.location:
-        warp, lane = accesses.inv(OrderBy(Row(number, LANES)), thread_number(step, kernel))
+        warp, lane = accesses.inv(OrderBy(Row(number, WARP_THREADS)), thread_number(step, kernel))
         row, column = accesses.inv(warps, warp)
         places = accumulator().sizes
         group, thread = accesses.inv(OrderBy(Row(places[GROUP], places[THREAD])), lane)

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lego_mlir.analysis.instructions.wgmma_operands import DEPTH, ROWS, Major
+from lego_mlir.analysis.instructions.wgmma_operands import Major
+from lego_mlir.hardware.limits import WGMMA_K_BYTES, WGMMA_ROWS
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.fragments.instructions import Instruction
 from lego_mlir.mlir.fragments.registers import Registers
@@ -81,8 +82,8 @@ class Chain:
             adds: what is 0 where the sums begin with the first instruction.
         """
         kind, _ = _KINDS[self.instruction.accumulator]
-        depth = DEPTH * 8 // self.instruction.bits
-        shape = f"m{ROWS}n{self.columns}k{depth}"
+        depth = WGMMA_K_BYTES * 8 // self.instruction.bits
+        shape = f"m{WGMMA_ROWS}n{self.columns}k{depth}"
         types = f"{kind}.{self.instruction.ptx}.{self.instruction.ptx}"
         sums = ", ".join(f"${k}" for k in range(count))
         lines = [

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, TypeGuard
 
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.limits import MAX_CTA_DIMS, MAX_GRID_DIMS
 from lego_mlir.index import Expr, Int, Sym, bounds, construct
 from lego_mlir.index.ranges import is_nonnegative, is_positive
 from lego_mlir.mlir.bindings import ir
@@ -21,8 +22,6 @@ that it, an index, stays below from 0 on; 0 where nothing is known. Of a scf.for
 values that it carries, too."""
 
 _AXES = "xyz"
-_MAX_BLOCK = (1024, 1024, 64)
-_MAX_GRID = (2**31 - 1, 65535, 65535)
 
 
 class IndexReader:
@@ -184,7 +183,7 @@ class IndexReader:
         axis = _AXES.index(str(op.attributes["dimension"]).rstrip(">").split()[-1])
         size = self._launch_size(op, kind, axis)
         if size is None:
-            limit = (_MAX_BLOCK if kind == "block" else _MAX_GRID)[axis]
+            limit = (MAX_CTA_DIMS if kind == "block" else MAX_GRID_DIMS)[axis]
             name = f"{kind}_size" if is_size else f"{kind}_id"
             return self.symbol(value, name, int(is_size), limit if is_size else limit - 1)
         if is_size:

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.analysis.instructions.tma_boxes import TensorMap, tensor_map
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.limits import TENSOR_MAP_BYTES
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.lowering.buffers import ALIGNMENT, sources_of
@@ -34,9 +35,6 @@ from lego_mlir.mlir.lowering.lower_tables import PICK, TABLE, table_values
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import Tile, apply
 from lego_mlir.mlir.tiles.pointers import element_bytes, i32_constant
-
-MAP_BYTES = 128
-"""Of a tensor map (CUDA driver API, cuTensorMapEncodeTiled)."""
 
 _DYNAMIC = -(1 << 31)
 """Stands among the indices of llvm.getelementptr for one that is an operand."""
@@ -62,7 +60,7 @@ class Mapped:
         """The address of the tile's map, computed at the current insertion point."""
         if self.number is None:
             return self.value
-        kind = ir.Type.parse(f"!llvm.array<{MAP_BYTES} x i8>")
+        kind = ir.Type.parse(f"!llvm.array<{TENSOR_MAP_BYTES} x i8>")
         i32 = ir.IntegerType.get_signless(32)
         return ir.Operation.create(
             "llvm.getelementptr",

@@ -30,9 +30,10 @@ import numpy as np
 
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.algebra.slices import Slice
-from lego_mlir.analysis.instructions.mma_fragments import GROUP, LANES, THREAD, accumulator
-from lego_mlir.analysis.instructions.wgmma_operands import DEPTH, ROWS, WARPS, Operand, operand
+from lego_mlir.analysis.instructions.mma_fragments import GROUP, THREAD, accumulator
+from lego_mlir.analysis.instructions.wgmma_operands import Operand, operand
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_WARPS, WGMMA_K_BYTES, WGMMA_ROWS
 from lego_mlir.hardware.swizzle import swizzled
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.emit import nvvm
@@ -67,13 +68,13 @@ def contract_to_wgmma(step: TransformStep) -> list[list[Any]]:
         groups = first.warps.size
         assert isinstance(groups, int)
         launch = scope_of(first.op).kernel
-        results = ResultStores(step, launch, own, group, groups // WARPS)
+        results = ResultStores(step, launch, own, group, groups // WARPGROUP_WARPS)
         stores = [op for op in spread.stores if is_stored_by_tma(op)]
         for op in stores:
             results.prepare(op)
         sums = {
             op: ClusterSums(
-                step, launch, op, own, group, groups // WARPS, [first.left, first.right]
+                step, launch, op, own, group, groups // WARPGROUP_WARPS, [first.left, first.right]
             )
             for op in spread.reductions
         }
@@ -107,23 +108,25 @@ def _thread(step: TransformStep, found: Contraction) -> tuple[Any, Thread, Threa
     assert isinstance(warps, int)
     rows = found.sizes[0]
     in_order = (found.warps.offsets().reshape(-1) == np.arange(warps)).all()
-    if found.warps.dims[1] != 1 or rows % (ROWS * warps // WARPS) or not in_order:
+    if found.warps.dims[1] != 1 or rows % (WGMMA_ROWS * warps // WARPGROUP_WARPS) or not in_order:
         raise step.error(
-            f"{warps} warps as '{found.warps}' on {rows} rows: wgmma takes {ROWS} rows a "
-            f"warpgroup, {WARPS} warps one below the other",
+            f"{warps} warps as '{found.warps}' on {rows} rows: wgmma takes {WGMMA_ROWS} rows a "
+            f"warpgroup, {WARPGROUP_WARPS} warps one below the other",
             found.op,
             hint=f'lego.warps = #lego.layout<"OrderBy(Row({rows // 16}, 1))">',
         )
     with ir.InsertionPoint.at_block_begin(kernel.regions[0].blocks[0]), found.op.location:
         number = kernel.regions[0].blocks[0].arguments[3]
         # The producer's warps, behind these, do not get here.
-        own = arith.RemUIOp(number, _index(warps * LANES)).result
-        group, warp, lane = inv(OrderBy(Row(warps // WARPS, WARPS, LANES)), own)
-        place = apply(OrderBy(Row(warps // WARPS, WARPS)), [group, warp])
+        own = arith.RemUIOp(number, _index(warps * WARP_THREADS)).result
+        group, warp, lane = inv(
+            OrderBy(Row(warps // WARPGROUP_WARPS, WARPGROUP_WARPS, WARP_THREADS)), own
+        )
+        place = apply(OrderBy(Row(warps // WARPGROUP_WARPS, WARPGROUP_WARPS)), [group, warp])
         row, column = inv(found.warps, place)
         sizes = accumulator().sizes
         octet, quad = inv(OrderBy(Row(sizes[GROUP], sizes[THREAD])), lane)
-    blocks = rows // (ROWS * warps // WARPS)
+    blocks = rows // (WGMMA_ROWS * warps // WARPGROUP_WARPS)
     by_quads = (group, warp) if blocks > 1 else None
     in_block = Thread((row, column), lane, octet, quad, by_quads)
     return group, in_block, Thread((warp, column), lane, octet, quad)
@@ -170,10 +173,10 @@ class _Product:
         rows, columns, _ = found.sizes
         warps = found.warps.size
         assert isinstance(warps, int)
-        self._groups = warps // WARPS
-        self._blocks = rows // self._groups // ROWS
+        self._groups = warps // WARPGROUP_WARPS
+        self._blocks = rows // self._groups // WGMMA_ROWS
         try:
-            self._left = _pieces(found.left, found.left_inner, ROWS, rows, self._groups)
+            self._left = _pieces(found.left, found.left_inner, WGMMA_ROWS, rows, self._groups)
             self._right = _pieces(found.right, found.right_inner, columns, columns, 1)
         except LegoError as e:
             raise step.error(e.message, found.op, e.hint) from None
@@ -232,7 +235,7 @@ def _operands(
 ) -> tuple[tuple[Operand, ...], ...]:
     """The same by the tile's slice in shared memory: a kernel has several products of one tile."""
     offsets = shared.offsets() * size
-    depth = DEPTH // size
+    depth = WGMMA_K_BYTES // size
     steps = offsets.shape[inner] // depth
     own = total // groups
 

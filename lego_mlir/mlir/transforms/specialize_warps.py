@@ -42,6 +42,7 @@ import numpy as np
 
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.multibuffer import multibuffered
+from lego_mlir.hardware.limits import SM_REGISTERS, WARP_THREADS, WARPGROUP_WARPS
 from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.lowering.index_reader import BOUNDS, launch_sizes
@@ -67,12 +68,6 @@ from lego_mlir.mlir.warp_specialized.producer import Producer
 from lego_mlir.mlir.warp_specialized.ring_buffer import RingBuffer, RingPosition
 from lego_mlir.mlir.warp_specialized.tma_stores import is_stored_by_tma
 
-WARP, GROUP = 32, 4
-"""Threads of a warp, warps of a warpgroup."""
-
-REGISTERS = 65536
-"""32-bit registers of a multiprocessor."""
-
 
 @transform("specialize_warps")
 def specialize_warps(step: TransformStep) -> list[list[Any]]:
@@ -93,12 +88,12 @@ def specialize_warps(step: TransformStep) -> list[list[Any]]:
     promote = step.number("promote", 0)
     for launch in step.payload():
         main_loop = find_main_loop(step, launch)
-        if main_loop.warp_count % GROUP:
+        if main_loop.warp_count % WARPGROUP_WARPS:
             raise step.error(
-                f"{main_loop.warp_count} warps make no whole warpgroups of {GROUP}",
+                f"{main_loop.warp_count} warps make no whole warpgroups of {WARPGROUP_WARPS}",
                 main_loop.contract,
             )
-        _check_registers(step, *registers, main_loop.warp_count // GROUP)
+        _check_registers(step, *registers, main_loop.warp_count // WARPGROUP_WARPS)
         cluster_reduction.check(step, launch, main_loop, cluster)
         _check_promotion(step, main_loop, promote, deferred)
         roles = _Roles(step, launch, main_loop, stages, cluster, dependent, deferred, promote)
@@ -129,7 +124,7 @@ class _Roles:
         self.deferred = deferred
         self.promote = promote
         self.body = body_of(launch)
-        self.groups = main_loop.warp_count // GROUP
+        self.groups = main_loop.warp_count // WARPGROUP_WARPS
         self.rooms: dict[Any, tuple[Layout, Any]] = {}
         self.ring: Any = None
         self.adds_up = cluster_reduction.is_in(launch)
@@ -137,7 +132,7 @@ class _Roles:
     def build(self, registers: tuple[int, int]) -> None:
         """Replace the kernel's loop, and what it is in, by the two roles."""
         main_loop, body, rest = self.main_loop, self.body, self._rest()
-        set_launch_size(self.launch, 3, (self.groups + 1) * GROUP * WARP)
+        set_launch_size(self.launch, 3, (self.groups + 1) * WARPGROUP_WARPS * WARP_THREADS)
         if self.dependent:
             self.launch.attributes[DEPENDENT] = ir.UnitAttr.get()
         if self.cluster > 1:
@@ -148,7 +143,7 @@ class _Roles:
             with ir.InsertionPoint.at_block_begin(body):
                 self._make_room()
                 thread = body.arguments[3]
-                threads = OrderBy(Row(self.groups + 1, GROUP, WARP))
+                threads = OrderBy(Row(self.groups + 1, WARPGROUP_WARPS, WARP_THREADS))
                 group, warp, lane = inv(threads, thread)
                 self._initialize(thread)
                 if self.dependent:
@@ -366,7 +361,7 @@ def _uniform(value: Any) -> Any:
     """A number that all lanes of the warp have in common, in a form that tells the assembler so."""
     i32 = ir.IntegerType.get_signless(32)
     word = arith.IndexCastOp(i32, value).result
-    return nvvm.shuffle(i32_constant(-1), word, i32_constant(0), i32_constant(WARP - 1))
+    return nvvm.shuffle(i32_constant(-1), word, i32_constant(0), i32_constant(WARP_THREADS - 1))
 
 
 def _equal(word: Any, n: int) -> Any:
@@ -410,12 +405,12 @@ def _check_registers(step: TransformStep, producer: int, consumer: int, groups: 
             raise step.misuse(
                 f"{count} registers a thread", hint="a multiple of 8 from 24 to 256, or 0"
             )
-    total = (producer + groups * consumer) * GROUP * WARP
-    if producer and consumer and total > REGISTERS:
-        most = (REGISTERS // (GROUP * WARP) - producer) // groups // 8 * 8
+    total = (producer + groups * consumer) * WARPGROUP_WARPS * WARP_THREADS
+    if producer and consumer and total > SM_REGISTERS:
+        most = (SM_REGISTERS // (WARPGROUP_WARPS * WARP_THREADS) - producer) // groups // 8 * 8
         raise step.misuse(
             f"a block of {groups + 1} warpgroups would take {total} registers, "
-            f"a multiprocessor has {REGISTERS}",
+            f"a multiprocessor has {SM_REGISTERS}",
             hint=f"consumer_registers = {most}",
         )
 

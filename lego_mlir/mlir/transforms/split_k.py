@@ -31,7 +31,7 @@ from __future__ import annotations
 from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, Row
-from lego_mlir.analysis.instructions.mma_fragments import COLUMNS
+from lego_mlir.hardware.limits import MMA_COLUMNS
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.lowering.index_reader import launch_sizes
@@ -70,10 +70,10 @@ def _split(step: TransformStep, launch: Any, parts: int, *, over_ring: bool) -> 
     _check_sums(step, main_loop)
     steps, tiles = _steps(step, main_loop, parts), _tiles(step, launch)
     rows, columns = ir.VectorType(main_loop.loop.results[0].type).shape
-    if columns % (parts * COLUMNS):
+    if columns % (parts * MMA_COLUMNS):
         raise step.error(
             f"{columns} columns of the result do not make {parts} slices of whole fragments, "
-            f"{COLUMNS} columns each",
+            f"{MMA_COLUMNS} columns each",
             main_loop.contract,
         )
     body = body_of(launch)

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from lego_mlir.algebra import Layout, OrderBy, Row
-from lego_mlir.analysis.instructions.mma_fragments import COLUMNS, ROWS
+from lego_mlir.hardware.limits import MMA_COLUMNS, MMA_ROWS
 from lego_mlir.mlir.bindings import arith, ir, memref, scf, vector
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.fragments.thread_fragment import Held, Parts, as_values
@@ -153,7 +153,9 @@ class ClusterSums:
         kind = ir.VectorType(op.operands[0].type)
         self._vector = ir.VectorType.get([_QUAD], kind.element_type)
         # A thread's quads: two rows of a fragment, two neighbours in each.
-        self._quads = OrderBy(Row(kind.shape[0] // (groups * _WARPS * ROWS), width // COLUMNS))
+        self._quads = OrderBy(
+            Row(kind.shape[0] // (groups * _WARPS * MMA_ROWS), width // MMA_COLUMNS)
+        )
         threads = groups * _WARPS * _LANES
         self._layout = OrderBy(Row(self._blocks - 1, self._quads.size, threads, _QUAD))
         self._size = element_bytes(kind.element_type)
@@ -297,9 +299,11 @@ def _slices(step: TransformStep, op: Any) -> Layout:
 def _fragments(step: TransformStep, op: Any, slices: Layout) -> Any:
     """By slice, and fragment along its columns, the number of the fragment in the tile."""
     offsets = slices.offsets()
-    if offsets.shape[1] % COLUMNS == 0:
-        runs = offsets.reshape(offsets.shape[0], -1, COLUMNS)
+    if offsets.shape[1] % MMA_COLUMNS == 0:
+        runs = offsets.reshape(offsets.shape[0], -1, MMA_COLUMNS)
         starts = runs[..., :1]
-        if not (starts % COLUMNS).any() and (runs == starts + np.arange(COLUMNS)).all():
-            return starts[..., 0] // COLUMNS
-    raise step.error(f"the slices '{slices}' do not keep fragments of {COLUMNS} columns whole", op)
+        if not (starts % MMA_COLUMNS).any() and (runs == starts + np.arange(MMA_COLUMNS)).all():
+            return starts[..., 0] // MMA_COLUMNS
+    raise step.error(
+        f"the slices '{slices}' do not keep fragments of {MMA_COLUMNS} columns whole", op
+    )

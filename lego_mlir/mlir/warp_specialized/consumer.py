@@ -39,7 +39,7 @@ from math import prod
 from typing import Any, NamedTuple, Protocol
 
 from lego_mlir.algebra import Layout
-from lego_mlir.analysis.instructions.mma_fragments import LANES
+from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.mlir.bindings import arith, ir, scf, ub
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.lowering.index_reader import BOUNDS
@@ -211,7 +211,7 @@ class Consumers:
     def _has_many_sums(self) -> bool:
         """Whether another copy of a step would take the assembler long."""
         tile = ir.VectorType(self.main_loop.contract.results[0].type)
-        threads = self.main_loop.warp_count * LANES
+        threads = self.main_loop.warp_count * WARP_THREADS
         return bool(prod(tile.shape) >= _MANY * threads)
 
     def _step(

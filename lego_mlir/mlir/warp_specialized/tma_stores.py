@@ -25,8 +25,7 @@ from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.multibuffer import multibuffered
 from lego_mlir.algebra.subdivide import subdivide
 from lego_mlir.analysis.copies import Side, plan_copy
-from lego_mlir.analysis.instructions.mma_fragments import LANES
-from lego_mlir.analysis.instructions.wgmma_operands import ROWS, WARPS
+from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_WARPS, WGMMA_ROWS
 from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.fragments.thread_fragment import Held, Share
@@ -132,21 +131,21 @@ class ResultStores:
         chunk = self._chunk(op)
         tile = tile_of(op, self._step.pass_context)
         rows, columns = tile.shape
-        if len(chunk.dims) != 2 or chunk.dims[0] != ROWS or columns % int(chunk.dims[1]):
+        if len(chunk.dims) != 2 or chunk.dims[0] != WGMMA_ROWS or columns % int(chunk.dims[1]):
             raise self._step.error(
                 f"the result's tile is {list(tile.shape)}, and a chunk of it in shared memory "
                 f"{list(chunk.dims)}",
                 op,
-                hint=f"{ROWS} rows, and columns that divide the tile's: the layout of one chunk",
+                hint=f"{WGMMA_ROWS} rows, and columns that divide the tile's: one chunk's layout",
             )
-        if rows % (self._groups * ROWS):
+        if rows % (self._groups * WGMMA_ROWS):
             raise self._step.error(
-                f"{rows} rows are not those of {self._groups} warpgroups of {ROWS}", op
+                f"{rows} rows are not those of {self._groups} warpgroups of {WGMMA_ROWS}", op
             )
         if chunk not in self._rooms:
             stages = multibuffered(chunk, self._groups * BUFFERS)
-            shape = ROWS, int(chunk.dims[1])
-            share = Share(self._thread, shape, OrderBy(Row(WARPS, 1)), has_stmatrix=True)
+            shape = WGMMA_ROWS, int(chunk.dims[1])
+            share = Share(self._thread, shape, OrderBy(Row(WARPGROUP_WARPS, 1)), has_stmatrix=True)
             with ir.InsertionPoint.at_block_begin(self._body), op.location:
                 memory = alloc(stages, tile.element)
                 self._rooms[chunk] = _Room(stages, memory, prod(shape), share)
@@ -183,10 +182,12 @@ class ResultStores:
         chunk = self._chunk(op)
         room = self._rooms[chunk]
         width = int(chunk.dims[1])
-        blocks, across = tile.shape[0] // self._groups // ROWS, tile.shape[1] // width
+        blocks, across = tile.shape[0] // self._groups // WGMMA_ROWS, tile.shape[1] // width
         rows, columns = room.share.counts
         down, right = tile.whole
-        split = subdivide(tile.layout, {down: (self._groups, blocks, ROWS), right: (across, width)})
+        split = subdivide(
+            tile.layout, {down: (self._groups, blocks, WGMMA_ROWS), right: (across, width)}
+        )
         buffers, elected = self._told(op, room)
         corners = Corners()
         for number in self._due(op, blocks * across):
@@ -250,7 +251,7 @@ class ResultStores:
         """Whether all rows of a chunk are among those that the store writes."""
         down, _ = piece.whole
         ends = []
-        for row in (0, ROWS - 1):
+        for row in (0, WGMMA_ROWS - 1):
             index = [0 if i is None else i for i in piece.index]
             index[down] = row
             ends.append(piece.row(index))
@@ -265,17 +266,19 @@ class ResultStores:
             for t in (buffer, piece)
         )
         widths = (_ACCESS // size, 1)
-        plan = plan_copy(source, target, size, WARPS * LANES, lead=target, widths=widths)
+        plan = plan_copy(
+            source, target, size, WARPGROUP_WARPS * WARP_THREADS, lead=target, widths=widths
+        )
         warp, _ = self._thread.warp
         with self._only(arith.XOrIOp(self._is_whole(piece), true).result):
-            thread = apply(OrderBy(Row(WARPS, LANES)), [warp, self._thread.lane])
+            thread = apply(OrderBy(Row(WARPGROUP_WARPS, WARP_THREADS)), [warp, self._thread.lane])
             ThreadCopies(buffer, piece, plan, thread).through_registers()
 
     def _is_elected(self) -> Any:
         """Whether this is the warpgroup's thread for copies: always the same one."""
         first = arith.ConstantOp(ir.IndexType.get(), 0).result
         warp, _ = self._thread.warp
-        number = apply(OrderBy(Row(WARPS, LANES)), [warp, self._thread.lane])
+        number = apply(OrderBy(Row(WARPGROUP_WARPS, WARP_THREADS)), [warp, self._thread.lane])
         return arith.CmpIOp(arith.CmpIPredicate.eq, number, first).result
 
     @contextmanager
@@ -291,7 +294,7 @@ class ResultStores:
         i32 = ir.IntegerType.get_signless(32)
         number = arith.IndexCastOp(i32, self._group).result
         which = arith.AddIOp(number, i32_constant(_FIRST_BARRIER)).result
-        nvvm.barrier(which, i32_constant(WARPS * LANES))
+        nvvm.barrier(which, i32_constant(WARPGROUP_WARPS * WARP_THREADS))
 
 
 def is_stored_by_tma(op: Any) -> bool:

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lego_mlir.hardware.limits import WARPGROUP_THREADS
 from lego_mlir.sim.checks.vector_clocks import ASYNC, BESIDE, GENERIC, Clocks, View
-from lego_mlir.sim.checks.warpgroup import WARPS
 from lego_mlir.sim.machine.memory import SHARED, Access
 from lego_mlir.sim.machine.observer import Observer
 from lego_mlir.sim.ptx.types import Array
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from lego_mlir.sim.machine.wave import Mask, Wave
 
 _MANY = 1024
-_WARPGROUP = 32 * WARPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +234,7 @@ class Ordering(Observer):
     def _columns_beside(self, kind: str, lanes: Array) -> Array:
         """The columns of what is done for lanes; a warpgroup's first lane stands for all."""
         if kind == "matrix":
-            lanes = lanes - self.wave.thread_of_lane[lanes] % _WARPGROUP
+            lanes = lanes - self.wave.thread_of_lane[lanes] % WARPGROUP_THREADS
         return self.clocks.beside(kind, lanes)
 
     def _columns_of(self, words: Array, proxy: int) -> Array:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lego_mlir.hardware.limits import MAX_THREAD_REGISTERS, SM_REGISTERS
 from lego_mlir.sim.checks.warpgroup import registers_of
 from lego_mlir.sim.cost.instruction_classes import PURE, class_of
 from lego_mlir.sim.ptx.dataflow import Registers, fixpoint, live, members, registers
@@ -37,11 +38,6 @@ from lego_mlir.sim.ptx.types import Array
 if TYPE_CHECKING:
     from lego_mlir.sim.ptx.program import Block, Program
 
-REGISTER_FILE = 65536
-"""Registers of a multiprocessor."""
-
-MOST = 255
-"""Registers that a thread can have; `setmaxnreg` counts one more, which is always zero."""
 
 _SETS = "setmaxnreg."
 _BY_THREAD = ("%tid", "%laneid", "%lanemask", "%warpid", "%clock")
@@ -219,11 +215,13 @@ def at_entry(kernel: Kernel) -> int | None:
     """
     counts = [n for i in kernel.instructions if (n := sets(i)) is not None]
     threads = kernel.reqntid or kernel.maxntid
-    limits = [] if kernel.maxnreg is None else [min(kernel.maxnreg, MOST)]
+    limits = [] if kernel.maxnreg is None else [min(kernel.maxnreg, MAX_THREAD_REGISTERS)]
     if kernel.minnctapersm is not None and threads is not None:
         # Registers are handed out to warpgroups, in eights for each thread.
         whole = -(-prod(threads) // 128) * 128
-        limits.append(min(REGISTER_FILE // (whole * kernel.minnctapersm) // 8 * 8, MOST))
+        limits.append(
+            min(SM_REGISTERS // (whole * kernel.minnctapersm) // 8 * 8, MAX_THREAD_REGISTERS)
+        )
     if not counts or not limits:
         return None
     if any(i.opcode.startswith(_SETS + "inc") for i in kernel.instructions):
@@ -246,7 +244,7 @@ def check(program: Program) -> None:
     for at, i, count in _held(program):
         for k, source in enumerate([None, *setting]):
             granted = entry if source is None else sets(source) or 0
-            lacking = count - min(granted, MOST)
+            lacking = count - min(granted, MAX_THREAD_REGISTERS)
             if reaching[at][i] >> k & 1 and lacking > (0 if worst is None else worst[0]):
                 worst = lacking, count, program.blocks[at].instructions[i], source
     if worst is not None:

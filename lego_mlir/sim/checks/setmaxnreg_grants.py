@@ -15,16 +15,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lego_mlir.hardware.limits import WARPGROUP_THREADS, WARPGROUP_WARPS
 from lego_mlir.sim.checks.setmaxnreg_checks import at_entry
-from lego_mlir.sim.checks.warpgroup import WARPS
 from lego_mlir.sim.machine.memory import Fault
 from lego_mlir.sim.ptx.syntax import Instruction
 from lego_mlir.sim.ptx.types import Array
 
 if TYPE_CHECKING:
     from lego_mlir.sim.machine.wave import Wave
-
-_GROUP = 32 * WARPS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,14 +109,14 @@ class Grants:
             LegoError: they have not.
         """
         w = self.wave
-        whole = w.threads // _GROUP * _GROUP
+        whole = w.threads // WARPGROUP_THREADS * WARPGROUP_THREADS
         for tally in self.tallies.values():
-            times = tally.times.reshape(-1, w.threads)[:, :whole].reshape(-1, _GROUP)
+            times = tally.times.reshape(-1, w.threads)[:, :whole].reshape(-1, WARPGROUP_THREADS)
             uneven = times != times[:, :1]
             if not uneven.any():
                 continue
             group, thread = (int(i) for i in np.argwhere(uneven)[0])
-            slot, start = divmod(group * _GROUP, whole)
+            slot, start = divmod(group * WARPGROUP_THREADS, whole)
             first = slot * w.threads + start
             raise w.error(
                 f"{w.lane_name(first)} executes {tally.instruction.opcode} "
@@ -130,10 +128,12 @@ class Grants:
 
     def _check_group(self, instruction: Instruction, active: Array) -> None:
         w = self.wave
-        lacking = active & ((w.thread_of_lane // _GROUP + 1) * _GROUP > w.threads)
+        lacking = active & (
+            (w.thread_of_lane // WARPGROUP_THREADS + 1) * WARPGROUP_THREADS > w.threads
+        )
         if lacking.any():
             raise Fault(
-                f"{instruction.opcode} needs the {WARPS} warps of a warpgroup, and the block has "
-                f"{w.threads} threads",
+                f"{instruction.opcode} needs the {WARPGROUP_WARPS} warps of a warpgroup, and "
+                f"the block has {w.threads} threads",
                 int(np.argmax(lacking)),
             )

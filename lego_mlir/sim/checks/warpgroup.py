@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lego_mlir.hardware.limits import WARPGROUP_WARPS
 from lego_mlir.sim.machine.memory import Fault
 from lego_mlir.sim.ptx.form import Barrier, Branch, Decoded, Exit, Scope, Step, Together, Trap, Wait
 from lego_mlir.sim.ptx.syntax import (
@@ -42,8 +43,6 @@ from lego_mlir.sim.ptx.types import Array
 if TYPE_CHECKING:
     from lego_mlir.sim.machine.wave import Wave
 
-WARPS = 4
-"""Warps of a warpgroup, whose first has a number that is a multiple of it."""
 
 _PRODUCT = "wgmma.mma_async"
 
@@ -151,7 +150,7 @@ class Warpgroups:
         self.shapes = np.zeros((registers, wave.warps), np.int32)
         self.numbers: dict[str, int] = {}
         self.tallies: dict[tuple[int, int], Tally] = {}
-        lanes = WARPS * 32
+        lanes = WARPGROUP_WARPS * 32
         per_block = -(-wave.threads // lanes)
         self.number = wave.slot_of_lane * per_block + wave.thread_of_lane // lanes
 
@@ -224,10 +223,10 @@ class Warpgroups:
         """
         w = self.wave
         blocks, warps = len(w.blocks), w.warps // len(w.blocks)
-        whole = warps // WARPS * WARPS
+        whole = warps // WARPGROUP_WARPS * WARPGROUP_WARPS
         for tally in self.tallies.values():
             count, digest = (
-                x.reshape(blocks, warps)[:, :whole].reshape(-1, WARPS)
+                x.reshape(blocks, warps)[:, :whole].reshape(-1, WARPGROUP_WARPS)
                 for x in (tally.count, tally.digest)
             )
             uneven = (count != count[:, :1]).any(axis=1)
@@ -237,9 +236,9 @@ class Warpgroups:
             group = int(np.argmax(uneven if uneven.any() else apart))
             times = ", ".join(map(str, count[group]))
             what = f"{times} times" if uneven.any() else "with different operands"
-            slot, first = divmod(group * WARPS, whole)
+            slot, first = divmod(group * WARPGROUP_WARPS, whole)
             raise w.error(
-                f"the warps {first} to {first + WARPS - 1} of {w.slot_name(slot)} are a "
+                f"the warps {first} to {first + WARPGROUP_WARPS - 1} of {w.slot_name(slot)} are a "
                 f"warpgroup, but execute this {tally.instruction.opcode} {what}",
                 tally.instruction,
                 "all warps of a warpgroup execute the same wgmma instructions, on the same "
@@ -251,11 +250,11 @@ class Warpgroups:
     def _check_group(self, instruction: Instruction, warps: Array) -> None:
         w = self.wave
         in_block = warps % (w.warps // len(w.blocks))
-        lacking = (in_block // WARPS + 1) * WARPS * 32 > w.threads
+        lacking = (in_block // WARPGROUP_WARPS + 1) * WARPGROUP_WARPS * 32 > w.threads
         if lacking.any():
             raise Fault(
-                f"{instruction.opcode} needs the {WARPS} warps of a warpgroup, and the block has "
-                f"{w.threads} threads",
+                f"{instruction.opcode} needs the {WARPGROUP_WARPS} warps of a warpgroup, and "
+                f"the block has {w.threads} threads",
                 self._lane(int(warps[np.argmax(lacking)])),
             )
 

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.analysis.memory_costs.bank_conflicts import WORD_BYTES, wavefronts
-from lego_mlir.analysis.memory_costs.requests import LANES
-from lego_mlir.analysis.memory_costs.sectors import LINE_BYTES, sectors
+from lego_mlir.analysis.memory_costs.bank_conflicts import wavefronts
+from lego_mlir.analysis.memory_costs.sectors import sectors
 from lego_mlir.diagnostics import Location
+from lego_mlir.hardware.limits import BANK_BYTES, CACHE_LINE_BYTES, WARP_THREADS
 from lego_mlir.sim.cost.instruction_classes import CLASSES, Class, class_of
 from lego_mlir.sim.machine.memory import LOCAL, PARAM, SHARED
 from lego_mlir.sim.machine.observer import Observer
@@ -166,7 +166,7 @@ class Counter(Observer):
         }
         self.threads += wave.lanes
         self.first_lanes = np.flatnonzero(wave.lane_in_warp == 0)
-        self.all_lanes = None if wave.threads % LANES == 0 else np.arange(wave.lanes)
+        self.all_lanes = None if wave.threads % WARP_THREADS == 0 else np.arange(wave.lanes)
 
     def entered(self, at: int, mask: Mask) -> None:
         if mask is None:
@@ -210,9 +210,9 @@ class Counter(Observer):
         lanes = self.all_lanes if lanes is None else lanes
         if lanes is None:
             whole = offsets if len(offsets) > 1 else np.full(wave.lanes, offsets)
-            return whole.reshape(-1, LANES), None
-        addresses = np.zeros((wave.warps, LANES), np.int64)
-        mask = np.zeros((wave.warps, LANES), np.bool_)
+            return whole.reshape(-1, WARP_THREADS), None
+        addresses = np.zeros((wave.warps, WARP_THREADS), np.int64)
+        mask = np.zeros((wave.warps, WARP_THREADS), np.bool_)
         where = wave.warp_of_lane[lanes], wave.lane_in_warp[lanes]
         addresses[where], mask[where] = offsets, True
         some = mask.any(axis=1)
@@ -260,26 +260,26 @@ class Counter(Observer):
 def _pattern(addresses: Array, mask: Array | None) -> Array:
     """Where the lanes of each warp are, from the line of its first one; equal for equal costs."""
     if mask is None:
-        offsets: Array = addresses - (addresses[:, :1] & -LINE_BYTES)
+        offsets: Array = addresses - (addresses[:, :1] & -CACHE_LINE_BYTES)
         return offsets
     first = np.take_along_axis(addresses, mask.argmax(axis=1)[:, None], axis=1)
-    return np.where(mask, addresses - (first & -LINE_BYTES), np.iinfo(np.int64).max)
+    return np.where(mask, addresses - (first & -CACHE_LINE_BYTES), np.iinfo(np.int64).max)
 
 
 def _cost(access: Access, space: str, addresses: Array, mask: Array | None) -> _Request:
     """The cost of warp-wide requests, added up."""
     warps = len(addresses)
-    lanes = warps * LANES if mask is None else int(np.count_nonzero(mask))
+    lanes = warps * WARP_THREADS if mask is None else int(np.count_nonzero(mask))
     if space == "shared":
         atomic = access.instruction.opcode.startswith(("atom.", "red."))
         turns = wavefronts(addresses, access.bytes, mask, combine=not atomic)
         return _Request(warps, lanes, int(turns.executed.sum()), int(turns.ideal.sum()))
     width = access.bytes
     if space == "local":
-        word, byte = addresses // WORD_BYTES, addresses % WORD_BYTES
-        addresses = (word * LANES + np.arange(LANES)) * WORD_BYTES + byte
+        word, byte = addresses // BANK_BYTES, addresses % BANK_BYTES
+        addresses = (word * WARP_THREADS + np.arange(WARP_THREADS)) * BANK_BYTES + byte
         # The words of a wide access lie in different lines, so they are added one by one.
-        width, parts = min(width, WORD_BYTES), max(1, width // WORD_BYTES)
+        width, parts = min(width, BANK_BYTES), max(1, width // BANK_BYTES)
     else:
         parts = 1
     moved = sectors(addresses, width, mask)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from lego_mlir.analysis.memory_costs.bank_conflicts import BANKS, WORD_BYTES
-from lego_mlir.analysis.memory_costs.sectors import SECTOR_BYTES
+from lego_mlir.hardware.limits import BANK_BYTES, BANKS, SECTOR_BYTES
 from lego_mlir.sim.cost.counter import Costs, Issues, MemoryCost
 
-_WAVEFRONT_BYTES = BANKS * WORD_BYTES
+_WAVEFRONT_BYTES = BANKS * BANK_BYTES
 _UNITS = ("bytes", "KiB", "MiB", "GiB")
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lego_mlir.hardware.limits import TENSOR_MAP_BYTES
 from lego_mlir.sim.instructions.movement import address_of
-from lego_mlir.sim.machine.tensor_map import BYTES
 from lego_mlir.sim.ptx.form import (
     Barrier,
     Branch,
@@ -145,7 +145,7 @@ def fence_proxy(form: Form) -> Step:
     form.expect(2 if acquires else 0)
     if acquires:
         address_of(form, form.operands[0], "generic")
-        form.constant(form.operands[1], BYTES, BYTES)
+        form.constant(form.operands[1], TENSOR_MAP_BYTES, TENSOR_MAP_BYTES)
     kind = ".".join(form.modifiers[1:])
     return lambda w: w.observer.proxy_fenced(kind, w.mask)
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.sim.instructions.movement import address_of, space_of
 from lego_mlir.sim.instructions.warpwide import everyone, source, target, whole_warps
 from lego_mlir.sim.machine.memory import Access
-from lego_mlir.sim.machine.wave import WARP
 from lego_mlir.sim.ptx.form import Form, Together
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import TYPES, Array
@@ -42,7 +42,7 @@ def _transposed(words: Array) -> Array:
 def _dealt(words: Array) -> Array:
     """Matrices as the registers of lanes, (warps, 32, matrices)."""
     count = words.shape[1]
-    return words.reshape(-1, count, WARP).swapaxes(1, 2)
+    return words.reshape(-1, count, WARP_THREADS).swapaxes(1, 2)
 
 
 def _collected(held: Array) -> Array:
@@ -88,7 +88,7 @@ def stmatrix(form: Form) -> Together:
             words = _transposed(words)
         rows = np.zeros((w.lanes, 4), np.uint32)
         here = np.arange(w.lanes) if lanes is None else lanes
-        here = here.reshape(-1, WARP)[:, : 8 * count].reshape(-1)
+        here = here.reshape(-1, WARP_THREADS)[:, : 8 * count].reshape(-1)
         rows[here] = words.reshape(-1, 4)
         w.memory.store(access, address(w), list(rows.T), _row_lanes(w, count))
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lego_mlir.hardware.limits import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
 from lego_mlir.sim.instructions.atomic import update_of
 from lego_mlir.sim.instructions.bulk import (
     DONE,
@@ -31,7 +32,7 @@ from lego_mlir.sim.instructions.bulk import (
 from lego_mlir.sim.instructions.mbarrier import of_lanes
 from lego_mlir.sim.instructions.movement import address_of, space_named
 from lego_mlir.sim.machine.memory import PARAM, Access, Fault, base_of
-from lego_mlir.sim.machine.tensor_map import ALIGN, BYTES, ELEMENTS, Tiles, decoded, swizzled
+from lego_mlir.sim.machine.tensor_map import ELEMENTS, Tiles, decoded, swizzled
 from lego_mlir.sim.ptx.form import Form, Reader, Step
 from lego_mlir.sim.ptx.syntax import Address, Symbol, TensorAddress
 from lego_mlir.sim.ptx.table import instruction
@@ -83,9 +84,11 @@ class Box:
         return found
 
     def _tiles(self, w: Wave, lane: int, address: np.uint64) -> Tiles:
-        if int(address) % ALIGN:
-            raise Fault(f"{self.opcode}: a tensor map at no multiple of {ALIGN} bytes", lane)
-        where = address + np.arange(0, BYTES, 8).astype(np.uint64)
+        if int(address) % TENSOR_MAP_ALIGNMENT:
+            raise Fault(
+                f"{self.opcode}: a tensor map at no multiple of {TENSOR_MAP_ALIGNMENT} bytes", lane
+            )
+        where = address + np.arange(0, TENSOR_MAP_BYTES, 8).astype(np.uint64)
         words = w.memory.read(self.access, where, np.full(len(where), lane))
         tiles = decoded(words.tobytes())
         if tiles is None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.sim.machine.memory import Fault
-from lego_mlir.sim.machine.wave import WARP
 from lego_mlir.sim.ptx.form import Form, uniform
 from lego_mlir.sim.ptx.syntax import Operand, Vector
 from lego_mlir.sim.ptx.types import Array, Type
@@ -35,17 +35,17 @@ def whole_warps(w: Wave, opcode: str) -> Array | None:
     Raises:
         Fault: a lane of some warp is missing.
     """
-    if w.mask is None and w.threads % WARP == 0:
+    if w.mask is None and w.threads % WARP_THREADS == 0:
         return None
     lanes = np.arange(w.lanes) if w.mask is None else np.flatnonzero(w.mask)
     present = np.bincount(w.warp_of_lane[lanes], minlength=w.warps)
-    partial = (present != 0) & (present != WARP)
+    partial = (present != 0) & (present != WARP_THREADS)
     if partial.any():
         warp = int(np.argmax(partial))
         lane = int(lanes[np.argmax(w.warp_of_lane[lanes] == warp)])
         raise Fault(
-            f"{opcode} is executed by {int(present[warp])} of a warp's {WARP} lanes, all of which "
-            f"it needs",
+            f"{opcode} is executed by {int(present[warp])} of a warp's {WARP_THREADS} lanes, "
+            f"all of which it needs",
             lane,
         )
     return lanes
@@ -60,7 +60,7 @@ def source(form: Form, operand: Operand, count: int, kind: Type) -> WarpReader:
         for k, column in enumerate(readers):
             values[:, k] = column(w)
         chosen = values if lanes is None else values[lanes]
-        return chosen.reshape(-1, WARP, count)
+        return chosen.reshape(-1, WARP_THREADS, count)
 
     return read
 

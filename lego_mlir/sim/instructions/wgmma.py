@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.checks.warpgroup import WARPS, Product, registers_of
+from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_WARPS
+from lego_mlir.sim.checks.warpgroup import Product, registers_of
 from lego_mlir.sim.instructions.mma import shape_of
 from lego_mlir.sim.instructions.warpwide import everyone, source, target, whole_warps
 from lego_mlir.sim.machine.matrix_descriptors import chunks, problem
 from lego_mlir.sim.machine.memory import Access, Fault
-from lego_mlir.sim.machine.wave import WARP
 from lego_mlir.sim.numerics import fp8_accumulation, fragments
 from lego_mlir.sim.numerics.elements import ELEMENTS, Element, accumulated, multiplied, pack
 from lego_mlir.sim.ptx.form import Form, Together
@@ -172,11 +172,13 @@ def _in_shared(
             if wrong := problem(int(word)):
                 raise Fault(f"{wrong}, in {opcode}", w.first(w.mask))
         table = np.stack([chunks(int(word), extent, transposed).reshape(-1) for word in known])
-        address = np.zeros((w.warps, table.shape[1] // (WARPS if split else 1)), np.uint64)
+        address = np.zeros(
+            (w.warps, table.shape[1] // (WARPGROUP_WARPS if split else 1)), np.uint64
+        )
         warps = _warps(w)
         if split:
-            quarter = warps % (w.warps // len(w.blocks)) % WARPS
-            address[warps] = table.reshape(len(known), WARPS, -1)[which, quarter]
+            quarter = warps % (w.warps // len(w.blocks)) % WARPGROUP_WARPS
+            address[warps] = table.reshape(len(known), WARPGROUP_WARPS, -1)[which, quarter]
         else:
             address[warps] = table[which]
 
@@ -195,7 +197,7 @@ def _read_chunks(w: Wave, access: Access, address: Array) -> Array:
     The lanes of a warp take turns in reading.
     """
     lanes = np.arange(w.lanes) if w.mask is None else np.flatnonzero(w.mask)
-    reader = lanes.reshape(-1, WARP)[:, np.arange(address.shape[1]) % WARP]
+    reader = lanes.reshape(-1, WARP_THREADS)[:, np.arange(address.shape[1]) % WARP_THREADS]
     halves = address[..., None] + np.array([0, 8], np.uint64)
     words = w.memory.read(access, halves.reshape(-1), np.repeat(reader.reshape(-1), 2))
     return words.view(np.uint8).reshape(len(address), -1)
@@ -215,7 +217,7 @@ def _warps(w: Wave) -> Array:
     """The warps of the active lanes, which are whole."""
     if w.mask is None:
         return np.arange(w.warps)
-    first = np.flatnonzero(w.mask)[::WARP]
+    first = np.flatnonzero(w.mask)[::WARP_THREADS]
     warps: Array = w.warp_of_lane[first]
     return warps
 
@@ -224,7 +226,7 @@ def _of_warps(w: Wave, value: Array, opcode: str) -> Array:
     """An operand that is the same in all lanes of a warp: its value in the active ones, uint64."""
     lanes = whole_warps(w, opcode)
     everywhere = np.broadcast_to(value, w.lanes)
-    held = (everywhere if lanes is None else everywhere[lanes]).reshape(-1, WARP)
+    held = (everywhere if lanes is None else everywhere[lanes]).reshape(-1, WARP_THREADS)
     apart = (held != held[:, :1]).any(axis=1)
     if apart.any():
         lane = int(np.argmax(w.warp_of_lane == _warps(w)[np.argmax(apart)]))

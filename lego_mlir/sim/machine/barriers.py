@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lego_mlir.hardware.limits import MAX_NAMED_BARRIERS
 from lego_mlir.sim.machine.memory import Fault
 from lego_mlir.sim.ptx.form import Barrier, Reduction
 from lego_mlir.sim.ptx.syntax import Instruction
@@ -22,8 +23,6 @@ from lego_mlir.sim.ptx.types import Array
 
 if TYPE_CHECKING:
     from lego_mlir.sim.machine.wave import Mask, Wave
-
-BARRIERS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,5 +160,5 @@ def _check(number: int, threads: int | None, lane: int) -> None:
             f"(PTX ISA 9.7.13.1)",
             lane,
         )
-    if number >= BARRIERS:
+    if number >= MAX_NAMED_BARRIERS:
         raise Fault(f"barrier {number}: a block has the barriers 0 to 15 (PTX ISA 9.7.13.1)", lane)

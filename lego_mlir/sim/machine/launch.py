@@ -8,6 +8,16 @@ from math import prod
 import numpy as np
 
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.limits import (
+    MAX_CLUSTER_CTAS,
+    MAX_CTA_DIMS,
+    MAX_CTA_THREADS,
+    MAX_GRID_DIMS,
+    MAX_SHARED_BYTES,
+    STATIC_SHARED_BYTES,
+    TENSOR_MAP_ALIGNMENT,
+    TENSOR_MAP_BYTES,
+)
 from lego_mlir.limits import Limits, check_limit, current
 from lego_mlir.sim.checks.races import Races
 from lego_mlir.sim.cost.counter import Costs, Counter
@@ -23,7 +33,7 @@ from lego_mlir.sim.machine.memory import (
     base_of,
 )
 from lego_mlir.sim.machine.observer import Observers
-from lego_mlir.sim.machine.tensor_map import ALIGN, BYTES, TensorMap
+from lego_mlir.sim.machine.tensor_map import TensorMap
 from lego_mlir.sim.machine.wave import Budget, Dim3, Launch, Wave
 from lego_mlir.sim.ptx.parser import parse
 from lego_mlir.sim.ptx.program import Program, decode
@@ -33,12 +43,6 @@ from lego_mlir.sim.ptx.types import Array
 Argument = Array | np.generic | TensorMap | tuple[TensorMap, ...]
 
 _WAVE_LANES = 8192  # enough lanes to hide NumPy's cost a call, few enough to stay in the cache
-_MAX_GRID = (2**31 - 1, 65535, 65535)
-_MAX_BLOCK = (1024, 1024, 64)
-_MAX_THREADS = 1024
-_MAX_CLUSTER = 16  # 8 everywhere; 16 where a kernel asks for a size that is not portable
-_MAX_STATIC_SHARED = 48 * 1024
-_MAX_SHARED = 227 * 1024
 
 
 def launch(
@@ -181,7 +185,7 @@ def _check_shape(module: Module, kernel: Kernel, grid: Dim3, block: Dim3) -> Non
     def wrong(what: str) -> LegoError:
         return module.error(f"{what} in the launch of {kernel.name}", kernel.line)
 
-    for word, extents, most in (("grid", grid, _MAX_GRID), ("block", block, _MAX_BLOCK)):
+    for word, extents, most in (("grid", grid, MAX_GRID_DIMS), ("block", block, MAX_CTA_DIMS)):
         if any(not 1 <= n <= m for n, m in zip(extents, most, strict=True)):
             raise wrong(f"a {word} of {extents}: each extent is at least 1 and at most {most}")
     threads = prod(block)
@@ -191,8 +195,8 @@ def _check_shape(module: Module, kernel: Kernel, grid: Dim3, block: Dim3) -> Non
         ("threads", ctas * threads, f"{ctas} CTAs of {threads} threads have {ctas * threads}"),
     ):
         _check(module, kernel, name, number, what)
-    if threads > _MAX_THREADS:
-        raise wrong(f"a block of {threads} threads: at most {_MAX_THREADS} are possible")
+    if threads > MAX_CTA_THREADS:
+        raise wrong(f"a block of {threads} threads: at most {MAX_CTA_THREADS} are possible")
     if kernel.reqntid is not None and block != kernel.reqntid:
         raise wrong(f"a block of {block} where .reqntid asks for {kernel.reqntid}")
     if kernel.maxntid is not None and threads > prod(kernel.maxntid):
@@ -230,7 +234,7 @@ def _cluster(module: Module, kernel: Kernel, grid: Dim3, cluster: Dim3 | None) -
     if required is not None and cluster is not None and cluster != required:
         raise wrong(f"a cluster of {cluster} where .reqnctapercluster asks for {required}")
     cluster = cluster or required or (1, 1, 1)
-    most = kernel.maxclusterrank or _MAX_CLUSTER
+    most = kernel.maxclusterrank or MAX_CLUSTER_CTAS
     if min(cluster) < 1 or prod(cluster) > most:
         raise wrong(f"a cluster of {cluster}: 1 to {most} blocks are possible")
     if any(n % c for n, c in zip(grid, cluster, strict=True)):
@@ -241,16 +245,16 @@ def _cluster(module: Module, kernel: Kernel, grid: Dim3, cluster: Dim3 | None) -
 def _check_shared(module: Module, program: Program, dynamic: int) -> None:
     kernel = program.kernel
     static = program.shared_bytes
-    if static > _MAX_STATIC_SHARED:
+    if static > STATIC_SHARED_BYTES:
         raise module.error(
             f"{kernel.name} has {static} bytes of static shared memory: at most "
-            f"{_MAX_STATIC_SHARED} are possible",
+            f"{STATIC_SHARED_BYTES} are possible",
             kernel.line,
         )
-    if dynamic < 0 or program.dynamic_start + dynamic > _MAX_SHARED:
+    if dynamic < 0 or program.dynamic_start + dynamic > MAX_SHARED_BYTES:
         raise module.error(
             f"{dynamic} bytes of dynamic shared memory in the launch of {kernel.name}, beside "
-            f"{static} static ones: at most {_MAX_SHARED} are possible",
+            f"{static} static ones: at most {MAX_SHARED_BYTES} are possible",
             kernel.line,
         )
 
@@ -294,11 +298,11 @@ def _arguments(module: Module, kernel: Kernel, arguments: Sequence[Argument]) ->
 def _mismatch(argument: object, parameter: Parameter) -> str | None:
     """What is wrong with an argument, if anything."""
     if isinstance(argument, TensorMap | tuple):
-        size = BYTES * (len(argument) if isinstance(argument, tuple) else 1)
-        if parameter.size != size or parameter.align % ALIGN:
+        size = TENSOR_MAP_BYTES * (len(argument) if isinstance(argument, tuple) else 1)
+        if parameter.size != size or parameter.align % TENSOR_MAP_ALIGNMENT:
             return (
                 f"a tensor map where {parameter.size} bytes with an alignment of "
-                f"{parameter.align} should stand; it has {size} with {ALIGN}"
+                f"{parameter.align} should stand; it has {size} with {TENSOR_MAP_ALIGNMENT}"
             )
         return None
     if not isinstance(argument, np.ndarray | np.generic):

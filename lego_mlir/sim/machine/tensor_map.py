@@ -20,10 +20,8 @@ from math import prod
 import numpy as np
 
 from lego_mlir.artifact.tensor_maps import check_tensor_map, last_byte, refused
+from lego_mlir.hardware.limits import TENSOR_MAP_BYTES
 from lego_mlir.sim.ptx.types import Array
-
-BYTES = 128
-ALIGN = 64
 
 ELEMENTS: dict[str, tuple[int, str]] = {
     "u8": (1, "u8"),
@@ -193,7 +191,7 @@ class Tiles:
             *five(self.box, 1),
             *five(self.steps, 1),
         )
-        return packed.ljust(BYTES, b"\0")
+        return packed.ljust(TENSOR_MAP_BYTES, b"\0")
 
 
 @lru_cache(maxsize=256)

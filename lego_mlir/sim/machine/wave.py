@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.limits import current, how_to_raise
 from lego_mlir.sim.checks.deadlock import deadlock
 from lego_mlir.sim.checks.setmaxnreg_grants import Grants
@@ -46,7 +47,6 @@ from lego_mlir.sim.ptx.types import Array
 if TYPE_CHECKING:
     from lego_mlir.sim.ptx.program import Block, Program
 
-WARP = 32
 FAIRNESS = 256
 """Every so many turns the last group runs instead of the first, so that a loop which waits for
 what another thread of the wave does cannot keep it from doing it."""
@@ -154,10 +154,10 @@ class Wave:
         self.slot_of_lane = np.repeat(np.arange(len(blocks)), self.threads)
         # Warps are numbered through the wave; a block whose size is no multiple of 32 ends with a
         # partial warp.
-        warps = -(-self.threads // WARP)
-        self.warp_of_lane = self.slot_of_lane * warps + self.thread_of_lane // WARP
+        warps = -(-self.threads // WARP_THREADS)
+        self.warp_of_lane = self.slot_of_lane * warps + self.thread_of_lane // WARP_THREADS
         self.warps = warps * len(blocks)
-        self.lane_in_warp = self.thread_of_lane % WARP
+        self.lane_in_warp = self.thread_of_lane % WARP_THREADS
         self.regs: list[Array] = list(_unwritten(self.program))
         self.mask: Mask = None
         self.specials: dict[str, Array] = {}

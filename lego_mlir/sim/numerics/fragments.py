@@ -26,9 +26,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.sim.ptx.types import Array
-
-WARP = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,20 +56,20 @@ class Fragment:
     def scatter(self, matrices: Array) -> Array:
         """The inverse of `gather`."""
         flat = matrices.reshape(len(matrices), -1)
-        return flat[:, self.target].reshape(len(matrices), WARP, -1)
+        return flat[:, self.target].reshape(len(matrices), WARP_THREADS, -1)
 
 
 def _fragment(rows: int, columns: int, packed: int, row: Array, column: Array) -> Fragment:
     """A fragment from the row and column of the element at each place."""
     target = row * columns + column
-    registers = rows * columns // (WARP * packed)
+    registers = rows * columns // (WARP_THREADS * packed)
     return Fragment(rows, columns, registers, np.argsort(target), target)
 
 
 def _places(elements: int, packed: int) -> tuple[Array, Array, Array]:
     """Lane, register and place in the register, for all places of a matrix's elements."""
     place = np.arange(elements)
-    a_lane = elements // WARP
+    a_lane = elements // WARP_THREADS
     return place // a_lane, place % a_lane // packed, place % packed
 
 

@@ -10,8 +10,9 @@ from swizzled_tiles import by_columns, by_rows
 
 from lego_mlir.algebra import Col, GenP, Layout, OrderBy, Row, bricks, swizzle
 from lego_mlir.algebra.multibuffer import multibuffered
-from lego_mlir.analysis.instructions.wgmma_operands import DEPTH, Operand, operand
+from lego_mlir.analysis.instructions.wgmma_operands import Operand, operand
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.limits import WGMMA_K_BYTES
 from lego_mlir.sim.machine import matrix_descriptors
 
 
@@ -23,7 +24,7 @@ def check(shared: Layout, element: int, extent: int, at: tuple[int, int], k: int
     """The hardware finds each 16-byte chunk where the layout puts it; the descriptor."""
     found = operand(whole(shared), element, extent, at, k)
     assert matrix_descriptors.problem(found.word) is None
-    chunk, depth = 16 // element, DEPTH // element
+    chunk, depth = 16 // element, WGMMA_K_BYTES // element
     rows = np.arange(extent) + at[1 - k]
     columns = np.arange(depth) + at[k]
     index = np.meshgrid(rows, columns, indexing="ij")
@@ -59,7 +60,7 @@ def test_a_worked_example_contiguous_along_n() -> None:
 @pytest.mark.parametrize("panels", [1, 2])
 def test_contiguous_along_k(element: int, mode: int, panels: int) -> None:
     depth = mode // element * panels
-    for start in range(0, depth, DEPTH // element):
+    for start in range(0, depth, WGMMA_K_BYTES // element):
         found = check(by_rows(128, depth, element, mode), element, 64, (64, start), 1)
         assert (found.major, found.swizzle) == ("k", mode)
         assert found == operand(
@@ -109,7 +110,7 @@ def test_the_slots_of_a_ring_are_alike() -> None:
 def _pieces(draw: st.DrawFn) -> tuple[Layout, int, int, tuple[int, int], int]:
     element = draw(st.sampled_from([1, 2]))
     mode = draw(st.sampled_from([32, 64, 128]))
-    depth = DEPTH // element
+    depth = WGMMA_K_BYTES // element
     along_k = element == 1 or draw(st.booleans())
     k = draw(st.integers(0, 1))
     if along_k:
