@@ -147,7 +147,7 @@ class Kernel:
             return f"{self!r}\n{self.explanation()}"
         if self.schedule is None:
             return f"{self!r}\nno schedule"
-        return f"{self!r}\nschedule   {self.schedule}\nsettings   {params or 'the defaults'}"
+        return f"{self!r}\nschedule   {self.schedule}\nparams     {params or 'the defaults'}"
 
     def _functions(self) -> dict[str, Callable[..., Any]]:
         """The functions of the permutations in the parameters' layouts."""

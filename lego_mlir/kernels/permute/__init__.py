@@ -1,1 +1,4 @@
-"""Permutations of dimensions, transposes among them: problem, heuristic, kernel bodies."""
+"""Kernels that permute the dimensions of a tensor, transposes among them.
+
+`problem` → `heuristic` (`config`) → `kernel`; `elementwise` serves layouts that have no strides.
+"""

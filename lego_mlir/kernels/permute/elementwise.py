@@ -1,4 +1,4 @@
-"""The matrix transpose element by element, as in the CUDA SDK (papers/lego, Figure 13)."""
+"""Kernel bodies: transposes element by element, as in the CUDA SDK (papers/lego, Figure 13)."""
 
 from __future__ import annotations
 
@@ -17,62 +17,62 @@ from lego_mlir.frontend import (
     shared,
     thread_id,
 )
-from lego_mlir.kernels.permute.kernel import tiles
+from lego_mlir.kernels.permute.problem import count_tiles
 
 
-def elementwise(
+def elementwise_transpose(
     shape: Sequence[int],
     a: TensorType,
     b: TensorType,
     tile: int,
     rows: int,
     *,
-    staged: bool,
+    through_shared: bool,
     reference: str,
 ) -> Kernel:
-    """The transpose of the last two dimensions, one element a thread at a time.
+    """Return the kernel that transposes the last two dimensions, one element in each access.
 
     Args:
-        shape: of the input, …×m×n.
-        a: the input, in any layout.
-        b: the output.
-        tile: side of the square tile that one block moves; a power of two.
-        rows: rows of the tile that its threads move at a time.
-        staged: through a swizzled tile in shared memory, or straight.
-        reference: what it computes, by name.
+        shape: sizes of the input, …×m×n.
+        a: type of the input, with any layout.
+        b: type of the output, with any layout.
+        tile: side of the square tile of a CTA; a power of two.
+        rows: rows of the tile that the threads of a CTA transpose at a time.
+        through_shared: whether elements go through a swizzled tile in shared memory.
+        reference: name of the reference that the result is compared with.
     """
     *lead, m, n = shape
     ones, zeros = [1] * len(lead), (0,) * len(lead)
-    down, across = tiles(m, tile), tiles(n, tile)
-    blocks = OrderBy(Row(*lead, down, across))
+    down, across = count_tiles(m, tile), count_tiles(n, tile)
+    rasterization = OrderBy(Row(*lead, down, across))
     threads = OrderBy(Row(rows, tile))
     steps = OrderBy(Row(tile // rows, rows))
     source = _tiled(a.layout, (*lead, m, n), [*lead, down, across], [*ones, tile, tile])
     target = _tiled(b.layout, (*lead, n, m), [*lead, across, down], [*ones, tile, tile])
-    swizzled = OrderBy(GenP([tile, tile], swizzle))
+    shared_layout = OrderBy(GenP([tile, tile], swizzle))
 
-    def straight(a: Any, b: Any) -> None:
-        *at, i, j = blocks.inv(block_id())
+    def direct(a: Any, b: Any) -> None:
+        *batch, i, j = rasterization.inv(block_id())
         row, column = threads.inv(thread_id())
         for step in loop(tile // rows):
             r = steps.apply(step, row)
-            value = a.view(source)[*at, i, j, *zeros, r, column]
-            b.view(target)[*at, j, i, *zeros, column, r] = value
+            value = a.view(source)[*batch, i, j, *zeros, r, column]
+            b.view(target)[*batch, j, i, *zeros, column, r] = value
 
-    def through_shared(a: Any, b: Any) -> None:
-        *at, i, j = blocks.inv(block_id())
+    def swizzled_tile(a: Any, b: Any) -> None:
+        *batch, i, j = rasterization.inv(block_id())
         row, column = threads.inv(thread_id())
-        buffer = shared(dtype, swizzled)
+        buffer = shared(dtype, shared_layout)
         for step in loop(tile // rows):
             r = steps.apply(step, row)
-            buffer[r, column] = a.view(source)[*at, i, j, *zeros, r, column]
+            buffer[r, column] = a.view(source)[*batch, i, j, *zeros, r, column]
         barrier()
         for step in loop(tile // rows):
             r = steps.apply(step, row)
-            b.view(target)[*at, j, i, *zeros, r, column] = buffer[column, r]
+            b.view(target)[*batch, j, i, *zeros, r, column] = buffer[column, r]
 
     dtype = a.dtype
-    chosen = through_shared if staged else straight
+    chosen = swizzled_tile if through_shared else direct
     chosen.__name__ = "transpose"
     return kernel(
         grid=prod([*lead, down, across]),
@@ -84,7 +84,7 @@ def elementwise(
 
 
 def _tiled(layout: Layout, shape: Sequence[int], *levels: list[int]) -> Layout:
-    """A tensor's layout, indexed tile by tile."""
+    """Return the layout of a tensor of tiles: the tile's index, then the element's in it."""
     if layout.view is None:
         return layout.TileBy(*levels)
     return layout.compose(OrderBy(Row(*shape)).TileBy(*levels))

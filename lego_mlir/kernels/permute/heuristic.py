@@ -1,8 +1,9 @@
-"""Which tile a permutation of dimensions moves at a time.
+"""The heuristic: which tile a CTA transposes, which strip it copies.
 
-A large tile has long lines on both sides, a small one gives every multiprocessor something to do.
-So of each element size's tiles the first is taken that there are blocks enough of. All of them were
-measured on an H200: threads that move few elements, and so are many, beat wider vectors.
+A large tile has long lines in the input and in the output; small tiles give every multiprocessor
+something to do. So for each element size the tiles are ordered by size, and the first one is chosen
+that makes enough CTAs. All were measured on an H200: many threads with few elements each were
+faster than wider vectors.
 """
 
 from __future__ import annotations
@@ -10,85 +11,98 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import prod
 
-from lego_mlir.kernels.permute.kernel import Strip, Tile, tiles
-from lego_mlir.kernels.permute.problem import Move
+from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
+from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
-    """A tile for grids of `blocks` and more, and the vectors it is moved by at most."""
+class _Candidate:
+    """A tile for grids of at least `ctas`, and the widest vectors that it is accessed by."""
 
-    blocks: int
+    ctas: int
     down: int
     across: int
-    high: int
-    wide: int
+    store_width: int
+    load_width: int
 
 
 _ALIGNED = {
-    1: (_Plan(1024, 64, 256, 4, 8), _Plan(128, 64, 128, 4, 4), _Plan(0, 64, 64, 4, 4)),
-    2: (
-        _Plan(2048, 128, 128, 4, 8),
-        _Plan(2048, 32, 128, 4, 4),
-        _Plan(512, 32, 64, 4, 4),
-        _Plan(0, 32, 32, 4, 2),
+    1: (
+        _Candidate(1024, 64, 256, 4, 8),
+        _Candidate(128, 64, 128, 4, 4),
+        _Candidate(0, 64, 64, 4, 4),
     ),
-    4: (_Plan(512, 64, 64, 2, 4), _Plan(0, 16, 32, 2, 2)),
-    8: (_Plan(0, 32, 32, 2, 2),),
+    2: (
+        _Candidate(2048, 128, 128, 4, 8),
+        _Candidate(2048, 32, 128, 4, 4),
+        _Candidate(512, 32, 64, 4, 4),
+        _Candidate(0, 32, 32, 4, 2),
+    ),
+    4: (_Candidate(512, 64, 64, 2, 4), _Candidate(0, 16, 32, 2, 2)),
+    8: (_Candidate(0, 32, 32, 2, 2),),
 }
-"""By the bytes of an element, where both sides take vectors."""
+"""By the bytes of an element, for inputs and outputs that are accessed by vectors."""
 
-_SINGLY = {
-    1: Tile(64, 64, high=4, wide=1, tall=4, repeats=2),
-    2: Tile(64, 64, high=4, wide=1, tall=4, repeats=2),
-    4: Tile(64, 64, high=2, wide=1, tall=2, repeats=4),
-    8: Tile(32, 32, high=2, wide=1, tall=2, repeats=2),
+_UNALIGNED = {
+    1: TileConfig(64, 64, thread_rows=4, load_width=1, store_width=4, thread_blocks=2),
+    2: TileConfig(64, 64, thread_rows=4, load_width=1, store_width=4, thread_blocks=2),
+    4: TileConfig(64, 64, thread_rows=2, load_width=1, store_width=2, thread_blocks=4),
+    8: TileConfig(32, 32, thread_rows=2, load_width=1, store_width=2, thread_blocks=2),
 }
-"""Where rows of the input begin anywhere, and it is read element by element."""
+"""For inputs whose rows are not aligned, which are loaded element by element."""
 
 _SKEWED = {
-    1: Tile(128, 32, high=8, wide=1, tall=4, repeats=2, span=4),
-    2: Tile(128, 32, high=8, wide=1, tall=2, repeats=2, span=2),
-    4: Tile(64, 64, high=2, wide=1, tall=2, repeats=4, span=4),
+    1: TileConfig(128, 32, 8, load_width=1, store_width=4, thread_blocks=2, skew_span=4),
+    2: TileConfig(128, 32, 8, load_width=1, store_width=2, thread_blocks=2, skew_span=2),
+    4: TileConfig(64, 64, 2, load_width=1, store_width=2, thread_blocks=4, skew_span=4),
 }
-"""Where rows of the output begin anywhere, and it is written by vectors all the same."""
+"""For outputs whose rows are not aligned, and which are stored by vectors nevertheless."""
 
-_COPYING = 256
-"""Threads of a block that copies."""
-
-
-def choose_tile(move: Move, size: int, most: int) -> Tile:
-    """The tile of a move.
-
-    Args:
-        move: no copy.
-        size: of an element, in bytes.
-        most: elements that an access may take, as both arrays are aligned.
-    """
-    wide, high = move.widths(most)
-    if high == 1 and size in _SKEWED and _SKEWED[size].span <= most:
-        return _SKEWED[size]
-    if min(wide, high) == 1:
-        return replace(_SINGLY[size], tall=min(high, _SINGLY[size].high))
-    plan = next(p for p in _ALIGNED[size] if _blocks(move, p) >= p.blocks)
-    # A thread has as many elements, whatever the vectors are that they come in.
-    wide = min(wide, plan.wide)
-    tall = min(high, plan.high)
-    return Tile(plan.down, plan.across, plan.high, wide, tall, plan.wide // wide)
+_COPY_THREADS = 256
+"""Threads of a CTA that copies."""
 
 
-def choose_strip(move: Move, wide: int) -> Strip:
-    """What a block copies at a time: one access a thread, of more rows where they are short.
+def choose_tile(problem: PermuteProblem, element_bytes: int, max_width: int) -> TileConfig:
+    """Return the config of tiles for a permutation that is not a copy.
 
     Args:
-        move: a copy.
-        wide: elements that an access may take.
+        problem: the permutation.
+        element_bytes: bytes of an element.
+        max_width: elements that one access may take, by the alignment of both arrays.
     """
-    columns = min(_COPYING, tiles(move.read.size, wide))
-    rows = _COPYING // columns if move.others else 1
-    return Strip(rows, columns, wide)
+    load_width, store_width = problem.widths(max_width)
+    skewed = _SKEWED.get(element_bytes)
+    if store_width == 1 and skewed is not None and skewed.skew_span <= max_width:
+        return skewed
+    if min(load_width, store_width) == 1:
+        config = _UNALIGNED[element_bytes]
+        return replace(config, store_width=min(store_width, config.thread_rows))
+    chosen = next(c for c in _ALIGNED[element_bytes] if _count_ctas(problem, c) >= c.ctas)
+    load_width = min(load_width, chosen.load_width)
+    return TileConfig(
+        chosen.down,
+        chosen.across,
+        chosen.store_width,
+        load_width,
+        min(store_width, chosen.store_width),
+        # A thread has the same number of elements, however wide its vectors are.
+        chosen.load_width // load_width,
+    )
 
 
-def _blocks(move: Move, plan: _Plan) -> int:
-    outer = prod(mode.size for mode in move.others)
-    return outer * tiles(move.written.size, plan.down) * tiles(move.read.size, plan.across)
+def choose_copy(problem: PermuteProblem, width: int) -> CopyConfig:
+    """Return the config of a copy: one access a thread, of several rows if they are short.
+
+    Args:
+        problem: a permutation that is a copy.
+        width: elements that one access may take.
+    """
+    columns = min(_COPY_THREADS, count_tiles(problem.read.size, width))
+    rows = _COPY_THREADS // columns if problem.others else 1
+    return CopyConfig(rows, columns, width)
+
+
+def _count_ctas(problem: PermuteProblem, tile: _Candidate) -> int:
+    outer = prod(mode.size for mode in problem.others)
+    down = count_tiles(problem.written.size, tile.down)
+    return outer * down * count_tiles(problem.read.size, tile.across)

@@ -1,153 +1,107 @@
-"""Permutations of dimensions by vectors of up to 16 bytes, both ways.
+"""Kernel bodies: permutations of dimensions by vectors of up to 16 bytes, on both sides.
 
-A block moves a tile of the two dimensions along which input and output are contiguous. Every thread
-reads small blocks of it, as many rows as the output's vectors are wide, transposes them in its
-registers, and puts the rows that come out into shared memory, whose layout swaps chunks of a row
-by XOR, so that neither side meets a bank twice. Then the tile leaves row by row.
+A CTA transposes a tile of the two dimensions along which input and output are contiguous. Each
+thread loads small blocks with as many rows as the output's vectors are wide, transposes them in its
+registers, and writes the rows that result into shared memory, whose layout XORs chunks of a row so
+that neither side has bank conflicts. Then the tile is stored row by row.
 
-Where rows of the output begin anywhere in memory, tiles are skewed: those of a row begin where a
-vector does, and what they hold of the input is read element by element.
+If rows of the output are not aligned, tiles are skewed: the tiles of a row start where a vector
+does, and the input is loaded element by element.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from lego_mlir.algebra import GenP, Layout, OrderBy, RegP, Row, Skew, swizzle
+from lego_mlir.algebra import OrderBy, RegP, Row, Skew
 from lego_mlir.frontend import Kernel, TensorType, barrier, block_id, kernel, shared, thread_id
-from lego_mlir.kernels.permute.problem import Mode, Move, source_view, target_view
-
-_LINE = 128
-"""Bytes that all banks of shared memory give at once."""
-
-_WORD = 4
-"""Bytes of a bank."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """What one block moves, and how.
-
-    Attributes:
-        down: elements along the output's contiguous dimension.
-        across: elements along the input's contiguous dimension.
-        high: of these, `down`, a thread transposes at once in its registers.
-        wide: of these, `across`, it does, which an access of the input takes at once.
-        tall: elements along `down` that an access of the output takes at once.
-        repeats: blocks of high×wide elements that a thread moves.
-        span: where rows of the output begin anywhere, each row's tiles begin at the next lower
-            multiple of so many elements in memory; else 1.
-    """
-
-    down: int
-    across: int
-    high: int
-    wide: int
-    tall: int
-    repeats: int
-    span: int = 1
-
-    @property
-    def threads(self) -> int:
-        """Of a block."""
-        return self.down * self.across // (self.high * self.wide * self.repeats)
-
-    @property
-    def steps(self) -> int:
-        """Accesses of the output by a thread."""
-        return self.high * self.wide * self.repeats // self.tall
-
-    def staged(self, size: int) -> Layout:
-        """The tile in shared memory, across×down, of elements of `size` bytes.
-
-        Threads next to one another write into every `wide`-th row, at the same place of it or, if
-        a row has fewer of them than there are banks, at places next to one another.
-        """
-        chunk = max(self.high, self.tall, _WORD // size)
-        rows = max(1, _LINE // (self.down * size))  # of the tile, in a line
-        lanes = _LINE // (chunk * size)
-        together = max(1, lanes * self.wide // self.across)
-        permutation = swizzle(chunk * together, max(1, self.wide // rows), lanes // together)
-        return OrderBy(GenP([self.across // rows, self.down * rows], permutation))
+from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
+from lego_mlir.kernels.permute.problem import (
+    Mode,
+    PermuteProblem,
+    count_tiles,
+    source_view,
+    target_view,
+)
 
 
-@dataclass(frozen=True, slots=True)
-class Strip:
-    """What one block copies where both memories are contiguous along the same dimension.
-
-    Attributes:
-        rows: of threads, along the next dimension.
-        columns: of threads, along the contiguous dimension.
-        wide: elements that a thread moves, at once.
-    """
-
-    rows: int
-    columns: int
-    wide: int
-
-
-def tiled(
-    name: str, move: Move, tile: Tile, size: int, a: TensorType, b: TensorType, reference: str
+def tiled_permutation(
+    name: str,
+    problem: PermuteProblem,
+    config: TileConfig,
+    element_bytes: int,
+    a: TensorType,
+    b: TensorType,
+    reference: str,
 ) -> Kernel:
-    """The kernel for a move that is no copy.
+    """Return the kernel of a permutation that is not a copy.
 
     Args:
-        name: of the kernel.
-        move: what it moves.
-        tile: by which tiles.
-        size: of an element, in bytes.
-        a: the input.
-        b: the output.
-        reference: what it computes, by name.
+        name: name of the kernel.
+        problem: the permutation.
+        config: its tiles.
+        element_bytes: bytes of an element.
+        a: type of the input.
+        b: type of the output.
+        reference: name of the reference that the result is compared with.
     """
-    outer, x, y = move.others, move.read, move.written
+    outer, x, y = problem.others, problem.read, problem.written
     lead, ones, zeros = [m.size for m in outer], [1] * len(outer), (0,) * len(outer)
-    factors = [m.target % tile.span for m in (*outer, x)]
-    room = tile.span - 1 if any(factors) else 0
-    down, across = tiles(y.size + room, tile.down), tiles(x.size, tile.across)
-    # Blocks follow one another along the rows of the output.
-    blocks = OrderBy(RegP([*lead, down, across], [*range(len(lead)), len(lead) + 1, len(lead)]))
-    readers = OrderBy(Row(tile.down // (tile.high * tile.repeats), tile.across // tile.wide))
-    writers = OrderBy(Row(tile.across // tile.steps, tile.down // tile.tall))
+    span = config.skew_span
+    factors = [m.target % span for m in (*outer, x)]
+    skew = span - 1 if any(factors) else 0
+    down, across = count_tiles(y.size + skew, config.down), count_tiles(x.size, config.across)
+    # Consecutive CTAs store consecutive tiles of the output's rows.
+    rasterization = OrderBy(
+        RegP([*lead, down, across], [*range(len(lead)), len(lead) + 1, len(lead)])
+    )
+    readers = OrderBy(
+        Row(
+            config.down // (config.thread_rows * config.thread_blocks),
+            config.across // config.load_width,
+        )
+    )
+    writers = OrderBy(Row(config.across // config.stores, config.down // config.store_width))
     source = source_view([*outer, y, x]).TileBy(
         [*lead, down, across],
-        [*ones, tile.repeats, 1],
+        [*ones, config.thread_blocks, 1],
         [*ones, *readers.dims],
-        [*ones, tile.high, tile.wide],
-        skew=_skew(factors, len(outer), tile.span),
+        [*ones, config.thread_rows, config.load_width],
+        skew=_skew(factors, len(outer), span),
     )
     target = target_view([*outer, x, y]).TileBy(
         [*lead, across, down],
-        [*ones, tile.steps, 1],
+        [*ones, config.stores, 1],
         [*ones, *writers.dims],
-        [*ones, 1, tile.tall],
-        skew=_skew(factors, len(outer) + 1, tile.span),
+        [*ones, 1, config.store_width],
+        skew=_skew(factors, len(outer) + 1, span),
     )
-    staged = tile.staged(size)
+    tile = config.shared_layout(element_bytes)
     rows, columns = readers.dims
-    filled = staged.TileBy([1, tile.repeats], [columns, rows], [tile.wide, tile.high])
-    drained = staged.TileBy([tile.steps, 1], list(writers.dims), [1, tile.tall])
+    filled = tile.TileBy(
+        [1, config.thread_blocks], [columns, rows], [config.load_width, config.thread_rows]
+    )
+    drained = tile.TileBy([config.stores, 1], list(writers.dims), [1, config.store_width])
 
     def permute(a: Any, b: Any) -> None:
-        *at, i, j = blocks.inv(block_id())
+        *batch, i, j = rasterization.inv(block_id())
         row, column = readers.inv(thread_id())
-        buffer = shared(filled_dtype, filled)
-        read = a.view(source)[*at, i, j, *zeros, :, 0, *zeros, row, column, *zeros, :, :]
-        for r in range(tile.repeats):
+        buffer = shared(dtype, filled)
+        read = a.view(source)[*batch, i, j, *zeros, :, 0, *zeros, row, column, *zeros, :, :]
+        for r in range(config.thread_blocks):
             buffer[0, r, column, row, :, :] = read[r].T
         barrier()
         row, column = writers.inv(thread_id())
         out = buffer.view(drained)[:, 0, row, column, 0, :]
-        b.view(target)[*at, j, i, *zeros, :, 0, *zeros, row, column, *zeros, 0, :] = out
+        b.view(target)[*batch, j, i, *zeros, :, 0, *zeros, row, column, *zeros, 0, :] = out
 
-    filled_dtype = a.dtype
+    dtype = a.dtype
     permute.__name__ = name
     return kernel(
         grid=prod([*lead, down, across]),
-        block=tile.threads,
+        block=config.threads,
         reference=reference,
         parameters={"a": a, "b": b},
         strict=True,
@@ -155,47 +109,51 @@ def tiled(
 
 
 def _skew(factors: Sequence[int], dim: int, span: int) -> Skew | None:
-    """The skew of dimension `dim` by the factors of the others; `None` where they are all 0."""
+    """Return the skew of a dimension by the factors of the others; `None` if they are all 0."""
     return Skew(dim, (*factors[:dim], 0, *factors[dim:]), span) if any(factors) else None
 
 
-def tiles(size: int, tile: int) -> int:
-    """How many tiles cover a dimension."""
-    return -(-size // tile)
-
-
-def copied(
-    name: str, move: Move, strip: Strip, a: TensorType, b: TensorType, reference: str
+def copy_permutation(
+    name: str,
+    problem: PermuteProblem,
+    config: CopyConfig,
+    a: TensorType,
+    b: TensorType,
+    reference: str,
 ) -> Kernel:
-    """The kernel for a move along which both memories are contiguous.
+    """Return the kernel of a permutation whose input and output are contiguous along one mode.
 
     Args:
-        name: of the kernel.
-        move: what it moves.
-        strip: what a block moves at a time.
-        a: the input.
-        b: the output.
-        reference: what it computes, by name.
+        name: name of the kernel.
+        problem: the permutation.
+        config: what a CTA copies.
+        a: type of the input.
+        b: type of the output.
+        reference: name of the reference that the result is compared with.
     """
-    outer, x = move.others or (Mode(1, 0, 0),), move.read
+    outer, x = problem.others or (Mode(1, 0, 0),), problem.read
     *lead, rows = (m.size for m in outer)
     ones, zeros = [1] * len(lead), (0,) * len(lead)
-    covering = [*lead, tiles(rows, strip.rows), tiles(x.size, strip.columns * strip.wide)]
-    blocks = OrderBy(Row(*covering))
-    threads = OrderBy(Row(strip.rows, strip.columns))
-    levels = covering, [*ones, *threads.dims], [*ones, 1, strip.wide]
+    grid = [
+        *lead,
+        count_tiles(rows, config.rows),
+        count_tiles(x.size, config.columns * config.width),
+    ]
+    rasterization = OrderBy(Row(*grid))
+    threads = OrderBy(Row(config.rows, config.columns))
+    levels = grid, [*ones, *threads.dims], [*ones, 1, config.width]
     source = source_view([*outer, x]).TileBy(*levels)
     target = target_view([*outer, x]).TileBy(*levels)
 
     def copy(a: Any, b: Any) -> None:
-        tile, thread = blocks.inv(block_id()), threads.inv(thread_id())
-        here = (*tile, *zeros, *thread, *zeros, 0, slice(None))
-        b.view(target)[here] = a.view(source)[here]
+        tile, thread = rasterization.inv(block_id()), threads.inv(thread_id())
+        index = (*tile, *zeros, *thread, *zeros, 0, slice(None))
+        b.view(target)[index] = a.view(source)[index]
 
     copy.__name__ = name
     return kernel(
-        grid=prod(covering),
-        block=strip.rows * strip.columns,
+        grid=prod(grid),
+        block=config.rows * config.columns,
         reference=reference,
         parameters={"a": a, "b": b},
         strict=True,

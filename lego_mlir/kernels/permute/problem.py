@@ -1,8 +1,8 @@
-"""What a permutation of dimensions moves: the modes of both layouts, as few as there are.
+"""The permutation that is to be computed: the modes of both layouts, as few as there are.
 
-A mode is a walk through memory, `size` steps of `source` elements in the input and of `target`
-elements in the output. The transpose of a row-major m×n matrix has two, (m, n, 1) and (n, 1, m);
-the one into a column-major output has one, (m*n, 1, 1), and is a copy.
+A mode is a walk through memory: `size` steps of `source` elements in the input and of `target`
+elements in the output. The transpose of a row-major m×n matrix has two modes, (m, n, 1) and
+(n, 1, m); the transpose into a column-major output has one, (m*n, 1, 1), and is a copy.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class Mode:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
-    """A permutation of dimensions by its modes.
+class PermuteProblem:
+    """A permutation of dimensions, as its modes.
 
     Attributes:
-        modes: outermost first in the order of the output.
+        modes: the modes in the order of the output, outermost first.
     """
 
     modes: tuple[Mode, ...]
@@ -46,52 +46,54 @@ class Move:
 
     @property
     def is_copy(self) -> bool:
-        """Whether both are contiguous along the same mode."""
+        """Whether input and output are contiguous along the same mode."""
         return self.read is self.written
 
     @property
     def others(self) -> tuple[Mode, ...]:
-        """The modes along which neither is contiguous."""
+        """The modes along which neither input nor output is contiguous."""
         return tuple(m for m in self.modes if m is not self.read and m is not self.written)
 
-    def widths(self, most: int) -> tuple[int, int]:
-        """The widest vectors, in elements, that both memories are aligned for at every step.
+    def widths(self, max_width: int) -> tuple[int, int]:
+        """Return the widest vectors, in elements, for which every access is aligned.
 
         Args:
-            most: that the base addresses are aligned for; a power of two.
+            max_width: elements that the base addresses are aligned for; a power of two.
 
         Returns:
-            Of the input along `read` and of the output along `written`.
+            The width of loads along `read`, and of stores along `written`.
         """
         source = [self.read.size, *(m.source for m in self.modes if m is not self.read)]
         target = [self.written.size, *(m.target for m in self.modes if m is not self.written)]
-        return _common_power(source, most), _common_power(target, most)
+        return _common_power(source, max_width), _common_power(target, max_width)
 
 
-def find_move(shape: Sequence[int], axes: Sequence[int], a: Layout, b: Layout) -> Move | None:
-    """The modes of a permutation of dimensions, `None` where a layout is more than strides.
+def find_problem(
+    shape: Sequence[int], axes: Sequence[int], a: Layout, b: Layout
+) -> PermuteProblem | None:
+    """Return the modes of a permutation of dimensions; `None` if a layout is not strided.
 
     Args:
-        shape: of the input.
+        shape: sizes of the input.
         axes: dimension k of the output is dimension axes[k] of the input.
-        a: the input's layout, of dimensions `shape`.
-        b: the output's layout.
+        a: layout of the input, with the dimensions `shape`.
+        b: layout of the output.
     """
     source, target = _strides(a), _strides(b)
     if source is None or target is None:
         return None
-    place = {axis: target[k] for k, axis in enumerate(axes)}
-    modes = [Mode(n, source[k], place[k]) for k, n in enumerate(shape) if n > 1]
-    return Move(_merged(modes) or (Mode(1, 1, 1),))
+    by_axis = {axis: target[k] for k, axis in enumerate(axes)}
+    modes = [Mode(n, source[k], by_axis[k]) for k, n in enumerate(shape) if n > 1]
+    return PermuteProblem(_merged(modes) or (Mode(1, 1, 1),))
 
 
 def source_view(modes: Sequence[Mode]) -> Layout:
-    """The input's memory, indexed by these modes."""
+    """Return the layout of the input's memory, indexed by modes."""
     return _view([(m.size, m.source) for m in modes])
 
 
 def target_view(modes: Sequence[Mode]) -> Layout:
-    """The output's memory, indexed by these modes."""
+    """Return the layout of the output's memory, indexed by modes."""
     return _view([(m.size, m.target) for m in modes])
 
 
@@ -101,7 +103,7 @@ def _view(modes: Sequence[tuple[int, int]]) -> Layout:
 
 
 def _strides(layout: Layout) -> list[int] | None:
-    """One stride a dimension, where the layout has them."""
+    """Return the stride of each dimension; `None` if the layout is not strided."""
     try:
         strides = layout.to_strides().stride
     except LegoError:
@@ -111,7 +113,7 @@ def _strides(layout: Layout) -> list[int] | None:
 
 
 def _merged(modes: list[Mode]) -> tuple[Mode, ...]:
-    """Modes that continue one another in both memories, joined; outermost first in the output."""
+    """Return the modes, those joined that continue one another in both memories."""
     found: list[Mode] = []
     for inner in sorted(modes, key=lambda m: -m.target):
         outer = found[-1] if found else None
@@ -127,7 +129,12 @@ def _merged(modes: list[Mode]) -> tuple[Mode, ...]:
 
 
 def _common_power(numbers: Sequence[int], most: int) -> int:
-    """The greatest power of two up to `most` that divides all."""
+    """Return the greatest power of two up to `most` that divides all numbers."""
     while any(n % most for n in numbers):
         most //= 2
     return most
+
+
+def count_tiles(size: int, tile: int) -> int:
+    """Return the number of tiles that cover a dimension."""
+    return -(-size // tile)

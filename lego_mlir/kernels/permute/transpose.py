@@ -9,16 +9,14 @@ from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, TensorType
 from lego_mlir.frontend.dtypes import check_dtype
-from lego_mlir.kernels.permute.elementwise import elementwise
-from lego_mlir.kernels.permute.heuristic import choose_strip, choose_tile
-from lego_mlir.kernels.permute.kernel import copied, tiled
-from lego_mlir.kernels.permute.problem import Move, find_move
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CTA_THREADS
+from lego_mlir.kernels.permute.elementwise import elementwise_transpose
+from lego_mlir.kernels.permute.heuristic import choose_copy, choose_tile
+from lego_mlir.kernels.permute.kernel import copy_permutation, tiled_permutation
+from lego_mlir.kernels.permute.problem import PermuteProblem, find_problem
 
 VARIANTS = ("naive", "shared", "vector")
-
-_BYTES = {"i8": 1, "f8E4M3FN": 1, "f8E5M2": 1, "f64": 8, "i64": 8, "f32": 4, "i32": 4}
-_WIDEST = 16
-"""Bytes of the widest access."""
 
 
 def transpose(
@@ -34,24 +32,24 @@ def transpose(
     rows: int = 8,
     alignment: int = 16,
 ) -> Kernel:
-    """A kernel that writes the transpose of an m×n matrix, or of a batch of them.
+    """Return a kernel that transposes an m×n matrix, or a batch of them.
 
     Args:
         m: rows of the input.
         n: columns of the input.
         dtype: element type.
-        a: where the input's elements lie, m×n, with a batch batch×m×n; row-major by default.
-        b: where the output's elements lie, n×m, with a batch batch×n×m; row-major by default.
-        batch: number of matrices, if they are more than a matrix.
-        variant: `naive` and `shared` move one element at a time, as in the paper's Figure 13,
-            straight or through shared memory; `vector` moves up to 16 bytes both ways. By default
-            `vector` where both layouts are strides, else `shared`.
-        tile: side of the square tile that a block of `naive` and `shared` moves; a power of two.
-        rows: rows of it that its threads move at a time; a divisor of `tile`.
-        alignment: of both arrays' addresses, in bytes, that `vector` relies on.
+        a: layout of the input, m×n, in a batch batch×m×n; row-major by default.
+        b: layout of the output, n×m, in a batch batch×n×m; row-major by default.
+        batch: the number of matrices, for a batch.
+        variant: `naive` and `shared` access one element at a time, as in the paper's Figure 13,
+            directly or through shared memory; `vector` accesses up to 16 bytes. By default `vector`
+            if both layouts are strided, else `shared`.
+        tile: side of the square tile of a CTA in `naive` and `shared`; a power of two.
+        rows: rows of the tile that the threads of a CTA transpose at a time; a divisor of `tile`.
+        alignment: bytes that both arrays' addresses are a multiple of; `vector` relies on it.
 
     Raises:
-        LegoError: a size or a layout is not what it should be, or the layouts have no such variant.
+        LegoError: a size or a layout is wrong, or the layouts have no such variant.
     """
     lead = () if batch is None else (batch,)
     axes = (*range(len(lead)), len(lead) + 1, len(lead))
@@ -63,27 +61,28 @@ def transpose(
         )
     reference = "transpose" if batch is None else _reference(axes)
     if variant in ("vector", None):
-        move = find_move((*lead, m, n), axes, source.layout, target.layout)
-        if move is not None:
-            return _by_vectors("transpose", move, source, target, reference)
+        problem = find_problem((*lead, m, n), axes, source.layout, target.layout)
+        if problem is not None:
+            return _vectorized("transpose", problem, source, target, reference)
         if variant == "vector":
             raise LegoError(
                 f"transpose: the layouts '{source.layout}' and '{target.layout}' are not both "
-                "strides, as the variant 'vector' needs",
-                hint="leave the variant out, or choose 'shared'",
+                "strided, as the variant 'vector' needs",
+                hint="leave out the variant, or choose variant='shared'",
             )
-    if not _is_power(tile) or rows < 1 or tile % rows or tile * rows > 1024:
+    if not _is_power(tile) or rows < 1 or tile % rows or tile * rows > MAX_CTA_THREADS:
         raise LegoError(
-            f"transpose: a tile of side {tile} is not moved {rows} rows at a time",
-            hint="tile is a power of two, rows divides it, and a block has at most 1024 threads",
+            f"transpose: a tile of side {tile} cannot be transposed {rows} rows at a time",
+            hint="tile is a power of two, rows divides it, and tile * rows is at most "
+            f"{MAX_CTA_THREADS}, the threads of a CTA",
         )
-    return elementwise(
+    return elementwise_transpose(
         (*lead, m, n),
         TensorType(dtype, source.layout),
         TensorType(dtype, target.layout),
         tile,
         rows,
-        staged=variant != "naive",
+        through_shared=variant != "naive",
         reference=reference,
     )
 
@@ -97,51 +96,56 @@ def permute(
     b: Layout | None = None,
     alignment: int = 16,
 ) -> Kernel:
-    """A kernel that writes a tensor with its dimensions in another order, as NumPy's transpose.
+    """Return a kernel that permutes the dimensions of a tensor, like NumPy's transpose.
 
     Args:
-        shape: of the input.
+        shape: sizes of the input.
         axes: dimension k of the output is dimension axes[k] of the input.
         dtype: element type.
-        a: where the input's elements lie, row-major by default; strides.
-        b: where the output's elements lie, row-major by default; strides.
-        alignment: of both arrays' addresses, in bytes.
+        a: layout of the input, strided; row-major by default.
+        b: layout of the output, strided; row-major by default.
+        alignment: bytes that both arrays' addresses are a multiple of.
 
     Raises:
-        LegoError: the axes are no permutation, or a layout has no strides.
+        LegoError: the axes are not a permutation, or a layout is not strided.
     """
     shape, axes = tuple(shape), tuple(axes)
     if sorted(axes) != list(range(len(shape))) or not shape:
         raise LegoError(
-            f"permute: the axes {list(axes)} are no order of the {len(shape)} dimensions "
+            f"permute: the axes {list(axes)} are not a permutation of the {len(shape)} dimensions "
             f"{list(shape)}",
-            hint="name each dimension once, counting from 0",
+            hint="each dimension once, counted from 0",
         )
     source = _tensor("permute", "a", shape, dtype, a, alignment)
     target = _tensor("permute", "b", tuple(shape[k] for k in axes), dtype, b, alignment)
-    move = find_move(shape, axes, source.layout, target.layout)
-    if move is None:
+    problem = find_problem(shape, axes, source.layout, target.layout)
+    if problem is None:
         raise LegoError(
-            f"permute: the layouts '{source.layout}' and '{target.layout}' are not both strides"
+            f"permute: the layouts '{source.layout}' and '{target.layout}' are not both strided"
         )
-    return _by_vectors("permute", move, source, target, _reference(axes))
+    return _vectorized("permute", problem, source, target, _reference(axes))
 
 
-def _by_vectors(name: str, move: Move, a: TensorType, b: TensorType, reference: str) -> Kernel:
-    size = _BYTES.get(a.dtype, 2)
-    most = max(1, min(_WIDEST, a.alignment, b.alignment) // size)
-    if move.is_copy:
-        return copied(name, move, choose_strip(move, min(move.widths(most))), a, b, reference)
-    return tiled(name, move, choose_tile(move, size, most), size, a, b, reference)
+def _vectorized(
+    name: str, problem: PermuteProblem, a: TensorType, b: TensorType, reference: str
+) -> Kernel:
+    """Return the kernel of a permutation of strided layouts."""
+    element_bytes = ELEMENT_BYTES[a.dtype]
+    max_width = max(1, min(MAX_ACCESS_BYTES, a.alignment, b.alignment) // element_bytes)
+    if problem.is_copy:
+        config = choose_copy(problem, min(problem.widths(max_width)))
+        return copy_permutation(name, problem, config, a, b, reference)
+    tile = choose_tile(problem, element_bytes, max_width)
+    return tiled_permutation(name, problem, tile, element_bytes, a, b, reference)
 
 
 def _tensor(
     name: str, what: str, shape: tuple[int, ...], dtype: str, layout: Layout | None, alignment: int
 ) -> TensorType:
-    """A parameter of this logical shape."""
+    """Return the type of a tensor parameter, whose layout has this shape."""
     check_dtype(dtype)
     if any(n < 1 for n in shape):
-        raise LegoError(f"{name}: {list(shape)} is no shape", hint="sizes are positive")
+        raise LegoError(f"{name}: {list(shape)} is not a shape", hint="sizes are positive")
     chosen = OrderBy(Row(*shape)) if layout is None else layout
     if chosen.size != prod(shape):
         raise LegoError(

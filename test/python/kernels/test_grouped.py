@@ -1,4 +1,4 @@
-"""Several products in one launch, in the simulator, against NumPy."""
+"""Grouped GEMMs in the simulator, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lego_mlir.runtime.simulator import Simulator
 
 SMALL = WgmmaConfig((64, 64, 64), 1, 3)
 SHAPES = [(128, 64, 128), (72, 136, 64), (64, 64, 320), (8, 8, 8)]
-"""Whole tiles and partial ones, one step over k and many."""
+"""Whole tiles and partial ones, one iteration of the K loop and many."""
 
 
 def check(
@@ -29,15 +29,15 @@ def check(
     order: str = "late",
     target: str = "sm_90a",
 ) -> None:
-    """It computes what NumPy does, on small integers, whose sums are exact."""
+    """Check that a kernel computes what NumPy does, on small integers, whose sums are exact."""
     random = np.random.default_rng(0)
     kind = np.int32 if dtype == "i8" else np.float16
     given, wanted = [], {}
-    for place, (m, n, k) in enumerate(shapes):
+    for index, (m, n, k) in enumerate(shapes):
         a, b = random.integers(-2, 3, (m, k)), random.integers(-2, 3, (k, n))
         given += [encoded(a, dtype), encoded(b, dtype), np.zeros((m, n), kind)]
         if m:
-            wanted[f"c{place}"] = (a @ b).astype(kind)
+            wanted[f"c{index}"] = (a @ b).astype(kind)
     result = lg.run(kernel.compile(target), given, Simulator(order=(order, 0)))
     assert list(result.outputs) == list(wanted)
     for name, exact in wanted.items():
@@ -46,33 +46,33 @@ def check(
 
 @pytest.mark.parametrize("order", ["late", "early", "random"])
 @pytest.mark.parametrize("persistent_ctas", [0, 3])
-def test_products_of_any_sizes(order: str, persistent_ctas: int) -> None:
+def test_gemms_of_any_sizes(order: str, persistent_ctas: int) -> None:
     config = WgmmaConfig((64, 64, 64), 1, 3, persistent_ctas=persistent_ctas)
     kernel = grouped_matmul(SHAPES, config=config, target="sm_90a")
     assert len(kernel.compile("sm_90a").launches) == 1
     check(kernel, SHAPES, order=order)
 
 
-def test_one_product() -> None:
+def test_one_gemm() -> None:
     check(grouped_matmul(SHAPES[:1], config=SMALL, target="sm_90a"), SHAPES[:1])
 
 
-def test_two_warpgroups_and_a_division_that_is_chosen() -> None:
+def test_two_consumers_and_a_chosen_config() -> None:
     config = WgmmaConfig((128, 64, 64), 2, 3)
     check(grouped_matmul(SHAPES, config=config, target="sm_90a"), SHAPES)
     check(grouped_matmul(SHAPES[:2], target="sm_90a"), SHAPES[:2])
 
 
 MANY = [(7 * i % 10 * 8, 8 + 8 * (i % 3), 64 + 8 * (i % 5)) for i in range(64)]
-"""Of all sizes, some of them empty."""
+"""GEMMs of many sizes, some of them empty."""
 
 
-def test_many_products() -> None:
+def test_many_gemms() -> None:
     config = WgmmaConfig((64, 16, 128), 1, 2, persistent_ctas=3)
     check(grouped_matmul(MANY, config=config, target="sm_90a"), MANY)
 
 
-def test_the_code_does_not_grow_with_the_products() -> None:
+def test_the_code_does_not_grow_with_the_number_of_gemms() -> None:
     """Neither a jump table nor a call stands beside wgmma: the build would fail."""
 
     def code(count: int) -> list[str]:
@@ -83,17 +83,17 @@ def test_the_code_does_not_grow_with_the_products() -> None:
         return [line for line in body.splitlines() if line.startswith(("\t", "\t@"))]
 
     few, more, many = (len(code(count)) for count in (5, 9, 64))
-    assert many - more <= 3 * (more - few) + 30  # the halves of a longer search
+    assert many - more <= 3 * (more - few) + 30  # the steps of a longer search
 
 
 @pytest.mark.parametrize("order", ["late", "early", "random"])
-def test_empty_products(order: str) -> None:
+def test_gemms_without_rows(order: str) -> None:
     shapes = [(0, 64, 64), (40, 72, 64), (0, 8, 8), (8, 8, 200)]
     check(grouped_matmul(shapes, config=SMALL, target="sm_90a"), shapes, order=order)
     check(grouped_matmul(shapes[:2], config=SMALL, target="sm_90a"), shapes[:2], order=order)
 
 
-def test_column_major_factors() -> None:
+def test_column_major_operands() -> None:
     shapes = SHAPES[:2]
     a = [OrderBy(Col(m, k)) for m, _, k in shapes]
     b = [OrderBy(Col(k, n)) for _, n, k in shapes]
@@ -107,7 +107,7 @@ def test_integers() -> None:
     check(grouped_matmul(shapes, "i8", b=b, config=config, target="sm_90a"), shapes, "i8")
 
 
-def test_8_bit_floats_in_two_levels() -> None:
+def test_8_bit_floats_with_promotion() -> None:
     shapes = [(64, 48, 384), (72, 16, 128)]
     b = [OrderBy(Col(k, n)) for _, n, k in shapes]
     config = WgmmaConfig((64, 32, 128), 1, 3)
@@ -126,13 +126,13 @@ def test_an_epilogue() -> None:
 
 # ---------------------------------------------------------------------------- without TMA
 OTHERS = [(40, 33, 60), (32, 32, 64), (0, 5, 5), (1, 35, 77)]
-"""Sizes that TMA does not take, and such that it does."""
+"""Sizes whose rows TMA cannot copy, and one whose rows it can."""
 
 WARPS = MmaConfig((32, 32, 32), (2, 2), 3)
 
 
 @pytest.mark.parametrize("order", ["late", "early", "random"])
-def test_products_of_any_sizes_by_mma(order: str) -> None:
+def test_gemms_of_any_sizes_by_mma(order: str) -> None:
     kernel = grouped_matmul(OTHERS, config=WARPS, target="sm_80")
     check(kernel, OTHERS, order=order, target="sm_80")
 
@@ -144,7 +144,7 @@ def test_whole_tiles_by_mma() -> None:
     check(kernel, shapes, target="sm_80")
 
 
-def test_column_major_factors_by_mma() -> None:
+def test_column_major_operands_by_mma() -> None:
     shapes = [(64, 48, 40), (72, 8, 64)]
     a = [OrderBy(Col(m, k)) for m, _, k in shapes]
     b = [OrderBy(Col(k, n)) for _, n, k in shapes]
@@ -159,7 +159,7 @@ def test_8_bit_floats_and_integers_by_mma() -> None:
         check(kernel, shapes, dtype, target="sm_89")
 
 
-def test_one_product_that_tma_cannot_copy_turns_all_to_another_schedule() -> None:
+def test_one_gemm_that_tma_cannot_copy_makes_all_fall_back_to_hmma() -> None:
     with pytest.warns(UserWarning, match=r"GEMM 1, 64×64×60: A: .*'hmma', not 'wgmma'") as said:
         kernel = grouped_matmul([(64, 64, 64), (64, 64, 60)], target="sm_90a")
     assert said[0].filename == __file__
@@ -170,7 +170,7 @@ def test_one_product_that_tma_cannot_copy_turns_all_to_another_schedule() -> Non
         grouped_matmul([(64, 64, 60)], schedule="hmma", target="sm_90a")
 
 
-def test_bytes_that_are_not_along_k_are_warned_of() -> None:
+def test_a_warning_for_8_bit_elements_that_are_not_along_k() -> None:
     with pytest.warns(UserWarning, match="grouped_matmul: tensor cores multiply i8 along k"):
         grouped_matmul([(64, 64, 64)], "i8", target="sm_80")
 
@@ -210,12 +210,12 @@ def test_an_epilogue_by_mma() -> None:
         ([(8, 8, 8)], {"out": "i32"}, "C of i32 from f32 accumulators"),
     ],
 )
-def test_what_cannot_be_grouped(shapes: Any, given: dict[str, Any], message: str) -> None:
+def test_wrong_arguments_are_refused(shapes: Any, given: dict[str, Any], message: str) -> None:
     with pytest.raises(LegoError, match=message):
         grouped_matmul(shapes, target="sm_90a", **given)
 
 
-def test_more_tensor_maps_than_a_kernel_takes() -> None:
+def test_too_many_tensor_maps_are_refused() -> None:
     shapes = [(8, 8, 8)] * 86
     said = "86 GEMMs have 258 tensor maps, and a kernel takes those of 85"
     with pytest.raises(LegoError, match=said) as caught:
@@ -225,14 +225,14 @@ def test_more_tensor_maps_than_a_kernel_takes() -> None:
         assert grouped_matmul(shapes, target="sm_90a").schedule == "hmma"
 
 
-def test_orders_differ() -> None:
+def test_gemms_of_different_orders_are_refused() -> None:
     shapes = SHAPES[:2]
     b = [OrderBy(Col(k, n)) if n == 64 else lg.OrderBy(lg.Row(k, n)) for _, n, k in shapes]
     with pytest.raises(LegoError, match="GEMM 1 has an A by row and a B by row"):
         grouped_matmul(shapes, b=b, target="sm_90a")
 
 
-def test_tiles_among_which_a_kernel_chooses_lie_alike() -> None:
+def test_chosen_tiles_have_one_shared_memory_layout() -> None:
     tiles = lg.OrderBy(lg.Row(64, 64))
     places = [lg.OrderBy(lg.GenP([64, 64], lg.tma_swizzle(128, 2))), tiles]
 

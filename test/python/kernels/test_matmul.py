@@ -1,4 +1,4 @@
-"""Products of matrices in the simulator, against NumPy: layouts, types, sizes, epilogues."""
+"""GEMMs by mma.sync in the simulator, compared with NumPy: layouts, types, sizes, epilogues."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BYTE = MmaConfig((64, 64, 64), (2, 2), 2)
 
 
 def check(kernel: lg.Kernel, seed: int = 0) -> None:
-    """It computes what NumPy does, on random matrices."""
+    """Check that a kernel computes what NumPy does, on random matrices."""
     comparison = kernel.run(device="sim", seed=seed).comparison
     assert comparison is not None
     assert comparison.equal, str(comparison)
@@ -31,7 +31,7 @@ def check(kernel: lg.Kernel, seed: int = 0) -> None:
 @pytest.mark.parametrize("c", [Row, Col])
 @pytest.mark.parametrize("b", [Row, Col])
 @pytest.mark.parametrize("a", [Row, Col])
-def test_every_transpose(a: Any, b: Any, c: Any) -> None:
+def test_every_order_of_the_matrices(a: Any, b: Any, c: Any) -> None:
     m, n, k = 128, 64, 96
     check(
         matmul(
@@ -48,7 +48,7 @@ def test_every_transpose(a: Any, b: Any, c: Any) -> None:
 
 @pytest.mark.parametrize("shape", [(100, 72, 40), (101, 73, 41), (3, 200, 8), (64, 1, 33)])
 @pytest.mark.parametrize("order", [Row, Col])
-def test_any_size(shape: tuple[int, int, int], order: Any) -> None:
+def test_sizes_that_tiles_do_not_divide(shape: tuple[int, int, int], order: Any) -> None:
     m, n, k = shape
     check(matmul(m, n, k, a=OrderBy(order(m, k)), b=OrderBy(order(k, n)), config=HALF), seed=1)
 
@@ -67,7 +67,7 @@ def test_any_size(shape: tuple[int, int, int], order: Any) -> None:
         ("f8E5M2", "f32"),
     ],
 )
-def test_types(dtype: str, out: str | None) -> None:
+def test_element_types(dtype: str, out: str | None) -> None:
     m, n, k = 72, 80, 96
     config = BYTE if "8" in dtype else HALF
     check(matmul(m, n, k, dtype, out=out, b=OrderBy(Col(k, n)), config=config))
@@ -75,13 +75,13 @@ def test_types(dtype: str, out: str | None) -> None:
 
 @pytest.mark.parametrize("b", [Row, Col])
 @pytest.mark.parametrize("a", [Row, Col])
-def test_bytes_lie_along_k_in_shared_memory_whatever_their_matrix(a: Any, b: Any) -> None:
+def test_8_bit_matrices_of_every_order(a: Any, b: Any) -> None:
     m, n, k = 64, 96, 80
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         kernel = matmul(m, n, k, "i8", a=OrderBy(a(m, k)), b=OrderBy(b(k, n)), config=BYTE)
     is_slow = (a, b) != (Row, Col)
-    assert ["bytes are copied one by one" in str(w.message) for w in said] == [True] * is_slow
+    assert ["bytes are copied one by one" in str(w.message) for w in caught] == [True] * is_slow
     check(kernel)
 
 
@@ -95,11 +95,11 @@ def test_bytes_lie_along_k_in_shared_memory_whatever_their_matrix(a: Any, b: Any
     ],
     ids=str,
 )
-def test_divisions(config: MmaConfig) -> None:
+def test_configs(config: MmaConfig) -> None:
     check(matmul(160, 192, 128, config=config))
 
 
-def test_the_division_is_chosen_where_none_is_given() -> None:
+def test_a_config_is_chosen_by_default() -> None:
     check(matmul(256, 256, 128, schedule="hmma"))
 
 
@@ -109,9 +109,9 @@ def test_batches() -> None:
     check(matmul(64, 80, 48, batch=2, c=columns, config=HALF))
 
 
-def test_blocks_in_the_order_of_hilberts_curve() -> None:
-    blocks = OrderBy(lg.GenP([4, 4], lg.hilbert))
-    check(matmul(256, 256, 64, rasterization=blocks, config=HALF))
+def test_rasterization_along_hilberts_curve() -> None:
+    rasterization = OrderBy(lg.GenP([4, 4], lg.hilbert))
+    check(matmul(256, 256, 64, rasterization=rasterization, config=HALF))
 
 
 @pytest.mark.parametrize(
@@ -186,8 +186,8 @@ def test_epilogues(epilogue: Any, operands: Any, reference: Any, c: Any) -> None
 
 @pytest.mark.parametrize("b", [Row, Col])
 @pytest.mark.parametrize("a", [Row, Col])
-def test_no_access_is_dearer_than_it_must_be(a: Any, b: Any) -> None:
-    """No bank twice in shared memory; of device memory only whole sectors."""
+def test_no_excess_sectors_or_wavefronts(a: Any, b: Any) -> None:
+    """Shared memory has no bank conflicts, device memory is accessed by whole sectors."""
     n = 128
     kernel = matmul(
         n, n, n, a=OrderBy(a(n, n)), b=OrderBy(b(n, n)), config=MmaConfig((n, n, 64), (2, 2), 2)
@@ -202,7 +202,7 @@ def test_no_access_is_dearer_than_it_must_be(a: Any, b: Any) -> None:
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_90a"])
-def test_large_products_stay_in_registers(target: str) -> None:
+def test_large_gemms_do_not_spill(target: str) -> None:
     kernel = matmul(4096, 4096, 4096, schedule="hmma", target=target)
     cubin = kernel.compilation(Options(target=Target.parse(target))).cubin
     (resources,) = cubin.resources
@@ -212,14 +212,14 @@ def test_large_products_stay_in_registers(target: str) -> None:
 
 @pytest.mark.parametrize("order", ["late", "early", "random:1", "random:2"])
 @pytest.mark.parametrize("stages", [2, 4])
-def test_no_race_whenever_copies_arrive(stages: int, order: str) -> None:
+def test_copies_may_arrive_at_any_time(stages: int, order: str) -> None:
     kernel = matmul(64, 128, 160, config=MmaConfig((64, 64, 32), (2, 2), stages))
     result = runtime.run(kernel.compile(), device=runtime.select("sim", order=order))
     assert result.comparison is not None
     assert result.comparison.equal, str(result.comparison)
 
 
-def test_the_module_says_what_is_computed_once() -> None:
+def test_the_module_holds_one_contraction_and_no_index_arithmetic() -> None:
     text = str(matmul(256, 256, 64, config=HALF).module)
     assert text.count("vector.contract") == 1
     assert text.count('"lego.load"') == 2
@@ -229,7 +229,7 @@ def test_the_module_says_what_is_computed_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "options", "says"),
+    ("arguments", "options", "message"),
     [
         ((0, 1, 1), {}, r"\[0, 1, 1\] are not sizes"),
         ((1, 1, 1), {"batch": 0}, r"\[1, 1, 1, 0\] are not sizes"),
@@ -280,20 +280,20 @@ def test_the_module_says_what_is_computed_once() -> None:
         ),
     ],
 )
-def test_what_cannot_be(arguments: Any, options: Any, says: str) -> None:
-    with pytest.raises(LegoError, match=says):
+def test_wrong_arguments_are_refused(arguments: Any, options: Any, message: str) -> None:
+    with pytest.raises(LegoError, match=message):
         matmul(*arguments, **options)
 
 
-def test_a_tensor_for_a_buffer() -> None:
-    """A launch takes what lies in memory; the error says so of an array that is as large."""
+def test_a_tensor_in_place_of_a_buffer_is_refused() -> None:
+    """A launch takes the memory of a matrix whose layout is not strided, not the matrix."""
     kernel = matmul(64, 64, 64, b=OrderBy(GenP([64, 64], morton)), target="sm_80")
     x = np.zeros((64, 64), np.float16)
     with pytest.raises(LegoError, match=r"(?s)'b' has shape \[4096\].*hint: .*OrderBy.GenP.*run"):
         kernel(x, x, x, device="sim")
 
 
-def test_an_epilogue_that_returns_nothing() -> None:
+def test_an_epilogue_that_returns_nothing_is_refused() -> None:
     kernel = matmul(64, 64, 64, epilogue=lambda _x: None)  # type: ignore[arg-type, return-value]
     with pytest.raises(LegoError, match="the epilogue of the GEMM returned None"):
         _ = kernel.module

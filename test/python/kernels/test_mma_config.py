@@ -1,4 +1,4 @@
-"""How products of matrices are divided: what is refused, what is picked, what was measured."""
+"""MMA configs: what they refuse, what the heuristic chooses, and the tuned table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PROBLEM = Problem(512, 768, 256, "f16", "f16")
 CONFIG = MmaConfig((128, 128, 64), (2, 2), 3)
 
 
-def test_what_a_config_takes() -> None:
+def test_sizes_of_a_config() -> None:
     assert CONFIG.threads == 128
     assert CONFIG.tiles(PROBLEM) == (4, 6)
     assert CONFIG.k_iterations(replace(PROBLEM, k=250)) == 4
@@ -37,7 +37,7 @@ def test_what_a_config_takes() -> None:
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90a"])
 @pytest.mark.parametrize(("dtype", "out"), [("f16", "f16"), ("i8", "i32")])
-def test_products_of_every_size_are_divided(dtype: str, out: str, target: str) -> None:
+def test_a_config_is_chosen_for_every_size(dtype: str, out: str, target: str) -> None:
     sizes = (1, 2, 15, 16, 17, 31, 32, 33, 64, 65)
     gpu = Target.parse(target)
     for m, n, k in product(sizes, sizes, (1, 65)):
@@ -49,7 +49,7 @@ def test_products_of_every_size_are_divided(dtype: str, out: str, target: str) -
     ("tiles", "raster_group", "high", "wide"),
     [((8, 6), 4, 4, 1), ((7, 12), 4, 1, 4), ((6, 5), 8, 6, 1), ((7, 11), 4, 1, 1)],
 )
-def test_blocks_go_down_groups(
+def test_ctas_take_raster_groups_column_by_column(
     tiles: tuple[int, int], raster_group: int, high: int, wide: int
 ) -> None:
     down, across = tiles
@@ -64,7 +64,7 @@ def test_blocks_go_down_groups(
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ({"tile": (96, 128, 64)}, "powers of two"),
         ({"tile": (16, 128, 64)}, r"not a multiple of 32×16×16"),
@@ -75,12 +75,12 @@ def test_blocks_go_down_groups(
         ({"stages": 8}, "262144 bytes of shared memory are 29696 more than the 232448"),
     ],
 )
-def test_what_cannot_be(change: dict[str, object], says: str) -> None:
-    with pytest.raises(LegoError, match=says):
+def test_wrong_configs_are_refused(change: dict[str, object], message: str) -> None:
+    with pytest.raises(LegoError, match=message):
         replace(CONFIG, **change).check(PROBLEM, H200.optin_shared_bytes)  # type: ignore[arg-type]
 
 
-def test_elements_of_8_bits_have_longer_instructions() -> None:
+def test_8_bit_elements_have_instructions_with_a_larger_k() -> None:
     problem = replace(PROBLEM, dtype="i8", out="i32")
     replace(CONFIG, tile=(128, 128, 32)).check(problem, H200.optin_shared_bytes)
     with pytest.raises(LegoError, match="not a multiple of 32×16×32"):
@@ -89,7 +89,7 @@ def test_elements_of_8_bits_have_longer_instructions() -> None:
 
 @pytest.mark.parametrize("target", [t for t in TARGETS.values() if t.capability >= (8, 0)])
 @pytest.mark.parametrize("dtype", ["f16", "i8"])
-def test_every_choice_fits_its_target(target: Target, dtype: str) -> None:
+def test_every_enumerated_config_fits_its_target(target: Target, dtype: str) -> None:
     out = "i32" if dtype == "i8" else "f32"
     for m, n, k in ((1, 1, 1), (16, 8192, 512), (8192, 16, 64), (300, 500, 70), (4096,) * 3):
         problem = Problem(m, n, k, dtype, out)
@@ -98,31 +98,31 @@ def test_every_choice_fits_its_target(target: Target, dtype: str) -> None:
             assert found.microseconds > 0
 
 
-def test_large_products_are_bound_by_tensor_cores_and_thin_ones_by_memory() -> None:
+def test_large_gemms_are_limited_by_tensor_cores_and_thin_ones_by_memory() -> None:
     square = Problem(8192, 8192, 8192, "f16", "f16")
     thin = Problem(16, 16384, 16384, "f16", "f16")
     assert rank(square, H200)[0].limit == "tensor cores"
     assert rank(thin, H200)[0].limit == "memory"
 
 
-def test_small_products_have_more_blocks_than_large_tiles_give() -> None:
+def test_small_gemms_get_tiles_for_most_multiprocessors() -> None:
     for n in (512, 1024, 2048):
         problem = Problem(n, n, n, "f16", "f16")
         down, across = choose(problem, H200).tiles(problem)
         assert 2 * down * across >= spec_of(H200).multiprocessors
 
 
-def test_an_explanation_names_the_machine_the_division_and_what_limits_the_others() -> None:
-    said = matmul(512, 768, 256, schedule="hmma", config=CONFIG, target="sm_90a").explain()
-    assert "512×768×256 of f16" in said
-    assert "NVIDIA H200" in said
-    assert f"config     {CONFIG}" in said
-    assert "buffers = 3, depth = 2" in said
+def test_an_explanation_names_the_card_the_config_and_the_limits_of_others() -> None:
+    text = matmul(512, 768, 256, schedule="hmma", config=CONFIG, target="sm_90a").explain()
+    assert "512×768×256 of f16" in text
+    assert "NVIDIA H200" in text
+    assert f"config     {CONFIG}" in text
+    assert "buffers = 3, depth = 2" in text
     limits = "latency|tensor cores|cache"
-    assert re.search(rf" [0-9.]+ µs  tile .* CTAs? per SM, limited by ({limits})", said)
+    assert re.search(rf" [0-9.]+ µs  tile .* CTAs? per SM, limited by ({limits})", text)
 
 
-def test_what_was_measured_is_recorded_and_found(tmp_path: Path) -> None:
+def test_recorded_configs_are_looked_up(tmp_path: Path) -> None:
     other = replace(PROBLEM, m=1024)
     file = tuned_table.record("NVIDIA Test 1", PROBLEM, CONFIG, tmp_path)
     tuned_table.record("NVIDIA Test 1", other, replace(CONFIG, stages=4), tmp_path)
@@ -141,7 +141,7 @@ def test_what_was_measured_is_recorded_and_found(tmp_path: Path) -> None:
     assert tuned_table.lookup("NVIDIA Test 2", PROBLEM, MmaConfig, tmp_path) is None
 
 
-def test_a_product_into_columns_is_its_transpose(tmp_path: Path) -> None:
+def test_a_column_major_c_is_recorded_as_the_transpose(tmp_path: Path) -> None:
     columns = Problem(768, 512, 256, "f16", "f16", a="col", b="row", c="col")
     assert columns.transpose == Problem(512, 768, 256, "f16", "f16", a="col", b="row", c="row")
     assert columns.transpose.transpose == columns
@@ -149,7 +149,7 @@ def test_a_product_into_columns_is_its_transpose(tmp_path: Path) -> None:
     assert tuned_table.lookup("NVIDIA Test 1", columns.transpose, MmaConfig, tmp_path) == CONFIG
 
 
-def test_a_broken_table_is_an_error_with_its_place(tmp_path: Path) -> None:
+def test_a_broken_table_is_an_error_with_its_location(tmp_path: Path) -> None:
     file = tuned_table.file_of("NVIDIA Test 1", tmp_path)
     for text in ("[", '[{"m": 1}]', "[1]"):
         file.write_text(text)

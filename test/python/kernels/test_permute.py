@@ -1,4 +1,4 @@
-"""Permutations of dimensions: NumPy is the truth, and the machine's counters say what they cost."""
+"""Permutations of dimensions, compared with NumPy; their costs are the simulator's counters."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import pytest
 from lego_mlir import Col, OrderBy, RegP, Row
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import permute, transpose
-from lego_mlir.kernels.permute.problem import Mode, find_move
+from lego_mlir.kernels.permute.problem import Mode, find_problem
 
 DTYPES = {"i8": np.int8, "f16": np.float16, "f32": np.float32, "f64": np.float64}
 
 
 def numbered(shape: tuple[int, ...], dtype: str) -> Any:
-    """An array whose elements differ as far as their type allows."""
+    """Return an array of random bits."""
     bits = np.random.default_rng(5).integers(0, 256, prod(shape) * DTYPES[dtype]().itemsize)
     return bits.astype(np.uint8).view(DTYPES[dtype]).reshape(shape)
 
 
 def is_permuted(kernel: Any, x: Any, want: Any) -> bool:
-    """Whether a kernel writes `want`, bit for bit, into a poisoned buffer of its shape."""
+    """Return whether a kernel writes `want`, bit for bit, into a poisoned buffer."""
     y = np.full(want.nbytes, 0xCD, np.uint8).view(want.dtype).reshape(want.shape)
     kernel(x, y, device="sim")
     return bool(y.tobytes() == np.ascontiguousarray(want).tobytes())
@@ -36,7 +36,7 @@ def is_permuted(kernel: Any, x: Any, want: Any) -> bool:
 @pytest.mark.parametrize(
     "shape", [(64, 128), (1, 1), (1, 77), (33, 1), (99, 161), (68, 130), (132, 65), (130, 260)]
 )
-def test_any_size(shape: tuple[int, int], variant: str, dtype: str) -> None:
+def test_transposes_of_any_size(shape: tuple[int, int], variant: str, dtype: str) -> None:
     x = numbered(shape, dtype)
     assert is_permuted(transpose(*shape, dtype, variant=variant), x, x.T)
 
@@ -44,7 +44,7 @@ def test_any_size(shape: tuple[int, int], variant: str, dtype: str) -> None:
 @pytest.mark.parametrize("variant", ["naive", "shared", "vector"])
 @pytest.mark.parametrize("a", [Row, Col])
 @pytest.mark.parametrize("b", [Row, Col])
-def test_rows_and_columns(a: Any, b: Any, variant: str) -> None:
+def test_row_and_column_major_inputs_and_outputs(a: Any, b: Any, variant: str) -> None:
     m, n = 68, 40
     kernel = transpose(m, n, a=OrderBy(a(m, n)), b=OrderBy(b(n, m)), variant=variant)
     comparison = kernel.run(device="sim", seed=1).comparison
@@ -53,7 +53,7 @@ def test_rows_and_columns(a: Any, b: Any, variant: str) -> None:
 
 
 @pytest.mark.parametrize("variant", ["naive", "shared", "vector"])
-def test_a_batch(variant: str) -> None:
+def test_a_batch_is_transposed(variant: str) -> None:
     x = numbered((3, 36, 50), "f32")
     kernel = transpose(36, 50, batch=3, variant=variant)
     assert is_permuted(kernel, x, x.transpose(0, 2, 1))
@@ -64,16 +64,14 @@ def test_a_batch(variant: str) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("shape", "axes"), [((3, 37, 45), (0, 2, 1)), ((5, 33, 39), (2, 1, 0))])
-def test_rows_that_begin_anywhere(
-    shape: tuple[int, ...], axes: tuple[int, ...], dtype: str
-) -> None:
+def test_unaligned_rows(shape: tuple[int, ...], axes: tuple[int, ...], dtype: str) -> None:
     x = numbered(shape, dtype)
     assert is_permuted(permute(shape, axes, dtype), x, x.transpose(axes))
 
 
 @pytest.mark.parametrize("dtype", ["i8", "f16", "f32"])
-def test_rows_that_begin_anywhere_are_written_by_vectors(dtype: str) -> None:
-    """But for the ends of a row, where what some rows have others do not."""
+def test_unaligned_rows_are_stored_by_vectors(dtype: str) -> None:
+    """Except for the ends of rows, which differ from row to row."""
     m, n = 259, 128
     (costs,) = transpose(m, n, dtype).run(device="sim", costs=True).costs
     stores = [row for row in costs.memory if row.instruction.opcode.startswith("st.global")]
@@ -86,15 +84,15 @@ def test_rows_that_begin_anywhere_are_written_by_vectors(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("axes", list(permutations(range(4))))
-def test_four_dimensions(axes: tuple[int, ...]) -> None:
+def test_every_permutation_of_four_dimensions(axes: tuple[int, ...]) -> None:
     x = numbered((2, 6, 5, 12), "f16")
     assert is_permuted(permute(x.shape, axes, "f16"), x, x.transpose(axes))
 
 
 @pytest.mark.parametrize(("dtype", "size"), [("i8", 1), ("f16", 2), ("f32", 4), ("f64", 8)])
 @pytest.mark.parametrize("side", [128, 1024])
-def test_whole_tiles_waste_nothing(dtype: str, size: int, side: int) -> None:
-    """Whole sectors on both sides, no bank conflict, and every element moved once."""
+def test_whole_tiles_have_no_excess_sectors_or_wavefronts(dtype: str, size: int, side: int) -> None:
+    """Accesses take whole sectors without bank conflicts, and each element is moved once."""
     m, n = side, 256
     (costs,) = transpose(m, n, dtype).run(device="sim", costs=True).costs
     assert (costs.excess_sectors, costs.excess_wavefronts) == (0, 0)
@@ -106,13 +104,13 @@ def test_whole_tiles_waste_nothing(dtype: str, size: int, side: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["i8", "f16", "f32", "f64"])
-def test_large_tiles_waste_nothing_either(dtype: str) -> None:
-    """The tile that is chosen for matrices that fill a GPU, on one of one tile."""
+def test_tiles_for_large_matrices_have_no_excess_either(dtype: str) -> None:
+    """The tile that the heuristic chooses for large matrices, run on a matrix of one tile."""
     from lego_mlir.kernels.permute.heuristic import choose_tile
 
     m = n = 128
-    large = find_move((8192, 8192), (1, 0), *(OrderBy(Row(8192, 8192)),) * 2)
-    small = find_move((m, n), (1, 0), *(OrderBy(Row(m, n)),) * 2)
+    large = find_problem((8192, 8192), (1, 0), *(OrderBy(Row(8192, 8192)),) * 2)
+    small = find_problem((m, n), (1, 0), *(OrderBy(Row(m, n)),) * 2)
     assert large is not None
     assert small is not None
     size = DTYPES[dtype]().itemsize
@@ -125,32 +123,32 @@ def test_large_tiles_waste_nothing_either(dtype: str) -> None:
 
 def _tiled_by(move: Any, tile: Any, dtype: str) -> Any:
     from lego_mlir.frontend import TensorType
-    from lego_mlir.kernels.permute.kernel import tiled
+    from lego_mlir.kernels.permute.kernel import tiled_permutation
 
     kinds = [TensorType(dtype, OrderBy(Row(128, 128)), 16)] * 2
-    return tiled("transpose", move, tile, DTYPES[dtype]().itemsize, *kinds, "transpose")
+    return tiled_permutation("transpose", move, tile, DTYPES[dtype]().itemsize, *kinds, "transpose")
 
 
-def test_modes_are_as_few_as_there_are() -> None:
+def test_modes_are_joined() -> None:
     row, column = OrderBy(Row(6, 8)), OrderBy(Col(8, 6))
-    transposed = find_move((6, 8), (1, 0), row, OrderBy(Row(8, 6)))
+    transposed = find_problem((6, 8), (1, 0), row, OrderBy(Row(8, 6)))
     assert transposed is not None
     assert set(transposed.modes) == {Mode(6, 8, 1), Mode(8, 1, 6)}
-    copied = find_move((6, 8), (1, 0), row, column)
+    copied = find_problem((6, 8), (1, 0), row, column)
     assert copied is not None
     assert copied.modes == (Mode(48, 1, 1),)
-    joined = find_move(
+    joined = find_problem(
         (2, 3, 4, 5), (2, 3, 0, 1), OrderBy(Row(2, 3, 4, 5)), OrderBy(Row(4, 5, 2, 3))
     )
     assert joined is not None
     assert joined.modes == (Mode(20, 1, 6), Mode(6, 20, 1))
 
 
-def test_vectors_are_as_wide_as_both_memories_allow() -> None:
+def test_vectors_are_as_wide_as_the_alignment_of_strides_allows() -> None:
     def widths(m: int, n: int, most: int) -> tuple[int, int]:
-        move = find_move((m, n), (1, 0), OrderBy(Row(m, n)), OrderBy(Row(n, m)))
-        assert move is not None
-        return move.widths(most)
+        problem = find_problem((m, n), (1, 0), OrderBy(Row(m, n)), OrderBy(Row(n, m)))
+        assert problem is not None
+        return problem.widths(most)
 
     assert widths(64, 64, 8) == (8, 8)
     assert widths(64, 66, 8) == (2, 8)
@@ -158,23 +156,23 @@ def test_vectors_are_as_wide_as_both_memories_allow() -> None:
     assert widths(65, 63, 16) == (1, 1)
 
 
-def test_nothing_is_relied_on_that_is_not_said() -> None:
-    """Without a known alignment of the arrays no access is wider than an element."""
+def test_without_alignment_accesses_take_one_element() -> None:
+    """With arrays aligned to one element, no access of global memory is wider than that."""
     wide, narrow = (transpose(64, 64, alignment=n).compile().ptx for n in (16, 4))
     for space in ("ld.global", "st.shared", "ld.shared", "st.global"):
         assert re.search(rf"{space}\.v\d\.b32", wide), space
     assert not re.search(r"\.global\S*\.v\d", narrow)
 
 
-def test_what_cannot_be() -> None:
-    with pytest.raises(LegoError, match=r"the axes \[0, 0\] are no order of the 2 dimensions"):
+def test_wrong_arguments_are_refused() -> None:
+    with pytest.raises(LegoError, match=r"the axes \[0, 0\] are not a permutation"):
         permute((3, 4), (0, 0))
     with pytest.raises(LegoError, match="no variant 'fast'"):
         transpose(3, 4, variant="fast")
-    with pytest.raises(LegoError, match=r"\[0, 4\] is no shape"):
+    with pytest.raises(LegoError, match=r"\[0, 4\] is not a shape"):
         transpose(0, 4)
     with pytest.raises(LegoError, match=r"a = 'OrderBy\(Row\(4, 4\)\)' has 16 elements"):
         transpose(3, 4, a=OrderBy(Row(4, 4)))
     blocked = OrderBy(RegP([2, 4, 3, 4], [0, 2, 1, 3]))
-    with pytest.raises(LegoError, match="not both strides"):
+    with pytest.raises(LegoError, match="not both strided"):
         transpose(8, 12, a=blocked, variant="vector")

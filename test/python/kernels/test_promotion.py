@@ -1,4 +1,4 @@
-"""Products whose sums are added up in two levels, in the simulator and as they are divided."""
+"""GEMMs with promoted accumulators: their results in the simulator and their configs."""
 
 from __future__ import annotations
 
@@ -13,47 +13,47 @@ from lego_mlir.kernels import matmul
 from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 
 
-def product(m: int, n: int, k: int, promote: int, **more: Any) -> Kernel:
+def gemm(m: int, n: int, k: int, promote: int, **more: Any) -> Kernel:
     columns = OrderBy(Col(k, n))
     return matmul(m, n, k, "f8E4M3FN", b=columns, promote=promote, target="sm_90a", **more)
 
 
-def test_by_the_division_that_is_chosen() -> None:
-    kernel = product(128, 96, 1024, 2, out="f32")
+def test_a_chosen_config_is_promoted() -> None:
+    kernel = gemm(128, 96, 1024, 2, out="f32")
     assert "promote 2" in kernel.explain()
     comparison = kernel.run(device="sim").comparison
     assert comparison is not None
     assert comparison.equal, str(comparison)
 
 
-def test_the_tile_leaves_registers_for_parts() -> None:
-    plain, promoted = (product(4096, 4096, 4096, p).explain().splitlines()[3] for p in (0, 4))
+def test_a_chosen_tile_leaves_registers_for_two_accumulators() -> None:
+    plain, promoted = (gemm(4096, 4096, 4096, p).explain().splitlines()[3] for p in (0, 4))
     assert "128×256" in plain or "256×128" in plain
     assert "promote 4" in promoted
     assert "×256×" not in promoted
     assert "overlapped epilogue" not in promoted
 
 
-def test_by_a_division_that_is_given() -> None:
+def test_a_given_config_is_promoted() -> None:
     config = WgmmaConfig((64, 96, 128), 1, 3)
-    kernel = product(64, 96, 256, 1, config=config)
+    kernel = gemm(64, 96, 256, 1, config=config)
     assert "promote 1" in kernel.explain()
-    assert "promote" not in product(64, 96, 256, 0, config=config).explain().splitlines()[3]
+    assert "promote" not in gemm(64, 96, 256, 0, config=config).explain().splitlines()[3]
 
 
-def test_a_tile_of_too_many_sums() -> None:
+def test_a_tile_with_too_many_accumulators_is_refused() -> None:
     config = WgmmaConfig((128, 256, 128), 2, 3)
     with pytest.raises(LegoError, match="128 accumulators, which are promoted, more than 96"):
-        product(256, 256, 256, 4, config=config)
+        gemm(256, 256, 256, 4, config=config)
 
 
-def test_a_result_that_is_stored_later() -> None:
+def test_an_overlapped_epilogue_is_refused() -> None:
     config = WgmmaConfig((64, 64, 128), 1, 3, persistent_ctas=2, overlap_epilogue=True)
     with pytest.raises(LegoError, match="leave no registers"):
-        product(512, 64, 1024, 4, config=config)
+        gemm(512, 64, 1024, 4, config=config)
 
 
 @pytest.mark.parametrize(("dtype", "promote"), [("i8", 2), ("f16", -1)])
-def test_what_is_not_promoted(dtype: str, promote: int) -> None:
+def test_wrong_promotions_are_refused(dtype: str, promote: int) -> None:
     with pytest.raises(LegoError, match=f"promote = {promote} with .* accumulators"):
         matmul(64, 64, 64, dtype, promote=promote, target="sm_90a")

@@ -1,4 +1,4 @@
-"""Products of runs of rows that end where only the launch knows, in the simulator, with NumPy."""
+"""Ragged grouped GEMMs in the simulator, compared with NumPy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SMALL = WgmmaConfig((64, 32, 64), 1, 3)
 WARPS = MmaConfig((32, 32, 32), (2, 2), 3)
 
 OLD = 7
-"""What is in C before."""
+"""The elements of C before the launch."""
 
 
 def check(
@@ -34,14 +34,14 @@ def check(
     order: str = "late",
     columns: tuple[bool, bool] = (False, False),
 ) -> None:
-    """Each run of rows is multiplied by its matrix; what is in no run stays."""
+    """Check that each group of rows is multiplied by its B, and that other rows stay."""
     m, n, k = shape
     random = np.random.default_rng(0)
     a, b = random.integers(-2, 3, (m, k)), random.integers(-2, 3, (len(offsets), k, n))
     c = np.full((m, n), OLD, np.int32 if dtype == "i8" else np.float16)
     wanted = c.copy()
-    for run, (start, end) in enumerate(zip([0, *offsets], offsets, strict=False)):
-        wanted[start:end] = a[start:end] @ b[run]
+    for group, (start, end) in enumerate(zip([0, *offsets], offsets, strict=False)):
+        wanted[start:end] = a[start:end] @ b[group]
     given = [
         encoded(np.ascontiguousarray(x.swapaxes(-1, -2)) if by_columns else x, dtype).reshape(-1)
         if by_columns
@@ -53,26 +53,26 @@ def check(
     np.testing.assert_array_equal(c, wanted)
 
 
-RUNS = [
+OFFSETS = [
     [200],
     [96, 96, 150, 200],
     [0, 0, 64, 128, 128, 180, 190],
     [1, 2, 3, 63, 64, 65],
     [0, 0, 0],
 ]
-"""Runs that end within tiles and with them, empty ones first, last and between, few rows."""
+"""Groups that end within tiles and at their ends, empty and short groups anywhere."""
 
 
-@pytest.mark.parametrize("offsets", RUNS, ids=str)
+@pytest.mark.parametrize("offsets", OFFSETS, ids=str)
 @pytest.mark.parametrize("persistent_ctas", [0, 3])
-def test_runs(offsets: list[int], persistent_ctas: int) -> None:
+def test_groups_of_any_sizes(offsets: list[int], persistent_ctas: int) -> None:
     config = WgmmaConfig((64, 32, 64), 1, 3, persistent_ctas=persistent_ctas)
     kernel = ragged_matmul(200, 40, 72, len(offsets), config=config, target="sm_90a")
     check(kernel, (200, 40, 72), offsets)
 
 
-@pytest.mark.parametrize("offsets", RUNS, ids=str)
-def test_runs_by_mma(offsets: list[int]) -> None:
+@pytest.mark.parametrize("offsets", OFFSETS, ids=str)
+def test_groups_of_any_sizes_by_mma(offsets: list[int]) -> None:
     kernel = ragged_matmul(200, 33, 50, len(offsets), config=WARPS, target="sm_80")
     check(kernel, (200, 33, 50), offsets, target="sm_80")
 
@@ -89,7 +89,7 @@ def test_empty_runs_behind_the_last_whole_tile(offsets: list[int]) -> None:
 
 
 @pytest.mark.parametrize("order", ["early", "random"])
-def test_whenever_copies_arrive(order: str) -> None:
+def test_copies_may_arrive_at_any_time(order: str) -> None:
     config = WgmmaConfig((128, 64, 64), 2, 2, persistent_ctas=2)
     kernel = ragged_matmul(300, 64, 128, 3, config=config, target="sm_90a")
     check(kernel, (300, 64, 128), [100, 170, 290], order=order)
@@ -97,18 +97,18 @@ def test_whenever_copies_arrive(order: str) -> None:
     check(kernel, (70, 32, 64), [20, 33, 70], order=order, target="sm_80")
 
 
-def test_the_same_kernel_for_other_runs() -> None:
+def test_one_kernel_serves_all_offsets() -> None:
     kernel = ragged_matmul(130, 16, 64, 2, config=SMALL, target="sm_90a")
     for offsets in ([130, 130], [0, 130], [65, 129]):
         check(kernel, (130, 16, 64), offsets)
 
 
-def test_many_runs() -> None:
-    offsets = [3 * run for run in range(1, 65)]
+def test_many_groups() -> None:
+    offsets = [3 * group for group in range(1, 65)]
     check(ragged_matmul(200, 16, 64, 64, config=SMALL, target="sm_90a"), (200, 16, 64), offsets)
 
 
-def test_column_major_factors() -> None:
+def test_column_major_operands() -> None:
     m, n, k, offsets = 72, 48, 64, [40, 72]
     by_columns = OrderBy(RegP([2, k, n], [0, 2, 1]))
     for target, config in (("sm_90a", SMALL), ("sm_80", WARPS)):
@@ -119,7 +119,7 @@ def test_column_major_factors() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["f8E4M3FN", "i8"])
-def test_elements_of_8_bits(dtype: str) -> None:
+def test_8_bit_elements(dtype: str) -> None:
     m, n, k, offsets = 72, 32, 128, [40, 72]
     by_columns = OrderBy(RegP([2, k, n], [0, 2, 1]))
     config = WgmmaConfig((64, 32, 128), 1, 2)
@@ -127,7 +127,7 @@ def test_elements_of_8_bits(dtype: str) -> None:
     check(kernel, (m, n, k), offsets, dtype=dtype, columns=(False, True))
 
 
-def test_an_epilogue_and_a_division_that_is_chosen() -> None:
+def test_an_epilogue_and_a_chosen_config() -> None:
     kernel = ragged_matmul(70, 32, 64, 2, epilogue=lambda x: x * 2, target="sm_90a")
     assert kernel.schedule == "wgmma"
     a, b = np.ones((70, 64), np.float16), np.ones((2, 64, 32), np.float16)
@@ -137,7 +137,7 @@ def test_an_epilogue_and_a_division_that_is_chosen() -> None:
     assert "2 groups of 70 rows" in kernel.explain()
 
 
-def test_what_tma_cannot_copy() -> None:
+def test_matrices_that_tma_cannot_copy_fall_back_to_hmma() -> None:
     with pytest.warns(UserWarning, match="ragged_matmul: A: .* so the schedule is 'hmma'"):
         assert ragged_matmul(64, 64, 60, 2, target="sm_90a").schedule == "hmma"
     with pytest.raises(LegoError, match="A: "):
@@ -153,6 +153,6 @@ def test_what_tma_cannot_copy() -> None:
         ({"groups": 2, "dtype": "f32"}, "do not multiply 'f32'"),
     ],
 )
-def test_what_cannot_be(given: dict[str, Any], message: str) -> None:
+def test_wrong_arguments_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(LegoError, match=message):
         ragged_matmul(64, 64, 64, target="sm_90a", **given)

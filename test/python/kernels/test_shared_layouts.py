@@ -1,4 +1,4 @@
-"""Tiles in shared memory: no access of them meets a bank twice."""
+"""Tiles for mma.sync in shared memory: their accesses have no bank conflicts."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ SIZES = (16, 32, 64, 128, 256)
 
 
 def tiles(size: int) -> list[tuple[int, int]]:
-    """Rows and columns whose rows have 16 to 512 bytes."""
+    """Return the shapes of tiles whose rows have 16 to 512 bytes."""
     most = 4 * BANK_LINE_BYTES
     return [(m, n) for m, n in product(SIZES, SIZES) if UNIT_BYTES <= n * size <= most]
 
 
 def offsets(layout: Layout, rows: Any, columns: Any, size: int) -> Any:
-    """Byte offsets of elements."""
+    """Return the byte offsets of elements."""
     return layout.apply(rows, columns) * size
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
-def test_rows_of_ldmatrix_are_in_different_banks(size: int) -> None:
-    """Lane r of a phase gives the address of row r: eight rows, 16 bytes of each."""
+def test_ldmatrix_has_no_bank_conflicts(size: int) -> None:
+    """Lane r of a phase has the address of row r: eight rows, 16 bytes of each."""
     unit = UNIT_BYTES // size
     for rows, columns in tiles(size):
         layout = xor_swizzled_tile(rows, columns, size)
@@ -46,8 +46,8 @@ def test_rows_of_ldmatrix_are_in_different_banks(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
-def test_rows_written_by_units_are_in_different_banks(size: int) -> None:
-    """Neighbouring threads have neighbouring units of a row, and of the rows below it."""
+def test_stores_of_units_have_no_bank_conflicts(size: int) -> None:
+    """Neighbouring threads store neighbouring units of a row, and of the rows below it."""
     unit = UNIT_BYTES // size
     for rows, columns in tiles(size):
         layout = xor_swizzled_tile(rows, columns, size)
@@ -58,8 +58,8 @@ def test_rows_written_by_units_are_in_different_banks(size: int) -> None:
 
 
 @pytest.mark.parametrize(("size", "unit"), [(2, 16), (4, 32)])
-def test_sums_of_a_warp_are_in_different_banks(size: int, unit: int) -> None:
-    """Lane l of mma's accumulator has two neighbours of row l/4, from column 2 (l mod 4) on."""
+def test_stores_of_accumulators_have_no_bank_conflicts(size: int, unit: int) -> None:
+    """Lane l holds two neighbours of row l/4 of the accumulator, from column 2 (l mod 4) on."""
     for rows, columns in tiles(size):
         if columns * size < unit:
             continue
@@ -69,7 +69,7 @@ def test_sums_of_a_warp_are_in_different_banks(size: int, unit: int) -> None:
             assert not wavefronts(lanes, 2 * size).excess, (rows, columns, first, column)
 
 
-def test_units_stay_whole() -> None:
+def test_units_stay_contiguous() -> None:
     layout = xor_swizzled_tile(64, 64, 2)
     starts = layout.apply(*np.ix_(np.arange(64), np.arange(0, 64, 8)))
     within = layout.apply(np.arange(64)[:, None, None], np.arange(64).reshape(8, 8)[None])
@@ -77,21 +77,21 @@ def test_units_stay_whole() -> None:
 
 
 @pytest.mark.parametrize("shape", [(64, 64), (128, 32), (16, 256)])
-def test_transposes_are_the_same_memory(shape: tuple[int, int]) -> None:
+def test_a_transposed_tile_has_the_same_memory(shape: tuple[int, int]) -> None:
     m, n = shape
     i, j = np.ix_(np.arange(m), np.arange(n))
-    turned, plain = xor_swizzled_transpose(m, n, 2), xor_swizzled_tile(n, m, 2)
-    assert tuple(turned.dims) == shape
-    assert (turned.apply(i, j) == plain.apply(j, i)).all()
-    assert turned.verify()
+    transpose, plain = xor_swizzled_transpose(m, n, 2), xor_swizzled_tile(n, m, 2)
+    assert tuple(transpose.dims) == shape
+    assert (transpose.apply(i, j) == plain.apply(j, i)).all()
+    assert transpose.verify()
 
 
-def test_plain_rows_where_nothing_is_gained() -> None:
+def test_tiles_that_need_no_swizzle_are_row_major() -> None:
     assert str(xor_swizzled_tile(64, 8, 2)) == "OrderBy(Row(64, 8))"
     assert str(xor_swizzled_tile(64, 64, 2)) == "OrderBy(GenP([64, 64], swizzle(8, 1, 8)))"
     assert str(xor_swizzled_tile(64, 32, 2)) == "OrderBy(GenP([64, 32], swizzle(8, 2, 4)))"
 
 
-def test_sizes_are_powers_of_two() -> None:
+def test_sizes_that_are_not_powers_of_two_are_refused() -> None:
     with pytest.raises(LegoError, match="powers of two, not 96×64"):
         xor_swizzled_tile(96, 64, 2)

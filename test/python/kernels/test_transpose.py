@@ -1,4 +1,4 @@
-"""The transpose: right for every layout, type and tile, and without bank conflicts by analysis."""
+"""The transpose: its result for every layout, type and tile, and its bank conflicts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("b", LAYOUTS)
 @pytest.mark.parametrize("a", LAYOUTS)
-def test_all_layouts(a: str, b: str) -> None:
+def test_every_pair_of_layouts(a: str, b: str) -> None:
     m, n = 64, 96
     kernel = transpose(m, n, a=LAYOUTS[a](m, n), b=LAYOUTS[b](n, m))
     comparison = kernel.run(device="sim", seed=3).comparison
@@ -32,14 +32,14 @@ def test_all_layouts(a: str, b: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["i8", "i16", "f16", "bf16", "f32", "f64", "i64"])
-def test_all_types(dtype: str) -> None:
+def test_every_type(dtype: str) -> None:
     comparison = transpose(32, 64, dtype).run(device="sim").comparison
     assert comparison is not None
     assert comparison.equal, str(comparison)
 
 
 @pytest.mark.parametrize(("tile", "rows"), [(32, 8), (32, 32), (16, 8), (16, 4), (8, 1)])
-def test_all_tiles(tile: int, rows: int) -> None:
+def test_every_tile(tile: int, rows: int) -> None:
     x = np.random.default_rng(7).integers(0, 99, (2 * tile, 3 * tile)).astype(np.float32)
     y = np.full(x.T.shape, np.nan, dtype=np.float32)
     transpose(*x.shape, variant="shared", tile=tile, rows=rows)(x, y, device="sim")
@@ -47,19 +47,19 @@ def test_all_tiles(tile: int, rows: int) -> None:
 
 
 @pytest.mark.parametrize(("tile", "rows"), [(32, 5), (24, 8), (64, 64), (32, 0)])
-def test_tiles_that_cannot_be(tile: int, rows: int) -> None:
-    with pytest.raises(LegoError, match=f"of side {tile} is not moved {rows} rows at a time"):
+def test_wrong_tiles_are_refused(tile: int, rows: int) -> None:
+    with pytest.raises(LegoError, match=f"tile of side {tile} cannot be transposed {rows} rows"):
         transpose(32, 32, variant="shared", tile=tile, rows=rows)
 
 
-def test_the_lines_in_the_ptx_are_those_of_the_kernel() -> None:
-    """And the file's name is the same on every machine."""
+def test_the_ptx_names_the_file_of_the_kernel() -> None:
+    """The name does not depend on the machine."""
     ptx = transpose(64, 64).compile().ptx
     assert re.findall(r"\.file.*", ptx) == ['.file\t1 "lego_mlir/kernels/permute/kernel.py"']
 
 
-def test_nothing_is_wasted() -> None:
-    """Whole sectors on both sides, and no bank conflict, in the code as it runs."""
+def test_no_excess_sectors_or_wavefronts() -> None:
+    """Accesses take whole sectors without bank conflicts."""
     (costs,) = transpose(64, 96, variant="shared").run(device="sim", costs=True).costs
     assert (costs.excess_sectors, costs.excess_wavefronts) == (0, 0)
     assert {(m.instruction.opcode, m.requests * 128 == m.bytes) for m in costs.memory} == {
@@ -68,11 +68,11 @@ def test_nothing_is_wasted() -> None:
 
 
 def column_reads(tile: Layout, element: int) -> Any:
-    """Byte offsets of a warp's reads down each column of a tile, (columns, 32)."""
+    """Return the byte offsets of a warp's loads down each column of a tile, (columns, 32)."""
     return tile.offsets().T * element
 
 
-def test_the_swizzle_leaves_no_bank_conflict() -> None:
+def test_the_swizzle_removes_bank_conflicts() -> None:
     """Rows and columns of the tile both take one wavefront; without the swizzle columns take 32."""
     swizzled, plain = OrderBy(GenP([32, 32], swizzle)), OrderBy(Row(32, 32))
     assert (wavefronts(column_reads(swizzled, 4), 4).executed == 1).all()

@@ -1,4 +1,4 @@
-"""How products are divided on Hopper: what is refused, what the model says, what was measured."""
+"""WGMMA configs: what they refuse, their layouts, the heuristic, and the tuned table."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ SHAPES = [
 ]
 
 
-# ------------------------------------------------------------------------------------- divisions
-def test_what_a_config_takes() -> None:
+# --------------------------------------------------------------------------------------- configs
+def test_sizes_and_parameters_of_a_config() -> None:
     assert CONFIG.threads == 256
     assert CONFIG.tiles(LARGE) == (32, 16)
     assert CONFIG.k_iterations(replace(LARGE, k=250)) == 4
@@ -55,7 +55,7 @@ def test_what_a_config_takes() -> None:
     params = CONFIG.params(LARGE)
     assert params["persistent_ctas"] == 132
     assert params["overlap_epilogue"] == 1
-    # As many registers as there are, for three warpgroups.
+    # Three warpgroups share the registers of a multiprocessor.
     assert params["producer_registers"] + 2 * params["consumer_registers"] <= 65536 // 128
     assert (
         replace(CONFIG, persistent_ctas=0, overlap_epilogue=False).params(LARGE)["persistent_ctas"]
@@ -65,7 +65,7 @@ def test_what_a_config_takes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ({"tile": (96, 128, 64)}, "96 rows are not a multiple of 128"),
         ({"consumers": 4}, "one to three consumer warpgroups"),
@@ -87,12 +87,12 @@ def test_what_a_config_takes() -> None:
         ({"stages": 5}, "more than the 232448 of a CTA"),
     ],
 )
-def test_what_cannot_be(change: dict[str, Any], says: str) -> None:
-    with pytest.raises(LegoError, match=says):
+def test_wrong_configs_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(LegoError, match=message):
         replace(CONFIG, **change).check(LARGE, SHARED)
 
 
-def test_clusters_are_whole_and_chunks_have_steps_beside_them() -> None:
+def test_clusters_divide_the_tiles_and_epilogue_tiles_overlap_iterations() -> None:
     odd = replace(LARGE, m=33 * 128)
     with pytest.raises(LegoError, match="33×16 tiles, which the cluster does not divide"):
         replace(CONFIG, cluster=(2, 1)).check(odd, SHARED)
@@ -101,7 +101,7 @@ def test_clusters_are_whole_and_chunks_have_steps_beside_them() -> None:
         CONFIG.check(replace(LARGE, k=192), SHARED)
 
 
-def test_blocks_share_whole_steps_and_fragments() -> None:
+def test_split_k_slices_are_whole_iterations() -> None:
     shared = WgmmaConfig((64, 64, 64), 1, 4, split_k=2)
     few = replace(LARGE, m=64)
     shared.check(few, SHARED)
@@ -119,18 +119,18 @@ def test_blocks_share_whole_steps_and_fragments() -> None:
 # --------------------------------------------------------------------------------------- layouts
 @pytest.mark.parametrize("size", [1, 2])
 @pytest.mark.parametrize(("rows", "columns"), [(64, 64), (128, 32), (64, 192), (8, 256)])
-def test_panels_are_free_of_bank_conflicts(rows: int, columns: int, size: int) -> None:
+def test_tma_swizzled_tiles_have_no_bank_conflicts(rows: int, columns: int, size: int) -> None:
     layout = tma_swizzled_tile(rows, columns, size)
     offsets = np.asarray(layout.apply(*np.indices((rows, columns))))
     assert sorted(offsets.flat) == list(range(rows * columns))
     transpose = tma_swizzled_transpose(columns, rows, size)
     swapped = np.asarray(transpose.apply(*np.indices((columns, rows))))
     assert np.array_equal(swapped, offsets.T)
-    # Eight rows' chunks of 16 bytes, as stmatrix writes them, are in all banks.
+    # stmatrix writes 16 bytes of eight rows, which are in different banks.
     assert len(set((offsets[:8, 0] * size // 16 % 8).tolist())) == 8
 
 
-def test_chunks_of_a_result() -> None:
+def test_epilogue_tiles_are_one_swizzle_wide() -> None:
     assert epilogue_tile(256, 2).dims == (64, 64)
     assert epilogue_tile(48, 2).dims == (64, 16)
     assert epilogue_tile(256, 4).dims == (64, 32)
@@ -153,7 +153,7 @@ def test_chunks_of_a_result() -> None:
     ],
 )
 @pytest.mark.parametrize("batch", [None, 3])
-def test_blocks_of_a_cluster_share_a_tile(
+def test_ctas_of_a_cluster_share_a_row_or_a_column_of_tiles(
     down: int, across: int, raster_group: int, cluster: tuple[int, int], batch: int | None
 ) -> None:
     layout = raster_groups(down, across, raster_group, cluster, batch)
@@ -173,7 +173,7 @@ def test_blocks_of_a_cluster_share_a_tile(
 # ----------------------------------------------------------------------------------------- model
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize(("dtype", "out"), [("f16", "f16"), ("bf16", "f32"), ("f8E5M2", "f16")])
-def test_every_estimate_is_of_a_division_that_fits(
+def test_every_estimate_is_of_a_config_that_fits(
     shape: tuple[int, int, int], dtype: str, out: str
 ) -> None:
     problem = Problem(*shape, dtype, out, b="col")
@@ -182,7 +182,7 @@ def test_every_estimate_is_of_a_division_that_fits(
     for e in found:
         e.config.check(problem.transpose if e.config.swap_ab else problem, SHARED)
         assert e.microseconds > 0
-    # Nothing that is thought to be much slower comes first.
+    # A config with a much slower estimate does not come first.
     assert found[0].microseconds <= 1.02 * min(e.microseconds for e in found)
 
 
@@ -191,7 +191,7 @@ def first(*shape: int) -> WgmmaConfig:
     return rank(Problem(a, b, c, "f16", "f16"), H200)[0].config
 
 
-def test_small_products_take_tiles_of_one_wave() -> None:
+def test_small_gemms_take_tiles_of_one_wave() -> None:
     for n in (128, 256, 512, 1024):
         config = first(n, n, n)
         down, across = config.tiles(Problem(n, n, n, "f16", "f16"))
@@ -200,7 +200,7 @@ def test_small_products_take_tiles_of_one_wave() -> None:
         assert GPU.multiprocessors // 8 <= down * across <= GPU.multiprocessors
 
 
-def test_large_products_stay_and_store_beside_the_next_tile() -> None:
+def test_large_gemms_are_persistent_with_an_overlapped_epilogue() -> None:
     for shape in ((4096, 4096, 4096), (8192, 8192, 8192), (4096, 4096, 1024), (4864, 4096, 8192)):
         config = first(*shape)
         assert config.persistent_ctas == GPU.multiprocessors
@@ -209,13 +209,13 @@ def test_large_products_stay_and_store_beside_the_next_tile() -> None:
         assert max(config.cluster) == 2
 
 
-def test_few_rows_are_columns_of_the_transpose() -> None:
+def test_gemms_of_few_rows_swap_a_and_b() -> None:
     config = first(16, 8192, 8192)
     assert config.swap_ab
     assert config.tile[1] == 16
 
 
-def test_an_odd_number_of_tiles_makes_clusters_the_other_way() -> None:
+def test_an_odd_number_of_rows_of_tiles_makes_clusters_of_columns() -> None:
     assert first(257 * 128 - 120, 2048, 2048).cluster == (1, 2)
 
 
@@ -228,11 +228,11 @@ def test_an_odd_number_of_tiles_makes_clusters_the_other_way() -> None:
         (replace(LARGE, m=1024, n=1024, k=1024), "tensor cores"),
     ],
 )
-def test_what_a_product_waits_for(problem: Problem, limit: str) -> None:
+def test_the_limit_of_a_gemm(problem: Problem, limit: str) -> None:
     assert rank(problem, H200)[0].limit == limit
 
 
-def test_the_model_knows_what_helps() -> None:
+def test_the_model_ranks_what_was_measured() -> None:
     plain = replace(CONFIG, overlap_epilogue=False)
     shared = replace(CONFIG, cluster=(2, 1))
     once = replace(plain, persistent_ctas=0)
@@ -243,12 +243,12 @@ def test_the_model_knows_what_helps() -> None:
 
     assert time(CONFIG) < time(plain) < time(once)
     huge = replace(LARGE, m=16384, n=16384)
-    assert time(shared, huge) < time(CONFIG, huge)  # factors that do not fit the cache
+    assert time(shared, huge) < time(CONFIG, huge)  # operands that do not fit the cache
     assert time(plain, short) / time(CONFIG, short) > time(plain) / time(CONFIG)
     small = Problem(512, 512, 512, "f16", "f16")
     narrow = WgmmaConfig((64, 32, 64), 1, 8)
     assert time(narrow, small) < time(replace(narrow, stages=4), small)
-    # A small tile's slot is free late where two blocks have to be done with it.
+    # In a cluster of two, the stage of a small tile is released late.
     deep = replace(small, k=16384)
     together = replace(narrow, cluster=(1, 2))
     assert time(together, deep) > time(replace(narrow, tile=(64, 64, 64), split_k=2), deep)
@@ -256,7 +256,7 @@ def test_the_model_knows_what_helps() -> None:
     assert time(replace(CONFIG, tile=(128, 256, 128)), bytes_) < 0.6 * time(CONFIG)
 
 
-def test_blocks_share_tiles_where_there_are_few() -> None:
+def test_split_k_is_chosen_for_few_tiles_and_a_large_k() -> None:
     deep = Problem(128, 128, 16384, "f16", "f16")
     assert {e.config.split_k for e in rank(deep, H200)} == {1, 2, 4, 8}
     assert first(128, 128, 16384).split_k >= 4
@@ -273,7 +273,7 @@ def test_blocks_share_tiles_where_there_are_few() -> None:
         ([56] * 64, 7168, 2048, (128, 256, 64)),
     ],
 )
-def test_products_of_one_launch_are_divided_together(
+def test_one_config_is_chosen_for_grouped_gemms(
     rows: list[int], n: int, k: int, tile: tuple[int, int, int]
 ) -> None:
     problems = [Problem(m, n, k, "bf16", "bf16", b="col") for m in rows]
@@ -283,7 +283,7 @@ def test_products_of_one_launch_are_divided_together(
 
 
 # ----------------------------------------------------------------------------------------- tables
-def test_both_kinds_of_divisions_are_kept(tmp_path: Path) -> None:
+def test_a_table_keeps_both_kinds_of_configs(tmp_path: Path) -> None:
     other = MmaConfig((128, 128, 64), (2, 2), 3)
     swapped = replace(CONFIG, swap_ab=True, cluster=(1, 2), one_cta_per_sm=True)
     for config in (CONFIG, other, swapped):
@@ -293,7 +293,7 @@ def test_both_kinds_of_divisions_are_kept(tmp_path: Path) -> None:
     assert tuned_table.lookup("NVIDIA Test 1", replace(LARGE, k=64), WgmmaConfig, tmp_path) is None
 
 
-def test_bf16_is_divided_as_f16_was_measured(tmp_path: Path) -> None:
+def test_bf16_takes_the_tuned_config_of_f16(tmp_path: Path) -> None:
     short = replace(LARGE, dtype="bf16", out="bf16")
     tuned_table.record("NVIDIA Test 1", LARGE, CONFIG, tmp_path)
     assert tuned_table.lookup("NVIDIA Test 1", short, WgmmaConfig, tmp_path) == CONFIG
@@ -307,13 +307,13 @@ def test_bf16_is_divided_as_f16_was_measured(tmp_path: Path) -> None:
     assert tuned_table.lookup("NVIDIA Test 1", LARGE, WgmmaConfig, tmp_path) == CONFIG
 
 
-def test_what_was_measured_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    places = [OrderBy(Row(4096, 4096))] * 3
-    chosen = plan(LARGE, places, H200)
+def test_a_tuned_config_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    layouts = [OrderBy(Row(4096, 4096))] * 3
+    chosen = plan(LARGE, layouts, H200)
     measured = replace(CONFIG, raster_group=3)
     assert chosen.config != measured
     tuned_table.record(GPU.name, LARGE, measured, tmp_path)
     monkeypatch.setattr(tuned_table.lookup, "__defaults__", (tmp_path,))
-    found = plan(LARGE, places, H200)
+    found = plan(LARGE, layouts, H200)
     assert found.config == measured
     assert f"config     {measured}, from the tuned table" in found.explanation

@@ -1,4 +1,4 @@
-"""Products by TMA and WGMMA in the simulator: layouts, types, sizes, divisions, what is refused."""
+"""GEMMs by TMA and wgmma in the simulator: layouts, types, sizes, configs, and errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SMALL = WgmmaConfig((64, 32, 64), 1, 2)
 
 
 def check(kernel: lg.Kernel) -> None:
-    """It computes what NumPy does, on random matrices, by the schedule `wgmma`."""
+    """Check that a kernel of the schedule `wgmma` computes what NumPy does."""
     assert kernel.schedule == "wgmma"
     comparison = kernel.run(device="sim").comparison
     assert comparison is not None
@@ -29,7 +29,7 @@ def check(kernel: lg.Kernel) -> None:
 @pytest.mark.parametrize("c", [Row, Col])
 @pytest.mark.parametrize("b", [Row, Col])
 @pytest.mark.parametrize("a", [Row, Col])
-def test_every_transpose_of_partial_tiles(a: Any, b: Any, c: Any) -> None:
+def test_partial_tiles_in_every_order(a: Any, b: Any, c: Any) -> None:
     m, n, k = 104, 72, 136
     orders = {"a": OrderBy(a(m, k)), "b": OrderBy(b(k, n)), "c": OrderBy(c(m, n))}
     check(matmul(m, n, k, **orders, config=SMALL))
@@ -37,8 +37,8 @@ def test_every_transpose_of_partial_tiles(a: Any, b: Any, c: Any) -> None:
 
 @pytest.mark.parametrize("c", [Row, Col])
 @pytest.mark.parametrize("a", [Row, Col])
-def test_the_transposes_may_be_multiplied(a: Any, c: Any) -> None:
-    """A result of 16 rows is one of 16 columns, stored transposed."""
+def test_swapped_operands(a: Any, c: Any) -> None:
+    """C of 16 rows is computed as 16 columns and stored transposed."""
     m, n, k = 16, 192, 64
     config = WgmmaConfig((64, 16, 64), 1, 2, swap_ab=c is Row)
     orders = {"a": OrderBy(a(m, k)), "c": OrderBy(c(m, n))}
@@ -50,12 +50,12 @@ def test_the_transposes_may_be_multiplied(a: Any, c: Any) -> None:
 @pytest.mark.parametrize(
     ("dtype", "out"), [("f16", "f32"), ("f16", "bf16"), ("bf16", None), ("bf16", "f32")]
 )
-def test_types(dtype: str, out: str | None) -> None:
+def test_element_types(dtype: str, out: str | None) -> None:
     check(matmul(72, 80, 64, dtype, out=out, config=SMALL))
 
 
 @pytest.mark.parametrize("dtype", ["f8E4M3FN", "f8E5M2", "i8"])
-def test_elements_of_8_bits_along_k(dtype: str) -> None:
+def test_8_bit_elements_along_k(dtype: str) -> None:
     m, n, k = 64, 48, 144
     config = WgmmaConfig((64, 16, 128), 1, 2)
     check(matmul(m, n, k, dtype, b=OrderBy(Col(k, n)), config=config))
@@ -83,14 +83,14 @@ def test_elements_of_8_bits_along_k(dtype: str) -> None:
     ],
     ids=str,
 )
-def test_divisions(m: int, n: int, config: WgmmaConfig) -> None:
+def test_configs(m: int, n: int, config: WgmmaConfig) -> None:
     k = 192 * config.split_k
     check(matmul(m, n, k, b=OrderBy(Col(k, n)), config=config))
 
 
 @pytest.mark.parametrize("order", ["late", "early", "random:1"])
 @pytest.mark.parametrize(("k", "split_k"), [(320, 2), (200, 2), (456, 4)])
-def test_parts_that_do_not_divide_the_steps(k: int, split_k: int, order: str) -> None:
+def test_split_k_that_does_not_divide_the_iterations(k: int, split_k: int, order: str) -> None:
     config = WgmmaConfig((64, 128, 64), 1, 2, split_k=split_k)
     made = matmul(72, 128, k, config=config).compilation().artifact(assemble=False)
     comparison = runtime.run(made, [], runtime.select("sim", order=order)).comparison
@@ -98,13 +98,13 @@ def test_parts_that_do_not_divide_the_steps(k: int, split_k: int, order: str) ->
     assert comparison.equal, str(comparison)
 
 
-def test_parts_that_do_not_divide_a_batch() -> None:
+def test_split_k_that_does_not_divide_the_iterations_of_a_batch() -> None:
     config = WgmmaConfig((64, 64, 64), 1, 2, split_k=2)
     check(matmul(64, 64, 168, batch=2, a=OrderBy(RegP([2, 64, 168], [0, 2, 1])), config=config))
 
 
 @pytest.mark.parametrize("order", ["early", "random:1"])
-def test_whenever_copies_arrive(order: str) -> None:
+def test_copies_may_arrive_at_any_time(order: str) -> None:
     config = WgmmaConfig(
         (128, 128, 64), 2, 2, persistent_ctas=2, overlap_epilogue=True, cluster=(2, 1)
     )
@@ -118,17 +118,17 @@ def test_batches() -> None:
     check(matmul(80, 48, 64, batch=3, config=SMALL))
     columns = OrderBy(RegP([2, 80, 48], [0, 2, 1]))
     check(matmul(80, 48, 64, batch=2, c=columns, config=SMALL))
-    blocks = OrderBy(Row(2, 2, 2))
-    check(matmul(80, 48, 64, batch=2, rasterization=blocks, config=SMALL))
+    rasterization = OrderBy(Row(2, 2, 2))
+    check(matmul(80, 48, 64, batch=2, rasterization=rasterization, config=SMALL))
 
 
-def test_blocks_in_the_order_of_hilberts_curve() -> None:
+def test_rasterization_along_hilberts_curve() -> None:
     config = WgmmaConfig((64, 64, 64), 1, 2, persistent_ctas=3)
     check(matmul(256, 256, 64, rasterization=OrderBy(lg.GenP([4, 4], lg.hilbert)), config=config))
 
 
 @pytest.mark.parametrize("swap_ab", [False, True])
-def test_an_epilogue(swap_ab: bool) -> None:
+def test_an_epilogue_with_operands(swap_ab: bool) -> None:
     m, n, k = 72, 80, 64
     rng = np.random.default_rng(3)
     a, b, old = (
@@ -156,8 +156,8 @@ def test_an_epilogue(swap_ab: bool) -> None:
     [WgmmaConfig((128, 32, 64), 1, 2), WgmmaConfig((256, 32, 64), 2, 2)],
     ids=["one consumer", "two"],
 )
-def test_an_epilogue_where_a_warpgroup_has_several_blocks_of_rows(config: WgmmaConfig) -> None:
-    """Rows of the operands meet the rows of the sums, however a warpgroup's lie."""
+def test_epilogue_operands_meet_their_rows_of_the_accumulator(config: WgmmaConfig) -> None:
+    """Also if a warpgroup has several wgmmas one below the other."""
     m, n, k = config.tile[0], 40, 64
     kernel = matmul(
         m,
@@ -165,7 +165,7 @@ def test_an_epilogue_where_a_warpgroup_has_several_blocks_of_rows(config: WgmmaC
         k,
         out="f32",
         config=config,
-        epilogue=lambda sums, rows, whole: sums * rows + whole,
+        epilogue=lambda x, rows, whole: x * rows + whole,
         operands={
             "rows": lg.Tensor["f32", OrderBy(Row(m, 1))],
             "whole": lg.Tensor["f32", OrderBy(Row(m, n))],
@@ -179,7 +179,7 @@ def test_an_epilogue_where_a_warpgroup_has_several_blocks_of_rows(config: WgmmaC
     np.testing.assert_array_equal(c, a.astype("f4") @ b.astype("f4") * rows + whole)
 
 
-def test_it_is_what_hopper_takes_by_itself() -> None:
+def test_the_schedule_of_sm_90a_is_wgmma() -> None:
     kernel = matmul(256, 128, 128)
     check(kernel)
     assert matmul(256, 128, 128, target="sm_80").schedule == "hmma"
@@ -193,7 +193,7 @@ def test_it_is_what_hopper_takes_by_itself() -> None:
     assert sum(" µs  tile " in line for line in lines) > 1
 
 
-def test_every_kernel_says_what_it_is() -> None:
+def test_every_kernel_has_an_explanation() -> None:
     plain, scheduled = (
         lg.kernel(grid=2, block=32, schedule=schedule, params={"n": 3} if schedule else None)(
             lambda: None
@@ -201,7 +201,7 @@ def test_every_kernel_says_what_it_is() -> None:
         for schedule in (None, "unroll")
     )
     assert plain.explain() == f"{plain!r}\nno schedule"
-    assert scheduled.explain() == f"{scheduled!r}\nschedule   unroll\nsettings   n = 3"
+    assert scheduled.explain() == f"{scheduled!r}\nschedule   unroll\nparams     n = 3"
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_every_kernel_says_what_it_is() -> None:
         ),
     ],
 )
-def test_what_tma_cannot_copy_another_schedule_computes(
+def test_matrices_that_tma_cannot_copy_fall_back_to_hmma(
     arguments: Any, options: Any, reason: str
 ) -> None:
     with pytest.warns(UserWarning, match=reason) as caught:
@@ -236,7 +236,7 @@ def test_what_tma_cannot_copy_another_schedule_computes(
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "message"),
     [
         ({"config": SMALL, "schedule": "hmma"}, "is for the schedule 'wgmma', not"),
         (
@@ -250,6 +250,6 @@ def test_what_tma_cannot_copy_another_schedule_computes(
         ({"config": SMALL, "rasterization": OrderBy(Row(4, 2))}, r"C has 2×4 tiles of 64×32"),
     ],
 )
-def test_what_does_not_go_together(options: Any, says: str) -> None:
-    with pytest.raises(LegoError, match=says):
+def test_options_that_contradict_each_other(options: Any, message: str) -> None:
+    with pytest.raises(LegoError, match=message):
         matmul(128, 128, 64, **options)
