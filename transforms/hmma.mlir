@@ -1,18 +1,19 @@
-// Products of tiles on tensor cores by `mma.sync`, from sm_80 on.
+// GEMM on tensor cores by `mma.sync`, from sm_80 on.
 //
-// The payload says what a block computes: it reads tiles, multiplies them in a loop, and writes a
-// tile (docs/examples/matmul.mlir). What it reads and writes says by `shared` where a tile lies in
-// shared memory, the product by `lego.warps` how warps divide it. The steps:
+// The payload computes a CTA tile: it loads tiles of A and B, multiplies them in the K loop, and
+// stores a tile of C (docs/examples/matmul.mlir). The attribute `shared` of a load or store is the
+// tile's shared-memory layout; `lego.warps` of the contraction is the layout of warps on the tile.
+// The transform steps:
 //
-//   stage_in_shared    tiles go through shared memory, in which there are `buffers` of each
-//   pipeline_copies    they are fetched `depth` turns of the loop ahead: at most buffers - 1
-//   distribute_copies  every thread copies its part, 16 bytes at a time, past the registers
-//   contract_to_mma    every warp loads its part by ldmatrix and multiplies it by mma.sync
-//   prefetch_fragments the first fragments of a tile are loaded among the products of the one before
-//   pack_shared        what is not needed at the same time shares its memory
-//   spread_copies      copies stand among the products, behind the fragments for the next of them
+//   stage_in_shared    tiles go through shared memory, which holds `buffers` stages of each
+//   pipeline_copies    copies are issued `depth` iterations ahead, at most buffers - 1
+//   distribute_copies  every thread copies a share of 16-byte chunks by cp.async
+//   contract_to_mma    every warp loads fragments by ldmatrix and multiplies them by mma.sync
+//   prefetch_fragments a tile's first fragments are loaded between the mma of the tile before it
+//   pack_shared        buffers that are not live at the same time share memory
+//   spread_copies      copies are placed between the mma, after the fragment loads for the next one
 //
-// `--param buffers=3 --param depth=2` gives other numbers, `--keep DIR` shows each step.
+// To change the parameters: `--param buffers=3 --param depth=2`. `--keep DIR` keeps each step.
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_tiles(%module: !transform.any_op) {
     %buffers = "transform_lego.parameter"() {name = "buffers", default = 4 : i64}
@@ -38,9 +39,9 @@ module attributes {transform.with_named_sequence} {
     "transform_lego.contract_to_mma"(%contractions) {prefetch = 1 : i64}
         : (!transform.any_op) -> ()
 
-    %products = transform.structured.match ops{["scf.for"]} in %module
+    %main_loops = transform.structured.match ops{["scf.for"]} in %module
         : (!transform.any_op) -> !transform.any_op
-    "transform_lego.prefetch_fragments"(%products) : (!transform.any_op) -> ()
+    "transform_lego.prefetch_fragments"(%main_loops) : (!transform.any_op) -> ()
 
     %packed = "transform_lego.pack_shared"(%kernels) : (!transform.any_op) -> !transform.any_op
     transform.yield

@@ -1,7 +1,7 @@
 // Unroll the loops of every kernel by four, inner loops first, and clean up.
 //
-// What a schedule is: a module of transform operations whose @__transform_main gets the payload
-// module. `legoc FILE.mlir --schedule=unroll --emit=scheduled` shows what this one does.
+// A schedule is a module of transform operations. Its @__transform_main is applied to the payload
+// module. `legoc FILE.mlir --schedule=unroll --emit=scheduled` prints the result of this one.
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_main(%module: !transform.any_op) {
     %kernels = transform.structured.match ops{["gpu.launch", "gpu.func"]} in %module

@@ -68,7 +68,7 @@ class WgmmaModel:
             if both operands fit it.
         l2_miss_bytes_per_us: the same if they do not fit it.
         l2_operand_bytes: bytes of both operands up to which they fit the L2 cache.
-        unaligned_rows: factor on the cost of tiles of B whose rows are no multiple of 128 bytes.
+        unaligned_rows: factor on the cost of tiles of B whose rows are not multiples of 128 bytes.
         copy_us: latency of a TMA copy, in microseconds.
         cluster_copy_us: the same for small tiles that a cluster shares, until all its CTAs have
             released the stage: 64×32 with a cluster of two and 8 stages took 0.134 µs an iteration.

@@ -1,7 +1,7 @@
-"""How TMA and WGMMA swizzle shared memory: a function of addresses.
+"""The swizzle of TMA and wgmma: a permutation of shared-memory addresses.
 
-In a mode of 32, 64 or 128 bytes, bits 4 and up of a shared-memory address, as many as the mode has
-16-byte chunks, are XORed with those from bit 7 on. It is its own inverse.
+A mode of 32, 64 or 128 bytes has 2, 4 or 8 chunks of 16 bytes. As many address bits as number the
+chunks, from bit 4 on, are XORed with those from bit 7 on. The swizzle is its own inverse.
 
 Source: PTX ISA, "Swizzling modes"; CUDA driver API, CUtensorMapSwizzle.
 """
@@ -11,17 +11,17 @@ from __future__ import annotations
 from typing import Any
 
 MODES = (128, 64, 32, 0)
-"""In bytes, the widest first; 0 is no swizzle."""
+"""The modes in bytes, the widest first; 0 is no swizzle."""
 
 CHUNK = 16
-"""Bytes that stay together."""
+"""Bytes of a chunk, which a swizzle moves as a whole."""
 
 
 def swizzled(address: Any, mode: int) -> Any:
-    """Where a byte lies that would lie at `address` without swizzling, and the other way round.
+    """Return the swizzled address of a byte, or from a swizzled address the original one.
 
     Args:
-        address: in bytes, an int or an array of them.
+        address: an address in bytes, or an array of addresses.
         mode: one of `MODES`.
     """
     if not mode:
@@ -30,5 +30,5 @@ def swizzled(address: Any, mode: int) -> Any:
 
 
 def alignment(mode: int) -> int:
-    """What a tile's address is a multiple of, in bytes: where the pattern begins, 128 at least."""
+    """Return the bytes that the address of a swizzled tile is a multiple of: at least 128."""
     return max(8 * mode, 128)
