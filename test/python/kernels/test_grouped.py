@@ -160,9 +160,9 @@ def test_8_bit_floats_and_integers_by_mma() -> None:
 
 
 def test_one_gemm_that_tma_cannot_copy_makes_all_fall_back_to_hmma() -> None:
-    with pytest.warns(UserWarning, match=r"GEMM 1, 64×64×60: A: .*'hmma', not 'wgmma'") as said:
+    with pytest.warns(UserWarning, match=r"GEMM 1, 64×64×60: A: .*'hmma', not 'wgmma'") as caught:
         kernel = grouped_matmul([(64, 64, 64), (64, 64, 60)], target="sm_90a")
-    assert said[0].filename == __file__
+    assert caught[0].filename == __file__
     assert kernel.schedule == "hmma"
     check(kernel, [(64, 64, 64), (64, 64, 60)])
     with warnings.catch_warnings():
@@ -217,11 +217,11 @@ def test_wrong_arguments_are_refused(shapes: Any, given: dict[str, Any], message
 
 def test_too_many_tensor_maps_are_refused() -> None:
     shapes = [(8, 8, 8)] * 86
-    said = "86 GEMMs have 258 tensor maps, and a kernel takes those of 85"
-    with pytest.raises(LegoError, match=said) as caught:
+    message = "86 GEMMs have 258 tensor maps, and a kernel takes those of 85"
+    with pytest.raises(LegoError, match=message) as caught:
         grouped_matmul(shapes, config=SMALL, target="sm_90a")
     assert caught.value.hint == "fewer GEMMs in one launch"
-    with pytest.warns(UserWarning, match=said):
+    with pytest.warns(UserWarning, match=message):
         assert grouped_matmul(shapes, target="sm_90a").schedule == "hmma"
 
 
@@ -234,17 +234,17 @@ def test_gemms_of_different_orders_are_refused() -> None:
 
 def test_chosen_tiles_have_one_shared_memory_layout() -> None:
     tiles = lg.OrderBy(lg.Row(64, 64))
-    places = [lg.OrderBy(lg.GenP([64, 64], lg.tma_swizzle(128, 2))), tiles]
+    layouts = [lg.OrderBy(lg.GenP([64, 64], lg.tma_swizzle(128, 2))), tiles]
 
     def kernel(a: Any, b: Any, c: Any) -> None:
         @lg.fold(1, lg.zeros((64, 64), "f32"))
         def total(_: Any, total: Any) -> Any:
-            both = [lambda s=s: a.staged(s)[:, :] for s in places]
-            right = b.staged(places[0])[:, :]
+            both = [lambda s=s: a.staged(s)[:, :] for s in layouts]
+            right = b.staged(layouts[0])[:, :]
             left = lg.choose(lg.block_id(), both)
             return lg.dot(left, right, total, warps=lg.OrderBy(lg.Row(4, 1)))
 
-        c.staged(places[0])[:, :] = total.to("f16")
+        c.staged(layouts[0])[:, :] = total.to("f16")
 
     types = {name: lg.TensorType("f16", tiles, 16) for name in "abc"}
     made = lg.kernel(grid=2, block=128, parameters=types, schedule="wgmma")(kernel)

@@ -179,8 +179,8 @@ def test_epilogues(epilogue: Any, operands: Any, reference: Any, c: Any) -> None
         config=HALF,
     )
     found = kernel.run(a, b, np.zeros((M, N), np.float32), *values, device="sim").outputs["c"]
-    product = a.astype(np.float64) @ b.astype(np.float64)
-    want = reference(product, *(np.asarray(v, np.float64) for v in values))
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    want = reference(exact, *(np.asarray(v, np.float64) for v in values))
     assert np.abs(found - want).max() < 1e-5
 
 

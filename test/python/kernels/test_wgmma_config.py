@@ -161,13 +161,13 @@ def test_ctas_of_a_cluster_share_a_row_or_a_column_of_tiles(
     assert layout.dims == ((down, across) if batch is None else (batch, down, across))
     found = np.stack(layout.inv(np.arange(count)))
     assert len(set(map(tuple, found.T.tolist()))) == count
-    blocks = max(cluster)
-    by_cluster = found.reshape(len(found), -1, blocks)
+    ctas = max(cluster)
+    by_cluster = found.reshape(len(found), -1, ctas)
     for axis in range(len(found)):
         apart = cluster[0] if axis == len(found) - 2 else cluster[1]
         is_spread = axis >= len(found) - 2 and apart > 1
         distance = np.ptp(by_cluster[axis], axis=1)
-        assert (distance == (blocks - 1 if is_spread else 0)).all()
+        assert (distance == (ctas - 1 if is_spread else 0)).all()
 
 
 # ----------------------------------------------------------------------------------------- model
