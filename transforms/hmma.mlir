@@ -7,7 +7,7 @@
 //
 //   stage_in_shared    tiles go through shared memory, which holds `buffers` stages of each
 //   pipeline_copies    copies are issued `depth` iterations ahead, at most buffers - 1
-//   distribute_copies  every thread copies a share of 16-byte chunks by cp.async
+//   distribute_copies  every thread copies chunks of 16 bytes by cp.async
 //   contract_to_mma    every warp loads fragments by ldmatrix and multiplies them by mma.sync
 //   prefetch_fragments a tile's first fragments are loaded between the mma of the tile before it
 //   pack_shared        buffers that are not live at the same time share memory
