@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
-from lego_mlir.artifact.elements import BYTES, FLOATS, IN_TENSOR_MAPS, integer_range
 from lego_mlir.artifact.model import (
-    MOST_PARAMETER_BYTES,
-    MOST_THREADS,
     Argument,
     Artifact,
     Constant,
@@ -22,8 +19,10 @@ from lego_mlir.artifact.model import (
 )
 from lego_mlir.artifact.ptx import parameter_sizes
 from lego_mlir.artifact.schema import read
-from lego_mlir.artifact.tensor_maps import MAP_BYTES, check_tensor_map, last_byte
+from lego_mlir.artifact.tensor_maps import check_tensor_map, last_byte
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES, FLOATS, IN_TENSOR_MAPS, integer_range
+from lego_mlir.hardware.limits import MAX_CTA_THREADS, MAX_PARAMETER_BYTES, TENSOR_MAP_BYTES
 
 _MOST_BYTES = 1 << 60
 """Of a tensor, so that no arithmetic of offsets overflows 64 bits."""
@@ -63,7 +62,7 @@ def _check_arguments(arguments: tuple[Argument, ...]) -> None:
         if argument.shape is None:
             if argument.layout is not None or argument.alignment != 1:
                 raise LegoError(f"{where} is a scalar, but has a layout or an alignment")
-        elif prod(argument.shape) * BYTES[argument.dtype] > _MOST_BYTES:
+        elif prod(argument.shape) * ELEMENT_BYTES[argument.dtype] > _MOST_BYTES:
             raise LegoError(
                 f"{where}.shape is {list(argument.shape)}, more than {_MOST_BYTES} bytes"
             )
@@ -88,16 +87,16 @@ def _check_expression(text: str, arguments: tuple[Argument, ...], where: str) ->
 
 def _check_launch(launch: Launch, artifact: Artifact, where: str) -> None:
     threads = prod(launch.block)
-    if threads > MOST_THREADS:
+    if threads > MAX_CTA_THREADS:
         raise LegoError(
             f"{where}.block is {list(launch.block)}, {threads} threads; "
-            f"a GPU takes at most {MOST_THREADS}"
+            f"a GPU takes at most {MAX_CTA_THREADS}"
         )
     sizes = parameter_sizes(artifact.ptx, launch.kernel)
-    if sum(sizes) > MOST_PARAMETER_BYTES:
+    if sum(sizes) > MAX_PARAMETER_BYTES:
         raise LegoError(
             f"the parameters of kernel '{launch.kernel}' have {sum(sizes)} bytes; "
-            f"a GPU takes at most {MOST_PARAMETER_BYTES}"
+            f"a GPU takes at most {MAX_PARAMETER_BYTES}"
         )
     if len(sizes) != len(launch.parameters):
         raise LegoError(
@@ -121,11 +120,11 @@ def _parameter_bytes(
     match parameter:
         case TensorMapParameter():
             _check_map(parameter, arguments, where)
-            return (MAP_BYTES,)
+            return (TENSOR_MAP_BYTES,)
         case TensorMapParameters(maps):
             for i, one in enumerate(maps):
                 _check_map(one, arguments, f"{where}.maps[{i}]")
-            return (MAP_BYTES * len(maps),)
+            return (TENSOR_MAP_BYTES * len(maps),)
         case Constant(dtype, value):
             _check_constant(dtype, value, where)
             return _scalar_bytes(dtype)
@@ -135,7 +134,7 @@ def _parameter_bytes(
 
 def _scalar_bytes(dtype: str) -> tuple[int, ...]:
     """Return the sizes of a scalar: that of `index` is the kernel's choice."""
-    return (4, 8) if dtype == "index" else (BYTES[dtype],)
+    return (4, 8) if dtype == "index" else (ELEMENT_BYTES[dtype],)
 
 
 def _argument(position: int, arguments: tuple[Argument, ...], where: str) -> Argument:
@@ -162,7 +161,7 @@ def _check_map(found: TensorMapParameter, arguments: tuple[Argument, ...], where
             f"{where} maps argument '{argument.name}', {what}; a tensor map is of a tensor of "
             f"{', '.join(IN_TENSOR_MAPS)}"
         )
-    element = BYTES[argument.dtype]
+    element = ELEMENT_BYTES[argument.dtype]
     try:
         check_tensor_map(found.shape, found.strides, found.box, element, found.swizzle)
     except LegoError as e:

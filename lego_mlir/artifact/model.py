@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from lego_mlir.artifact import names
-from lego_mlir.artifact.elements import BYTES
 from lego_mlir.artifact.schema import Rule, count, integer, line, matching, power_of_two
 from lego_mlir.diagnostics import printable
 from lego_mlir.files import write_whole
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+from lego_mlir.hardware.limits import MAX_CTA_DIMS, MAX_GRID_DIMS, MAX_PARAMETER_BYTES
 from lego_mlir.limits import Limits, current
 from lego_mlir.sources import NO_SOURCES, Sources
 
@@ -26,17 +27,9 @@ CHECK_MARK = "lego.check: "
 Dim3 = tuple[int, int, int]
 ArgumentAccess = Literal["read", "write", "readwrite", "none"]
 
-MOST_GRID = (2**31 - 1, 65535, 65535)
-MOST_BLOCK = (1024, 1024, 64)
-MOST_THREADS = 1024
-"""Threads of a CTA."""
-
-MOST_PARAMETER_BYTES = 32764
-"""Of a kernel's parameters together (PTX ISA 4.4.2, from sm_70 on)."""
-
 Name = Annotated[str, Rule(f"a name: {names.WANTED}", names.is_name)]
 Symbol = Annotated[str, matching(r"[A-Za-z_$%][A-Za-z0-9_$]{0,1023}", "the name of a kernel")]
-Dtype = Annotated[str, Rule(f"one of {', '.join(BYTES)}", BYTES.__contains__)]
+Dtype = Annotated[str, Rule(f"one of {', '.join(ELEMENT_BYTES)}", ELEMENT_BYTES.__contains__)]
 Extent = Annotated[int, integer(0, 2**48)]
 Shape = Annotated[tuple[Extent, ...], count(0, 32)]
 LayoutText = Annotated[str, line(1 << 14)]
@@ -57,16 +50,16 @@ PlaceText = Annotated[
 ]
 PTX = Annotated[str, Rule("a text without the character 0", lambda text: "\0" not in text)]
 Grid = tuple[
-    Annotated[int, integer(1, MOST_GRID[0])],
-    Annotated[int, integer(1, MOST_GRID[1])],
-    Annotated[int, integer(1, MOST_GRID[2])],
+    Annotated[int, integer(1, MAX_GRID_DIMS[0])],
+    Annotated[int, integer(1, MAX_GRID_DIMS[1])],
+    Annotated[int, integer(1, MAX_GRID_DIMS[2])],
 ]
 Block = tuple[
-    Annotated[int, integer(1, MOST_BLOCK[0])],
-    Annotated[int, integer(1, MOST_BLOCK[1])],
-    Annotated[int, integer(1, MOST_BLOCK[2])],
+    Annotated[int, integer(1, MAX_CTA_DIMS[0])],
+    Annotated[int, integer(1, MAX_CTA_DIMS[1])],
+    Annotated[int, integer(1, MAX_CTA_DIMS[2])],
 ]
-Index = Annotated[int, integer(0, MOST_PARAMETER_BYTES)]
+Index = Annotated[int, integer(0, MAX_PARAMETER_BYTES)]
 """The position of an argument."""
 
 Integers = Annotated[tuple[int, ...], count(0, 5)]
@@ -128,7 +121,7 @@ class TensorMapParameter:
 class TensorMapParameters:
     """A kernel parameter that is several tensor maps, one behind the other."""
 
-    maps: Annotated[tuple[TensorMapParameter, ...], count(1, MOST_PARAMETER_BYTES // 128)]
+    maps: Annotated[tuple[TensorMapParameter, ...], count(1, MAX_PARAMETER_BYTES // 128)]
 
 
 Parameter = Index | Constant | TensorMapParameter | TensorMapParameters

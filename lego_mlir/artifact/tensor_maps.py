@@ -9,9 +9,6 @@ from collections.abc import Sequence
 
 from lego_mlir.diagnostics import LegoError
 
-MAP_BYTES = 128
-"""Of a CUtensorMap, as a kernel's parameter."""
-
 MOST_RANK = 5
 SWIZZLES = (0, 32, 64, 128)
 """Bytes within which 16-byte pieces change places; 0 is no swizzle."""

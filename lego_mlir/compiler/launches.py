@@ -20,16 +20,16 @@ from lego_mlir.artifact import (
     TensorMapParameter,
     TensorMapParameters,
 )
-from lego_mlir.artifact.elements import BYTES
-from lego_mlir.artifact.model import (
-    MOST_BLOCK,
-    MOST_GRID,
-    MOST_PARAMETER_BYTES,
-    MOST_THREADS,
-    REFERENCE_RULE,
-)
+from lego_mlir.artifact.model import REFERENCE_RULE
 from lego_mlir.artifact.names import WANTED, is_name
-from lego_mlir.artifact.tensor_maps import MAP_BYTES
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+from lego_mlir.hardware.limits import (
+    MAX_CTA_DIMS,
+    MAX_CTA_THREADS,
+    MAX_GRID_DIMS,
+    MAX_PARAMETER_BYTES,
+    TENSOR_MAP_BYTES,
+)
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.layouts import layout_text
@@ -254,12 +254,12 @@ def _argument(
 
 def _dtype(kind: Any, name: str, func: Any, source: Source) -> str:
     """Return the name of an element type that a kernel can be given from outside."""
-    if str(kind) not in BYTES:
+    if str(kind) not in ELEMENT_BYTES:
         raise source.error(
             f"argument '{name}' of @{_name(func)} has elements of type {kind}, which cannot be "
             "passed to a kernel",
             func.location,
-            hint=f"use one of {', '.join(BYTES)}",
+            hint=f"use one of {', '.join(ELEMENT_BYTES)}",
         )
     return str(kind)
 
@@ -303,13 +303,13 @@ def _launch(op: Any, source: Source) -> Launch:
         raise source.error("asynchronous and cluster launches are not supported", op.location)
     numbers = [_number(v, what, op, source) for v, what in zip(sizes, _SIZES, strict=True)]
     threads = numbers[3] * numbers[4] * numbers[5]
-    if threads > MOST_THREADS:
+    if threads > MAX_CTA_THREADS:
         raise source.error(
             f"a block of {numbers[3]}×{numbers[4]}×{numbers[5]} has {threads} threads; "
-            f"a GPU takes at most {MOST_THREADS}",
+            f"a GPU takes at most {MAX_CTA_THREADS}",
             op.location,
         )
-    for number, most, what in zip(numbers, (*MOST_GRID, *MOST_BLOCK), _SIZES, strict=True):
+    for number, most, what in zip(numbers, (*MAX_GRID_DIMS, *MAX_CTA_DIMS), _SIZES, strict=True):
         if not 1 <= number <= most:
             raise source.error(
                 f"the {what} of this launch is {number}; a GPU takes 1 to {most}", op.location
@@ -317,9 +317,9 @@ def _launch(op: Any, source: Source) -> Launch:
     kernel = list(op.attributes["kernel"].value)[-1]
     passed = tuple(_parameter(v, n, op, source) for n, v in enumerate(parameters))
     size = sum(map(_bytes_of, passed))
-    if size > MOST_PARAMETER_BYTES:
+    if size > MAX_PARAMETER_BYTES:
         raise source.error(
-            f"the parameters of this kernel have {size} bytes; it takes {MOST_PARAMETER_BYTES}",
+            f"the parameters of this kernel have {size} bytes; it takes {MAX_PARAMETER_BYTES}",
             op.location,
             hint="fewer tensors in one launch",
         )
@@ -337,9 +337,9 @@ def _bytes_of(parameter: Parameter) -> int:
     """The size of a parameter; of a number at most."""
     match parameter:
         case TensorMapParameter():
-            return MAP_BYTES
+            return TENSOR_MAP_BYTES
         case TensorMapParameters(maps):
-            return MAP_BYTES * len(maps)
+            return TENSOR_MAP_BYTES * len(maps)
     return 8
 
 

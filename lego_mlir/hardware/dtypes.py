@@ -1,18 +1,29 @@
-"""The sizes of element types, by the names that MLIR gives them."""
+"""The element types of tensors and scalars, by the names that MLIR gives them."""
 
 from __future__ import annotations
 
-ELEMENT_BYTES = {
+ELEMENT_BYTES: dict[str, int] = {
+    "f16": 2,
+    "f32": 4,
+    "f64": 8,
     "i1": 1,
-    "i8": 1,
+    **{f"{sign}i{bits}": bits // 8 for sign in ("", "s", "u") for bits in (8, 16, 32, 64)},
+    "index": 8,
+    "bf16": 2,
     "f8E4M3FN": 1,
     "f8E5M2": 1,
-    "i16": 2,
-    "f16": 2,
-    "bf16": 2,
-    "i32": 4,
-    "f32": 4,
-    "i64": 8,
-    "f64": 8,
 }
-"""Bytes of an element in memory."""
+"""The bytes of an element in a buffer; `index` as a kernel's parameter may have 4."""
+
+IN_TENSOR_MAPS = ("f16", "bf16", "f32", "f64", "i8", "f8E4M3FN", "f8E5M2", "i16", "i32", "i64")
+"""Those of a tensor that a tensor map describes."""
+
+FLOATS = frozenset({"f16", "f32", "f64", "bf16", "f8E4M3FN", "f8E5M2"})
+
+
+def integer_range(dtype: str) -> tuple[int, int]:
+    """Return the least and the greatest value of an integer type."""
+    if dtype == "i1":
+        return -1, 1  # true is either, as MLIR reads it
+    bits = 8 * ELEMENT_BYTES[dtype]
+    return (0, (1 << bits) - 1) if dtype[0] == "u" else (-(1 << bits - 1), (1 << bits - 1) - 1)

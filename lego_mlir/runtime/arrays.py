@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from lego_mlir.artifact import Argument, Artifact
-from lego_mlir.artifact.elements import BYTES
 from lego_mlir.diagnostics import LegoError, Location
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.limits import check_limit
 from lego_mlir.runtime import dtypes, views
 from lego_mlir.runtime.dtypes import Array
@@ -140,7 +140,9 @@ _OFFSET_BYTES = 8
 
 def _check_size(artifact: Artifact) -> None:
     """Refuse tensors that take more memory together than a run may."""
-    size = sum(prod(a.shape) * BYTES[a.dtype] for a in artifact.arguments if a.shape is not None)
+    size = sum(
+        prod(a.shape) * ELEMENT_BYTES[a.dtype] for a in artifact.arguments if a.shape is not None
+    )
     check_limit("tensor_bytes", size, f"the tensors of '{artifact.name}' have {{}} bytes together")
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from lego_mlir.artifact import Argument, Constant, Launch, TensorMapParameter, TensorMapParameters
-from lego_mlir.artifact.tensor_maps import MAP_BYTES
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.limits import TENSOR_MAP_BYTES
 from lego_mlir.runtime import dtypes
 
 Value = Any  # a NumPy scalar, or whatever stands for a pointer: an array, an address
@@ -55,12 +55,12 @@ def resolve(
     for i, (parameter, size) in enumerate(zip(launch.parameters, sizes, strict=True)):
         value: Value
         if isinstance(parameter, TensorMapParameter):
-            _check_size(kernel, i, size, MAP_BYTES)
+            _check_size(kernel, i, size, TENSOR_MAP_BYTES)
             argument = parameter.argument
             resolved.append(mapped(parameter, arguments[argument], values[argument]))
             continue
         if isinstance(parameter, TensorMapParameters):
-            _check_size(kernel, i, size, MAP_BYTES * len(parameter.maps))
+            _check_size(kernel, i, size, TENSOR_MAP_BYTES * len(parameter.maps))
             resolved.append(
                 tuple(mapped(m, arguments[m.argument], values[m.argument]) for m in parameter.maps)
             )
