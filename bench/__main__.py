@@ -1,4 +1,4 @@
-"""The command line: `python -m bench build | run | report | profile | index`."""
+"""The command line: `python -m bench build | run | report | profile | tune | index | compile`."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ RESULTS = [
 
 
 def main() -> int:
-    """Run one step; status 1 says that a case is not right, 2 that nothing could be done."""
+    """Run one command; return 1 if a case fails, 2 if nothing could be done."""
     options = _parser().parse_args()
     try:
-        return _step(options)
+        return _run(options)
     except LegoError as e:
         print(e.render(), file=sys.stderr)
         return 2
 
 
-def _step(options: argparse.Namespace) -> int:
-    # Each step imports what it needs alone: `run` works where there is no MLIR, `build` where
-    # there is no GPU, and only `report` wants matplotlib.
-    match options.step:
+def _run(options: argparse.Namespace) -> int:
+    # Each command imports only what it needs: `run` works without MLIR, `build` without a GPU, and
+    # only `report` needs matplotlib.
+    match options.command:
         case "build":
             from bench.build import build
 
@@ -45,118 +45,145 @@ def _step(options: argparse.Namespace) -> int:
                 limit_s=options.limit,
                 check_by_numpy=options.check_by_numpy,
                 alone=options.alone,
-                sets=options.sets,
+                max_sets=options.sets,
             )
-        case "one":
-            from bench.one import Options, serve
+        case "worker":
+            from bench.measure.worker import WorkerOptions, serve
 
-            asked = Options(
+            worker_options = WorkerOptions(
                 options.rounds,
                 options.scratch,
                 options.check_by_numpy,
                 options.alone,
                 options.sets,
             )
-            failures = serve(options.folder, asked)
+            failures = serve(options.folder, worker_options)
+        case "report":
+            from bench.report.command import write_report
+
+            failures = 0
+            for file in options.files:
+                print(write_report(file, mixed=options.mixed), end="")
         case "profile":
-            from bench import profile
+            from bench.profile import command as profile
 
             failures = profile.run(options.folder, options.only, options.output)
         case "launch":
-            from bench import profile
+            from bench.profile import command as profile
 
             failures = profile.launch(options.folder, options.names)
         case "tune":
             from bench.gemm import tune
 
             failures = tune.run(options)
-        case "report":
-            from bench.report import write
+        case "compile":
+            from bench.compile import command as compile_times
 
-            failures = 0
-            for file in options.files:
-                print(write(file, mixed=options.mixed), end="")
+            failures = compile_times.run(options)
         case _:
-            from bench import index
+            from bench.index import command as index
 
             failures = index.run(options.only, options.json)
     return 1 if failures else 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    from bench import index
+    from bench.compile import command as compile_times
     from bench.gemm import tune
-    from bench.run import LIMIT_S, MOST_SETS, ROUNDS
+    from bench.index import command as index
+    from bench.run import LIMIT_S, MAX_SETS, ROUNDS
 
     parser = argparse.ArgumentParser(prog="python -m bench", allow_abbrev=False)
-    steps = parser.add_subparsers(
-        dest="step", required=True, metavar="build | run | report | profile | tune | index"
+    commands = parser.add_subparsers(
+        dest="command",
+        required=True,
+        metavar="build | run | report | profile | tune | index | compile",
     )
     only: dict[str, Any] = {
         "action": "append",
         "default": [],
         "metavar": "WORD",
-        "help": "cases whose name contains this; may be given again for more",
+        "help": "select cases whose name contains this; repeat it to select more",
     }
 
-    step = steps.add_parser("build", help="compile the cases into a folder; no GPU is needed")
-    step.add_argument("folder", type=Path)
-    step.add_argument("--only", **only)
-    step.add_argument("--target", default="sm_90a")
-    step.add_argument("--sass", action="store_true", help="count the main loops' instructions")
+    command = commands.add_parser("build", help="compile the cases into a folder; needs no GPU")
+    command.add_argument("folder", type=Path)
+    command.add_argument("--only", **only)
+    command.add_argument("--target", default="sm_90a")
+    command.add_argument("--sass", action="store_true", help="count the main loops' instructions")
 
-    step = steps.add_parser("run", help="check and time the cases of a folder")
-    step.add_argument("folder", type=Path)
-    step.add_argument("--only", **only)
-    step.add_argument("--rounds", type=_rounds, default=ROUNDS, help="how many count (%(default)s)")
-    step.add_argument("--check", action="store_true", help="do not time")
-    step.add_argument(
-        "--limit", type=float, default=LIMIT_S, metavar="S", help="seconds a case (%(default)g)"
+    command = commands.add_parser("run", help="check and time the cases of a folder")
+    command.add_argument("folder", type=Path)
+    command.add_argument("--only", **only)
+    command.add_argument(
+        "--rounds", type=_rounds, default=ROUNDS, help="number of counted rounds (%(default)s)"
     )
-    step.add_argument("--check-by-numpy", action="store_true", help="even where PyTorch is there")
-    step.add_argument("--alone", action="store_true", help="no peers, no PyTorch: kernels of ours")
-    step.add_argument(
-        "--sets", type=_count, default=MOST_SETS, metavar="N", help="of data, at most (%(default)s)"
+    command.add_argument("--check", action="store_true", help="check without timing")
+    command.add_argument(
+        "--limit", type=float, default=LIMIT_S, metavar="S", help="seconds per case (%(default)g)"
     )
-    step.add_argument("-o", dest="output", type=Path, metavar="FILE", help="write JSON lines")
+    command.add_argument(
+        "--check-by-numpy", action="store_true", help="check with NumPy even if PyTorch is here"
+    )
+    command.add_argument(
+        "--alone", action="store_true", help="launch our kernels only: no peers, no PyTorch"
+    )
+    command.add_argument(
+        "--sets",
+        type=_count,
+        default=MAX_SETS,
+        metavar="N",
+        help="maximum number of sets of data (%(default)s)",
+    )
+    command.add_argument("-o", dest="output", type=Path, metavar="FILE", help="write JSON lines")
 
-    step = steps.add_parser("one")  # the child of `run`: names on stdin, JSON on stdout
-    step.add_argument("folder", type=Path)
-    step.add_argument("--rounds", type=int, required=True)
-    step.add_argument("--scratch", type=Path, required=True)
-    step.add_argument("--check-by-numpy", action="store_true")
-    step.add_argument("--alone", action="store_true")
-    step.add_argument("--sets", type=int, required=True)
+    command = commands.add_parser("worker")  # the child of `run`: names on stdin, JSON on stdout
+    command.add_argument("folder", type=Path)
+    command.add_argument("--rounds", type=int, required=True)
+    command.add_argument("--scratch", type=Path, required=True)
+    command.add_argument("--check-by-numpy", action="store_true")
+    command.add_argument("--alone", action="store_true")
+    command.add_argument("--sets", type=int, required=True)
 
-    step = steps.add_parser("profile", help="counters of the cases of a folder, by Nsight Compute")
-    step.add_argument("folder", type=Path)
-    step.add_argument("--only", **only)
-    step.add_argument("-o", dest="output", type=Path, metavar="FILE", required=True)
+    command = commands.add_parser(
+        "profile", help="read hardware counters of the cases of a folder, by Nsight Compute"
+    )
+    command.add_argument("folder", type=Path)
+    command.add_argument("--only", **only)
+    command.add_argument("-o", dest="output", type=Path, metavar="FILE", required=True)
 
-    step = steps.add_parser("launch")  # the child of `profile`
-    step.add_argument("folder", type=Path)
-    step.add_argument("names", nargs="+")
+    command = commands.add_parser("launch")  # the child of `profile`
+    command.add_argument("folder", type=Path)
+    command.add_argument("names", nargs="+")
 
-    step = steps.add_parser("report", help="tables and a figure, beside files of JSON lines")
-    step.add_argument("files", type=Path, nargs="*", metavar="FILE", default=RESULTS)
-    step.add_argument("--mixed", action="store_true", help="of several commits or devices, too")
+    command = commands.add_parser(
+        "report", help="write tables and a figure beside files of JSON lines"
+    )
+    command.add_argument("files", type=Path, nargs="*", metavar="FILE", default=RESULTS)
+    command.add_argument(
+        "--mixed", action="store_true", help="accept results of several commits or devices"
+    )
 
-    step = steps.add_parser("tune", help="search for the best configurations of products")
-    tune.add_options(step)
-    index.add_options(steps.add_parser("index", help="derive index expressions; no GPU is needed"))
+    tune.add_options(commands.add_parser("tune", help="search for the fastest GEMM configs"))
+    index.add_options(
+        commands.add_parser("index", help="measure the derivation of index expressions; no GPU")
+    )
+    compile_times.add_options(
+        commands.add_parser("compile", help="measure compile times; needs no GPU")
+    )
     return parser
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of sets, at least 1")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of sets, which is at least 1")
     return int(text)
 
 
 def _rounds(text: str) -> int:
-    """The quartiles want some rounds to be quartiles of."""
+    """Parse a number of rounds; quartiles need at least three."""
     if not text.isdecimal() or int(text) < 3:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of rounds, at least 3")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of rounds, which is at least 3")
     return int(text)
 
 

@@ -1,37 +1,40 @@
-"""Step one: compile the cases into a bundle, a folder of artifacts and a manifest."""
+"""`python -m bench build`: compile the cases into a bundle.
+
+A bundle is a folder of artifacts and a manifest, which `run` needs and nothing else.
+"""
 
 from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.cases import CASES as MOVEMENTS
-from bench.cases import Case
-from bench.gemm.cases import CASES as PRODUCTS
-from bench.gemm.small import CASES as SMALL
-from bench.gemm.variants import CASES as VARIANTS
-from bench.sass import main_loops
+from bench.case import Case
+from bench.gemm.cases import CASES as GEMMS
+from bench.gemm.small import CASES as SMALL_GEMMS
+from bench.gemm.variants import CASES as GEMM_VARIANTS
+from bench.permute.cases import CASES as MOVEMENTS
+from bench.profile.sass import main_loops
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.files import write_whole
 
 if TYPE_CHECKING:
     from lego_mlir import Artifact, Kernel
 
-CASES = (*MOVEMENTS, *PRODUCTS, *VARIANTS, *SMALL)
+CASES = (*MOVEMENTS, *GEMMS, *GEMM_VARIANTS, *SMALL_GEMMS)
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "manifest.json"
 
 
-def chosen(names: Sequence[str], only: Sequence[str]) -> list[str]:
-    """The names that contain one of the words in `only`; all of them without any.
+def select(names: Sequence[str], only: Sequence[str]) -> list[str]:
+    """Return the names that contain one of the words in `only`; all names if there are no words.
 
     Raises:
-        LegoError: there are none.
+        LegoError: no name is left.
     """
     if not names:
         raise LegoError("there are no cases", hint="build some first")
@@ -46,19 +49,19 @@ def chosen(names: Sequence[str], only: Sequence[str]) -> list[str]:
 
 
 def build(folder: Path, only: Sequence[str], target: str, *, sass: bool = False) -> int:
-    """Compile the chosen cases into a folder; the number of cases that do not compile.
+    """Compile the selected cases into a folder; return the number that do not compile.
 
     Args:
         folder: of the bundle.
         only: words that the names of the cases contain; all cases if there are none.
-        target: to compile for.
-        sass: count the instructions of the main loops, too.
+        target: the GPU architecture to compile for.
+        sass: also count the instructions of the main loops.
 
     Raises:
-        LegoError: no case is chosen, or the folder cannot be written.
+        LegoError: no case is selected, or the folder cannot be written.
     """
     cases = {case.name: case for case in CASES}
-    names = chosen(list(cases), only)
+    names = select(list(cases), only)
     entries, failures = {}, 0
     make_folder(folder)
     for number, name in enumerate(names, 1):
@@ -71,27 +74,28 @@ def build(folder: Path, only: Sequence[str], target: str, *, sass: bool = False)
             print(e.render(), flush=True)
             continue
         artifact.save(folder / f"{name}.lego")
-        entries[name] = entry_of(cases[name], artifact) | _division(kernel)
+        entries[name] = manifest_entry(cases[name], artifact) | _config(kernel)
         if cases[name].alternatives is not None:
             entries[name]["candidates"], failed = _alternatives(cases[name], folder, target)
             failures += failed
         if sass and artifact.cubin is not None:
             entries[name]["sass"] = main_loops(artifact.cubin)
-    manifest = {"format": FORMAT, "commit": commit(), "target": target, "cases": entries}
-    write_whole(folder / MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
+    write_manifest(folder, target, entries)
     print(f"{len(entries)} of {len(names)} cases are in {folder}")
     return failures
 
 
-def _division(kernel: Kernel) -> dict[str, str]:
-    """How the library divides a product, in its own words; nothing of what is no product."""
-    lines = (line.partition("  ") for line in kernel.explain().splitlines())
-    words = {key: words.strip() for key, _, words in lines}
-    return {"division": words["config"]} if "config" in words else {}
+def _config(kernel: Kernel) -> dict[str, str]:
+    """Return the text of a GEMM's config from `explain`; nothing for other kernels."""
+    for line in kernel.explain().splitlines():
+        key, _, text = line.partition("  ")
+        if key == "config":
+            return {"config": text.strip()}
+    return {}
 
 
 def _alternatives(case: Case, folder: Path, target: str) -> tuple[list[dict[str, str]], int]:
-    """Compile a case's other kernels: those of them that compile, and how many do not."""
+    """Compile a case's alternatives; return those that compile, and how many do not."""
     assert case.alternatives is not None
     found: list[dict[str, str]] = []
     kernels = case.alternatives(target)
@@ -108,44 +112,8 @@ def _alternatives(case: Case, folder: Path, target: str) -> tuple[list[dict[str,
     return found, len(kernels) - len(found)
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """What a bundle says of itself.
-
-    Raises:
-        LegoError: it is no bundle, or of another format.
-    """
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text())
-    except (OSError, ValueError):
-        manifest = None
-    if not isinstance(manifest, dict):
-        raise LegoError(
-            f"'{folder}' is no bundle: it has no {MANIFEST}",
-            hint=f"make one with python -m bench build {folder}",
-        )
-    if manifest.get("format") != FORMAT:
-        raise LegoError(
-            f"the bundle '{folder}' has format {manifest.get('format')}, this bench reads {FORMAT}",
-            hint=f"make it again with python -m bench build {folder}",
-        )
-    return manifest
-
-
-def commit() -> str:
-    """The commit of the checkout, marked if files differ from it."""
-    here = Path(__file__).resolve().parent
-    said = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-        cwd=here,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return said.stdout.strip() or "unknown"
-
-
-def entry_of(case: Case, artifact: Artifact) -> dict[str, Any]:
-    """A case in the manifest: all that is needed to run and to check it."""
+def manifest_entry(case: Case, artifact: Artifact) -> dict[str, Any]:
+    """Return a case's entry in the manifest: all that is needed to run and to check it."""
     return {
         "kernel": artifact.name,
         "dtype": case.dtype,
@@ -160,8 +128,50 @@ def entry_of(case: Case, artifact: Artifact) -> dict[str, Any]:
     }
 
 
+def write_manifest(folder: Path, target: str, entries: Mapping[str, Any]) -> None:
+    """Write a bundle's manifest: its cases, the target, and the commit of the checkout."""
+    manifest = {"format": FORMAT, "commit": commit(), "target": target, "cases": entries}
+    write_whole(folder / MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest of a bundle.
+
+    Raises:
+        LegoError: the folder is not a bundle, or one of another format.
+    """
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text())
+    except (OSError, ValueError):
+        manifest = None
+    if not isinstance(manifest, dict):
+        raise LegoError(
+            f"'{folder}' is not a bundle: it has no {MANIFEST}",
+            hint=f"make one with python -m bench build {folder}",
+        )
+    if manifest.get("format") != FORMAT:
+        raise LegoError(
+            f"the bundle '{folder}' has format {manifest.get('format')}, this bench reads {FORMAT}",
+            hint=f"make it again with python -m bench build {folder}",
+        )
+    return manifest
+
+
+def commit() -> str:
+    """Return the commit of the checkout, marked `-dirty` if files differ from it."""
+    here = Path(__file__).resolve().parent
+    done = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+        cwd=here,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout.strip() or "unknown"
+
+
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those above it.
+    """Make a folder and its parents.
 
     Raises:
         LegoError: it cannot be made.
@@ -169,4 +179,4 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as e:
-        raise LegoError(f"the folder '{folder}' cannot be made: {e.strerror}") from None
+        raise LegoError(f"cannot make the folder '{folder}': {e.strerror}") from None

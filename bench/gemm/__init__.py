@@ -1,1 +1,1 @@
-"""Matrix products: what they must give, their data, the cases, the search and the report."""
+"""GEMMs: references, device memory, cases, the config search and the reports."""

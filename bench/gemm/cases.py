@@ -1,28 +1,27 @@
-"""The products that are measured; see `bench.cases`."""
+"""The GEMMs that are measured; `bench.gemm.variants` has split-K, promotion and grouped GEMMs."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bench.cases import Case
-from bench.gemm.product import Product
-from bench.movement import Order
+from bench.case import Case, Order
+from bench.gemm.references import GemmReference
 
 if TYPE_CHECKING:
     from lego_mlir import Kernel, Layout
 
 CUBLAS = "cuBLAS"
-FAST = "cuBLAS, short sums"
+CUBLAS_FAST = "cuBLAS, fast accumulation"
 
 TRANSPOSES = ("NN", "NT", "TN", "TT")
 
 _ORDERS: dict[str, Order] = {"N": "row", "T": "col"}
-OUTPUTS = {"f16": "f16", "bf16": "bf16", "i8": "i32", "f8E4M3FN": "f16", "f8E5M2": "f16"}
+OUTPUT_TYPES = {"f16": "f16", "bf16": "bf16", "i8": "i32", "f8E4M3FN": "f16", "f8E5M2": "f16"}
 _SHORT = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
 
 
-def multiplied(
+def gemm_case(
     m: int,
     n: int,
     k: int,
@@ -32,67 +31,67 @@ def multiplied(
     c: Order = "row",
     variant: str = "",
 ) -> Case:
-    """A product of an m×k and a k×n matrix.
+    """Return the case that multiplies an m×k by a k×n matrix.
 
     Args:
         m: rows of A and C.
         n: columns of B and C.
         k: columns of A, rows of B.
-        dtype: element type of A and B; C is of it too, i32 for integers, f16 for fp8.
-        transposes: in the words of BLAS: `NT` is A row-major and B column-major.
-        c: where C's elements lie.
-        variant: the schedule; empty where it is left to the kernel library.
+        dtype: element type of A and B; C has the same, but i32 for integers and f16 for fp8.
+        transposes: in BLAS notation: `NT` is A row-major and B column-major.
+        c: memory order of C.
+        variant: the schedule; empty if the kernel library chooses it.
     """
-    first, second = (_ORDERS[letter] for letter in transposes)
-    reference = Product(m, n, k, dtype, OUTPUTS[dtype], first, second, c)
+    a, b = (_ORDERS[letter] for letter in transposes)
+    reference = GemmReference(m, n, k, dtype, OUTPUT_TYPES[dtype], a, b, c)
     return Case(
-        name_of(reference, variant),
-        partial(make, reference, variant),
+        case_name(reference, variant),
+        partial(make_kernel, reference, variant),
         dtype,
         reference,
         variant,
-        (CUBLAS, FAST) if dtype in _SHORT else (CUBLAS,),
+        (CUBLAS, CUBLAS_FAST) if dtype in _SHORT else (CUBLAS,),
     )
 
 
 def short_name(dtype: str) -> str:
-    """`e4m3` of `f8E4M3FN`; other types have short names."""
+    """Return the short name of an element type: `e4m3` for `f8E4M3FN`."""
     return _SHORT.get(dtype, dtype)
 
 
-def name_of(product: Product, variant: str = "") -> str:
-    """`gemm_f16_4096_nt`, or with all three sizes where they differ."""
-    m, n, k = product.m, product.n, product.k
+def case_name(reference: GemmReference, variant: str = "") -> str:
+    """Return the name of a case: `gemm_f16_4096_nt`, or with m, n and k if they differ."""
+    m, n, k = reference.m, reference.n, reference.k
     sizes = f"{m}" if m == n == k else f"{m}x{n}x{k}"
-    parts = ["gemm", short_name(product.dtype), sizes, product.transposes.lower()]
-    parts += ["col"] if product.c == "col" else []
-    return "_".join([*parts, *([variant] if variant else [])])
+    words = ["gemm", short_name(reference.dtype), sizes, reference.transposes.lower()]
+    words += ["col"] if reference.c == "col" else []
+    return "_".join([*words, *([variant] if variant else [])])
 
 
-def make(
-    product: Product, variant: str, target: str, config: Any = None, promote: int = 0
+def make_kernel(
+    reference: GemmReference, variant: str, target: str, config: Any = None, promote: int = 0
 ) -> Kernel:
-    """The kernel of a product.
+    """Return the library's kernel for a GEMM.
 
     Args:
-        product: what it computes.
+        reference: what it computes.
         variant: the schedule; empty for the library's choice.
         target: the GPU architecture that the library chooses for.
-        config: the library's own choice if `None`.
+        config: the GEMM config; the library's own choice if `None`.
         promote: as `lego_mlir.kernels.gemm.matmul` takes it.
     """
     from lego_mlir.kernels import matmul
 
-    m, n, k = product.m, product.n, product.k
+    m, n, k = reference.m, reference.n, reference.k
     kernel: Kernel = matmul(
         m,
         n,
         k,
-        product.dtype,
-        out=product.out,
-        a=layout_of(product.a, m, k),
-        b=layout_of(product.b, k, n),
-        c=layout_of(product.c, m, n),
+        reference.dtype,
+        out=reference.out,
+        a=layout_of(reference.a, m, k),
+        b=layout_of(reference.b, k, n),
+        c=layout_of(reference.c, m, n),
         config=config,
         schedule=variant or None,
         target=target,
@@ -102,7 +101,7 @@ def make(
 
 
 def layout_of(order: Order, rows: int, columns: int) -> Layout:
-    """Where the elements of a matrix lie."""
+    """Return the layout of a matrix in a memory order."""
     from lego_mlir import Col, OrderBy, Row
 
     return OrderBy((Row if order == "row" else Col)(rows, columns))
@@ -110,7 +109,7 @@ def layout_of(order: Order, rows: int, columns: int) -> Layout:
 
 SQUARES = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 
-OTHERS = (
+OTHER_SHAPES = (
     (4096, 4096, 1024),
     (8192, 1024, 8192),
     (2112, 7168, 2048),
@@ -120,23 +119,23 @@ OTHERS = (
     (4864, 4096, 8192),
     (4097 * 8, 2048, 2048),
 )
-"""Sizes of language models, thin and odd ones among them."""
+"""m, n and k from language models, among them few rows and sizes that tiles do not divide."""
 
 CASES = (
-    *(multiplied(n, n, n, "f16", t) for n in SQUARES for t in TRANSPOSES),
-    *(multiplied(m, n, k, "f16", t) for m, n, k in OTHERS for t in ("NN", "NT")),
-    multiplied(4096, 4096, 4096, c="col"),
-    *(multiplied(n, n, n, "bf16", t) for n in (512, 1024, 4096, 8192) for t in TRANSPOSES[:2]),
-    *(multiplied(n, n, n, "f8E4M3FN", "NT") for n in (1024, 2048, 4096, 8192)),
-    multiplied(4096, 4096, 4096, "f8E5M2", "NT"),
-    *(multiplied(n, n, n, "i8", "NT") for n in (1024, 2048, 4096, 8192)),
+    *(gemm_case(n, n, n, "f16", t) for n in SQUARES for t in TRANSPOSES),
+    *(gemm_case(m, n, k, "f16", t) for m, n, k in OTHER_SHAPES for t in ("NN", "NT")),
+    gemm_case(4096, 4096, 4096, c="col"),
+    *(gemm_case(n, n, n, "bf16", t) for n in (512, 1024, 4096, 8192) for t in TRANSPOSES[:2]),
+    *(gemm_case(n, n, n, "f8E4M3FN", "NT") for n in (1024, 2048, 4096, 8192)),
+    gemm_case(4096, 4096, 4096, "f8E5M2", "NT"),
+    *(gemm_case(n, n, n, "i8", "NT") for n in (1024, 2048, 4096, 8192)),
     *(
-        multiplied(n, n, n, "f16", t, variant="hmma")
+        gemm_case(n, n, n, "f16", t, variant="hmma")
         for n in (512, 1024, 2048, 4096, 8192)
         for t in TRANSPOSES
     ),
     *(
-        multiplied(4096, 4096, 4096, dtype, "NT", variant="hmma")
-        for dtype in ("bf16", "i8")  # of fp8 Hopper has only wgmma; ptxas emulates mma.sync
+        gemm_case(4096, 4096, 4096, dtype, "NT", variant="hmma")
+        for dtype in ("bf16", "i8")  # for fp8 Hopper has only wgmma; ptxas emulates mma.sync
     ),
 )

@@ -1,6 +1,6 @@
-"""The matrices of one case in device memory: several sets, poisoned and checked whole.
+"""A, B and C of a case in device memory: several sets, poisoned and checked whole.
 
-As with `bench.memory.Data`, the sets together outgrow the L2 cache, and gaps lie between them.
+As in `bench.permute.operands`, the sets together are larger than the L2 cache, with gaps between.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from types import ModuleType
 
 import numpy as np
 
-from bench.driver import call, driver
-from bench.gemm.groups import Groups
-from bench.gemm.product import Product
-from bench.memory import GAP, DeviceArray
-from bench.movement import Array
+from bench.case import Array
+from bench.gemm.references import GemmReference, GroupedGemmReference
+from bench.measure.device_memory import DeviceArray, Verdict, sets_for, stride_of
+from bench.measure.driver import call, driver
 from lego_mlir.runtime import dtypes
 
 TORCH_TYPES = {
@@ -29,48 +28,42 @@ TORCH_TYPES = {
     "i8": "int8",
     "i32": "int32",
 }
-"""PyTorch's name of an element type."""
+"""PyTorch's name of each element type."""
 
 _CHUNK = 1 << 27
-"""Elements of a matrix that are compared at a time, for they are converted to f64."""
+"""Elements of a matrix that are compared at a time; each is converted to f64."""
 
 _RATE = 6e8
-"""Operations a microsecond that a product of 16-bit floats may take, about, on one H200."""
+"""Approximate operations per microsecond of a GEMM of 16-bit floats on one H200."""
 
 
 @dataclass(frozen=True, slots=True)
-class Closeness:
-    """What a check of all sets found.
+class GemmVerdict(Verdict):
+    """The result of checking the outputs of all sets against a tolerance.
 
     Attributes:
-        elements: how many were compared.
-        differing: how many are further from the reference than they may be.
-        outside: how many bytes between the outputs were written.
         deviation: ‖C - AB‖ / ‖AB‖ over all sets.
-        allowed: how much that may be.
-        worst: the largest error of an element, 1 being what it may be; 0 where all is exact.
+        allowed: the largest deviation that is accepted.
+        worst: the largest error of an element, relative to its tolerance; 0 if all are exact.
     """
 
-    elements: int
-    differing: int
-    outside: int
     deviation: float
     allowed: float
     worst: float
 
     @property
-    def right(self) -> bool:
-        """Whether all is as it must be."""
+    def is_correct(self) -> bool:
+        """Return whether the elements, the gaps and the deviation are within their limits."""
         return self.differing == self.outside == 0 and self.deviation <= self.allowed
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """The memory of one matrix of every set.
+    """The memory of one matrix in every set.
 
     Attributes:
-        pointer: address of the first.
-        count: its elements.
+        pointer: address of the matrix in the first set.
+        count: number of elements.
         dtype: MLIR's name of their type.
     """
 
@@ -80,36 +73,36 @@ class Matrix:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Return the bytes of the matrix."""
         return self.count * dtypes.numpy_dtype(self.dtype).itemsize
 
     @property
     def stride(self) -> int:
-        """Bytes from a set to the next: at least one gap between them."""
-        return (self.size // GAP + 2) * GAP
+        """Return the bytes from a set to the next."""
+        return stride_of(self.size)
 
     def array(self, k: int, shape: tuple[int, ...] | None = None, first: int = 0) -> DeviceArray:
-        """The memory of set k, from its element `first` on."""
+        """Return the matrix of set k from its element `first` on, flat if `shape` is `None`."""
         kind = dtypes.numpy_dtype(self.dtype)
         pointer = self.pointer + k * self.stride + first * kind.itemsize
         return DeviceArray(pointer, shape or (self.count - first,), kind)
 
 
 @dataclass(frozen=True, slots=True)
-class Operands:
+class GemmOperands:
     """A, B and C of a case, `sets` times.
 
     Attributes:
         reference: what C must be.
-        sets: how many.
-        a: the left inputs.
-        b: the right inputs.
+        sets: number of sets.
+        a: operand A.
+        b: operand B.
         c: the outputs.
-        ends: of groups where their rows end, i32; the same for all sets.
-        torch: the module, to draw and to check on the device; without it NumPy does, slowly.
+        ends: address of the groups' end rows, i32, shared by all sets; 0 without groups.
+        torch: the module, to fill and to check on the device; if `None`, NumPy does it, slowly.
     """
 
-    reference: Product | Groups
+    reference: GemmReference | GroupedGemmReference
     sets: int
     a: Matrix
     b: Matrix
@@ -119,19 +112,22 @@ class Operands:
 
     @staticmethod
     def allocate(
-        reference: Product | Groups, past: int, most: int, torch: ModuleType | None
-    ) -> Operands:
-        """As many sets as touch `past` bytes, at most `most`; see `free`."""
+        reference: GemmReference | GroupedGemmReference,
+        cache_bytes: int,
+        max_sets: int,
+        torch: ModuleType | None,
+    ) -> GemmOperands:
+        """Allocate as many sets as touch `cache_bytes`, at most `max_sets`; `free` frees them."""
         types = (reference.dtype, reference.dtype, reference.out)
-        sizes = [Matrix(0, *wanted) for wanted in zip(reference.counts, types, strict=True)]
-        sets = max(1, min(most, -(-past // sum(x.size for x in sizes))))
+        sizes = [Matrix(0, *x) for x in zip(reference.counts, types, strict=True)]
+        sets = sets_for(sum(x.size for x in sizes), cache_bytes, max_sets)
         a, b, c = (
             Matrix(int(call(driver().cuMemAlloc, sets * x.stride)), x.count, x.dtype) for x in sizes
         )
-        return Operands(reference, sets, a, b, c, _ends(reference), torch)
+        return GemmOperands(reference, sets, a, b, c, _ends(reference), torch)
 
     def free(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         for matrix in (self.a, self.b, self.c):
             call(driver().cuMemFree, matrix.pointer)
         if self.ends:
@@ -139,17 +135,17 @@ class Operands:
 
     @property
     def traffic(self) -> int:
-        """Bytes of one set: what one launch reads and writes at least."""
+        """Return the bytes of one set, the least that one launch reads and writes."""
         return self.a.size + self.b.size + self.c.size
 
     @property
-    def launches(self) -> int:
-        """Launches a graph at least: fewer of those that take milliseconds, two at least."""
+    def min_launches(self) -> int:
+        """Return the minimum number of launches in a graph: 8, down to 2 if each is long."""
         return max(2, min(8, math.ceil(8000 * _RATE / self.reference.flops)))
 
     def arrays(self, k: int, shapes: Sequence[tuple[int, ...] | None]) -> list[DeviceArray]:
-        """The matrices of set k, in the shapes of a kernel's arguments."""
-        matrices, starts = (self.a, self.b, self.c), self.reference.starts(len(shapes))
+        """Return the matrices of set k, in the shapes of a kernel's arguments."""
+        matrices, starts = (self.a, self.b, self.c), self.reference.argument_starts(len(shapes))
         return [
             matrices[which].array(k, shape, first)
             if which < len(matrices)
@@ -157,55 +153,60 @@ class Operands:
             for (which, first), shape in zip(starts, shapes, strict=True)
         ]
 
-    def draw(self, seed: int) -> None:
+    def fill_inputs(self, seed: int) -> None:
         """Fill the inputs: standard normal floats, integers of the whole range."""
         for number, matrix in enumerate((self.a, self.b)):
             if self.torch is not None:
-                self._draw_there(matrix, 2 * seed + number)
+                self._fill_on_device(matrix, 2 * seed + number)
             else:
-                self._draw_here(matrix, 2 * seed + number)
+                self._fill_from_host(matrix, 2 * seed + number)
 
     def poison(self, byte: int) -> None:
         """Fill outputs and gaps with one byte."""
         call(driver().cuMemsetD8, self.c.pointer, byte, self.sets * self.c.stride)
 
-    def check(self, byte: int, *, copied: bool = False) -> Closeness:
+    def check(self, byte: int, *, copied: bool = False) -> GemmVerdict:
         """Compare every output with the reference, and the gaps with the poison.
 
         Args:
             byte: the poison.
-            copied: never; nobody copies a product.
+            copied: always false; no peer of a GEMM only copies.
         """
         assert not copied
         relative, absolute = self.reference.tolerance
-        given = [self._bytes(x) for x in (self.a, self.b, self.c)]
+        rows = [self._bytes(x) for x in (self.a, self.b, self.c)]
         differing, worst = 0, 0.0
         error_square = square = 0.0
         step = max(1, _CHUNK // max(self.a.count, self.b.count, self.c.count))
         for first in range(0, self.sets, step):
-            chunk = [x[first : first + step] for x in given]
+            chunk = [x[first : first + step] for x in rows]
             a, b, c = (
                 self._values(x, matrix)
                 for x, matrix in zip(chunk, (self.a, self.b, self.c), strict=True)
             )
-            for x, y, found in self.reference.products(a, b, c):
-                wanted = x @ y
-                error = abs(found - wanted)
-                allowed = abs(wanted) * relative + absolute
+            for x, y, output in self.reference.gemms(a, b, c):
+                expected = x @ y
+                error = abs(output - expected)
+                allowed = abs(expected) * relative + absolute
                 differing += int((~(error <= allowed)).sum())  # so that a NaN differs
-                if absolute and found.shape[-2]:
+                if absolute and output.shape[-2]:
                     worst = max(worst, float((error / allowed).max()))
                 error_square += float((error * error).sum())
-                square += float((wanted * wanted).sum())
-        outside = int((given[2][:, self.c.size :] != byte).sum())
+                square += float((expected * expected).sum())
+        outside = int((rows[2][:, self.c.size :] != byte).sum())
         deviation = math.sqrt(error_square / square) if square else error_square
         elements = self.sets * self.c.count
-        return Closeness(
-            elements, differing, outside, _told(deviation), self.reference.deviation, _told(worst)
+        return GemmVerdict(
+            elements,
+            differing,
+            outside,
+            _finite(deviation),
+            self.reference.deviation,
+            _finite(worst),
         )
 
     # ------------------------------------------------------------------------------- memory
-    def _draw_there(self, matrix: Matrix, seed: int) -> None:
+    def _fill_on_device(self, matrix: Matrix, seed: int) -> None:
         torch = self.torch
         assert torch is not None
         numbers = torch.Generator(device="cuda").manual_seed(seed)
@@ -215,7 +216,7 @@ class Operands:
         else:
             values.random_(-128, 128, generator=numbers)
 
-    def _draw_here(self, matrix: Matrix, seed: int) -> None:
+    def _fill_from_host(self, matrix: Matrix, seed: int) -> None:
         numbers = np.random.default_rng(seed)
         for k in range(self.sets):
             if dtypes.is_float(matrix.dtype):
@@ -230,7 +231,7 @@ class Operands:
             )
 
     def _bytes(self, matrix: Matrix) -> Array:
-        """The memory of a matrix, a row of bytes for each set."""
+        """Return the memory of a matrix, a row of bytes for each set."""
         shape = (self.sets, matrix.stride)
         if self.torch is not None:
             memory = DeviceArray(matrix.pointer, shape, np.dtype(np.uint8))
@@ -240,7 +241,7 @@ class Operands:
         return host
 
     def _elements(self, rows: Array, matrix: Matrix) -> Array:
-        """Rows of bytes as elements, without the gaps and without a copy."""
+        """Return rows of bytes as elements, without the gaps and without a copy."""
         if self.torch is not None:
             kind = getattr(self.torch, TORCH_TYPES[matrix.dtype])
         else:
@@ -248,14 +249,14 @@ class Operands:
         return rows[:, : matrix.size].view(kind)
 
     def _values(self, rows: Array, matrix: Matrix) -> Array:
-        """Rows of bytes as elements in f64."""
+        """Return rows of bytes as elements in f64."""
         elements = self._elements(rows, matrix)
         return elements.double() if self.torch else dtypes.decode(elements, matrix.dtype)
 
 
-def _ends(reference: Product | Groups) -> int:
-    """Device memory with the ends of groups; 0 without groups."""
-    if not isinstance(reference, Groups):
+def _ends(reference: GemmReference | GroupedGemmReference) -> int:
+    """Return the address of the groups' end rows in device memory; 0 without groups."""
+    if not isinstance(reference, GroupedGemmReference):
         return 0
     ends = np.array(reference.ends, np.int32)
     pointer = int(call(driver().cuMemAlloc, ends.nbytes))
@@ -263,6 +264,6 @@ def _ends(reference: Product | Groups) -> int:
     return pointer
 
 
-def _told(value: float) -> float:
-    """A number that JSON has: the largest one for what is none."""
+def _finite(value: float) -> float:
+    """Return a number that JSON can hold: the largest finite one for infinity and NaN."""
     return value if math.isfinite(value) else sys.float_info.max

@@ -1,4 +1,4 @@
-"""The report of matrix products: rates, ratios to cuBLAS, and what the code is made of."""
+"""The report of GEMMs: rates, ratios to cuBLAS, and the machine code of the main loops."""
 
 from __future__ import annotations
 
@@ -10,56 +10,62 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from bench.gemm.cases import CUBLAS, FAST
-from bench.gemm.product import Product
-from bench.results import OURS, Result, is_verified, rate, ratio, time
-from bench.tables import CALLS, all_of, call_table, number, ratio_of, remarks, table
+from bench.gemm.cases import CUBLAS, CUBLAS_FAST
+from bench.gemm.references import GemmReference
+from bench.report.results import OURS, Result, is_verified, rate, ratio, time
+from bench.report.tables import (
+    call_section,
+    commits_and_devices,
+    method,
+    number,
+    ratio_cell,
+    remarks,
+    table,
+)
 from lego_mlir.diagnostics import LegoError
 
-_ELSEWHERE = Path(__file__).parents[1] / "peers" / "elsewhere.json"
+_OTHER_RUNS = Path(__file__).parents[1] / "peers" / "other_runs.json"
 
 _SHOWN = (
     *("HGMMA", "IGMMA", "QGMMA", "HMMA", "IMMA", "LDSM", "LDS", "LDGSTS", "UTMALDG"),
     *("LDG", "STS", "STSM", "BAR", "SYNCS", "SHFL"),
 )
-"""Instructions that have a column where a main loop has them; the others are counted together."""
+"""Instructions that get a column if a main loop has them; the others are counted together."""
 
 
 @cache
-def elsewhere() -> dict[str, dict[str, Any]]:
-    """Peers that were measured in other runs: what, where, how, and figures by case."""
-    found: dict[str, dict[str, Any]] = json.loads(_ELSEWHERE.read_text())
+def other_runs() -> dict[str, dict[str, Any]]:
+    """Return the peers measured in other runs: what, on which device, how, and times by case."""
+    found: dict[str, dict[str, Any]] = json.loads(_OTHER_RUNS.read_text())
     return found
 
 
 def report(results: Sequence[Result]) -> str:
-    """The Markdown of results."""
+    """Return the Markdown of results."""
     parts = [preamble(results)]
     for variant in dict.fromkeys(r["variant"] for r in results):
         group = [r for r in results if r["variant"] == variant]
-        chosen = f"schedule `{variant}`" if variant else "the schedule that the library chooses"
+        chosen = f"schedule `{variant}`" if variant else "schedule chosen by the library"
         parts += [f"## Kernel time, {chosen}\n", kernel_table(group)]
-    parts += ["## Together\n", summary_table(results)]
+    parts += ["## Summary\n", summary_table(results)]
     code = code_table(results)
     if code:
-        parts += ["## Code\n", _CODE, code]
-    if any("call_us" in r for r in results):
-        parts += ["## With launch overhead\n", CALLS, call_table(results)]
-    return "\n".join(parts + remarks(results))
+        parts += ["## Machine code\n", _CODE, code]
+    return "\n".join([*parts, *call_section(results), *remarks(results)])
 
 
 # -------------------------------------------------------------------------------------- tables
 def kernel_table(results: Sequence[Result]) -> str:
-    """Rates, ratios to cuBLAS, and beside them those of peers from other runs."""
+    """Return rates and ratios to cuBLAS, and in parentheses those of peers from other runs."""
     others = [
-        (peer, told["cases"])
-        for peer, told in elsewhere().items()
-        if any(r["case"] in told["cases"] for r in results)
+        (peer, run["cases"])
+        for peer, run in other_runs().items()
+        if any(r["case"] in run["cases"] for r in results)
     ]
-    short = any(FAST in r["verified"] for r in results)
-    head = ["case", "right", "error", "µs", "TFLOP/s", "cuBLAS", "of cuBLAS"]
-    head += ["short sums", "of short sums"] if short else []
-    head += [f"({peer} of cuBLAS)" for peer, _ in others]
+    fast = any(CUBLAS_FAST in r["verified"] for r in results)
+    head = ["case", "correct", "error", "µs", "TFLOP/s", "cuBLAS TFLOP/s", "vs cuBLAS"]
+    head += ["fast accumulation TFLOP/s", "vs fast accumulation"] if fast else []
+    head += [f"({peer} vs cuBLAS)" for peer, _ in others]
     rows = []
     for r in results:
         row = [
@@ -69,28 +75,28 @@ def kernel_table(results: Sequence[Result]) -> str:
             number(time(r, OURS)),
             number(rate(r), 1),
             number(rate(r, CUBLAS), 1),
-            ratio_of(r, CUBLAS),
+            ratio_cell(r, CUBLAS),
         ]
-        row += [number(rate(r, FAST), 1), ratio_of(r, FAST)] if short else []
+        row += [number(rate(r, CUBLAS_FAST), 1), ratio_cell(r, CUBLAS_FAST)] if fast else []
         row += [number(cases.get(r["case"], {}).get("of_cublas")) for _, cases in others]
         rows.append(row)
     return table(head, rows)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Cases that are summed up together: of one variant and element type, square or not."""
+class SummaryRow:
+    """The cases that one row of the summary covers: one variant and type, square or not."""
 
     variant: str
     dtype: str
     square: bool
 
     @staticmethod
-    def of(result: Result) -> Group:
-        """The group that a result belongs to."""
-        reference = Product.from_json(result["reference"])
+    def of(result: Result) -> SummaryRow:
+        """Return the row that covers a result."""
+        reference = GemmReference.from_json(result["reference"])
         square = reference.m == reference.n == reference.k
-        return Group(result["variant"], reference.dtype, square)
+        return SummaryRow(result["variant"], reference.dtype, square)
 
     def __str__(self) -> str:
         shapes = "squares" if self.square else "other shapes"
@@ -98,14 +104,14 @@ class Group:
 
 
 def summary_table(results: Sequence[Result]) -> str:
-    """By group how many cases are at least as fast as cuBLAS, the geometric mean, and the worst."""
-    groups: dict[Group, list[Result]] = {}
+    """Return per row the number of cases at least as fast as cuBLAS, the mean and the worst."""
+    groups: dict[SummaryRow, list[Result]] = {}
     for r in results:
-        groups.setdefault(Group.of(r), []).append(r)
+        groups.setdefault(SummaryRow.of(r), []).append(r)
     rows = []
     for group, members in groups.items():
-        peers = (CUBLAS, FAST) if any(FAST in r["verified"] for r in members) else (CUBLAS,)
-        for peer in peers:
+        fast = any(CUBLAS_FAST in r["verified"] for r in members)
+        for peer in (CUBLAS, CUBLAS_FAST) if fast else (CUBLAS,):
             known = {r["case"]: x for r in members if (x := _median(r, peer)) is not None}
             row = [str(group), peer, f"{len(known)} of {len(members)}"]
             if known:
@@ -120,14 +126,15 @@ def summary_table(results: Sequence[Result]) -> str:
 
 
 _CODE = (
-    "Registers and bytes of local memory a thread, spills among it, and KiB of shared memory a "
-    "block, as the driver says. Of the main loop, the innermost with the most matrix instructions, "
-    "the instructions; the asynchronous copies of a warp of its own are counted in its own loop.\n"
+    "Registers and bytes of local memory (spills included) per thread, and KiB of shared memory "
+    "per CTA, as the driver reports them. The other columns count the instructions of the main "
+    "loop, which is the innermost loop with the most matrix instructions. If a producer warp does "
+    "the asynchronous copies, they are counted in its own loop.\n"
 )
 
 
 def code_table(results: Sequence[Result]) -> str:
-    """Resources and instructions of each case's kernel; nothing where none is known."""
+    """Return resources and instruction counts of each kernel; empty if none are known."""
     known = [r for r in results if r.get("resources")]
     loops = {r["case"]: _loop(r) for r in known}
     shown = [name for name in _SHOWN if any(name in loop for loop in loops.values())]
@@ -154,18 +161,18 @@ def code_table(results: Sequence[Result]) -> str:
 
 
 def _loop(result: Result) -> dict[str, int]:
-    """The main loop's instructions, and the copies of the loop that copies."""
-    found: dict[str, int] = {}
+    """Return the main loop's instruction counts, with the copies of the loop that copies."""
+    counts: dict[str, int] = {}
     for kernel in result.get("sass", {}).values():
         if kernel["loop"]:
-            found = dict(kernel["loop"])
+            counts = dict(kernel["loop"])
             copies = ("LDGSTS", "UTMALDG")
-            found |= {x: n for x, n in kernel["copies"].items() if x in copies}
-    return found
+            counts |= {x: n for x, n in kernel["copies"].items() if x in copies}
+    return counts
 
 
 def _local_accesses(result: Result) -> int:
-    """Loads and stores of local memory in all of the code."""
+    """Return the number of loads and stores of local memory in the whole kernel."""
     counts = [kernel["kernel"] for kernel in result["sass"].values()]
     return sum(x.get("LDL", 0) + x.get("STL", 0) for x in counts)
 
@@ -178,31 +185,27 @@ def _median(result: Result, peer: str) -> float | None:
 
 
 def _error(result: Result) -> str:
-    """‖C - AB‖ / ‖AB‖ of our output."""
+    """Return ‖C - AB‖ / ‖AB‖ of our output."""
     verdict = result.get("verdicts", {}).get(OURS)
     return "" if verdict is None or not is_verified(result) else f"{verdict['deviation']:.1e}"
 
 
-# --------------------------------------------------------------------------------------- words
+# ------------------------------------------------------------------------------------ preamble
+_INPUTS = (
+    "Inputs are standard normal (integers: the whole range). Every element of every set is "
+    "compared with a GEMM in f64; `error` is ‖C - AB‖ / ‖AB‖. `NT` is A row-major and B "
+    "column-major, as in BLAS."
+)
+
+
 def preamble(results: Sequence[Result]) -> str:
-    """Commit, device and method."""
-    rounds = sorted({len(r["us"][OURS]) for r in results if "us" in r})
-    told = f"Commit {', '.join(all_of(results, 'commit') + all_of(results, 'device'))}."
-    if rounds:
-        rotated = min(r["sets"] * r["bytes"] >> 20 for r in results if "us" in r)
-        told += (
-            f" Medians of {' or '.join(map(str, rounds))} interleaved rounds of CUDA graphs, whose "
-            f"launches rotate through data of at least {rotated} MiB. Inputs are standard normal "
-            "(integers of the whole range). Every element of every set is compared with a product "
-            "in f64; `error` is ‖C - AB‖ / ‖AB‖. A ratio is the other's time over ours, round by "
-            "round, its quartiles in brackets: above 1 we are faster. `NT` is A row-major and B "
-            "column-major, as in BLAS."
-        )
-    lines = [f"{told}\n"]
-    for peer, source in elsewhere().items():
-        if any(r["case"] in source["cases"] for r in results):
-            lines.append(
-                f"In brackets, not of this run: {peer} ({source['what']}) on an "
-                f"{source['device']}, {source['method']}.\n"
+    """Return the paragraphs on commit, device, method, and peers from other runs."""
+    parts = [commits_and_devices(results), method(results, _INPUTS)]
+    paragraphs = [" ".join(part for part in parts if part) + "\n"]
+    for peer, run in other_runs().items():
+        if any(r["case"] in run["cases"] for r in results):
+            paragraphs.append(
+                f"In parentheses, from another run: {peer} ({run['what']}) on an "
+                f"{run['device']}, {run['method']}.\n"
             )
-    return "\n".join(lines)
+    return "\n".join(paragraphs)

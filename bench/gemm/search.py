@@ -1,4 +1,4 @@
-"""Measuring the candidates of a search, or a case's alternatives, in the process with the GPU."""
+"""Timing of many candidates, of a config search or of a case's alternatives, on the GPU."""
 
 from __future__ import annotations
 
@@ -7,72 +7,74 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.results import OURS
-from bench.timing import Call
+from bench.measure.timing import Call
+from bench.report.results import OURS
 from lego_mlir.artifact import Artifact
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import cuda
 
 if TYPE_CHECKING:
-    from bench.contest import Contest
+    from bench.measure.comparison import Comparison
 
-SCREENING = 3
-"""Rounds in which all candidates take part."""
+SCREENING_ROUNDS = 3
+"""Rounds in which all candidates are timed."""
 
 FINALISTS = 6
-"""Candidates that take part in all rounds."""
+"""Number of candidates that are timed in all rounds."""
 
 
-def admit(
-    contest: Contest,
-    folder: Path,
-    candidates: Sequence[Mapping[str, Any]],
+def add_candidates(
+    comparison: Comparison, folder: Path, candidates: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Check all candidates; those that are right keep their graphs.
+    """Add all candidates to a comparison, which checks them; wrong ones are not timed.
 
     Args:
-        contest: in which they take part.
+        comparison: what they are added to.
         folder: of the bundle.
         candidates: `name` and `file` of each.
     """
     for candidate in candidates:
         name = candidate["name"]
         try:
-            call = _bound(contest, folder / candidate["file"])
+            call = _bind(comparison, folder / candidate["file"])
         except LegoError as e:  # it does not fit this device
-            contest.absent[name] = e.message
+            comparison.absent[name] = e.message
             continue
-        contest.admit(name, call)
-        if not contest.verdicts[name].right:
-            contest.graphs.pop(name).destroy()
+        comparison.add(name, call)
+        if not comparison.verdicts[name].is_correct:
+            comparison.graphs.pop(name).destroy()
 
 
-def search(contest: Contest, candidates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Screen the candidates that are right, and time the fastest beside the rest.
+def time_candidates(
+    comparison: Comparison, candidates: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Screen the correct candidates, then time the fastest beside our kernel and the peers.
 
     Args:
-        contest: with us as the library chooses, the peers, and the candidates.
+        comparison: holds our kernel as the library chooses it, the peers, and the candidates.
         candidates: `name` of each.
 
     Returns:
-        `screened`, the median time in microseconds of each candidate that is right, and `us`, the
-        times of the fastest, of us and of the peers.
+        `screened`, the median time in microseconds of each correct candidate, and `us`, the times
+        of the fastest, of our kernel and of the peers.
     """
-    names = [c["name"] for c in candidates if c["name"] in contest.graphs]
-    others = [name for name in contest.graphs if name not in names]
-    screened = contest.kernel_times([OURS, *names], SCREENING)
+    names = [c["name"] for c in candidates if c["name"] in comparison.graphs]
+    others = [name for name in comparison.graphs if name not in names]
+    screened = comparison.kernel_times([OURS, *names], SCREENING_ROUNDS)
     medians = {name: statistics.median(times) for name, times in screened.items()}
     best = sorted(names, key=medians.__getitem__)[:FINALISTS]
-    right = [name for name in others if contest.verdicts[name].right]
-    return {"screened": medians, "us": contest.kernel_times([*right, *best], contest.rounds)}
+    correct = [name for name in others if comparison.verdicts[name].is_correct]
+    us = comparison.kernel_times([*correct, *best], comparison.rounds)
+    return {"screened": medians, "us": us}
 
 
-def _bound(contest: Contest, file: Path) -> Call:
+def _bind(comparison: Comparison, file: Path) -> Call:
+    """Return a launch of a compiled kernel, with its arguments bound for every set."""
     artifact = Artifact.load(file)
-    loaded, data = cuda.load(artifact), contest.setup.data
+    loaded, data = cuda.load(artifact), comparison.setup.data
     shapes = [argument.shape for argument in artifact.arguments]
     calls = [loaded.bind(*(x.pointer for x in data.arrays(k, shapes))) for k in range(data.sets)]
-    stream = contest.setup.stream
+    stream = comparison.setup.stream
 
     def launch(k: int) -> None:
         calls[k](stream)

@@ -1,4 +1,4 @@
-"""What every peer is given, and what it may answer."""
+"""The set-up that every peer receives, and the error by which it is absent."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from bench.timing import Call
+from bench.measure.timing import Call
 
 
 class Absent(Exception):
-    """This peer cannot be here; the message says why in a few words."""
+    """The peer cannot take part; the message says why in a few words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +20,13 @@ class Setup:
     """A case that is ready to run.
 
     Attributes:
-        data: inputs and outputs, and the reference: `bench.memory.Data` of a movement,
-            `bench.gemm.operands.Operands` of a product.
+        data: operands and reference: `bench.permute.operands.PermuteOperands` or
+            `bench.gemm.operands.GemmOperands`.
         dtype: MLIR's name of the element type.
         device: cuda-core's device.
-        stream: cuda-core's stream, on which everybody launches.
-        torch: the module, with the stream made its current one; `None` where it is absent.
-        scratch: a folder for what is compiled, of all cases of a run.
+        stream: cuda-core's stream, on which all contenders launch.
+        torch: the module, with the stream as its current one; `None` if it is not installed.
+        scratch: a folder for what is compiled, shared by all cases of a run.
     """
 
     data: Any
@@ -38,4 +38,4 @@ class Setup:
 
 
 Peer = Callable[[Setup], Call]
-"""Raises `Absent`."""
+"""A function that returns the peer's call, or raises `Absent`."""

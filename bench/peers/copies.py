@@ -1,20 +1,20 @@
-"""Copies of the same bytes, the limit of every data movement: the driver's, and a kernel's."""
+"""Copies of the same bytes, by the driver and by a kernel: the limit of every data movement."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from bench.driver import call, driver
+from bench.measure.driver import call, driver
+from bench.measure.timing import Call
 from bench.peers import nvcc
 from bench.peers.base import Setup
-from bench.timing import Call
 
-_BLOCK = 256
-_BYTES_A_BLOCK = 16 * 4 * _BLOCK  # as in copy.cu
+_THREADS = 256
+_BYTES_PER_CTA = 16 * 4 * _THREADS  # as in copy.cu
 
 
 def memcpy(setup: Setup) -> Call:
-    """The driver's copy from device to device."""
+    """Return the driver's copy from device to device."""
     data, stream, copy = setup.data, int(setup.stream.handle), driver().cuMemcpyDtoDAsync
 
     def launch(k: int) -> None:
@@ -24,11 +24,11 @@ def memcpy(setup: Setup) -> Call:
     return launch
 
 
-def kernel(setup: Setup) -> Call:
-    """A kernel of 16-byte accesses: the driver's own is slower from 512 MB on."""
+def copy_kernel(setup: Setup) -> Call:
+    """Return a copy by 16-byte accesses; from 512 MB on it is faster than the driver's."""
     data = setup.data
-    grid = (max(1, -(-data.size // _BYTES_A_BLOCK)), 1, 1)
-    run = nvcc.launcher(setup, "copy", "copy", grid, (_BLOCK, 1, 1))
+    grid = (max(1, -(-data.size // _BYTES_PER_CTA)), 1, 1)
+    run = nvcc.launcher(setup, "copy", "copy", grid, (_THREADS, 1, 1))
 
     def launch(k: int) -> None:
         offset = k * data.stride

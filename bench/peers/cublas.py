@@ -1,4 +1,4 @@
-"""NVIDIA's cuBLAS as PyTorch calls it: the product of matrices where they lie, into the output."""
+"""NVIDIA's cuBLAS as PyTorch calls it, on the operands in place and into the output."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from typing import Any
 
 import numpy as np
 
-from bench.gemm.operands import TORCH_TYPES, Matrix, Operands
-from bench.gemm.product import Product
-from bench.memory import DeviceArray
+from bench.gemm.operands import TORCH_TYPES, GemmOperands, Matrix
+from bench.gemm.references import GemmReference
+from bench.measure.device_memory import DeviceArray
+from bench.measure.timing import Call
 from bench.peers.base import Absent, Setup
-from bench.timing import Call
 
 FP8 = ("f8E4M3FN", "f8E5M2")
 
 
 def prepare(setup: Setup) -> Call:
-    """`torch.mm`; `torch._scaled_mm` with scales of one for fp8, `torch._int_mm` for integers."""
+    """Return `torch.mm`; for fp8 `torch._scaled_mm` with scales of 1, for i8 `torch._int_mm`."""
     return _call(setup, fast=False)
 
 
-def fast(setup: Setup) -> Call:
-    """For fp8, with sums as the tensor cores have them, not carried over to f32 in between."""
+def prepare_fast(setup: Setup) -> Call:
+    """Return the fp8 GEMM with the tensor cores' own accumulation, without promotion to f32."""
     if setup.data.reference.dtype not in FP8:
-        raise Absent("only the sums of fp8 are short")
+        raise Absent("only fp8 has fast accumulation")
     return _call(setup, fast=True)
 
 
 def _call(setup: Setup, *, fast: bool) -> Call:
     sets, torch = tensors(setup), setup.torch
     assert torch is not None
-    reference: Product = setup.data.reference
+    reference: GemmReference = setup.data.reference
     if reference.dtype in FP8:
         if (reference.a, reference.b) != ("row", "col"):
-            raise Absent("cuBLAS takes fp8 only where k is contiguous in both")
+            raise Absent("cuBLAS takes fp8 only if k is contiguous in A and B")
         one = torch.ones((), device="cuda")
         kind = getattr(torch, TORCH_TYPES[reference.out])
         multiply = partial(
@@ -51,22 +51,22 @@ def _call(setup: Setup, *, fast: bool) -> Call:
 
 
 def tensors(setup: Setup) -> list[tuple[Any, Any, Any]]:
-    """A, B and C of every set as PyTorch's matrices, without a copy.
+    """Return A, B and C of every set as PyTorch matrices, without a copy.
 
     Raises:
         Absent: there is no PyTorch with CUDA.
     """
-    data: Operands = setup.data
+    data: GemmOperands = setup.data
     _module(setup)
     found = []
     for k in range(data.sets):
-        matrices = (memory(setup, matrix, k) for matrix in (data.a, data.b, data.c))
-        found += data.reference.products(*matrices)
+        matrices = (flat_tensor(setup, matrix, k) for matrix in (data.a, data.b, data.c))
+        found += data.reference.gemms(*matrices)
     return found
 
 
-def memory(setup: Setup, matrix: Matrix, k: int) -> Any:
-    """The elements of a matrix of set k, as they lie, without a copy.
+def flat_tensor(setup: Setup, matrix: Matrix, k: int) -> Any:
+    """Return the memory of a matrix of set k as a flat tensor, without a copy.
 
     Raises:
         Absent: there is no PyTorch with CUDA.

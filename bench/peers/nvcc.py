@@ -1,4 +1,4 @@
-"""CUDA C++ of our own, compiled by nvcc on the machine that runs it, launched by cuda-core."""
+"""CUDA C++ peers, compiled by nvcc on the machine that runs them and launched by cuda-core."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from typing import Any
 
 import numpy as np
 
-from bench.movement import Permute
+from bench.measure.timing import Call
 from bench.peers.base import Absent, Setup
-from bench.timing import Call
+from bench.permute.reference import PermuteReference
 
 _TILE, _ROWS = 32, 8  # as in transpose.cu
 
 
 def naive(setup: Setup) -> Call:
-    """The transpose with one side not coalesced."""
+    """Return the transpose whose stores are not coalesced."""
     return _transpose(setup, "naive")
 
 
 def coalesced(setup: Setup) -> Call:
-    """The transpose through a tile in shared memory."""
+    """Return the transpose through a tile in shared memory."""
     return _transpose(setup, "coalesced")
 
 
 def padded(setup: Setup) -> Call:
-    """The same without bank conflicts."""
+    """Return the transpose through a padded tile, without bank conflicts."""
     return _transpose(setup, "padded")
 
 
@@ -41,10 +41,10 @@ def launcher(
     grid: tuple[int, int, int],
     block: tuple[int, int, int],
 ) -> Callable[..., None]:
-    """A function of the kernel's arguments that launches it.
+    """Return a function that launches a kernel with the arguments it receives.
 
     Raises:
-        Absent: there is no nvcc, or it fails.
+        Absent: nvcc is not installed, or it fails.
     """
     import cuda.core as core
 
@@ -74,11 +74,11 @@ def _transpose(setup: Setup, algorithm: str) -> Call:
     return launch
 
 
-def matrices(reference: Permute) -> tuple[int, int, int]:
-    """How many matrices of which sizes are transposed, seen row-major.
+def matrices(reference: PermuteReference) -> tuple[int, int, int]:
+    """Return the number of row-major matrices that are transposed, their rows and columns.
 
     Raises:
-        Absent: it is no transpose of the last two dimensions.
+        Absent: the case is not a transpose of the last two dimensions.
     """
     shape, axes, last = reference.shape, reference.axes, len(reference.shape) - 1
     swap = (*range(last - 1), last, last - 1)
@@ -91,35 +91,35 @@ def matrices(reference: Permute) -> tuple[int, int, int]:
 
 
 def _cubin(source: str, setup: Setup) -> Path:
-    """The compiled file, made once a run."""
+    """Compile a source file once per run; return the path of the cubin."""
     major, minor = setup.device.compute_capability
-    goal = setup.scratch / f"{source}.cubin"
-    if goal.exists():
-        return goal
+    cubin = setup.scratch / f"{source}.cubin"
+    if cubin.exists():
+        return cubin
     compiler = shutil.which("nvcc")
     if compiler is None:
         raise Absent("nvcc is not on the PATH")
-    part = goal.with_suffix(".part")
-    said = subprocess.run(
+    partial_file = cubin.with_suffix(".part")
+    done = subprocess.run(
         [
             *(compiler, "-std=c++17", "-O3", "-cubin", f"-arch=sm_{major}{minor}"),
-            *("-o", str(part), str(Path(__file__).with_name(f"{source}.cu"))),
+            *("-o", str(partial_file), str(Path(__file__).with_name(f"{source}.cu"))),
         ],
         capture_output=True,
         text=True,
         check=False,
     )
-    if said.returncode:
-        raise Absent(f"nvcc does not compile it: {(said.stderr or said.stdout).strip()[:300]}")
-    part.rename(goal)
-    return goal
+    if done.returncode:
+        raise Absent(f"nvcc fails: {(done.stderr or done.stdout).strip()[:300]}")
+    partial_file.rename(cubin)
+    return cubin
 
 
 def version() -> str | None:
-    """The compiler's release, `None` without one."""
+    """Return the release of nvcc; `None` if it is not installed."""
     compiler = shutil.which("nvcc")
     if compiler is None:
         return None
-    said: Any = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
-    lines = [line for line in said.stdout.splitlines() if "release" in line]
+    done: Any = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
+    lines = [line for line in done.stdout.splitlines() if "release" in line]
     return lines[0].partition("release ")[2].partition(",")[0] if lines else None

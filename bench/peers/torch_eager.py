@@ -1,4 +1,4 @@
-"""PyTorch as it is: one `copy_` of a permuted view."""
+"""PyTorch in eager mode: one `copy_` of a permuted view."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from bench.memory import DeviceArray
-from bench.movement import permuted
+from bench.measure.device_memory import DeviceArray
+from bench.measure.timing import Call
 from bench.peers.base import Absent, Setup
-from bench.timing import Call
+from bench.permute.reference import permute_dims
 
 TYPES = {
     "f16": "float16",
@@ -24,9 +24,9 @@ TYPES = {
 
 
 def prepare(setup: Setup) -> Call:
-    """A call that writes the permuted input to the output."""
+    """Return a call that writes the permuted input to the output."""
     sets, axes = tensors(setup), setup.data.reference.axes
-    pairs = [(permuted(x, axes), y) for x, y in sets]
+    pairs = [(permute_dims(x, axes), y) for x, y in sets]
 
     def launch(k: int) -> None:
         x, y = pairs[k]
@@ -36,10 +36,10 @@ def prepare(setup: Setup) -> Call:
 
 
 def tensors(setup: Setup) -> list[tuple[Any, Any]]:
-    """Input and output of every set as PyTorch's tensors, without a copy.
+    """Return input and output of every set as PyTorch tensors, without a copy.
 
     Raises:
-        Absent: there is no PyTorch, or it lacks the type.
+        Absent: PyTorch with CUDA is not installed, or lacks the type.
     """
     data, torch = setup.data, setup.torch
     if torch is None:
@@ -54,8 +54,8 @@ def tensors(setup: Setup) -> list[tuple[Any, Any]]:
 
     return [
         (
-            data.reference.given(tensor(data.inputs + k * data.stride)),
-            data.reference.result(tensor(data.outputs + k * data.stride)),
+            data.reference.input_tensor(tensor(data.inputs + k * data.stride)),
+            data.reference.output_tensor(tensor(data.outputs + k * data.stride)),
         )
         for k in range(data.sets)
     ]

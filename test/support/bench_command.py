@@ -1,4 +1,4 @@
-"""The bench as a user calls it, where no GPU is to be seen."""
+"""The benchmark command as a user runs it, without a visible GPU."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def bench(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run `python -m bench` with some arguments."""
     return subprocess.run(
         [sys.executable, "-m", "bench", *map(str, arguments)],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""The bench is in the checkout, never in the installed package: it is found last."""
+"""Make `bench` importable: it is in the checkout only, never in the installed package."""
 
 import sys
 from pathlib import Path

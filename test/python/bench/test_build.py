@@ -1,4 +1,4 @@
-"""`bench build`: bundles are made without a GPU, and their manifest tells all that `run` needs."""
+"""`bench build` makes bundles without a GPU; their manifest holds all that `run` needs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from types import SimpleNamespace
 import pytest
 from bench_command import bench
 
-from bench import build as building
-from bench.build import CASES, build, chosen, read_manifest
-from bench.cases import Case, transposed
-from bench.movement import Permute
+from bench import build as build_module
+from bench.build import CASES, FORMAT, build, read_manifest, select
+from bench.case import Case
 from bench.peers import PEERS
+from bench.permute.cases import transpose_case
+from bench.permute.reference import PermuteReference
 from lego_mlir import Artifact
 from lego_mlir.compiler import codegen, driver
 from lego_mlir.compiler.assembly import Cubin
@@ -22,7 +23,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 
 
-def test_a_bundle_tells_all_of_its_cases(tmp_path: Path) -> None:
+def test_a_bundle_describes_its_cases(tmp_path: Path) -> None:
     built = bench("build", tmp_path, "--only", "i8_1000x1001", "--only", "i8_96x160")
     assert built.returncode == 0, built.stderr
     assert "2 of 2 cases" in built.stdout
@@ -39,24 +40,24 @@ def test_a_bundle_tells_all_of_its_cases(tmp_path: Path) -> None:
     (launch,) = entry["launch"]
     assert tuple(launch["grid"]) == artifact.launches[0].grid
     assert tuple(launch["block"]) == artifact.launches[0].block
-    assert Permute.from_json(entry["reference"]) == Permute((1000, 1001))
+    assert PermuteReference.from_json(entry["reference"]) == PermuteReference((1000, 1001))
     assert "torch.compile" in entry["peers"]
 
 
-def test_what_does_not_compile_is_told_and_left_out(
+def test_cases_that_do_not_compile_are_reported_and_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def refused(target: str) -> None:
+    def fails(target: str) -> None:
         raise LegoError("no such kernel")
 
-    bad = Case("bad", refused, "f32", Permute((32, 32)))
-    monkeypatch.setattr(building, "CASES", (bad, transposed(64, 32)))
+    bad = Case("bad", fails, "f32", PermuteReference((32, 32)))
+    monkeypatch.setattr(build_module, "CASES", (bad, transpose_case(64, 32)))
     assert build(tmp_path, [], "sm_90a") == 1
     assert "error: no such kernel" in capsys.readouterr().out
     assert list(read_manifest(tmp_path)["cases"]) == ["transpose_f32_64x32"]
 
 
-def test_slow_machine_code_fails_the_build(
+def test_spills_fail_the_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def assemble(ptx: str, target: Target) -> Cubin:
@@ -65,28 +66,28 @@ def test_slow_machine_code_fails_the_build(
         return replace(made, resources=(kernel,))
 
     monkeypatch.setattr(driver, "codegen", SimpleNamespace(assemble=assemble))
-    monkeypatch.setattr(building, "CASES", (transposed(64, 32),))
+    monkeypatch.setattr(build_module, "CASES", (transpose_case(64, 32),))
     assert build(tmp_path, [], "sm_90a") == 1
     assert "error: kernel 'transpose_kernel' spills 16 bytes" in capsys.readouterr().out
     assert read_manifest(tmp_path)["cases"] == {}
 
 
-def test_cases_are_told_apart_and_their_peers_known() -> None:
+def test_case_names_are_unique_and_peers_exist() -> None:
     names = [case.name for case in CASES]
     assert len(set(names)) == len(names)
     assert {peer for case in CASES for peer in case.peers} <= PEERS.keys()
 
 
-def test_words_choose_cases() -> None:
-    assert chosen(["ab", "bc", "cd"], []) == ["ab", "bc", "cd"]
-    assert chosen(["ab", "bc", "cd"], ["a", "d"]) == ["ab", "cd"]
+def test_words_select_cases() -> None:
+    assert select(["ab", "bc", "cd"], []) == ["ab", "bc", "cd"]
+    assert select(["ab", "bc", "cd"], ["a", "d"]) == ["ab", "cd"]
     with pytest.raises(LegoError, match="no case has 'x' or 'y' in its name"):
-        chosen(["ab"], ["x", "y"])
+        select(["ab"], ["x", "y"])
 
 
-def test_no_bundle_is_said_so(tmp_path: Path) -> None:
-    said = bench("run", tmp_path)
-    assert said.returncode == 2
-    assert said.stderr.startswith(f"error: '{tmp_path}' is no bundle")
+def test_a_folder_that_is_not_a_bundle_is_an_error(tmp_path: Path) -> None:
+    done = bench("run", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: '{tmp_path}' is not a bundle")
     (tmp_path / "manifest.json").write_text(json.dumps({"format": 0}))
-    assert "has format 0, this bench reads 1" in bench("run", tmp_path).stderr
+    assert f"has format 0, this bench reads {FORMAT}" in bench("run", tmp_path).stderr

@@ -1,4 +1,4 @@
-"""Counters of kernels: what is read of Nsight Compute's pages, and the table of it."""
+"""Hardware counters: reading Nsight Compute's pages, and their table."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from typing import Any
 import pytest
 from bench_command import bench
 
-from bench.counters import METRICS, counters, samples
-from bench.gemm.product import Product
-from bench.report import write
+from bench.gemm.references import GemmReference
+from bench.profile.counters import METRICS, counters, samples
+from bench.report.command import write_report
 from lego_mlir.diagnostics import LegoError
 
 STATES = ("stall_barrier", "stall_long_sb", "stall_math", "stall_barrier (Not Issued)")
 
 
 def page(*kernels: list[tuple[str, int, dict[str, int]]]) -> str:
-    """The page `source`: of each kernel instructions, how often one was seen there, and in which
-    states; instructions are 16 bytes apart from 0x7f0000000000 on.
+    """Return the page `source` with the instructions of each kernel, their samples and states.
+
+    Instructions are 16 bytes apart, from 0x7f0000000000 on.
     """
     lines = []
     for instructions in kernels:
@@ -42,16 +43,16 @@ LOOP = [
     ("      SYNCS.PHASECHK.TRANS64.TRYWAIT P1, [UR4], R3", 2, {"long_sb": 2}),
     ("      BRA 0x7f0000000040", 0, {}),
 ]
-"""A loop that waits for a barrier in line and, out of line, for a tile."""
+"""A loop that waits for a barrier inside its body and, out of line, for a tile."""
 
 
-def test_waits_of_the_main_loop_are_told_apart() -> None:
+def test_stalls_of_the_main_loop_are_counted_by_state() -> None:
     (found,) = samples(page(LOOP))
-    # Of DEPBAR's 40, and of HGMMA's one that is in no column, all are waits for wgmma.
+    # DEPBAR's 40 samples, and HGMMA's one without a column, are waits for wgmma.
     assert found == {"barrier": 7, "long_sb": 3, "math": 3, "gmma": 41}
 
 
-def test_every_kernel_has_its_samples() -> None:
+def test_samples_are_separated_by_kernel() -> None:
     other = [("      HMMA.16816.F32 R4, R8, R12, R4", 4, {"math": 4})]
     other += [("@P0   BRA 0x7f0000000000", 1, {})]
     first, second = samples(page(LOOP, other))
@@ -59,21 +60,21 @@ def test_every_kernel_has_its_samples() -> None:
     assert second == {"barrier": 0, "long_sb": 0, "math": 4, "gmma": 1}
 
 
-def test_what_is_no_listing_is_refused() -> None:
-    with pytest.raises(LegoError, match="'12' is no instruction"):
+def test_an_unknown_line_of_the_listing_is_an_error() -> None:
+    with pytest.raises(LegoError, match="'12' is not an instruction"):
         samples(page([("12", 0, {})]))
 
 
-def test_counters_are_found_by_their_names() -> None:
+def test_counters_are_found_by_name() -> None:
     head = ["ID", *reversed(METRICS), "Kernel Name"]
     rows = [head, ["", *["byte"] * len(METRICS), ""], ["0", *["1,024.5"] * len(METRICS), "gemm"]]
     (found,) = counters("\n".join(",".join(f'"{x}"' for x in row) for row in rows))
     assert found == dict.fromkeys(METRICS, 1024.5)
 
 
-def made() -> dict[str, Any]:
-    """A product of 2 GFLOP in 1000 clocks of 100 multiprocessors, at 2 GHz."""
-    reference = Product(1000, 1000, 1000, "f16", "f16")
+def profile_result() -> dict[str, Any]:
+    """Return the result of a GEMM of 2 GFLOP in 1000 clocks of 100 SMs, at 2 GHz."""
+    reference = GemmReference(1000, 1000, 1000, "f16", "f16")
     values = (500.0, 1000.0, 90.0, 80.0, 2e6, 12.0, 3e8, 70.0, 4e7, 2e7, 60.0, 1e5, 250.0, 168, 100)
     return {
         "case": "gemm_f16_1000_nn",
@@ -87,11 +88,11 @@ def made() -> dict[str, Any]:
     }
 
 
-def test_the_table(tmp_path: Path) -> None:
+def test_the_table_converts_units(tmp_path: Path) -> None:
     file = tmp_path / "profile.jsonl"
-    file.write_text(json.dumps(made()) + "\n")
-    text = write(file)
-    assert "Commit c, d, by `python -m bench profile DIR`." in text
+    file.write_text(json.dumps(profile_result()) + "\n")
+    text = write_report(file)
+    assert "Commit c, d. Command: `python -m bench profile DIR`." in text
     row = text.splitlines()[-1].strip("| ").split(" | ")
     assert row[:6] == ["gemm_f16_1000_nn", "ours", "0.5", "2.000", "20000", "90.0 %"]
     assert row[6:13] == ["80.0 %", "2.0 M", "12 %", "168", "300", "70 %", "40"]
@@ -99,8 +100,8 @@ def test_the_table(tmp_path: Path) -> None:
     assert row[16] == "wgmma 60%, tensor pipe busy 30%, long scoreboard 6%, fixed latency 3%"
 
 
-def test_without_a_profiler_it_is_told(tmp_path: Path) -> None:
+def test_a_missing_profiler_is_an_error(tmp_path: Path) -> None:
     assert bench("build", tmp_path, "--only", "i8_96x160").returncode == 0
-    said = bench("profile", tmp_path, "-o", tmp_path / "profile.jsonl")
-    assert said.returncode == 2
-    assert "ncu is not on the PATH" in said.stderr
+    done = bench("profile", tmp_path, "-o", tmp_path / "profile.jsonl")
+    assert done.returncode == 2
+    assert "ncu is not on the PATH" in done.stderr

@@ -1,4 +1,4 @@
-"""Variants beside each other: what is compiled, and the report."""
+"""GEMM variants: which alternatives are compiled, and the report of all of them."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Any
 
 import pytest
 
-from bench import build as building
+from bench import build as build_module
 from bench.build import build, read_manifest
-from bench.cases import Case
-from bench.gemm.product import Product
-from bench.gemm.variants import CASES, divided, promoted
-from bench.report import write
+from bench.case import Case
+from bench.gemm.references import GemmReference
+from bench.gemm.variants import CASES, promotion_case, split_k_case
+from bench.report.command import write_report
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import matmul
 
-PEERS = ("cuBLAS", "cuBLAS, short sums")
+PEERS = ("cuBLAS", "cuBLAS, fast accumulation")
 
 
-def made(case: str = "promote_e4m3_1000_nt", **changes: Any) -> dict[str, Any]:
-    """2 GFLOP: ours takes 4 µs, an alternative 2, another is wrong, cuBLAS takes 3."""
-    reference = Product(1000, 1000, 1000, "f8E4M3FN", "f16", "row", "col")
+def variant_result(case: str = "promote_e4m3_1000_nt", **changes: Any) -> dict[str, Any]:
+    """Return a result of 2 GFLOP: ours takes 4 µs, cuBLAS 3, one alternative 2; one is wrong."""
+    reference = GemmReference(1000, 1000, 1000, "f8E4M3FN", "f16", "row", "col")
     names = ("ours", "promote 1", "promote 4", PEERS[0])
     return {
         "case": case,
         "commit": "c",
         "device": "d",
         "variant": "",
-        "division": "tile 64",
+        "config": "tile 64",
         "reference": {x: getattr(reference, x) for x in reference.__dataclass_fields__},
         "candidates": [{"name": name, "file": ""} for name in names[1:3]],
         "peers": list(PEERS),
@@ -45,11 +45,11 @@ def rows(text: str) -> list[list[str]]:
     return [line.strip("| ").split(" | ") for line in text.splitlines() if "_nt |" in line]
 
 
-def test_everybody_has_a_line(tmp_path: Path) -> None:
+def test_every_contender_has_a_line(tmp_path: Path) -> None:
     file = tmp_path / "variants.jsonl"
-    file.write_text(json.dumps(made()) + "\n")
-    text = write(file)
-    assert "## Sums of 8-bit floats that are promoted" in text
+    file.write_text(json.dumps(variant_result()) + "\n")
+    text = write_report(file)
+    assert "## Promotion of fp8 accumulators" in text
     ours, wrong, four, cublas = rows(text)
     assert ours[1:7] == ["ours: tile 64", "yes", "2.0e-04", "4.00", "500.0", ""]
     assert ours[7] == "0.75 (0.75–0.75)"
@@ -59,32 +59,32 @@ def test_everybody_has_a_line(tmp_path: Path) -> None:
     assert not file.with_suffix(".svg").exists()
 
 
-def test_kinds_have_tables_of_their_own(tmp_path: Path) -> None:
+def test_each_kind_of_variant_has_its_own_table(tmp_path: Path) -> None:
     file = tmp_path / "variants.jsonl"
-    results = [made(), made("split_e4m3_1000_nt", peers=["cuBLAS"])]
+    results = [variant_result(), variant_result("split_e4m3_1000_nt", peers=["cuBLAS"])]
     file.write_text("".join(json.dumps(r) + "\n" for r in results))
-    heads = [line for line in write(file).splitlines() if line.startswith("| case ")]
-    assert [head.count("of cuBLAS") for head in heads] == [2, 1]
+    heads = [line for line in write_report(file).splitlines() if line.startswith("| case ")]
+    assert [head.count("vs cuBLAS") for head in heads] == [2, 1]
 
 
-def test_a_case_that_failed_has_a_remark(tmp_path: Path) -> None:
+def test_failed_cases_are_in_the_remarks(tmp_path: Path) -> None:
     file = tmp_path / "variants.jsonl"
-    failed = made("split_x", verified={"ours": False}, error="stopped after 3 s")
+    failed = variant_result("split_x", verified={"ours": False}, error="stopped after 3 s")
     failed = {key: value for key, value in failed.items() if key not in ("us", "verdicts")}
-    file.write_text(json.dumps(made()) + "\n" + json.dumps(failed) + "\n")
-    assert "- **split_x**: stopped after 3 s" in write(file)
+    file.write_text(json.dumps(variant_result()) + "\n" + json.dumps(failed) + "\n")
+    assert "- **split_x**: stopped after 3 s" in write_report(file)
 
 
-def test_divisions_of_every_number_of_parts() -> None:
-    case = divided(128, 128, 16384)
+def test_split_k_cases_have_two_configs_for_each_split() -> None:
+    case = split_k_case(128, 128, 16384)
     assert case.name == "split_f16_128x128x16384_nn"
     assert case.alternatives is not None
-    names = list(case.alternatives("sm_90a"))
-    assert [sum(f"split-K {n}" in name for name in names) for n in (2, 4, 8)] == [2, 2, 2]
+    splits = [kernel.params["split_k"] for kernel in case.alternatives("sm_90a").values()]
+    assert [splits.count(n) for n in (2, 4, 8)] == [2, 2, 2]
 
 
-def test_promotion_is_asked_for() -> None:
-    case = promoted(1024)
+def test_promotion_cases_set_promote() -> None:
+    case = promotion_case(1024)
     assert case.alternatives is not None
     kernels = case.alternatives("sm_90a")
     assert list(kernels) == ["promote 1", "promote 4"]
@@ -95,29 +95,29 @@ def test_promotion_is_asked_for() -> None:
 def test_alternatives_that_do_not_compile_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    class Refused:
+    class FailingKernel:
         def compile(self, target: str) -> None:
             raise LegoError("no such kernel")
 
     def alternatives(target: str) -> dict[str, Any]:
-        return {"good": matmul(64, 64, 64, target=target), "bad": Refused()}
+        return {"good": matmul(64, 64, 64, target=target), "bad": FailingKernel()}
 
     case = Case(
         "a",
         lambda target: matmul(64, 64, 64, target=target),
         "f16",
-        Product(64, 64, 64, "f16", "f16"),
+        GemmReference(64, 64, 64, "f16", "f16"),
         alternatives=alternatives,
     )
-    monkeypatch.setattr(building, "CASES", (case,))
+    monkeypatch.setattr(build_module, "CASES", (case,))
     assert build(tmp_path, [], "sm_90a") == 1
     assert "error: no such kernel" in capsys.readouterr().out
     entry = read_manifest(tmp_path)["cases"]["a"]
     assert entry["candidates"] == [{"name": "good", "file": "a.0.lego"}]
-    assert entry["division"].startswith("tile ")
+    assert entry["config"].startswith("tile ")
     assert (tmp_path / "a.0.lego").exists()
 
 
-def test_names_say_what_is_compared() -> None:
+def test_names_begin_with_the_kind_of_variant() -> None:
     words = {case.name.partition("_")[0] for case in CASES}
     assert words == {"split", "promote", "grouped"}

@@ -1,4 +1,4 @@
-"""The oracle, the rounds, and which transposes the peers take."""
+"""The reference of permutations, the interleaved rounds, and the transposes that nvcc takes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.movement import Permute
+from bench.measure.timing import WARM_UP_ROUNDS, interleave
 from bench.peers import Absent
 from bench.peers.nvcc import matrices
-from bench.timing import WARM_UP, rounds
+from bench.permute.reference import PermuteReference
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (2, 3, 4)])
 @pytest.mark.parametrize("orders", list(product(("row", "col"), repeat=2)))
-def test_the_oracle_against_plain_loops(shape: tuple[int, ...], orders: Any) -> None:
+def test_the_reference_equals_plain_loops(shape: tuple[int, ...], orders: Any) -> None:
     def offset(index: tuple[int, ...], extents: tuple[int, ...], order: str) -> int:
         dims = list(zip(index, extents, strict=True))
         at = 0
@@ -25,41 +25,42 @@ def test_the_oracle_against_plain_loops(shape: tuple[int, ...], orders: Any) -> 
         return at
 
     for axes in permutations(range(len(shape))):
-        move = Permute(shape, axes, *orders)
-        memory = np.random.default_rng(0).integers(0, 1000, move.size)
-        wanted = np.empty_like(memory)
+        reference = PermuteReference(shape, axes, *orders)
+        memory = np.random.default_rng(0).integers(0, 1000, reference.size)
+        expected = np.empty_like(memory)
         for index in np.ndindex(*shape):
             moved = tuple(index[k] for k in axes)
-            to = offset(moved, move.result_shape, orders[1])
-            wanted[to] = memory[offset(index, shape, orders[0])]
-        assert np.array_equal(move.expected(memory), move.result(wanted))
+            to = offset(moved, reference.output_shape, orders[1])
+            expected[to] = memory[offset(index, shape, orders[0])]
+        assert np.array_equal(reference.expected(memory), reference.output_tensor(expected))
 
 
-def test_rounds_interleave_and_each_begins_one() -> None:
+def test_rounds_interleave_and_start_with_different_measures() -> None:
     order: list[str] = []
 
     def measure(name: str) -> float:
         order.append(name)
         return float(len(order))
 
-    times = rounds({name: lambda name=name: measure(name) for name in "abc"}, 6)
+    times = interleave({name: lambda name=name: measure(name) for name in "abc"}, 6)
     assert [len(times[name]) for name in "abc"] == [6, 6, 6]
-    turns = ["".join(order[k : k + 3]) for k in range(0, len(order), 3)]
+    by_round = ["".join(order[k : k + 3]) for k in range(0, len(order), 3)]
     assert (
-        turns
-        == ["abc", "bca", "cab"] * ((WARM_UP + 6) // 3) + ["abc", "bca", "cab"][: (WARM_UP + 6) % 3]
+        by_round
+        == ["abc", "bca", "cab"] * ((WARM_UP_ROUNDS + 6) // 3)
+        + ["abc", "bca", "cab"][: (WARM_UP_ROUNDS + 6) % 3]
     )
-    assert min(t for values in times.values() for t in values) > 3 * WARM_UP
+    assert min(t for values in times.values() for t in values) > 3 * WARM_UP_ROUNDS
 
 
-def test_which_transposes_nvcc_takes() -> None:
-    assert matrices(Permute((64, 96))) == (1, 64, 96)
-    assert matrices(Permute((2, 3, 64, 96), (0, 1, 3, 2))) == (6, 64, 96)
+def test_nvcc_takes_row_major_transposes_of_the_last_two_dimensions() -> None:
+    assert matrices(PermuteReference((64, 96))) == (1, 64, 96)
+    assert matrices(PermuteReference((2, 3, 64, 96), (0, 1, 3, 2))) == (6, 64, 96)
     for other in (
-        Permute((64, 96), (0, 1)),
-        Permute((64, 96), target="col"),
-        Permute((2, 64, 96), (2, 1, 0)),
-        Permute((70000, 8, 8), (0, 2, 1)),
+        PermuteReference((64, 96), (0, 1)),
+        PermuteReference((64, 96), target="col"),
+        PermuteReference((2, 64, 96), (2, 1, 0)),
+        PermuteReference((70000, 8, 8), (0, 2, 1)),
     ):
         with pytest.raises(Absent):
             matrices(other)

@@ -1,15 +1,22 @@
-"""Counting a main loop's instructions in the text of nvdisasm."""
+"""Counting the instructions of a main loop in the text of nvdisasm."""
 
 from __future__ import annotations
 
 import pytest
 
-from bench import sass
-from bench.sass import COPIES, MATRIX, blocks, innermost, kernels, natural_loops
+from bench.profile import sass
+from bench.profile.sass import (
+    COPIES,
+    MATRIX,
+    basic_blocks,
+    kernels,
+    main_loop_counts,
+    natural_loops,
+)
 from lego_mlir.diagnostics import LegoError
 
-# One warp multiplies: an outer loop over tiles, in it the main loop; what waits for a barrier
-# stands out of line, behind the exit, and jumps back into the main loop. Another warp copies.
+# One warp has an outer loop over tiles and the main loop in it. Its wait for a barrier is out of
+# line, after the exit, and jumps back into the main loop. Another warp copies.
 TEXT = """
 //--------------------- .text.gemm --------------------------
 	.section	.text.gemm,"ax",@progbits
@@ -51,9 +58,9 @@ gemm:
 """
 
 
-def test_the_main_loop_is_the_innermost_with_its_waiting() -> None:
-    flow = blocks(*kernels(TEXT)["gemm"])
-    counts = innermost(flow, MATRIX)
+def test_the_main_loop_contains_its_out_of_line_wait() -> None:
+    flow = basic_blocks(*kernels(TEXT)["gemm"])
+    counts = main_loop_counts(flow, MATRIX)
     assert counts["HGMMA"] == 2
     assert counts["LDSM"] == 1
     assert counts["SYNCS"] == 2
@@ -62,21 +69,21 @@ def test_the_main_loop_is_the_innermost_with_its_waiting() -> None:
     assert counts["STG"] == counts["MOV"] == counts["UTMALDG"] == 0
 
 
-def test_the_loop_that_copies_is_another() -> None:
-    flow = blocks(*kernels(TEXT)["gemm"])
-    assert innermost(flow, COPIES) == {"UTMALDG": 2, "BRA": 1}
-    assert not innermost(flow, ["DMMA"])
+def test_the_copy_loop_is_separate() -> None:
+    flow = basic_blocks(*kernels(TEXT)["gemm"])
+    assert main_loop_counts(flow, COPIES) == {"UTMALDG": 2, "BRA": 1}
+    assert not main_loop_counts(flow, ["DMMA"])
 
 
-def test_loops_are_those_of_the_control_flow() -> None:
-    flow = blocks(*kernels(TEXT)["gemm"])
-    # Tiles, main, waiting, copies; not the unreachable one, nor one from the jump back.
+def test_natural_loops_exclude_unreachable_code() -> None:
+    flow = basic_blocks(*kernels(TEXT)["gemm"])
+    # Tiles, main, wait, copies; neither the unreachable one nor one from the jump back.
     assert len(list(natural_loops(flow))) == 4
 
 
 def test_all_kernels_of_a_cubin_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     other = TEXT.replace("gemm", "other").replace("HGMMA", "LDL")
-    monkeypatch.setattr(sass, "disassembled", lambda cubin: TEXT + other)
+    monkeypatch.setattr(sass, "disassemble", lambda cubin: TEXT + other)
     found = sass.main_loops(b"")
     assert found["gemm"]["loop"]["HGMMA"] == 2
     assert found["gemm"]["copies"]["UTMALDG"] == 2
@@ -85,8 +92,8 @@ def test_all_kernels_of_a_cubin_are_counted(monkeypatch: pytest.MonkeyPatch) -> 
     assert found["other"]["kernel"]["LDL"] == 2
 
 
-def test_without_a_disassembler_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_disassembler_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(sass, "find_spec", lambda name: None)
-    with pytest.raises(LegoError, match="there is no nvdisasm"):
+    with pytest.raises(LegoError, match="nvdisasm is neither on the PATH"):
         sass.main_loops(b"")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from products import encoded
+from gemm_kernels import encoded
 
 import lego_mlir as lg
 from lego_mlir import Col, GenP, OrderBy

@@ -1,6 +1,6 @@
 """Products on tensor cores, end to end: the PTX that comes out, simulated, against NumPy.
 
-The payloads are those of `products`; sums are of small integers, and exact.
+The payloads are those of `gemm_kernels`; sums are of small integers, and exact.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from products import Product, compilation, run
+from gemm_kernels import MmaKernel, compilation, run
 
 from lego_mlir.sim.cost.counter import Costs
 
 TILE = "vector<32x32xf32>"
 
 
-def check(problem: Product, tmp_path: Path, target: str = "sm_90a") -> Costs:
+def check(problem: MmaKernel, tmp_path: Path, target: str = "sm_90a") -> Costs:
     """Twice the product, as the epilogue that is there by default has it."""
     out, given, costs = run(problem, tmp_path, target)
     assert np.array_equal(out, 2 * (given["a"] @ given["b"]))
@@ -29,7 +29,9 @@ def check(problem: Product, tmp_path: Path, target: str = "sm_90a") -> Costs:
 def test_operands_transposed_or_not(tmp_path: Path, left: bool, right: bool) -> None:
     shared_left = "OrderBy(Row(BK, BM))" if left else "OrderBy(Row(BM, BK))"
     shared_right = "OrderBy(Row(BN, BK))" if right else "OrderBy(Row(BK, BN))"
-    check(Product(left=shared_left, right=shared_right, transposed=(left, right)), tmp_path)
+    check(
+        MmaKernel(shared_a=shared_left, shared_b=shared_right, transposed=(left, right)), tmp_path
+    )
 
 
 @pytest.mark.parametrize("right", ["Row", "Col"])
@@ -38,7 +40,9 @@ def test_shared_memory_row_by_row_or_column_by_column(
     tmp_path: Path, left: str, right: str
 ) -> None:
     check(
-        Product(left=f"OrderBy({left}(BM, BK))", right=f"OrderBy({right}(BK, BN))", prefetch=1),
+        MmaKernel(
+            shared_a=f"OrderBy({left}(BM, BK))", shared_b=f"OrderBy({right}(BK, BN))", prefetch=1
+        ),
         tmp_path,
     )
 
@@ -48,7 +52,7 @@ def test_tiles_in_slots(tmp_path: Path, swizzled: bool) -> None:
     left, right = "OrderBy(Row(BM, BK))", "OrderBy(Col(BK, BN))"
     if swizzled:
         left, right = (f"OrderBy(GenP([{t}], swizzle(8, 1, 4)))" for t in ("BM, BK", "BK, BN"))
-    check(Product(steps=3, slots=True, left=left, right=right), tmp_path)
+    check(MmaKernel(iterations=3, separate_stages=True, shared_a=left, shared_b=right), tmp_path)
 
 
 def contraction(result: str, start: str, warps: str = "OrderBy(Row(1, 1))") -> str:
@@ -65,7 +69,7 @@ def test_two_products_in_one_sum(tmp_path: Path, start: str) -> None:
     if start == "%zero":
         inside = contraction("%other", start) + f"%last = arith.addf %next, %other : {TILE}"
         inside = inside.replace("%last", "\n        %last")
-    problem = Product(inside=inside, epilogue=f"%result = arith.addf %sum, %zero : {TILE}")
+    problem = MmaKernel(after_dot=inside, epilogue=f"%result = arith.addf %sum, %zero : {TILE}")
     out, given, _ = run(problem, tmp_path)
     assert np.array_equal(out, 2 * (given["a"] @ given["b"]))
 
@@ -80,7 +84,7 @@ def test_two_products_that_begin_alike_and_never_meet(tmp_path: Path) -> None:
         %same = arith.constant dense<0.0> : {TILE}
         %last = arith.addf %next, %same : {TILE}"""
     )
-    problem = Product(steps=1, inside=apart, epilogue=" ", store=" ")
+    problem = MmaKernel(iterations=1, after_dot=apart, epilogue=" ", store=" ")
     out, given, _ = run(problem, tmp_path)
     assert np.array_equal(out, 2 * (given["a"] @ given["b"]))
 
@@ -89,7 +93,7 @@ def test_sums_that_are_changed_from_step_to_step(tmp_path: Path) -> None:
     inside = f"""%two = arith.constant dense<2.0> : {TILE}
         %last = arith.mulf %next, %two : {TILE}"""
     out, given, _ = run(
-        Product(inside=inside, epilogue=f"%result = arith.negf %sum : {TILE}"), tmp_path
+        MmaKernel(after_dot=inside, epilogue=f"%result = arith.negf %sum : {TILE}"), tmp_path
     )
     a, b = given["a"], given["b"]
     assert np.array_equal(out, -(4 * a[:, :32] @ b[:32] + 2 * a[:, 32:] @ b[32:]))
@@ -97,7 +101,7 @@ def test_sums_that_are_changed_from_step_to_step(tmp_path: Path) -> None:
 
 def test_the_second_operand_may_have_the_rows(tmp_path: Path) -> None:
     # Summed up over (j, i), the square tile is the transposed product.
-    out, given, _ = run(Product(result="(j, i)", prefetch=1), tmp_path)
+    out, given, _ = run(MmaKernel(result_map="(j, i)", prefetch=1), tmp_path)
     assert np.array_equal(out, 2 * (given["a"] @ given["b"]).T)
 
 
@@ -106,11 +110,11 @@ def test_the_second_operand_may_have_the_rows(tmp_path: Path) -> None:
 def test_types(tmp_path: Path, element: str, target: str) -> None:
     integers = element == "i8"
     tile = "vector<32x32xi32>"
-    problem = Product(
+    problem = MmaKernel(
         element=element,
-        sums="i32" if integers else "f32",
+        accumulator="i32" if integers else "f32",
         out="i32" if integers else "f32",
-        right="OrderBy(Col(BK, BN))",
+        shared_b="OrderBy(Col(BK, BN))",
         epilogue=f"%result = arith.addi %sum, %sum : {tile}" if integers else "",
     )
     check(problem, tmp_path, target)
@@ -132,15 +136,15 @@ def test_types(tmp_path: Path, element: str, target: str) -> None:
 def test_warps_and_sizes(
     tmp_path: Path, tile: tuple[int, int, int], warps: str, prefetch: int
 ) -> None:
-    check(Product(tile=tile, warps=warps, prefetch=prefetch), tmp_path)
+    check(MmaKernel(tile=tile, warps=warps, prefetch=prefetch), tmp_path)
 
 
 def test_swizzled_operands_are_read_without_bank_conflicts(tmp_path: Path) -> None:
-    problem = Product(tile=(64, 64, 64), warps="OrderBy(Row(2, 2))", steps=1)
+    problem = MmaKernel(tile=(64, 64, 64), warps="OrderBy(Row(2, 2))", iterations=1)
     swizzled = replace(
         problem,
-        left="OrderBy(GenP([BM, BK], swizzle(8, 1, 8)))",
-        right="OrderBy(GenP([BK, BN], swizzle(8, 1, 8)))",
+        shared_a="OrderBy(GenP([BM, BK], swizzle(8, 1, 8)))",
+        shared_b="OrderBy(GenP([BK, BN], swizzle(8, 1, 8)))",
     )
     plain = [row for row in check(problem, tmp_path).memory if "ldmatrix" in row.instruction.opcode]
     better = [
@@ -159,7 +163,7 @@ def epilogue(*operations: str) -> str:
 
 
 def test_a_row_is_added_to_every_row(tmp_path: Path) -> None:
-    problem = Product(
+    problem = MmaKernel(
         out="f16",
         epilogue=epilogue(
             '%row = "lego.load"(%bias) {layout = #lego.layout<"OrderBy(Row(BN))">, '
@@ -179,7 +183,7 @@ def test_a_row_is_added_to_every_row(tmp_path: Path) -> None:
 
 
 def test_a_column_is_added_to_every_column(tmp_path: Path) -> None:
-    problem = Product(
+    problem = MmaKernel(
         epilogue=epilogue(
             '%flat = "lego.load"(%bias) {layout = #lego.layout<"OrderBy(Row(BM))">, '
             "slice = array<i64: 0>} : (memref<32xf32>) -> vector<32xf32>",
@@ -193,7 +197,7 @@ def test_a_column_is_added_to_every_column(tmp_path: Path) -> None:
 
 
 def test_a_number_scales_what_is_chosen(tmp_path: Path) -> None:
-    problem = Product(
+    problem = MmaKernel(
         epilogue=epilogue(
             '%number = "lego.load"(%bias, %c0) {layout = #lego.layout<"OrderBy(Row(BN))">} '
             ": (memref<32xf32>, index) -> f32",
@@ -211,31 +215,31 @@ def test_a_number_scales_what_is_chosen(tmp_path: Path) -> None:
 
 def load_start(name: str) -> str:
     return (
-        f'%{name} = "lego.load"(%start, %c0, %c0) {{layout = #C, {WHOLE}}} '
+        f'%{name} = "lego.load"(%initial, %c0, %c0) {{layout = #C, {WHOLE}}} '
         f": (memref<1024xf32>, index, index) -> {TILE}"
     )
 
 
 def test_a_tile_is_added(tmp_path: Path) -> None:
-    problem = Product(
+    problem = MmaKernel(
         epilogue=epilogue(load_start("old"), f"%result = arith.addf %sum, %old : {TILE}")
     )
     out, given, _ = run(problem, tmp_path)
-    assert np.array_equal(out, given["a"] @ given["b"] + given["start"])
+    assert np.array_equal(out, given["a"] @ given["b"] + given["initial"])
 
 
 def test_the_sums_begin_with_a_tile_in_any_layout(tmp_path: Path) -> None:
     layout = "OrderBy(GenP([M, N], antidiagonal)).TileBy([1, 1], [BM, BN])"
-    problem = Product(
-        c=layout, start=load_start("zero"), epilogue=f"%result = arith.negf %sum : {TILE}"
+    problem = MmaKernel(
+        c=layout, initial=load_start("zero"), epilogue=f"%result = arith.negf %sum : {TILE}"
     )
     out, given, _ = run(problem, tmp_path)
-    assert np.array_equal(out, -(given["a"] @ given["b"] + given["start"]))
+    assert np.array_equal(out, -(given["a"] @ given["b"] + given["initial"]))
 
 
 @pytest.mark.parametrize("size", [(27, 30), (5, 31), (32, 9)])
 def test_partial_tiles_are_stored_as_far_as_they_go(tmp_path: Path, size: tuple[int, int]) -> None:
-    out, given, _ = run(Product(size=size), tmp_path)
+    out, given, _ = run(MmaKernel(size=size), tmp_path)
     m, n = size
     assert np.array_equal(out, 2 * (given["a"] @ given["b"])[:m, :n])
 
@@ -269,7 +273,9 @@ def wavefronts(costs: Costs, opcode: str) -> tuple[int, int]:
 def test_f16_goes_to_shared_memory_by_matrices(tmp_path: Path, order: str) -> None:
     tile = "vector<64x64xf32>"
     truncated = f"%result = arith.truncf %sum : {tile} to vector<64x64xf16>"
-    problem = Product(tile=(64, 64, 16), warps="OrderBy(Row(2, 2))", out="f16", epilogue=truncated)
+    problem = MmaKernel(
+        tile=(64, 64, 16), warps="OrderBy(Row(2, 2))", out="f16", epilogue=truncated
+    )
     layout = f"OrderBy({order}(64, 64))"
     out, given, costs = run(replace(problem, store=through_shared(layout, "f16")), tmp_path)
     assert np.array_equal(out, given["a"] @ given["b"])
@@ -291,7 +297,7 @@ def test_a_swizzled_result_is_stored_without_bank_conflicts(
     tmp_path: Path, target: str, element: str, swizzle: str, opcode: str
 ) -> None:
     tile = "vector<64x64xf32>"
-    problem = Product(
+    problem = MmaKernel(
         tile=(64, 64, 16),
         warps="OrderBy(Row(2, 2))",
         out=element,
@@ -310,7 +316,9 @@ def test_a_swizzled_result_is_stored_without_bank_conflicts(
 @pytest.mark.parametrize("element", ["f16", "f8E5M2"])
 def test_products_stay_where_all_lanes_meet(tmp_path: Path, element: str) -> None:
     # Their sums are only used under the masks of a partial tile: no reason to be computed there.
-    problem = Product(size=(27, 30), steps=1, element=element, right="OrderBy(Col(BK, BN))")
+    problem = MmaKernel(
+        size=(27, 30), iterations=1, element=element, shared_b="OrderBy(Col(BK, BN))"
+    )
     ptx = compilation(problem.text(), tmp_path).ptx
     first, last = ptx.index("mma.sync"), ptx.rindex("mma.sync")
     assert "bra" in ptx[last:]
@@ -320,9 +328,9 @@ def test_products_stay_where_all_lanes_meet(tmp_path: Path, element: str) -> Non
 @pytest.mark.parametrize("element", ["f32", "i8"])
 def test_other_types_go_to_shared_memory_in_pairs(tmp_path: Path, element: str) -> None:
     tile, integers = "vector<64x64xf32>", element == "i8"
-    problem = Product(
+    problem = MmaKernel(
         tile=(64, 64, 16),
-        steps=1,
+        iterations=1,
         warps="OrderBy(Row(4, 1))",
         out=element,
         epilogue=f"%result = arith.fptosi %sum : {tile} to vector<64x64xi8>"

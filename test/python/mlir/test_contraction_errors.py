@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from products import Product, compilation
+from gemm_kernels import MmaKernel, compilation
 
 from lego_mlir.diagnostics import LegoError
 
-PRODUCT = Product()
+KERNEL = MmaKernel()
 TILE = "vector<32x32xf32>"
 
 
@@ -62,7 +62,7 @@ def refused(text: str, folder: Path, attributes: str = "", target: str = "sm_90a
 def test_what_is_no_product_for_the_warps(
     tmp_path: Path, old: str, new: str, says: str, hint: str
 ) -> None:
-    text = PRODUCT.text()
+    text = KERNEL.text()
     assert old in text
     error = refused(text.replace(old, new), tmp_path)
     assert error.message.startswith("contract_to_mma: ")
@@ -79,7 +79,7 @@ def test_a_matrix_by_a_vector(tmp_path: Path) -> None:
             iterator_types = ["parallel", "reduction"]} %x, %row, %sums
             : vector<32x32xf16>, vector<32xf16> into vector<32xf32>
         %next = vector.contract"""
-    error = refused(PRODUCT.text().replace("%next = vector.contract", other), tmp_path)
+    error = refused(KERNEL.text().replace("%next = vector.contract", other), tmp_path)
     assert (
         "looked for a product of matrices, found a contraction with the maps "
         "(d0, d1) -> (d0, d1), (d0, d1) -> (d1), (d0, d1) -> (d0)" in error.message
@@ -89,22 +89,22 @@ def test_a_matrix_by_a_vector(tmp_path: Path) -> None:
 
 
 def test_a_type_without_an_instruction(tmp_path: Path) -> None:
-    error = refused(replace(PRODUCT, element="f32").text(), tmp_path)
+    error = refused(replace(KERNEL, element="f32").text(), tmp_path)
     assert "sm_90a has no mma.sync of f32 by f32 to f32" in error.message
     assert "f16 to f32 (m16n8k16)" in (error.hint or "")
 
 
 def test_a_target_without_the_instruction(tmp_path: Path) -> None:
-    problem = replace(PRODUCT, element="f8E5M2", right="OrderBy(Col(BK, BN))")
+    problem = replace(KERNEL, element="f8E5M2", shared_b="OrderBy(Col(BK, BN))")
     error = refused(problem.text(), tmp_path, target="sm_80")
     assert "sm_80 has no mma.sync of f8E5M2 to f32" in error.message
     assert "sm_89 or later; this target has: f16 to f32" in (error.hint or "")
-    error = refused(PRODUCT.text(), tmp_path, target="sm_75")
+    error = refused(KERNEL.text(), tmp_path, target="sm_75")
     assert "this target has: none" in (error.hint or "")
 
 
 def test_another_instruction_than_there_is(tmp_path: Path) -> None:
-    error = refused(PRODUCT.text(), tmp_path, "k = 8 : i64")
+    error = refused(KERNEL.text(), tmp_path, "k = 8 : i64")
     assert "k is 8, mma.sync of f16 to f32 (m16n8k16) has 16" in error.message
     assert error.location is not None
     assert error.location.file.endswith("schedule.mlir")
@@ -117,7 +117,7 @@ def test_sums_that_meet_lie_with_the_same_warps(tmp_path: Path) -> None:
             lego.warps = #lego.layout<"OrderBy(Col(2, 2))">} %x, %y, %next
             : vector<32x32xf16>, vector<32x32xf16> into vector<32x32xf32>
         %last = arith.addf %next, %other : vector<32x32xf32>"""
-    problem = replace(PRODUCT, warps="OrderBy(Row(2, 2))", inside=inside)
+    problem = replace(KERNEL, warps="OrderBy(Row(2, 2))", after_dot=inside)
     error = refused(problem.text(), tmp_path)
     assert "which 'OrderBy(Row(2, 2))' gives to warps, not 'OrderBy(Col(2, 2))'" in error.message
 
@@ -125,7 +125,7 @@ def test_sums_that_meet_lie_with_the_same_warps(tmp_path: Path) -> None:
 @pytest.mark.parametrize("element", ["i8", "f8E4M3FN"])
 def test_bytes_are_not_transposed(tmp_path: Path, element: str) -> None:
     sums = "i32" if element == "i8" else "f32"
-    problem = replace(PRODUCT, element=element, sums=sums, out=sums)
+    problem = replace(KERNEL, element=element, accumulator=sums, out=sums)
     if element == "i8":
         problem = replace(problem, epilogue="%result = arith.addi %sum, %sum : vector<32x32xi32>")
     error = refused(problem.text(), tmp_path)
@@ -134,13 +134,13 @@ def test_bytes_are_not_transposed(tmp_path: Path, element: str) -> None:
 
 
 def test_rows_in_pieces(tmp_path: Path) -> None:
-    error = refused(replace(PRODUCT, left="OrderBy(GenP([BM, BK], swizzle))").text(), tmp_path)
+    error = refused(replace(KERNEL, shared_a="OrderBy(GenP([BM, BK], swizzle))").text(), tmp_path)
     assert "moves 8 neighbours at once" in error.message
     assert "swizzle(8, 1, 8)" in (error.hint or "")
 
 
 def test_operands_elsewhere_than_in_shared_memory(tmp_path: Path) -> None:
-    text = PRODUCT.text().replace(
+    text = KERNEL.text().replace(
         "%next = vector.contract",
         "%z = arith.constant dense<1.0> : vector<32x32xf16>\n        %next = vector.contract",
     )
@@ -151,13 +151,13 @@ def test_operands_elsewhere_than_in_shared_memory(tmp_path: Path) -> None:
         '%g = "lego.load"(%a, %c0, %k) {layout = #A, slice = array<i64: 2, 3>} '
         ": (memref<2048xf16>, index, index) -> vector<32x32xf16>"
     )
-    text = PRODUCT.text().replace("%next = vector.contract", f"{load}\n  %next = vector.contract")
+    text = KERNEL.text().replace("%next = vector.contract", f"{load}\n  %next = vector.contract")
     error = refused(text.replace("%x, %y, %part", "%g, %y, %part"), tmp_path)
     assert "the first operand is read from the buffer memref<2048xf16>" in error.message
 
 
 def test_a_barrier_between_the_read_and_the_product(tmp_path: Path) -> None:
-    text = PRODUCT.text().replace("%next = vector.contract", "gpu.barrier %next = vector.contract")
+    text = KERNEL.text().replace("%next = vector.contract", "gpu.barrier %next = vector.contract")
     text = text.replace("gpu.barrier %next", "gpu.barrier\n        %next")
     error = refused(text, tmp_path)
     assert "the first operand is not read right before it: a barrier" in error.message
@@ -181,13 +181,13 @@ def test_a_barrier_between_the_read_and_the_product(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_done_in_fragments(tmp_path: Path, operation: str, says: str) -> None:
-    error = refused(replace(PRODUCT, epilogue=operation).text(), tmp_path)
+    error = refused(replace(KERNEL, epilogue=operation).text(), tmp_path)
     assert says in error.message
     assert "vector.broadcast" in (error.hint or "")
 
 
 def test_no_contraction_at_all(tmp_path: Path) -> None:
-    schedule = compilation(PRODUCT.text(), tmp_path)
+    schedule = compilation(KERNEL.text(), tmp_path)
     script = (tmp_path / "schedule.mlir").read_text()
     (tmp_path / "schedule.mlir").write_text(script.replace('"vector.contract"', '"gpu.barrier"'))
     with pytest.raises(LegoError, match=r"looked for a vector\.contract, found 'gpu\.barrier'"):

@@ -6,21 +6,21 @@ import itertools
 
 import numpy as np
 import pytest
-from warpgroup_products import Array, WarpgroupProduct, check
+from wgmma_kernels import Array, WgmmaKernel, check
 
 from lego_mlir import runtime
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes
 from lego_mlir.runtime.simulator import Simulator
 
-EIGHT = WarpgroupProduct(64, 32, 128, (64, 32, 128), (False, True), "f8E4M3FN")
+EIGHT = WgmmaKernel(64, 32, 128, (64, 32, 128), (False, True), "f8E4M3FN")
 
 
-def promoted(k: int, promote: int, **parameters: int) -> WarpgroupProduct:
+def promoted(k: int, promote: int, **parameters: int) -> WgmmaKernel:
     """A product of 8-bit floats whose result is the sums themselves."""
     same = "%result = arith.addf %sum, %zero : vector<64x32xf32>"
     given = {"promote": promote, "stages": 3, **parameters}
-    return WarpgroupProduct(
+    return WgmmaKernel(
         64, 32, k, EIGHT.tile, EIGHT.columns, EIGHT.element, "f32", epilogue=same, parameters=given
     )
 
@@ -44,11 +44,11 @@ def test_with_blocks_that_stay_and_clusters(
         "promote": promote,
         "stages": 3,
     }
-    check(WarpgroupProduct(k=192, parameters=parameters), "random")
+    check(WgmmaKernel(k=192, parameters=parameters), "random")
 
 
 def test_of_two_warpgroups() -> None:
-    problem = WarpgroupProduct(128, 64, 320, (128, 64, 64), groups=2, parameters={"promote": 2})
+    problem = WgmmaKernel(128, 64, 320, (128, 64, 64), consumers=2, parameters={"promote": 2})
     check(problem, "random")
 
 

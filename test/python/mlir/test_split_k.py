@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from warpgroup_products import Array, WarpgroupProduct, check
+from wgmma_kernels import Array, WgmmaKernel, check
 
 from lego_mlir import runtime
 from lego_mlir.compiler.driver import Compilation, Options
@@ -24,7 +24,7 @@ SMALL = {"split_k": 2, "stages": 3}
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("columns", TRANSPOSES)
 def test_all_transposes(columns: tuple[bool, bool], order: str) -> None:
-    artifact = check(WarpgroupProduct(k=256, columns=columns, parameters=SMALL), order)
+    artifact = check(WgmmaKernel(k=256, column_major=columns, parameters=SMALL), order)
     assert artifact.launches[0].grid == (8, 1, 1)
     assert ".explicitcluster\n.reqnctapercluster 2" in artifact.ptx
 
@@ -46,13 +46,13 @@ def test_parts(
     bm, bn, bk = tile
     columns = (False, bn % 64 != 0)  # rows of B that no swizzling mode has
     parameters = {"split_k": split_k, "stages": 4, "over_ring": over_ring}
-    problem = WarpgroupProduct(
+    problem = WgmmaKernel(
         bm,
         bn,
         split_k * bk * (1 + split_k % 2),
         tile,
         columns,
-        groups=groups,
+        consumers=groups,
         parameters=parameters,
     )
     artifact = check(problem, order)
@@ -63,15 +63,15 @@ def test_parts(
 def test_partial_tiles(pdl: int) -> None:
     """Beyond the tensors nothing is stored, and zeros are added up."""
     parameters = {**SMALL, "pdl": pdl}
-    check(WarpgroupProduct(72, 136, 200, parameters=parameters), "random")
-    check(WarpgroupProduct(8, 8, 72, parameters=parameters), "random")  # a slice without elements
+    check(WgmmaKernel(72, 136, 200, parameters=parameters), "random")
+    check(WgmmaKernel(8, 8, 72, parameters=parameters), "random")  # a slice without elements
 
 
 @pytest.mark.parametrize(("element", "promote"), [("bf16", 0), ("f8E4M3FN", 0), ("f8E4M3FN", 1)])
 def test_other_elements(element: str, promote: int) -> None:
     bytes_ = 2 if element == "bf16" else 1
     check(
-        WarpgroupProduct(
+        WgmmaKernel(
             *(128, 64, 512 // bytes_),
             (64, 64, 128 // bytes_),
             (False, True),
@@ -106,7 +106,7 @@ def test_what_becomes_of_the_sums() -> None:
       %twice = arith.mulf %most, %numbers fastmath<contract> : vector<64x64xf32>
       %result = arith.maximumf %twice, %zero : vector<64x64xf32>
     """
-    problem = WarpgroupProduct(k=256, out="f32", epilogue=epilogue, parameters=SMALL)
+    problem = WgmmaKernel(k=256, out="f32", epilogue=epilogue, parameters=SMALL)
     random = np.random.default_rng(0)  # as `check` has it
     a, b = random.integers(-2, 3, (128, 256)), random.integers(-2, 3, (256, 128))
 
@@ -119,7 +119,7 @@ def test_what_becomes_of_the_sums() -> None:
 
 def test_sums_go_from_block_to_block_without_bank_conflicts() -> None:
     """Sixteen bytes a thread, as fast as the banks are."""
-    artifact = WarpgroupProduct(64, 64, 256, parameters=SMALL).artifact()
+    artifact = WgmmaKernel(64, 64, 256, parameters=SMALL).artifact()
     (costs,) = runtime.run(artifact, [], Simulator(costs=True), seed=0).costs
     moved = [c for c in costs.memory if "v4" in c.instruction.opcode and c.space == "shared"]
     assert sum(c.bytes for c in moved) == 2 * 2 * 64 * 32 * 4  # blocks; sent and read; half a tile
@@ -136,7 +136,7 @@ def test_sums_go_from_block_to_block_without_bank_conflicts() -> None:
 @pytest.mark.parametrize("order", ORDERS)
 def test_every_barrier_is_needed(over_ring: int, without: tuple[int, ...], order: str) -> None:
     parameters = {"split_k": 2, "stages": 2, "over_ring": over_ring}
-    artifact = WarpgroupProduct(64, 64, 256, parameters=parameters).artifact()
+    artifact = WgmmaKernel(64, 64, 256, parameters=parameters).artifact()
     lines = artifact.ptx.splitlines()
     barriers = [k for k, line in enumerate(lines) if "barrier.cluster" in line]
     assert len(barriers) == (8 if over_ring else 7)
@@ -150,7 +150,7 @@ def test_every_barrier_is_needed(over_ring: int, without: tuple[int, ...], order
 def test_it_assembles_at_full_speed(over_ring: int, stages: int) -> None:
     """As many stages as fit, with the sums in memory of their own and without."""
     parameters = {"split_k": 2, "stages": stages, "over_ring": over_ring}
-    problem = WarpgroupProduct(128, 7168, 16384, (128, 128, 64), groups=2, parameters=parameters)
+    problem = WgmmaKernel(128, 7168, 16384, (128, 128, 64), consumers=2, parameters=parameters)
     cubin = problem.compilation().cubin
     assert cubin.warnings == ()
     assert cubin.resources[0].spill_store_bytes == 0
@@ -162,14 +162,14 @@ ROUNDS = "%result = arith.truncf %sum : vector<64x64xf32> to vector<64x64xf16>"
 @pytest.mark.parametrize(
     ("problem", "message"),
     [
-        (WarpgroupProduct(k=64, parameters=SMALL), "1 steps over k leave none for the last of 2"),
-        (WarpgroupProduct(parameters={**SMALL, "cluster": 2}), "have no tiles in common"),
+        (WgmmaKernel(k=64, parameters=SMALL), "1 steps over k leave none for the last of 2"),
+        (WgmmaKernel(parameters={**SMALL, "cluster": 2}), "have no tiles in common"),
         (
-            WarpgroupProduct(parameters={**SMALL, "persistent_ctas": 4}),
+            WgmmaKernel(parameters={**SMALL, "persistent_ctas": 4}),
             "here take several tiles each",
         ),
         (
-            WarpgroupProduct(
+            WgmmaKernel(
                 *(64, 128, 256),
                 (64, 128, 32),
                 parameters={"split_k": 8, "stages": 3, "over_ring": 1},
@@ -177,20 +177,20 @@ ROUNDS = "%result = arith.truncf %sum : vector<64x64xf32> to vector<64x64xf16>"
             "are 28672 bytes, the larger half of the ring is 24576",
         ),
         (
-            WarpgroupProduct(
+            WgmmaKernel(
                 epilogue=f"{ROUNDS}\n%id = gpu.block_id x",
                 parameters=SMALL,
             ),
             "'gpu.block_id' would count the blocks of a cluster too",
         ),
-        (WarpgroupProduct(parameters={"split_k": 9}), "up to 8 blocks, so parts is not 9"),
-        (WarpgroupProduct(parameters={"split_k": 0}), "up to 8 blocks, so parts is not 0"),
+        (WgmmaKernel(parameters={"split_k": 9}), "up to 8 blocks, so parts is not 9"),
+        (WgmmaKernel(parameters={"split_k": 0}), "up to 8 blocks, so parts is not 0"),
         (
-            WarpgroupProduct(tile=(64, 8, 64), columns=(False, True), parameters=SMALL),
+            WgmmaKernel(tile=(64, 8, 64), column_major=(False, True), parameters=SMALL),
             "8 columns of the result do not make 2 slices of whole fragments",
         ),
         (
-            WarpgroupProduct(
+            WgmmaKernel(
                 epilogue="%other = vector.transpose %sum, [1, 0] : "
                 f"vector<64x64xf32> to vector<64x64xf32>\n{ROUNDS}",
                 parameters=SMALL,
@@ -198,7 +198,7 @@ ROUNDS = "%result = arith.truncf %sum : vector<64x64xf32> to vector<64x64xf16>"
             "'vector.transpose' has no meaning for some of the columns alone",
         ),
         (
-            WarpgroupProduct(
+            WgmmaKernel(
                 epilogue=f"""{ROUNDS}
                 %yes = arith.constant true
                 scf.if %yes {{
@@ -211,7 +211,7 @@ ROUNDS = "%result = arith.truncf %sum : vector<64x64xf32> to vector<64x64xf16>"
         ),
     ],
 )
-def test_what_cannot_be_divided(problem: WarpgroupProduct, message: str) -> None:
+def test_what_cannot_be_divided(problem: WgmmaKernel, message: str) -> None:
     with pytest.raises(LegoError, match=message) as caught:
         problem.artifact()
     assert caught.value.location is not None
@@ -233,7 +233,7 @@ def test_reductions_that_the_threads_cannot_do(
       %own = "lego.reduce_scatter"(%sum, %c0) {{layout = #lego.layout<"{slices}">}}
           : (vector<64x64xf32>, index) -> vector<64x{kept}xf32>
     """
-    text = WarpgroupProduct(k=256, epilogue=epilogue).text()
+    text = WgmmaKernel(k=256, epilogue=epilogue).text()
     head, launch, rest = text.partition("gpu.terminator\n    }")
     text = f"{head}{launch} {{lego.cluster = {cluster} : i64}}{rest}"
     with pytest.raises(LegoError, match=message):
@@ -248,7 +248,7 @@ def test_reductions_that_the_threads_cannot_do(
     ],
 )
 def test_loops_that_cannot_be_divided(old: str, new: str, message: str) -> None:
-    text = WarpgroupProduct(parameters=SMALL).text()
+    text = WgmmaKernel(parameters=SMALL).text()
     assert old in text
     options = Options(schedule="wgmma", parameters=SMALL)
     with pytest.raises(LegoError, match=message):

@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 import pytest
-from warpgroup_products import Array, WarpgroupProduct, check
+from wgmma_kernels import Array, WgmmaKernel, check
 
 from lego_mlir.algebra import OrderBy, RegP
 from lego_mlir.artifact import Artifact, TensorMapParameter
@@ -20,7 +20,7 @@ TRANSPOSES = list(itertools.product((False, True), repeat=2))
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("columns", TRANSPOSES)
 def test_all_transposes(columns: tuple[bool, bool], order: str) -> None:
-    check(WarpgroupProduct(columns=columns), order)
+    check(WgmmaKernel(column_major=columns), order)
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -37,7 +37,7 @@ def test_how_it_is_scheduled(
         "overlap_epilogue": overlap_epilogue,
         "stages": 3,
     }
-    artifact = check(WarpgroupProduct(k=192, parameters=parameters), order)
+    artifact = check(WgmmaKernel(k=192, parameters=parameters), order)
     assert artifact.launches[0].grid == (min(persistent_ctas, 4), 1, 1)
     assert (f".explicitcluster\n.reqnctapercluster {cluster}" in artifact.ptx) == (cluster > 1)
     assert artifact.ptx.count("multicast::cluster") == (1 if cluster > 1 else 0)
@@ -46,15 +46,15 @@ def test_how_it_is_scheduled(
 @pytest.mark.parametrize("stages", [2, 7])
 def test_rings_of_any_length(stages: int) -> None:
     """Shorter and longer than the loop over k."""
-    check(WarpgroupProduct(k=256, parameters={"stages": stages, "persistent_ctas": 3}), "random")
+    check(WgmmaKernel(k=256, parameters={"stages": stages, "persistent_ctas": 3}), "random")
 
 
 @pytest.mark.parametrize("columns", TRANSPOSES)
 @pytest.mark.parametrize("persistent_ctas", [2, 132])
 def test_partial_tiles(columns: tuple[bool, bool], persistent_ctas: int) -> None:
     check(
-        WarpgroupProduct(
-            72, 136, 88, columns=columns, parameters={"persistent_ctas": persistent_ctas}
+        WgmmaKernel(
+            72, 136, 88, column_major=columns, parameters={"persistent_ctas": persistent_ctas}
         ),
         "random",
     )
@@ -62,7 +62,7 @@ def test_partial_tiles(columns: tuple[bool, bool], persistent_ctas: int) -> None
 
 @pytest.mark.parametrize("size", [(8, 8, 8), (64, 8, 16), (1, 64, 64), (3, 16, 200)])
 def test_less_than_a_tile(size: tuple[int, int, int]) -> None:
-    check(WarpgroupProduct(*size))
+    check(WgmmaKernel(*size))
 
 
 @pytest.mark.parametrize(
@@ -76,16 +76,16 @@ def test_tiles(tile: tuple[int, int, int], groups: int) -> None:
     """Narrow ones, wide ones in panels, several instructions below one another, warpgroups."""
     bm, bn, bk = tile
     columns = (False, bn in (8, 24))  # rows of B that no swizzling mode has
-    problem = WarpgroupProduct(bm + 8, bn + 8, 2 * bk, tile, columns, groups=groups)
+    problem = WgmmaKernel(bm + 8, bn + 8, 2 * bk, tile, columns, consumers=groups)
     artifact = check(problem, "random")
     assert artifact.launches[0].block == (128 * (groups + 1), 1, 1)
 
 
 def test_three_warpgroups_and_what_registers_they_may_have() -> None:
     registers = {"producer_registers": 32, "consumer_registers": 160}
-    check(WarpgroupProduct(192, 64, 128, (192, 64, 64), groups=3, parameters=registers))
+    check(WgmmaKernel(192, 64, 128, (192, 64, 64), consumers=3, parameters=registers))
     with pytest.raises(LegoError, match="94208 registers") as caught:
-        WarpgroupProduct(192, 64, 128, (192, 64, 64), groups=3).artifact()
+        WgmmaKernel(192, 64, 128, (192, 64, 64), consumers=3).artifact()
     assert caught.value.hint == "consumer_registers = 152"
 
 
@@ -93,10 +93,10 @@ def test_three_warpgroups_and_what_registers_they_may_have() -> None:
 @pytest.mark.parametrize("cluster", [1, 2])
 def test_fp8(element: str, cluster: int) -> None:
     check(
-        WarpgroupProduct(
+        WgmmaKernel(
             k=256,
             tile=(64, 64, 128),
-            columns=(False, True),
+            column_major=(False, True),
             element=element,
             parameters={"cluster": cluster},
         )
@@ -105,7 +105,7 @@ def test_fp8(element: str, cluster: int) -> None:
 
 @pytest.mark.parametrize("columns", TRANSPOSES)
 def test_bf16(columns: tuple[bool, bool]) -> None:
-    check(WarpgroupProduct(columns=columns, element="bf16", out="bf16"))
+    check(WgmmaKernel(column_major=columns, element="bf16", out="bf16"))
 
 
 def test_what_becomes_of_the_sums() -> None:
@@ -119,14 +119,14 @@ def test_what_becomes_of_the_sums() -> None:
     def expected(sums: Array) -> Array:
         return (sums + 1).clip(0)
 
-    check(WarpgroupProduct(out="f32", epilogue=epilogue), "random", expected=expected)
+    check(WgmmaKernel(out="f32", epilogue=epilogue), "random", expected=expected)
 
 
 def test_the_tile_that_a_cluster_shares_follows_from_the_layout_of_the_blocks() -> None:
     """Neighbours in a row of tiles have A in common, neighbours in a column B."""
     down = str(OrderBy(RegP([2, 2], [1, 0])))
     for persistent_ctas, common in ((None, "a"), (down, "b")):
-        problem = WarpgroupProduct(persistent_ctas=persistent_ctas, parameters={"cluster": 2})
+        problem = WgmmaKernel(persistent_ctas=persistent_ctas, parameters={"cluster": 2})
         artifact = check(problem, "random")
         boxes = {p.argument: p.box for p in maps_of(artifact)}
         # The common tile's box is half a tile, which each of the two blocks fetches.
@@ -137,14 +137,14 @@ def test_the_tile_that_a_cluster_shares_follows_from_the_layout_of_the_blocks() 
 def test_blocks_that_share_nothing_fetch_nothing_together() -> None:
     persistent_ctas = "OrderBy(GenP([2, 2], antidiagonal))"
     artifact = check(
-        WarpgroupProduct(persistent_ctas=persistent_ctas, parameters={"cluster": 4}), "random"
+        WgmmaKernel(persistent_ctas=persistent_ctas, parameters={"cluster": 4}), "random"
     )
     assert "multicast::cluster" not in artifact.ptx
 
 
 @pytest.mark.parametrize("pdl", [0, 1])
 def test_a_launch_that_waits_by_itself(pdl: int) -> None:
-    artifact = check(WarpgroupProduct(parameters={"pdl": pdl}), "random")
+    artifact = check(WgmmaKernel(parameters={"pdl": pdl}), "random")
     (launch,) = artifact.launches
     assert launch.pdl == bool(pdl)
     for instruction in ("griddepcontrol.wait", "griddepcontrol.launch_dependents"):
@@ -152,7 +152,7 @@ def test_a_launch_that_waits_by_itself(pdl: int) -> None:
 
 
 def test_the_launch_and_its_tensor_maps(tmp_path: Path) -> None:
-    problem = WarpgroupProduct(136, 72, 200, columns=(True, False))
+    problem = WgmmaKernel(136, 72, 200, column_major=(True, False))
     artifact = problem.artifact()
     a, b, c = maps_of(artifact)
     assert (a.argument, b.argument, c.argument) == (0, 1, 2)
@@ -166,12 +166,12 @@ def test_the_launch_and_its_tensor_maps(tmp_path: Path) -> None:
 
 
 def test_it_assembles_at_full_speed() -> None:
-    compilation = WarpgroupProduct().compilation()
+    compilation = WgmmaKernel().compilation()
     assert compilation.cubin.warnings == ()
     assert compilation.cubin.resources[0].spill_store_bytes == 0
 
 
-def random_problem(seed: int) -> WarpgroupProduct:
+def random_problem(seed: int) -> WgmmaKernel:
     """Any sizes, tile, transposes and parameters that go together."""
     draw = random.Random(seed).choice
     element = draw(["f16", "bf16", "f8E4M3FN"])
@@ -182,7 +182,7 @@ def random_problem(seed: int) -> WarpgroupProduct:
     across, down = cluster * draw([1, 2]), draw([1, 2])
     columns = (draw([False, True]), draw([False, True])) if unit == 8 else (False, True)
     chunks = bm // 64 // groups * max(1, bn // 64)
-    return WarpgroupProduct(
+    return WgmmaKernel(
         down * bm - draw([0, unit]),
         across * bn - draw([0, 8]) if unit == 8 else across * bn,
         steps * bk - draw([0, unit]),
@@ -216,29 +216,29 @@ def maps_of(artifact: Artifact) -> list[TensorMapParameter]:
 @pytest.mark.parametrize(
     ("problem", "message"),
     [
-        (WarpgroupProduct(k=100), "a row of .* has 200 bytes, no multiple of 16"),
-        (WarpgroupProduct(parameters={"stages": 40}), "shared memory"),
-        (WarpgroupProduct(parameters={"stages": 1}), "a ring of 1 slot"),
-        (WarpgroupProduct(parameters={"producer_registers": 20}), "20 registers"),
-        (WarpgroupProduct(parameters={"cluster": 3}), "4 blocks make no whole clusters of 3"),
+        (WgmmaKernel(k=100), "a row of .* has 200 bytes, no multiple of 16"),
+        (WgmmaKernel(parameters={"stages": 40}), "shared memory"),
+        (WgmmaKernel(parameters={"stages": 1}), "a ring of 1 slot"),
+        (WgmmaKernel(parameters={"producer_registers": 20}), "20 registers"),
+        (WgmmaKernel(parameters={"cluster": 3}), "4 blocks make no whole clusters of 3"),
         (
-            WarpgroupProduct(m=192, n=64, parameters={"cluster": 2, "persistent_ctas": 2}),
+            WgmmaKernel(m=192, n=64, parameters={"cluster": 2, "persistent_ctas": 2}),
             "3 tiles make no whole clusters of 2 blocks",
         ),
         (
-            WarpgroupProduct(
+            WgmmaKernel(
                 tile=(64, 128, 64), parameters={"persistent_ctas": 1, "overlap_epilogue": 1}, k=64
             ),
             "a result of 2 chunks cannot be stored in 1 steps",
         ),
-        (WarpgroupProduct(groups=2), "the tile has 64 rows, no multiple of 128"),
+        (WgmmaKernel(consumers=2), "the tile has 64 rows, no multiple of 128"),
         (
-            WarpgroupProduct(tile=(64, 64, 128), element="f8E4M3FN"),
+            WgmmaKernel(tile=(64, 64, 128), element="f8E4M3FN"),
             "elements of 1 bytes only along k",
         ),
     ],
 )
-def test_what_the_hardware_cannot_do(problem: WarpgroupProduct, message: str) -> None:
+def test_what_the_hardware_cannot_do(problem: WgmmaKernel, message: str) -> None:
     with pytest.raises(LegoError, match=message) as caught:
         problem.artifact()
     assert caught.value.location is not None

@@ -6,13 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
-from warpgroup_products import WarpgroupProduct
+from wgmma_kernels import WgmmaKernel
 
 from lego_mlir.compiler.driver import Compilation, Options
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.context import Source
 
-TEXT = WarpgroupProduct().text()
+TEXT = WgmmaKernel().text()
 
 
 def failure(text: str, schedule: str = "wgmma") -> LegoError:

@@ -1,0 +1,1 @@
+"""Index expressions: how fast the compiler derives them and how short they are."""

@@ -1,0 +1,1 @@
+"""Hardware counters by Nsight Compute, and instruction counts of main loops by nvdisasm."""

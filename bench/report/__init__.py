@@ -1,0 +1,1 @@
+"""Result files: reading them, the ratios they support, and what all reports share."""

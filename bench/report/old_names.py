@@ -1,0 +1,52 @@
+"""The one table that maps names in old result files to the current ones.
+
+Raw results are never rewritten. A file that was measured before a key, a peer or a field of a
+config was renamed is read with the current name in its stead.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_NAMES = {
+    "product": "gemm",
+    "groups": "grouped_gemm",
+    "division": "config",
+    "cuBLAS, short sums": "cuBLAS, fast accumulation",
+    "torch.mm, a group at a time": "torch.mm per group",
+    "rows known to the device alone": "ragged, group sizes on the device",
+}
+"""Whole strings: kinds of references, keys of a result, peers, alternatives."""
+
+_CONFIG = re.compile(r"tile \d+×\d+×\d+, ")
+_CONFIG_FIELDS = (
+    (re.compile(r"(?<!raster )\bgroup (\d+)"), r"raster_group \1"),
+    (re.compile(r"\b(\d+) resident\b"), r"persistent_ctas \1"),
+    (re.compile(r"\b(\d+) parts\b"), r"split_k \1"),
+    (re.compile(r"\bdeferred\b"), "overlap_epilogue"),
+    (re.compile(r"\balone\b"), "one_cta_per_sm"),
+    (re.compile(r"\bswap\b"), "swap_ab"),
+)
+"""Fields of a GEMM config in its text, which names candidates."""
+
+
+def with_current_names(data: Any) -> Any:
+    """Return JSON data with every old name in it, key or value, replaced by the current one."""
+    match data:
+        case dict():
+            return {_current(key): with_current_names(value) for key, value in data.items()}
+        case list():
+            return [with_current_names(value) for value in data]
+        case str():
+            return _current(data)
+        case _:
+            return data
+
+
+def _current(text: str) -> str:
+    if _CONFIG.match(text):
+        for pattern, replacement in _CONFIG_FIELDS:
+            text = pattern.sub(replacement, text)
+        return text
+    return _NAMES.get(text, text)
