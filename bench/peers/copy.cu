@@ -1,4 +1,5 @@
-// The limit: a copy of bytes, 16 at a time, four independent loads a thread in flight.
+// The limit of data movements: a copy by 16-byte accesses, with four independent loads in flight
+// per thread.
 
 #include <cstdint>
 

@@ -1,12 +1,12 @@
-// Transposes of row-major matrices the textbook way, as peers: the three algorithms that every
-// introduction to CUDA shows, a tile of 32x32 elements a block of 32x8 threads.
+// Textbook transposes of row-major matrices, as peers: the three algorithms of introductions to
+// CUDA, with a tile of 32x32 elements for each CTA of 32x8 threads.
 //
 //   naive      reads rows, writes columns: one side is not coalesced
 //   coalesced  through a tile in shared memory, whose columns lie in one bank
-//   padded     the same with one more element a row, which spreads a column over the banks
+//   padded     the same with one more element per row, which spreads a column over the banks
 //
-// `whole` kernels want sizes that are multiples of 32; `masked` ones take any. blockIdx.z counts
-// the matrices of a batch.
+// `whole` kernels need sizes that are multiples of 32; `masked` ones take any size. blockIdx.z is the
+// matrix of a batch.
 
 #include <cstdint>
 

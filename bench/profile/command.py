@@ -48,7 +48,7 @@ def run(folder: Path, only: Sequence[str], output: Path) -> int:
     child = [sys.executable, "-m", "bench", "launch", str(folder), *names]
     counted = counters(_page(["--metrics", ",".join(METRICS)], "raw", child))
     sampled = samples(_page(["--section", "SourceCounters"], "source", child))
-    contenders = [(name, who) for name in names for who in _contenders(manifest, name)]
+    contenders = [(name, contender) for name in names for contender in _contenders(manifest, name)]
     if not len(contenders) == len(counted) == len(sampled):
         raise LegoError(
             f"{len(contenders)} contenders launched {len(counted)} kernels, not one each",

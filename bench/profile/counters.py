@@ -142,8 +142,8 @@ def counter_table(results: Sequence[Result]) -> str:
     rows = []
     for r in results:
         flops = GemmReference.from_json(r["reference"]).flops
-        for who, counted in r["counters"].items():
-            values = [counted[name] for name in METRICS]
+        for name, counted in r["counters"].items():
+            values = [counted[metric] for metric in METRICS]
             ns, cycles, active, elapsed, instructions, issue, cache, hits, *rest = values
             read, written, shared, wavefronts, conflicts, registers, sms = rest
             row = [
@@ -159,9 +159,9 @@ def counter_table(results: Sequence[Result]) -> str:
                 *(number(size / 1e6, 0) for size in (read, written)),
                 f"{shared:.0f} %",
                 f"{100 * conflicts / wavefronts:.1f}",
-                _stalls(r["samples"][who]),
+                _stalls(r["samples"][name]),
             ]
-            rows.append([r["case"], who, *row])
+            rows.append([r["case"], name, *row])
     return table(head, rows)
 
 

@@ -37,9 +37,9 @@ def multiply(data: GemmOperands, *, skip: int = 0, source: int = 0) -> None:
     p = data.reference
     kinds = [dtypes.numpy_dtype(x.dtype) for x in (data.a, data.b, data.c)]
     for s in range(data.sets):
-        given = (s + source) % data.sets
-        a = dtypes.decode(host(data.a)[given, : data.a.size].view(kinds[0]), p.dtype)
-        b = dtypes.decode(host(data.b)[given, : data.b.size].view(kinds[1]), p.dtype)
+        source_set = (s + source) % data.sets
+        a = dtypes.decode(host(data.a)[source_set, : data.a.size].view(kinds[0]), p.dtype)
+        b = dtypes.decode(host(data.b)[source_set, : data.b.size].view(kinds[1]), p.dtype)
         c = host(data.c)[s, : data.c.size].view(kinds[2])
         for i, j in product(range(p.m), range(p.n)):
             total = sum(

@@ -43,10 +43,10 @@ def host(pointer: int, data: PermuteOperands) -> npt.NDArray[np.uint8]:
 
 def transpose(data: PermuteOperands, *, source: int = 0) -> None:
     """Transpose as a correct kernel does, set k from the input of set k + source."""
-    given, found = host(data.inputs, data), host(data.outputs, data)
+    inputs, outputs = host(data.inputs, data), host(data.outputs, data)
     for k in range(SETS):
-        x = given[(k + source) % SETS, : data.size].view(np.int16)
-        y = found[k, : data.size].view(np.int16)
+        x = inputs[(k + source) % SETS, : data.size].view(np.int16)
+        y = outputs[k, : data.size].view(np.int16)
         for i, j in product(range(M), range(N)):
             y[j * M + i] = x[i * N + j]
 
