@@ -1,4 +1,4 @@
-"""The reference of permutations, the interleaved rounds, and the transposes that nvcc takes."""
+"""The reference of permutations, and the transposes among them that nvcc's peers take."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bench.measure.timing import WARM_UP_ROUNDS, interleave
 from bench.peers import Absent
 from bench.peers.nvcc import matrices
 from bench.permute.reference import PermuteReference
@@ -33,24 +32,6 @@ def test_the_reference_equals_plain_loops(shape: tuple[int, ...], orders: Any) -
             to = offset(moved, reference.output_shape, orders[1])
             expected[to] = memory[offset(index, shape, orders[0])]
         assert np.array_equal(reference.expected(memory), reference.output_tensor(expected))
-
-
-def test_rounds_interleave_and_start_with_different_measures() -> None:
-    order: list[str] = []
-
-    def measure(name: str) -> float:
-        order.append(name)
-        return float(len(order))
-
-    times = interleave({name: lambda name=name: measure(name) for name in "abc"}, 6)
-    assert [len(times[name]) for name in "abc"] == [6, 6, 6]
-    by_round = ["".join(order[k : k + 3]) for k in range(0, len(order), 3)]
-    assert (
-        by_round
-        == ["abc", "bca", "cab"] * ((WARM_UP_ROUNDS + 6) // 3)
-        + ["abc", "bca", "cab"][: (WARM_UP_ROUNDS + 6) % 3]
-    )
-    assert min(t for values in times.values() for t in values) > 3 * WARM_UP_ROUNDS
 
 
 def test_nvcc_takes_row_major_transposes_of_the_last_two_dimensions() -> None:
