@@ -16,8 +16,14 @@ _NAMES = {
     "cuBLAS, short sums": "cuBLAS, fast accumulation",
     "torch.mm, a group at a time": "torch.mm per group",
     "rows known to the device alone": "ragged, group sizes on the device",
+    "group": "raster_group",
+    "resident": "persistent_ctas",
+    "deferred": "overlap_epilogue",
+    "alone": "one_cta_per_sm",
+    "swap": "swap_ab",
+    "parts": "split_k",
 }
-"""Whole strings: kinds of references, keys of a result, peers, alternatives."""
+"""Whole strings: kinds of references, keys of a result or config, peers, alternatives."""
 
 _CONFIG = re.compile(r"tile \d+×\d+×\d+, ")
 _CONFIG_FIELDS = (

@@ -206,6 +206,7 @@ def test_old_names_in_results_are_replaced() -> None:
         "division": "tile 64×128×64, consumers 1, stages 8, group 4, 8 parts, alone, swap",
         "reference": {"kind": "groups", "rows": [8, 16]},
         "peers": ["cuBLAS", "cuBLAS, short sums"],
+        "candidates": [{"config": {"stages": 8, "parts": 8, "alone": True}}],
         "us": {"ours": [1.0], "tile 128×128×64, warps 2×2, stages 3, group 8": [2.0]},
     }
     assert with_current_names(old) == {
@@ -213,6 +214,7 @@ def test_old_names_in_results_are_replaced() -> None:
         "one_cta_per_sm, swap_ab",
         "reference": {"kind": "grouped_gemm", "rows": [8, 16]},
         "peers": ["cuBLAS", "cuBLAS, fast accumulation"],
+        "candidates": [{"config": {"stages": 8, "split_k": 8, "one_cta_per_sm": True}}],
         "us": {"ours": [1.0], "tile 128×128×64, warps 2×2, stages 3, raster_group 8": [2.0]},
     }
     assert with_current_names(with_current_names(old)) == with_current_names(old)
