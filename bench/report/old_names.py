@@ -27,12 +27,12 @@ _NAMES = {
 
 _CONFIG = re.compile(r"tile \d+×\d+×\d+, ")
 _CONFIG_FIELDS = (
-    (re.compile(r"(?<!raster )\bgroup (\d+)"), r"raster_group \1"),
-    (re.compile(r"\b(\d+) resident\b"), r"persistent_ctas \1"),
-    (re.compile(r"\b(\d+) parts\b"), r"split_k \1"),
-    (re.compile(r"\bdeferred\b"), "overlap_epilogue"),
-    (re.compile(r"\balone\b"), "one_cta_per_sm"),
-    (re.compile(r"\bswap\b"), "swap_ab"),
+    (re.compile(r"(?<!raster )\bgroup (\d+)"), r"raster group \1"),
+    (re.compile(r"\b(\d+) resident\b"), r"\1 persistent CTAs"),
+    (re.compile(r"\b(\d+) parts\b"), r"split-K \1"),
+    (re.compile(r"\bdeferred\b"), "overlapped epilogue"),
+    (re.compile(r"\balone\b"), "one CTA per SM"),
+    (re.compile(r"\bswap\b"), "swapped operands"),
 )
 """Fields of a GEMM config in its text, which names candidates."""
 

@@ -210,11 +210,11 @@ def test_old_names_in_results_are_replaced() -> None:
         "us": {"ours": [1.0], "tile 128×128×64, warps 2×2, stages 3, group 8": [2.0]},
     }
     assert with_current_names(old) == {
-        "config": "tile 64×128×64, consumers 1, stages 8, raster_group 4, split_k 8, "
-        "one_cta_per_sm, swap_ab",
+        "config": "tile 64×128×64, consumers 1, stages 8, raster group 4, split-K 8, "
+        "one CTA per SM, swapped operands",
         "reference": {"kind": "grouped_gemm", "rows": [8, 16]},
         "peers": ["cuBLAS", "cuBLAS, fast accumulation"],
         "candidates": [{"config": {"stages": 8, "split_k": 8, "one_cta_per_sm": True}}],
-        "us": {"ours": [1.0], "tile 128×128×64, warps 2×2, stages 3, raster_group 8": [2.0]},
+        "us": {"ours": [1.0], "tile 128×128×64, warps 2×2, stages 3, raster group 8": [2.0]},
     }
     assert with_current_names(with_current_names(old)) == with_current_names(old)

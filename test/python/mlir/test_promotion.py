@@ -21,7 +21,15 @@ def promoted(k: int, promote: int, **parameters: int) -> WgmmaKernel:
     same = "%result = arith.addf %sum, %zero : vector<64x32xf32>"
     given = {"promote": promote, "stages": 3, **parameters}
     return WgmmaKernel(
-        64, 32, k, EIGHT.tile, EIGHT.columns, EIGHT.element, "f32", epilogue=same, parameters=given
+        64,
+        32,
+        k,
+        EIGHT.tile,
+        EIGHT.column_major,
+        EIGHT.element,
+        "f32",
+        epilogue=same,
+        parameters=given,
     )
 
 

@@ -125,8 +125,8 @@ def test_what_becomes_of_the_sums() -> None:
 def test_the_tile_that_a_cluster_shares_follows_from_the_layout_of_the_blocks() -> None:
     """Neighbours in a row of tiles have A in common, neighbours in a column B."""
     down = str(OrderBy(RegP([2, 2], [1, 0])))
-    for persistent_ctas, common in ((None, "a"), (down, "b")):
-        problem = WgmmaKernel(persistent_ctas=persistent_ctas, parameters={"cluster": 2})
+    for rasterization, common in ((None, "a"), (down, "b")):
+        problem = WgmmaKernel(rasterization=rasterization, parameters={"cluster": 2})
         artifact = check(problem, "random")
         boxes = {p.argument: p.box for p in maps_of(artifact)}
         # The common tile's box is half a tile, which each of the two blocks fetches.
@@ -135,10 +135,8 @@ def test_the_tile_that_a_cluster_shares_follows_from_the_layout_of_the_blocks() 
 
 
 def test_blocks_that_share_nothing_fetch_nothing_together() -> None:
-    persistent_ctas = "OrderBy(GenP([2, 2], antidiagonal))"
-    artifact = check(
-        WgmmaKernel(persistent_ctas=persistent_ctas, parameters={"cluster": 4}), "random"
-    )
+    rasterization = "OrderBy(GenP([2, 2], antidiagonal))"
+    artifact = check(WgmmaKernel(rasterization=rasterization, parameters={"cluster": 4}), "random")
     assert "multicast::cluster" not in artifact.ptx
 
 
