@@ -28,14 +28,13 @@ from lego_mlir.compiler.schedules import Schedule
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir, native, object_of
 from lego_mlir.mlir.context import Source, mlir_errors, new_context, parse, run_pipeline
 from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.buffers import align_shared
 from lego_mlir.mlir.lowering.lower_lego import (
-    INDEX_BITWIDTH,
-    SIZES,
     functions_of,
     lower_lego,
     sizes_of,
@@ -163,7 +162,7 @@ class Compilation:
 
     def _check_scheduled(self, module: Any, schedule: Schedule) -> None:
         """Refuse what each thread does by itself where a schedule distributes a block's tiles."""
-        updates = (op for op in operations_in(module.operation) if op.name == atomics.ATOMIC)
+        updates = (op for op in operations_in(module.operation) if op.name == dialect.ATOMIC)
         first = next(updates, None)
         if first is not None and schedule.has(schedules.TILES, self.context):
             raise self.source.error(
@@ -362,7 +361,7 @@ class Compilation:
         with self.context:
             i64 = ir.IntegerType.get_signless(64)
             merged = {**sizes, **self.options.sizes}
-            module.operation.attributes[SIZES] = ir.DictAttr.get(
+            module.operation.attributes[dialect.SIZES] = ir.DictAttr.get(
                 {name: ir.IntegerAttr.get(i64, n) for name, n in merged.items()}
             )
 
@@ -374,14 +373,14 @@ def _index_bitwidth(module: Any, operations: Sequence[Any]) -> int:
     one of 64 bits: convert-nvgpu-to-nvvm, and convert-vector-to-llvm for accesses of memory.
     """
     for op in operations:
-        dialect, _, name = op.name.partition(".")
-        if dialect == "nvgpu":
+        namespace, _, name = op.name.partition(".")
+        if namespace == "nvgpu":
             return 64
-        if dialect != "vector" or name in _ANY_WIDTH:
+        if namespace != "vector" or name in _ANY_WIDTH:
             continue
         if any(isinstance(operand.type, ir.MemRefType) for operand in op.operands):
             return 64
-    return ir.IntegerAttr(module.operation.attributes[INDEX_BITWIDTH]).value  # type: ignore[no-any-return]
+    return ir.IntegerAttr(module.operation.attributes[dialect.INDEX_BITWIDTH]).value  # type: ignore[no-any-return]
 
 
 _ANY_WIDTH = ("load", "store")

@@ -20,6 +20,7 @@ from lego_mlir import data
 from lego_mlir.compiler import allowed_passes
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.hardware.targets import Target
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir, transform_interpreter
 from lego_mlir.mlir.context import Source, mlir_errors, parse
 from lego_mlir.mlir.layouts import Layouts
@@ -27,9 +28,6 @@ from lego_mlir.mlir.lowering.lower_lego import functions_of, sizes_of
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.library import load_transform_dialect
 from lego_mlir.mlir.schedule.transform_step import Machine, PassContext, run_in
-
-ATTRIBUTE = "lego.schedule"
-"""The attribute of a module that names its schedule."""
 
 TILES, MAIN = "__transform_tiles", "__transform_main"
 """The named sequences that the compiler runs, before and after the lego operations are lowered."""
@@ -41,19 +39,19 @@ def named_by(module: Any, source: Source) -> str | None:
     Raises:
         LegoError: the attribute is not the name of a schedule that ships with the package.
     """
-    if ATTRIBUTE not in module.operation.attributes:
+    if dialect.SCHEDULE not in module.operation.attributes:
         return None
-    attribute = module.operation.attributes[ATTRIBUTE]
+    attribute = module.operation.attributes[dialect.SCHEDULE]
     if not isinstance(attribute, ir.StringAttr):
         raise source.error(
-            f"{ATTRIBUTE} is a schedule's name in quotes, not '{attribute}'",
+            f"{dialect.SCHEDULE} is a schedule's name in quotes, not '{attribute}'",
             module.operation.location,
-            hint=f'{ATTRIBUTE} = "hmma"; there are: {", ".join(names())}',
+            hint=f'{dialect.SCHEDULE} = "hmma"; there are: {", ".join(names())}',
         )
     name: str = ir.StringAttr(attribute).value
     if name not in names():
         raise source.error(
-            f"there is no schedule '{name}' that a module may name by {ATTRIBUTE}",
+            f"there is no schedule '{name}' that a module may name by {dialect.SCHEDULE}",
             module.operation.location,
             hint=f"there are: {', '.join(names())}; for a schedule in a file: --schedule=FILE",
         )

@@ -11,6 +11,7 @@ from lego_mlir.algebra import Layout, parse_layout
 from lego_mlir.algebra.verification.verdict import Verdict
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.index import Sym
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.lowering.bijectivity import verified
@@ -73,6 +74,14 @@ class Layouts:
         if attribute not in self._parsed:
             self._parsed[attribute] = self._parse(attribute, location)
         return self._parsed[attribute]
+
+    def of(self, op: Any) -> Layout:
+        """Return the layout that a lego operation is about.
+
+        Raises:
+            LegoError: its attribute is no layout.
+        """
+        return self(dialect.layout_attribute_of(op), op.location)
 
     def _parse(self, attribute: Any, location: Any) -> Layout:
         written = str(attribute)
