@@ -24,7 +24,6 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir, transform_interpreter
 from lego_mlir.mlir.context import Source, mlir_errors, parse
 from lego_mlir.mlir.layouts import Layouts
-from lego_mlir.mlir.lowering.lower_lego import functions_of, sizes_of
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.library import load_transform_dialect
 from lego_mlir.mlir.schedule.transform_step import Machine, PassContext, run_in
@@ -121,8 +120,13 @@ class Schedule:
         with context:
             return entry in _sequences(library, script)
 
-    def apply(self, module: Any, entry: str) -> bool:
-        """Run one of its named sequences on a module, in place; whether it has that sequence.
+    def apply(self, module: Any, entry: str, layouts: Layouts) -> bool:
+        """Run the named sequence `entry` on a module, in place; return whether there is one.
+
+        Args:
+            module: the module.
+            entry: `TILES` or `MAIN`.
+            layouts: reads the layouts of the module.
 
         Raises:
             LegoError: it does not parse, has neither sequence, has a pass that may not run, or a
@@ -140,7 +144,7 @@ class Schedule:
             if self.keep:
                 _keep_every_step(sequences[entry])
             with (
-                run_in(self._pass_context(module, script)),
+                run_in(self._pass_context(layouts, script)),
                 mlir_errors(self.source, f"the schedule '{self.name}' failed", script),
             ):
                 interpreter = transform_interpreter()
@@ -165,9 +169,8 @@ class Schedule:
                     hint=f"its parameters, with their defaults: {have}" if have else "it has none",
                 )
 
-    def _pass_context(self, module: Any, script: Source) -> PassContext:
+    def _pass_context(self, layouts: Layouts, script: Source) -> PassContext:
         source, target = self.source, self.target
-        layouts = Layouts(source, sizes_of(module, source), functions_of(module, source))
         machine = Machine(target.name, target.capability, target.optin_shared_bytes)
         return PassContext(source, script, layouts, machine, self.parameters, self.kept, self.asked)
 

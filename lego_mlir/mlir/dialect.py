@@ -7,10 +7,11 @@ current one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.context import Source
 
 PREFIX = "lego."
 
@@ -109,6 +110,35 @@ def made_by(value: Any, name: str) -> bool:
 
 
 # Readers.
+def sizes_of(module: Any, source: Source) -> dict[str, int]:
+    """Return the values that a module's `SIZES` give to the symbols of its layouts.
+
+    Raises:
+        LegoError: the attribute is not a dictionary of positive integers.
+    """
+    if SIZES not in module.operation.attributes:
+        return {}
+    attribute = module.operation.attributes[SIZES]
+    location = module.operation.location
+    if not isinstance(attribute, ir.DictAttr):
+        raise source.error(f"{SIZES} is a dictionary, not '{attribute}'", location)
+    sizes: dict[str, int] = {}
+    for entry in ir.DictAttr(attribute):
+        if not isinstance(entry.attr, ir.IntegerAttr) or ir.IntegerAttr(entry.attr).value < 1:
+            raise source.error(
+                f"{SIZES}: {entry.name} is a positive integer, not '{entry.attr}'", location
+            )
+        sizes[entry.name] = ir.IntegerAttr(entry.attr).value
+    return sizes
+
+
+def set_sizes(module: Any, sizes: Mapping[str, int]) -> None:
+    """Set a module's `SIZES`; its context is the current one."""
+    i64 = ir.IntegerType.get_signless(64)
+    entries = {name: ir.IntegerAttr.get(i64, n) for name, n in sizes.items()}
+    module.operation.attributes[SIZES] = ir.DictAttr.get(entries)
+
+
 def layout_attribute_of(op: Any) -> Any:
     """Return the layout attribute of a lego operation."""
     return op.attributes[LAYOUT]

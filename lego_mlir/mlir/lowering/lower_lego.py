@@ -22,7 +22,7 @@ where every index is proven to fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -53,17 +53,17 @@ from lego_mlir.mlir.lowering.claims import claims
 from lego_mlir.mlir.lowering.index_checks import IndexChecks
 from lego_mlir.mlir.lowering.index_reader import IndexReader, bound_of
 from lego_mlir.mlir.lowering.lower_tables import lower_tables
-from lego_mlir.mlir.lowering.permutation_functions import read_function
 from lego_mlir.mlir.lowering.size_operands import SizeOperands
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.scopes import KERNELS
 
 
-def lower_lego(module: Any, source: Source, *, check: bool = False) -> None:
+def lower_lego(module: Any, layouts: Layouts, source: Source, *, check: bool = False) -> None:
     """Replace every lego operation of `module`, in place.
 
     Args:
         module: the module.
+        layouts: reads its layouts.
         source: its text, in which errors are shown.
         check: make code in the kernels that checks what is not proven (`mlir.lowering.index_checks`).
 
@@ -71,51 +71,17 @@ def lower_lego(module: Any, source: Source, *, check: bool = False) -> None:
         LegoError: at the place of the operation or inside the layout's text.
     """
     with module.context, ir.Location.unknown(), mlir_errors(source, "lowering lego failed"):
-        _Lowering(module, source, check=check).run()
+        _Lowering(module, layouts, source, check=check).run()
         module.operation.verify()
-
-
-def sizes_of(module: Any, source: Source) -> dict[str, int]:
-    """The module's `lego.sizes`: values of the symbols in its layouts.
-
-    Raises:
-        LegoError: it is no dictionary of positive integers.
-    """
-    if dialect.SIZES not in module.operation.attributes:
-        return {}
-    attribute = module.operation.attributes[dialect.SIZES]
-    location = module.operation.location
-    if not isinstance(attribute, ir.DictAttr):
-        raise source.error(f"{dialect.SIZES} is a dictionary, not '{attribute}'", location)
-    sizes: dict[str, int] = {}
-    for entry in ir.DictAttr(attribute):
-        if not isinstance(entry.attr, ir.IntegerAttr) or ir.IntegerAttr(entry.attr).value < 1:
-            raise source.error(
-                f"{dialect.SIZES}: {entry.name} is a positive integer, not '{entry.attr}'", location
-            )
-        sizes[entry.name] = ir.IntegerAttr(entry.attr).value
-    return sizes
-
-
-def functions_of(module: Any, source: Source) -> dict[str, Callable[..., Any]]:
-    """The module's functions by name, to be called on ints, arrays and expressions.
-
-    Which of them are permutations, and so can be called, the layouts tell.
-    """
-    return {
-        ir.StringAttr(op.attributes["sym_name"]).value: read_function(op, source)
-        for op in (o.operation for o in module.body.operations)
-        if op.name == "func.func"
-    }
 
 
 class _Lowering:
     """One run over one module."""
 
-    def __init__(self, module: Any, source: Source, *, check: bool) -> None:
+    def __init__(self, module: Any, layouts: Layouts, source: Source, *, check: bool) -> None:
         self.module = module
         self.source = source
-        self.layouts = Layouts(source, sizes_of(module, source), functions_of(module, source))
+        self.layouts = layouts
         self.reader = IndexReader()
         self.checks = IndexChecks(module, source, self.reader, self.printers_at, in_kernels=check)
         self.sizes = SizeOperands(self.reader, source, self.lasting, self.checks.size)
