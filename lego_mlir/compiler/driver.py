@@ -28,18 +28,13 @@ from lego_mlir.compiler.schedules import Schedule
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir, native, object_of
 from lego_mlir.mlir.context import Source, mlir_errors, new_context, parse, run_pipeline
-from lego_mlir.mlir.layouts import Layouts
+from lego_mlir.mlir.layouts import Layouts, functions_of
 from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.buffers import align_shared
-from lego_mlir.mlir.lowering.lower_lego import (
-    INDEX_BITWIDTH,
-    SIZES,
-    functions_of,
-    lower_lego,
-    sizes_of,
-)
+from lego_mlir.mlir.lowering.lower_lego import lower_lego
 from lego_mlir.mlir.modules import clone_module, hold_launches, merge_gpu_modules, operations_in
 from lego_mlir.mlir.to_nvvm.divisions import DIVISIONS, divide_by_approximation, is_exact
 from lego_mlir.mlir.to_nvvm.fp8_casts import lower_short_floats
@@ -147,23 +142,27 @@ class Compilation:
         self._check_updates(module)
         if self.schedule is not None:
             self._check_scheduled(module, self.schedule)
-            self.schedule.apply(module, schedules.TILES)
-        lower_lego(module, self.source, check=self.options.check)
+            self.schedule.apply(module, schedules.TILES, self.layouts)
+        lower_lego(module, self.layouts, self.source, check=self.options.check)
         with self.context:
             hold_launches(module)
         self._run("index", module)
         return module
 
+    @cached_property
+    def layouts(self) -> Layouts:
+        """The module's layouts with the sizes to compile for, each parsed once for all passes."""
+        sizes = {**dialect.sizes_of(self._parsed, self.source), **self.options.sizes}
+        return Layouts(self.source, sizes, self.functions)
+
     def _check_updates(self, module: Any) -> None:
         """Refuse updates of elements that are not known to be one thread's own."""
         with self.context, mlir_errors(self.source):
-            sizes, functions = sizes_of(module, self.source), functions_of(module, self.source)
-            layouts = Layouts(self.source, sizes, functions)
-            check_updates(module, layouts, self.source, by_block=self.schedule is not None)
+            check_updates(module, self.layouts, self.source, by_block=self.schedule is not None)
 
     def _check_scheduled(self, module: Any, schedule: Schedule) -> None:
         """Refuse what each thread does by itself where a schedule distributes a block's tiles."""
-        updates = (op for op in operations_in(module.operation) if op.name == atomics.ATOMIC)
+        updates = (op for op in operations_in(module.operation) if op.name == dialect.ATOMIC)
         first = next(updates, None)
         if first is not None and schedule.has(schedules.TILES, self.context):
             raise self.source.error(
@@ -179,7 +178,10 @@ class Compilation:
         if self.schedule is None:
             return self.index
         module = self._clone(self.index)
-        if not self.schedule.apply(module, schedules.MAIN) and not self.options.pipelines:
+        if (
+            not self.schedule.apply(module, schedules.MAIN, self.layouts)
+            and not self.options.pipelines
+        ):
             return self.index  # nothing to clean up
         self._run("scheduled", module)
         return module
@@ -352,7 +354,7 @@ class Compilation:
     def _set_sizes(self, module: Any) -> None:
         if not self.options.sizes:
             return
-        sizes = sizes_of(module, self.source)
+        sizes = dialect.sizes_of(module, self.source)
         for name in self.options.sizes:
             if name not in sizes:
                 known = ", ".join(sizes) or "none"
@@ -360,11 +362,7 @@ class Compilation:
                     f"the module has no size '{name}' to set", hint=f"its lego.sizes are: {known}"
                 )
         with self.context:
-            i64 = ir.IntegerType.get_signless(64)
-            merged = {**sizes, **self.options.sizes}
-            module.operation.attributes[SIZES] = ir.DictAttr.get(
-                {name: ir.IntegerAttr.get(i64, n) for name, n in merged.items()}
-            )
+            dialect.set_sizes(module, {**sizes, **self.options.sizes})
 
 
 def _index_bitwidth(module: Any, operations: Sequence[Any]) -> int:
@@ -374,14 +372,14 @@ def _index_bitwidth(module: Any, operations: Sequence[Any]) -> int:
     one of 64 bits: convert-nvgpu-to-nvvm, and convert-vector-to-llvm for accesses of memory.
     """
     for op in operations:
-        dialect, _, name = op.name.partition(".")
-        if dialect == "nvgpu":
+        namespace, _, name = op.name.partition(".")
+        if namespace == "nvgpu":
             return 64
-        if dialect != "vector" or name in _ANY_WIDTH:
+        if namespace != "vector" or name in _ANY_WIDTH:
             continue
         if any(isinstance(operand.type, ir.MemRefType) for operand in op.operands):
             return 64
-    return ir.IntegerAttr(module.operation.attributes[INDEX_BITWIDTH]).value  # type: ignore[no-any-return]
+    return ir.IntegerAttr(module.operation.attributes[dialect.INDEX_BITWIDTH]).value  # type: ignore[no-any-return]
 
 
 _ANY_WIDTH = ("load", "store")

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.hardware.limits import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.lowering.lower_lego import TENSOR_MAP, TENSOR_MAPS
-from lego_mlir.mlir.modules import CLUSTER, DEPENDENT, named_attributes, operations_in
+from lego_mlir.mlir.modules import named_attributes, operations_in
 
 _ANNOTATION = "llvm.loop_annotation"
 
@@ -20,7 +20,11 @@ _ANNOTATION = "llvm.loop_annotation"
 def launch_attributes(operations: Sequence[Any]) -> list[dict[str, Any]]:
     """What the launches among a module's operations say; before their kernels are outlined."""
     return [
-        {name: a for name, a in named_attributes(op).items() if name in (CLUSTER, DEPENDENT)}
+        {
+            name: a
+            for name, a in named_attributes(op).items()
+            if name in (dialect.CLUSTER, dialect.PDL)
+        }
         for op in operations
         if op.name in ("gpu.launch", "gpu.launch_func")
     ]
@@ -59,11 +63,11 @@ def describe_entries(module: Any, said: Sequence[dict[str, Any]]) -> None:
         first = sum(segments[:11])
         for number, value in enumerate(list(launch.operands)[first : first + segments[11]]):
             name = None if isinstance(value, ir.BlockArgument) else value.owner.name
-            if name in (TENSOR_MAP, TENSOR_MAPS):
-                count = 1 if name == TENSOR_MAP else len(value.owner.operands)
+            if name in (dialect.TENSOR_MAP, dialect.TENSOR_MAPS):
+                count = 1 if name == dialect.TENSOR_MAP else len(value.owner.operands)
                 _pass_by_value(entry, number, count)
-        if DEPENDENT in attributes:
-            launch.attributes[DEPENDENT] = attributes[DEPENDENT]
+        if dialect.PDL in attributes:
+            launch.attributes[dialect.PDL] = attributes[dialect.PDL]
         names = {op.name for op in operations_in(entry)}
         if "nvvm.wgmma.fence.aligned" in names:
             # Beside a jump table ptxas serializes wgmma (C7509, "extern calls").
@@ -72,8 +76,8 @@ def describe_entries(module: Any, said: Sequence[dict[str, Any]]) -> None:
             # Without a bound on the blocks of a multiprocessor ptxas ignores it (C7508).
             i32 = ir.IntegerType.get_signless(32)
             entry.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(i32, 1)
-        if CLUSTER in attributes:
-            blocks = ir.IntegerAttr(attributes[CLUSTER]).value
+        if dialect.CLUSTER in attributes:
+            blocks = ir.IntegerAttr(attributes[dialect.CLUSTER]).value
             entry.attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get([blocks, 1, 1])
 
 

@@ -30,26 +30,22 @@ from lego_mlir.hardware.limits import (
     MAX_PARAMETER_BYTES,
     TENSOR_MAP_BYTES,
 )
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.layouts import layout_text
 from lego_mlir.mlir.lowering.argument_names import argument_names
-from lego_mlir.mlir.lowering.buffers import ALIGNMENT, is_dense
-from lego_mlir.mlir.lowering.index_checks import FACTS
-from lego_mlir.mlir.lowering.lower_lego import LAYOUT, TENSOR_MAP, TENSOR_MAPS
-from lego_mlir.mlir.modules import DEPENDENT, operations_in
+from lego_mlir.mlir.lowering.buffers import is_dense
+from lego_mlir.mlir.modules import operations_in
 
 _LAUNCHES = ("gpu.launch", "gpu.launch_func")
-_REFERENCE = "lego.reference"
 
-IN_PLACE = "lego.in_place"
-"""The unit attribute of a host function, or of its module, whose buffers may overlap."""
 
 # Operations that make another view of a buffer, or choose one: what happens to the view happens to
 # the buffer.
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.subview", "memref.cast",
           "memref.reinterpret_cast", "memref.memory_space_cast",
-          "lego.tensor_map", "lego.tensor_maps", "llvm.getelementptr", "arith.select")  # fmt: skip
+          *dialect.TENSOR_MAP_OPERATIONS, "llvm.getelementptr", "arith.select")  # fmt: skip
 _READS = (
     "nvvm.cp.async.bulk.tensor.shared.cluster.global",
     "nvvm.prefetch",
@@ -120,7 +116,7 @@ def host_function(module: Any, source: Source) -> Host:
         _argument(value, name, attrs, func, kernels, source)
         for value, name, attrs in zip(block.arguments, names, attributes, strict=True)
     )
-    in_place = any(IN_PLACE in op.attributes for op in (func, module.operation))
+    in_place = any(dialect.IN_PLACE in op.attributes for op in (func, module.operation))
     reference = _reference(module, func, source)
     return Host(_name(func), arguments, reference, in_place, _facts(func))
 
@@ -142,7 +138,7 @@ def launches(module: Any, host: Host, source: Source) -> tuple[Launch, ...]:
         match operation.name:
             case "gpu.launch_func":
                 found.append(_launch(operation, source))
-            case "arith.constant" | "func.return" | "lego.tensor_map" | "lego.tensor_maps":
+            case "arith.constant" | "func.return" | dialect.TENSOR_MAP | dialect.TENSOR_MAPS:
                 continue
             case _:
                 raise source.error(
@@ -194,20 +190,22 @@ def _name(func: Any) -> str:
 
 def _facts(func: Any) -> tuple[Fact, ...]:
     """What the compiler relies on of the arguments and has not proven."""
-    attributes = ir.ArrayAttr(func.attributes[FACTS]) if FACTS in func.attributes else ()
+    attributes = (
+        ir.ArrayAttr(func.attributes[dialect.FACTS]) if dialect.FACTS in func.attributes else ()
+    )
     said = [{e.name: ir.StringAttr(e.attr).value for e in ir.DictAttr(a)} for a in attributes]
     return tuple(Fact(**entries) for entries in said)
 
 
 def _reference(module: Any, func: Any, source: Source) -> str | None:
     for attributes in (func.attributes, module.operation.attributes):
-        if _REFERENCE not in attributes:
+        if dialect.REFERENCE not in attributes:
             continue
-        reference = attributes[_REFERENCE]
+        reference = attributes[dialect.REFERENCE]
         text = ir.StringAttr(reference).value if isinstance(reference, ir.StringAttr) else ""
         if not REFERENCE_RULE.holds(text):
             raise source.error(
-                f"{_REFERENCE} is a name in quotes, not '{reference}'", func.location
+                f"{dialect.REFERENCE} is a name in quotes, not '{reference}'", func.location
             )
         return text
     return None
@@ -245,9 +243,13 @@ def _argument(
             hint="say where they lie by a lego.layout, and take the memref's own layout away",
         )
     # A text over several lines is one of a single line to the bundle.
-    layout = " ".join(layout_text(attrs[LAYOUT]).split()) if LAYOUT in attrs else None
+    layout = (
+        " ".join(layout_text(attrs[dialect.ARGUMENT_LAYOUT]).split())
+        if dialect.ARGUMENT_LAYOUT in attrs
+        else None
+    )
     access = _access(value, kernels)
-    alignment = ir.IntegerAttr(attrs[ALIGNMENT]).value if ALIGNMENT in attrs else 1
+    alignment = dialect.alignment_in(attrs)
     dtype = _dtype(kind.element_type, name, func, source)
     return Argument(name, dtype, tuple(kind.shape), layout, access, alignment)
 
@@ -329,7 +331,7 @@ def _launch(op: Any, source: Source) -> Launch:
         block=(numbers[3], numbers[4], numbers[5]),
         parameters=passed,
         shared_bytes=_number(shared[0], "dynamic shared memory", op, source) if shared else 0,
-        pdl=DEPENDENT in op.attributes,
+        pdl=dialect.PDL in op.attributes,
     )
 
 
@@ -362,9 +364,9 @@ def _number(value: Any, what: str, op: Any, source: Source) -> int:
 def _parameter(value: Any, number: int, op: Any, source: Source) -> Parameter:
     if isinstance(value, ir.BlockArgument):
         return value.arg_number  # type: ignore[no-any-return]
-    if value.owner.name == TENSOR_MAP:
+    if value.owner.name == dialect.TENSOR_MAP:
         return _tensor_map(value.owner.operation)
-    if value.owner.name == TENSOR_MAPS:
+    if value.owner.name == dialect.TENSOR_MAPS:
         maps = value.owner.operation.operands
         return TensorMapParameters(tuple(_tensor_map(one.owner.operation) for one in maps))
     attribute = _constant(value)
@@ -378,9 +380,5 @@ def _parameter(value: Any, number: int, op: Any, source: Source) -> Parameter:
 
 
 def _tensor_map(op: Any) -> TensorMapParameter:
-    numbers = {
-        name: tuple(ir.DenseI64ArrayAttr(op.attributes[name]))
-        for name in ("shape", "strides", "box")
-    }
     tensor = ir.BlockArgument(op.operands[0])
-    return TensorMapParameter(tensor.arg_number, swizzle=op.attributes["swizzle"].value, **numbers)
+    return TensorMapParameter(tensor.arg_number, **dialect.tensor_map_fields(op))

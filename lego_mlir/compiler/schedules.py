@@ -20,16 +20,13 @@ from lego_mlir import data
 from lego_mlir.compiler import allowed_passes
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.hardware.targets import Target
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir, transform_interpreter
 from lego_mlir.mlir.context import Source, mlir_errors, parse
 from lego_mlir.mlir.layouts import Layouts
-from lego_mlir.mlir.lowering.lower_lego import functions_of, sizes_of
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.library import load_transform_dialect
 from lego_mlir.mlir.schedule.transform_step import Machine, PassContext, run_in
-
-ATTRIBUTE = "lego.schedule"
-"""The attribute of a module that names its schedule."""
 
 TILES, MAIN = "__transform_tiles", "__transform_main"
 """The named sequences that the compiler runs, before and after the lego operations are lowered."""
@@ -41,19 +38,19 @@ def named_by(module: Any, source: Source) -> str | None:
     Raises:
         LegoError: the attribute is not the name of a schedule that ships with the package.
     """
-    if ATTRIBUTE not in module.operation.attributes:
+    if dialect.SCHEDULE not in module.operation.attributes:
         return None
-    attribute = module.operation.attributes[ATTRIBUTE]
+    attribute = module.operation.attributes[dialect.SCHEDULE]
     if not isinstance(attribute, ir.StringAttr):
         raise source.error(
-            f"{ATTRIBUTE} is a schedule's name in quotes, not '{attribute}'",
+            f"{dialect.SCHEDULE} is a schedule's name in quotes, not '{attribute}'",
             module.operation.location,
-            hint=f'{ATTRIBUTE} = "hmma"; there are: {", ".join(names())}',
+            hint=f'{dialect.SCHEDULE} = "hmma"; there are: {", ".join(names())}',
         )
     name: str = ir.StringAttr(attribute).value
     if name not in names():
         raise source.error(
-            f"there is no schedule '{name}' that a module may name by {ATTRIBUTE}",
+            f"there is no schedule '{name}' that a module may name by {dialect.SCHEDULE}",
             module.operation.location,
             hint=f"there are: {', '.join(names())}; for a schedule in a file: --schedule=FILE",
         )
@@ -123,8 +120,13 @@ class Schedule:
         with context:
             return entry in _sequences(library, script)
 
-    def apply(self, module: Any, entry: str) -> bool:
-        """Run one of its named sequences on a module, in place; whether it has that sequence.
+    def apply(self, module: Any, entry: str, layouts: Layouts) -> bool:
+        """Run the named sequence `entry` on a module, in place; return whether there is one.
+
+        Args:
+            module: the module.
+            entry: `TILES` or `MAIN`.
+            layouts: reads the layouts of the module.
 
         Raises:
             LegoError: it does not parse, has neither sequence, has a pass that may not run, or a
@@ -142,7 +144,7 @@ class Schedule:
             if self.keep:
                 _keep_every_step(sequences[entry])
             with (
-                run_in(self._pass_context(module, script)),
+                run_in(self._pass_context(layouts, script)),
                 mlir_errors(self.source, f"the schedule '{self.name}' failed", script),
             ):
                 interpreter = transform_interpreter()
@@ -167,9 +169,8 @@ class Schedule:
                     hint=f"its parameters, with their defaults: {have}" if have else "it has none",
                 )
 
-    def _pass_context(self, module: Any, script: Source) -> PassContext:
+    def _pass_context(self, layouts: Layouts, script: Source) -> PassContext:
         source, target = self.source, self.target
-        layouts = Layouts(source, sizes_of(module, source), functions_of(module, source))
         machine = Machine(target.name, target.capability, target.optin_shared_bytes)
         return PassContext(source, script, layouts, machine, self.parameters, self.kept, self.asked)
 

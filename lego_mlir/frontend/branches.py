@@ -9,9 +9,9 @@ from typing import Any
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.frontend.values import Operand, Value, as_index
 from lego_mlir.index import minimum
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.lowering.claims import CLAIM, Claim
-from lego_mlir.mlir.lowering.index_reader import BOUNDS
+from lego_mlir.mlir.lowering.claims import Claim
 
 _EQUAL, _AT_LEAST = 0, 9
 """The predicates `eq` and `uge` of arith.cmpi."""
@@ -38,7 +38,7 @@ def segment(number: Operand, sizes: Sequence[int]) -> tuple[Value, Value]:
     which = search(at, len(starts), lambda k: table(k, starts))
     kind = ir.IndexType.get()
     claim = Claim("the number of lg.segment", sum(sizes)).attribute
-    limits = {BOUNDS: ir.DenseI64ArrayAttr.get([max(sizes)]), CLAIM: claim}
+    limits = {dialect.BOUNDS: dialect.bounds_attribute([max(sizes)]), dialect.CLAIM: claim}
     (inside,) = trace.create("arith.subi", [kind], [at.ssa, table(which, starts).ssa], **limits)
     return which, Value(inside, trace)
 
@@ -81,9 +81,7 @@ def table(number: Operand, values: Sequence[int]) -> Value:
     if len(set(values)) == 1:
         return as_index(values[0], trace)
     place = as_index(number, trace).ssa
-    numbers = ir.DenseI64ArrayAttr.get(list(values))
-    (found,) = trace.create("lego.table", [ir.IndexType.get()], [place], values=numbers)
-    return Value(found, trace)
+    return Value(dialect.table(values, place, trace.here()), trace)
 
 
 def select(number: Operand, values: Sequence[Operand]) -> Value:
@@ -102,7 +100,7 @@ def select(number: Operand, values: Sequence[Operand]) -> Value:
         is_this = _compared(_EQUAL, at, as_index(k, trace), trace)
         if k == 1:
             claim = Claim("the number of lg.select", len(values))
-            is_this.owner.attributes[CLAIM] = claim.attribute
+            is_this.owner.attributes[dialect.CLAIM] = claim.attribute
         first = _selected(is_this, other, first, trace)
     return first
 
@@ -135,7 +133,7 @@ def choose(number: Operand, cases: Sequence[Callable[[], Any]]) -> Any:
     location = trace.location()
     attributes = {
         "cases": ir.DenseI64ArrayAttr.get(list(range(1, len(cases)))),
-        CLAIM: Claim("the number of lg.choose", len(cases)).attribute,
+        dialect.CLAIM: Claim("the number of lg.choose", len(cases)).attribute,
     }
 
     def made(results: Sequence[Any]) -> Any:

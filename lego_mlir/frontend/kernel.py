@@ -13,19 +13,15 @@ from typing import Any, TypeAlias
 from lego_mlir import runtime
 from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.driver import Compilation, Options
-from lego_mlir.compiler.launches import IN_PLACE
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.frontend.tensors import EmptyType, ScalarType, TensorType, TensorValue
 from lego_mlir.frontend.trace import Trace, named, place_of_traceback, text_of
 from lego_mlir.frontend.values import Value
 from lego_mlir.hardware.targets import Target
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, func, ir
 from lego_mlir.mlir.context import Source, mlir_errors, new_context
-from lego_mlir.mlir.lowering.argument_names import NAME
-from lego_mlir.mlir.lowering.buffers import ALIGNMENT
-from lego_mlir.mlir.lowering.lower_lego import LAYOUT
-from lego_mlir.mlir.to_nvvm.divisions import EXACT
 from lego_mlir.sources import Sources
 
 Size: TypeAlias = int | Sequence[int]
@@ -220,15 +216,15 @@ class Kernel:
         with ir.Location.file(self._source.file, self._place.line, 1):
             module = ir.Module.create()
             if self.reference is not None:
-                module.operation.attributes["lego.reference"] = ir.StringAttr.get(self.reference)
+                module.operation.attributes[dialect.REFERENCE] = ir.StringAttr.get(self.reference)
             if self.exact_division:
-                module.operation.attributes[EXACT] = ir.UnitAttr.get()
+                module.operation.attributes[dialect.EXACT_DIVISION] = ir.UnitAttr.get()
             trace = Trace(module, self.name, self._source)
             with trace.active(), ir.InsertionPoint(module.body):
                 kinds = [_mlir_type(kind) for kind in parameters.values()]
                 host = func.FuncOp(self.name, ir.FunctionType.get(kinds, []))
                 if self.in_place:
-                    host.attributes[IN_PLACE] = ir.UnitAttr.get()
+                    host.attributes[dialect.IN_PLACE] = ir.UnitAttr.get()
                 entry = host.add_entry_block()
                 host.attributes["arg_attrs"] = ir.ArrayAttr.get(
                     [_attributes(name, kind, trace) for name, kind in parameters.items()]
@@ -399,10 +395,10 @@ def _mlir_type(kind: Parameter) -> Any:
 
 
 def _attributes(name: str, kind: Parameter, trace: Trace) -> Any:
-    attributes = {NAME: ir.StringAttr.get(name)}
+    attributes = {dialect.ARGUMENT_NAME: ir.StringAttr.get(name)}
     if isinstance(kind, TensorType):
-        attributes[LAYOUT] = trace.layout(kind.layout)
+        attributes[dialect.ARGUMENT_LAYOUT] = trace.layout(kind.layout)
         if kind.alignment > 1:
             i64 = ir.IntegerType.get_signless(64)
-            attributes[ALIGNMENT] = ir.IntegerAttr.get(i64, kind.alignment)
+            attributes[dialect.ALIGNMENT] = ir.IntegerAttr.get(i64, kind.alignment)
     return ir.DictAttr.get(attributes)

@@ -10,6 +10,7 @@ from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.frontend.tensors import TensorValue
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.frontend.values import Operand, Value, as_index
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 
 _AXES = "xyz"
@@ -43,7 +44,7 @@ def shared(dtype: str, layout: Layout) -> TensorValue:
     trace = current("shared")
     check_dtype(dtype, trace.error)
     kind = ir.Type.parse(f"memref<?x{dtype}, #gpu.address_space<workgroup>>")
-    (buffer,) = trace.create("lego.alloc", [kind], [], layout=trace.layout(layout))
+    buffer = dialect.alloc(kind, trace.layout(layout), trace.here())
     return TensorValue("shared", buffer, dtype, layout, trace)
 
 

@@ -12,9 +12,9 @@ from lego_mlir.frontend.tensors import TensorValue
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.frontend.values import Operand, Value, as_index
 from lego_mlir.index import Sym, bounds, substitute
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.layouts import layout_attribute, symbols_of
-from lego_mlir.mlir.lowering.index_reader import BOUNDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +34,10 @@ class SizedLayout:
     def inv(self, flat: Operand) -> tuple[Value, ...]:
         """The logical index at a flat offset, one value a dimension."""
         offset = as_index(flat, self.trace).ssa
-        attributes = {"layout": self.trace.layout(self.layout, is_bound=True)}
-        most = self._most()
-        if any(most):
-            attributes[BOUNDS] = ir.DenseI64ArrayAttr.get(most)
-        kinds = [ir.IndexType.get()] * self.layout.rank
+        attribute = self.trace.layout(self.layout, is_bound=True)
         operands = [offset, *(size.ssa for size in self.sizes)]
-        return tuple(
-            Value(x, self.trace)
-            for x in self.trace.create("lego.inv", kinds, operands, **attributes)
-        )
+        index = dialect.inv(attribute, self.layout.rank, operands, self._most(), self.trace.here())
+        return tuple(Value(x, self.trace) for x in index)
 
     def _most(self) -> list[int]:
         """What the index stays below in each dimension, by the tables that the sizes are from."""
@@ -105,7 +99,7 @@ def pick(
     if len(tensors) > 1:
         kind = ir.Type.parse(f"memref<?x{dtype}>")
         flat = [_flat(tensor.memref, kind, trace) for tensor in tensors]
-        (buffer,) = trace.create("lego.pick", [kind], [as_index(number, trace).ssa, *flat])
+        buffer = dialect.pick(kind, as_index(number, trace).ssa, flat, trace.here())
     if isinstance(layout, SizedLayout):
         return TensorValue("picked", buffer, dtype, layout.layout, trace, None, layout.sizes)
     return TensorValue("picked", buffer, dtype, layout, trace)
@@ -134,7 +128,4 @@ def _constant(x: Any) -> int | None:
 
 def _greatest(ssa: Any) -> int | None:
     """The greatest number of the table that a value is from; `None` if from none."""
-    if isinstance(ssa, ir.BlockArgument) or ssa.owner.name != "lego.table":
-        return None
-    numbers: list[int] = list(ir.DenseI64ArrayAttr(ssa.owner.attributes["values"]))
-    return max(numbers)
+    return max(dialect.table_values(ssa.owner)) if dialect.made_by(ssa, dialect.TABLE) else None

@@ -16,9 +16,9 @@ from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.frontend.trace import Trace
 from lego_mlir.frontend.values import Operand, Value, as_index, as_value
 from lego_mlir.index import Int, Sym
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.lowering.atomics import ATOMIC, KIND, fault
-from lego_mlir.mlir.updates.find_updates import EXCLUSIVE
+from lego_mlir.mlir.lowering.atomics import fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,22 +151,19 @@ class TensorValue:
 
     def __getitem__(self, index: Any) -> Value:
         piece = self._piece(index)
-        operands = [self._memref, *self._indices(piece)]
         kind, attributes = self._kind(piece), self._attributes(piece)
-        (result,) = self._trace.create("lego.load", [kind], operands, **attributes)
+        indices = self._indices(piece)
+        result = dialect.load(kind, self._memref, indices, attributes, self._trace.here())
         return Value(result, self._trace)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         piece = self._piece(index)
         stored = as_value(value, self._kind(piece), self._trace)
-        operands = [stored.ssa, self._memref, *self._indices(piece)]
-        attributes = self._attributes(piece)
-        if self._is_exclusive:
-            attributes[EXCLUSIVE] = ir.UnitAttr.get()
-        if self._rows is not None:
-            operands += [row.ssa for row in self._rows]
-            attributes["within"] = ir.UnitAttr.get()
-        self._trace.create("lego.store", [], operands, **attributes)
+        operands = self._indices(piece) + [row.ssa for row in self._rows or ()]
+        attributes = self._attributes(
+            piece, exclusive=self._is_exclusive, within=self._rows is not None
+        )
+        dialect.store(stored.ssa, self._memref, operands, attributes, self._trace.here())
 
     def update(self, kind: str, index: Any, value: Any) -> Value:
         """Update an element atomically; the value before.
@@ -189,11 +186,9 @@ class TensorValue:
                 hint="name every dimension's index, and update the elements one by one",
             )
         element = self._kind(piece)
-        operands = [as_value(value, element, self._trace).ssa, self._memref]
-        attributes = {**self._attributes(piece), KIND: ir.StringAttr.get(kind)}
-        (old,) = self._trace.create(
-            ATOMIC, [element], operands + self._indices(piece), **attributes
-        )
+        operand = as_value(value, element, self._trace).ssa
+        indices, attributes = self._indices(piece), self._attributes(piece)
+        old = dialect.atomic(kind, operand, self._memref, indices, attributes, self._trace.here())
         return Value(old, self._trace)
 
     def __iter__(self) -> Any:
@@ -271,15 +266,14 @@ class TensorValue:
         sizes = [_number(n, self._layout) for n in piece.shape]
         return ir.VectorType.get(sizes, element) if sizes else element
 
-    def _attributes(self, piece: Slice) -> dict[str, Any]:
-        is_bound = bool(self._sizes)
-        attributes = {"layout": self._trace.layout(self._layout, is_bound=is_bound)}
+    def _attributes(
+        self, piece: Slice, *, exclusive: bool = False, within: bool = False
+    ) -> dict[str, Any]:
+        """Return the attributes of a load or store of a slice."""
+        layout = self._trace.layout(self._layout, is_bound=bool(self._sizes))
         whole = [k for k, i in enumerate(piece.index) if i is None]
-        if whole:
-            attributes["slice"] = ir.DenseI64ArrayAttr.get(whole)
-        if self._staging is not None:
-            attributes["shared"] = self._staged(self._staging, piece)
-        return attributes
+        shared = None if self._staging is None else self._staged(self._staging, piece)
+        return dialect.access_attributes(layout, whole, shared, exclusive=exclusive, within=within)
 
     def _staged(self, layout: Layout, piece: Slice) -> Any:
         """The attribute of a tile's layout in shared memory."""

@@ -10,6 +10,7 @@ from lego_mlir.frontend.casts import element_type
 from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.frontend.values import Value, as_value
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 
 _MAPS = ("(i, j, k) -> (i, k)", "(i, j, k) -> (k, j)", "(i, j, k) -> (i, j)")
@@ -70,7 +71,7 @@ def dot(x: Value, y: Value, total: Value | None = None, *, warps: Layout | None 
         "kind": ir.Attribute.parse("#vector.kind<add>"),
     }
     if warps is not None:
-        attributes["lego.warps"] = _warps(warps, (m, n), trace)
+        attributes[dialect.WARPS] = _warps(warps, (m, n), trace)
     operands = [x.ssa, y.ssa, total.ssa]
     (result,) = trace.create("vector.contract", [kind], operands, **attributes)
     return Value(result, trace)

@@ -63,11 +63,19 @@ class Trace:
         Raises:
             LegoError: the kernel of these operands has been traced.
         """
-        self.check_active()
         op = ir.Operation.create(
-            name, results=results, operands=operands, attributes=attributes, loc=self.location()
+            name, results=results, operands=operands, attributes=attributes, loc=self.here()
         )
         return list(op.results)
+
+    def here(self) -> Any:
+        """Return the MLIR location of the caller's line, for an operation of this trace.
+
+        Raises:
+            LegoError: the kernel of this trace has been traced.
+        """
+        self.check_active()
+        return self.location()
 
     def layout(self, layout: Layout, *, is_bound: bool = False) -> Any:
         """The attribute of a layout; the functions of its permutations join the module.

@@ -8,9 +8,9 @@ from typing import Any, NoReturn, TypeAlias
 from lego_mlir.algebra import Layout
 from lego_mlir.frontend.casts import cast, element_type, is_truth
 from lego_mlir.frontend.trace import Trace, current
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.lowering.claims import CLAIM, RESULT, Claim
-from lego_mlir.mlir.lowering.index_reader import BOUNDS
+from lego_mlir.mlir.lowering.claims import RESULT, Claim
 
 Operand: TypeAlias = "Value | int | float"
 
@@ -117,15 +117,15 @@ class Value:
         kind = ir.IndexType.get()
         claim = Claim("the value of .below()", limit, RESULT).attribute
         if isinstance(self.ssa.type, ir.IntegerType):
-            limits = {BOUNDS: bounds, CLAIM: claim}
+            limits = {dialect.BOUNDS: bounds, dialect.CLAIM: claim}
             name = "arith.index_castui" if is_truth(self.ssa.type) else "arith.index_cast"
             return Value(self._trace.create(name, [kind], [self.ssa], **limits)[0], self._trace)
         if self.ssa.type != kind or isinstance(self.ssa, ir.BlockArgument):
             raise self._trace.error(
                 f"below({limit}) of {self!r}", hint="an integer that is computed"
             )
-        self.ssa.owner.attributes[BOUNDS] = bounds
-        self.ssa.owner.attributes[CLAIM] = claim
+        self.ssa.owner.attributes[dialect.BOUNDS] = bounds
+        self.ssa.owner.attributes[dialect.CLAIM] = claim
         return self
 
     @property
@@ -152,11 +152,9 @@ class Value:
 
     def __lego_inv__(self, layout: Layout) -> tuple[Value, ...]:
         trace = self._trace
-        kind = ir.IndexType.get()
-        results = trace.create(
-            "lego.inv", [kind] * layout.rank, [self.ssa], layout=trace.layout(layout)
-        )
-        return tuple(Value(r, trace) for r in results)
+        attribute = trace.layout(layout)
+        index = dialect.inv(attribute, layout.rank, [self.ssa], location=trace.here())
+        return tuple(Value(x, trace) for x in index)
 
     def __lego_maximum__(self, a: Operand, b: Operand) -> Value:
         return self._extreme("max", a, b)
@@ -263,19 +261,14 @@ def apply(layout: Layout, index: tuple[Any, ...]) -> Value:
     """`layout.apply` on kernel values, as a lego.apply."""
     trace = current("a layout on kernel values")
     operands = [as_index(i, trace).ssa for i in index]
-    (result,) = trace.create(
-        "lego.apply", [ir.IndexType.get()], operands, layout=trace.layout(layout)
-    )
-    return Value(result, trace)
+    return Value(dialect.apply(trace.layout(layout), operands, trace.here()), trace)
 
 
 def mask(layout: Layout, index: tuple[Any, ...]) -> Value:
     """`layout.mask` on kernel values, as a lego.mask: a truth value."""
     trace = current("a layout on kernel values")
     operands = [as_index(i, trace).ssa for i in index]
-    kind = ir.IntegerType.get_signless(1)
-    (result,) = trace.create("lego.mask", [kind], operands, layout=trace.layout(layout))
-    return Value(result, trace)
+    return Value(dialect.mask(trace.layout(layout), operands, trace.here()), trace)
 
 
 def as_index(x: Any, trace: Trace) -> Value:

@@ -11,9 +11,11 @@ from lego_mlir.algebra import Layout, parse_layout
 from lego_mlir.algebra.verification.verdict import Verdict
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.index import Sym
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.lowering.bijectivity import verified
+from lego_mlir.mlir.lowering.permutation_functions import read_function
 
 _PREFIX = "#lego.layout<"
 
@@ -43,8 +45,26 @@ def symbols_of(layout: Layout, attribute: Any) -> tuple[Sym, ...]:
     return tuple(sorted(layout.symbols, key=lambda s: named.index(s.name)))
 
 
+def functions_of(module: Any, source: Source) -> dict[str, Callable[..., Any]]:
+    """Return a module's functions by name, to call on ints, arrays and index expressions.
+
+    The layouts say which of them are permutations; only these can be called.
+    """
+    return {
+        ir.StringAttr(op.attributes["sym_name"]).value: read_function(op, source)
+        for op in (o.operation for o in module.body.operations)
+        if op.name == "func.func"
+    }
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str, sizes: tuple[tuple[str, int], ...]) -> Layout:
+    """Return the layout of a text that names no functions, parsed once a process."""
+    return parse_layout(text, dict(sizes))
+
+
 class Layouts:
-    """The layouts of one module, each text parsed once.
+    """The layouts of one module: each attribute is read once, for all passes that share this.
 
     Args:
         source: the module's text, in which errors are shown.
@@ -64,6 +84,14 @@ class Layouts:
         self._parsed: dict[Any, Layout] = {}
         self._verdicts: dict[Layout, Verdict] = {}
 
+    @classmethod
+    def of_module(cls, module: Any, source: Source) -> Layouts:
+        """Return what reads the layouts of a module, by its own sizes and functions.
+
+        The module must outlive it if layouts name functions.
+        """
+        return cls(source, dialect.sizes_of(module, source), functions_of(module, source))
+
     def __call__(self, attribute: Any, location: Any) -> Layout:
         """The layout of an attribute that stands at an MLIR location.
 
@@ -74,6 +102,14 @@ class Layouts:
             self._parsed[attribute] = self._parse(attribute, location)
         return self._parsed[attribute]
 
+    def of(self, op: Any) -> Layout:
+        """Return the layout that a lego operation is about.
+
+        Raises:
+            LegoError: its attribute is no layout.
+        """
+        return self(dialect.layout_attribute_of(op), op.location)
+
     def _parse(self, attribute: Any, location: Any) -> Layout:
         written = str(attribute)
         if not written.startswith(_PREFIX):
@@ -81,12 +117,17 @@ class Layouts:
                 f"'{written}' is no layout", location, hint='write #lego.layout<"OrderBy(...)">'
             )
         try:
-            layout = parse_layout(layout_text(attribute), self._sizes, self._functions)
+            layout = self._read(layout_text(attribute))
             if not layout.symbols:  # else each operation's own sizes count
                 self.verified(layout, location)
         except LegoError as e:
             raise self._located(e, written[len(_PREFIX) : -1], location) from None
         return layout
+
+    def _read(self, text: str) -> Layout:
+        if "@" in text:
+            return parse_layout(text, self._sizes, self._functions)
+        return _parsed(text, tuple(self._sizes.items()))
 
     def verified(self, layout: Layout, location: Any) -> Verdict:
         """Whether a layout that is used at an MLIR location is a bijection, or that is unknown.

@@ -8,12 +8,6 @@ from typing import Any
 
 from lego_mlir.mlir.bindings import ir
 
-CLUSTER = "lego.cluster"
-"""The attribute of a gpu.launch: how many blocks along x make a cluster."""
-
-DEPENDENT = "lego.dependent"
-"""The attribute of a gpu.launch whose kernel waits by itself for the work before it."""
-
 
 def clone_module(module: Any) -> Any:
     """A copy of a module, with its attributes and locations."""

@@ -97,7 +97,7 @@ func.func @product(%a: memref<2048xf16>, %b: memref<2048xf16>, %c: memref<1024xf
     // PAIRS: nvvm.cluster.arrive {aligned}
     // PAIRS-NEXT: nvvm.cluster.wait {aligned}
     // CHECK: gpu.terminator
-    // PAIRS-NEXT: } {lego.cluster = 2 : i64, lego.dependent}
+    // PAIRS-NEXT: } {lego.cluster = 2 : i64, lego.pdl}
     %m, %n = "lego.inv"(%bx) {layout = #blocks} : (index) -> (index, index)
     %zero = arith.constant dense<0.0> : vector<16x16xf32>
     %sum = scf.for %k = %c0 to %c4 step %c1 iter_args(%part = %zero) -> vector<16x16xf32> {

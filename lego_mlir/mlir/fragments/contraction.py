@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from lego_mlir.algebra import Layout
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.fragments.instructions import INSTRUCTIONS, Instruction
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import Tile, tile_of
-
-WARPS = "lego.warps"
-"""The attribute of a contraction: the layout from a warp's place in the tile to its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +158,7 @@ def _operand(step: TransformStep, op: Any, number: int) -> Tile:
     """An operand of a contraction: a tile in shared memory."""
     which = ("first", "second")[number]
     value = op.operands[number]
-    if isinstance(value, ir.BlockArgument) or value.owner.name != "lego.load":
+    if isinstance(value, ir.BlockArgument) or value.owner.name != dialect.LOAD:
         found = "a block argument" if isinstance(value, ir.BlockArgument) else value.owner.name
         raise step.error(
             f"looked for the {which} operand in shared memory, found '{found}'",
@@ -197,25 +195,25 @@ def _between(first: Any, last: Any) -> list[Any] | None:
 
 def _orders(op: Any, tile: Tile) -> bool:
     """Whether a read of a tile must not be moved behind an operation."""
-    writes = op.name == "lego.store" and op.operands[1] == tile.buffer
+    writes = op.name == dialect.STORE and op.operands[1] == tile.buffer
     return bool(op.name in ("gpu.barrier", "nvvm.barrier", "nvvm.barrier0") or writes)
 
 
 def _warps(step: TransformStep, op: Any) -> Layout:
-    if WARPS not in op.attributes:
+    if dialect.WARPS not in op.attributes:
         raise step.error(
-            f"the contraction does not say which warps share its tile: it has no {WARPS}",
+            f"the contraction does not say which warps share its tile: it has no {dialect.WARPS}",
             op,
-            hint=f'{WARPS} = #lego.layout<"OrderBy(Row(2, 2))">: two warps by two',
+            hint=f'{dialect.WARPS} = #lego.layout<"OrderBy(Row(2, 2))">: two warps by two',
         )
-    layout = step.pass_context.layouts(op.attributes[WARPS], op.location)
+    layout = step.pass_context.layouts(op.attributes[dialect.WARPS], op.location)
     if layout.rank != 2 or layout.symbols:
         raise step.error(
-            f"{WARPS} '{layout}' has {layout.rank} dimensions"
+            f"{dialect.WARPS} '{layout}' has {layout.rank} dimensions"
             + (" and sizes that are no numbers" if layout.symbols else "")
             + ", it takes a warp's place along rows and columns",
             op,
-            hint=f'{WARPS} = #lego.layout<"OrderBy(Row(2, 2))">: two warps by two',
+            hint=f'{dialect.WARPS} = #lego.layout<"OrderBy(Row(2, 2))">: two warps by two',
         )
     return layout
 

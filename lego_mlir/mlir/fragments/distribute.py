@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from lego_mlir.algebra import Layout
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, scf, ub, vector
 from lego_mlir.mlir.fragments.carriers import Carrier, PackedPairs, Pairs
 from lego_mlir.mlir.fragments.thread_fragment import PAIR, Axes, Held, Restarted, Share, as_vector
 from lego_mlir.mlir.fragments.warps import Thread
-from lego_mlir.mlir.lowering.index_reader import BOUNDS
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import tile_of
@@ -114,9 +114,9 @@ class Spread:
                 return [_Wanted(op.operands[2], axes)]
             case "arith.constant" if _splat(op) is not None:
                 return []
-            case "ub.poison" | "lego.load":
+            case "ub.poison" | dialect.LOAD:
                 return []
-            case "lego.reduce_scatter":
+            case dialect.REDUCE_SCATTER:
                 return [_Wanted(op.operands[0], axes)]
             case "vector.broadcast":
                 source = op.operands[0]
@@ -139,9 +139,9 @@ class Spread:
                     found += self._carried(op.parent.operation, number)
                 case "vector.contract" if op in self._known and number == 2:
                     found.append(_Wanted(op.results[0], axes, is_sum=True))
-                case "lego.store" if number == 0:
+                case dialect.STORE if number == 0:
                     self._note(op)
-                case "lego.reduce_scatter":
+                case dialect.REDUCE_SCATTER:
                     found.append(_Wanted(op.results[0], axes, is_sum=True))
                 case _ if _is_elementwise(op):
                     found.append(_Wanted(op.results[0], axes, is_sum=True))
@@ -186,12 +186,12 @@ class Spread:
     @property
     def stores(self) -> list[Any]:
         """The stores that are spread."""
-        return [op for op in self._ops if op.name == "lego.store"]
+        return [op for op in self._ops if op.name == dialect.STORE]
 
     @property
     def reductions(self) -> list[Any]:
         """The reductions over a cluster that are spread."""
-        return [op for op in self._ops if op.name == "lego.reduce_scatter"]
+        return [op for op in self._ops if op.name == dialect.REDUCE_SCATTER]
 
     def rewrite(
         self,
@@ -252,18 +252,18 @@ class Spread:
             case "ub.poison":
                 kind = ir.VectorType.get([PAIR], ir.VectorType(op.results[0].type).element_type)
                 self._held[op.results[0]] = Held({(0, 0): ub.PoisonOp(kind).result}, (False, False))
-            case "lego.load":
+            case dialect.LOAD:
                 tile = tile_of(op, self._step.pass_context)
                 share, axes = self._share(op.results[0]), self._axes[op.results[0]]
                 self._held[op.results[0]] = share.load(tile, axes)
-            case "lego.store":
+            case dialect.STORE:
                 held = self._held[op.operands[0]]
                 own = _found(self._stores, op)
                 if own is not None:
                     own(held)
                 else:
                     self._share(op.operands[0]).store(held, tile_of(op, self._step.pass_context))
-            case "lego.reduce_scatter":
+            case dialect.REDUCE_SCATTER:
                 own = _found(self._reductions, op)
                 if own is None:
                     raise self._refused(op.results[0], f"is made by '{op.name}'")
@@ -326,8 +326,10 @@ class Spread:
         loop = scf.ForOp(lower, upper, stride, inits)
         for name, attribute in named_attributes(op).items():
             loop.operation.attributes[name] = attribute
-        if BOUNDS in op.attributes:
-            loop.operation.attributes[BOUNDS] = _bounds(op.attributes[BOUNDS], carriers)
+        if dialect.BOUNDS in op.attributes:
+            loop.operation.attributes[dialect.BOUNDS] = _bounds(
+                op.attributes[dialect.BOUNDS], carriers
+            )
         old.arguments[0].replace_all_uses_with(loop.induction_variable)
         for o in [o.operation for o in old.operations]:
             loop.body.append(o)
@@ -419,9 +421,9 @@ def _restarts(op: Any) -> bool:
 
 def _is_elementwise(op: Any) -> bool:
     """Whether each element of the result is made of those in the same place."""
-    dialect = op.name.partition(".")[0]
+    namespace = op.name.partition(".")[0]
     return (
-        dialect in ("arith", "math")
+        namespace in ("arith", "math")
         and op.name != "arith.constant"
         and len(op.results) == 1
         and isinstance(op.results[0].type, ir.VectorType)

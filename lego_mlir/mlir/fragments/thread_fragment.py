@@ -30,10 +30,10 @@ from lego_mlir.analysis.instructions.mma_fragments import (
 )
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import MMA_COLUMNS, MMA_ROWS, WARPGROUP_WARPS
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, vector
 from lego_mlir.mlir.fragments.matrix_access import MatrixAccess
 from lego_mlir.mlir.fragments.warps import Thread
-from lego_mlir.mlir.lowering.access_checks import OTHER
 from lego_mlir.mlir.tiles import accesses
 from lego_mlir.mlir.tiles.accesses import Tile
 
@@ -188,8 +188,8 @@ class Share:
         """Read the thread's share of a tile or of a row or column of one."""
         layout, index, at = self._seen(tile, axes)
         value = accesses.load(layout, tile.buffer, index)
-        if OTHER in tile.op.attributes:
-            value.owner.attributes[OTHER] = tile.op.attributes[OTHER]
+        if dialect.OTHER in tile.op.attributes:
+            value.owner.attributes[dialect.OTHER] = tile.op.attributes[dialect.OTHER]
         row = _reshaped(value, [prod(value.type.shape)])
         varies = self.varies(tile.shape, axes)
         parts = {}

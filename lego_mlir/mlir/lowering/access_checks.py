@@ -8,15 +8,9 @@ from typing import Any, cast
 from lego_mlir.algebra import Layout
 from lego_mlir.algebra.sizes import sizes_text
 from lego_mlir.algebra.slices import Slice
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
-
-SLICE = "slice"
-OTHER = "other"
-
-WITHIN = "within"
-"""The attribute of a store of a tile whose last two operands bound its tensor's rows: written are
-those from the first on, up to the second, exclusive."""
 
 MOST_ELEMENTS = 1024
 """The greatest vector that is accessed: each of its elements may become an instruction."""
@@ -28,9 +22,9 @@ def whole_dimensions(op: Any, layout: Layout, source: Source) -> tuple[int, ...]
     Raises:
         LegoError: it is no ascending list of dimensions of the layout.
     """
-    if SLICE not in op.attributes:
+    if dialect.SLICE not in op.attributes:
         return ()
-    attribute = op.attributes[SLICE]
+    attribute = op.attributes[dialect.SLICE]
     dims = tuple(attribute) if isinstance(attribute, ir.DenseI64ArrayAttr) else ()
     ascending = dims == tuple(sorted(set(dims)))
     if not dims or not ascending or dims[0] < 0 or dims[-1] >= layout.rank:
@@ -97,9 +91,9 @@ def other_of(op: Any, element: Any, source: Source) -> Any:
     Raises:
         LegoError: it is not of the element's type.
     """
-    if OTHER not in op.attributes:
+    if dialect.OTHER not in op.attributes:
         return None
-    attribute = op.attributes[OTHER]
+    attribute = op.attributes[dialect.OTHER]
     if getattr(attribute, "type", None) != element:
         raise source.error(
             f"'{op.name}': other is {attribute}, the buffer's elements are {element}",

@@ -6,11 +6,9 @@ import re
 from typing import Any
 
 from lego_mlir.artifact.names import WANTED, is_name
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
-
-NAME = "lego.name"
-"""The attribute of an argument that names it; without one it has the name in the text."""
 
 
 def argument_names(func: Any, source: Source) -> list[str]:
@@ -29,7 +27,7 @@ def argument_names(func: Any, source: Source) -> list[str]:
     if "arg_attrs" in func.attributes:
         for n, attributes in enumerate(ir.ArrayAttr(func.attributes["arg_attrs"])):
             for entry in ir.DictAttr(attributes):
-                if entry.name == NAME:
+                if entry.name == dialect.ARGUMENT_NAME:
                     is_text = isinstance(entry.attr, ir.StringAttr)
                     names[n] = ir.StringAttr(entry.attr).value if is_text else str(entry.attr)
     for n, name in enumerate(names):
@@ -38,7 +36,7 @@ def argument_names(func: Any, source: Source) -> list[str]:
             raise source.error(
                 f"argument {n} of @{_name(func)} has the name '{name}', which {wrong}",
                 func.location,
-                hint=f'{{{NAME} = "x"}} names an argument; a name has {WANTED}',
+                hint=f'{{{dialect.ARGUMENT_NAME} = "x"}} names an argument; a name has {WANTED}',
             )
     return names
 

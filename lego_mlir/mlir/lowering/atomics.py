@@ -16,14 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, memref, scf
 from lego_mlir.mlir.lowering.accesses import Access, constant, zero
 from lego_mlir.mlir.modules import operations_in
-
-ATOMIC = "lego.atomic"
-
-KIND = "kind"
-"""The attribute of a lego.atomic: its name among `KINDS`."""
 
 KINDS = ("add", "max", "min", "and", "or", "xor", "exchange")
 
@@ -80,9 +76,6 @@ def _updated(access: Access, value: Any, kind: str, place: Any) -> Any:
     return memref.AtomicRMWOp(which, value, access.flat, [place]).result
 
 
-_OWN = "lego.own"
-"""Marks atomics of the llvm dialect that the user wrote, with an order and a scope."""
-
 _LLVM_ATOMICS = ("llvm.atomicrmw", "llvm.cmpxchg")
 _MEMREF_ATOMICS = ("memref.atomic_rmw", "memref.generic_atomic_rmw")
 _MONOTONIC = 2  # LLVM::AtomicOrdering
@@ -98,7 +91,7 @@ def has_updates(operations: Iterable[Any]) -> bool:
     found = False
     for op in operations:
         if op.name in _LLVM_ATOMICS:
-            op.attributes[_OWN] = ir.UnitAttr.get()
+            op.attributes[dialect.ORDERED_BY_USER] = ir.UnitAttr.get()
         found = found or op.name in _MEMREF_ATOMICS
     return found
 
@@ -113,8 +106,8 @@ def relax(module: Any) -> None:
     for op in operations_in(module.operation):
         if op.name not in _LLVM_ATOMICS:
             continue
-        if _OWN in op.attributes:
-            del op.attributes[_OWN]
+        if dialect.ORDERED_BY_USER in op.attributes:
+            del op.attributes[dialect.ORDERED_BY_USER]
             continue
         scope = "block" if str(op.operands[0].type) == _SHARED else "device"
         op.attributes["syncscope"] = ir.StringAttr.get(scope)

@@ -7,13 +7,11 @@ from typing import Any
 
 from lego_mlir.algebra import Layout
 from lego_mlir.index import Int, construct
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir, memref
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.modules import symbols_in
 from lego_mlir.mlir.scopes import Scope, scope_of
-
-ALIGNMENT = "lego.alignment"
-"""The attribute of a host function's argument that its buffer begins at a multiple of, in bytes."""
 
 SHARED_ALIGNMENT = 16
 """Bytes; of the widest access."""
@@ -108,9 +106,9 @@ def allocate(op: Any, layout: Layout, source: Source) -> None:
             hint="the result is a memref of one dynamic dimension, "
             f"memref<?x{given.element_type}, #gpu.address_space<workgroup>>",
         )
-    if ALIGNMENT in op.attributes:
+    if dialect.ALIGNMENT in op.attributes:
         raise source.error(
-            f"'lego.alloc' with {ALIGNMENT}: only dynamic shared memory can keep to it",
+            f"'lego.alloc' with {dialect.ALIGNMENT}: only dynamic shared memory can keep to it",
             op.location,
             hint="a schedule's step pack_shared makes shared memory dynamic",
         )
@@ -184,7 +182,7 @@ def sources_of(buffer: Any) -> list[Any]:
 
 
 _WHOLE = ("memref.cast", "memref.collapse_shape")
-_CHOICES = ("lego.pick", "arith.select")
+_CHOICES = (dialect.PICK, "arith.select")
 
 
 def _alignment(buffer: Any, scope: Scope) -> int:
@@ -200,13 +198,13 @@ def _alignment(buffer: Any, scope: Scope) -> int:
     if function.name != "func.func" or "arg_attrs" not in function.attributes:
         return 1
     attributes = ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[buffer.arg_number])
-    return ir.IntegerAttr(attributes[ALIGNMENT]).value if ALIGNMENT in attributes else 1
+    return dialect.alignment_in(attributes)
 
 
 def _alignment_of_result(op: Any) -> int:
     """The same of a buffer that an operation makes."""
     match op.name:
-        case "lego.alloc" if is_workgroup(op.results[0].type):
+        case dialect.ALLOC if is_workgroup(op.results[0].type):
             return SHARED_ALIGNMENT
         case "memref.view" if _maker(op.operands[0]) == DYNAMIC_SHARED:
             _, shift = op.operands
@@ -252,7 +250,10 @@ def dynamic_type() -> Any:
 
 def _takes_any_memref(op: Any) -> bool:
     """Whether a buffer's operand may become a memref of known size."""
-    return op.name.startswith(("lego.", "nvgpu.")) or op.name in ("memref.load", "memref.store")
+    return op.name.startswith((dialect.PREFIX, "nvgpu.")) or op.name in (
+        "memref.load",
+        "memref.store",
+    )
 
 
 def is_dense(kind: Any) -> bool:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-
-CLAIM = "lego.claim"
 
 RESULT = -1
 """In the place of an operand's number: the claim is about the result."""
@@ -50,13 +49,13 @@ class Claim:
 
 def claims(name: str, op: Any) -> bool:
     """Return whether an operation of this name has a claim."""
-    return (name.startswith(_DIALECT) or name in _OPERATIONS) and CLAIM in op.attributes
+    return (name.startswith(_DIALECT) or name in _OPERATIONS) and dialect.CLAIM in op.attributes
 
 
 def taken_claim(op: Any) -> Claim:
     """Return the claim of an operation, which is taken away from it."""
-    entries = {entry.name: entry.attr for entry in ir.DictAttr(op.attributes[CLAIM])}
-    del op.attributes[CLAIM]
+    entries = {entry.name: entry.attr for entry in ir.DictAttr(op.attributes[dialect.CLAIM])}
+    del op.attributes[dialect.CLAIM]
     what = ir.StringAttr(entries["what"]).value
     limit, operand = (ir.IntegerAttr(entries[name]).value for name in ("limit", "operand"))
     return Claim(what, limit, operand)

@@ -29,6 +29,7 @@ from lego_mlir.algebra import Layout
 from lego_mlir.artifact import CHECK_MARK
 from lego_mlir.index import Int, Sym, bounds, construct, polynomial
 from lego_mlir.index.proofs.prover import is_less, is_nonnegative, is_within
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.conditions import comparisons, host_of, is_conditional
 from lego_mlir.mlir.context import Source, place_of
@@ -36,9 +37,6 @@ from lego_mlir.mlir.lowering.argument_names import argument_names
 from lego_mlir.mlir.lowering.claims import RESULT, taken_claim
 from lego_mlir.mlir.lowering.index_reader import IndexReader
 from lego_mlir.mlir.lowering.launch_values import Known, known_expression, known_value, number
-
-FACTS = "lego.facts"
-"""The attribute of a host function: facts about its arguments that its launches evaluate."""
 
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast", "memref.subview")
 
@@ -137,7 +135,7 @@ class IndexChecks:
     def finish(self) -> None:
         """Put the facts on the host functions that they are about."""
         for func, facts in self._facts.items():
-            func.attributes[FACTS] = ir.ArrayAttr.get(list(facts.values()))
+            func.attributes[dialect.FACTS] = ir.ArrayAttr.get(list(facts.values()))
 
     # Indices.
     def _read(self, value: Any) -> Int:
@@ -290,7 +288,9 @@ class IndexChecks:
 
     def _lasting(self, op: Any, operand: Any) -> Any:
         """The value of an operand that stays when the lego operations go."""
-        if isinstance(operand, ir.BlockArgument) or not operand.owner.name.startswith("lego."):
+        if isinstance(operand, ir.BlockArgument) or not operand.owner.name.startswith(
+            dialect.PREFIX
+        ):
             return operand
         index, _ = self._printers(op)
         return index(self._reader.read(operand))

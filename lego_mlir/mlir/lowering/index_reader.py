@@ -14,12 +14,8 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import MAX_CTA_DIMS, MAX_GRID_DIMS
 from lego_mlir.index import Expr, Int, Sym, bounds, construct
 from lego_mlir.index.ranges import is_nonnegative, is_positive
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-
-BOUNDS = "lego.bounds"
-"""An attribute of operations that the front end and transforms make: for each result the number
-that it, an index, stays below from 0 on; 0 where nothing is known. Of a scf.for that is so of the
-values that it carries, too."""
 
 _AXES = "xyz"
 
@@ -54,7 +50,7 @@ class IndexReader:
         What its operation or a layout says of it does not count. The reader stays as it is, so the
         expression serves for proofs only.
         """
-        if not isinstance(value, ir.BlockArgument) and value.owner.name.startswith("lego."):
+        if not isinstance(value, ir.BlockArgument) and value.owner.name.startswith(dialect.PREFIX):
             return self.read(value)  # which says no more than its layout does
         with self.aside():
             self.leaf = lambda value: None
@@ -81,7 +77,7 @@ class IndexReader:
             needed = list(parent.operands) if parent.name in ("scf.for", "gpu.launch") else []
         else:
             op = value.owner
-            if op.name.startswith("lego."):
+            if op.name.startswith(dialect.PREFIX):
                 return False
             needed = list(op.operands) if op.name in _ARITHMETIC else []
         return all(self.is_readable(o) for o in needed if isinstance(o.type, ir.IndexType))
@@ -147,8 +143,8 @@ class IndexReader:
 
     def _read_carried(self, value: Any, loop: Any, number: int) -> Int:
         """A value that a loop carries, inside or behind it."""
-        if BOUNDS in loop.attributes:
-            bound = list(ir.DenseI64ArrayAttr(loop.attributes[BOUNDS]))[number]
+        if (limits := dialect.bounds_of(loop)) is not None:
+            bound = limits[number]
             if bound:
                 return self.symbol(value, "carried", 0, bound - 1)
         return self._unknown(value, "arg")
@@ -207,10 +203,8 @@ class IndexReader:
 def bound_of(value: Any) -> int | None:
     """What an operation says that its result stays below, from 0 on; `None` if nothing."""
     op = value.owner
-    if BOUNDS not in op.attributes:
-        return None
-    bounds = list(ir.DenseI64ArrayAttr(op.attributes[BOUNDS]))
-    return bounds[ir.OpResult(value).result_number] or None
+    limits = dialect.bounds_of(op)
+    return (limits[ir.OpResult(value).result_number] or None) if limits is not None else None
 
 
 _GPU_IDS = {

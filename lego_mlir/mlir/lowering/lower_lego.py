@@ -22,7 +22,7 @@ where every index is proven to fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -33,17 +33,17 @@ from lego_mlir.index import Int, construct
 from lego_mlir.index.functions import where
 from lego_mlir.index.width import widest
 from lego_mlir.index.work import measured
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source, mlir_errors
 from lego_mlir.mlir.emit.arith import Printer
 from lego_mlir.mlir.emit.placement import Places
 from lego_mlir.mlir.layouts import Layouts, layout_attribute, symbols_of
 from lego_mlir.mlir.lowering import atomics
-from lego_mlir.mlir.lowering.access_checks import WITHIN, check_value, other_of, whole_dimensions
+from lego_mlir.mlir.lowering.access_checks import check_value, other_of, whole_dimensions
 from lego_mlir.mlir.lowering.accesses import Access, Print, load, store
 from lego_mlir.mlir.lowering.bijectivity import check_known
 from lego_mlir.mlir.lowering.buffers import (
-    ALIGNMENT,
     FlatBuffers,
     alignment_of,
     allocate,
@@ -51,24 +51,19 @@ from lego_mlir.mlir.lowering.buffers import (
 )
 from lego_mlir.mlir.lowering.claims import claims
 from lego_mlir.mlir.lowering.index_checks import IndexChecks
-from lego_mlir.mlir.lowering.index_reader import BOUNDS, IndexReader, bound_of
+from lego_mlir.mlir.lowering.index_reader import IndexReader, bound_of
 from lego_mlir.mlir.lowering.lower_tables import lower_tables
-from lego_mlir.mlir.lowering.permutation_functions import read_function
 from lego_mlir.mlir.lowering.size_operands import SizeOperands
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.scopes import KERNELS
 
-SIZES = "lego.sizes"
-LAYOUT = "lego.layout"
-INDEX_BITWIDTH = "lego.index_bitwidth"
-TENSOR_MAP, TENSOR_MAPS = "lego.tensor_map", "lego.tensor_maps"
 
-
-def lower_lego(module: Any, source: Source, *, check: bool = False) -> None:
+def lower_lego(module: Any, layouts: Layouts, source: Source, *, check: bool = False) -> None:
     """Replace every lego operation of `module`, in place.
 
     Args:
         module: the module.
+        layouts: reads its layouts.
         source: its text, in which errors are shown.
         check: make code in the kernels that checks what is not proven (`mlir.lowering.index_checks`).
 
@@ -76,51 +71,17 @@ def lower_lego(module: Any, source: Source, *, check: bool = False) -> None:
         LegoError: at the place of the operation or inside the layout's text.
     """
     with module.context, ir.Location.unknown(), mlir_errors(source, "lowering lego failed"):
-        _Lowering(module, source, check=check).run()
+        _Lowering(module, layouts, source, check=check).run()
         module.operation.verify()
-
-
-def sizes_of(module: Any, source: Source) -> dict[str, int]:
-    """The module's `lego.sizes`: values of the symbols in its layouts.
-
-    Raises:
-        LegoError: it is no dictionary of positive integers.
-    """
-    if SIZES not in module.operation.attributes:
-        return {}
-    attribute = module.operation.attributes[SIZES]
-    location = module.operation.location
-    if not isinstance(attribute, ir.DictAttr):
-        raise source.error(f"{SIZES} is a dictionary, not '{attribute}'", location)
-    sizes: dict[str, int] = {}
-    for entry in ir.DictAttr(attribute):
-        if not isinstance(entry.attr, ir.IntegerAttr) or ir.IntegerAttr(entry.attr).value < 1:
-            raise source.error(
-                f"{SIZES}: {entry.name} is a positive integer, not '{entry.attr}'", location
-            )
-        sizes[entry.name] = ir.IntegerAttr(entry.attr).value
-    return sizes
-
-
-def functions_of(module: Any, source: Source) -> dict[str, Callable[..., Any]]:
-    """The module's functions by name, to be called on ints, arrays and expressions.
-
-    Which of them are permutations, and so can be called, the layouts tell.
-    """
-    return {
-        ir.StringAttr(op.attributes["sym_name"]).value: read_function(op, source)
-        for op in (o.operation for o in module.body.operations)
-        if op.name == "func.func"
-    }
 
 
 class _Lowering:
     """One run over one module."""
 
-    def __init__(self, module: Any, source: Source, *, check: bool) -> None:
+    def __init__(self, module: Any, layouts: Layouts, source: Source, *, check: bool) -> None:
         self.module = module
         self.source = source
-        self.layouts = Layouts(source, sizes_of(module, source), functions_of(module, source))
+        self.layouts = layouts
         self.reader = IndexReader()
         self.checks = IndexChecks(module, source, self.reader, self.printers_at, in_kernels=check)
         self.sizes = SizeOperands(self.reader, source, self.lasting, self.checks.size)
@@ -139,18 +100,22 @@ class _Lowering:
                 inside = [(inner.name, inner) for inner in operations_in(op)]
                 in_kernels += inside
                 given += inside
-        lego = [op for name, op in given if name.startswith("lego.") and name != TENSOR_MAPS]
+        lego = [
+            op
+            for name, op in given
+            if name.startswith(dialect.PREFIX) and name != dialect.TENSOR_MAPS
+        ]
         for op in lego:
             self.note(op)
         for op in self.module.body.operations:
             self.visit_arguments(op.operation)
         # Nothing is computed for a tensor map here: it is the launch's.
-        lowered = [op for op in lego if op.name != TENSOR_MAP]
-        in_order = [(n, op) for n, op in given if n.startswith("lego.") or claims(n, op)]
+        lowered = [op for op in lego if op.name != dialect.TENSOR_MAP]
+        in_order = [(n, op) for n, op in given if n.startswith(dialect.PREFIX) or claims(n, op)]
         for name, op in in_order:
-            if name in (TENSOR_MAP, TENSOR_MAPS):
+            if name in (dialect.TENSOR_MAP, dialect.TENSOR_MAPS):
                 continue
-            step = self.lower if name.startswith("lego.") else self.checks.claim
+            step = self.lower if name.startswith(dialect.PREFIX) else self.checks.claim
             with measured():
                 self.derived(op, partial(step, op))
         self.checks.finish()
@@ -159,13 +124,13 @@ class _Lowering:
         for op in reversed(lowered):
             op.erase()
         self.set_bitwidth()
-        if SIZES in self.module.operation.attributes:
-            del self.module.operation.attributes[SIZES]
+        if dialect.SIZES in self.module.operation.attributes:
+            del self.module.operation.attributes[dialect.SIZES]
 
     def note(self, op: Any) -> None:
         """Collect what a lego operation's layout says of its size operands."""
-        layout = self.layouts(op.attributes["layout"], op.location)
-        symbols = symbols_of(layout, op.attributes["layout"])
+        layout = self.layouts.of(op)
+        symbols = symbols_of(layout, dialect.layout_attribute_of(op))
         if symbols and len(op.operands) >= len(symbols):
             self.sizes.note(symbols, list(op.operands)[-len(symbols) :])
 
@@ -177,12 +142,12 @@ class _Lowering:
         kept = []
         for number, attrs in enumerate(ir.ArrayAttr(func.attributes["arg_attrs"])):
             entries = {entry.name: entry.attr for entry in ir.DictAttr(attrs)}
-            if ALIGNMENT in entries:
-                self.check_alignment(entries[ALIGNMENT], func)
-            if LAYOUT in entries:
-                layout = self.layouts(entries[LAYOUT], func.location)
+            if dialect.ALIGNMENT in entries:
+                self.check_alignment(entries[dialect.ALIGNMENT], func)
+            if dialect.ARGUMENT_LAYOUT in entries:
+                layout = self.layouts(entries[dialect.ARGUMENT_LAYOUT], func.location)
                 self.check_argument(number, kinds[number], layout, func)
-                entries[LAYOUT] = layout_attribute(layout)
+                entries[dialect.ARGUMENT_LAYOUT] = layout_attribute(layout)
             kept.append(ir.DictAttr.get(entries))
         func.attributes["arg_attrs"] = ir.ArrayAttr.get(kept)
 
@@ -190,7 +155,7 @@ class _Lowering:
         n = attribute.value if isinstance(attribute, ir.IntegerAttr) else 0
         if n < 1 or n & (n - 1):
             raise self.source.error(
-                f"{ALIGNMENT} is a power of two in bytes, not '{attribute}'", func.location
+                f"{dialect.ALIGNMENT} is a power of two in bytes, not '{attribute}'", func.location
             )
 
     def check_argument(self, number: int, kind: Any, layout: Layout, func: Any) -> None:
@@ -211,17 +176,17 @@ class _Lowering:
 
     # One method an operation.
     def lower(self, op: Any) -> None:
-        layout = self.layouts(op.attributes["layout"], op.location)
+        layout = self.layouts.of(op)
         match op.name:
-            case "lego.apply":
+            case dialect.APPLY:
                 bound, index = self.indexed(op, layout, list(op.operands))
                 x = self.derived(op, lambda: _apply(bound, tuple(index)))
                 if not bound.is_partial:  # else it may be used where the mask holds
                     self.checks.indices(op, bound, index, None)
                 self.define(op, [x])
-            case "lego.mask":
+            case dialect.MASK:
                 self.mask(op, layout)
-            case "lego.inv":
+            case dialect.INV:
                 offset, *rest = list(op.operands)
                 layout, x = self.bound(op, layout, rest), self.reader.read(offset)
                 if len(op.results) != layout.rank:
@@ -232,22 +197,24 @@ class _Lowering:
                         hint="it has one index result a dimension",
                     )
                 found = self.derived(op, lambda: _inv(layout, x))
-                self.define(op, self.bounded(op, found) if BOUNDS in op.attributes else found)
-            case "lego.size":
+                self.define(
+                    op, self.bounded(op, found) if dialect.BOUNDS in op.attributes else found
+                )
+            case dialect.SIZE:
                 self.define(op, [self.bound(op, layout, list(op.operands)).size])
-            case "lego.dim":
+            case dialect.DIM:
                 self.define(op, [self.dim(op, self.bound(op, layout, list(op.operands)))])
-            case "lego.alloc":
+            case dialect.ALLOC:
                 allocate(op, layout, self.source)
-            case "lego.load":
+            case dialect.LOAD:
                 self.load(op, layout)
-            case "lego.store":
+            case dialect.STORE:
                 self.store(op, layout)
-            case "lego.atomic":
+            case dialect.ATOMIC:
                 self.atomic(op, layout)
-            case "lego.check":
+            case dialect.CHECK:
                 self.check(op, layout)
-            case "lego.reduce_scatter":
+            case dialect.REDUCE_SCATTER:
                 raise self.source.error(
                     "'lego.reduce_scatter' is left, whose sums nothing has taken to the threads",
                     op.location,
@@ -279,7 +246,7 @@ class _Lowering:
 
     def bound(self, op: Any, layout: Layout, operands: list[Any]) -> Layout:
         """The layout with its symbols tied to the operands that give their values."""
-        symbols = symbols_of(layout, op.attributes["layout"])
+        symbols = symbols_of(layout, dialect.layout_attribute_of(op))
         if len(operands) != len(symbols):
             names = ", ".join(s.name for s in symbols)
             raise self.source.error(
@@ -297,7 +264,7 @@ class _Lowering:
         return bound  # type: ignore[no-any-return]
 
     def dim(self, op: Any, layout: Layout) -> Int:
-        number = ir.IntegerAttr(op.attributes["dim"]).value
+        number = dialect.dim_of(op)
         if not 0 <= number < layout.rank:
             raise self.source.error(
                 f"'lego.dim': dimension {number} is not in [0, {layout.rank}), "
@@ -305,7 +272,7 @@ class _Lowering:
                 op.location,
                 hint="dimensions count from 0",
             )
-        return layout.dims[number]  # type: ignore[no-any-return]
+        return layout.dims[number]
 
     def mask(self, op: Any, layout: Layout) -> None:
         bound, index = self.indexed(op, layout, list(op.operands))
@@ -323,10 +290,10 @@ class _Lowering:
         op.results[0].replace_all_uses_with(value)
 
     def store(self, op: Any, layout: Layout) -> None:
-        if WITHIN in op.attributes:
+        if dialect.WITHIN in op.attributes:
             raise self.source.error(
-                f"a store of some rows of a tile, '{WITHIN}', is left, that no schedule has taken "
-                "to the threads",
+                f"a store of some rows of a tile, '{dialect.WITHIN}', is left, that no schedule "
+                "has taken to the threads",
                 op.location,
                 hint="--schedule=hmma or wgmma, with 'shared' on the store",
             )
@@ -337,7 +304,7 @@ class _Lowering:
 
     def atomic(self, op: Any, layout: Layout) -> None:
         value, buffer, *operands = list(op.operands)
-        kind = op.attributes[atomics.KIND].value
+        kind = op.attributes[dialect.KIND].value
         wrong = atomics.fault(kind, ir.MemRefType(buffer.type).element_type)
         if wrong is not None:
             message, hint = wrong
@@ -348,8 +315,10 @@ class _Lowering:
         op.results[0].replace_all_uses_with(old)
 
     def check(self, op: Any, layout: Layout) -> None:
-        asked = {name: a for name, a in named_attributes(op).items() if name != "layout"}
-        if list(asked) != ["bijective"] or not isinstance(asked["bijective"], ir.UnitAttr):
+        asked = {name: a for name, a in named_attributes(op).items() if name != dialect.LAYOUT}
+        if list(asked) != [dialect.BIJECTIVE] or not isinstance(
+            asked[dialect.BIJECTIVE], ir.UnitAttr
+        ):
             raise self.source.error(
                 f"'lego.check' asks for {', '.join(asked) or 'nothing'}",
                 op.location,
@@ -404,7 +373,7 @@ class _Lowering:
 
     def lasting(self, value: Any, x: Int) -> Any:
         """A value that stays when the lego operations go: theirs are printed where they stand."""
-        if isinstance(value, ir.BlockArgument) or not value.owner.name.startswith("lego."):
+        if isinstance(value, ir.BlockArgument) or not value.owner.name.startswith(dialect.PREFIX):
             return value
         owner = value.owner.operation
         return self.printers(owner, self.places.printer_of_old(owner))[0](x)
@@ -416,7 +385,7 @@ class _Lowering:
             others = [
                 (use.owner, use.operand_number)
                 for use in result.uses
-                if not use.owner.name.startswith("lego.")
+                if not use.owner.name.startswith(dialect.PREFIX)
             ]
             if others:
                 value = self.printers(op, self.places.printer(op))[0](x)
@@ -456,7 +425,7 @@ class _Lowering:
     def set_bitwidth(self) -> None:
         """32 bits if every index of the kernels is proven to fit, else 64."""
         width = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 32 if self.narrow else 64)
-        self.module.operation.attributes[INDEX_BITWIDTH] = width
+        self.module.operation.attributes[dialect.INDEX_BITWIDTH] = width
 
 
 def _exists(piece: Slice) -> Int:

@@ -17,16 +17,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, memref
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.lowering.claims import CLAIM, Claim
-from lego_mlir.mlir.lowering.index_reader import BOUNDS
+from lego_mlir.mlir.lowering.claims import Claim
 from lego_mlir.mlir.modules import operations_in
-
-TABLE, PICK = "lego.table", "lego.pick"
-
-VALUES = "values"
-"""The attribute of a lego.table: its numbers."""
 
 _MOST = 1 << 31
 _NAME = "numbers"
@@ -38,11 +33,11 @@ def table_values(op: Any, source: Source) -> tuple[int, ...]:
     Raises:
         LegoError: they are no numbers from 0 to 2³¹ - 1.
     """
-    attribute = op.attributes[VALUES]
+    attribute = op.attributes[dialect.VALUES]
     found = tuple(attribute) if isinstance(attribute, ir.DenseI64ArrayAttr) else ()
     if not found or not all(0 <= n < _MOST for n in found):
         raise source.error(
-            f"'{op.name}': the {VALUES} are {attribute}",
+            f"'{op.name}': the {dialect.VALUES} are {attribute}",
             op.location,
             hint="numbers from 0 to 2147483647, one or more: array<i64: 64, 128>",
         )
@@ -62,11 +57,13 @@ def lower_tables(module: Any, source: Source) -> dict[Any, tuple[int, ...]]:
     """
     tables: dict[tuple[int, ...], str] = {}
     values: dict[Any, tuple[int, ...]] = {}
-    found = [op for op in operations_in(module.operation) if op.name in (TABLE, PICK)]
+    found = [
+        op for op in operations_in(module.operation) if op.name in (dialect.TABLE, dialect.PICK)
+    ]
     for op in found:
         if any(True for _ in op.results[0].uses):
             with ir.InsertionPoint(op), op.location:
-                if op.name == TABLE:
+                if op.name == dialect.TABLE:
                     value = _number(op, module, tables, source)
                     values[value] = table_values(op, source)
                 else:
@@ -100,10 +97,10 @@ def _number(op: Any, module: Any, tables: dict[tuple[int, ...], str], source: So
     table = memref.GetGlobalOp(kind, tables[values]).result
     load = memref.LoadOp(table, [op.operands[0]])
     claim = Claim("the place in a table", len(values), operand=1)
-    load.operation.attributes[CLAIM] = claim.attribute
+    load.operation.attributes[dialect.CLAIM] = claim.attribute
     word = load.result
     found = arith.IndexCastUIOp(index, word)
-    found.operation.attributes[BOUNDS] = ir.DenseI64ArrayAttr.get([max(values) + 1])
+    found.operation.attributes[dialect.BOUNDS] = dialect.bounds_attribute([max(values) + 1])
     return found.result
 
 
@@ -123,6 +120,6 @@ def _buffer(op: Any, source: Source) -> Any:
         is_this = arith.CmpIOp(arith.CmpIPredicate.eq, number, here)
         if place == 1:
             claim = Claim("the number of a pick", len(given))
-            is_this.operation.attributes[CLAIM] = claim.attribute
+            is_this.operation.attributes[dialect.CLAIM] = claim.attribute
         chosen = arith.SelectOp(is_this.result, other, chosen).result
     return chosen

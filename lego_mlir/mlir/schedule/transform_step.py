@@ -26,8 +26,8 @@ from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.layouts import Layouts
 
 DIALECT = "transform_lego"
-dialect: Any = native("Transform")
-_SUCCESS = dialect.DiagnosedSilenceableFailure.Success
+transform_bindings: Any = native("Transform")
+_SUCCESS = transform_bindings.DiagnosedSilenceableFailure.Success
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,12 +166,12 @@ def attach(name: str, context: Any) -> None:
 
 @cache
 def _implementation(name: str) -> Any:
-    class Implementation(dialect.TransformOpInterface):  # type: ignore[misc]
+    class Implementation(transform_bindings.TransformOpInterface):  # type: ignore[misc]
         @staticmethod
         def apply(op: Any, rewriter: Any, results: Any, state: Any) -> Any:
             found = _action(name)(TransformStep(op, rewriter, state, _pass_context.get()))
             for result, payload in zip(op.operation.results, found, strict=True):
-                if isinstance(result.type, dialect.AnyOpType):
+                if isinstance(result.type, transform_bindings.AnyOpType):
                     results.set_ops(result, list(payload))
                 else:
                     results.set_params(result, list(payload))
@@ -190,7 +190,7 @@ class _Effects(ir.MemoryEffectsOpInterface):  # type: ignore[misc]
     @staticmethod
     def get_effects(op: Any, effects: Any) -> None:
         if len(op.operation.operands):  # the bindings crash on an empty list
-            dialect.only_reads_handle(op.operation.op_operands, effects)
+            transform_bindings.only_reads_handle(op.operation.op_operands, effects)
         if len(op.operation.results):
-            dialect.produces_handle(op.operation.results, effects)
-        dialect.modifies_payload(effects)
+            transform_bindings.produces_handle(op.operation.results, effects)
+        transform_bindings.modifies_payload(effects)

@@ -13,9 +13,10 @@ from typing import Any, TypeAlias, cast
 
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.slices import Slice
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.layouts import layout_attribute, symbols_of
-from lego_mlir.mlir.lowering.access_checks import SLICE, WITHIN, whole_dimensions
+from lego_mlir.mlir.lowering.access_checks import whole_dimensions
 from lego_mlir.mlir.schedule.transform_step import PassContext
 
 Index: TypeAlias = Any
@@ -25,8 +26,6 @@ Sizes: TypeAlias = tuple[tuple[str, Any], ...]
 """Index values for the symbolic sizes of a layout, by name."""
 
 WORKGROUP = "#gpu.address_space<workgroup>"
-SHARED = "shared"
-"""The attribute of a tile's load or store: the layout of its copy in shared memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ class Tile:
     @property
     def is_load(self) -> bool:
         """Whether it is read; else it is written."""
-        return bool(self.op.name == "lego.load")
+        return bool(self.op.name == dialect.LOAD)
 
     @property
     def value(self) -> Any:
@@ -107,13 +106,13 @@ def tile_of(op: Any, pass_context: PassContext) -> Tile:
     Raises:
         LegoError: the operands do not fit its layout, or a whole dimension has a symbolic size.
     """
-    layout = pass_context.layouts(op.attributes["layout"], op.location)
+    layout = pass_context.layouts.of(op)
     whole = whole_dimensions(op, layout, pass_context.source)
-    start = 1 if op.name == "lego.load" else 2
+    start = 1 if op.name == dialect.LOAD else 2
     given = list(op.operands)[start:]
-    known = symbols_of(layout, op.attributes["layout"])
+    known = symbols_of(layout, dialect.layout_attribute_of(op))
     rows = None
-    if WITHIN in op.attributes:
+    if dialect.WITHIN in op.attributes:
         *given, lower, upper = given
         rows = lower, upper
     count = layout.rank - len(whole)
@@ -150,88 +149,65 @@ def number(n: int, kind: Any) -> Any:
 
 
 def load(layout: Layout, buffer: Any, index: Sequence[Index | None], known: Sizes = ()) -> Any:
-    """A lego.load: an element, or the tile of the dimensions whose index is `None`."""
+    """Build a lego.load of an element, or of the tile of the dimensions whose index is `None`."""
     element = ir.MemRefType(buffer.type).element_type
-    sizes = [layout.dims[k] for k, i in enumerate(index) if i is None]
-    kind = ir.VectorType.get(sizes, element) if sizes else element
-    operands = [buffer, *_values(index)]
-    (value,) = _create("lego.load", [kind], operands, layout, index, known)
-    return value
+    whole = [k for k, i in enumerate(index) if i is None]
+    kind = ir.VectorType.get([layout.dims[k] for k in whole], element) if whole else element
+    attribute = layout_attribute(layout)
+    operands = _operands(layout, attribute, index, known)
+    return dialect.load(kind, buffer, operands, dialect.access_attributes(attribute, whole))
 
 
 def store(
     value: Any, layout: Layout, buffer: Any, index: Sequence[Index | None], known: Sizes = ()
 ) -> Any:
-    """A lego.store: of an element, or of the tile of the dimensions whose index is `None`."""
-    attributes = _attributes(layout, index)
-    operands = [value, buffer, *_values(index), *_in_order(layout, attributes, known)]
-    return ir.Operation.create("lego.store", operands=operands, attributes=attributes)
+    """Build a lego.store of an element, or of the tile of the dimensions whose index is `None`."""
+    whole = [k for k, i in enumerate(index) if i is None]
+    attribute = layout_attribute(layout)
+    operands = _operands(layout, attribute, index, known)
+    return dialect.store(value, buffer, operands, dialect.access_attributes(attribute, whole))
 
 
 def apply(layout: Layout, index: Sequence[Index], known: Sizes = ()) -> Any:
-    """The flat offset: a lego.apply, where it is not plain without."""
+    """Return the offset at an index as a value: of a lego.apply, or simpler where that is exact."""
     at = offset(layout, index, known)
     return constant(at) if isinstance(at, int) else at
 
 
 def offset(layout: Layout, index: Sequence[Index], known: Sizes = ()) -> Index:
-    """The same, an int where the index is."""
+    """Return the offset at an index, as an int if the index consists of ints."""
     if not known and all(isinstance(i, int) for i in index):
         return int(layout.apply(*index))
     if layout.rank == 1 and layout == OrderBy(Row(layout.dims[0])):
         return index[0]
-    kinds = [ir.IndexType.get()]
-    return _create("lego.apply", kinds, _values(index), layout, known=known)[0]
+    attribute = layout_attribute(layout)
+    return dialect.apply(attribute, _operands(layout, attribute, index, known))
 
 
 def mask(layout: Layout, index: Sequence[Index], known: Sizes = ()) -> Any:
-    """A lego.mask: whether there is an element."""
-    kinds = [ir.IntegerType.get_signless(1)]
-    return _create("lego.mask", kinds, _values(index), layout, known=known)[0]
+    """Build a lego.mask, which is true where there is an element at the index."""
+    attribute = layout_attribute(layout)
+    return dialect.mask(attribute, _operands(layout, attribute, index, known))
 
 
 def inv(layout: Layout, flat: Index) -> list[Any]:
-    """A lego.inv: the index at a flat offset."""
-    return _create("lego.inv", [ir.IndexType.get()] * layout.rank, _values([flat]), layout)
+    """Build a lego.inv of the index at a flat offset."""
+    return dialect.inv(layout_attribute(layout), layout.rank, _values([flat]))
 
 
 def alloc(layout: Layout, element: Any) -> Any:
-    """A lego.alloc of shared memory."""
+    """Build a lego.alloc of shared memory for a layout's elements."""
     space = ir.Attribute.parse(WORKGROUP)
     kind = ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], element, memory_space=space)
-    return _create("lego.alloc", [kind], [], layout)[0]
+    return dialect.alloc(kind, layout_attribute(layout))
 
 
-def _create(
-    name: str,
-    results: list[Any],
-    operands: list[Any],
-    layout: Layout,
-    index: Sequence[Index | None] = (),
-    known: Sizes = (),
+def _operands(
+    layout: Layout, attribute: Any, index: Sequence[Index | None], known: Sizes
 ) -> list[Any]:
-    attributes = _attributes(layout, index)
-    op = ir.Operation.create(
-        name,
-        results=results,
-        operands=[*operands, *_in_order(layout, attributes, known)],
-        attributes=attributes,
-    )
-    return list(op.results)
-
-
-def _in_order(layout: Layout, attributes: dict[str, Any], known: Sizes) -> list[Any]:
-    """The values of a layout's symbols, in the order in which the operation takes them."""
+    """Return the index, then the values of the layout's symbols in the attribute's order."""
     values = dict(known)
-    return [values[s.name] for s in symbols_of(layout, attributes["layout"])]
-
-
-def _attributes(layout: Layout, index: Sequence[Index | None]) -> dict[str, Any]:
-    attributes = {"layout": layout_attribute(layout)}
-    whole = [k for k, i in enumerate(index) if i is None]
-    if whole:
-        attributes[SLICE] = ir.DenseI64ArrayAttr.get(whole)
-    return attributes
+    return [*_values(index), *(values[s.name] for s in symbols_of(layout, attribute))]
 
 
 def _values(index: Sequence[Index | None]) -> list[Any]:

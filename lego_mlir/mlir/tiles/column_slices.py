@@ -19,9 +19,9 @@ from typing import Any
 from lego_mlir.algebra import Layout
 from lego_mlir.algebra.subdivide import subdivide
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.fragments.thread_fragment import Axes
-from lego_mlir.mlir.lowering.access_checks import SLICE
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import Tile, load, store, tile_of
@@ -86,7 +86,7 @@ class ColumnSlices:
 
     def _follow(self, op: Any) -> None:
         """The same operation for the slice."""
-        if op.name == "lego.store" and op.operands[0] in self._slices:
+        if op.name == dialect.STORE and op.operands[0] in self._slices:
             tile = tile_of(op, self._step.pass_context)
             if len(tile.whole) == 2:
                 layout, index = self._piece(tile, (0, 1))
@@ -121,7 +121,7 @@ class ColumnSlices:
                 if attribute.is_splat:
                     splat = ir.DenseElementsAttr.get_splat(kind, attribute.get_splat_value())
                     return arith.ConstantOp(kind, splat).result
-            case "lego.load":
+            case dialect.LOAD:
                 tile = tile_of(op, self._step.pass_context)
                 layout, index = self._piece(tile, axes)
                 found = load(layout, tile.buffer, index)
@@ -176,7 +176,7 @@ class ColumnSlices:
 def _keep_attributes(op: Any, made: Any) -> None:
     """Let a new access say what the one that it stands for says."""
     for name, attribute in named_attributes(op).items():
-        if name not in ("layout", SLICE):
+        if name not in (dialect.LAYOUT, dialect.SLICE):
             made.attributes[name] = attribute
 
 
@@ -190,9 +190,9 @@ def _is_vector(value: Any) -> bool:
 
 def _is_elementwise(op: Any) -> bool:
     """Whether each element of the result is made of those in the same place."""
-    dialect = op.name.partition(".")[0]
+    namespace = op.name.partition(".")[0]
     return (
-        dialect in ("arith", "math")
+        namespace in ("arith", "math")
         and op.name != "arith.constant"
         and len(op.results) == 1
         and _is_vector(op.results[0])

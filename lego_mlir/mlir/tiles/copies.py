@@ -6,19 +6,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import Tile, tile_of
 
 PURE = (
     "arith.",
     "affine.",
-    "lego.inv",
-    "lego.apply",
-    "lego.mask",
-    "lego.dim",
-    "lego.size",
-    "lego.table",
-    "lego.pick",
+    dialect.INV,
+    dialect.APPLY,
+    dialect.MASK,
+    dialect.DIM,
+    dialect.SIZE,
+    dialect.TABLE,
+    dialect.PICK,
     "memref.cast",
     "memref.collapse_shape",
     "memref.expand_shape",
@@ -50,8 +51,8 @@ class TileCopy:
 def copies_among(step: TransformStep, operations: Iterable[Any]) -> Iterator[TileCopy]:
     """The copies of tiles whose loads are among some operations."""
     for op in operations:
-        uses = list(op.results[0].uses) if op.name == "lego.load" else []
-        if len(uses) != 1 or uses[0].owner.operation.name != "lego.store":
+        uses = list(op.results[0].uses) if op.name == dialect.LOAD else []
+        if len(uses) != 1 or uses[0].owner.operation.name != dialect.STORE:
             continue
         store = uses[0].owner.operation
         read = tile_of(op, step.pass_context)
@@ -63,4 +64,4 @@ def _may_move(load: Any, store: Any) -> bool:
     """Whether nothing in between may write: then the load can as well stand at the store."""
     block = [op.operation for op in load.block.operations]
     between = block[block.index(load) + 1 : block.index(store)]
-    return all(op.name.startswith((*PURE, "lego.load")) for op in between)
+    return all(op.name.startswith((*PURE, dialect.LOAD)) for op in between)

@@ -14,11 +14,11 @@ from math import prod
 from typing import Any
 
 from lego_mlir.algebra import Layout
-from lego_mlir.mlir.fragments.contraction import WARPS
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep
-from lego_mlir.mlir.tiles.accesses import SHARED, Tile, tile_of
+from lego_mlir.mlir.tiles.accesses import Tile, tile_of
 from lego_mlir.mlir.tiles.structure import operands_of
 
 CHOICE = "scf.index_switch"
@@ -100,7 +100,7 @@ class MainLoop:
     def shared_layout(self, operand: LoadedOperand, layouts: Layouts) -> Layout:
         """The layout of an operand's copy in shared memory."""
         load = operand.tiles[0].op
-        return layouts(load.attributes[SHARED], load.location)
+        return layouts(load.attributes[dialect.SHARED], load.location)
 
 
 def find_main_loop(step: TransformStep, launch: Any) -> MainLoop:
@@ -126,13 +126,14 @@ def find_main_loop(step: TransformStep, launch: Any) -> MainLoop:
                 f"looked for {_SHAPE}; {name} is loaded outside of the loop", operand.op
             )
         operands.append(operand)
-    if WARPS not in contract.attributes:
+    if dialect.WARPS not in contract.attributes:
         raise step.error(
-            f"the vector.contract has no {WARPS}",
+            f"the vector.contract has no {dialect.WARPS}",
             contract,
-            hint=f'say which warp has which part of the tile: {WARPS} = #lego.layout<"...">',
+            hint="say which warp has which part of the tile: "
+            f'{dialect.WARPS} = #lego.layout<"...">',
         )
-    warps = step.pass_context.layouts(contract.attributes[WARPS], contract.location)
+    warps = step.pass_context.layouts(contract.attributes[dialect.WARPS], contract.location)
     return MainLoop(loop, contract, operands[0], operands[1], warps)
 
 
@@ -147,10 +148,10 @@ def _operand(step: TransformStep, value: Any, what: str, contract: Any) -> Loade
     tiles = []
     for one in values:
         load = None if _is_argument(one) else one.owner.operation
-        if load is None or load.name != "lego.load" or SHARED not in load.attributes:
+        if load is None or load.name != dialect.LOAD or dialect.SHARED not in load.attributes:
             found = "an argument" if load is None else f"'{load.name}'"
             raise step.error(f"{what} is {found}", contract)
-        if load.attributes[SHARED] != values[0].owner.attributes[SHARED]:
+        if load.attributes[dialect.SHARED] != values[0].owner.attributes[dialect.SHARED]:
             raise step.error(
                 f"{what} has two layouts in shared memory",
                 load,

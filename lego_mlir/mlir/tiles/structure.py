@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import PassContext
@@ -22,13 +23,13 @@ def known_size(value: Any, pass_context: PassContext) -> int | None:
     op = value.owner.operation
     if op.name == "arith.constant" and isinstance(op.attributes["value"], ir.IntegerAttr):
         return ir.IntegerAttr(op.attributes["value"]).value  # type: ignore[no-any-return]
-    if op.name not in ("lego.size", "lego.dim"):
+    if op.name not in (dialect.SIZE, dialect.DIM):
         return None
-    layout = pass_context.layouts(op.attributes["layout"], op.location)
-    if op.name == "lego.size":
+    layout = pass_context.layouts.of(op)
+    if op.name == dialect.SIZE:
         size = layout.size
     else:
-        size = layout.dims[ir.IntegerAttr(op.attributes["dim"]).value]
+        size = layout.dims[dialect.dim_of(op)]
     return size if isinstance(size, int) else None
 
 

@@ -28,11 +28,11 @@ from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.analysis.instructions.tma_boxes import TensorMap, tensor_map
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import TENSOR_MAP_BYTES
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.layouts import layout_attribute
-from lego_mlir.mlir.lowering.buffers import ALIGNMENT, sources_of
-from lego_mlir.mlir.lowering.lower_lego import TENSOR_MAP, TENSOR_MAPS
-from lego_mlir.mlir.lowering.lower_tables import PICK, TABLE, table_values
+from lego_mlir.mlir.lowering.buffers import sources_of
+from lego_mlir.mlir.lowering.lower_tables import table_values
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import Tile, apply
 from lego_mlir.mlir.tiles.pointers import element_bytes, i32_constant
@@ -110,7 +110,7 @@ class TensorMaps:
     def _members(self, tile: Tile) -> tuple[Any, list[Tile]]:
         """The number of the tensor that a tile is of, and the tile as it is in each of them."""
         owner = None if isinstance(tile.buffer, ir.BlockArgument) else tile.buffer.owner.operation
-        if owner is None or owner.name != PICK:
+        if owner is None or owner.name != dialect.PICK:
             if tile.sizes:
                 raise self._step.error(
                     f"TMA takes tensors of known sizes, and '{tile.layout}' has "
@@ -133,7 +133,7 @@ class TensorMaps:
     ) -> tuple[str, tuple[int, ...]]:
         """The sizes that a symbol of a tile's layout has, tensor by tensor."""
         op = None if isinstance(value, ir.BlockArgument) else value.owner.operation
-        if op is None or op.name != TABLE or op.operands[0] != number:
+        if op is None or op.name != dialect.TABLE or op.operands[0] != number:
             raise self._step.error(
                 f"TMA takes tensors of known sizes, and {name} of '{tile.layout}' is from no table",
                 tile.op,
@@ -158,28 +158,15 @@ class TensorMaps:
         key = tuple(maps)
         if key not in self._made:
             with ir.InsertionPoint(self._launch), tile.op.location:
-                pointer = ir.Type.parse("!llvm.ptr")
-                op = ir.Operation.create(TENSOR_MAPS, results=[pointer], operands=maps)
-            self._made[key] = op.results[0]
+                self._made[key] = dialect.tensor_maps(maps)
         return self._made[key]
 
     def _make(self, tile: Tile, found: TensorMap) -> Any:
-        numbers = ir.DenseI64ArrayAttr.get
-        i64 = ir.IntegerType.get_signless(64)
+        layout = layout_attribute(tile.layout)
         with ir.InsertionPoint(self._launch), tile.op.location:
-            op = ir.Operation.create(
-                TENSOR_MAP,
-                results=[ir.Type.parse("!llvm.ptr")],
-                operands=[tile.buffer],
-                attributes={
-                    "layout": layout_attribute(tile.layout),
-                    "shape": numbers(list(found.shape)),
-                    "strides": numbers(list(found.strides)),
-                    "box": numbers(list(found.box)),
-                    "swizzle": ir.IntegerAttr.get(i64, found.swizzle),
-                },
+            return dialect.tensor_map(
+                tile.buffer, layout, found.shape, found.strides, found.box, found.swizzle
             )
-        return op.results[0]
 
 
 def require_alignment(shared: Tile, alignment: int) -> None:
@@ -187,8 +174,8 @@ def require_alignment(shared: Tile, alignment: int) -> None:
     room = shared.buffer.owner
     i64 = ir.IntegerType.get_signless(64)
     known = room.attributes
-    before = ir.IntegerAttr(known[ALIGNMENT]).value if ALIGNMENT in known else 1
-    known[ALIGNMENT] = ir.IntegerAttr.get(i64, max(before, alignment))
+    before = dialect.alignment_in(known)
+    known[dialect.ALIGNMENT] = ir.IntegerAttr.get(i64, max(before, alignment))
 
 
 _MOST_OFFSETS = (1 << 31) - 1

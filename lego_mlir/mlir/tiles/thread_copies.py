@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 from lego_mlir.analysis.copies import Chunked, Plan
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, nvgpu, scf
-from lego_mlir.mlir.lowering.access_checks import OTHER
 from lego_mlir.mlir.tiles import accesses
 from lego_mlir.mlir.tiles.accesses import Tile
 
@@ -99,8 +99,8 @@ class ThreadCopies:
             chunk = accesses.inv(self.plan.chunks, number)
             index = source.index(self.read.index, chunk, within)
             value = accesses.load(source.split.layout, self.read.buffer, index, self.read.sizes)
-            if OTHER in self.read.op.attributes:
-                value.owner.attributes[OTHER] = self.read.op.attributes[OTHER]
+            if dialect.OTHER in self.read.op.attributes:
+                value.owner.attributes[dialect.OTHER] = self.read.op.attributes[dialect.OTHER]
             moved.append((chunk, value))
         for chunk, value in moved:
             index = target.index(self.written.index, chunk, within)

@@ -19,12 +19,10 @@ from math import frexp
 from typing import Any
 
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.modules import operations_in
-
-EXACT = "lego.exact_division"
-"""The unit attribute of a module whose kernels divide exactly: `div.rn`."""
 
 DIVISIONS = ("arith.divf", "llvm.fdiv")
 
@@ -37,14 +35,14 @@ def is_exact(module: Any, source: Source) -> bool:
     Raises:
         LegoError: its attribute is no unit attribute.
     """
-    if EXACT not in module.operation.attributes:
+    if dialect.EXACT_DIVISION not in module.operation.attributes:
         return False
-    attribute = module.operation.attributes[EXACT]
+    attribute = module.operation.attributes[dialect.EXACT_DIVISION]
     if not isinstance(attribute, ir.UnitAttr):
         error: LegoError = source.error(
-            f"{EXACT} is a unit attribute, not '{attribute}'",
+            f"{dialect.EXACT_DIVISION} is a unit attribute, not '{attribute}'",
             module.operation.location,
-            hint=f"module attributes {{{EXACT}}}, or leave it out",
+            hint=f"module attributes {{{dialect.EXACT_DIVISION}}}, or leave it out",
         )
         raise error
     return True

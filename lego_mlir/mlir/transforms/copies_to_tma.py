@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.modules import operations_in
@@ -45,7 +46,7 @@ def copies_to_tma(step: TransformStep) -> list[list[Any]]:
     for launch in step.payload():
         maps = TensorMaps(step, launch)
         for op in list(operations_in(launch)):
-            if op.name != "lego.store":
+            if op.name != dialect.STORE:
                 continue
             stored = tile_of(op, step.pass_context)
             source = _loaded(stored, step)
@@ -101,7 +102,7 @@ def _loaded(stored: Tile, step: TransformStep) -> Tile | None:
     if not stored.whole or hasattr(value, "arg_number"):
         return None
     op = value.owner.operation
-    if op.name != "lego.load" or len(list(value.uses)) != 1:
+    if op.name != dialect.LOAD or len(list(value.uses)) != 1:
         return None
     return tile_of(op, step.pass_context)
 

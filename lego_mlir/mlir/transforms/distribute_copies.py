@@ -23,8 +23,8 @@ from __future__ import annotations
 from typing import Any
 
 from lego_mlir.analysis.copies import Plan, Side, plan_copy
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.lowering.access_checks import OTHER
 from lego_mlir.mlir.lowering.buffers import FlatBuffers, alignment_of
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
@@ -90,7 +90,7 @@ def _is_async(step: TransformStep, copy: TileCopy, width: int) -> bool:
         copy.fills_shared
         and step.pass_context.machine.capability >= (8, 0)
         and width >= _LEAST_ASYNC
-        and OTHER not in copy.read.op.attributes
+        and dialect.OTHER not in copy.read.op.attributes
     )
 
 

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lego_mlir.analysis.packing import Room, pack
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, memref
 from lego_mlir.mlir.lowering.buffers import (
-    ALIGNMENT,
     DYNAMIC_ALIGNMENT,
     DYNAMIC_SHARED,
     elements_of,
@@ -75,7 +75,7 @@ def pack_shared(step: TransformStep) -> list[list[Any]]:
 
 def _packed(step: TransformStep, kernel: Any) -> Any:
     found = [(op, op.name) for op in operations_in(kernel)]
-    allocs = [op for op, name in found if name == "lego.alloc" and _is_shared(op)]
+    allocs = [op for op, name in found if name == dialect.ALLOC and _is_shared(op)]
     if not allocs:
         return kernel
     if any(name == DYNAMIC_SHARED for _, name in found):
@@ -123,7 +123,7 @@ def _buffer(
         users: the operations that use it, or enclose those.
         operations: of the block that these are in.
     """
-    layout = step.pass_context.layouts(op.attributes["layout"], op.location)
+    layout = step.pass_context.layouts.of(op)
     if not isinstance(layout.size, int):
         names = ", ".join(s.name for s in layout.symbols)
         raise step.error(f"the size of '{layout}' has symbols ({names})", op)
@@ -140,12 +140,14 @@ def _buffer(
 
 
 def _alignment(step: TransformStep, op: Any) -> int:
-    if ALIGNMENT not in op.attributes:
+    if dialect.ALIGNMENT not in op.attributes:
         return LEAST_ALIGNMENT
-    n: int = ir.IntegerAttr(op.attributes[ALIGNMENT]).value
+    n: int = ir.IntegerAttr(op.attributes[dialect.ALIGNMENT]).value
     if n < 1 or n & (n - 1) or n > DYNAMIC_ALIGNMENT:
         raise step.error(
-            f"{ALIGNMENT} of shared memory is a power of two up to {DYNAMIC_ALIGNMENT}, not {n}", op
+            f"{dialect.ALIGNMENT} of shared memory is a power of two up to {DYNAMIC_ALIGNMENT}, "
+            f"not {n}",
+            op,
         )
     return max(n, LEAST_ALIGNMENT)
 
@@ -195,7 +197,7 @@ def _check_size(step: TransformStep, kernel: Any, size: int, buffers: Sequence[_
     if size + static <= machine.shared_bytes:
         return
     largest = max(buffers, key=lambda b: b.room.size)
-    layout = step.pass_context.layouts(largest.op.attributes["layout"], largest.op.location)
+    layout = step.pass_context.layouts.of(largest.op)
     raise step.error(
         TargetMemory(machine.name, machine.shared_bytes).too_much(size + static),
         kernel,

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir, scf
 from lego_mlir.mlir.lowering.index_reader import launch_sizes
 from lego_mlir.mlir.modules import operations_in
@@ -53,7 +54,7 @@ def _loop(launch: Any, tiles: int, blocks: int) -> None:
         with ir.InsertionPoint(loop.body):
             end = scf.YieldOp([]).operation
         move(inside, end)
-        if any(op.name == "lego.alloc" for op in inside):
+        if any(op.name == dialect.ALLOC for op in inside):
             with ir.InsertionPoint(end):
                 barrier()  # the next tile is written where this one may still be read
     for use in list(block.uses):

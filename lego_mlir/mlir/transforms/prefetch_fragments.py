@@ -33,8 +33,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, scf
-from lego_mlir.mlir.lowering.index_reader import BOUNDS
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles import accesses
@@ -169,7 +169,7 @@ class _Rotation:
     def _attribute(self, rotated: Any) -> None:
         """Give the new loop the attributes of the old one; of fragments no bound is known."""
         for name, attribute in named_attributes(self.loop).items():
-            if name == BOUNDS:
+            if name == dialect.BOUNDS:
                 none = [0] * len(self.fragments)
                 attribute = ir.DenseI64ArrayAttr.get([*attribute, *none])
             rotated.attributes[name] = attribute

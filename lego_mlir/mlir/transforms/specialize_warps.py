@@ -43,12 +43,12 @@ import numpy as np
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.multibuffer import multibuffered
 from lego_mlir.hardware.limits import SM_REGISTERS, WARP_THREADS, WARPGROUP_WARPS
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.emit import nvvm
-from lego_mlir.mlir.lowering.index_reader import BOUNDS, launch_sizes
-from lego_mlir.mlir.modules import CLUSTER, DEPENDENT
+from lego_mlir.mlir.lowering.index_reader import launch_sizes
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
-from lego_mlir.mlir.tiles.accesses import SHARED, alloc, inv
+from lego_mlir.mlir.tiles.accesses import alloc, inv
 from lego_mlir.mlir.tiles.kernels import barrier
 from lego_mlir.mlir.tiles.main_loop import LoadedOperand, MainLoop, find_main_loop
 from lego_mlir.mlir.tiles.pointers import i32_constant
@@ -134,10 +134,10 @@ class _Roles:
         main_loop, body, rest = self.main_loop, self.body, self._rest()
         set_launch_size(self.launch, 3, (self.groups + 1) * WARPGROUP_WARPS * WARP_THREADS)
         if self.dependent:
-            self.launch.attributes[DEPENDENT] = ir.UnitAttr.get()
+            self.launch.attributes[dialect.PDL] = ir.UnitAttr.get()
         if self.cluster > 1:
             i64 = ir.IntegerType.get_signless(64)
-            self.launch.attributes[CLUSTER] = ir.IntegerAttr.get(i64, self.cluster)
+            self.launch.attributes[dialect.CLUSTER] = ir.IntegerAttr.get(i64, self.cluster)
         end = list(body.operations)[-1].operation
         with self.launch.location:
             with ir.InsertionPoint.at_block_begin(body):
@@ -270,7 +270,7 @@ class _Roles:
         carried = [start.stage, start.parity, *(last.initial() if last else [])]
         tiles = scf.ForOp(*list(outer.operands)[:3], carried)
         known = [self.stages, 0, *(last.bounds if last else ())]
-        tiles.operation.attributes[BOUNDS] = ir.DenseI64ArrayAttr.get(known)
+        tiles.operation.attributes[dialect.BOUNDS] = dialect.bounds_attribute(known)
         with ir.InsertionPoint(tiles.body):
             self._enter(values, tiles, rest if last is None else [*rest, last.op])
             stage, parity, *before = tiles.inner_iter_args
@@ -299,7 +299,8 @@ class _Roles:
         stores = [op for op in rest if is_stored_by_tma(op)]
         if len(stores) != 1:
             raise self.step.error(
-                f"looked for one store of a tile with '{SHARED}' to defer, found {len(stores)}",
+                f"looked for one store of a tile with '{dialect.SHARED}' to defer, "
+                f"found {len(stores)}",
                 self.main_loop.loop,
             )
         last = DeferredStore(self.step, stores[0], self.groups)
@@ -345,9 +346,9 @@ class _Roles:
             if index is None or not depends_on(index, number):
                 continue
             op = None if hasattr(index, "arg_number") else index.owner.operation
-            if op is None or op.name != "lego.inv" or op.operands[0] != number:
+            if op is None or op.name != dialect.INV or op.operands[0] != number:
                 return False
-            layout = self.step.pass_context.layouts(op.attributes["layout"], op.location)
+            layout = self.step.pass_context.layouts.of(op)
             which = list(op.results).index(index)
             assert isinstance(layout.size, int)
             ids = np.arange(layout.size).reshape(-1, self.cluster)

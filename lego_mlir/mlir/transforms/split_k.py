@@ -32,16 +32,17 @@ from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.hardware.limits import MMA_COLUMNS
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.lowering.index_reader import launch_sizes
-from lego_mlir.mlir.modules import CLUSTER, operations_in
+from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles.accesses import apply, constant, inv
 from lego_mlir.mlir.tiles.column_slices import ColumnSlices
 from lego_mlir.mlir.tiles.main_loop import MainLoop, find_main_loop
 from lego_mlir.mlir.tiles.structure import body_of, known_size, set_launch_size
-from lego_mlir.mlir.warp_specialized.cluster_reduction import OVER_RING, REDUCE_SCATTER
+from lego_mlir.mlir.warp_specialized.cluster_reduction import OVER_RING
 
 _MOST_PARTS = 8
 """Blocks of a cluster that every GPU with clusters can have (PTX ISA, cluster_dim)."""
@@ -85,7 +86,7 @@ def _split(step: TransformStep, launch: Any, parts: int, *, over_ring: bool) -> 
             _replace_uses(count, constant(tiles))
     set_launch_size(launch, 0, tiles * parts)
     i64 = ir.IntegerType.get_signless(64)
-    launch.attributes[CLUSTER] = ir.IntegerAttr.get(i64, parts)
+    launch.attributes[dialect.CLUSTER] = ir.IntegerAttr.get(i64, parts)
     _shorten(main_loop, part, parts, steps)
     slices = OrderBy(Row(parts, columns // parts))
     own = _reduce(step, main_loop, part, slices, rows)
@@ -101,12 +102,7 @@ def _reduce(step: TransformStep, main_loop: MainLoop, part: Any, slices: Layout,
     after = home[home.index(loop) + 1]
     kind = ir.VectorType.get([rows, slices.dims[1]], ir.VectorType(sums.type).element_type)
     with ir.InsertionPoint(after), loop.location:
-        own = ir.Operation.create(
-            REDUCE_SCATTER,
-            results=[kind],
-            operands=[sums, part],
-            attributes={"layout": layout_attribute(slices)},
-        )
+        own = dialect.reduce_scatter(kind, sums, part, layout_attribute(slices))
     ColumnSlices(step, slices, part).replace(sums, own)
     return own
 
@@ -158,7 +154,7 @@ def _steps(step: TransformStep, main_loop: MainLoop, parts: int) -> int:
 
 def _tiles(step: TransformStep, launch: Any) -> int:
     """The tiles of the result, each of which has been one block's."""
-    if CLUSTER in launch.attributes:
+    if dialect.CLUSTER in launch.attributes:
         raise step.error("the launch has clusters already", launch)
     tiles = known_size(launch_sizes(launch)[0], step.pass_context)
     if tiles is None:

@@ -30,11 +30,12 @@ from typing import Any
 
 from lego_mlir.algebra import Layout
 from lego_mlir.algebra.multibuffer import multibuffered
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.tiles import accesses
-from lego_mlir.mlir.tiles.accesses import SHARED, Tile, tile_of
+from lego_mlir.mlir.tiles.accesses import Tile, tile_of
 from lego_mlir.mlir.tiles.kernels import FUNCTION, LAUNCH, barrier, iteration, loop_around
 
 Staged = tuple[Tile, Layout]
@@ -47,18 +48,18 @@ def stage_in_shared(step: TransformStep) -> list[list[Any]]:
     buffers = step.number("buffers", 1)
     if buffers < 1:
         raise step.misuse(f"{buffers} buffers", hint="a tile that is staged needs one or more")
-    staged = [_staged(step, op) for op in step.payload() if SHARED in op.attributes]
+    staged = [_staged(step, op) for op in step.payload() if dialect.SHARED in op.attributes]
     if not staged:
         raise step.misuse(
-            f"none of the {len(step.payload())} operations has the attribute '{SHARED}'",
-            hint=f"a lego.load or lego.store of a tile says {{{SHARED} = #layout}}",
+            f"none of the {len(step.payload())} operations has the attribute '{dialect.SHARED}'",
+            hint=f"a lego.load or lego.store of a tile says {{{dialect.SHARED} = #layout}}",
         )
     for group in _groups([s for s in staged if s[0].is_load]):
         _stage_loads(group, buffers)
     for tile, layout in staged:
         if not tile.is_load:
             _stage_store(tile, layout)
-        del tile.op.attributes[SHARED]
+        del tile.op.attributes[dialect.SHARED]
     return []
 
 
@@ -68,13 +69,13 @@ def _staged(step: TransformStep, op: Any) -> Staged:
     Raises:
         LegoError: it is no tile's, its copy is of another shape, or it stands under a condition.
     """
-    if op.name not in ("lego.load", "lego.store"):
+    if op.name not in (dialect.LOAD, dialect.STORE):
         raise step.error(f"expected a lego.load or lego.store, found '{op.name}'", op)
     tile = tile_of(op, step.pass_context)
-    layout = step.pass_context.layouts(op.attributes[SHARED], op.location)
+    layout = step.pass_context.layouts(op.attributes[dialect.SHARED], op.location)
     if not tile.whole:
         raise step.error(
-            f"'{op.name}' with '{SHARED}' is of a single element",
+            f"'{op.name}' with '{dialect.SHARED}' is of a single element",
             op,
             hint="name the dimensions of the tile: slice = array<i64: 2, 3>",
         )

@@ -13,6 +13,7 @@ import numpy as np
 
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.lowering.permutation_functions import evaluate
@@ -66,7 +67,7 @@ class Evaluator:
     def _results(self, op: Any) -> tuple[Any, ...]:
         if len(op.regions):
             raise Unknown
-        if op.name.startswith("lego."):
+        if op.name.startswith(dialect.PREFIX):
             return self._of_layout(op)
         operands = [self(x) for x in op.operands]
         if op.name in _LOGIC:
@@ -76,22 +77,22 @@ class Evaluator:
         return (evaluate(op, operands, self._source),)
 
     def _of_layout(self, op: Any) -> tuple[Any, ...]:
-        if op.name == "lego.table":
-            numbers = np.array(list(ir.DenseI64ArrayAttr(op.attributes["values"])))
+        if op.name == dialect.TABLE:
+            numbers = np.array(dialect.table_values(op))
             return (numbers[self(op.operands[0])],)
-        if op.name not in ("lego.apply", "lego.inv", "lego.mask", "lego.size", "lego.dim"):
+        if op.name not in (dialect.APPLY, dialect.INV, dialect.MASK, dialect.SIZE, dialect.DIM):
             raise Unknown
         layout = self._layout_of(op)
         if layout.symbols:
             raise Unknown
         operands = [self(x) for x in op.operands]
         match op.name:
-            case "lego.apply":
+            case dialect.APPLY:
                 return (layout.apply(*operands),)
-            case "lego.mask":
+            case dialect.MASK:
                 return (layout.mask(*operands),)
-            case "lego.inv":
+            case dialect.INV:
                 return tuple(layout.inv(operands[0]))
-            case "lego.size":
+            case dialect.SIZE:
                 return (layout.size,)
-        return (layout.dims[ir.IntegerAttr(op.attributes["dim"]).value],)
+        return (layout.dims[dialect.dim_of(op)],)

@@ -10,13 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.modules import named_attributes
-
-LOAD, STORE = "lego.load", "lego.store"
-
-EXCLUSIVE = "exclusive"
-"""The unit attribute of a lego.store: the kernel promises that the element is one thread's own."""
 
 
 def updates(operations: Iterable[Any]) -> Iterator[Any]:
@@ -26,12 +22,12 @@ def updates(operations: Iterable[Any]) -> Iterator[Any]:
         operations: all of the module, outer before inner, in order.
     """
     operations = list(operations)
-    stored = {op.operands[1] for op in operations if op.name == STORE}
-    loads = [op for op in operations if op.name == LOAD and op.operands[0] in stored]
+    stored = {op.operands[1] for op in operations if op.name == dialect.STORE}
+    loads = [op for op in operations if op.name == dialect.LOAD and op.operands[0] in stored]
     if loads:
         carried = _carried(operations, loads)
         for op in operations:
-            if op.name == STORE and EXCLUSIVE not in op.attributes:
+            if op.name == dialect.STORE and dialect.EXCLUSIVE not in op.attributes:
                 from_loads = carried.get(op.operands[0], 0)
                 if any(from_loads >> k & 1 and _meet(load, op) for k, load in enumerate(loads)):
                     yield op
@@ -43,7 +39,7 @@ def _carried(operations: list[Any], loads: list[Any]) -> dict[Any, int]:
     found: dict[Any, int] = {}
     for op in operations:
         together = 1 << number[op] if op in number else 0
-        if op.name != LOAD:
+        if op.name != dialect.LOAD:
             for operand in op.operands:
                 together |= found.get(operand, 0)
         if not together:
@@ -63,7 +59,11 @@ def _meet(load: Any, store: Any) -> bool:
     read, written = list(load.operands), list(store.operands)[1:]
     same = len(read) == len(written) and all(map(_same, read, written))
     asked = [
-        {name: a for name, a in named_attributes(op).items() if name in ("layout", "slice")}
+        {
+            name: a
+            for name, a in named_attributes(op).items()
+            if name in (dialect.LAYOUT, dialect.SLICE)
+        }
         for op in (load, store)
     ]
     return same and asked[0] == asked[1]

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.lowering.buffers import is_workgroup, sources_of
@@ -113,9 +114,9 @@ class Decision:
             value = todo.pop(0)
             op = None if isinstance(value, ir.BlockArgument) else value.owner
             more: list[Any] = [value]
-            if op is not None and op.name == "lego.apply" and self._is_whole(op):
+            if op is not None and op.name == dialect.APPLY and self._is_whole(op):
                 more = list(op.operands)
-            elif op is not None and op.name == "lego.inv" and self._is_whole(op):
+            elif op is not None and op.name == dialect.INV and self._is_whole(op):
                 others = [x for x in op.results if x != value]
                 if all(x in todo for x in others):
                     todo = [x for x in todo if x not in others]
@@ -294,7 +295,7 @@ class Decision:
         return self._data[value]
 
 
-_LOADS = ("lego.load", "lego.atomic", "memref.load", "vector.load", "memref.atomic_rmw")
+_LOADS = (dialect.LOAD, dialect.ATOMIC, "memref.load", "vector.load", "memref.atomic_rmw")
 
 
 def kernel_of(launch: Any, layout_of: LayoutOf, source: Source) -> Kernel | None:
@@ -342,7 +343,7 @@ def is_private(buffer: Any) -> bool:
     if "private" in str(ir.MemRefType(buffer.type).memory_space):
         return True
     made = [x.owner.name for x in sources_of(buffer) if not isinstance(x, ir.BlockArgument)]
-    return any(name in ("lego.alloc", "memref.alloca") for name in made)
+    return any(name in (dialect.ALLOC, "memref.alloca") for name in made)
 
 
 def _maker(value: Any) -> str | None:

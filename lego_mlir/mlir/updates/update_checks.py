@@ -6,6 +6,7 @@ from typing import Any
 
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.layouts import Layouts
@@ -13,9 +14,6 @@ from lego_mlir.mlir.lowering.buffers import sources_of
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.updates.find_updates import updates
 from lego_mlir.mlir.updates.ownership import Decision, Verdict, is_private, kernel_of, surroundings
-
-_NAME = "lego.name"
-"""The attribute of a host function's argument that is its name."""
 
 _UPDATES = {
     "arith.maximumf": "max",
@@ -43,7 +41,7 @@ def check_updates(module: Any, layouts: Layouts, source: Source, *, by_block: bo
     """
 
     def layout_of(op: Any) -> Layout:
-        return layouts(op.attributes["layout"], op.location)
+        return layouts.of(op)
 
     for store in updates(operations_in(module.operation)):
         launch = _launch(store)
@@ -102,4 +100,4 @@ def _name(buffer: Any) -> str | None:
     if function.name != "func.func" or "arg_attrs" not in function.attributes:
         return None
     attributes = ir.DictAttr(ir.ArrayAttr(function.attributes["arg_attrs"])[whole.arg_number])
-    return attributes[_NAME].value if _NAME in attributes else None
+    return attributes[dialect.ARGUMENT_NAME].value if dialect.ARGUMENT_NAME in attributes else None

@@ -31,19 +31,17 @@ import numpy as np
 
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.hardware.limits import MMA_COLUMNS, MMA_ROWS
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, memref, scf, vector
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.fragments.thread_fragment import Held, Parts, as_values
 from lego_mlir.mlir.fragments.warps import Thread
-from lego_mlir.mlir.modules import CLUSTER, operations_in
+from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import Tile, alloc, apply, constant
 from lego_mlir.mlir.tiles.main_loop import MainLoop
 from lego_mlir.mlir.tiles.pointers import CLUSTER as CLUSTER_SPACE
 from lego_mlir.mlir.tiles.pointers import as_pointer, element_bytes, i32_constant
-
-REDUCE_SCATTER = "lego.reduce_scatter"
-"""The operation: sums of a tile over the blocks of a cluster, of which each keeps some columns."""
 
 OVER_RING = "over_ring"
 """The attribute of a reduction: the sums go where the factors of the product were."""
@@ -98,7 +96,7 @@ def attend(launch: Any) -> None:
 
 
 def _reduction(launch: Any) -> Any:
-    return next((op for op in operations_in(launch) if op.name == REDUCE_SCATTER), None)
+    return next((op for op in operations_in(launch) if op.name == dialect.REDUCE_SCATTER), None)
 
 
 def _is_over_ring(op: Any) -> bool:
@@ -274,7 +272,7 @@ def _ring(step: TransformStep, op: Any, layout: Layout, size: int, factors: Sequ
 
 
 def _check_cluster(step: TransformStep, launch: Any, op: Any, blocks: int) -> None:
-    said = launch.attributes.get(CLUSTER, None)
+    said = launch.attributes.get(dialect.CLUSTER, None)
     cluster = 1 if said is None else ir.IntegerAttr(said).value
     if cluster != blocks:
         raise step.error(
@@ -286,7 +284,7 @@ def _check_cluster(step: TransformStep, launch: Any, op: Any, blocks: int) -> No
 
 def _slices(step: TransformStep, op: Any) -> Layout:
     """The layout of the slices, which divides the columns of the sums."""
-    slices = step.pass_context.layouts(op.attributes["layout"], op.location)
+    slices = step.pass_context.layouts.of(op)
     before, after = (list(ir.VectorType(v.type).shape) for v in (op.operands[0], op.results[0]))
     sizes = [slices.dims, slices.size]
     if len(before) != 2 or sizes != [(before[1] // after[-1], after[-1]), before[1]]:

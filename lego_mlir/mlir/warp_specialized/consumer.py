@@ -40,9 +40,9 @@ from typing import Any, NamedTuple, Protocol
 
 from lego_mlir.algebra import Layout
 from lego_mlir.hardware.limits import WARP_THREADS
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, scf, ub
 from lego_mlir.mlir.emit import nvvm
-from lego_mlir.mlir.lowering.index_reader import BOUNDS
 from lego_mlir.mlir.tiles.accesses import load
 from lego_mlir.mlir.tiles.main_loop import MainLoop
 from lego_mlir.mlir.tiles.structure import backward_slice, copied, is_zero, keep_rolled
@@ -253,4 +253,4 @@ def _zeros(kind: Any) -> Any:
 def bound_stages(loop: Any, count: int, *places: int) -> None:
     """Tell what range the slots have among the values that a loop carries."""
     bounds = [count if k in places else 0 for k in range(len(loop.results))]
-    loop.attributes[BOUNDS] = ir.DenseI64ArrayAttr.get(bounds)
+    loop.attributes[dialect.BOUNDS] = dialect.bounds_attribute(bounds)

@@ -21,15 +21,12 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, scf, ub
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.schedule.transform_step import TransformStep
-from lego_mlir.mlir.tiles.accesses import SHARED, tile_of
+from lego_mlir.mlir.tiles.accesses import tile_of
 from lego_mlir.mlir.tiles.main_loop import CHOICE
-
-CHUNK = "chunk"
-"""The attribute of a store: the number of the chunk of the tile that is due there. The other chunks
-have stores of their own."""
 
 
 class DeferredStore:
@@ -50,7 +47,7 @@ class DeferredStore:
         self.op = op
         self._step = step
         tile = tile_of(op, step.pass_context)
-        chunk = step.pass_context.layouts(op.attributes[SHARED], op.location)
+        chunk = step.pass_context.layouts(op.attributes[dialect.SHARED], op.location)
         sizes = [n for n in chunk.dims if isinstance(n, int)]
         self.count = prod(tile.shape) // prod(sizes) // groups
         self._indices = list(op.operands)[2:]
@@ -88,13 +85,8 @@ class DeferredStore:
         """The store of one chunk of a result that goes to some place."""
         *indices, value = carried
         attributes = named_attributes(self.op)
-        attributes[CHUNK] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
-        ir.Operation.create(
-            "lego.store",
-            operands=[value, self.op.operands[1], *indices],
-            attributes=attributes,
-            loc=self.op.location,
-        )
+        attributes[dialect.CHUNK] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
+        dialect.store(value, self.op.operands[1], indices, attributes, self.op.location)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from lego_mlir.algebra.multibuffer import multibuffered
 from lego_mlir.algebra.subdivide import subdivide
 from lego_mlir.analysis.copies import Side, plan_copy
 from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_WARPS, WGMMA_ROWS
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.fragments.thread_fragment import Held, Share
@@ -33,11 +34,10 @@ from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.lowering.buffers import alignment_of
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.scopes import scope_of
-from lego_mlir.mlir.tiles.accesses import SHARED, Tile, alloc, apply, tile_of
+from lego_mlir.mlir.tiles.accesses import Tile, alloc, apply, tile_of
 from lego_mlir.mlir.tiles.pointers import beyond, element_bytes, i32_constant, pointer
 from lego_mlir.mlir.tiles.tensor_maps import Corners, Mapped, TensorMaps
 from lego_mlir.mlir.tiles.thread_copies import ThreadCopies
-from lego_mlir.mlir.warp_specialized.overlapped_epilogue import CHUNK
 
 BUFFERS = 2
 """Chunks of a warpgroup that are under way at once."""
@@ -61,10 +61,6 @@ class _Buffer(NamedTuple):
     tile: Tile
     start: Any
     write: Callable[[Held], None]
-
-
-_NUMBER = "lego.chunk"
-"""The attribute that tells a chunk's operations from those of the others."""
 
 
 @dataclass(slots=True)
@@ -204,7 +200,7 @@ class ResultStores:
             buffer.write(Held(parts, (True, True)))
             # Passes merge blocks that differ in their values alone, here the chunks that a step
             # chooses among: all of a chunk's registers would be copied first, and these are scarce.
-            nvvm.fence_async_shared({_NUMBER: _number(number)})
+            nvvm.fence_async_shared({dialect.STORED_CHUNK: _number(number)})
             self._barrier()
             index = [0 if i is None else i for i in tile.index]
             index[down], index[right] = (self._group, block, None), (column, None)
@@ -227,13 +223,13 @@ class ResultStores:
             nvvm.wait_for_stores_read(0)
 
     def _chunk(self, op: Any) -> Layout:
-        return self._step.pass_context.layouts(op.attributes[SHARED], op.location)
+        return self._step.pass_context.layouts(op.attributes[dialect.SHARED], op.location)
 
     def _due(self, op: Any, count: int) -> range:
         """The numbers of the chunks that a store is to store."""
-        if CHUNK not in op.attributes:
+        if dialect.CHUNK not in op.attributes:
             return range(count)
-        number = ir.IntegerAttr(op.attributes[CHUNK]).value
+        number = ir.IntegerAttr(op.attributes[dialect.CHUNK]).value
         return range(number, number + 1)
 
     def _map(self, piece: Tile, buffer: Tile) -> Mapped:
@@ -299,7 +295,7 @@ class ResultStores:
 
 def is_stored_by_tma(op: Any) -> bool:
     """Whether a store says where its chunks lie in shared memory."""
-    return bool(op.name == "lego.store" and SHARED in op.attributes)
+    return bool(op.name == dialect.STORE and dialect.SHARED in op.attributes)
 
 
 def _copies_since(number: int, count: int) -> int:

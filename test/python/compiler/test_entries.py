@@ -33,7 +33,7 @@ func.func @two(%b: memref<32xf32>, %a: memref<2048xf16>) {
     nvvm.prefetch tensormap, %map : !llvm.ptr
     REGISTERS
     gpu.terminator
-  } {lego.cluster = 2 : i64, lego.dependent}
+  } {lego.cluster = 2 : i64, lego.pdl}
   return
 }
 """

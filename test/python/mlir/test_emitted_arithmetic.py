@@ -39,7 +39,7 @@ from lego_mlir.compiler.pipelines import pipeline
 from lego_mlir.index import Sym, evaluate
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source, new_context, parse, run_pipeline
-from lego_mlir.mlir.layouts import layout_attribute, symbols_of
+from lego_mlir.mlir.layouts import Layouts, layout_attribute, symbols_of
 from lego_mlir.mlir.lowering.lower_lego import lower_lego
 
 BATCH = 25
@@ -149,7 +149,7 @@ def compiled(text: str) -> Any:
     source = Source("batch.mlir", text)
     context = new_context()
     module = parse(source, context)
-    lower_lego(module, source)
+    lower_lego(module, Layouts.of_module(module, source), source)
     run_pipeline(module, pipeline("index", {}), source, "index")
     return module
 

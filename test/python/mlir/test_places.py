@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from lego_mlir.mlir.context import Source, new_context, parse
+from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.lowering.lower_lego import lower_lego
 from lego_mlir.mlir.modules import operations_in
 
@@ -22,7 +23,7 @@ def lowered(body: str) -> Any:
     context = new_context()
     context.allow_unregistered_dialects = True
     module = parse(source, context)
-    lower_lego(module, source)
+    lower_lego(module, Layouts.of_module(module, source), source)
     return module
 
 
