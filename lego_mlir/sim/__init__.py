@@ -1,16 +1,25 @@
-"""sim: runs the very PTX that the compiler emits, on NumPy arrays, where there is no GPU.
+"""sim: runs the PTX that the compiler emits, on NumPy arrays, without a GPU.
 
     module = parse(ptx, "transpose.ptx")
     launch(module, "transpose_kernel", (1024, 1, 1), (256, 1, 1), [a, b])
 
-What is modelled: integer, logic, conversion and floating-point arithmetic, predicates and
-divergence, all state spaces, barriers, warp votes, shuffles and reductions, atomics; asynchronous
-copies of threads and of the copy engine with tensor maps, mbarriers, clusters; matrix instructions.
-What is not (calls, textures, `tcgen05`) is an error that names the instruction, its place and its
-section in the PTX ISA, before the kernel starts.
+`launch` runs a kernel, with checks for races, bad accesses and deadlocks; `TensorMap` is a TMA
+descriptor as an argument; `Costs` is what a launch counts, if asked to; `Budget` limits the
+instructions of several launches together. `parse` gives a `Module` of `Kernel`s, and `Sources` the
+source texts for errors. Other limits are those of `lego_mlir.limits`.
 
-Execution is sequentially consistent and has no notion of time; asynchronous work is done as late as
-the program allows, as early, or at random moments (see `asynchronous`).
+Supported are integer, logic, conversion and floating-point arithmetic, predicates and divergence,
+all state spaces, barriers, warp votes, shuffles and reductions, atomics, asynchronous copies with
+mbarriers and tensor maps, clusters, and matrix instructions. Anything else (calls, textures,
+`tcgen05`) is an error before the kernel starts, which names the instruction, its location and its
+section in the PTX ISA.
+
+Execution is sequentially consistent and has no notion of time. Asynchronous operations are
+performed as late as the program allows, as early as possible, or at random times (see
+`machine.asynchronous`).
+
+Rooms: `ptx` (text to decoded program), `machine` (execution), `instructions` (the instruction
+table), `numerics`, `checks`, `cost`.
 """
 
 from lego_mlir.sim.cost.counter import Costs

@@ -36,7 +36,7 @@ from lego_mlir.sim.ptx.table import find
 from lego_mlir.sim.ptx.types import Array
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.ptx.program import Block, Program
+    from lego_mlir.sim.ptx.program import BasicBlock, Program
 
 
 _SETS = "setmaxnreg."
@@ -57,11 +57,11 @@ def pressure(program: Program) -> Pressure:
     most = max(
         (
             (count, instruction)
-            for block, counts in zip(program.blocks, needed(program), strict=True)
+            for block, counts in zip(program.basic_blocks, needed(program), strict=True)
             for count, instruction in zip(counts, block.instructions, strict=False)
         ),
         key=lambda pair: pair[0],
-        default=(0, program.blocks[0].instructions[0]),
+        default=(0, program.basic_blocks[0].instructions[0]),
     )
     return Pressure(*most)
 
@@ -74,7 +74,7 @@ def needed(program: Program) -> list[list[int]]:
             max(words(before), words(after | registers(uses.writes)))
             for uses, before, after in zip(block.uses, points, points[1:], strict=False)
         ]
-        for block, points in zip(program.blocks, live(program.blocks), strict=True)
+        for block, points in zip(program.basic_blocks, live(program.basic_blocks), strict=True)
     ]
 
 
@@ -93,7 +93,7 @@ def _words(program: Program) -> Callable[[Registers], int]:
     return words
 
 
-def _carried(blocks: Sequence[Block], among: Registers) -> list[Registers]:
+def _carried(blocks: Sequence[BasicBlock], among: Registers) -> list[Registers]:
     """Of these registers those with a carried value, by block: at its beginning.
 
     Each register has one of these values at the beginning of a block: 0 if it is unwritten, a
@@ -153,7 +153,7 @@ def _only(coming: Array, own: int) -> Array:
     return np.where(least == greatest, least, own)
 
 
-def _written(blocks: Sequence[Block]) -> Iterator[dict[int, int]]:
+def _written(blocks: Sequence[BasicBlock]) -> Iterator[dict[int, int]]:
     """For each block the registers that it writes, with the number of the last value."""
     number = len(blocks)
     for block in blocks:
@@ -169,7 +169,7 @@ def _varying(program: Program) -> Registers:
     """The registers whose values may differ between threads."""
     flows: list[tuple[Registers, Registers]] = []
     varying = 0
-    for block in program.blocks:
+    for block in program.basic_blocks:
         for instruction, uses in zip(block.instructions, block.uses, strict=False):
             if _differs(program, instruction):
                 varying |= registers(uses.writes)
@@ -239,14 +239,14 @@ def check(program: Program) -> None:
     if entry is None:
         return
     setting = [i for i in program.kernel.instructions if sets(i) is not None]
-    reaching = _reaching(program.blocks, setting)
+    reaching = _reaching(program.basic_blocks, setting)
     worst: tuple[int, int, Instruction, Instruction | None] | None = None
     for at, i, count in _held(program):
         for k, source in enumerate([None, *setting]):
             granted = entry if source is None else sets(source) or 0
             lacking = count - min(granted, MAX_THREAD_REGISTERS)
             if reaching[at][i] >> k & 1 and lacking > (0 if worst is None else worst[0]):
-                worst = lacking, count, program.blocks[at].instructions[i], source
+                worst = lacking, count, program.basic_blocks[at].instructions[i], source
     if worst is not None:
         raise _too_many(program, entry, *worst[1:])
 
@@ -257,17 +257,17 @@ def _held(program: Program) -> Iterator[tuple[int, int, int]]:
     Yields the block, the instruction in it, and the number.
     """
     words = _words(program)
-    points_of = live(program.blocks)
-    carried = _carried(program.blocks, reduce(or_, (points[0] for points in points_of)))
+    points_of = live(program.basic_blocks)
+    carried = _carried(program.basic_blocks, reduce(or_, (points[0] for points in points_of)))
     for at, points in enumerate(points_of):
-        block, kept = program.blocks[at], carried[at]
+        block, kept = program.basic_blocks[at], carried[at]
         for i, uses in enumerate(block.uses):
             if i == 0 or sets(block.instructions[i]) is not None:
                 yield at, i, words(points[i] & kept)
             kept &= ~registers(uses.writes)
 
 
-def _reaching(blocks: Sequence[Block], setting: Sequence[Instruction]) -> list[list[int]]:
+def _reaching(blocks: Sequence[BasicBlock], setting: Sequence[Instruction]) -> list[list[int]]:
     """Which `setmaxnreg` may be the last one at each instruction, itself included.
 
     Bit 0 stands for the entry of the kernel, bit k for number k - 1.

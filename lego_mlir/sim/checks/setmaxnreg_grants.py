@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tally:
+class IssueDigest:
     """How often each lane has executed an instruction."""
 
     instruction: Instruction
@@ -45,7 +45,7 @@ class Grants:
         self.wave = wave
         self.entry = at_entry(wave.kernel)
         self.held = np.full(wave.lanes, self.entry or 0)
-        self.tallies: dict[int, Tally] = {}
+        self.tallies: dict[int, IssueDigest] = {}
 
     def free(self) -> Array:
         """Registers in the pool of each block of the wave."""
@@ -77,7 +77,7 @@ class Grants:
         active = w.active()
         self._check_group(instruction, active)
         tally = self.tallies.setdefault(
-            id(instruction), Tally(instruction, np.zeros(w.lanes, np.int64))
+            id(instruction), IssueDigest(instruction, np.zeros(w.lanes, np.int64))
         )
         tally.times[active] += 1
         if self.entry is None:
@@ -90,7 +90,7 @@ class Grants:
                 lane,
             )
         self.held[active] = count
-        w.stalls.stirred = True
+        w.stalls.must_recheck = True
         w.progress += 1
 
     def reason(self, lane: int, count: int) -> str:
@@ -116,8 +116,8 @@ class Grants:
             if not uneven.any():
                 continue
             group, thread = (int(i) for i in np.argwhere(uneven)[0])
-            slot, start = divmod(group * WARPGROUP_THREADS, whole)
-            first = slot * w.threads + start
+            cta_index, start = divmod(group * WARPGROUP_THREADS, whole)
+            first = cta_index * w.threads + start
             raise w.error(
                 f"{w.lane_name(first)} executes {tally.instruction.opcode} "
                 f"{times[group, 0]} times, and thread {thread} of its warpgroup "

@@ -1,12 +1,13 @@
-"""The shadow of shared memory: who has touched each place last, and who since its last write.
+"""Shadow memory: the last write of each address of shared memory, and the accesses since.
 
-The shadow knows *granules*, as wide as the narrowest access so far. Of each it keeps the last write
-and, in a log, all other accesses since. An access conflicts with what it finds there if one of the
-two writes, unless both synchronise (atomics, accesses of mbarriers). Whether a conflict is a race
-is asked of whoever knows what orders the two (`Knows`).
+Shared memory is divided into *granules*, as wide as the narrowest access so far. For each granule
+the shadow memory stores the last plain write and, in a log, all other accesses since then. A new
+access conflicts with a stored one if one of the two writes, unless both synchronize (atomics,
+accesses of mbarriers). A conflict is a race if the earlier access does not happen before the new
+one (`HappensBefore`).
 
-That the log may forget what came before the last write of a place, and what every thread knows of,
-is since whoever is not ordered after those is not ordered after these (FastTrack).
+The log drops accesses that happened before the last write of their granule, or before all threads.
+An access that races with a dropped one also races with what replaced it (FastTrack).
 """
 
 from __future__ import annotations
@@ -16,40 +17,41 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from lego_mlir.sim.machine.memory import Access
+from lego_mlir.sim.machine.memory import MemoryAccess
 from lego_mlir.sim.ptx.types import Array
 
 _WIDEST = 16
-_WRITE, _READ, _SYNC_READ, _SYNC_WRITE, _LOST, _KINDS = 0, 1, 2, 4, 8, 16
-"""Kinds of accesses, as bits; that of a plain write is none of them. A write is lost where another
-lane of its warp writes the same place by the same instruction, and wins."""
+_WRITE, _READ, _SYNC_READ, _SYNC_WRITE, _OVERWRITTEN, _KINDS = 0, 1, 2, 4, 8, 16
+"""Kinds of accesses, as bits; a plain write is 0. A write is overwritten if another lane of its
+warp writes the same address by the same instruction, and wins."""
 
 _CONFLICTING = {
-    _WRITE: _READ | _SYNC_READ | _SYNC_WRITE | _LOST,
-    _READ: _SYNC_WRITE | _LOST,
-    _SYNC_READ: _LOST,
-    _SYNC_WRITE: _READ | _LOST,
+    _WRITE: _READ | _SYNC_READ | _SYNC_WRITE | _OVERWRITTEN,
+    _READ: _SYNC_WRITE | _OVERWRITTEN,
+    _SYNC_READ: _OVERWRITTEN,
+    _SYNC_WRITE: _READ | _OVERWRITTEN,
 }
-"""Kinds since the last plain write with which an access of a kind conflicts."""
+"""For each kind of access, the kinds since the last plain write that conflict with it."""
 
-_CROWDED = 1 << 16
+_MAX_RECENT = 1 << 16
 
-Knows = Callable[[Array, Array, Array], Array]
-"""Whether the actors of these elements of an act know what those of columns did at times."""
+HappensBefore = Callable[[Array, Array, Array], Array]
+"""Whether the accesses of columns at times happen before these elements of an event."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Act:
+class AccessEvent:
     """An access by many lanes at once, granule by granule.
 
     Attributes:
-        access: what it is.
-        granules, lanes, columns: where, for which lanes, and the columns of the actors.
-        time: when.
+        access: the instruction's access.
+        granules, lanes, columns: for each element the granule, the lane on whose behalf it is
+            accessed, and the vector-clock column of the agent.
+        time: the time of the access.
         kind: a bit, or 0 for a plain write.
     """
 
-    access: Access
+    access: MemoryAccess
     granules: Array
     lanes: Array
     columns: Array
@@ -57,42 +59,44 @@ class Act:
     kind: int
 
     @staticmethod
-    def of(access: Access, granules: Array, lanes: Array, columns: Array, time: int) -> Act:
+    def of(
+        access: MemoryAccess, granules: Array, lanes: Array, columns: Array, time: int
+    ) -> AccessEvent:
         plain, sync = (_WRITE, _SYNC_WRITE) if access.writes else (_READ, _SYNC_READ)
-        return Act(access, granules, lanes, columns, time, sync if access.sync else plain)
+        return AccessEvent(access, granules, lanes, columns, time, sync if access.sync else plain)
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Two accesses of one granule that nothing orders.
+    """Two unordered accesses of one granule.
 
     Attributes:
-        at: number of the element of the act.
-        access, lane: the earlier one.
+        at: index of the element of the event.
+        access, lane: the earlier access.
     """
 
     at: int
-    access: Access
+    access: MemoryAccess
     lane: int
 
 
-class Shadow:
-    """The shadow of a wave's shared memory.
+class ShadowMemory:
+    """The shadow memory of a wave.
 
     Attributes:
-        granule: bytes of one.
-        written: whether anything has been written there.
-        time, turn, lane, column: of the last plain write: when, by which access of all, for whom
-            and by whom. Turn 0: there was none.
-        sync_time, sync_turn, sync_lane, sync_column: the same of the last write that synchronises.
-        since: the kinds of all accesses since, as bits.
-        latest: the time of the last of those.
-        accesses: of each turn.
+        granule: bytes of a granule.
+        written: whether the granule has been written.
+        time, access_id, lane, column: the last plain write: its time, its index in `accesses` (0:
+            there was none), its lane, and the column of its agent.
+        sync_time, sync_access_id, sync_lane, sync_column: the last synchronizing write.
+        since: the kinds of all accesses since the last plain write, as bits.
+        latest: the latest time of those.
+        accesses: all accesses, by id.
     """
 
     PER_GRANULE = (
-        *("written", "time", "turn", "lane", "column", "since", "latest"),
-        *("sync_time", "sync_turn", "sync_lane", "sync_column"),
+        *("written", "time", "access_id", "lane", "column", "since", "latest"),
+        *("sync_time", "sync_access_id", "sync_lane", "sync_column"),
     )
 
     def __init__(self, size: int, stride: int, warp_of_lane: Array) -> None:
@@ -101,16 +105,18 @@ class Shadow:
         self.warp_of_lane = warp_of_lane
         self.granule = _WIDEST
         self.written = np.zeros(count, np.bool_)
-        self.time, self.turn, self.lane, self.column, self.latest = np.zeros((5, count), np.int32)
-        self.sync_time, self.sync_turn, self.sync_lane, self.sync_column = np.zeros(
+        self.time, self.access_id, self.lane, self.column, self.latest = np.zeros(
+            (5, count), np.int32
+        )
+        self.sync_time, self.sync_access_id, self.sync_lane, self.sync_column = np.zeros(
             (4, count), np.int32
         )
         self.since = np.zeros(count, np.uint8)
-        self.accesses: list[Access | None] = [None]
+        self.accesses: list[MemoryAccess | None] = [None]
         self.log = Log(self)
 
-    def granules(self, access: Access, index: Array, lanes: Array) -> tuple[Array, Array]:
-        """The granules of an access, and the lane of each; first of all narrow enough ones."""
+    def granules(self, access: MemoryAccess, index: Array, lanes: Array) -> tuple[Array, Array]:
+        """Return the granules of an access and the lane of each; narrow the granules if needed."""
         while self.granule > access.bytes:
             self._halve()
         first, each = index * access.width // self.granule, access.bytes // self.granule
@@ -124,151 +130,173 @@ class Shadow:
             setattr(self, name, np.repeat(getattr(self, name), 2))
         self.log.halve()
 
-    def block(self, granules: Array) -> Array:
-        """The slots of the blocks in whose shared memory granules lie."""
-        slots: Array = granules * self.granule // self.stride
-        return slots
+    def cta_index(self, granules: Array) -> Array:
+        """Return the indices in the wave of the CTAs that granules belong to."""
+        indices: Array = granules * self.granule // self.stride
+        return indices
 
     def byte(self, granule: int) -> int:
-        """Where a granule begins in the shared memory of its block."""
+        """Return the byte at which a granule starts in the shared memory of its CTA."""
         return granule * self.granule % self.stride
 
-    # --- asking ---
+    # --- queries ---
 
-    def unwritten(self, act: Act) -> int | None:
-        """The first element whose place nothing has been written to."""
-        written = self.written[act.granules]
+    def first_unwritten(self, event: AccessEvent) -> int | None:
+        """Return the first element whose granule has not been written, if there is one."""
+        written = self.written[event.granules]
         return None if written.all() else int(np.argmin(written))
 
-    def conflict(self, act: Act, knows: Knows, floor: int) -> Conflict | None:
-        """A place that another actor has touched, with nothing that orders the two.
+    def conflict(
+        self, event: AccessEvent, happens_before: HappensBefore, floor: int
+    ) -> Conflict | None:
+        """Return an earlier access that races with an event, if there is one.
 
         Args:
-            act: what is about to be done.
-            knows: tells what is ordered.
-            floor: up to which time all that lanes did themselves is known to all actors.
+            event: the new access.
+            happens_before: decides which earlier accesses happen before it.
+            floor: accesses of lanes up to this time happen before it.
         """
         return (
-            self._with_write(act, knows, floor)
-            or self._with_others(act, knows, floor)
-            or (self._within(act) if act.kind == _WRITE else None)
+            self._conflict_with_plain_write(event, happens_before, floor)
+            or self._conflict_with_logged(event, happens_before, floor)
+            or (self._conflict_within(event) if event.kind == _WRITE else None)
         )
 
-    def _with_write(self, act: Act, knows: Knows, floor: int) -> Conflict | None:
-        columns, times = self.writes(act)
+    def _conflict_with_plain_write(
+        self, event: AccessEvent, happens_before: HappensBefore, floor: int
+    ) -> Conflict | None:
+        columns, times = self.plain_write_times(event)
         if times.max() <= floor:
             return None
         at = np.flatnonzero(times > 0)
         times, columns = times[at], columns[at]
-        known = knows(at, columns, times)
-        if known.all():
+        ordered = happens_before(at, columns, times)
+        if ordered.all():
             return None
-        first = int(at[np.argmin(known)])
-        return Conflict(first, *self.writer(act.granules[first]))
+        first = int(at[np.argmin(ordered)])
+        return Conflict(first, *self.last_plain_write(event.granules[first]))
 
-    def writes(self, act: Act) -> tuple[Array, Array]:
-        """By whom (as columns) and when each element's place was last plainly written; 0: never."""
-        return self.column[act.granules], self.time[act.granules]
+    def plain_write_times(self, event: AccessEvent) -> tuple[Array, Array]:
+        """Return the column and the time of the last plain write of each element; time 0: none."""
+        return self.column[event.granules], self.time[event.granules]
 
-    def writer(self, granule: int) -> tuple[Access, int]:
-        """The last plain write of a granule, and the lane for which it was made."""
-        access = self.accesses[self.turn[granule]]
+    def last_plain_write(self, granule: int) -> tuple[MemoryAccess, int]:
+        """Return the last plain write of a granule, and its lane."""
+        access = self.accesses[self.access_id[granule]]
         assert access is not None
         return access, int(self.lane[granule])
 
-    def changes(self, act: Act) -> tuple[Array, Array]:
-        """By whom and when each element's place was last written, plainly or not; 0: never."""
-        columns, times = self.writes(act)
-        synced = self.sync_turn[act.granules] > self.turn[act.granules]
+    def write_times(self, event: AccessEvent) -> tuple[Array, Array]:
+        """Return the column and the time of the last write of any kind of each element."""
+        columns, times = self.plain_write_times(event)
+        synced = self.sync_access_id[event.granules] > self.access_id[event.granules]
         if not synced.any():
             return columns, times
         return (
-            np.where(synced, self.sync_column[act.granules], columns),
-            np.where(synced, self.sync_time[act.granules], times),
+            np.where(synced, self.sync_column[event.granules], columns),
+            np.where(synced, self.sync_time[event.granules], times),
         )
 
-    def changer(self, granule: int) -> tuple[Access, int]:
-        """The last write of a granule, plain or not, and the lane for which it was made."""
-        if self.sync_turn[granule] <= self.turn[granule]:
-            return self.writer(granule)
-        access = self.accesses[self.sync_turn[granule]]
+    def last_write(self, granule: int) -> tuple[MemoryAccess, int]:
+        """Return the last write of any kind of a granule, and its lane."""
+        if self.sync_access_id[granule] <= self.access_id[granule]:
+            return self.last_plain_write(granule)
+        access = self.accesses[self.sync_access_id[granule]]
         assert access is not None
         return access, int(self.sync_lane[granule])
 
-    def _with_others(self, act: Act, knows: Knows, floor: int) -> Conflict | None:
-        kinds = _CONFLICTING[act.kind]
-        if not (self.since[act.granules] & kinds).any():
+    def _conflict_with_logged(
+        self, event: AccessEvent, happens_before: HappensBefore, floor: int
+    ) -> Conflict | None:
+        kinds = _CONFLICTING[event.kind]
+        if not (self.since[event.granules] & kinds).any():
             return None
-        if self.latest[act.granules].max() <= floor:
+        if self.latest[event.granules].max() <= floor:
             return None
-        element, found = self.log.find(act.granules, kinds)
-        known = knows(element, found.column, found.time)
-        if known.all():
+        element, found = self.log.find(event.granules, kinds)
+        ordered = happens_before(element, found.column, found.time)
+        if ordered.all():
             return None
-        first = int(np.argmin(known))
-        access = self.accesses[found.turn[first]]
+        first = int(np.argmin(ordered))
+        access = self.accesses[found.access_id[first]]
         assert access is not None
         return Conflict(int(element[first]), access, int(found.lane[first]))
 
-    def _within(self, act: Act) -> Conflict | None:
-        """Different warps that write the same place at once."""
-        self.lane[act.granules] = act.lanes
-        last = self.lane[act.granules]
-        apart = self.warp_of_lane[last] != self.warp_of_lane[act.lanes]
+    def _conflict_within(self, event: AccessEvent) -> Conflict | None:
+        """Return the conflict of different warps that write one granule by one instruction."""
+        self.lane[event.granules] = event.lanes
+        last = self.lane[event.granules]
+        apart = self.warp_of_lane[last] != self.warp_of_lane[event.lanes]
         if not apart.any():
             return None
         first = int(np.argmax(apart))
-        return Conflict(first, act.access, int(last[first]))
+        return Conflict(first, event.access, int(last[first]))
 
     # --- recording ---
 
-    def record(self, act: Act, floor: int) -> None:
-        """The act is done; `floor` as for `conflict`, for all lanes of the wave."""
-        granules, turn = act.granules, len(self.accesses)
-        self.accesses.append(act.access)
-        if act.access.writes:
+    def record(self, event: AccessEvent, floor: int) -> None:
+        """Store an event; `floor` as for `conflict`, for all lanes of the wave."""
+        granules, access_id = event.granules, len(self.accesses)
+        self.accesses.append(event.access)
+        if event.access.writes:
             self.written[granules] = True
-        if act.kind == _WRITE:
-            self.time[granules] = act.time
-            self.turn[granules] = turn
-            self.lane[granules] = act.lanes
-            self.column[granules] = act.columns
+        if event.kind == _WRITE:
+            self.time[granules] = event.time
+            self.access_id[granules] = access_id
+            self.lane[granules] = event.lanes
+            self.column[granules] = event.columns
             if self.since[granules].any():
                 self.since[granules] = 0
                 self.latest[granules] = 0
-            lost = self.lane[granules] != act.lanes
-            if lost.any():
-                lanes, columns = act.lanes[lost], act.columns[lost]
-                self.record(Act(act.access, granules[lost], lanes, columns, act.time, _LOST), floor)
+            overwritten = self.lane[granules] != event.lanes
+            if overwritten.any():
+                lanes, columns = event.lanes[overwritten], event.columns[overwritten]
+                self.record(
+                    AccessEvent(
+                        event.access,
+                        granules[overwritten],
+                        lanes,
+                        columns,
+                        event.time,
+                        _OVERWRITTEN,
+                    ),
+                    floor,
+                )
             return
-        if act.kind == _SYNC_WRITE:
-            self.sync_time[granules] = act.time
-            self.sync_turn[granules] = turn
-            self.sync_lane[granules] = act.lanes
-            self.sync_column[granules] = act.columns
-        self.since[granules] |= act.kind
-        self.latest[granules] = np.maximum(self.latest[granules], act.time)
+        if event.kind == _SYNC_WRITE:
+            self.sync_time[granules] = event.time
+            self.sync_access_id[granules] = access_id
+            self.sync_lane[granules] = event.lanes
+            self.sync_column[granules] = event.columns
+        self.since[granules] |= event.kind
+        self.latest[granules] = np.maximum(self.latest[granules], event.time)
         self.log.forget(floor)
-        self.log.add(act, turn)
+        self.log.add(event, access_id)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Records:
-    """Elements of acts."""
+    """Elements of access events, as columns."""
 
     granule: Array
     lane: Array
     column: Array
     time: Array
-    turn: Array
+    access_id: Array
     kind: Array
 
     @staticmethod
-    def of(act: Act, turn: int, chosen: Array | slice = slice(None)) -> Records:
-        """Some elements of an act."""
-        granules, lanes, columns = act.granules[chosen], act.lanes[chosen], act.columns[chosen]
-        times, turns, kinds = (np.full(len(lanes), x) for x in (act.time, turn, act.kind))
-        return Records(granules, lanes, columns, times, turns, kinds)
+    def of(event: AccessEvent, access_id: int, chosen: Array | slice = slice(None)) -> Records:
+        """Return some elements of an event."""
+        granules, lanes, columns = (
+            event.granules[chosen],
+            event.lanes[chosen],
+            event.columns[chosen],
+        )
+        times, access_ids, kinds = (
+            np.full(len(lanes), x) for x in (event.time, access_id, event.kind)
+        )
+        return Records(granules, lanes, columns, times, access_ids, kinds)
 
     @staticmethod
     def joined(parts: Sequence[Records]) -> Records:
@@ -280,64 +308,66 @@ class Records:
 
 
 class Log:
-    """All accesses but plain writes that a plain write may still have to be ordered after.
+    """The accesses since the last plain write of each granule, without plain writes.
 
     Attributes:
-        shelf: most of them, ordered by granule.
-        fresh: those since, with their turns; `loose` elements together.
+        sorted_records: most of them, ordered by granule.
+        recent: those since, with their turns; `recent_count` elements together.
         latest: the time of the last.
     """
 
-    def __init__(self, shadow: Shadow) -> None:
+    def __init__(self, shadow: ShadowMemory) -> None:
         self.shadow = shadow
         self._clear()
 
     def _clear(self) -> None:
-        self.shelf = Records(*np.zeros((6, 0), np.int64))
-        self.fresh: list[tuple[Act, int]] = []
-        self.loose = self.latest = 0
+        self.sorted_records = Records(*np.zeros((6, 0), np.int64))
+        self.recent: list[tuple[AccessEvent, int]] = []
+        self.recent_count = self.latest = 0
 
-    def add(self, act: Act, turn: int) -> None:
-        """Write an act down."""
-        if self.loose > max(_CROWDED, len(self.shelf.granule)):
+    def add(self, event: AccessEvent, access_id: int) -> None:
+        """Add an event."""
+        if self.recent_count > max(_MAX_RECENT, len(self.sorted_records.granule)):
             self._sort()
-        self.fresh.append((act, turn))
-        self.loose += len(act.granules)
-        self.latest = max(self.latest, act.time)
+        self.recent.append((event, access_id))
+        self.recent_count += len(event.granules)
+        self.latest = max(self.latest, event.time)
 
     def forget(self, floor: int) -> None:
-        """Every thread knows what happened until then."""
-        if self.fresh and self.latest <= floor:
+        """Clear the log if all its accesses happened before all threads (up to `floor`)."""
+        if self.recent and self.latest <= floor:
             self._clear()
 
     def _sort(self) -> None:
-        """Put everything on the shelf but what came before the last write of its place.
+        """Sort the recent events in, and drop accesses before the last write of their granule.
 
-        Of one actor's accesses of a place in one way only the last matters.
+        For each agent, granule and kind, only the last access is kept.
         """
-        found = Records.joined([self.shelf, *(Records.of(*entry) for entry in self.fresh)])
-        alive = np.flatnonzero(found.turn > self.shadow.turn[found.granule])
+        found = Records.joined(
+            [self.sorted_records, *(Records.of(*entry) for entry in self.recent)]
+        )
+        alive = np.flatnonzero(found.access_id > self.shadow.access_id[found.granule])
         latest_first = alive[np.argsort(-found.time[alive], kind="stable")]
         granules, columns = found.granule[latest_first], found.column[latest_first]
         keys = (granules * (int(columns.max(initial=0)) + 1) + columns) * _KINDS
         kept = np.unique(keys + found.kind[latest_first], return_index=True)[1]
-        self.shelf = found[latest_first[kept]]
-        self.fresh, self.loose = [], 0
+        self.sorted_records = found[latest_first[kept]]
+        self.recent, self.recent_count = [], 0
 
     def halve(self) -> None:
-        """Each granule becomes two."""
+        """Split each granule in two."""
         self._sort()
-        lower = replace(self.shelf, granule=2 * self.shelf.granule)
+        lower = replace(self.sorted_records, granule=2 * self.sorted_records.granule)
         both = Records.joined([lower, replace(lower, granule=lower.granule + 1)])
-        self.shelf = both[np.argsort(both.granule, kind="stable")]
+        self.sorted_records = both[np.argsort(both.granule, kind="stable")]
 
     def find(self, granules: Array, kinds: int) -> tuple[Array, Records]:
-        """What was done to granules in any of these ways since their last writes.
+        """Return the accesses of granules, of these kinds, since their last writes.
 
         Returns:
-            Numbers of elements of `granules`, and a record for each: all pairs of one granule.
+            Indices into `granules`, and a record for each: all pairs with the same granule.
         """
-        found = self._about(granules, kinds)
+        found = self._matching(granules, kinds)
         order = np.argsort(granules, kind="stable")
         ordered = granules[order]
         first = np.searchsorted(ordered, found.granule, "left")
@@ -346,14 +376,20 @@ class Log:
         within = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
         return order[first[which] + within], found[which]
 
-    def _about(self, granules: Array, kinds: int) -> Records:
-        asked = np.zeros(len(self.shadow.written), np.bool_)
-        asked[granules] = True
-        low, high = np.searchsorted(self.shelf.granule, [granules.min(), granules.max() + 1])
-        shelf = self.shelf[low:high]
-        parts = [shelf[np.flatnonzero(asked[shelf.granule] & (shelf.kind & kinds != 0))]]
-        for act, turn in self.fresh:
-            if act.kind & kinds and len(chosen := np.flatnonzero(asked[act.granules])):
-                parts.append(Records.of(act, turn, chosen))
+    def _matching(self, granules: Array, kinds: int) -> Records:
+        wanted = np.zeros(len(self.shadow.written), np.bool_)
+        wanted[granules] = True
+        low, high = np.searchsorted(
+            self.sorted_records.granule, [granules.min(), granules.max() + 1]
+        )
+        sorted_records = self.sorted_records[low:high]
+        parts = [
+            sorted_records[
+                np.flatnonzero(wanted[sorted_records.granule] & (sorted_records.kind & kinds != 0))
+            ]
+        ]
+        for event, access_id in self.recent:
+            if event.kind & kinds and len(chosen := np.flatnonzero(wanted[event.granules])):
+                parts.append(Records.of(event, access_id, chosen))
         found = Records.joined(parts)
-        return found[found.turn > self.shadow.turn[found.granule]]
+        return found[found.access_id > self.shadow.access_id[found.granule]]

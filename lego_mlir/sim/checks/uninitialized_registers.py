@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from lego_mlir.sim.checks.uninitialized_effects import Effect, Flow, Need, effect, whole
-from lego_mlir.sim.machine.block_ends import End, Gate
+from lego_mlir.sim.machine.basic_block_ends import BasicBlockEnd, StallCondition
 from lego_mlir.sim.machine.memory import Fault
 from lego_mlir.sim.ptx.dataflow import Registers, fixpoint, live, members, registers, replaced_by
 from lego_mlir.sim.ptx.syntax import Instruction
@@ -26,8 +26,8 @@ from lego_mlir.sim.ptx.types import TYPES, Array
 
 if TYPE_CHECKING:
     from lego_mlir.sim.machine.wave import Wave
-    from lego_mlir.sim.ptx.form import Step, Uses
-    from lego_mlir.sim.ptx.program import Block, Program
+    from lego_mlir.sim.ptx.form import Handler, Uses
+    from lego_mlir.sim.ptx.program import BasicBlock, Program
 
 Result = TypeVar("Result")
 _SHADOW = TYPES["b8"]
@@ -36,7 +36,7 @@ _WRITTEN = np.zeros(1, np.uint8)
 
 def checked(program: Program) -> Program:
     """The program, with a check before each instruction that may need an unwritten register."""
-    start = live(program.blocks)[0][0]
+    start = live(program.basic_blocks)[0][0]
     if not start:
         return program
     index = {name: i for i, name in enumerate(program.kernel.registers)}
@@ -45,15 +45,15 @@ def checked(program: Program) -> Program:
             effect(program, index, instruction, uses)
             for instruction, uses in zip(block.instructions, block.uses, strict=False)
         ]
-        for block in program.blocks
+        for block in program.basic_blocks
     ]
     watching = _Watching(program, index, effects, start)
     if not watching.shadows:
         return program
     return replace(
         program,
-        blocks=tuple(
-            _watched(block, watching.steps(at)) for at, block in enumerate(program.blocks)
+        basic_blocks=tuple(
+            _watched(block, watching.steps(at)) for at, block in enumerate(program.basic_blocks)
         ),
         registers=(*program.registers, *[_SHADOW] * len(watching.shadows)),
     )
@@ -63,7 +63,7 @@ def checked(program: Program) -> Program:
 
 
 def _unwritten(
-    blocks: Sequence[Block], effects: Sequence[Sequence[Effect]], start: Registers
+    blocks: Sequence[BasicBlock], effects: Sequence[Sequence[Effect]], start: Registers
 ) -> list[list[Registers]]:
     """What may be unwritten, by block: at each of its instructions."""
     steps = [
@@ -117,12 +117,12 @@ class _Watching:
         self.program = program
         self.effects = effects
         self.start = start
-        self.unwritten = unwritten = _unwritten(program.blocks, effects, start)
+        self.unwritten = unwritten = _unwritten(program.basic_blocks, effects, start)
         self.names = [*index, "the carry flag"]
         self.sources: dict[int, set[int]] = {}
         self.writers: dict[int, list[Instruction]] = {}
         needed = 0
-        for block, of_block, points in zip(program.blocks, effects, unwritten, strict=True):
+        for block, of_block, points in zip(program.basic_blocks, effects, unwritten, strict=True):
             for i, (found, lost) in enumerate(zip(of_block, points, strict=True)):
                 uses = block.uses[i]
                 for register in uses.writes:
@@ -147,9 +147,9 @@ class _Watching:
             found += sorted(self.sources.get(register, set()).difference(found))
         return found
 
-    def steps(self, at: int) -> dict[int, Step]:
+    def steps(self, at: int) -> dict[int, Handler]:
         """What to do before instructions of a block, by their number in it."""
-        block = self.program.blocks[at]
+        block = self.program.basic_blocks[at]
         found = {}
         for i, uses in enumerate(block.uses):
             step = self._step(
@@ -161,7 +161,7 @@ class _Watching:
 
     def _step(
         self, instruction: Instruction, uses: Uses, found: Effect, lost: Registers
-    ) -> Step | None:
+    ) -> Handler | None:
         decides = [Need((r,)) for r in uses.decides if lost >> r & 1]
         needs = self.open(found, lost)
         forgotten = [self.shadows[r] for r in uses.undefined if r in self.shadows]
@@ -257,7 +257,7 @@ def _put(w: Wave, shadow: int, value: Array, active: Array) -> None:
     w.regs[shadow] = value if active.all() else np.where(active, value, old)
 
 
-def _before(first: Step, then: Callable[[Wave], Result]) -> Callable[[Wave], Result]:
+def _before(first: Handler, then: Callable[[Wave], Result]) -> Callable[[Wave], Result]:
     def both(w: Wave) -> Result:
         first(w)
         return then(w)
@@ -268,14 +268,14 @@ def _before(first: Step, then: Callable[[Wave], Result]) -> Callable[[Wave], Res
 # --- the checks in their places ---
 
 
-def _watched(block: Block, steps: dict[int, Step]) -> Block:
+def _watched(block: BasicBlock, steps: dict[int, Handler]) -> BasicBlock:
     """The block, with what is to be done before some of its instructions."""
     if not steps:
         return block
     entry, end = block.entry, block.end
-    done = list(block.steps)
+    done = list(block.handlers)
     for i, before in steps.items():
-        if i == 0 and isinstance(entry, Gate):
+        if i == 0 and isinstance(entry, StallCondition):
             # What is asked first when lanes come there.
             if entry.guard is None:
                 entry = replace(entry, holds=_before(before, entry.holds))
@@ -284,5 +284,5 @@ def _watched(block: Block, steps: dict[int, Step]) -> Block:
         elif i < len(done):
             done[i] = _before(before, done[i])
         else:
-            end = End(_before(before, end.run))
-    return replace(block, steps=tuple(done), end=end, entry=entry)
+            end = BasicBlockEnd(_before(before, end.run))
+    return replace(block, handlers=tuple(done), end=end, entry=entry)

@@ -1,17 +1,18 @@
-"""What the threads of a wave know of one another: vector clocks, shared by number.
+"""The happens-before relation of a wave: vector clocks, with shared rows.
 
-An access happens before another if a chain of synchronisations leads from the one to the other.
-Time is a counter that every synchronisation moves on. Each *actor* has a column: a lane for what it
-does itself, and others for what is done on its behalf beside it (copies, matrix products), which a
-lane knows of only after a wait. A *row* says of each column up to which time all that its actor did
-is known.
+An access happens before another if a chain of synchronizations leads from the first to the second.
+Time is a counter that every synchronization increments. Each *agent* has a column (a component of
+the vector clock): a lane has one for its own accesses and further ones for asynchronous operations
+on its behalf (copies, wgmma), which happen before the lane's accesses only after a wait. A *row* is
+a vector clock: it holds, for each column, the time up to which that agent's accesses happened
+before.
 
-Lanes that have met know the same, so rows are shared: they have numbers, are never changed, and
-what a lane knows is the number of a row, beside what it has done itself (see `View`). A barrier of
-a block makes one row, however many threads meet there.
+Lanes that synchronized have the same clock, so rows are shared and immutable. A lane's clock is the
+id of a row and the time of the lane's own accesses (see `ClockSnapshot`). A CTA barrier makes one
+row, however many threads arrive.
 
-Everything is kept on two sides where the kernel uses the asynchronous proxy: what is known, and
-what of that has passed a `fence.proxy.async` on its way, so that this proxy sees it.
+If the kernel uses the asynchronous proxy, clocks are kept for two proxies: GENERIC holds the
+happens-before relation, ASYNC the part of it that passed a `fence.proxy.async` on the way.
 
 Source: PTX ISA 8 (causality order); C. Flanagan, S. Freund, FastTrack, 2009.
 """
@@ -30,47 +31,47 @@ if TYPE_CHECKING:
     from lego_mlir.sim.machine.wave import Wave
 
 GENERIC, ASYNC = 0, 1
-"""Sides: what is known, and what of it the asynchronous proxy sees."""
-BESIDE = 1 << 30
-"""Times of what is done beside the lanes begin here, where no floor (see `Clocks`) reaches."""
-_LEAST = 256
+"""The proxies: happens-before, and the part of it that is visible to the asynchronous proxy."""
+FIRST_ASYNC_TIME = 1 << 30
+"""Times of asynchronous operations start here, above any floor (see `VectorClocks`)."""
+_MIN_ROWS = 256
 
 
-class Rows:
-    """Rows by number; row 0 says nothing.
+class ClockTable:
+    """Vector clocks by row id; row 0 is the clock that orders nothing.
 
     Attributes:
         times: the rows, (capacity, columns).
-        floor: of each row the least time of the first `local` columns, those of the lanes.
+        floor: the minimum of each row over the first `local` columns, those of the lanes.
     """
 
     def __init__(self, local: int) -> None:
         self.local = local
-        self.times = np.zeros((_LEAST, local), np.int32)
-        self.floor = np.zeros(_LEAST, np.int32)
-        self.free = np.arange(1, _LEAST)
-        self.limit = _LEAST
+        self.times = np.zeros((_MIN_ROWS, local), np.int32)
+        self.floor = np.zeros(_MIN_ROWS, np.int32)
+        self.free = np.arange(1, _MIN_ROWS)
+        self.limit = _MIN_ROWS
 
     @property
-    def crowded(self) -> bool:
-        """Whether it is time for `keep`."""
+    def needs_collection(self) -> bool:
+        """Return whether so many rows are in use that `collect` should run."""
         return len(self.times) - len(self.free) > self.limit
 
-    def keep(self, live: Iterable[Array]) -> None:
-        """Forget all rows but those of these numbers."""
+    def collect(self, live: Iterable[Array]) -> None:
+        """Free all rows except those whose ids `live` holds."""
         used = np.zeros(len(self.times), np.bool_)
         used[0] = True
         for numbers in live:
             used[numbers] = True
         self.free = np.flatnonzero(~used)
-        self.limit = max(_LEAST, 2 * int(used.sum()))
+        self.limit = max(_MIN_ROWS, 2 * int(used.sum()))
 
-    def widen(self, columns: int) -> None:
-        """Have so many more columns, of which nothing is known."""
+    def add_columns(self, columns: int) -> None:
+        """Add `columns` columns whose times are 0."""
         self.times = np.pad(self.times, [(0, 0), (0, columns)])
 
     def add(self, rows: Array) -> Array:
-        """The numbers of new rows."""
+        """Add rows and return their ids."""
         count, size = len(rows), len(self.times)
         if count > len(self.free):
             more = max(size, count)
@@ -82,25 +83,25 @@ class Rows:
         self.floor[numbers] = rows[:, : self.local].min(axis=1)
         return numbers
 
-    def union(self, a: Array, b: Array) -> Array:
-        """Element by element the number of a row that says what either says."""
+    def join(self, a: Array, b: Array) -> Array:
+        """Return the ids of the element-wise joins (maxima) of the rows `a` and `b`."""
         if not b.any():
             return a
         pairs, which = np.unique(a * len(self.times) + b, return_inverse=True)
         first, second = np.divmod(pairs, len(self.times))
-        return self._raised(first, self.times[second])[which].reshape(a.shape)
+        return self._advanced(first, self.times[second])[which].reshape(a.shape)
 
-    def raised(self, numbers: Array, columns: Array, times: Array) -> Array:
-        """Rows that know of one more thing each: what the actor of a column did up to a time."""
+    def advanced(self, numbers: Array, columns: Array, times: Array) -> Array:
+        """Return the ids of the rows `numbers` with one column each advanced to a time."""
         width, latest = self.times.shape[1], int(times.max()) + 1
         keys = (numbers * width + columns) * latest + times
         keys, which = np.unique(keys, return_inverse=True)
         more = np.zeros((len(keys), width), np.int32)
         more[np.arange(len(keys)), keys // latest % width] = keys % latest
-        return self._raised(keys // latest // width, more)[which]
+        return self._advanced(keys // latest // width, more)[which]
 
-    def _raised(self, numbers: Array, more: Array) -> Array:
-        """Rows with more in them; where it is nothing new, the same as before."""
+    def _advanced(self, numbers: Array, more: Array) -> Array:
+        """Return the ids of the joins of rows with `more`; unchanged rows keep their ids."""
         before = self.times[numbers]
         both = np.maximum(before, more)
         fresh = (both != before).any(axis=1)
@@ -111,155 +112,171 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """What each lane knows at some moment, or knew when it told of it.
+class ClockSnapshot:
+    """The vector clocks of all lanes at some time.
 
-    The arrays are of shape (sides, lanes) and never changed in place.
+    The arrays have the shape (proxies, lanes) and are never changed in place.
 
     Attributes:
-        own: up to which time what the lane has done itself is counted.
-        copies: the same for copies (`cp.async`) that the lane has issued and waited for.
-        rows: the number of the row with everything else.
+        own: the time of the lane's own accesses.
+        copies: the time of the latest `cp.async` that the lane issued and waited for.
+        rows: the id of the row with all other columns.
     """
 
     own: Array
     copies: Array
     rows: Array
 
-    def where(self, mask: Array, other: View) -> View:
-        """This view in the lanes of a mask, another one in the rest."""
-        return View(
+    def where(self, mask: Array, other: ClockSnapshot) -> ClockSnapshot:
+        """Return this snapshot in the lanes of `mask` and `other` in the rest."""
+        return ClockSnapshot(
             np.where(mask, self.own, other.own),
             np.where(mask, self.copies, other.copies),
             np.where(mask, self.rows, other.rows),
         )
 
 
-class Clocks:
-    """What the lanes of a wave know now, and how it spreads.
+class VectorClocks:
+    """The current vector clocks of a wave's lanes.
 
     Attributes:
-        now: the time.
-        view: what each lane knows.
-        floor: a time up to which every living lane knows what all lanes of its cluster have done.
-        local: lanes of a cluster, and columns of what they do themselves.
+        now: the current time.
+        snapshot: the current clocks.
+        floor: accesses of lanes up to this time happened before the next access of every living
+            lane of their cluster.
+        local: the number of lanes of a cluster, and of columns for their own accesses.
     """
 
-    def __init__(self, wave: Wave, sides: int) -> None:
+    def __init__(self, wave: Wave, proxy_count: int) -> None:
         self.wave = wave
-        self.sides = sides
+        self.proxy_count = proxy_count
         self.local = wave.threads * wave.cluster_size
         self.bases: dict[str, int] = {}
-        self.rows = Rows(self.local)
+        self.rows = ClockTable(self.local)
         self.now = 1
-        nothing = np.zeros((sides, wave.lanes), np.int64)
-        self.nothing = self.view = View(nothing, nothing, nothing)
+        initial = np.zeros((proxy_count, wave.lanes), np.int64)
+        self.initial = self.snapshot = ClockSnapshot(initial, initial, initial)
         self.floor = 0
         self.tick()
 
     # --- columns ---
 
     def column_of(self, lanes: Array) -> Array:
-        """The columns of what lanes do themselves."""
+        """Return the columns of the lanes' own accesses."""
         found: Array = lanes % self.local
         return found
 
     def columns(self, count: int) -> Array:
-        """So many new columns."""
+        """Add `count` columns and return their indices."""
         first = self.rows.times.shape[1]
-        self.rows.widen(count)
+        self.rows.add_columns(count)
         return np.arange(first, first + count)
 
-    def beside(self, kind: str, lanes: Array) -> Array:
-        """The columns of what is done for lanes beside them, one for each lane and kind."""
+    def async_columns(self, kind: str, lanes: Array) -> Array:
+        """Return the columns of asynchronous operations of a kind on behalf of lanes."""
         if kind not in self.bases:
             self.bases[kind] = int(self.columns(self.local)[0])
         found: Array = self.bases[kind] + lanes % self.local
         return found
 
-    # --- asking ---
+    # --- queries ---
 
-    def knows(
-        self, view: View, lanes: Array, columns: Array, times: Array, side: int = GENERIC
+    def happens_before(
+        self,
+        snapshot: ClockSnapshot,
+        lanes: Array,
+        columns: Array,
+        times: Array,
+        proxy: int = GENERIC,
     ) -> Array:
-        """Whether lanes know, in a view, what the actors of columns did at times."""
-        mine = self.column_of(lanes)
-        known = times <= self.rows.times[view.rows[side, lanes], columns]
-        known |= (columns == mine) & (times <= view.own[side, lanes])
-        if "copies" in self.bases:
-            copies = columns == mine + self.bases["copies"]
-            known |= copies & (times <= view.copies[side, lanes])
-        result: Array = known
-        return result
-
-    # --- telling ---
-
-    def tick(self) -> None:
-        """Move time on: what is done from now on is none of what has been told."""
-        self.now += 1
-        own = self.view.own.copy()
-        own[GENERIC] = self.now
-        self.view = replace(self.view, own=own)
-
-    def told(self, view: View, lanes: Array, groups: Array) -> Array:
-        """What groups of lanes know together, in a view.
+        """Return, for each lane, whether the access of a column at a time happened before.
 
         Args:
-            view: at which moment.
-            lanes: who tells.
-            groups: the group of each, numbered from 0 without a gap.
+            snapshot: the clocks of the lanes.
+            lanes: the lanes that access memory now.
+            columns: for each lane, the agent of the earlier access.
+            times: for each lane, the time of the earlier access.
+            proxy: ASYNC to ask also for a proxy fence between the two.
+        """
+        own_columns = self.column_of(lanes)
+        ordered = times <= self.rows.times[snapshot.rows[proxy, lanes], columns]
+        ordered |= (columns == own_columns) & (times <= snapshot.own[proxy, lanes])
+        if "copies" in self.bases:
+            copies = columns == own_columns + self.bases["copies"]
+            ordered |= copies & (times <= snapshot.copies[proxy, lanes])
+        result: Array = ordered
+        return result
+
+    # --- updates ---
+
+    def tick(self) -> None:
+        """Increment the time, so that released clocks do not cover later accesses."""
+        self.now += 1
+        own = self.snapshot.own.copy()
+        own[GENERIC] = self.now
+        self.snapshot = replace(self.snapshot, own=own)
+
+    def joined(self, snapshot: ClockSnapshot, lanes: Array, groups: Array) -> Array:
+        """Return the join of the clocks of each group of lanes.
+
+        Args:
+            snapshot: the clocks.
+            lanes: the lanes that release.
+            groups: the group of each lane, numbered from 0 without a gap.
 
         Returns:
-            The numbers of rows, one for each side and group.
+            The ids of the rows, of shape (proxies, groups).
         """
         found = []
-        mine = self.column_of(lanes)
-        for side in range(self.sides):
-            pairs = np.unique(groups * len(self.rows.times) + view.rows[side, lanes])
+        own_columns = self.column_of(lanes)
+        for proxy in range(self.proxy_count):
+            pairs = np.unique(groups * len(self.rows.times) + snapshot.rows[proxy, lanes])
             group, number = np.divmod(pairs, len(self.rows.times))
             starts = np.flatnonzero(np.diff(group, prepend=-1))
             rows = np.maximum.reduceat(self.rows.times[number], starts)
-            rows[groups, mine] = np.maximum(rows[groups, mine], view.own[side, lanes])
+            rows[groups, own_columns] = np.maximum(
+                rows[groups, own_columns], snapshot.own[proxy, lanes]
+            )
             if "copies" in self.bases:
-                place = groups, mine + self.bases["copies"]
-                rows[place] = np.maximum(rows[place], view.copies[side, lanes])
+                cells = groups, own_columns + self.bases["copies"]
+                rows[cells] = np.maximum(rows[cells], snapshot.copies[proxy, lanes])
             found.append(self.rows.add(rows))
         return np.stack(found)
 
-    def learn(self, lanes: Array, numbers: Array) -> None:
-        """Lanes learn what rows say: for each lane a number on each side."""
-        rows = self.view.rows.copy()
-        rows[:, lanes] = self.rows.union(rows[:, lanes], numbers)
+    def acquire(self, lanes: Array, numbers: Array) -> None:
+        """Join rows into the clocks of lanes (`numbers`: (proxies, lanes) row ids)."""
+        rows = self.snapshot.rows.copy()
+        rows[:, lanes] = self.rows.join(rows[:, lanes], numbers)
         self._set_rows(rows)
 
-    def learn_of(self, lanes: Array, columns: Array, time: int) -> None:
-        """Each lane learns what the actor of its column did up to a time."""
-        rows = self.view.rows.copy()
+    def acquire_column(self, lanes: Array, columns: Array, time: int) -> None:
+        """Join the accesses of one column each, up to a time, into the clocks of lanes."""
+        rows = self.snapshot.rows.copy()
         times = np.full(len(lanes), time)
-        rows[GENERIC, lanes] = self.rows.raised(rows[GENERIC, lanes], columns, times)
+        rows[GENERIC, lanes] = self.rows.advanced(rows[GENERIC, lanes], columns, times)
         self._set_rows(rows)
 
-    def learn_of_copies(self, mask: Array, time: int) -> None:
-        """Each lane of a mask learns that its own copies up to a time are done."""
-        copies = self.view.copies.copy()
+    def acquire_copies(self, mask: Array, time: int) -> None:
+        """Join the lanes' own `cp.async` up to a time into the clocks of the lanes of `mask`."""
+        copies = self.snapshot.copies.copy()
         copies[GENERIC] = np.where(mask, np.maximum(copies[GENERIC], time), copies[GENERIC])
-        self.view = replace(self.view, copies=copies)
+        self.snapshot = replace(self.snapshot, copies=copies)
 
-    def meet(self, told: Array, groups: Array, lanes: Array) -> None:
-        """Lanes that have told, each in a group, and have waited since, know what it told."""
-        rows = self.view.rows.copy()
-        rows[:, lanes] = told[:, groups]
+    def synchronize(self, joined: Array, groups: Array, lanes: Array) -> None:
+        """Set the clocks of waiting lanes to the join of their groups, which includes their own."""
+        rows = self.snapshot.rows.copy()
+        rows[:, lanes] = joined[:, groups]
         self._set_rows(rows)
 
-    def show(self, mask: Array) -> None:
-        """The asynchronous proxy sees what lanes of a mask know."""
+    def publish_to_async_proxy(self, mask: Array) -> None:
+        """Make the clocks of the lanes of `mask` visible to the asynchronous proxy."""
         both = [
             np.stack([x[GENERIC], np.where(mask, x[GENERIC], x[ASYNC])])
-            for x in (self.view.own, self.view.copies, self.view.rows)
+            for x in (self.snapshot.own, self.snapshot.copies, self.snapshot.rows)
         ]
-        self.view = View(*both)
+        self.snapshot = ClockSnapshot(*both)
 
     def _set_rows(self, rows: Array) -> None:
-        self.view = replace(self.view, rows=rows)
+        self.snapshot = replace(self.snapshot, rows=rows)
         alive = rows[GENERIC, self.wave.alive]
         self.floor = int(self.rows.floor[alive].min()) if len(alive) else 0

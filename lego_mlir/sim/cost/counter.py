@@ -8,7 +8,7 @@ Counted is what the simulator runs, the PTX, and nothing has a time:
 - *requests*: how often a warp accesses memory, in lanes whose guard holds. A request to global
   memory touches 32-byte sectors, one to shared memory takes wavefronts, and the least that any
   layout could do with the same request is counted beside them. The models are those of
-  `analysis.memory_costs.sectors` and `analysis.memory_costs.bank_conflicts`; every buffer begins at a multiple of 128 bytes.
+  `analysis.memory_costs`; every buffer begins at a multiple of 128 bytes.
 - Local memory is interleaved: the same 4-byte word of the 32 lanes of a warp is one line.
 - Of what the copy engine and the tensor cores access by themselves only the bytes are counted.
 """
@@ -34,7 +34,7 @@ from lego_mlir.sim.ptx.types import Array
 
 if TYPE_CHECKING:
     from lego_mlir.sim.machine.asynchronous import Operation
-    from lego_mlir.sim.machine.memory import Access, Buffer
+    from lego_mlir.sim.machine.memory import Buffer, MemoryAccess
     from lego_mlir.sim.machine.wave import Mask, Wave
     from lego_mlir.sim.ptx.program import Program
 
@@ -77,14 +77,14 @@ class MemoryCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Issues:
+class IssueCount:
     """How often instructions are executed: by warps, and by active lanes of them."""
 
     warps: int = 0
     lanes: int = 0
 
-    def __add__(self, other: Issues) -> Issues:
-        return Issues(self.warps + other.warps, self.lanes + other.lanes)
+    def __add__(self, other: IssueCount) -> IssueCount:
+        return IssueCount(self.warps + other.warps, self.lanes + other.lanes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,8 @@ class Costs:
     kernel: str
     threads: int
     memory: tuple[MemoryCost, ...]
-    issues: tuple[tuple[Instruction, Issues], ...]
-    classes: Mapping[Class, Issues]
+    issues: tuple[tuple[Instruction, IssueCount], ...]
+    classes: Mapping[Class, IssueCount]
 
     @property
     def excess_sectors(self) -> int:
@@ -135,7 +135,7 @@ class _Row:
             cost: most instructions do the same again in the next iteration and the next wave.
     """
 
-    access: Access
+    access: MemoryAccess
     space: str
     requests: int = 0
     lanes: int = 0
@@ -154,7 +154,7 @@ class Counter(Observer):
         self.threads = 0
         self.rows: dict[tuple[int, str], _Row] = {}
         self.operations: dict[int, int] = {}
-        self.entries = [Issues() for _ in program.blocks]
+        self.entries = [IssueCount() for _ in program.basic_blocks]
 
     def begins(self, wave: Wave) -> None:
         buffers = wave.memory.buffers
@@ -170,10 +170,10 @@ class Counter(Observer):
 
     def entered(self, at: int, mask: Mask) -> None:
         if mask is None:
-            issued = Issues(self.wave.warps, self.wave.lanes)
+            issued = IssueCount(self.wave.warps, self.wave.lanes)
         else:
             warps = np.logical_or.reduceat(mask, self.first_lanes)
-            issued = Issues(int(np.count_nonzero(warps)), int(np.count_nonzero(mask)))
+            issued = IssueCount(int(np.count_nonzero(warps)), int(np.count_nonzero(mask)))
         self.entries[at] += issued
 
     def issued(self, operation: Operation) -> None:
@@ -181,7 +181,9 @@ class Counter(Observer):
         count = int(np.count_nonzero(operation.unwaited))
         self.operations[key] = self.operations.get(key, 0) + count
 
-    def accessed(self, access: Access, buffer: Buffer, index: Array, lanes: Array | None) -> None:
+    def accessed(
+        self, access: MemoryAccess, buffer: Buffer, index: Array, lanes: Array | None
+    ) -> None:
         space = self.spaces.get(id(buffer), "global")
         if space == "param":
             return
@@ -221,11 +223,11 @@ class Counter(Observer):
     def costs(self) -> Costs:
         """What has been counted so far."""
         program = self.program
-        issues = dict.fromkeys(map(id, program.kernel.instructions), Issues())
-        for block, entered in zip(program.blocks, self.entries, strict=True):
+        issues = dict.fromkeys(map(id, program.kernel.instructions), IssueCount())
+        for block, entered in zip(program.basic_blocks, self.entries, strict=True):
             for instruction in block.instructions[: block.length]:
                 issues[id(instruction)] += entered
-        classes = dict.fromkeys(CLASSES, Issues())
+        classes = dict.fromkeys(CLASSES, IssueCount())
         for instruction in program.kernel.instructions:
             section = find(program.module, instruction).section
             classes[class_of(section, instruction)] += issues[id(instruction)]
@@ -266,7 +268,7 @@ def _pattern(addresses: Array, mask: Array | None) -> Array:
     return np.where(mask, addresses - (first & -CACHE_LINE_BYTES), np.iinfo(np.int64).max)
 
 
-def _cost(access: Access, space: str, addresses: Array, mask: Array | None) -> _Request:
+def _cost(access: MemoryAccess, space: str, addresses: Array, mask: Array | None) -> _Request:
     """The cost of warp-wide requests, added up."""
     warps = len(addresses)
     lanes = warps * WARP_THREADS if mask is None else int(np.count_nonzero(mask))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from lego_mlir.hardware.limits import BANK_BYTES, BANKS, SECTOR_BYTES
-from lego_mlir.sim.cost.counter import Costs, Issues, MemoryCost
+from lego_mlir.sim.cost.counter import Costs, IssueCount, MemoryCost
 
 _WAVEFRONT_BYTES = BANKS * BANK_BYTES
 _UNITS = ("bytes", "KiB", "MiB", "GiB")
@@ -51,7 +51,7 @@ def report(costs: Costs) -> str:
         asked = _bytes(line.bytes)
         memory.append((line.place, line.opcode, line.space, str(line.requests), asked, *moved))
     classes = [("instructions", "by warps", "by lanes", "a thread")]
-    total = sum(costs.classes.values(), Issues())
+    total = sum(costs.classes.values(), IssueCount())
     for name, issues in (*costs.classes.items(), ("all", total)):
         each = f"{issues.lanes / costs.threads:.2f}"
         classes.append((name, str(issues.warps), str(issues.lanes), each))

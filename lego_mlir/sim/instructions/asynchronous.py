@@ -8,8 +8,8 @@ import numpy as np
 
 from lego_mlir.sim.instructions.mbarrier import active_words
 from lego_mlir.sim.instructions.movement import address_of, space_of
-from lego_mlir.sim.machine.memory import Access, Fault
-from lego_mlir.sim.ptx.form import Form, Reader, Step
+from lego_mlir.sim.machine.memory import Fault, MemoryAccess
+from lego_mlir.sim.ptx.form import Form, Handler, Reader
 from lego_mlir.sim.ptx.syntax import Operand
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import B64, PRED, U32, Array
@@ -25,7 +25,7 @@ _HINTS = "[L2::cache_hint] [L2::64B|L2::128B|L2::256B]"
     f"cp async ca shared|shared::cta global {_HINTS}",
     f"cp async cg shared|shared::cta global {_HINTS}",
 )
-def cp_async(form: Form) -> Step:
+def cp_async(form: Form) -> Handler:
     """Copy 4, 8 or 16 bytes from global to shared memory; `.cg` 16 only.
 
     Of a source size less than that so many bytes are read, and zeros follow; where the source is
@@ -40,13 +40,13 @@ def cp_async(form: Form) -> Step:
         form.read(rest.pop(), B64)
     width = min(size, 8)
     count = size // width
-    reads = Access(form.instruction, "global", width, count, False)
-    writes = Access(form.instruction, "shared", width, count, True)
+    reads = MemoryAccess(form.instruction, "global", width, count, False)
+    writes = MemoryAccess(form.instruction, "shared", width, count, True)
     target = address_of(form, form.operands[0], "shared")
     source = address_of(form, form.operands[1], "global")
     length = _source_size(form, rest[0], size) if rest else None
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         to, where = target(w), source(w)
         given = None if length is None else length(w)
         if given is not None:
@@ -61,12 +61,12 @@ def cp_async(form: Form) -> Step:
 
         w.queues.copies.issue(form.instruction, perform)
 
-    return step
+    return execute
 
 
 def _source_size(form: Form, operand: Operand, size: int) -> Reader:
     """How many bytes are read: a number, or none where a predicate holds (ignore-src)."""
-    declared = form.scope.registers.get(str(operand))
+    declared = form.symbols.registers.get(str(operand))
     if declared is None or declared[1] is not PRED:
         return form.read(operand, U32)
     ignored = form.read(operand, PRED)
@@ -81,14 +81,14 @@ def _check_length(w: Wave, given: Array, size: int) -> None:
         raise Fault(f"cp.async of {size} bytes with a source of {value}", lane)
 
 
-def _padded(w: Wave, access: Access, source: Array, given: Array) -> list[Array]:
+def _padded(w: Wave, access: MemoryAccess, source: Array, given: Array) -> list[Array]:
     """What a copy reads, with zeros behind the bytes that are given."""
     mask = w.active()
     full = mask & (given == access.bytes)
     values = [np.zeros(w.lanes, f"u{access.width}") for _ in range(access.count)]
     if full.any():
         values = w.memory.load(access, source, full, w.lanes)
-    single = Access(access.instruction, access.space, 1, 1, False)
+    single = MemoryAccess(access.instruction, access.space, 1, 1, False)
     partial = mask & ~full
     for byte in range(int(given[partial if len(given) > 1 else slice(None)].max(initial=0))):
         some = partial & (given > byte)
@@ -102,14 +102,14 @@ def _padded(w: Wave, access: Access, source: Array, given: Array) -> list[Array]
 
 
 @instruction("9.7.9.25.3.2", "cp async commit_group")
-def commit_group(form: Form) -> Step:
+def commit_group(form: Form) -> Handler:
     """Close a group of the copies that the thread has issued since the last."""
     form.expect(0)
     return lambda w: w.queues.copies.commit()
 
 
 @instruction("9.7.9.25.3.3", "cp async wait_group")
-def wait_group(form: Form) -> Step:
+def wait_group(form: Form) -> Handler:
     """Wait until at most N of the newest groups are left."""
     form.expect(1)
     most = form.constant(form.operands[0], 0, (1 << 31) - 1)
@@ -117,25 +117,25 @@ def wait_group(form: Form) -> Step:
 
 
 @instruction("9.7.9.25.3.3", "cp async wait_all")
-def wait_all(form: Form) -> Step:
+def wait_all(form: Form) -> Handler:
     """Wait for all copies of the thread."""
     form.expect(0)
     return lambda w: w.queues.copies.drain()
 
 
 @instruction("9.7.13.15.15", "cp async mbarrier arrive [noinc] [shared|shared::cta] b64")
-def mbarrier_arrive(form: Form) -> Step:
+def mbarrier_arrive(form: Form) -> Handler:
     """Arrive at an mbarrier when all copies that the thread has issued so far are done.
 
     The pending count is raised by one before, so that the two make no difference, unless `.noinc`
     says that the arrival is counted already.
     """
     form.expect(1)
-    access = Access(form.instruction, space_of(form), 8, 1, True, sync=True)
+    access = MemoryAccess(form.instruction, space_of(form), 8, 1, True, sync=True)
     address = address_of(form, form.operands[0], access.space)
     counted = form.has("noinc")
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         words, lanes = active_words(w, access, address)
         if not counted:
             w.mbarriers.add_pending(words, lanes)
@@ -148,4 +148,4 @@ def mbarrier_arrive(form: Form) -> Step:
 
         w.queues.copies.issue(form.instruction, perform, signals=signals, after=True)
 
-    return step
+    return execute

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lego_mlir.sim.instructions.movement import address_of, space_of
-from lego_mlir.sim.machine.memory import Access
+from lego_mlir.sim.machine.memory import MemoryAccess
 from lego_mlir.sim.numerics.rounding import canonical
 from lego_mlir.sim.ptx import types
-from lego_mlir.sim.ptx.form import Form, Step
+from lego_mlir.sim.ptx.form import Form, Handler
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import UNSIGNED, Array
 
@@ -57,24 +57,24 @@ _OPS = (
     f"atom {_HEAD} exch b32|b64",
     f"atom {_HEAD} cas b16|b32|b64",
 )
-def atom(form: Form) -> Step:
+def atom(form: Form) -> Handler:
     """d = the value at an address, which becomes `d op b`; for `cas` c where it equals b."""
     form.expect(4 if form.has("cas") else 3)
     return _atomic(form, True)
 
 
 @instruction("9.7.13.6", *(f"red {_RED_HEAD} {row}" for row in _OPS))
-def red(form: Form) -> Step:
+def red(form: Form) -> Handler:
     """As `atom`, without a result."""
     form.expect(2)
     return _atomic(form, False)
 
 
-def _atomic(form: Form, returns: bool) -> Step:
+def _atomic(form: Form, returns: bool) -> Handler:
     kind = form.types[0]
     operation = form.one_of(*_UPDATE)
     at = 1 if returns else 0
-    access = Access(form.instruction, space_of(form), kind.bytes, 1, True, sync=True)
+    access = MemoryAccess(form.instruction, space_of(form), kind.bytes, 1, True, sync=True)
     address = address_of(form, form.operands[at], access.space)
     raw = types.TYPES[f"b{kind.bits}"]
     # Operands are read as bits and given their type where they are combined.
@@ -82,17 +82,19 @@ def _atomic(form: Form, returns: bool) -> Step:
     write = form.write(form.operands[0], raw) if returns else None
     update = update_of(operation, kind)
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         target = np.broadcast_to(address(w), w.lanes)
         operands = [np.broadcast_to(read(w), w.lanes) for read in reads]
         before = exchange(w, access, target, update, operands[0], operands[-1])
         if write is not None:
             write(w, before)
 
-    return step
+    return execute
 
 
-def exchange(w: Wave, access: Access, target: Array, update: Update, b: Array, c: Array) -> Array:
+def exchange(
+    w: Wave, access: MemoryAccess, target: Array, update: Update, b: Array, c: Array
+) -> Array:
     """Each active lane updates the element at its address; as a result what stood there before."""
     before = np.zeros(w.lanes, UNSIGNED[8 * access.width])
     for buffer, index, where in w.memory.locate(access, target, w.mask):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lego_mlir.sim.ptx.form import Form, Step
+from lego_mlir.sim.ptx.form import Form, Handler
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import TYPES, U32, Array
 
@@ -40,20 +40,20 @@ def mask_of(length: Array, dtype: np.dtype[np.generic]) -> Array:
 
 
 @instruction("9.7.1.14", "popc b32|b64")
-def popc(form: Form) -> Step:
+def popc(form: Form) -> Handler:
     """The number of set bits."""
     return form.compute(lambda a: np.bitwise_count(a).astype(np.uint32), form.types[:1], U32)
 
 
 @instruction("9.7.1.15", "clz b32|b64")
-def clz(form: Form) -> Step:
+def clz(form: Form) -> Handler:
     """The number of zeros above the highest set bit."""
     top = form.types[0].bits - 1
     return form.compute(lambda a: (top - highest_bit(a)).astype(np.uint32), form.types[:1], U32)
 
 
 @instruction("9.7.1.16", "bfind [shiftamt] u32|u64|s32|s64")
-def bfind(form: Form) -> Step:
+def bfind(form: Form) -> Handler:
     """The position of the highest bit that differs from the sign, or how far it is from the top.
 
     All ones where there is none.
@@ -72,13 +72,13 @@ def bfind(form: Form) -> Step:
 
 
 @instruction("9.7.1.18", "brev b32|b64")
-def brev(form: Form) -> Step:
+def brev(form: Form) -> Handler:
     """The bits in reverse order."""
     return form.compute(reversed_bits, form.types[:1], form.types[0])
 
 
 @instruction("9.7.1.19", "bfe u32|u64|s32|s64")
-def bfe(form: Form) -> Step:
+def bfe(form: Form) -> Handler:
     """The field of c bits of a from bit b on.
 
     Extended with zeros or, for signed types, with its highest bit; where the field passes the
@@ -109,7 +109,7 @@ def bfe(form: Form) -> Step:
 
 
 @instruction("9.7.1.20", "bfi b32|b64")
-def bfi(form: Form) -> Step:
+def bfi(form: Form) -> Handler:
     """b with the field of d bits from bit c on replaced by the low bits of a."""
     kind = form.types[0]
     top = np.uint32(kind.bits - 1)
@@ -125,7 +125,7 @@ def bfi(form: Form) -> Step:
 
 
 @instruction("9.7.1.21", "szext clamp|wrap u32|s32")
-def szext(form: Form) -> Step:
+def szext(form: Form) -> Handler:
     """The low b bits of a, extended with zeros or with their sign."""
     kind = form.types[0]
     wrap = form.has("wrap")
@@ -144,7 +144,7 @@ def szext(form: Form) -> Step:
 
 
 @instruction("9.7.1.22", "bmsk clamp|wrap b32")
-def bmsk(form: Form) -> Step:
+def bmsk(form: Form) -> Handler:
     """b ones from bit a on."""
     wrap = form.has("wrap")
 

@@ -16,8 +16,8 @@ import numpy as np
 from lego_mlir.sim.instructions.atomic import Update, update_of
 from lego_mlir.sim.instructions.mbarrier import of_lanes
 from lego_mlir.sim.instructions.movement import address_of, space_named
-from lego_mlir.sim.machine.memory import RANK_SHIFT, Access, Fault
-from lego_mlir.sim.ptx.form import Form, Reader, Step
+from lego_mlir.sim.machine.memory import RANK_SHIFT, Fault, MemoryAccess
+from lego_mlir.sim.ptx.form import Form, Handler, Reader
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import B64, TYPES, U32, Array
 
@@ -28,11 +28,11 @@ DONE = "mbarrier::complete_tx::bytes"
 SHARED = "shared::cta|shared::cluster"
 _OFFSET = np.uint64((1 << int(RANK_SHIFT)) - 1)
 
-Do = Callable[["Wave", int], None]
+LaneAction = Callable[["Wave", int], None]
 """What an operation does for one lane, given by its number."""
 
 
-def for_each_lane(do: Do) -> Step:
+def for_each_lane(do: LaneAction) -> Handler:
     """A stage that is performed for one lane after the other."""
 
     def stage(w: Wave) -> None:
@@ -54,7 +54,7 @@ class Signal:
     """
 
     def __init__(self, form: Form, at: int, space: str, ranks: Reader | None) -> None:
-        self.access = Access(form.instruction, space, 8, 1, True, "async", sync=True)
+        self.access = MemoryAccess(form.instruction, space, 8, 1, True, "async", sync=True)
         self.address = address_of(form, form.operands[at], space)
         self.ranks = ranks
         self.form = form
@@ -96,7 +96,7 @@ class Signal:
             self.form.instruction,
             for_each_lane(do),
             signals=words,
-            slots=w.mbarriers.slots(words),
+            ctas=w.mbarriers.cta_indices(words),
         )
 
     def _reached(self, w: Wave, lanes: Array) -> list[list[int]]:
@@ -142,7 +142,7 @@ def check_aligned(w: Wave, address: Array, to: int, opcode: str, what: str) -> N
         )
 
 
-class Run:
+class BulkCopy:
     """The operands that all bulk copies share: `[target], [source], size`."""
 
     def __init__(self, form: Form) -> None:
@@ -152,8 +152,8 @@ class Run:
         self.target = address_of(form, form.operands[0], self.target_space)
         self.source = address_of(form, form.operands[1], self.source_space)
         self.size = form.read(form.operands[2], U32)
-        self.reads = Access(form.instruction, self.source_space, 8, 1, False, "async")
-        self.writes = Access(form.instruction, self.target_space, 8, 1, True, "async")
+        self.reads = MemoryAccess(form.instruction, self.source_space, 8, 1, False, "async")
+        self.writes = MemoryAccess(form.instruction, self.target_space, 8, 1, True, "async")
 
     def operands(self, w: Wave) -> tuple[Array, Array, Array]:
         """Target, source and size in each lane, checked for alignment."""
@@ -175,58 +175,60 @@ def addresses(start: np.uint64, size: int, step: int) -> Array:
     f"cp async bulk {SHARED} global {DONE} [multicast::cluster] [L2::cache_hint]",
     f"cp async bulk shared::cluster shared::cta {DONE}",
 )
-def load(form: Form) -> Step:
+def load(form: Form) -> Handler:
     """Copy a run of bytes into shared memory, and tell an mbarrier."""
     hint, many = form.has("L2::cache_hint"), form.has("multicast::cluster")
     form.expect(4 + hint + many)
-    run = Run(form)
+    copy_operands = BulkCopy(form)
     ranks = form.read(form.operands[4], TYPES["u16"]) if many else None
-    signal = Signal(form, 3, run.target_space, ranks)
+    signal = Signal(form, 3, copy_operands.target_space, ranks)
     if hint:
         form.read(form.operands[-1], B64)
 
-    def step(w: Wave) -> None:
-        target, source, size = run.operands(w)
+    def execute(w: Wave) -> None:
+        target, source, size = copy_operands.operands(w)
 
         def copy(w: Wave, lane: int, targets: Array) -> None:
             where = addresses(source[lane], int(size[lane]), 8)
             who = np.full(len(where), lane)
-            values = w.memory.read(run.reads, where, who)
+            values = w.memory.read(copy_operands.reads, where, who)
             for place in targets:
-                w.memory.write(run.writes, addresses(place, int(size[lane]), 8), values, who)
+                w.memory.write(
+                    copy_operands.writes, addresses(place, int(size[lane]), 8), values, who
+                )
 
         signal.issue(w, target, size, copy)
 
-    return step
+    return execute
 
 
 @instruction(
     "9.7.9.25.4.1", "cp async bulk global shared::cta bulk_group [L2::cache_hint] [cp_mask]"
 )
-def store(form: Form) -> Step:
+def store(form: Form) -> Handler:
     """Copy a run of bytes from shared to global memory; with a mask, chosen bytes of every 16."""
     hint, masked = form.has("L2::cache_hint"), form.has("cp_mask")
     form.expect(3 + hint + masked)
-    run = Run(form)
+    copy_operands = BulkCopy(form)
     if hint:
         form.read(form.operands[3], B64)
     chosen = form.read(form.operands[-1], TYPES["u16"]) if masked else None
-    writes = Access(form.instruction, "global", 1, 1, True, "async")
+    writes = MemoryAccess(form.instruction, "global", 1, 1, True, "async")
 
-    def step(w: Wave) -> None:
-        target, source, size = run.operands(w)
+    def execute(w: Wave) -> None:
+        target, source, size = copy_operands.operands(w)
         bits = None if chosen is None else np.broadcast_to(chosen(w), w.lanes)
         data: dict[int, Array] = {}
 
         def read(w: Wave, lane: int) -> None:
             where = addresses(source[lane], int(size[lane]), 8)
-            data[lane] = w.memory.read(run.reads, where, np.full(len(where), lane))
+            data[lane] = w.memory.read(copy_operands.reads, where, np.full(len(where), lane))
 
         def write(w: Wave, lane: int) -> None:
             values = data.pop(lane)
             if bits is None:
                 where = addresses(target[lane], int(size[lane]), 8)
-                w.memory.write(run.writes, where, values, np.full(len(where), lane))
+                w.memory.write(copy_operands.writes, where, values, np.full(len(where), lane))
                 return
             kept = np.arange(int(size[lane])) % 16
             kept = np.flatnonzero(int(bits[lane]) >> kept & 1)
@@ -235,13 +237,13 @@ def store(form: Form) -> Step:
 
         issue_store(form, w, read, write)
 
-    return step
+    return execute
 
 
-def issue_store(form: Form, w: Wave, read: Do, write: Do) -> None:
+def issue_store(form: Form, w: Wave, read: LaneAction, write: LaneAction) -> None:
     """The active lanes issue a copy from their shared memory, for a bulk group."""
-    slots = np.where(w.active(), w.slot_of_lane, -1)
-    w.queues.stores.issue(form.instruction, for_each_lane(read), for_each_lane(write), slots=slots)
+    ctas = np.where(w.active(), w.cta_index_of_lane, -1)
+    w.queues.stores.issue(form.instruction, for_each_lane(read), for_each_lane(write), ctas=ctas)
 
 
 _TO_SHARED = ("and|or|xor b32", "add u32|s32|u64", "inc|dec u32", "min|max u32|s32")
@@ -262,22 +264,24 @@ _TO_GLOBAL = (
         for row in _TO_GLOBAL
     ),
 )
-def reduce(form: Form) -> Step:
+def reduce(form: Form) -> Handler:
     """Combine a run of elements in shared memory with one elsewhere, element by element."""
     hint, signals = form.has("L2::cache_hint"), form.has(DONE)
     form.expect(3 + hint + signals)
-    run = Run(form)
+    copy_operands = BulkCopy(form)
     kind = form.types[0]
     update = update_of(form.one_of(*REDUCTIONS), kind)
-    signal = Signal(form, 3, run.target_space, None) if signals else None
+    signal = Signal(form, 3, copy_operands.target_space, None) if signals else None
     if hint:
         form.read(form.operands[-1], B64)
     width = kind.bytes
-    reads = Access(form.instruction, "shared", width, 1, False, "async")
-    target_access = Access(form.instruction, run.target_space, width, 1, True, "async", sync=True)
+    reads = MemoryAccess(form.instruction, "shared", width, 1, False, "async")
+    target_access = MemoryAccess(
+        form.instruction, copy_operands.target_space, width, 1, True, "async", sync=True
+    )
 
-    def step(w: Wave) -> None:
-        target, source, size = run.operands(w)
+    def execute(w: Wave) -> None:
+        target, source, size = copy_operands.operands(w)
         data: dict[int, Array] = {}
 
         def read(w: Wave, lane: int) -> None:
@@ -304,14 +308,14 @@ def reduce(form: Form) -> Step:
 
         signal.issue(w, target, size, copy)
 
-    return step
+    return execute
 
 
 REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 
 
 def combine(
-    w: Wave, access: Access, where: Array, values: Array, update: Update, lane: int
+    w: Wave, access: MemoryAccess, where: Array, values: Array, update: Update, lane: int
 ) -> None:
     """Combine elements at different addresses with values, on behalf of one lane."""
     who = np.full(len(where), lane)
@@ -320,28 +324,28 @@ def combine(
 
 
 @instruction("9.7.9.25.4.3", "cp async bulk prefetch L2 global [L2::cache_hint]")
-def prefetch(form: Form) -> Step:
+def prefetch(form: Form) -> Handler:
     """Bring a run of bytes into the cache: the simulator has none."""
     form.expect(2 + form.has("L2::cache_hint"))
     address = address_of(form, form.operands[0], "global")
     size = form.read(form.operands[1], U32)
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         check_aligned(w, address(w), 16, form.instruction.opcode, "a source at byte")
         check_aligned(w, size(w), 16, form.instruction.opcode, "a size of")
 
-    return step
+    return execute
 
 
 @instruction("9.7.9.25.4.6", "cp async bulk commit_group")
-def commit_group(form: Form) -> Step:
+def commit_group(form: Form) -> Handler:
     """Close a group of the bulk copies to global memory that the thread has issued."""
     form.expect(0)
     return lambda w: w.queues.stores.commit()
 
 
 @instruction("9.7.9.25.4.7", "cp async bulk wait_group [read]")
-def wait_group(form: Form) -> Step:
+def wait_group(form: Form) -> Handler:
     """Wait until at most N bulk groups are left; `.read`: of those that have not read yet."""
     form.expect(1)
     most = form.constant(form.operands[0], 0, (1 << 31) - 1)

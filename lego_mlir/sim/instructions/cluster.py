@@ -13,8 +13,8 @@ import numpy as np
 from lego_mlir.sim.instructions.atomic import exchange, update_of
 from lego_mlir.sim.instructions.mbarrier import active_words
 from lego_mlir.sim.instructions.movement import address_of, rank_of, space_of
-from lego_mlir.sim.machine.memory import RANK_SHIFT, Access, Fault
-from lego_mlir.sim.ptx.form import Form, Reader, Step, Wait
+from lego_mlir.sim.machine.memory import RANK_SHIFT, Fault, MemoryAccess
+from lego_mlir.sim.ptx.form import Form, Handler, Reader, Wait
 from lego_mlir.sim.ptx.syntax import Operand, Vector
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import TYPES, U32, Array
@@ -26,7 +26,7 @@ _RANK = 0xFF << int(RANK_SHIFT)
 
 
 @instruction("9.7.9.23", "mapa u32|u64", "mapa shared::cluster u32|u64")
-def mapa(form: Form) -> Step:
+def mapa(form: Form) -> Handler:
     """The address in another block of the cluster that corresponds to one in the own block."""
     form.expect(3)
     kind = form.types[0]
@@ -36,7 +36,7 @@ def mapa(form: Form) -> Step:
     rank = form.read(form.operands[2], U32)
     whole = kind.dtype.type
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         number = rank(w)
         bad = w.active() & (number >= w.cluster_size)
         if bad.any():
@@ -46,11 +46,11 @@ def mapa(form: Form) -> Step:
         named = (number.astype(kind.storage) + whole(1)) << whole(RANK_SHIFT)
         write(w, read(w) & ~whole(_RANK) | named)
 
-    return step
+    return execute
 
 
 @instruction("9.7.9.24", "getctarank u32|u64", "getctarank shared::cluster u32|u64")
-def getctarank(form: Form) -> Step:
+def getctarank(form: Form) -> Handler:
     """The rank of the block that an address of shared memory lies in."""
     form.expect(2)
     write, read = form.write(form.operands[0], U32), form.read(form.operands[1], form.types[0])
@@ -58,7 +58,7 @@ def getctarank(form: Form) -> Step:
 
 
 @instruction("9.7.13.3", "barrier cluster arrive [release|relaxed] [aligned]")
-def cluster_arrive(form: Form) -> Step:
+def cluster_arrive(form: Form) -> Handler:
     """Arrive at the barrier of the cluster, and go on."""
     form.expect(0)
     release = not form.has("relaxed")
@@ -88,7 +88,7 @@ _DONE = "mbarrier::complete_tx::bytes"
 @instruction(
     "9.7.9.12", f"st async [weak] [shared::cluster] {_DONE} [v2|v4] b32|b64|u32|u64|s32|s64|f32|f64"
 )
-def st_async(form: Form) -> Step:
+def st_async(form: Form) -> Handler:
     """Store to the shared memory of a block of the cluster, and tell an mbarrier there."""
     form.expect(3)
     kind = form.types[0]
@@ -96,11 +96,11 @@ def st_async(form: Form) -> Step:
     elements = _elements(form, form.operands[1])
     reads = [form.read(element, bits) for element in elements]
     space = space_of(form)
-    access = Access(form.instruction, space, kind.bytes, len(reads), True)
+    access = MemoryAccess(form.instruction, space, kind.bytes, len(reads), True)
     address = address_of(form, form.operands[0], space)
     barrier = _barrier(form, form.operands[2], space)
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         target, values = address(w), [read(w) for read in reads]
 
         def store(w: Wave) -> None:
@@ -108,7 +108,7 @@ def st_async(form: Form) -> Step:
 
         _issue(form, w, barrier, access, store)
 
-    return step
+    return execute
 
 
 def _elements(form: Form, operand: Operand) -> tuple[Operand, ...]:
@@ -127,7 +127,7 @@ def _elements(form: Form, operand: Operand) -> tuple[Operand, ...]:
     f"red async [relaxed] [cluster] [shared::cluster] {_DONE} and|or|xor b32",
     f"red async [relaxed] [cluster] [shared::cluster] {_DONE} add u32|s32|u64",
 )
-def red_async(form: Form) -> Step:
+def red_async(form: Form) -> Handler:
     """Combine with shared memory of a block of the cluster, and tell an mbarrier there."""
     form.expect(3)
     kind = form.types[0]
@@ -135,11 +135,11 @@ def red_async(form: Form) -> Step:
     update = update_of(operation, kind)
     read = form.read(form.operands[1], TYPES[f"b{kind.bits}"])
     space = space_of(form)
-    access = Access(form.instruction, space, kind.bytes, 1, True, sync=True)
+    access = MemoryAccess(form.instruction, space, kind.bytes, 1, True, sync=True)
     address = address_of(form, form.operands[0], space)
     barrier = _barrier(form, form.operands[2], space)
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         target = np.broadcast_to(address(w), w.lanes)
         value = np.broadcast_to(read(w), w.lanes)
 
@@ -148,16 +148,16 @@ def red_async(form: Form) -> Step:
 
         _issue(form, w, barrier, access, combine)
 
-    return step
+    return execute
 
 
-def _barrier(form: Form, operand: Operand, space: str) -> tuple[Access, Reader]:
-    access = Access(form.instruction, space, 8, 1, True, sync=True)
+def _barrier(form: Form, operand: Operand, space: str) -> tuple[MemoryAccess, Reader]:
+    access = MemoryAccess(form.instruction, space, 8, 1, True, sync=True)
     return access, address_of(form, operand, space)
 
 
 def _issue(
-    form: Form, w: Wave, barrier: tuple[Access, Reader], access: Access, store: Step
+    form: Form, w: Wave, barrier: tuple[MemoryAccess, Reader], access: MemoryAccess, store: Handler
 ) -> None:
     """Issue a store that tells an mbarrier how many bytes have come."""
     words, lanes = active_words(w, *barrier)
@@ -171,5 +171,5 @@ def _issue(
         amounts: Array = np.full(len(now), access.bytes, np.int64)
         w.mbarriers.complete(signals[now], now, amounts)
 
-    slots = w.mbarriers.slots(signals)
-    w.queues.loads.issue(form.instruction, perform, signals=signals, slots=slots)
+    ctas = w.mbarriers.cta_indices(signals)
+    w.queues.loads.issue(form.instruction, perform, signals=signals, ctas=ctas)

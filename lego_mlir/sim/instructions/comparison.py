@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lego_mlir.sim.numerics.rounding import flush
-from lego_mlir.sim.ptx.form import Form, Reader, Step
+from lego_mlir.sim.ptx.form import Form, Handler, Reader
 from lego_mlir.sim.ptx.syntax import Operand, Pair
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import PRED, Array, Type
@@ -84,7 +84,7 @@ def _comparison(form: Form, kind: Type) -> Compare:
     f"setp {_FLOAT} {_BOOL} f64",
 )
 @instruction("9.7.7.2", f"setp {_FLOAT} {_BOOL} [ftz] f16|f16x2", f"setp {_FLOAT} {_BOOL} bf16")
-def setp(form: Form) -> Step:
+def setp(form: Form) -> Handler:
     """p = a cmp b, and q its complement; both combined with c where a boolean operator stands.
 
     For packed halves p is the lower and q the upper comparison.
@@ -99,7 +99,7 @@ def setp(form: Form) -> Step:
     a, b = form.read(form.operands[1], kind), form.read(form.operands[2], kind)
     third = None if combine is None else form.predicate(form.operands[3])
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         holds = compare(a(w), b(w))
         fails = holds[:, 1] if kind.lanes == 2 else ~holds if second is not None else holds
         if kind.lanes == 2:
@@ -113,7 +113,7 @@ def setp(form: Form) -> Step:
 
     if combine is None and second is None:
         return lambda w: first(w, compare(a(w), b(w)))
-    return step
+    return execute
 
 
 def _targets(
@@ -133,7 +133,7 @@ def _targets(
     f"set {_FLOAT} {_BOOL} [ftz] u32|s32|f32 f32",
     f"set {_FLOAT} {_BOOL} u32|s32|f32 f64",
 )
-def set_(form: Form) -> Step:
+def set_(form: Form) -> Handler:
     """d = all ones (as a float: 1.0) where a cmp b, else 0; combined with c as in `setp`."""
     result, kind = form.types
     compare = _comparison(form, kind)
@@ -144,17 +144,17 @@ def set_(form: Form) -> Step:
     third: Reader | None = None if combine is None else form.predicate(form.operands[3])
     yes = np.array(1.0, np.float32) if result.is_float else np.array(-1).astype(result.dtype)
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         holds = compare(a(w), b(w))
         if combine is not None and third is not None:
             holds = combine(holds, third(w))
         write(w, np.where(holds, yes, result.dtype.type(0)))
 
-    return step
+    return execute
 
 
 @instruction("9.7.6.3", "selp b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64")
-def selp(form: Form) -> Step:
+def selp(form: Form) -> Handler:
     """d = c ? a : b, with a predicate c."""
     form.expect(4)
     kind = form.types[0]
@@ -169,7 +169,7 @@ def selp(form: Form) -> Step:
     "slct b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64 s32",
     "slct [ftz] b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64 f32",
 )
-def slct(form: Form) -> Step:
+def slct(form: Form) -> Handler:
     """d = c >= 0 ? a : b; a NaN picks b."""
     kind, by = form.types
     ftz = form.has("ftz")

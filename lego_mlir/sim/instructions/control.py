@@ -13,11 +13,11 @@ from lego_mlir.sim.ptx.form import (
     Branch,
     Exit,
     Form,
+    Handler,
     Reduction,
-    Step,
-    Together,
     Trap,
     Wait,
+    WarpCollective,
 )
 from lego_mlir.sim.ptx.syntax import Symbol
 from lego_mlir.sim.ptx.table import instruction
@@ -32,7 +32,7 @@ def bra(form: Form) -> Branch:
     """Go to a label. `.uni` promises what needs no promise here."""
     form.expect(1)
     target = form.operands[0]
-    if not isinstance(target, Symbol) or target.name not in form.scope.labels:
+    if not isinstance(target, Symbol) or target.name not in form.symbols.labels:
         form.fail(f"{target} is no label of this kernel", target)
     return Branch(target.name)
 
@@ -101,11 +101,11 @@ def barrier_reduce(form: Form) -> Barrier:
 
 
 @instruction("9.7.13.2", "bar warp sync")
-def bar_warp_sync(form: Form) -> Together:
+def bar_warp_sync(form: Form) -> WarpCollective:
     """The named lanes of a warp wait for each other."""
     form.expect(1)
     members = form.read(form.operands[0], U32)
-    return Together(members, lambda w: w.observer.warp_converged(members(w), w.mask))
+    return WarpCollective(members, lambda w: w.observer.warp_converged(members(w), w.mask))
 
 
 _SCOPES = "cta|cluster|gpu|sys"
@@ -119,7 +119,7 @@ _SCOPES = "cta|cluster|gpu|sys"
     "fence release sync_restrict::shared::cta cluster",
     "fence mbarrier_init release cluster",
 )
-def fence(form: Form) -> Step:
+def fence(form: Form) -> Handler:
     """Order memory accesses. Execution is sequentially consistent: there is nothing to do."""
     form.expect(0)
     kind = ".".join(form.modifiers)
@@ -136,7 +136,7 @@ def fence(form: Form) -> Step:
     "fence proxy async::generic acquire sync_restrict::shared::cluster cluster",
     "fence proxy async::generic release sync_restrict::shared::cta cluster",
 )
-def fence_proxy(form: Form) -> Step:
+def fence_proxy(form: Form) -> Handler:
     """Order accesses that two proxies make, such as those of threads and of the copy engine.
 
     The simulator has one memory for all: there is nothing to do.
@@ -151,14 +151,14 @@ def fence_proxy(form: Form) -> Step:
 
 
 @instruction("9.7.13.13", "griddepcontrol launch_dependents|wait")
-def griddepcontrol(form: Form) -> Step:
+def griddepcontrol(form: Form) -> Handler:
     """Overlap with the grids before and after: there is only this one, and nothing to do."""
     form.expect(0)
     return lambda w: None
 
 
 @instruction("9.7.19.5", "setmaxnreg inc|dec sync aligned u32")
-def setmaxnreg(form: Form) -> Step | Wait:
+def setmaxnreg(form: Form) -> Handler | Wait:
     """Change how many registers each thread may use; `.inc` waits until there are so many."""
     form.expect(1)
     count = form.constant(form.operands[0], 24, 256)
@@ -166,15 +166,15 @@ def setmaxnreg(form: Form) -> Step | Wait:
         form.fail(f"{count} registers, which is no multiple of 8", form.operands[0])
     more = form.has("inc")
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         w.grants.set(form.instruction, count, more=more)
         w.observer.registers_set(count, w.mask)
 
     if not more:
-        return step
+        return execute
     nothing = np.zeros(0, np.int64)
     return Wait(
-        step,
+        execute,
         lambda w: w.grants.enough(count),
         lambda w, lane: w.grants.reason(lane, count),
         lambda w: nothing,
@@ -183,7 +183,7 @@ def setmaxnreg(form: Form) -> Step | Wait:
 
 
 @instruction("9.7.19.2", "nanosleep u32")
-def nanosleep(form: Form) -> Step:
+def nanosleep(form: Form) -> Handler:
     """Suspend the thread for a while: the simulator has no time."""
     form.expect(1)
     form.read(form.operands[0], U32)

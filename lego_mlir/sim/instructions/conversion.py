@@ -16,7 +16,7 @@ from lego_mlir.sim.numerics.rounding import (
     to_odd,
     two_sum,
 )
-from lego_mlir.sim.ptx.form import Form, Step
+from lego_mlir.sim.ptx.form import Form, Handler
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import TYPES, Array, Type
 
@@ -33,7 +33,7 @@ _IRND = "|".join(_WHOLE)
 
 
 @instruction("9.7.9.21", f"cvt [sat] {_INT} {_INT}")
-def integers(form: Form) -> Step:
+def integers(form: Form) -> Handler:
     """Integer to integer: truncated or extended; with `.sat` clamped."""
     to, of = form.types
     if not form.has("sat"):
@@ -51,7 +51,7 @@ def integers(form: Form) -> Step:
 
 
 @instruction("9.7.9.21", f"cvt {_IRND} [ftz] [sat] {_INT} {_FLT}")
-def to_integer(form: Form) -> Step:
+def to_integer(form: Form) -> Handler:
     """Float to integer: rounded to a whole number and clamped to the range.
 
     A NaN gives 0, but where the source is f64 or the result has 64 bits, the number with only its
@@ -78,7 +78,7 @@ def to_integer(form: Form) -> Step:
 
 
 @instruction("9.7.9.21", f"cvt {_RND} [sat] {_FLT} {_INT}")
-def from_integer(form: Form) -> Step:
+def from_integer(form: Form) -> Handler:
     """Integer to float, rounded once."""
     to, of = form.types
     mode = form.one_of(*_RND.split("|"))
@@ -103,7 +103,7 @@ def from_integer(form: Form) -> Step:
     f"cvt [{_RND}|{_IRND}] [relu] [ftz] [sat] {_FLT} {_FLT}",
     "cvt rn|rz [relu] satfinite f16|bf16 f32",
 )
-def floats(form: Form) -> Step:
+def floats(form: Form) -> Handler:
     """Float to float.
 
     Narrowing needs a rounding mode, widening is exact, and between equal types `.rni` and its
@@ -164,7 +164,7 @@ def _largest(kind: Type) -> Callable[[Array], Array]:
 
 
 @instruction("9.7.9.21", "cvt rn|rz [relu] [satfinite] f16x2|bf16x2 f32")
-def pack(form: Form) -> Step:
+def pack(form: Form) -> Handler:
     """Two f32 to a packed pair: a becomes the upper half, b the lower."""
     to, of = form.types
     element, mode = to.element, form.one_of("rn", "rz")
@@ -183,7 +183,7 @@ def pack(form: Form) -> Step:
     "cvt rn satfinite [relu] e4m3x2|e5m2x2 f32",
     "cvt rn satfinite [relu] e4m3x2|e5m2x2 f16x2",
 )
-def to_fp8(form: Form) -> Step:
+def to_fp8(form: Form) -> Handler:
     """Two numbers to a packed pair of 8-bit floats: of two operands a becomes the upper byte.
 
     What is too large becomes the largest number, infinities too.
@@ -200,7 +200,7 @@ def to_fp8(form: Form) -> Step:
 
 
 @instruction("9.7.9.21", "cvt rn [relu] f16x2 e4m3x2|e5m2x2")
-def from_fp8(form: Form) -> Step:
+def from_fp8(form: Form) -> Handler:
     """A packed pair of 8-bit floats to f16, exactly."""
     to, of = form.types
     finish = _finish(form, to)
@@ -208,7 +208,7 @@ def from_fp8(form: Form) -> Step:
 
 
 @instruction("9.7.9.21", "cvt rna [satfinite] tf32 f32", "cvt rn|rz [relu] tf32 f32")
-def tf32(form: Form) -> Step:
+def tf32(form: Form) -> Handler:
     """f32 to tf32, which keeps 10 bits of the fraction; `.rna` rounds ties away from zero.
 
     The low bits of the result are zero. A NaN becomes one with all other bits set; by `.rna` it

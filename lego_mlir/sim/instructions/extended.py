@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lego_mlir.sim.instructions.integer import high_product
-from lego_mlir.sim.ptx.form import Form, Step
+from lego_mlir.sim.ptx.form import Form, Handler
 from lego_mlir.sim.ptx.syntax import Register
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import PRED, TYPES, Array
@@ -36,7 +36,7 @@ def _subtract(a: Array, b: Array, borrow: Array) -> tuple[Array, Array]:
     return result, (a < b) | (rest < result)
 
 
-def _with_carry(form: Form, carry_in: bool, carry_out: bool) -> Step:
+def _with_carry(form: Form, carry_in: bool, carry_out: bool) -> Handler:
     """The sum, difference or product-sum of the operands; all are taken as unsigned."""
     kind = TYPES[f"u{form.types[0].bits}"]
     product = form.opcode in ("mad", "madc")
@@ -49,7 +49,7 @@ def _with_carry(form: Form, carry_in: bool, carry_out: bool) -> Step:
     combine = _subtract if form.opcode.startswith("sub") else _add
     none = np.zeros(1, np.bool_)
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         values = [read(w) for read in reads]
         if product:
             a, b, c = values
@@ -61,13 +61,13 @@ def _with_carry(form: Form, carry_in: bool, carry_out: bool) -> Step:
         if write_flag is not None:
             write_flag(w, carry)
 
-    return step
+    return execute
 
 
 @instruction("9.7.2.1", f"add cc {_INT}")
 @instruction("9.7.2.3", f"sub cc {_INT}")
 @instruction("9.7.2.5", f"mad hi|lo cc {_INT}")
-def first(form: Form) -> Step:
+def first(form: Form) -> Handler:
     """d = a + b (a - b, a * b + c), and the carry out of it."""
     return _with_carry(form, False, True)
 
@@ -75,6 +75,6 @@ def first(form: Form) -> Step:
 @instruction("9.7.2.2", f"addc [cc] {_INT}")
 @instruction("9.7.2.4", f"subc [cc] {_INT}")
 @instruction("9.7.2.6", f"madc hi|lo [cc] {_INT}")
-def following(form: Form) -> Step:
+def following(form: Form) -> Handler:
     """The same with the carry in; `.cc` keeps the carry out."""
     return _with_carry(form, True, form.has("cc"))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from lego_mlir.sim.ptx.form import Form, Step
+from lego_mlir.sim.ptx.form import Form, Handler
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import TYPES, Array, Type
 
@@ -20,14 +20,14 @@ def wide(kind: Type) -> Type:
 
 
 @instruction("9.7.1.1", f"add {INT}|{PACKED}")
-def add(form: Form) -> Step:
+def add(form: Form) -> Handler:
     """d = a + b, modulo the size."""
     t = form.types[0]
     return form.compute(np.add, [t, t], t)
 
 
 @instruction("9.7.1.2", f"sub {INT}")
-def sub(form: Form) -> Step:
+def sub(form: Form) -> Handler:
     """d = a - b, modulo the size."""
     t = form.types[0]
     return form.compute(np.subtract, [t, t], t)
@@ -59,7 +59,7 @@ def wide_product(a: Array, b: Array) -> Array:
 
 
 @instruction("9.7.1.3", f"mul hi|lo {INT}", "mul wide u16|u32|s16|s32")
-def mul(form: Form) -> Step:
+def mul(form: Form) -> Handler:
     """d = a * b: its lower half, its upper half, or all of it."""
     t = form.types[0]
     match form.one_of("hi", "lo", "wide"):
@@ -72,7 +72,7 @@ def mul(form: Form) -> Step:
 
 
 @instruction("9.7.1.4", f"mad hi|lo {INT}", "mad wide u16|u32|s16|s32", "mad hi sat s32")
-def mad(form: Form) -> Step:
+def mad(form: Form) -> Handler:
     """d = a * b + c, with the product as in `mul`."""
     t = form.types[0]
     match form.one_of("hi", "lo", "wide"):
@@ -94,14 +94,14 @@ def saturated(x: Array) -> Array:
 
 
 @instruction("9.7.1.1", "add sat s32")
-def add_sat(form: Form) -> Step:
+def add_sat(form: Form) -> Handler:
     """d = a + b, clamped to the range of s32."""
     t = form.types[0]
     return form.compute(lambda a, b: saturated(a.astype(np.int64) + b), [t, t], t)
 
 
 @instruction("9.7.1.2", "sub sat s32")
-def sub_sat(form: Form) -> Step:
+def sub_sat(form: Form) -> Handler:
     """d = a - b, clamped to the range of s32."""
     t = form.types[0]
     return form.compute(lambda a, b: saturated(a.astype(np.int64) - b), [t, t], t)
@@ -121,7 +121,7 @@ def _part24(form: Form) -> tuple[int, np.dtype[np.generic]]:
 
 
 @instruction("9.7.1.5", "mul24 hi|lo u32|s32")
-def mul24(form: Form) -> Step:
+def mul24(form: Form) -> Handler:
     """The product of 24-bit numbers: its lower 32 bits, or bits 47 to 16."""
     t = form.types[0]
     shift, dtype = _part24(form)
@@ -135,7 +135,7 @@ def mul24(form: Form) -> Step:
 
 
 @instruction("9.7.1.6", "mad24 hi|lo u32|s32")
-def mad24(form: Form) -> Step:
+def mad24(form: Form) -> Handler:
     """A product as in `mul24`, plus c."""
     t = form.types[0]
     shift, dtype = _part24(form)
@@ -149,7 +149,7 @@ def mad24(form: Form) -> Step:
 
 
 @instruction("9.7.1.7", f"sad {INT}")
-def sad(form: Form) -> Step:
+def sad(form: Form) -> Handler:
     """d = c + |a - b|."""
     t = form.types[0]
     return form.compute(lambda a, b, c: c + np.where(a < b, b - a, a - b), [t, t, t], t)
@@ -171,35 +171,35 @@ def remainder(a: Array, b: Array) -> Array:
 
 
 @instruction("9.7.1.8", f"div {INT}")
-def div(form: Form) -> Step:
+def div(form: Form) -> Handler:
     """d = a / b, towards zero."""
     t = form.types[0]
     return form.compute(quotient, [t, t], t)
 
 
 @instruction("9.7.1.9", f"rem {INT}")
-def rem(form: Form) -> Step:
+def rem(form: Form) -> Handler:
     """d = the remainder of a / b, with the sign of a."""
     t = form.types[0]
     return form.compute(remainder, [t, t], t)
 
 
 @instruction("9.7.1.10", "abs s16|s32|s64")
-def abs_(form: Form) -> Step:
+def abs_(form: Form) -> Handler:
     """d = |a|; the least number stays."""
     t = form.types[0]
     return form.compute(np.abs, [t], t)
 
 
 @instruction("9.7.1.11", "neg s16|s32|s64")
-def neg(form: Form) -> Step:
+def neg(form: Form) -> Handler:
     """d = -a; the least number stays."""
     t = form.types[0]
     return form.compute(np.negative, [t], t)
 
 
 @instruction("9.7.1.12", f"min {INT}|{PACKED}", "min relu s32|s16x2")
-def min_(form: Form) -> Step:
+def min_(form: Form) -> Handler:
     """d = the smaller of a and b; with `.relu` at least 0."""
     t = form.types[0]
     if form.has("relu"):
@@ -208,7 +208,7 @@ def min_(form: Form) -> Step:
 
 
 @instruction("9.7.1.13", f"max {INT}|{PACKED}", "max relu s32|s16x2")
-def max_(form: Form) -> Step:
+def max_(form: Form) -> Handler:
     """d = the larger of a and b; with `.relu` at least 0."""
     t = form.types[0]
     if form.has("relu"):
@@ -217,19 +217,19 @@ def max_(form: Form) -> Step:
 
 
 @instruction("9.7.1.23", "dp4a u32|s32 u32|s32")
-def dp4a(form: Form) -> Step:
+def dp4a(form: Form) -> Handler:
     """d = c + the dot product of the four bytes of a and of b."""
     return _dot(form, 8, lambda b: b)
 
 
 @instruction("9.7.1.24", "dp2a lo|hi u32|s32 u32|s32")
-def dp2a(form: Form) -> Step:
+def dp2a(form: Form) -> Handler:
     """d = c + the dot product of the two halves of a and two bytes of b, the lower or upper."""
     half = slice(2, 4) if form.has("hi") else slice(0, 2)
     return _dot(form, 16, lambda b: b[:, half])
 
 
-def _dot(form: Form, bits: int, pick: Callable[[Array], Array]) -> Step:
+def _dot(form: Form, bits: int, pick: Callable[[Array], Array]) -> Handler:
     a_type, b_type = form.types
     signed = a_type.is_signed or b_type.is_signed
     result = TYPES["s32" if signed else "u32"]

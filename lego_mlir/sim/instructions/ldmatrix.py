@@ -15,8 +15,8 @@ import numpy as np
 from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.sim.instructions.movement import address_of, space_of
 from lego_mlir.sim.instructions.warpwide import everyone, source, target, whole_warps
-from lego_mlir.sim.machine.memory import Access
-from lego_mlir.sim.ptx.form import Form, Together
+from lego_mlir.sim.machine.memory import MemoryAccess
+from lego_mlir.sim.ptx.form import Form, WarpCollective
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import TYPES, Array
 
@@ -52,7 +52,7 @@ def _collected(held: Array) -> Array:
 
 
 @instruction("9.7.14.5.15", "ldmatrix sync aligned m8n8 x1|x2|x4 [trans] [shared|shared::cta] b16")
-def ldmatrix(form: Form) -> Together:
+def ldmatrix(form: Form) -> WarpCollective:
     """Load one, two or four matrices; register j of all lanes holds matrix j."""
     form.expect(2)
     count, access = _count(form), _access(form, writes=False)
@@ -60,7 +60,7 @@ def ldmatrix(form: Form) -> Together:
     write = target(form, form.operands[0], count, _B32)
     trans = form.has("trans")
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         lanes = whole_warps(w, form.instruction.opcode)
         rows = w.memory.load(access, address(w), _row_lanes(w, count), w.lanes)
         words = np.stack([np.broadcast_to(row, w.lanes) for row in rows], axis=-1)
@@ -69,11 +69,11 @@ def ldmatrix(form: Form) -> Together:
         words = words.reshape(-1, 4, 8, 4)[:, :count]
         write(w, lanes, _dealt(_transposed(words) if trans else words))
 
-    return Together(everyone, step)
+    return WarpCollective(everyone, execute)
 
 
 @instruction("9.7.14.5.16", "stmatrix sync aligned m8n8 x1|x2|x4 [trans] [shared|shared::cta] b16")
-def stmatrix(form: Form) -> Together:
+def stmatrix(form: Form) -> WarpCollective:
     """Store one, two or four matrices, the reverse of `ldmatrix`."""
     form.expect(2)
     count, access = _count(form), _access(form, writes=True)
@@ -81,7 +81,7 @@ def stmatrix(form: Form) -> Together:
     read = source(form, form.operands[1], count, _B32)
     trans = form.has("trans")
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         lanes = whole_warps(w, form.instruction.opcode)
         words = _collected(read(w, lanes))
         if trans:
@@ -92,30 +92,30 @@ def stmatrix(form: Form) -> Together:
         rows[here] = words.reshape(-1, 4)
         w.memory.store(access, address(w), list(rows.T), _row_lanes(w, count))
 
-    return Together(everyone, step)
+    return WarpCollective(everyone, execute)
 
 
 @instruction("9.7.14.5.17", "movmatrix sync aligned m8n8 trans b16")
-def movmatrix(form: Form) -> Together:
+def movmatrix(form: Form) -> WarpCollective:
     """Transpose a matrix held in registers."""
     form.expect(2)
     write = target(form, form.operands[0], 1, _B32)
     read = source(form, form.operands[1], 1, _B32)
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         lanes = whole_warps(w, form.instruction.opcode)
         write(w, lanes, _dealt(_transposed(_collected(read(w, lanes)))))
 
-    return Together(everyone, step)
+    return WarpCollective(everyone, execute)
 
 
 def _count(form: Form) -> int:
     return int(form.one_of("x1", "x2", "x4")[1:])
 
 
-def _access(form: Form, writes: bool) -> Access:
+def _access(form: Form, writes: bool) -> MemoryAccess:
     """A row of a matrix, as four words."""
-    return Access(form.instruction, space_of(form), 4, 4, writes)
+    return MemoryAccess(form.instruction, space_of(form), 4, 4, writes)
 
 
 def _row_lanes(w: Wave, count: int) -> Array | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.ptx.form import Form, Step
+from lego_mlir.sim.ptx.form import Form, Handler
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import U32, Array
 
@@ -17,42 +17,42 @@ BITS = "pred|b16|b32|b64"
 
 
 @instruction("9.7.8.1", f"and {BITS}")
-def and_(form: Form) -> Step:
+def and_(form: Form) -> Handler:
     """d = a & b."""
     t = form.types[0]
     return form.compute(np.bitwise_and, [t, t], t)
 
 
 @instruction("9.7.8.2", f"or {BITS}")
-def or_(form: Form) -> Step:
+def or_(form: Form) -> Handler:
     """d = a | b."""
     t = form.types[0]
     return form.compute(np.bitwise_or, [t, t], t)
 
 
 @instruction("9.7.8.3", f"xor {BITS}")
-def xor(form: Form) -> Step:
+def xor(form: Form) -> Handler:
     """d = a ^ b."""
     t = form.types[0]
     return form.compute(np.bitwise_xor, [t, t], t)
 
 
 @instruction("9.7.8.4", f"not {BITS}")
-def not_(form: Form) -> Step:
+def not_(form: Form) -> Handler:
     """d = ~a."""
     t = form.types[0]
     return form.compute(np.invert, [t], t)
 
 
 @instruction("9.7.8.5", "cnot b16|b32|b64")
-def cnot(form: Form) -> Step:
+def cnot(form: Form) -> Handler:
     """d = 1 where a is 0, else 0."""
     t = form.types[0]
     return form.compute(lambda a: (a == 0).astype(a.dtype), [t], t)
 
 
 @instruction("9.7.8.6", "lop3 b32")
-def lop3(form: Form) -> Step:
+def lop3(form: Form) -> Handler:
     """Any bitwise function of three operands, given by its truth table.
 
     Bit 4a + 2b + c of the table is the result for the bits a, b, c.
@@ -63,7 +63,7 @@ def lop3(form: Form) -> Step:
     reads = [form.read(operand, t) for operand in form.operands[1:4]]
     write = form.write(form.operands[0], t)
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         operands = [read(w) for read in reads]
         result = np.zeros(1, np.uint32)
         for row in range(8):
@@ -74,11 +74,11 @@ def lop3(form: Form) -> Step:
                 result = result | (a & b & c)
         write(w, result)
 
-    return step
+    return execute
 
 
 @instruction("9.7.8.7", "shf l|r clamp|wrap b32")
-def shf(form: Form) -> Step:
+def shf(form: Form) -> Handler:
     """Funnel shift: shift the 64 bits with b above a; d = the upper word (left) or the lower.
 
     The amount is clamped to 32 or taken modulo 32.
@@ -95,7 +95,7 @@ def shf(form: Form) -> Step:
 
 
 @instruction("9.7.8.8", "shl b16|b32|b64")
-def shl(form: Form) -> Step:
+def shl(form: Form) -> Handler:
     """d = a << b; an amount beyond the size gives 0."""
     t = form.types[0]
     size, most = np.uint32(t.bits), np.uint32(t.bits - 1)
@@ -108,7 +108,7 @@ def shl(form: Form) -> Step:
 
 
 @instruction("9.7.8.9", "shr b16|b32|b64|u16|u32|u64|s16|s32|s64")
-def shr(form: Form) -> Step:
+def shr(form: Form) -> Handler:
     """d = a >> b, filled with the sign for signed types.
 
     An amount beyond the size gives what the size gives: 0, or the sign.

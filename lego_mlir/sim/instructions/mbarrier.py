@@ -13,8 +13,8 @@ import numpy as np
 
 from lego_mlir.sim.instructions.movement import address_of, space_of
 from lego_mlir.sim.machine.mbarrier import MOST, pending_count
-from lego_mlir.sim.machine.memory import Access, Fault
-from lego_mlir.sim.ptx.form import Form, Reader, Step, Wait
+from lego_mlir.sim.machine.memory import Fault, MemoryAccess
+from lego_mlir.sim.ptx.form import Form, Handler, Reader, Wait
 from lego_mlir.sim.ptx.syntax import Sink
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import B64, PRED, U32, Array
@@ -28,7 +28,7 @@ _SENT = "[release|relaxed] [cta|cluster]"
 _SEEN = "[acquire|relaxed] [cta|cluster]"
 
 
-def active_words(w: Wave, access: Access, address: Reader) -> tuple[Array, Array]:
+def active_words(w: Wave, access: MemoryAccess, address: Reader) -> tuple[Array, Array]:
     """The mbarriers that the active lanes name, as words, and the numbers of those lanes."""
     lanes = np.flatnonzero(w.active())
     return w.mbarriers.locate(access, of_lanes(w, address, lanes), lanes), lanes
@@ -40,28 +40,28 @@ def of_lanes(w: Wave, read: Reader, lanes: Array) -> Array:
     return values[lanes] if len(values) > 1 else np.repeat(values, len(lanes))
 
 
-def _barrier(form: Form, at: int, *, sync: bool = True) -> tuple[Access, Reader]:
+def _barrier(form: Form, at: int, *, sync: bool = True) -> tuple[MemoryAccess, Reader]:
     """The operand that names an mbarrier."""
-    access = Access(form.instruction, space_of(form), 8, 1, True, sync=sync)
+    access = MemoryAccess(form.instruction, space_of(form), 8, 1, True, sync=sync)
     return access, address_of(form, form.operands[at], access.space)
 
 
 @instruction("9.7.13.15.9", f"mbarrier init {_OWN} b64")
-def init(form: Form) -> Step:
+def init(form: Form) -> Handler:
     """Make an mbarrier whose phases wait for a number of arrivals."""
     form.expect(2)
     access, address = _barrier(form, 0, sync=False)
     count = form.read(form.operands[1], U32)
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         words, lanes = active_words(w, access, address)
         w.mbarriers.init(words, lanes, of_lanes(w, count, lanes).astype(np.int64))
 
-    return step
+    return execute
 
 
 @instruction("9.7.13.15.10", f"mbarrier inval {_OWN} b64")
-def inval(form: Form) -> Step:
+def inval(form: Form) -> Handler:
     """Make an mbarrier plain memory again."""
     form.expect(1)
     access, address = _barrier(form, 0, sync=False)
@@ -73,14 +73,14 @@ def inval(form: Form) -> Step:
     f"mbarrier expect_tx [relaxed] [cta|cluster] {_ANY} b64",
     f"mbarrier complete_tx [relaxed] [cta|cluster] {_ANY} b64",
 )
-def transact(form: Form) -> Step:
+def transact(form: Form) -> Handler:
     """Expect more bytes in the current phase, or count bytes as come."""
     form.expect(2)
     access, address = _barrier(form, 0)
     amount = form.read(form.operands[1], U32)
     expects = form.has("expect_tx")
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         words, lanes = active_words(w, access, address)
         amounts = of_lanes(w, amount, lanes).astype(np.int64)
         if expects:
@@ -88,7 +88,7 @@ def transact(form: Form) -> Step:
         else:
             w.mbarriers.complete(words, lanes, amounts)
 
-    return step
+    return execute
 
 
 @instruction(
@@ -100,7 +100,7 @@ def transact(form: Form) -> Step:
     f"mbarrier arrive_drop expect_tx {_SENT} {_ANY} b64",
     f"mbarrier arrive_drop noComplete [release] [cta] {_OWN} b64",
 )
-def arrive(form: Form) -> Step:
+def arrive(form: Form) -> Handler:
     """Arrive, with a count of 1 or as given; as a result the state before.
 
     With `expect_tx` the thread expects bytes before it arrives; `arrive_drop` lowers the count of
@@ -119,7 +119,7 @@ def arrive(form: Form) -> Step:
     number = form.read(form.operands[-1], U32) if len(form.operands) == results + 2 else None
     drop = form.modifiers[0] == "arrive_drop"
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         words, lanes = active_words(w, access, address)
         counts = np.ones(len(lanes), np.int64)
         if number is not None:
@@ -136,7 +136,7 @@ def arrive(form: Form) -> Step:
         result[lanes] = state
         write(w, result)
 
-    return step
+    return execute
 
 
 def _check_count(w: Wave, words: Array, lanes: Array, counts: Array) -> None:
@@ -192,7 +192,7 @@ def wait(form: Form) -> Wait:
         result[lanes] = passed
         return result
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         words, lanes, passed = look(w)
         w.observer.phase_acquired(words[passed], lanes[passed])
         result = np.zeros(w.lanes, np.bool_)
@@ -204,11 +204,11 @@ def wait(form: Form) -> Wait:
         words, _ = active_words(w, access, address)
         return f"for {w.mbarriers.describe(int(words[0]))}"
 
-    return Wait(step, holds, reason, lambda w: active_words(w, access, address)[0], True)
+    return Wait(execute, holds, reason, lambda w: active_words(w, access, address)[0], True)
 
 
 @instruction("9.7.13.15.17", "mbarrier pending_count b64")
-def query_pending_count(form: Form) -> Step:
+def query_pending_count(form: Form) -> Handler:
     """The pending count in a state that `mbarrier.arrive` gave."""
     form.expect(2)
     write, read = form.write(form.operands[0], U32), form.read(form.operands[1], B64)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lego_mlir.sim.instructions.warpwide import everyone, source, target, whole_warps
 from lego_mlir.sim.numerics import fragments
 from lego_mlir.sim.numerics.elements import ELEMENTS, accumulated, multiplied, pack
-from lego_mlir.sim.ptx.form import Form, Together
+from lego_mlir.sim.ptx.form import Form, WarpCollective
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import Array
 
@@ -35,7 +35,7 @@ _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
     "mma sync aligned m8n8k32|m16n8k32|m16n8k64 row col [satfinite] s32 s4|u4 s4|u4 s32",
     "mma sync aligned m8n8k128|m16n8k128|m16n8k256 row col s32 b1 b1 s32 xor|and popc",
 )
-def mma(form: Form) -> Together:
+def mma(form: Form) -> WarpCollective:
     """D = A·B + C, with the matrices in the registers of the warp's lanes (see `fragments`).
 
     Of single bits the product of a row and a column is the number of ones in their `and` or `xor`.
@@ -44,27 +44,27 @@ def mma(form: Form) -> Together:
     rows, _, depth = shape_of(form)
     words = [word for word in form.modifiers[5:] if word in ELEMENTS]
     _, a_type, b_type, c_type = (ELEMENTS[word] for word in words)
-    a_part = fragments.left(rows, depth, a_type.packed)
-    b_part = fragments.right(depth, b_type.packed)
-    c_part = fragments.accumulator(rows, 8, c_type.packed)
+    a_fragment = fragments.operand_a(rows, depth, a_type.packed)
+    b_fragment = fragments.operand_b(depth, b_type.packed)
+    c_fragment = fragments.accumulator(rows, 8, c_type.packed)
     d_operand, a_operand, b_operand, c_operand = form.operands
-    write = target(form, d_operand, c_part.registers, c_type.register)
-    a = source(form, a_operand, a_part.registers, a_type.register)
-    b = source(form, b_operand, b_part.registers, b_type.register)
-    c = source(form, c_operand, c_part.registers, c_type.register)
+    write = target(form, d_operand, c_fragment.registers, c_type.register)
+    a = source(form, a_operand, a_fragment.registers, a_type.register)
+    b = source(form, b_operand, b_fragment.registers, b_type.register)
+    c = source(form, c_operand, c_fragment.registers, c_type.register)
     multiply = _differing_bits if form.has("xor") else multiplied
     saturate = form.has("satfinite")
     opcode = form.instruction.opcode
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         lanes = whole_warps(w, opcode)
-        left = a_part.gather(a_type.unpack(a(w, lanes)))
-        right = b_part.gather(b_type.unpack(b(w, lanes)))
-        old = c_part.gather(c_type.unpack(c(w, lanes)))
-        new = accumulated(multiply(left, right), old, c_type, saturate)
-        write(w, lanes, pack(c_part.scatter(new), c_type))
+        a_values = a_fragment.gather(a_type.unpack(a(w, lanes)))
+        b_values = b_fragment.gather(b_type.unpack(b(w, lanes)))
+        old = c_fragment.gather(c_type.unpack(c(w, lanes)))
+        new = accumulated(multiply(a_values, b_values), old, c_type, saturate)
+        write(w, lanes, pack(c_fragment.scatter(new), c_type))
 
-    return Together(everyone, step)
+    return WarpCollective(everyone, execute)
 
 
 def shape_of(form: Form) -> tuple[int, int, int]:

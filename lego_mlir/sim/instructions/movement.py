@@ -12,10 +12,10 @@ from lego_mlir.sim.machine.memory import (
     RANK_SHIFT,
     SHARED,
     WINDOW_BITS,
-    Access,
+    MemoryAccess,
     base_of,
 )
-from lego_mlir.sim.ptx.form import Form, Reader, Step
+from lego_mlir.sim.ptx.form import Form, Handler, Reader
 from lego_mlir.sim.ptx.syntax import Address, Integer, Operand, Register, Sink, Symbol, Vector
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import B64, TYPES, Array, Type
@@ -35,7 +35,7 @@ _VECTOR = "[v2|v4|v8]"
 
 
 @instruction("9.7.9.3", "mov b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64|pred")
-def mov(form: Form) -> Step:
+def mov(form: Form) -> Handler:
     """Copy; take the address of a variable; pack a vector into a register, or unpack one."""
     form.expect(2)
     kind = form.types[0]
@@ -56,31 +56,31 @@ def _part(form: Form, vector: Vector, kind: Type) -> Type:
     return TYPES[f"b{bits}"]
 
 
-def _unpack(form: Form, target: Vector, source: Operand, kind: Type) -> Step:
+def _unpack(form: Form, target: Vector, source: Operand, kind: Type) -> Handler:
     part = _part(form, target, kind)
     read = form.read(source, kind)
     writes = [form.write(element, part) for element in target.elements]
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         value = read(w)
         for k, write in enumerate(writes):
             write(w, (value >> value.dtype.type(k * part.bits)).astype(part.storage))
 
-    return step
+    return execute
 
 
-def _pack(form: Form, target: Operand, source: Vector, kind: Type) -> Step:
+def _pack(form: Form, target: Operand, source: Vector, kind: Type) -> Handler:
     part = _part(form, source, kind)
     reads = [form.read(element, part) for element in source.elements]
     write = form.write(target, kind)
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         value = reads[0](w).astype(kind.storage)
         for k, read in enumerate(reads[1:], 1):
             value = value | read(w).astype(kind.storage) << kind.dtype.type(k * part.bits)
         write(w, value)
 
-    return step
+    return execute
 
 
 def space_of(form: Form) -> str:
@@ -122,7 +122,7 @@ def _fixed(address: int) -> Reader:
 
 
 def _dynamic(form: Form, register: Register, offset: int, space: str) -> Reader:
-    declared = form.scope.registers.get(register.name, (0, B64))[1]
+    declared = form.symbols.registers.get(register.name, (0, B64))[1]
     bits = declared.bits
     if bits != 64 and not (bits == 32 and space in _SHORT):
         form.fail(f"the register {register} is {declared} where an address should stand", register)
@@ -147,11 +147,11 @@ def _elements(form: Form, operand: Operand) -> tuple[Operand, ...]:
     return operand.elements
 
 
-def _access(form: Form, kind: Type, count: int, writes: bool) -> Access:
+def _access(form: Form, kind: Type, count: int, writes: bool) -> MemoryAccess:
     if count * kind.bytes > 32 or (count == 8 and kind.bits != 32):
         form.fail(f"a vector of {count} elements of {kind}")
     strong = bool(form.one_of("volatile", "relaxed", "acquire", "release"))
-    return Access(form.instruction, space_of(form), kind.bytes, count, writes, sync=strong)
+    return MemoryAccess(form.instruction, space_of(form), kind.bytes, count, writes, sync=strong)
 
 
 @instruction(
@@ -161,7 +161,7 @@ def _access(form: Form, kind: Type, count: int, writes: bool) -> Access:
     f"ld relaxed|acquire {_SCOPE} [{_SPACE}] {_HINTS} {_VECTOR} {_TYPE}",
     f"ld mmio relaxed sys [global] {_TYPE}",
 )
-def ld(form: Form) -> Step:
+def ld(form: Form) -> Handler:
     """Load a value or a vector. A register wider than the type gets it extended.
 
     Cache operators and hints, `.volatile`, memory order and scope change nothing: execution is
@@ -175,12 +175,12 @@ def ld(form: Form) -> Step:
     f"ld global {_CACHE} nc {_HINTS} {_VECTOR} {_TYPE}",
     f"ld global nc {_CACHE} {_HINTS} {_VECTOR} {_TYPE}",
 )
-def ld_global_nc(form: Form) -> Step:
+def ld_global_nc(form: Form) -> Handler:
     """Load through the non-coherent cache. That nobody writes the data meanwhile is not checked."""
     return _load(form)
 
 
-def _load(form: Form) -> Step:
+def _load(form: Form) -> Handler:
     form.expect(2)
     kind = form.types[0]
     elements = _elements(form, form.operands[0])
@@ -198,12 +198,12 @@ def _load(form: Form) -> Step:
 
         return single
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         loaded = w.memory.load(access, address(w), w.mask, w.lanes)
         for write, bits in zip(writes, loaded, strict=True):
             write(w, bits if plain else bits.view(dtype))
 
-    return step
+    return execute
 
 
 @instruction(
@@ -213,7 +213,7 @@ def _load(form: Form) -> Step:
     f"st relaxed|release {_SCOPE} [{_SPACE}] {_HINTS} {_VECTOR} {_TYPE}",
     f"st mmio relaxed sys [global] {_TYPE}",
 )
-def st(form: Form) -> Step:
+def st(form: Form) -> Handler:
     """Store a value or a vector; of a register wider than the type the low bits.
 
     Where several threads write one address, the last of the active lanes wins (a GPU promises
@@ -232,10 +232,10 @@ def st(form: Form) -> Step:
     if len(reads) != len(sources):
         form.fail("a store of `_`", form.operands[1])
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         w.memory.store(access, address(w), [read(w) for read in reads], w.mask)
 
-    return step
+    return execute
 
 
 def _stored(form: Form, operand: Operand, kind: Type, bits: Type) -> Reader:
@@ -255,7 +255,7 @@ _WINDOWS = {"shared": SHARED, "shared::cluster": SHARED, "local": LOCAL, "param"
     f"cvta {_SPACE} u32|u64",
     f"cvta to {_SPACE} u32|u64",
 )
-def cvta(form: Form) -> Step:
+def cvta(form: Form) -> Handler:
     """A generic address from one in a state space, or back (`.to`).
 
     Addresses of global and constant memory are generic already.
@@ -273,7 +273,7 @@ def cvta(form: Form) -> Step:
 
 
 @instruction("9.7.9.19", f"isspacep {_SPACE}")
-def isspacep(form: Form) -> Step:
+def isspacep(form: Form) -> Handler:
     """Whether a generic address lies in a state space."""
     form.expect(2)
     space = space_of(form)
@@ -297,7 +297,7 @@ def isspacep(form: Form) -> Step:
 
 def own_rank(w: Wave) -> Array:
     """The rank of each lane's block in its cluster."""
-    rank: Array = w.slot_of_lane % w.cluster_size
+    rank: Array = w.cta_index_of_lane % w.cluster_size
     return rank
 
 
@@ -313,7 +313,7 @@ def rank_of(w: Wave, address: Array) -> Array:
     "prefetchu L1",
     "prefetch [param|param::entry|const] tensormap",
 )
-def prefetch(form: Form) -> Step:
+def prefetch(form: Form) -> Handler:
     """Bring a line, or a tensor map, into a cache: the simulator has none."""
     form.expect(1)
     address_of(form, form.operands[0], space_of(form))
@@ -326,7 +326,7 @@ _PRIORITY = "L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged
 @instruction(
     "9.7.9.18", f"createpolicy fractional {_PRIORITY} [L2::evict_first|L2::evict_unchanged] b64"
 )
-def createpolicy(form: Form) -> Step:
+def createpolicy(form: Form) -> Handler:
     """A cache policy for the hints of other instructions, which change nothing."""
     form.expect(1, 2)
     for fraction in form.operands[1:]:
@@ -336,7 +336,7 @@ def createpolicy(form: Form) -> Step:
 
 
 @instruction("9.7.9.7", "prmt b32 [f4e|b4e|rc8|ecl|ecr|rc16]")
-def prmt(form: Form) -> Step:
+def prmt(form: Form) -> Handler:
     """Pick four bytes out of the eight of a (bytes 0–3) and b (4–7).
 
     By default each nibble of c picks one byte: its low three bits say which, its top bit asks for

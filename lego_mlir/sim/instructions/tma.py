@@ -31,9 +31,9 @@ from lego_mlir.sim.instructions.bulk import (
 )
 from lego_mlir.sim.instructions.mbarrier import of_lanes
 from lego_mlir.sim.instructions.movement import address_of, space_named
-from lego_mlir.sim.machine.memory import PARAM, Access, Fault, base_of
+from lego_mlir.sim.machine.memory import PARAM, Fault, MemoryAccess, base_of
 from lego_mlir.sim.machine.tensor_map import ELEMENTS, Tiles, decoded, swizzled
-from lego_mlir.sim.ptx.form import Form, Reader, Step
+from lego_mlir.sim.ptx.form import Form, Handler, Reader
 from lego_mlir.sim.ptx.syntax import Address, Symbol, TensorAddress
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import B64, TYPES, UNSIGNED, Array
@@ -57,7 +57,7 @@ class Box:
         self.opcode = form.instruction.opcode
         self.rank = rank
         self.map = _map_address(form, operand.map)
-        self.access = Access(form.instruction, "generic", 8, 1, False, "async")
+        self.access = MemoryAccess(form.instruction, "generic", 8, 1, False, "async")
         kind = TYPES["s32"]
         self.coordinates = [form.read(c, kind) for c in operand.coordinates.elements]
 
@@ -167,7 +167,7 @@ _LOAD = f"cp async bulk tensor {_RANK} {SHARED} global"
 @instruction(
     "9.7.9.25.5.2", f"{_LOAD} {_MODES} {DONE} [multicast::cluster] [cta_group::1] [L2::cache_hint]"
 )
-def load(form: Form) -> Step:
+def load(form: Form) -> Handler:
     """Copy a box into shared memory, and tell an mbarrier."""
     _check_mode(form)
     hint, many = form.has("L2::cache_hint"), form.has("multicast::cluster")
@@ -181,7 +181,7 @@ def load(form: Form) -> Step:
         form.read(form.operands[-1], B64)
     opcode = form.instruction.opcode
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         boxes, where = box.of_lanes(w), target(w)
         check_aligned(w, where, 128, opcode, "a target at byte")
         size = np.zeros(w.lanes, np.int64)
@@ -191,8 +191,8 @@ def load(form: Form) -> Step:
         def copy(w: Wave, lane: int, targets: Array) -> None:
             tiles, place = boxes[lane]
             width = _width(tiles, place)
-            reads = Access(form.instruction, "global", width, 1, False, "async")
-            writes = Access(form.instruction, space, width, 1, True, "async")
+            reads = MemoryAccess(form.instruction, "global", width, 1, False, "async")
+            writes = MemoryAccess(form.instruction, space, width, 1, True, "async")
             for start in targets:
                 shared, inside, source = units(tiles, place, start, width)
                 values = np.repeat(_outside(tiles, width), len(shared))
@@ -201,7 +201,7 @@ def load(form: Form) -> Step:
 
         signal.issue(w, where, size, copy)
 
-    return step
+    return execute
 
 
 _STORE = "global shared::cta"
@@ -222,7 +222,7 @@ def _check_stored(opcode: str, boxes: dict[int, tuple[Tiles, tuple[int, ...]]]) 
     f"cp reduce async bulk tensor {_RANK} {_STORE} {'|'.join(REDUCTIONS)} {_MODES} bulk_group "
     f"[L2::cache_hint]",
 )
-def store(form: Form) -> Step:
+def store(form: Form) -> Handler:
     """Copy a box from shared memory, or combine it with what stands in the tensor."""
     _check_mode(form)
     hint = form.has("L2::cache_hint")
@@ -234,7 +234,7 @@ def store(form: Form) -> Step:
     opcode = form.instruction.opcode
     operation = form.one_of(*REDUCTIONS) if form.modifiers[0] == "reduce" else None
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         boxes = box.of_lanes(w)
         _check_stored(opcode, boxes)
         where = np.broadcast_to(source(w), w.lanes)
@@ -244,7 +244,7 @@ def store(form: Form) -> Step:
         def read(w: Wave, lane: int) -> None:
             tiles, place = boxes[lane]
             width = tiles.element if operation else _width(tiles, place)
-            access = Access(form.instruction, "shared", width, 1, False, "async")
+            access = MemoryAccess(form.instruction, "shared", width, 1, False, "async")
             shared, inside, target = units(tiles, place, where[lane], width)
             # What lies outside the tensor goes nowhere: nobody need have written it.
             data[lane] = target, w.memory.read(access, shared[inside], np.full(len(target), lane))
@@ -253,28 +253,28 @@ def store(form: Form) -> Step:
             target, values = data.pop(lane)
             width = values.dtype.itemsize
             if operation is None:
-                access = Access(form.instruction, "global", width, 1, True, "async")
+                access = MemoryAccess(form.instruction, "global", width, 1, True, "async")
                 w.memory.write(access, target, values, np.full(len(target), lane))
                 return
-            access = Access(form.instruction, "global", width, 1, True, "async", sync=True)
+            access = MemoryAccess(form.instruction, "global", width, 1, True, "async", sync=True)
             update = update_of(operation, TYPES[ELEMENTS[boxes[lane][0].dtype][1]])
             combine(w, access, target, values, update, lane)
 
         issue_store(form, w, read, write)
 
-    return step
+    return execute
 
 
 @instruction(
     "9.7.9.25.5.4", f"cp async bulk prefetch tensor {_RANK} L2 global {_MODES} [L2::cache_hint]"
 )
-def prefetch(form: Form) -> Step:
+def prefetch(form: Form) -> Handler:
     """Bring a box into the cache: the simulator has none."""
     _check_mode(form)
     form.expect(1 + form.has("L2::cache_hint"))
     box = Box(form, 0)
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         box.of_lanes(w)
 
-    return step
+    return execute

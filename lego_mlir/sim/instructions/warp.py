@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lego_mlir.sim.machine.memory import Fault
-from lego_mlir.sim.ptx.form import Form, Reader, Step, Together
+from lego_mlir.sim.ptx.form import Form, Handler, Reader, WarpCollective
 from lego_mlir.sim.ptx.syntax import Pair, Sink
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import B32, PRED, U32, Array, Type
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FIVE = np.uint32(31)
 
 
-def _together(form: Form, members: Reader, step: Step) -> Together:
+def _together(form: Form, members: Reader, execute: Handler) -> WarpCollective:
     """The step, after a check that every lane names itself."""
     opcode = form.instruction.opcode
 
@@ -39,13 +39,13 @@ def _together(form: Form, members: Reader, step: Step) -> Together:
                 f"{word:#010x} does not name",
                 lane,
             )
-        step(w)
+        execute(w)
 
-    return Together(members, checked)
+    return WarpCollective(members, checked)
 
 
 @instruction("9.7.9.6", "shfl sync up|down|bfly|idx b32")
-def shfl(form: Form) -> Together:
+def shfl(form: Form) -> WarpCollective:
     """d = a of another lane, and p whether that lane lies in range; else a of the own lane.
 
     What comes from a lane that does not take part is undefined; here it is all ones.
@@ -60,7 +60,7 @@ def shfl(form: Form) -> Together:
     source, by, clamp = form.read(a, B32), form.read(b, U32), form.read(c, U32)
     members = form.read(members_operand, U32)
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         lane = w.lane_in_warp
         shift, word = (by(w) & _FIVE).astype(np.int64), clamp(w)
         limit = (word & _FIVE).astype(np.int64)
@@ -86,11 +86,11 @@ def shfl(form: Form) -> Together:
         write(w, np.where(here, value, np.uint32(0xFFFFFFFF)))
         write_valid(w, valid)
 
-    return _together(form, members, step)
+    return _together(form, members, execute)
 
 
 @instruction("9.7.13.9", "vote sync all|any|uni pred", "vote sync ballot b32")
-def vote(form: Form) -> Together:
+def vote(form: Form) -> WarpCollective:
     """Whether a predicate holds in all lanes, in any, in all or none; or in which."""
     form.expect(3)
     mode = form.modifiers[1]
@@ -98,7 +98,7 @@ def vote(form: Form) -> Together:
     members = form.read(form.operands[2], U32)
     write = form.write(form.operands[0], B32 if mode == "ballot" else PRED)
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         active = np.ones(w.lanes, np.bool_) if w.mask is None else w.mask
         named = members(w)
         yes = w.warp_bits(active & holds(w)) & named
@@ -113,11 +113,11 @@ def vote(form: Form) -> Together:
             case _:
                 write(w, yes)
 
-    return _together(form, members, step)
+    return _together(form, members, execute)
 
 
 @instruction("9.7.13.11", "activemask b32")
-def activemask(form: Form) -> Step:
+def activemask(form: Form) -> Handler:
     """Which lanes of the warp execute this now: those that the simulator runs together."""
     form.expect(1)
     write = form.write(form.operands[0], B32)
@@ -125,7 +125,7 @@ def activemask(form: Form) -> Step:
 
 
 @instruction("9.7.13.14", "elect sync")
-def elect(form: Form) -> Together:
+def elect(form: Form) -> WarpCollective:
     """One lane of the members is elected: p holds in it, d is its number. It is the lowest."""
     form.expect(2)
     target = form.operands[0]
@@ -134,7 +134,7 @@ def elect(form: Form) -> Together:
     write, write_chosen = form.write(target.first, B32), form.write(target.second, PRED)
     members = form.read(form.operands[1], U32)
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         named = w.warp_bits(w.mask) & members(w)
         # The lowest set bit alone; a single bit below 2**32 has an exact logarithm.
         leader = np.log2((named & (~named + np.uint32(1))).astype(np.float64))
@@ -142,7 +142,7 @@ def elect(form: Form) -> Together:
         write(w, number)
         write_chosen(w, number == w.lane_in_warp)
 
-    return _together(form, members, step)
+    return _together(form, members, execute)
 
 
 _REDUCE: dict[str, tuple[Callable[..., Array], Callable[[Type], int]]] = {
@@ -156,7 +156,7 @@ _REDUCE: dict[str, tuple[Callable[..., Array], Callable[[Type], int]]] = {
 
 
 @instruction("9.7.13.12", "redux sync add|min|max u32|s32", "redux sync and|or|xor b32")
-def redux(form: Form) -> Together:
+def redux(form: Form) -> WarpCollective:
     """d = a of all members, combined."""
     form.expect(3)
     kind = form.types[0]
@@ -165,7 +165,7 @@ def redux(form: Form) -> Together:
     write, source = form.write(form.operands[0], kind), form.read(form.operands[1], kind)
     members = form.read(form.operands[2], U32)
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         value = np.broadcast_to(source(w), w.lanes)
         result = np.zeros(w.lanes, kind.dtype)
         for lanes in _same_members(w, members(w)):
@@ -175,7 +175,7 @@ def redux(form: Form) -> Together:
             result[lanes] = combined[w.warp_of_lane[lanes]]
         write(w, result)
 
-    return _together(form, members, step)
+    return _together(form, members, execute)
 
 
 def _same_members(w: Wave, members: Array) -> Iterator[Array]:

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_WARPS
-from lego_mlir.sim.checks.warpgroup import Product, registers_of
+from lego_mlir.sim.checks.warpgroup import WgmmaOperation, registers_of
 from lego_mlir.sim.instructions.mma import shape_of
 from lego_mlir.sim.instructions.warpwide import everyone, source, target, whole_warps
 from lego_mlir.sim.machine.matrix_descriptors import chunks, problem
-from lego_mlir.sim.machine.memory import Access, Fault
+from lego_mlir.sim.machine.memory import Fault, MemoryAccess
 from lego_mlir.sim.numerics import fp8_accumulation, fragments
 from lego_mlir.sim.numerics.elements import ELEMENTS, Element, accumulated, multiplied, pack
-from lego_mlir.sim.ptx.form import Form, Together
+from lego_mlir.sim.ptx.form import Form, WarpCollective
 from lego_mlir.sim.ptx.syntax import Operand, Vector
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import B64, Array
@@ -58,7 +58,7 @@ _INTEGER, _BITS = _shapes(32, _INTEGER_N), _shapes(256, _INTEGER_N)
     f"wgmma mma_async sync aligned {_INTEGER} [satfinite] s32 s8|u8 s8|u8",
     f"wgmma mma_async sync aligned {_BITS} s32 b1 b1 and popc",
 )
-def mma_async(form: Form) -> Together:
+def mma_async(form: Form) -> WarpCollective:
     """Issue D = ±A·±B + D, or without the `+ D` where scale-d does not hold.
 
     A comes from registers, in the fragments of `mma`, or as B from shared memory (see
@@ -68,9 +68,9 @@ def mma_async(form: Form) -> Together:
     d_type, a_type, b_type = (ELEMENTS[word] for word in form.modifiers if word in ELEMENTS)
     sign, a_transposed, b_transposed = _immediates(form, a_type)
     d_operand, a_operand, b_operand, scale_operand = form.operands[:4]
-    d_part = fragments.accumulator(16, columns, d_type.packed)
-    write = target(form, d_operand, d_part.registers, d_type.register)
-    read = source(form, d_operand, d_part.registers, d_type.register)
+    d_fragment = fragments.accumulator(16, columns, d_type.packed)
+    write = target(form, d_operand, d_fragment.registers, d_type.register)
+    read = source(form, d_operand, d_fragment.registers, d_type.register)
     inputs: list[int] = []
     if isinstance(a_operand, Vector):
         a = _in_registers(form, a_operand, a_type, depth)
@@ -82,7 +82,7 @@ def mma_async(form: Form) -> Together:
     registers = np.array(_indices(form, d_operand)), np.array(inputs, np.int64)
     saturate, opcode = form.has("satfinite"), form.instruction.opcode
 
-    def step(w: Wave) -> None:
+    def execute(w: Wave) -> None:
         a_word, a_fetch = a(w)
         b_word, b_fetch = b(w)
         adds = _of_warps(w, scale(w), opcode)
@@ -91,26 +91,28 @@ def mma_async(form: Form) -> Together:
 
         def compute(w: Wave) -> None:
             lanes = whole_warps(w, opcode)
-            left, right = a_fetch(w), b_fetch(w).swapaxes(1, 2)
+            a_values, b_values = a_fetch(w), b_fetch(w).swapaxes(1, 2)
             adds = adds_of_warp[_warps(w)]
             shape = (len(adds), _WARP_ROWS, columns)
             old = np.zeros(shape, np.float16 if d_type.name == "f16" else d_type.register.dtype)
             if adds.any():
-                old = d_part.gather(d_type.unpack(read(w, lanes)))
+                old = d_fragment.gather(d_type.unpack(read(w, lanes)))
                 if not adds.all():
                     old = np.where(adds[:, None, None], old, old.dtype.type(0))
             if a_type.name in fp8_accumulation.FORMATS:
-                new = fp8_accumulation.summed(sign * left, right, old, (a_type.name, b_type.name))
+                new = fp8_accumulation.multiply_accumulate(
+                    sign * a_values, b_values, old, (a_type.name, b_type.name)
+                )
             else:
-                new = accumulated(sign * multiplied(left, right), old, d_type, saturate)
-            write(w, lanes, pack(d_part.scatter(new), d_type))
+                new = accumulated(sign * multiplied(a_values, b_values), old, d_type, saturate)
+            write(w, lanes, pack(d_fragment.scatter(new), d_type))
 
-        product = Product(form.modifiers[3], *registers, compute)
+        operation = WgmmaOperation(form.modifiers[3], *registers, compute)
         words = np.stack([a_word, b_word, adds.astype(np.uint64)], axis=1)
-        w.warpgroups.issued(form.instruction, product, words)
-        w.queues.matrix.issue(form.instruction, product)
+        w.warpgroups.issued(form.instruction, operation, words)
+        w.queues.matrix.issue(form.instruction, operation)
 
-    return Together(everyone, step, warpgroup=True)
+    return WarpCollective(everyone, execute, warpgroup=True)
 
 
 def _immediates(form: Form, element: Element) -> tuple[int, bool, bool]:
@@ -137,17 +139,17 @@ def _sign(form: Form, operand: Operand) -> int:
 
 def _indices(form: Form, operand: Operand) -> list[int]:
     """Places of an operand's registers in the wave's register file."""
-    return [form.scope.registers[name][0] for name in registers_of(operand)]
+    return [form.symbols.registers[name][0] for name in registers_of(operand)]
 
 
 def _in_registers(form: Form, operand: Operand, element: Element, depth: int) -> Bind:
     """The operand A in the registers of its warp: 16 rows."""
-    part = fragments.left(16, depth, element.packed)
-    read = source(form, operand, part.registers, element.register)
+    fragment = fragments.operand_a(16, depth, element.packed)
+    read = source(form, operand, fragment.registers, element.register)
     opcode = form.instruction.opcode
 
     def fetch(w: Wave) -> Array:
-        return part.gather(element.unpack(read(w, whole_warps(w, opcode))))
+        return fragment.gather(element.unpack(read(w, whole_warps(w, opcode))))
 
     return lambda w: (np.zeros(len(_warps(w)), np.uint64), fetch)
 
@@ -163,7 +165,7 @@ def _in_shared(
     """An operand in shared memory; `split` where each warp reads a quarter of it only."""
     descriptor = form.read(operand, B64)
     opcode = form.instruction.opcode
-    access = Access(form.instruction, "shared", 8, 1, False, proxy="async")
+    access = MemoryAccess(form.instruction, "shared", 8, 1, False, proxy="async")
 
     def bind(w: Wave) -> tuple[Array, Fetch]:
         words = _of_warps(w, descriptor(w), opcode)
@@ -177,7 +179,7 @@ def _in_shared(
         )
         warps = _warps(w)
         if split:
-            quarter = warps % (w.warps // len(w.blocks)) % WARPGROUP_WARPS
+            quarter = warps % (w.warps // len(w.ctas)) % WARPGROUP_WARPS
             address[warps] = table.reshape(len(known), WARPGROUP_WARPS, -1)[which, quarter]
         else:
             address[warps] = table[which]
@@ -191,7 +193,7 @@ def _in_shared(
     return bind
 
 
-def _read_chunks(w: Wave, access: Access, address: Array) -> Array:
+def _read_chunks(w: Wave, access: MemoryAccess, address: Array) -> Array:
     """Chunks of 16 bytes of the active warps: from (warps, chunks) to (warps, chunks · 16).
 
     The lanes of a warp take turns in reading.
@@ -235,22 +237,22 @@ def _of_warps(w: Wave, value: Array, opcode: str) -> Array:
 
 
 @instruction("9.7.15.7.1", "wgmma fence sync aligned")
-def fence(form: Form) -> Together:
+def fence(form: Form) -> WarpCollective:
     """Order what the warp has done to registers before what its products do to them."""
     form.expect(0)
-    return Together(everyone, lambda w: w.warpgroups.fence())
+    return WarpCollective(everyone, lambda w: w.warpgroups.fence())
 
 
 @instruction("9.7.15.7.2", "wgmma commit_group sync aligned")
-def commit_group(form: Form) -> Together:
+def commit_group(form: Form) -> WarpCollective:
     """The products issued since the last group become a group."""
     form.expect(0)
-    return Together(everyone, lambda w: w.queues.matrix.commit())
+    return WarpCollective(everyone, lambda w: w.queues.matrix.commit())
 
 
 @instruction("9.7.15.7.3", "wgmma wait_group sync aligned")
-def wait_group(form: Form) -> Together:
+def wait_group(form: Form) -> WarpCollective:
     """Wait until at most so many of the newest groups are not done."""
     form.expect(1)
     most = form.constant(form.operands[0], 0, (1 << 31) - 1)
-    return Together(everyone, lambda w: w.queues.matrix.wait(most))
+    return WarpCollective(everyone, lambda w: w.queues.matrix.wait(most))

@@ -1,29 +1,30 @@
-"""Asynchronous operations: issued now, performed when the program waits, or any time before.
+"""Asynchronous operations and the order in which they complete.
 
-A GPU promises of an asynchronous copy or matrix product only that it is done once the program has
-waited for it. So a launch has an `Order`, which decides when the machine does it:
+A GPU guarantees only that an asynchronous copy or `wgmma` is complete once the program has waited
+for it. A launch has a `CompletionOrder`, which decides when the simulator performs operations:
 
-- `late`: when a wait names it, or when nothing else can run. A program that forgets a wait sees
-  old data, and one that reuses a source too early spoils the copy.
-- `early`: when it is issued. A program that issues one before its target is free spoils the target.
-- `random`: at some moment between, by seed; warps of a block drift apart as well.
+- `late`: when a wait requires it, or when nothing else can run. If the program misses a wait, it
+  reads old data; if it reuses a source too early, the copy gets the new data.
+- `early`: at issue. If the program issues an operation before its target is free, the operation
+  overwrites data that is still needed.
+- `random`: at a random time in between, by seed. The warps of a CTA also run apart.
 
-Operations of one kind stand in one `Queue` of the wave: `copies` (cp.async), `stores` (bulk copies
-in bulk groups), `loads` (bulk copies that complete on an mbarrier), `matrix` (wgmma). Threads put
-theirs in groups by `commit` and wait for all but the newest groups by `wait`; each lane has groups
-of its own. An operation that a warp or warpgroup issues together is one of all its lanes.
+Each kind of operation has a `Queue` in the wave: `copies` (cp.async), `stores` (bulk copies in
+bulk groups), `loads` (bulk copies that complete on an mbarrier), `matrix` (wgmma). Threads close
+groups by `commit` and wait for all but the newest groups by `wait`; each lane has its own groups.
+An operation that a warp or warpgroup issues collectively belongs to all its lanes.
 
-    def issue(w: Wave) -> None:                  # the step of cp.async
-        target, source = address(w), pointer(w)  # operands are read when it is issued
-        def perform(w: Wave) -> None:            # w.mask: the lanes whose part is done now
+    def issue(w: Wave) -> None:                  # the handler of cp.async
+        target, source = address(w), pointer(w)  # operands are read at issue
+        def perform(w: Wave) -> None:            # w.mask: the lanes to perform it for
             ...
         w.queues.copies.issue(instruction, perform)
 
-A stage such as `perform` above is a step like any other, run later with `w.mask` set to lanes that
-issued the operation; all of them or some of them, each lane once. Arrays of registers are never
-changed in place, so what a reader gave at issue stays as it was. An operation may have two stages
-(a bulk store reads its source, then writes its target), and `wait(..., stage=1)` waits for the
-first one only (`cp.async.bulk.wait_group.read`).
+A stage such as `perform` above is a handler that runs later, with `w.mask` set to all or some of
+the lanes that issued the operation; it runs once for each lane. Register arrays are never changed
+in place, so operands that were read at issue keep their values. An operation may have two stages (a
+bulk store reads its source, then writes its target); `wait(..., stage=1)` waits for the first one
+only (`cp.async.bulk.wait_group.read`).
 
 Source: PTX ISA 9.7.9.25 (asynchronous copies, their completion), 9.7.15.7 (wgmma groups).
 """
@@ -48,31 +49,31 @@ Stage = Callable[["Wave"], None]
 Kind = Literal["late", "early", "random"]
 
 
-class Order:
-    """When asynchronous operations are performed, and which lanes run next.
+class CompletionOrder:
+    """The completion order of asynchronous operations, and the choice of the lanes to run.
 
     Args:
         kind: `late`, `early` or `random`.
-        seed: of `random`; the same seed gives the same run.
+        seed: seed of `random`; a seed reproduces its run.
 
     Raises:
-        LegoError: no such order.
+        LegoError: `kind` is not an order.
     """
 
     def __init__(self, kind: str, seed: int | tuple[int, ...] = 0) -> None:
         if kind not in ("late", "early", "random"):
             raise LegoError(
-                f"the simulator has no order {kind!r}", hint="it has late, early and random"
+                f"the simulator has no order {kind!r}", hint="its orders are late, early and random"
             )
         self.kind = kind
         self.random = np.random.default_rng(seed) if kind == "random" else None
 
     def chance(self, probability: float) -> bool:
-        """Whether to do what only the random order does."""
+        """Return True with a probability in the random order, else False."""
         return self.random is not None and self.random.random() < probability
 
-    def now(self) -> bool:
-        """Whether an operation is performed as soon as it is issued."""
+    def performs_immediately(self) -> bool:
+        """Return whether an operation is performed at its issue."""
         return self.kind == "early" or self.chance(0.25)
 
 
@@ -82,35 +83,35 @@ class Operation:
 
     Attributes:
         instruction: for errors.
-        stages: what it does, in turn.
-        left: for each stage the lanes whose part is still to be performed.
-        unwaited: the lanes whose thread has not waited for it.
-        group: number of the group of each lane that it belongs to.
+        stages: its handlers, performed one after the other.
+        remaining: for each stage, the lanes for which it has not been performed.
+        unwaited: the lanes that have not waited for it.
+        group: for each lane, the number of its group.
         signals: the mbarriers that it completes on, as words of shared memory (see `mbarrier`):
             one row for each lane, -1 for none.
-        slots: blocks of the wave whose shared memory the first stage touches, in the same shape;
-            they must not exit before.
-        after: whether it is performed only after all that its lanes have issued before it.
+        ctas: indices in the wave of the CTAs whose shared memory the first stage accesses, in the
+            same shape; they must not exit before.
+        after: whether earlier operations of its lanes are performed first.
     """
 
     instruction: Instruction
     stages: tuple[Stage, ...]
-    left: list[Array]
+    remaining: list[Array]
     unwaited: Array
     group: Array
     signals: Array | None = None
-    slots: Array | None = None
+    ctas: Array | None = None
     after: bool = False
 
 
 @dataclass(eq=False, slots=True)
 class Queue:
-    """The operations of one kind that the wave has issued and not yet waited for.
+    """The operations of one kind that the wave issued and has not waited for.
 
     Attributes:
         in_order: operations of a lane are performed in the order of their issue, and for its
             whole warpgroup (wgmma).
-        groups: number of groups that each lane has committed.
+        groups: the number of groups that each lane committed.
     """
 
     wave: Wave
@@ -126,38 +127,40 @@ class Queue:
         instruction: Instruction,
         *stages: Stage,
         signals: Array | None = None,
-        slots: Array | None = None,
+        ctas: Array | None = None,
         after: bool = False,
     ) -> None:
-        """The active lanes issue an operation; it joins the group that they commit next.
+        """Issue an operation of the active lanes, in the group that they commit next.
 
         The arguments are fields of `Operation`.
         """
         lanes = self.wave.active()
-        left = [lanes] * len(stages)
-        operation = Operation(instruction, stages, left, lanes, self.groups, signals, slots, after)
+        remaining = [lanes] * len(stages)
+        operation = Operation(
+            instruction, stages, remaining, lanes, self.groups, signals, ctas, after
+        )
         self.operations.append(operation)
         self.wave.observer.issued(operation)
-        if self.wave.order.now():
+        if self.wave.order.performs_immediately():
             self.perform(operation, lanes)
             self.retire()
 
     def commit(self) -> None:
-        """The active lanes close a group."""
+        """Close a group of the active lanes."""
         mask = self.wave.mask
         self.groups = self.groups + (1 if mask is None else mask)
 
     def wait(self, most: int = 0, *, stage: int | None = None) -> None:
-        """The active lanes wait until at most their `most` newest groups are left.
+        """Wait, in the active lanes, until at most their `most` newest groups are pending.
 
         Args:
-            most: groups of each lane that may go on.
-            stage: wait until so many stages are done; None for all.
+            most: number of groups of each lane that may stay pending.
+            stage: number of stages to wait for; None: all.
         """
         self._wait(self.groups - most, stage)
 
     def drain(self) -> None:
-        """The active lanes wait for all they have issued, whether in a group or not."""
+        """Wait, in the active lanes, for all operations, whether in a group or not."""
         self._wait(self.groups + 1, None)
 
     def _wait(self, newer: Array, stage: int | None) -> None:
@@ -173,13 +176,13 @@ class Queue:
         self.retire()
 
     def perform(self, operation: Operation, lanes: Array, stage: int | None = None) -> None:
-        """Perform what is left of an operation for some lanes, up to a number of stages.
+        """Perform the remaining stages of an operation for some lanes, `stage` of them at most.
 
         Raises:
-            LegoError: a bad access, at the place of the operation's instruction.
+            LegoError: a bad access, located at the operation's instruction.
         """
         if self.in_order:
-            lanes = self.wave.warpgroups.widened(lanes)
+            lanes = self.wave.warpgroups.whole_warpgroups(lanes)
         if self.in_order or operation.after:
             for earlier in self.operations[: self.operations.index(operation)]:
                 self._perform(earlier, lanes, stage)
@@ -191,42 +194,44 @@ class Queue:
         wave = self.wave
         mask = wave.mask
         for number, step in enumerate(operation.stages[:stage]):
-            now = operation.left[number] & lanes
-            if not now.any():
+            performing = operation.remaining[number] & lanes
+            if not performing.any():
                 continue
-            operation.left[number] = operation.left[number] & ~now
-            wave.mask = None if now.all() else now
+            operation.remaining[number] = operation.remaining[number] & ~performing
+            wave.mask = None if performing.all() else performing
             wave.progress += 1
-            wave.observer.performed(operation, number, now)
+            wave.observer.performed(operation, number, performing)
             try:
                 step(wave)
             except Fault as fault:
-                raise wave.blame(fault, operation.instruction) from None
+                raise wave.error_of(fault, operation.instruction) from None
             finally:
                 wave.mask = mask
             wave.observer.finished(operation)
         if operation.signals is not None:
-            # Who waits for it waits for the mbarrier.
+            # Its threads wait on the mbarrier instead.
             operation.unwaited = operation.unwaited & ~lanes
 
     def pending(self) -> Iterator[Operation]:
-        """The operations that are not performed in all their lanes, in the order of their issue."""
-        return (op for op in self.operations if op.left[-1].any())
+        """Return the operations that are not complete in all their lanes, in order of issue."""
+        return (op for op in self.operations if op.remaining[-1].any())
 
     def _ordered(self) -> list[Operation]:
-        """The operations, in random order where the order is random and the kind allows it."""
+        """Return the operations, shuffled if the order is random and the kind allows it."""
         found = list(self.operations)
         if self.wave.order.random is not None and not self.in_order:
             self.wave.order.random.shuffle(found)
         return found
 
     def retire(self) -> None:
-        """Forget the operations that are performed and waited for."""
-        self.operations = [op for op in self.operations if op.left[-1].any() or op.unwaited.any()]
+        """Remove the operations that are complete and waited for."""
+        self.operations = [
+            op for op in self.operations if op.remaining[-1].any() or op.unwaited.any()
+        ]
 
 
 class Queues:
-    """All queues of a wave; what is performed without that a wait asks for it."""
+    """All queues of a wave."""
 
     def __init__(self, wave: Wave) -> None:
         self.wave = wave
@@ -236,21 +241,21 @@ class Queues:
         self.matrix = Queue(wave, in_order=True)
         self.all = (self.copies, self.stores, self.loads, self.matrix)
 
-    def stir(self) -> None:
-        """Perform a part of any operation, as a turn of the random order may."""
+    def perform_random(self) -> None:
+        """Perform a random operation for some of its lanes (random order only)."""
         random = self.wave.order.random
         assert random is not None
         found = [(queue, op) for queue in self.all for op in queue.pending()]
         if found:
             queue, operation = found[random.integers(len(found))]
-            lanes = operation.left[-1]
+            lanes = operation.remaining[-1]
             some = lanes & (random.random(self.wave.warps) < 0.5)[self.wave.warp_of_lane]
             stage = int(random.integers(len(operation.stages))) + 1
             queue.perform(operation, some if some.any() else lanes, stage)
             queue.retire()
 
     def signal(self, awaited: Array) -> bool:
-        """Perform one operation that completes on one of these mbarriers. False: there is none."""
+        """Perform one operation that completes on one of these mbarriers; False if none does."""
         random = self.wave.order.random
         found = []
         for queue in (self.copies, self.loads):
@@ -258,7 +263,7 @@ class Queues:
                 if operation.signals is None:
                     continue
                 hits = np.isin(operation.signals, awaited).reshape(self.wave.lanes, -1).any(axis=1)
-                lanes = operation.left[-1] & hits
+                lanes = operation.remaining[-1] & hits
                 if lanes.any():
                     found.append((queue, operation, lanes))
         if not found:
@@ -268,31 +273,31 @@ class Queues:
         queue.retire()
         return True
 
-    def exited(self, slots: Array) -> None:
-        """Blocks of the wave have exited; what is in flight must not need their shared memory.
+    def exited(self, ctas: Array) -> None:
+        """Check, when CTAs of the wave exit, that no pending operation needs their shared memory.
 
         Raises:
-            LegoError: it does.
+            LegoError: one does.
         """
         for queue in self.all:
             for operation in queue.pending():
-                if operation.slots is None:
+                if operation.ctas is None:
                     continue
-                hits = np.isin(operation.slots, slots)
-                hits = hits.reshape(self.wave.lanes, -1) & operation.left[0][:, None]
+                hits = np.isin(operation.ctas, ctas)
+                hits = hits.reshape(self.wave.lanes, -1) & operation.remaining[0][:, None]
                 if hits.any():
                     lane, which = np.argwhere(hits)[0]
-                    slot = int(operation.slots.reshape(self.wave.lanes, -1)[lane, which])
+                    cta = int(operation.ctas.reshape(self.wave.lanes, -1)[lane, which])
                     raise self.wave.error(
-                        f"{self.wave.slot_name(slot)} exits while its shared memory is in use by "
+                        f"{self.wave.cta_name(cta)} exits while its shared memory is in use by "
                         f"{operation.instruction.opcode}, issued by {self.wave.lane_name(lane)}",
                         operation.instruction,
-                        "before it exits, wait for the mbarrier of each bulk load, and for the "
+                        "before it exits, wait on the mbarrier of each bulk load, and for the "
                         "groups of bulk stores (cp.async.bulk.wait_group.read 0)",
                     )
 
     def finish(self) -> None:
-        """The wave is done: perform what nobody has waited for."""
+        """Perform, at the end of the wave, the operations that no thread waited for."""
         for queue in self.all:
             for operation in list(queue.pending()):
-                queue.perform(operation, operation.left[-1])
+                queue.perform(operation, operation.remaining[-1])

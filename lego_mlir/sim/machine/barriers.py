@@ -64,7 +64,7 @@ class Barriers:
             _check(int(number[0]), None, 0)
             wave.observer.barrier_arrived(int(number[0]), everyone)
             wave.observer.barrier_opened(int(number[0]), everyone, everyone)
-            wave.go(after, None)
+            wave.make_ready(after, None)
             return
         for which, threads, lanes in _by_barrier(number, count, wave.active()):
             _check(which, threads, int(np.argmax(lanes)))
@@ -74,7 +74,7 @@ class Barriers:
             if threads is not None or mask is None or wave.order.random is not None:
                 self._open(which, threads)
         if not barrier.waits:
-            wave.go(after, mask)
+            wave.make_ready(after, mask)
 
     def open_all(self) -> None:
         """Open what can be opened; lanes may have exited."""
@@ -92,11 +92,11 @@ class Barriers:
             return
         wave.progress += 1
         lanes = np.repeat(opens, wave.threads)
-        before = np.zeros((len(wave.blocks), 1), np.int64)
+        before = np.zeros((len(wave.ctas), 1), np.int64)
         passed: list[Waiting] = []
         for w in here:
             self.waiting.remove(w)
-            come = w.mask.reshape(len(wave.blocks), -1)
+            come = w.mask.reshape(len(wave.ctas), -1)
             rank = before + come.cumsum(axis=1)
             before = rank[:, -1:]
             passing = w.mask & lanes & (rank <= np.reshape(needed, (-1, 1))).reshape(-1)
@@ -111,7 +111,7 @@ class Barriers:
         self._reduce(passed)
         for w in passed:
             if w.after is not None:
-                wave.go(w.after, w.mask)
+                wave.make_ready(w.after, w.mask)
         self._open(number, count)
 
     def _reduce(self, passed: list[Waiting]) -> None:
@@ -128,7 +128,7 @@ class Barriers:
             reduction.write(wave, np.repeat(result, wave.threads))
 
     def _per_block(self, mask: Array) -> Array:
-        counts: Array = mask.reshape(len(self.wave.blocks), -1).sum(axis=1)
+        counts: Array = mask.reshape(len(self.wave.ctas), -1).sum(axis=1)
         return counts
 
 

@@ -60,7 +60,7 @@ class ClusterBarrier:
         if opens.any():
             self.wave.observer.cluster_completed(self._of_lanes(opens))
             self.phase = self.phase + opens
-            self.wave.stalls.stirred = True
+            self.wave.stalls.must_recheck = True
             self.wave.progress += 1
 
     def passable(self) -> Array:

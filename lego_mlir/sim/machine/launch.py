@@ -1,4 +1,4 @@
-"""Launching a kernel of a module on NumPy arrays: arguments, memory, and wave after wave."""
+"""Launches of kernels on NumPy arrays: argument checks, memory, and the waves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lego_mlir.hardware.limits import (
 from lego_mlir.limits import Limits, check_limit, current
 from lego_mlir.sim.checks.races import Races
 from lego_mlir.sim.cost.counter import Costs, Counter
-from lego_mlir.sim.machine.asynchronous import Order
+from lego_mlir.sim.machine.asynchronous import CompletionOrder
 from lego_mlir.sim.machine.memory import (
     FIRST_ARGUMENT,
     LOCAL,
@@ -34,7 +34,7 @@ from lego_mlir.sim.machine.memory import (
 )
 from lego_mlir.sim.machine.observer import Observers
 from lego_mlir.sim.machine.tensor_map import TensorMap
-from lego_mlir.sim.machine.wave import Budget, Dim3, Launch, Wave
+from lego_mlir.sim.machine.wave import Budget, Dim3, LaunchState, Wave
 from lego_mlir.sim.ptx.parser import parse
 from lego_mlir.sim.ptx.program import Program, decode
 from lego_mlir.sim.ptx.syntax import Kernel, Module, Parameter
@@ -42,7 +42,7 @@ from lego_mlir.sim.ptx.types import Array
 
 Argument = Array | np.generic | TensorMap | tuple[TensorMap, ...]
 
-_WAVE_LANES = 8192  # enough lanes to hide NumPy's cost a call, few enough to stay in the cache
+_WAVE_LANES = 8192  # enough lanes to hide NumPy's overhead per call, few enough for the cache
 
 
 def launch(
@@ -62,36 +62,36 @@ def launch(
     limits: Limits | None = None,
     budget: Budget | None = None,
 ) -> Costs | None:
-    """Run a kernel to its end.
+    """Run a kernel on NumPy arrays.
 
     Args:
         ptx: the module, as text or parsed (see `parse`).
-        kernel: name of the entry.
-        grid: blocks in x, y and z.
-        block: threads of a block in x, y and z.
-        arguments: one for each kernel parameter. A C-contiguous array stands for the pointer to a
-            buffer that holds it, and is changed in place; a NumPy scalar is passed by value; a
-            `TensorMap` fills a parameter of 128 bytes, a tuple of them one of as many times that.
-        shared_bytes: dynamic shared memory of each block.
-        cluster: blocks of a cluster in x, y and z; None: as the kernel says, or 1.
-        order: when asynchronous operations are performed: `late`, `early` or `random` (see
-            `asynchronous`). Late costs no more than early and finds the missing waits, the
-            commonest of mistakes; early finds targets overwritten too soon, random both in time.
-        seed: of the random order.
-        costs: count what it costs.
-        checks: find data races in shared memory, missing proxy fences, and reads of shared memory
-            that nothing has written (see `races`).
-        file: name of the PTX in errors.
-        limits: on the launch's size, memory and instructions; those of the context if None.
-        budget: instructions that this launch and others may execute together; None: this alone.
+        kernel: the name of the entry.
+        grid: CTAs in x, y and z.
+        block: threads of a CTA in x, y and z.
+        arguments: one for each kernel parameter. A C-contiguous array is passed as the pointer to a
+            buffer with its elements, and is changed in place; a NumPy scalar is passed by value; a
+            `TensorMap` fills a parameter of 128 bytes, a tuple of n of them one of n · 128 bytes.
+        shared_bytes: dynamic shared memory of each CTA.
+        cluster: CTAs of a cluster in x, y and z; None: the kernel's `.reqnctapercluster`, or 1.
+        order: the completion order of asynchronous operations: `late` (finds missing waits),
+            `early` (finds targets that are overwritten too early) or `random` (see `asynchronous`).
+        seed: seed of the random order.
+        costs: whether to count costs.
+        checks: whether to check for data races in shared memory, missing proxy fences, and reads of
+            uninitialized shared memory (see `races`).
+        file: the name of the PTX in errors.
+        limits: limits on the launch's size, memory and instructions; None: those of the context.
+        budget: instructions that several launches may execute together; None: for this launch.
 
     Returns:
-        What it cost, if asked for.
+        The costs if `costs` is set, else None.
 
     Raises:
-        LegoError: bad PTX, something not modelled, or a bad launch, before anything runs; or an
-            error of the kernel (a race, an access out of bounds, a deadlock, a trap, no end), at
-            its place in what the PTX was compiled from if that is at hand, else in the PTX.
+        LegoError: bad PTX, an unsupported instruction, or a bad launch, before anything runs; or an
+            error of the kernel (a race, an access out of bounds, a deadlock, a trap, no end). Its
+            location is in the source that the PTX was compiled from if it is available, else in
+            the PTX.
     """
     if limits is not None:
         with limits.applied():
@@ -107,63 +107,65 @@ def launch(
     clustered = cluster is not None or entry.reqnctapercluster is not None
     cluster = _cluster(module, entry, grid, cluster)
     _check_shared(module, program, shared_bytes)
-    together = min(prod(grid), _wave_blocks(prod(cluster), prod(block)))
-    _check_memory(program, shared_bytes, together, prod(block))
-    Order(order)
+    concurrent_ctas = min(prod(grid), _wave_ctas(prod(cluster), prod(block)))
+    _check_memory(program, shared_bytes, concurrent_ctas, prod(block))
+    CompletionOrder(order)
     buffers = _arguments(module, entry, arguments)
     buffers |= _variables(program)
     shared = program.dynamic_start + shared_bytes
     limit, budget = current().wave_instructions, budget or Budget()
-    state = Launch(program, grid, block, cluster, clustered, shared_bytes, shared, limit, budget)
+    state = LaunchState(
+        program, grid, block, cluster, clustered, shared_bytes, shared, limit, budget
+    )
     counter = Counter(program) if costs else None
     # Overflow, division by zero and NaN are results in PTX, not events.
     with np.errstate(all="ignore"):
-        for number, blocks in enumerate(_waves(grid, cluster, prod(block))):
+        for number, ctas in enumerate(_waves(grid, cluster, prod(block))):
             watching = [Races()] if checks else []
             observer = Observers(*watching, *([counter] if counter else []))
-            memory = Memory(buffers | _private(state, len(blocks)), observer)
-            Wave(state, blocks, memory, Order(order, (seed, number)), observer).run()
+            memory = Memory(buffers | _wave_memory(state, len(ctas)), observer)
+            Wave(state, ctas, memory, CompletionOrder(order, (seed, number)), observer).run()
     return None if counter is None else counter.costs()
 
 
 def _waves(grid: Dim3, cluster: Dim3, threads: int) -> Iterator[Array]:
-    """Block numbers, wave by wave; the blocks of a cluster side by side, by rank."""
+    """Yield the CTA ids of each wave; the CTAs of a cluster are adjacent, ordered by rank."""
     numbers = np.arange(prod(grid)).reshape(grid[::-1])
     if prod(cluster) > 1:
         (x, y, z), (a, b, c) = grid, cluster
         numbers = numbers.reshape(z // c, c, y // b, b, x // a, a).transpose(0, 2, 4, 1, 3, 5)
     numbers = numbers.reshape(-1)
-    size = _wave_blocks(prod(cluster), threads)
+    size = _wave_ctas(prod(cluster), threads)
     for start in range(0, len(numbers), size):
         yield numbers[start : start + size]
 
 
-def _wave_blocks(cluster: int, threads: int) -> int:
-    """Blocks of a wave: whole clusters."""
+def _wave_ctas(cluster: int, threads: int) -> int:
+    """Return the number of CTAs in a wave: whole clusters."""
     return cluster * max(1, _WAVE_LANES // (threads * cluster))
 
 
-def _private(launch: Launch, blocks: int) -> dict[int, Buffer]:
-    """Fresh shared and local memory for the blocks of a wave, by window."""
+def _wave_memory(launch: LaunchState, ctas: int) -> dict[int, Buffer]:
+    """Return new shared and local memory for the CTAs of a wave, by window."""
     threads = prod(launch.block)
-    # Parts begin at multiples of 16 bytes, so that alignment in a part is alignment, and those of
-    # shared memory at bank 0.
+    # Local memory of a thread starts at a multiple of 16 bytes, which preserves alignment; shared
+    # memory of a CTA at bank 0.
     shared, local = -(-launch.shared // 128) * 128, -(-launch.program.local_bytes // 16) * 16
-    slots = np.repeat(np.arange(blocks), threads) if blocks > 1 else np.zeros(1, np.int64)
+    cta_indices = np.repeat(np.arange(ctas), threads) if ctas > 1 else np.zeros(1, np.int64)
     return {
         SHARED: Buffer(
             "the shared memory",
-            np.full(shared * blocks, POISON, np.uint8),
+            np.full(shared * ctas, POISON, np.uint8),
             launch.shared,
-            slots * shared,
+            cta_indices * shared,
             stride=shared,
             cluster=prod(launch.cluster),
         ),
         LOCAL: Buffer(
             "the thread's local memory",
-            np.full(local * blocks * threads, POISON, np.uint8),
+            np.full(local * ctas * threads, POISON, np.uint8),
             launch.program.local_bytes,
-            np.arange(blocks * threads) * local,
+            np.arange(ctas * threads) * local,
         ),
     }
 
@@ -204,26 +206,26 @@ def _check_shape(module: Module, kernel: Kernel, grid: Dim3, block: Dim3) -> Non
 
 
 def _check(module: Module, kernel: Kernel, name: str, value: int, what: str) -> None:
-    """Check a limit; its error stands at the kernel."""
+    """Check a limit; the error is located at the kernel."""
     try:
         check_limit(name, value, f"{what} in the launch of {kernel.name}")
     except LegoError as e:
         raise module.error(e.message, kernel.line, hint=e.hint) from None
 
 
-def _check_memory(program: Program, dynamic: int, blocks: int, threads: int) -> None:
-    """Check what CTAs that run together, and the module's variables, take of our memory."""
-    written = {r for block in program.blocks for uses in block.uses for r in uses.writes}
+def _check_memory(program: Program, dynamic: int, ctas: int, threads: int) -> None:
+    """Check the memory of the CTAs that run together and of the module's variables."""
+    written = {r for block in program.basic_blocks for uses in block.uses for r in uses.writes}
     registers = sum(program.registers[r].storage.itemsize for r in written)
     lane = program.local_bytes + registers
-    size = blocks * (program.dynamic_start + dynamic + threads * lane)
+    size = ctas * (program.dynamic_start + dynamic + threads * lane)
     size += sum(variable.size or 0 for variable in program.variables.values())
     what = "{} bytes of registers, variables, shared and local memory of CTAs that run together"
     _check(program.module, program.kernel, "memory_bytes", size, what)
 
 
 def _cluster(module: Module, kernel: Kernel, grid: Dim3, cluster: Dim3 | None) -> Dim3:
-    """The launch's cluster, checked against what the kernel and the grid say."""
+    """Return the cluster size of the launch, checked against the kernel and the grid."""
 
     def wrong(what: str) -> LegoError:
         return module.error(f"{what} in the launch of {kernel.name}", kernel.line)
@@ -236,7 +238,7 @@ def _cluster(module: Module, kernel: Kernel, grid: Dim3, cluster: Dim3 | None) -
     cluster = cluster or required or (1, 1, 1)
     most = kernel.maxclusterrank or MAX_CLUSTER_CTAS
     if min(cluster) < 1 or prod(cluster) > most:
-        raise wrong(f"a cluster of {cluster}: 1 to {most} blocks are possible")
+        raise wrong(f"a cluster of {cluster}: 1 to {most} CTAs are possible")
     if any(n % c for n, c in zip(grid, cluster, strict=True)):
         raise wrong(f"a grid of {grid}, which is no multiple of the cluster {cluster}")
     return cluster
@@ -260,7 +262,7 @@ def _check_shared(module: Module, program: Program, dynamic: int) -> None:
 
 
 def _arguments(module: Module, kernel: Kernel, arguments: Sequence[Argument]) -> dict[int, Buffer]:
-    """The parameter bytes and the arguments' buffers, by window."""
+    """Return the buffers of the parameters and of the arguments, by window."""
     names = ", ".join(p.name for p in kernel.parameters)
     if len(arguments) != len(kernel.parameters):
         raise module.error(
@@ -269,16 +271,16 @@ def _arguments(module: Module, kernel: Kernel, arguments: Sequence[Argument]) ->
             hint=f"its parameters are: {names}" if names else None,
         )
     buffers: dict[int, Buffer] = {}
-    block = b""
+    parameter_bytes = b""
     for i, (argument, parameter) in enumerate(zip(arguments, kernel.parameters, strict=True)):
         problem = _mismatch(argument, parameter)
         if problem:
             raise module.error(
                 f"argument {i} of {kernel.name} ({parameter.name}): {problem}", kernel.line
             )
-        block += bytes(-len(block) % parameter.align)
+        parameter_bytes += bytes(-len(parameter_bytes) % parameter.align)
         if isinstance(argument, np.generic):
-            block += argument.tobytes()
+            parameter_bytes += argument.tobytes()
             continue
         for one in argument if isinstance(argument, tuple) else (argument,):
             window = FIRST_ARGUMENT + len(buffers)
@@ -287,16 +289,16 @@ def _arguments(module: Module, kernel: Kernel, arguments: Sequence[Argument]) ->
             name = f"argument {i} ({parameter.name})"
             buffers[window] = Buffer(name, data, data.size, writable=array.flags.writeable)
             if isinstance(one, TensorMap):
-                block += one.encoded(base_of(window))
+                parameter_bytes += one.encoded(base_of(window))
             else:
-                block += base_of(window).to_bytes(8, "little")
-    data = np.frombuffer(block, np.uint8)
+                parameter_bytes += base_of(window).to_bytes(8, "little")
+    data = np.frombuffer(parameter_bytes, np.uint8)
     buffers[PARAM] = Buffer("the parameters", data, data.size, writable=False)
     return buffers
 
 
 def _mismatch(argument: object, parameter: Parameter) -> str | None:
-    """What is wrong with an argument, if anything."""
+    """Return why an argument does not fit a parameter, or None."""
     if isinstance(argument, TensorMap | tuple):
         size = TENSOR_MAP_BYTES * (len(argument) if isinstance(argument, tuple) else 1)
         if parameter.size != size or parameter.align % TENSOR_MAP_ALIGNMENT:
@@ -332,7 +334,7 @@ def _mismatch(argument: object, parameter: Parameter) -> str | None:
 
 
 def _variables(program: Program) -> dict[int, Buffer]:
-    """The module's variables with their initial values, fresh for each launch."""
+    """Return the module's variables with their initial values, new for each launch."""
     buffers = {}
     for window, variable in program.variables.items():
         assert variable.size is not None

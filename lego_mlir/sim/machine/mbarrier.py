@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.machine.memory import SHARED, Access, Fault
+from lego_mlir.sim.machine.memory import SHARED, Fault, MemoryAccess
 from lego_mlir.sim.ptx.types import Array
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Mbarriers:
 
     # --- finding them ---
 
-    def locate(self, access: Access, address: Array, lanes: Array) -> Array:
+    def locate(self, access: MemoryAccess, address: Array, lanes: Array) -> Array:
         """The words at addresses, the k-th on behalf of the lane `lanes[k]`.
 
         Raises:
@@ -82,7 +82,7 @@ class Mbarriers:
             raise self._fault(spoilt, words, lanes, "has been overwritten by a store or a copy")
         return rows
 
-    def slots(self, words: Array) -> Array:
+    def cta_indices(self, words: Array) -> Array:
         """The slots of the blocks in whose shared memory words lie; -1 for the word -1."""
         stride = self.wave.memory.buffers[SHARED].stride // 8
         return np.where(words < 0, -1, words // stride)
@@ -211,7 +211,7 @@ class Mbarriers:
         if len(done):
             self.phase[done] += 1
             self.pending[done] = self.expected[done]
-            self.wave.stalls.stirred = True
+            self.wave.stalls.must_recheck = True
             self.wave.observer.phase_completed(self.word[done])
         self.state[rows] = self._encoded(rows)
         self._memory()[self.word[rows]] = self.state[rows]
@@ -258,9 +258,9 @@ class Mbarriers:
     def name(self, word: int) -> str:
         """A barrier in words: `the mbarrier full+8`."""
         stride = self.wave.memory.buffers[SHARED].stride // 8
-        slot, at = divmod(word, stride)
+        cta_index, at = divmod(word, stride)
         where = self.wave.program.shared_name(8 * at)
-        return f"the mbarrier {where} of {self.wave.slot_name(slot)}"
+        return f"the mbarrier {where} of {self.wave.cta_name(cta_index)}"
 
     def describe(self, word: int) -> str:
         """What the current phase of a barrier still waits for."""

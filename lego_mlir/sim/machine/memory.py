@@ -5,9 +5,9 @@ address that leaves its buffer, in either direction, lands in no other one and s
 buffer it came from. Shared, local and parameter memory have a generic window too; instructions
 that name their state space use plain offsets from zero.
 
-A block sees the shared memory of the other blocks of its cluster too. In a `shared::cluster`
-address the bits from `RANK_SHIFT` on hold one more than the rank of the block it names; without
-them it is an address of the own block, as every `shared::cta` address is one of `shared::cluster`.
+A CTA can also access the shared memory of the other CTAs of its cluster. In a `shared::cluster`
+address the bits from `RANK_SHIFT` on hold 1 + the rank of a CTA. If they are zero, the address is
+in the CTA's own shared memory, so every `shared::cta` address is a `shared::cluster` address.
 
 Memory is little-endian and accesses are naturally aligned. Execution is sequentially consistent,
 so cache operators, volatility, memory order and scope change nothing.
@@ -31,16 +31,16 @@ MIDDLE = 1 << (WINDOW_BITS - 1)
 SHARED, LOCAL, PARAM, FIRST_VARIABLE, FIRST_ARGUMENT = 1, 2, 3, 16, 4096
 RANK_SHIFT = np.uint64(24)
 POISON = 0xFF
-"""Fills shared and local memory before a block runs: a NaN in every float type, -1 as integer."""
+"""Fills shared and local memory before a CTA runs: a NaN in every float type, -1 as integer."""
 
 
 def base_of(window: int) -> int:
-    """The address of the buffer in a window."""
+    """Return the address of the buffer in a window."""
     return (window << WINDOW_BITS) + MIDDLE
 
 
 class Fault(Exception):
-    """A bad access. `lane` is the first lane of the wave that made it, `hint` what to do."""
+    """An error of the kernel. `lane` is the first lane of the wave with it, `hint` the remedy."""
 
     def __init__(self, message: str, lane: int, hint: str | None = None) -> None:
         super().__init__(message)
@@ -54,11 +54,11 @@ class Buffer:
 
     Attributes:
         name: for errors: `argument 0 (a_param_0)`, `the shared memory`.
-        data: the bytes; for shared and local memory those of all blocks or lanes of the wave.
+        data: the bytes; for shared and local memory those of all CTAs or lanes of the wave.
         size: bytes that one thread may address.
-        starts: for shared and local memory the byte of `data` at which each lane's part begins.
-        stride: for shared memory the bytes from one block's part to the next.
-        cluster: for shared memory the number of blocks of a cluster.
+        starts: for shared and local memory, the byte of `data` at which each lane's memory starts.
+        stride: for shared memory, the bytes from one CTA's memory to the next.
+        cluster: for shared memory, the number of CTAs in a cluster.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Buffer:
     _views: dict[int, Array] = field(default_factory=dict)
 
     def view(self, width: int) -> Array:
-        """The same bytes as unsigned integers of `width` bytes; a remainder is left out."""
+        """Return the same bytes as unsigned integers of `width` bytes, without a remainder."""
         found = self._views.get(width)
         if found is None:
             whole = self.data[: len(self.data) // width * width]
@@ -80,17 +80,17 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """What an instruction does to memory, for errors and checks.
+class MemoryAccess:
+    """How an instruction accesses memory.
 
     Attributes:
-        instruction: whose access it is.
-        space: the state space it names; `generic` where it names none.
+        instruction: the instruction.
+        space: the state space that it names; `generic` if it names none.
         width: bytes of one element.
         count: elements of one thread (2 in `.v2`).
-        writes: whether it changes memory.
-        proxy: `generic`, or `async` for what the copy engine and the tensor cores do.
-        sync: an access that synchronises, or is atomic: it does not race with its like.
+        writes: whether it writes.
+        proxy: `async` for accesses of the copy engine and the tensor cores, else `generic`.
+        sync: whether it synchronizes or is atomic; two such accesses do not race.
     """
 
     instruction: Instruction
@@ -110,15 +110,15 @@ class Access:
         return self.width * self.count
 
 
-Part = tuple[Buffer, Array, Array | None]
+BufferAccess = tuple[Buffer, Array, Array | None]
 """A buffer, offsets into its data in elements, and the lanes they belong to (None: all)."""
 
 
 class Memory:
-    """All buffers that the threads of one wave see, by window.
+    """All buffers that the threads of one wave can access, by window.
 
     Attributes:
-        exited: which blocks of the wave have exited; None: none has. Their shared memory is gone.
+        exited: the CTAs of the wave that exited, whose shared memory is invalid; None: no CTA.
     """
 
     def __init__(self, buffers: dict[int, Buffer], observer: Observer) -> None:
@@ -126,14 +126,16 @@ class Memory:
         self.observer = observer
         self.exited: Array | None = None
 
-    def load(self, access: Access, address: Array, mask: Array | None, lanes: int) -> list[Array]:
-        """`access.count` arrays of unsigned integers, element k of each lane's vector in the k-th.
+    def load(
+        self, access: MemoryAccess, address: Array, mask: Array | None, lanes: int
+    ) -> list[Array]:
+        """Load `access.count` elements for each lane; array k holds element k of all lanes.
 
         Args:
-            access: what is read.
-            address: in bytes, uint64; one element a lane, or a single one for all lanes.
-            mask: the active lanes, None for all. Inactive lanes read as zero.
-            lanes: of the wave.
+            access: the access.
+            address: in bytes, uint64: one for each lane, or a single one for all lanes.
+            mask: the active lanes, None for all. Inactive lanes get zeros.
+            lanes: number of lanes of the wave.
 
         Raises:
             Fault: an access out of bounds, misaligned, or in the wrong state space.
@@ -150,29 +152,31 @@ class Memory:
         return results
 
     def store(
-        self, access: Access, address: Array, values: Sequence[Array], mask: Array | None
+        self, access: MemoryAccess, address: Array, values: Sequence[Array], mask: Array | None
     ) -> None:
-        """The reverse of `load`. Of several lanes that write one address the last wins.
+        """Store `values`, as `load` returns them. Of lanes that write one address, the last wins.
 
         Raises:
-            Fault: as `load`, or a store to memory that cannot be written.
+            Fault: as `load`, or a store to read-only memory.
         """
         for buffer, index, where in self.locate(access, address, mask):
             view = buffer.view(access.width)
             for k, value in enumerate(values):
                 if where is not None and len(value) > 1:
                     value = value[where]
-                # A single address written by all lanes: the last lane's value stays.
+                # All lanes write a single address: the last lane's value stays.
                 view[index + k] = value[-1:] if len(index) == 1 else value
 
-    def locate(self, access: Access, address: Array, mask: Array | None) -> Iterator[Part]:
-        """The parts of an access, for instructions that read and write at once."""
+    def locate(
+        self, access: MemoryAccess, address: Array, mask: Array | None
+    ) -> Iterator[BufferAccess]:
+        """Yield the checked accesses of each buffer, for instructions that read and write."""
         where = None if mask is None else np.flatnonzero(mask)
         active = address if where is None or len(address) == 1 else address[where]
-        return self._parts(access, active, where)
+        return self._split_by_buffer(access, active, where)
 
-    def read(self, access: Access, address: Array, lanes: Array) -> Array:
-        """The elements at any addresses, the k-th on behalf of the lane `lanes[k]`.
+    def read(self, access: MemoryAccess, address: Array, lanes: Array) -> Array:
+        """Load the elements at `address`, element k on behalf of the lane `lanes[k]`.
 
         `access.count` is 1. Raises as `load`.
         """
@@ -181,44 +185,46 @@ class Memory:
             result[chosen] = buffer.view(access.width)[index]
         return result
 
-    def write(self, access: Access, address: Array, values: Array, lanes: Array) -> None:
-        """The reverse of `read`; no two addresses may be the same."""
+    def write(self, access: MemoryAccess, address: Array, values: Array, lanes: Array) -> None:
+        """Store `values` at distinct addresses, as `read` loads them."""
         for buffer, index, chosen in self.located(access, address, lanes):
             buffer.view(access.width)[index] = values[chosen]
 
     def located(
-        self, access: Access, address: Array, lanes: Array
+        self, access: MemoryAccess, address: Array, lanes: Array
     ) -> Iterator[tuple[Buffer, Array, Array | slice]]:
-        """The parts of an access by lanes, and which of the addresses lie in each."""
+        """Yield the buffers of an access by lanes, and which of the addresses lie in each."""
         if len(address) == 0:
             return
         windows = address >> np.uint64(WINDOW_BITS)
         if access.space in _FIXED or int(windows.min()) == int(windows.max()):
-            buffer, index, _ = next(self._parts(access, address, lanes))
+            buffer, index, _ = next(self._split_by_buffer(access, address, lanes))
             yield buffer, index, slice(None)
             return
         for number in np.unique(windows):
             chosen = windows == number
-            buffer, index, _ = next(self._parts(access, address[chosen], lanes[chosen]))
+            buffer, index, _ = next(self._split_by_buffer(access, address[chosen], lanes[chosen]))
             yield buffer, index, chosen
 
-    def _parts(self, access: Access, active: Array, where: Array | None) -> Iterator[Part]:
-        """The access, split by buffer; nearly always there is one part.
+    def _split_by_buffer(
+        self, access: MemoryAccess, active: Array, where: Array | None
+    ) -> Iterator[BufferAccess]:
+        """Split an access by buffer; nearly always there is one.
 
         Args:
-            access: what is done.
+            access: the access.
             active: addresses, in the order of `where`, or a single one for all.
-            where: number of the lane of each address; None for all lanes in order.
+            where: the lane of each address; None for all lanes in order.
         """
         if access.space in _FIXED:
-            yield self._part(access, self.buffers[_FIXED[access.space]], active, where)
+            yield self._checked(access, self.buffers[_FIXED[access.space]], active, where)
             return
         window = int(active[0]) >> WINDOW_BITS
         offset = active - np.uint64(base_of(window))
         buffer = self.buffers.get(window)
         if buffer is not None and int(offset.max()) <= buffer.size - access.bytes:
             self._check_space(access, window, buffer, where)
-            yield self._part(access, buffer, offset, where)
+            yield self._checked(access, buffer, offset, where)
             return
         windows = active >> np.uint64(WINDOW_BITS)
         everyone = np.arange(len(active)) if where is None else where
@@ -231,15 +237,15 @@ class Memory:
                 first = 0 if lanes is None else int(lanes[0])
                 raise Fault(
                     f"{access.opcode} {_verb(access)} address {int(active[chosen][0]):#x}, where "
-                    f"no buffer is",
+                    f"there is no buffer",
                     first,
                     None if number else _NOT_GENERIC,
                 )
             self._check_space(access, int(number), buffer, lanes)
-            yield self._part(access, buffer, offset, lanes)
+            yield self._checked(access, buffer, offset, lanes)
 
     def _check_space(
-        self, access: Access, window: int, buffer: Buffer, lanes: Array | None
+        self, access: MemoryAccess, window: int, buffer: Buffer, lanes: Array | None
     ) -> None:
         first = 0 if lanes is None else int(lanes[0])
         if access.space != "generic" and window in (SHARED, LOCAL):
@@ -249,8 +255,10 @@ class Memory:
         if access.writes and not buffer.writable:
             raise Fault(f"{access.opcode} writes {buffer.name}, which is read-only", first)
 
-    def _part(self, access: Access, buffer: Buffer, offset: Array, where: Array | None) -> Part:
-        """Check offsets in bytes from the start of the buffer; give them in elements."""
+    def _checked(
+        self, access: MemoryAccess, buffer: Buffer, offset: Array, where: Array | None
+    ) -> BufferAccess:
+        """Check byte offsets into a buffer, and convert them to element indices."""
         width, total = access.width, access.bytes
         starts, top = buffer.starts, int(offset.max())
         if starts is not None and where is not None and len(starts) > 1:
@@ -285,40 +293,43 @@ class Memory:
 
     def _in_cluster(
         self,
-        access: Access,
+        access: MemoryAccess,
         buffer: Buffer,
         offset: Array,
         starts: Array | None,
         where: Array | None,
     ) -> tuple[Array, Array]:
-        """Starts and offsets of shared memory addresses some of which name a block's rank."""
+        """Return the starts and offsets of shared memory addresses that may name a CTA's rank."""
         assert starts is not None
         rank = (offset >> RANK_SHIFT).astype(np.int64) - 1
         own = starts // buffer.stride
-        slot = np.where(rank < 0, own, own // buffer.cluster * buffer.cluster + rank)
+        cta_index = np.where(rank < 0, own, own // buffer.cluster * buffer.cluster + rank)
 
         def refuse(bad: Array, what: str) -> None:
             if bad.any():
                 first = int(np.argmax(bad))
-                block = int(np.broadcast_to(slot, bad.shape)[first]) % buffer.cluster
+                rank = int(np.broadcast_to(cta_index, bad.shape)[first]) % buffer.cluster
                 raise Fault(
-                    f"{access.opcode} {_verb(access)} the shared memory of the block of rank "
-                    f"{block} in the cluster, {what}",
+                    f"{access.opcode} {_verb(access)} the shared memory of the CTA of rank "
+                    f"{rank} in the cluster, {what}",
                     first if where is None else int(where[first]),
                 )
 
         if access.space == "shared":
-            refuse(slot != own, "but .shared names that of the own block; .shared::cluster any")
+            refuse(
+                cta_index != own,
+                "but .shared is that of the own CTA; .shared::cluster may name any",
+            )
         if self.exited is not None:
-            refuse(self.exited[slot], "which has exited")
-        return slot * buffer.stride, offset & np.uint64((1 << int(RANK_SHIFT)) - 1)
+            refuse(self.exited[cta_index], "which has exited")
+        return cta_index * buffer.stride, offset & np.uint64((1 << int(RANK_SHIFT)) - 1)
 
 
 _FIXED = {"shared": SHARED, "shared::cluster": SHARED, "local": LOCAL, "param": PARAM}
-"""The windows of state spaces whose addresses begin at zero."""
+"""The windows of the state spaces whose addresses start at zero."""
 
 _NOT_GENERIC = "cvta makes an address of shared, local or parameter memory generic"
 
 
-def _verb(access: Access) -> str:
+def _verb(access: MemoryAccess) -> str:
     return "writes" if access.writes else "reads"

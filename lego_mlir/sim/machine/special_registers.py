@@ -43,7 +43,7 @@ def _thread(axis: int) -> Callable[[Wave], Array]:
 def _block(axis: int) -> Callable[[Wave], Array]:
     def make(w: Wave) -> Array:
         x, y, _ = w.launch.grid
-        b = w.block_of_lane if len(w.blocks) > 1 else w.blocks
+        b = w.cta_of_lane if len(w.ctas) > 1 else w.ctas
         return (b % x, b // x % y, b // (x * y))[axis].astype(np.uint32)
 
     return make
@@ -96,7 +96,7 @@ _MAKERS: dict[str, Callable[[Wave], Array]] = {
     **{f"%cluster_ctaid.{c}": _in_cluster(i) for i, c in enumerate("xyz")},
     **{f"%nclusterid.{c}": _clusters(i) for i, c in enumerate("xyz")},
     **{f"%cluster_nctaid.{c}": _size("cluster", i) for i, c in enumerate("xyz")},
-    "%cluster_ctarank": lambda w: (w.slot_of_lane % w.cluster_size).astype(np.uint32),
+    "%cluster_ctarank": lambda w: (w.cta_index_of_lane % w.cluster_size).astype(np.uint32),
     "%cluster_nctarank": lambda w: np.array([w.cluster_size], np.uint32),
     "%laneid": _lane,
     "%warpid": lambda w: (w.thread_of_lane // 32).astype(np.uint32),

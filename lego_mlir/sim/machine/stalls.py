@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.machine.block_ends import Gate
+from lego_mlir.sim.machine.basic_block_ends import StallCondition
 from lego_mlir.sim.ptx.types import Array
 
 if TYPE_CHECKING:
@@ -32,24 +32,24 @@ class Stalls:
     Attributes:
         lanes: by the block of the program that they stall before.
         tried: by the same, those whose wait has failed since it last held.
-        stirred: whether they should look again.
+        must_recheck: whether they should look again.
     """
 
     def __init__(self, wave: Wave) -> None:
         self.wave = wave
         self.lanes: dict[int, Array] = {}
         self.tried: dict[int, Array] = {}
-        self.stirred = False
+        self.must_recheck = False
         self._excused: Mask = None
         self._fruitless = (0, 0)
 
-    def gate(self, at: int) -> Gate:
+    def gate(self, at: int) -> StallCondition:
         """What the lanes before a block wait for."""
-        entry = self.wave.program.blocks[at].entry
-        assert isinstance(entry, Gate)
+        entry = self.wave.program.basic_blocks[at].entry
+        assert isinstance(entry, StallCondition)
         return entry
 
-    def admits(self, at: int, gate: Gate) -> bool:
+    def admits(self, at: int, gate: StallCondition) -> bool:
         """Stall those active lanes that must wait; the others stay in the mask. False: none."""
         wave = self.wave
         mask = asking = wave.active()
@@ -83,16 +83,16 @@ class Stalls:
 
     def wake(self) -> None:
         """Stalled lanes look again."""
-        self.stirred = False
+        self.must_recheck = False
         for at, mask in self.lanes.items():
-            self.wave.go(at, mask)
+            self.wave.make_ready(at, mask)
         self.lanes.clear()
 
     def resolve(self) -> None:
         """Nothing else can run: let stalled lanes go on, if anything helps."""
-        while self.lanes and not self.stirred and self.wave.queues.signal(self._awaited()):
+        while self.lanes and not self.must_recheck and self.wave.queues.signal(self._awaited()):
             pass
-        if self.stirred:
+        if self.must_recheck:
             self.wake()
         elif not self.wave.ready:
             self._excuse()
@@ -116,4 +116,4 @@ class Stalls:
         for at in [at for at in self.lanes if self.gate(at).tries]:
             mask = self.lanes.pop(at)
             self._excused = mask if self._excused is None else self._excused | mask
-            self.wave.go(at, mask)
+            self.wave.make_ready(at, mask)

@@ -1,19 +1,19 @@
-"""The machine: a wave of thread blocks that runs a program in lock step.
+"""The machine: a wave of CTAs that runs a program in lock step.
 
-A *wave* is a few thread blocks whose threads are the lanes of NumPy vectors: lane
-`slot * threads + t` is thread `t` of the block in slot number `slot`. The blocks of a cluster have
-slots next to each other, by their rank. Blocks of different clusters share nothing but global
-memory, so running them side by side is one of the orders a GPU may choose.
+A *wave* is a few CTAs whose threads are the lanes of NumPy vectors: lane `cta_index * threads + t`
+is thread `t` of the CTA with that index in the wave. The CTAs of a cluster are adjacent, ordered by
+rank. CTAs of different clusters share only global memory, so running them in lock step is one of
+the orders that a GPU may choose.
 
-Lanes at the same place form a group; a mask says which lanes those are (None: all of them). Of
-several groups the one whose block comes first in the program's order runs next, so that lanes
-which went different ways meet again (see `flow`); now and then the last one runs, so that none
-starves. In the random order (see `asynchronous`) any group runs next, or some warps of it. Lanes
-leave that race in four ways: they exit, they wait at a barrier (see `barriers`), they wait for the
-other lanes of their warp before an instruction that a warp performs together, or they stall before
-one that waits for an mbarrier or for the cluster (see `stalls`). When no group is left to run,
-what can be opened is opened, and asynchronous operations that would let a stalled lane go on are
-performed; if that helps none, it is a deadlock and an error.
+Lanes at the same basic block form a group; a mask holds its lanes (None: all). Of several groups,
+the one whose basic block comes first in the program's order runs next, so that divergent lanes
+reconverge (see `flow`). Every `FAIRNESS` iterations the last group runs, so that none starves. In
+the random order (see `asynchronous`) any group, or some of its warps, runs next. A lane is in no
+such group after it exits, while it waits at a barrier (see `barriers`), while it waits for the
+other lanes of its warp before a warp-collective instruction, and while it stalls on an mbarrier or
+on the cluster barrier (see `stalls`). When no group can run, barriers that can open are opened, and
+asynchronous operations that a stalled lane waits for are performed. If no group can run after that,
+it is a deadlock and an error.
 
 Source: PTX ISA 3 (machine model), 9.5 (divergence), 9.7.13 (barriers).
 """
@@ -33,9 +33,9 @@ from lego_mlir.limits import current, how_to_raise
 from lego_mlir.sim.checks.deadlock import deadlock
 from lego_mlir.sim.checks.setmaxnreg_grants import Grants
 from lego_mlir.sim.checks.warpgroup import Warpgroups
-from lego_mlir.sim.machine.asynchronous import Order, Queues
+from lego_mlir.sim.machine.asynchronous import CompletionOrder, Queues
 from lego_mlir.sim.machine.barriers import Barriers
-from lego_mlir.sim.machine.block_ends import Gather
+from lego_mlir.sim.machine.basic_block_ends import Convergence
 from lego_mlir.sim.machine.cluster_barrier import ClusterBarrier
 from lego_mlir.sim.machine.mbarrier import Mbarriers
 from lego_mlir.sim.machine.memory import Fault, Memory
@@ -45,26 +45,26 @@ from lego_mlir.sim.ptx.syntax import Instruction, Kernel, Module
 from lego_mlir.sim.ptx.types import Array
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.ptx.program import Block, Program
+    from lego_mlir.sim.ptx.program import BasicBlock, Program
 
 FAIRNESS = 256
-"""Every so many turns the last group runs instead of the first, so that a loop which waits for
-what another thread of the wave does cannot keep it from doing it."""
+"""Every so many iterations the last group runs instead of the first, so that a loop which waits for
+another thread of the wave cannot starve it."""
 
 Dim3 = tuple[int, int, int]
 Mask = Array | None
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class LaunchState:
     """What all waves of a launch share.
 
     Attributes:
-        grid, block, cluster: extents in x, y, z: blocks, threads of a block, blocks of a cluster.
-        clustered: whether the launch or the kernel asks for clusters.
-        dynamic_shared, shared: bytes of dynamic, and of all shared memory of one block.
-        limit: steps that one wave may execute.
-        budget: what all waves together may execute.
+        grid, block, cluster: extents in x, y, z: CTAs, threads of a CTA, CTAs of a cluster.
+        clustered: whether the launch or the kernel sets a cluster size.
+        dynamic_shared, shared: bytes of dynamic, and of all shared memory of one CTA.
+        limit: instructions that one wave may execute.
+        budget: instructions that all waves together may execute.
     """
 
     program: Program
@@ -77,7 +77,7 @@ class Launch:
     limit: int
     budget: Budget = field(default_factory=lambda: Budget())
 
-    def block_name(self, number: int) -> str:
+    def cta_name(self, number: int) -> str:
         x, y, _ = self.grid
         return f"block ({number % x}, {number // x % y}, {number // (x * y)})"
 
@@ -89,7 +89,7 @@ class Launch:
 class Budget:
     """Instructions that the threads of one or more launches may still execute.
 
-    A step of a wave takes NumPy some time however few its lanes are, so it counts for `_LEAST`.
+    An instruction costs NumPy time however few lanes a wave has, so it counts as `_LEAST` at least.
     """
 
     _LEAST = 1024
@@ -97,15 +97,15 @@ class Budget:
     def __init__(self) -> None:
         self.left = current().instructions
 
-    def spend(self, steps: int, lanes: int) -> bool:
-        """Take `steps` of so many lanes; whether there were as many left."""
-        self.left -= steps * max(lanes, self._LEAST)
+    def spend(self, instructions: int, lanes: int) -> bool:
+        """Subtract `instructions` of `lanes` lanes; return False if the budget is exceeded."""
+        self.left -= instructions * max(lanes, self._LEAST)
         return self.left >= 0
 
 
 @lru_cache(maxsize=64)
 def _unwritten(program: Program) -> tuple[Array, ...]:
-    """What the registers hold before anything is written, one array for all of a type."""
+    """Return the initial contents of the registers, with one array for each type."""
     poison = {
         name: np.full(1, 0 if kind.kind == "pred" else -1).astype(kind.storage)
         for name, kind in {kind.name: kind for kind in program.registers}.items()
@@ -114,30 +114,30 @@ def _unwritten(program: Program) -> tuple[Array, ...]:
 
 
 class Wave:
-    """The state of a few thread blocks in execution.
+    """The state of a few CTAs in execution.
 
     Attributes:
-        regs: of each register the bits in all lanes: an array of `lanes` elements, or of a single
-            one where all lanes are known to hold the same. Never changed in place.
-        mask: the lanes that execute now; None for all.
-        blocks: number of the thread block in each slot.
-        cluster_size: blocks of a cluster; slot `s` has rank `s % cluster_size`.
+        regs: for each register its bits: an array of `lanes` elements, or of a single one if all
+            lanes hold the same value. Never changed in place.
+        mask: the active lanes; None for all.
+        ctas: linear id of each CTA of the wave.
+        cluster_size: CTAs in a cluster; the CTA with index `i` has rank `i % cluster_size`.
         specials: special registers computed so far.
-        progress: counts whatever may let others go on.
+        progress: counts the events after which waiting lanes may continue.
     """
 
-    launch: Launch
+    launch: LaunchState
     threads: int
     cluster_size: int
     thread_of_lane: Array
-    slot_of_lane: Array
+    cta_index_of_lane: Array
 
     def __init__(
         self,
-        launch: Launch,
-        blocks: Array,
+        launch: LaunchState,
+        ctas: Array,
         memory: Memory,
-        order: Order,
+        order: CompletionOrder,
         observer: Observer,
     ) -> None:
         self.launch = launch
@@ -147,16 +147,16 @@ class Wave:
         self.observer = observer
         self.threads = prod(launch.block)
         self.cluster_size = prod(launch.cluster)
-        self.blocks = blocks
-        self.lanes = self.threads * len(blocks)
-        self.thread_of_lane = np.tile(np.arange(self.threads), len(blocks))
-        self.block_of_lane = np.repeat(blocks, self.threads)
-        self.slot_of_lane = np.repeat(np.arange(len(blocks)), self.threads)
-        # Warps are numbered through the wave; a block whose size is no multiple of 32 ends with a
+        self.ctas = ctas
+        self.lanes = self.threads * len(ctas)
+        self.thread_of_lane = np.tile(np.arange(self.threads), len(ctas))
+        self.cta_of_lane = np.repeat(ctas, self.threads)
+        self.cta_index_of_lane = np.repeat(np.arange(len(ctas)), self.threads)
+        # Warps are numbered in the wave; a CTA whose size is not a multiple of 32 ends with a
         # partial warp.
         warps = -(-self.threads // WARP_THREADS)
-        self.warp_of_lane = self.slot_of_lane * warps + self.thread_of_lane // WARP_THREADS
-        self.warps = warps * len(blocks)
+        self.warp_of_lane = self.cta_index_of_lane * warps + self.thread_of_lane // WARP_THREADS
+        self.warps = warps * len(ctas)
         self.lane_in_warp = self.thread_of_lane % WARP_THREADS
         self.regs: list[Array] = list(_unwritten(self.program))
         self.mask: Mask = None
@@ -185,35 +185,36 @@ class Wave:
     # --- running ---
 
     def run(self) -> None:
-        """Run all blocks of the wave to their end.
+        """Run all CTAs of the wave to their end.
 
         Raises:
-            LegoError: a bad access, a trap, a deadlock, or too many steps; with its place.
+            LegoError: a bad access, a trap, a deadlock, or too many instructions; with its
+                location.
         """
-        blocks = self.program.blocks
-        turn = 0
+        blocks = self.program.basic_blocks
+        iteration = 0
         self.observer.begins(self)
         while self.ready or self.release():
-            turn += 1
-            at = self.turn(turn)
+            iteration += 1
+            at = self.select_lanes(iteration)
             block = blocks[at]
-            step_number = 0
+            index = 0
             try:
                 if block.entry is not None and not block.entry.admits(self, at):
                     continue
                 self.count(block)
                 self.observer.entered(at, self.mask)
-                for step_number, step in enumerate(block.steps):  # noqa: B007
-                    step(self)
-                step_number = len(block.steps)
+                for index, execute in enumerate(block.handlers):  # noqa: B007
+                    execute(self)
+                index = len(block.handlers)
                 block.end.run(self)
             except Fault as fault:
-                raise self.blame(fault, block.instructions[step_number]) from None
+                raise self.error_of(fault, block.instructions[index]) from None
 
-    def count(self, block: Block) -> None:
-        """Add to the number of executed instructions, which has a limit."""
-        steps = len(block.steps) + 1
-        self.executed += steps
+    def count(self, block: BasicBlock) -> None:
+        """Count the instructions of a basic block, and check the limits on them."""
+        count = len(block.handlers) + 1
+        self.executed += count
         if self.executed > self.launch.limit:
             raise self.error(
                 f"the kernel {self.kernel.name} has run {self.launch.limit} instructions in "
@@ -221,7 +222,7 @@ class Wave:
                 block.instructions[0],
                 f"look for a loop that never ends, or {how_to_raise('wave_instructions')}",
             )
-        if not self.launch.budget.spend(steps, self.lanes):
+        if not self.launch.budget.spend(count, self.lanes):
             raise self.error(
                 f"the threads of the launch have run {current().instructions} instructions up to "
                 f"{self.lane_name(self.first(self.mask))}, the limit instructions",
@@ -229,17 +230,17 @@ class Wave:
                 how_to_raise("instructions"),
             )
 
-    def turn(self, number: int) -> int:
-        """Take the lanes that run next; where they are."""
-        if self.stalls.stirred:
+    def select_lanes(self, iteration: int) -> int:
+        """Set the mask to the lanes that run next; return their basic block."""
+        if self.stalls.must_recheck:
             self.stalls.wake()
         ready, random = self.ready, self.order.random
         if random is None:
-            at = max(ready) if number % FAIRNESS == 0 else min(ready)
+            at = max(ready) if iteration % FAIRNESS == 0 else min(ready)
             self.mask = ready.pop(at)
             return at
         if self.order.chance(0.25):
-            self.queues.stir()
+            self.queues.perform_random()
         at = list(ready)[random.integers(len(ready))]
         self.mask = mask = ready.pop(at)
         some = (random.random(self.warps) < 0.5)[self.warp_of_lane] & self.active()
@@ -252,11 +253,11 @@ class Wave:
         return at
 
     def active(self) -> Array:
-        """The mask as an array."""
+        """Return the mask as an array."""
         return np.ones(self.lanes, np.bool_) if self.mask is None else self.mask
 
-    def go(self, position: int, mask: Mask) -> None:
-        """Put lanes where they run next; they join a group that is there already."""
+    def make_ready(self, position: int, mask: Mask) -> None:
+        """Add lanes to the group that is ready to run a basic block."""
         other = self.ready.get(position)
         if other is not None and mask is not None:
             mask = mask | other
@@ -264,12 +265,12 @@ class Wave:
             mask = None
         self.ready[position] = mask
 
-    def go_on(self, after: int | None, mask: Mask) -> None:
+    def continue_at(self, after: int | None, mask: Mask) -> None:
         assert after is not None, "a kernel ends with an exit"
-        self.go(after, mask)
+        self.make_ready(after, mask)
 
     def split(self, holds: Array | None) -> tuple[Mask, Mask, bool, bool]:
-        """Active lanes where the predicate holds, the others, and whether there are any."""
+        """Return the active lanes where a predicate holds, the others, and whether each has any."""
         mask = self.mask
         if holds is None:
             return mask, None, True, False
@@ -283,7 +284,7 @@ class Wave:
         return (yes, no, True, True) if some else (None, mask, False, True)
 
     def leave(self, mask: Mask) -> None:
-        """These lanes exit."""
+        """Exit these lanes."""
         before = self.alive
         self.alive = np.zeros_like(before) if mask is None else before & ~mask
         self.progress += 1
@@ -297,15 +298,15 @@ class Wave:
     # --- waiting ---
 
     def release(self) -> bool:
-        """Nothing runs: open what can be opened. False when all lanes have exited.
+        """Open barriers and end stalls when no group can run; return False if all lanes exited.
 
         Raises:
-            LegoError: lanes wait for what cannot come.
+            LegoError: a deadlock.
         """
         for at, mask in list(self.parked.items()):
-            # Others may have exited meanwhile, and exited lanes need not come.
-            gather = self.program.blocks[at].entry
-            assert isinstance(gather, Gather)
+            # Other lanes may have exited since, and need not arrive.
+            gather = self.program.basic_blocks[at].entry
+            assert isinstance(gather, Convergence)
             if self.complete(gather, mask).any():
                 self.ready[at] = self.parked.pop(at)
         self.barriers.open_all()
@@ -322,11 +323,11 @@ class Wave:
         self.grants.finish()
         return False
 
-    def gathered(self, at: int, gather: Gather) -> bool:
-        """Before an instruction that a warp performs together: wait for the mates.
+    def wait_for_warp(self, at: int, gather: Convergence) -> bool:
+        """Wait for the other lanes of the warp before a warp-collective instruction.
 
-        The lanes whose mates have all come stay in the mask, the others are parked. False when
-        none can run yet.
+        Lanes whose warp is complete stay in the mask, the others are parked. Returns whether any
+        lane can run.
         """
         mask = self.mask
         if at in self.parked and mask is not None:
@@ -342,8 +343,8 @@ class Wave:
         self.mask = fine
         return bool(fine.any())
 
-    def complete(self, gather: Gather, mask: Array) -> Array:
-        """Which of these lanes have with them all living lanes that their member mask names."""
+    def complete(self, gather: Convergence, mask: Array) -> Array:
+        """Return those of these lanes for which all living lanes of their member mask arrived."""
         asking = mask
         if gather.guard is not None:
             asking = mask & gather.guard(self)
@@ -351,11 +352,11 @@ class Wave:
         missing = members & self.warp_bits(self.alive) & ~self.warp_bits(asking)
         fine: Array = mask & (~asking | (missing == 0))
         if gather.warpgroup:
-            fine = fine & ~self.warpgroups.widened(self.alive & ~mask)
+            fine = fine & ~self.warpgroups.whole_warpgroups(self.alive & ~mask)
         return fine
 
     def warp_bits(self, mask: Mask) -> Array:
-        """For each lane, as 32 bits, which lanes of its warp are in the mask."""
+        """Return, for each lane, the lanes of its warp that are in the mask, as 32 bits."""
         lane, warp = self.lane_in_warp, self.warp_of_lane
         if mask is not None:
             lane, warp = lane[mask], warp[mask]
@@ -371,20 +372,20 @@ class Wave:
 
     def lane_name(self, lane: int) -> str:
         thread = self.launch.thread_name(int(self.thread_of_lane[lane]))
-        return f"{thread} of {self.launch.block_name(int(self.block_of_lane[lane]))}"
+        return f"{thread} of {self.launch.cta_name(int(self.cta_of_lane[lane]))}"
 
-    def slot_name(self, slot: int) -> str:
-        return self.launch.block_name(int(self.blocks[slot]))
+    def cta_name(self, cta_index: int) -> str:
+        return self.launch.cta_name(int(self.ctas[cta_index]))
 
-    def place(self, instruction: Instruction) -> str:
-        """Where an instruction stands: `line 40`, `line 40, from transpose.mlir:34:9`."""
+    def location_name(self, instruction: Instruction) -> str:
+        """Return an instruction's location: `line 40`, `line 40, from transpose.mlir:34:9`."""
         source = self.module.source_of(instruction)
         return f"line {instruction.line}" + (f", from {source}" if source else "")
 
-    def blame(self, fault: Fault, at: Instruction) -> LegoError:
-        """The error of a fault in an instruction."""
+    def error_of(self, fault: Fault, at: Instruction) -> LegoError:
+        """Return the error of a fault in an instruction."""
         return self.error(f"{fault}, in {self.lane_name(fault.lane)}", at, fault.hint)
 
     def error(self, message: str, at: Instruction, hint: str | None = None) -> LegoError:
-        """An error at an instruction."""
+        """Return an error located at an instruction."""
         return self.module.error_at(at, message, hint)

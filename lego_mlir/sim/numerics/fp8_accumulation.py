@@ -28,7 +28,7 @@ _NOTHING = -(1 << 14)
 """The exponent of a zero."""
 
 
-def summed(a: Array, b: Array, c: Array, formats: tuple[str, str]) -> Array:
+def multiply_accumulate(a: Array, b: Array, c: Array, formats: tuple[str, str]) -> Array:
     """a b + c, of c's type.
 
     Args:
@@ -37,19 +37,21 @@ def summed(a: Array, b: Array, c: Array, formats: tuple[str, str]) -> Array:
         c: (…, m, n), values of the accumulator: f32 or f16.
         formats: of a and of b, as PTX names them.
     """
-    left, right = (_exponent(x, FORMATS[name]) for x, name in zip((a, b), formats, strict=True))
+    a_exponents, b_exponents = (
+        _exponent(x, FORMATS[name]) for x, name in zip((a, b), formats, strict=True)
+    )
     depth = a.shape[-1]
     wide = c.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
         top = _exponent(wide, -126 if c.dtype == np.float32 else -14)
         for k in range(depth):
-            np.maximum(top, left[..., k, None] + right[..., k, None, :], out=top)
-        place = np.maximum(top, -(1 << 10)) - _FRACTION
-        total = np.trunc(np.ldexp(wide, -place))
+            np.maximum(top, a_exponents[..., k, None] + b_exponents[..., k, None, :], out=top)
+        unit = np.maximum(top, -(1 << 10)) - _FRACTION
+        total = np.trunc(np.ldexp(wide, -unit))
         x, y = a.astype(np.float64), b.astype(np.float64)
         for k in range(depth):
-            total += np.trunc(np.ldexp(x[..., k, None] * y[..., k, None, :], -place))
-        total = np.ldexp(total, place)
+            total += np.trunc(np.ldexp(x[..., k, None] * y[..., k, None, :], -unit))
+        total = np.ldexp(total, unit)
         return canonical(_cut(total) if c.dtype == np.float32 else total.astype(c.dtype))
 
 

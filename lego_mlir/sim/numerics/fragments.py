@@ -66,17 +66,17 @@ def _fragment(rows: int, columns: int, packed: int, row: Array, column: Array) -
     return Fragment(rows, columns, registers, np.argsort(target), target)
 
 
-def _places(elements: int, packed: int) -> tuple[Array, Array, Array]:
+def _positions(elements: int, packed: int) -> tuple[Array, Array, Array]:
     """Lane, register and place in the register, for all places of a matrix's elements."""
-    place = np.arange(elements)
+    position = np.arange(elements)
     a_lane = elements // WARP_THREADS
-    return place // a_lane, place % a_lane // packed, place % packed
+    return position // a_lane, position % a_lane // packed, position % packed
 
 
 @lru_cache
-def left(rows: int, depth: int, packed: int) -> Fragment:
+def operand_a(rows: int, depth: int, packed: int) -> Fragment:
     """The multiplicand A, `rows` × `depth`."""
-    lane, register, i = _places(rows * depth, packed)
+    lane, register, i = _positions(rows * depth, packed)
     halves = rows // 8
     row = lane // 4 + 8 * (register % halves)
     k = lane % 4 * packed + i + 4 * packed * (register // halves)
@@ -84,9 +84,9 @@ def left(rows: int, depth: int, packed: int) -> Fragment:
 
 
 @lru_cache
-def right(depth: int, packed: int) -> Fragment:
+def operand_b(depth: int, packed: int) -> Fragment:
     """The multiplicand B, `depth` × 8."""
-    lane, register, i = _places(8 * depth, packed)
+    lane, register, i = _positions(8 * depth, packed)
     k = lane % 4 * packed + i + 4 * packed * register
     return _fragment(depth, 8, packed, k, lane // 4)
 
@@ -94,10 +94,10 @@ def right(depth: int, packed: int) -> Fragment:
 @lru_cache
 def accumulator(rows: int, columns: int, packed: int) -> Fragment:
     """The accumulators C and D, `rows` × `columns`."""
-    lane, register, i = _places(rows * columns, packed)
+    lane, register, i = _positions(rows * columns, packed)
     halves = rows // 8
-    place = register * packed + i
-    pair = place // 2
+    position = register * packed + i
+    pair = position // 2
     row = lane // 4 + 8 * (pair % halves)
-    column = lane % 4 * 2 + place % 2 + 8 * (pair // halves)
+    column = lane % 4 * 2 + position % 2 + 8 * (pair // halves)
     return _fragment(rows, columns, packed, row, column)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from lego_mlir.sim.ptx.form import Uses
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.ptx.program import Block
+    from lego_mlir.sim.ptx.program import BasicBlock
 
 Registers = int
 """A set of registers, one bit for each."""
@@ -42,7 +42,7 @@ def replaced_by(uses: Uses) -> Registers:
     return 0 if uses.guard is not None else registers(uses.writes)
 
 
-def live(blocks: Sequence[Block]) -> list[list[Registers]]:
+def live(blocks: Sequence[BasicBlock]) -> list[list[Registers]]:
     """What may still be read, by block: before each of its instructions, and last after them all.
 
     A register that is live before the first instruction of a kernel may be read on some way

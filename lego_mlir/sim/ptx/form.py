@@ -1,6 +1,6 @@
 """An instruction being decoded: its modifiers, and its operands as readers and writers.
 
-Decoding turns each instruction once into a `Step`, a function of the wave that performs it.
+Decoding turns each instruction once into a `Handler`, a function of the wave that performs it.
 Whatever can be settled before a run — types, constants, register numbers, addresses of variables —
 is settled here, and everything that is wrong with an instruction is found here.
 """
@@ -32,7 +32,7 @@ from lego_mlir.sim.ptx.types import PRED, TYPES, UNSIGNED, Array, Type
 if TYPE_CHECKING:
     from lego_mlir.sim.machine.wave import Wave
 
-Step = Callable[["Wave"], None]
+Handler = Callable[["Wave"], None]
 Reader = Callable[["Wave"], Array]
 Writer = Callable[["Wave", Array], None]
 
@@ -78,7 +78,7 @@ class Barrier:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class WarpCollective:
     """A step that the lanes of a warp named by `members` perform together.
 
     Attributes:
@@ -86,7 +86,7 @@ class Together:
     """
 
     members: Reader
-    step: Step
+    execute: Handler
     warpgroup: bool = False
 
 
@@ -95,7 +95,7 @@ class Wait:
     """A step before which a lane stalls until something holds.
 
     Attributes:
-        step: what it does then.
+        execute: what it does then.
         holds: whether each lane may go on; asked of the active lanes.
         reason: what a lane waits for, for the report of a deadlock: `for ...`.
         awaits: the mbarriers of the active lanes, as words of shared memory (see `mbarrier`).
@@ -103,14 +103,14 @@ class Wait:
             step then does what the instruction does when it fails.
     """
 
-    step: Step
+    execute: Handler
     holds: Reader
     reason: Callable[[Wave, int], str]
     awaits: Reader
     tries: bool
 
 
-Decoded = Step | Branch | Exit | Trap | Barrier | Together | Wait
+Decoded = Handler | Branch | Exit | Trap | Barrier | WarpCollective | Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,20 +132,20 @@ class Uses:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class SymbolTable:
     """What names mean inside a kernel.
 
     Attributes:
         registers: name → (index in the wave's register file, declared type).
         addresses: variable or parameter → (state space, address in that space).
-        product_registers: those that some `wgmma` of the kernel uses (see `warpgroup`).
+        wgmma_registers: those that some `wgmma` of the kernel uses (see `warpgroup`).
     """
 
     module: Module
     registers: Mapping[str, tuple[int, Type]]
     addresses: Mapping[str, tuple[str, int]]
     labels: frozenset[str]
-    product_registers: frozenset[str] = frozenset()
+    wgmma_registers: frozenset[str] = frozenset()
 
 
 class Form:
@@ -158,9 +158,9 @@ class Form:
         reads, writes: the registers that have been asked for so far, by their index.
     """
 
-    def __init__(self, instruction: Instruction, scope: Scope, section: str) -> None:
+    def __init__(self, instruction: Instruction, symbols: SymbolTable, section: str) -> None:
         self.instruction = instruction
-        self.scope = scope
+        self.symbols = symbols
         self.section = section
         self.opcode, *rest = instruction.opcode.split(".")
         self.modifiers = tuple(rest)
@@ -172,7 +172,7 @@ class Form:
     def fail(self, message: str, operand: Operand | None = None) -> NoReturn:
         """Refuse the instruction."""
         column = operand.column if operand is not None else 0
-        raise self.scope.module.error(
+        raise self.symbols.module.error(
             f"{message} in {self.instruction.opcode} (PTX ISA {self.section})",
             self.instruction.line,
             column or self.instruction.column,
@@ -216,8 +216,8 @@ class Form:
         """
         convert = types.values(kind)
         match operand:
-            case Register(name) if name in self.scope.registers:
-                index, declared = self.scope.registers[name]
+            case Register(name) if name in self.symbols.registers:
+                index, declared = self.symbols.registers[name]
                 self._check(operand, declared, kind, wider)
                 self.reads.append(index)
                 if declared.bits == kind.bits:
@@ -284,7 +284,7 @@ class Form:
 
     def address(self, operand: Operand, name: str) -> tuple[str, int]:
         """State space of a variable or parameter, and its address in it."""
-        found = self.scope.addresses.get(name)
+        found = self.symbols.addresses.get(name)
         if found is None:
             self.fail(f"the name {name} is not declared", operand)
         return found
@@ -311,9 +311,9 @@ class Form:
         """
         if isinstance(operand, Sink):
             return lambda w, value: None
-        if not isinstance(operand, Register) or operand.name not in self.scope.registers:
+        if not isinstance(operand, Register) or operand.name not in self.symbols.registers:
             self.fail(f"the operand {operand} where a register should stand", operand)
-        index, declared = self.scope.registers[operand.name]
+        index, declared = self.symbols.registers[operand.name]
         self._check(operand, declared, kind, wider)
         self.writes.append(index)
         convert = _extended(declared, kind) if declared.bits > kind.bits else types.bits(kind)
@@ -335,7 +335,7 @@ class Form:
         result: Type,
         *,
         wider: bool = False,
-    ) -> Step:
+    ) -> Handler:
         """The step `d = function(a, b, …)`: the first operand is written, the others are read."""
         self.expect(1 + len(sources))
         write = self.write(self.operands[0], result, wider=wider)

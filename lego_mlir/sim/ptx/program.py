@@ -1,4 +1,4 @@
-"""A kernel decoded: basic blocks of steps, in the order that divergent lanes run them.
+"""A kernel decoded: basic blocks of handlers, in the order that divergent lanes run them.
 
 Decoding looks at every instruction of the kernel, so whatever the simulator does not know about
 it is an error before its first instruction runs.
@@ -12,8 +12,8 @@ from functools import lru_cache
 
 import lego_mlir.sim.instructions  # noqa: F401  (fills the instruction table)
 from lego_mlir.sim.checks import setmaxnreg_checks, uninitialized_registers
-from lego_mlir.sim.checks.warpgroup import product_registers, watched
-from lego_mlir.sim.machine.block_ends import End, Gate, Gather
+from lego_mlir.sim.checks.warpgroup import watched, wgmma_registers
+from lego_mlir.sim.machine.basic_block_ends import BasicBlockEnd, Convergence, StallCondition
 from lego_mlir.sim.machine.memory import FIRST_VARIABLE, base_of
 from lego_mlir.sim.machine.wave import Wave
 from lego_mlir.sim.ptx.flow import weak_topological_order
@@ -23,13 +23,13 @@ from lego_mlir.sim.ptx.form import (
     Decoded,
     Exit,
     Form,
+    Handler,
     Reader,
-    Scope,
-    Step,
-    Together,
+    SymbolTable,
     Trap,
     Uses,
     Wait,
+    WarpCollective,
 )
 from lego_mlir.sim.ptx.syntax import (
     Address,
@@ -48,11 +48,11 @@ CARRY = "CC.CF"
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BasicBlock:
     """A basic block.
 
     Attributes:
-        steps: performed by all lanes that enter together.
+        handlers: performed by all lanes that enter together.
         instructions: the instruction of each step, and last that of the end.
         end: sends the lanes on.
         entry: what lanes wait for before the first step: the others of their warp, or something
@@ -63,10 +63,10 @@ class Block:
         successors: the blocks that lanes may go on to.
     """
 
-    steps: tuple[Step, ...]
+    handlers: tuple[Handler, ...]
     instructions: tuple[Instruction, ...]
-    end: End
-    entry: Gather | Gate | None
+    end: BasicBlockEnd
+    entry: Convergence | StallCondition | None
     length: int
     uses: tuple[Uses, ...] = ()
     successors: tuple[int, ...] = ()
@@ -77,7 +77,7 @@ class Program:
     """A kernel ready to run.
 
     Attributes:
-        blocks: in running order; a block's position is its priority.
+        basic_blocks: in running order; a block's position is its priority.
         registers: type of each register, by index.
         shared_bytes: static shared memory of one block; dynamic memory follows it.
         dynamic_start: byte at which dynamic shared memory begins.
@@ -88,7 +88,7 @@ class Program:
 
     module: Module
     kernel: Kernel
-    blocks: tuple[Block, ...]
+    basic_blocks: tuple[BasicBlock, ...]
     registers: tuple[Type, ...]
     shared_bytes: int
     dynamic_start: int
@@ -112,23 +112,23 @@ def decode(module: Module, kernel: Kernel) -> Program:
     layout = _Layout(module, kernel)
     names = [*kernel.registers, CARRY]
     kinds = (*kernel.registers.values(), PRED)
-    scope = Scope(
+    symbols = SymbolTable(
         module,
         {name: (i, kind) for i, (name, kind) in enumerate(zip(names, kinds, strict=True))},
         layout.addresses,
         frozenset(kernel.labels),
-        product_registers(kernel),
+        wgmma_registers(kernel),
     )
     decoded: list[Decoded] = []
     uses: list[Uses] = []
     for i, instruction in enumerate(kernel.instructions):
-        form = Form(instruction, scope, find(module, instruction).section)
+        form = Form(instruction, symbols, find(module, instruction).section)
         decoded.append(_decode(form))
         uses.append(_uses(form, kernel.undefined.get(i, ())))
     program = Program(
         module,
         kernel,
-        _blocks(kernel, scope, decoded, uses),
+        _basic_blocks(kernel, symbols, decoded, uses),
         kinds,
         layout.shared,
         layout.dynamic_start,
@@ -200,33 +200,33 @@ def _symbols(instruction: Instruction) -> list[str]:
 
 
 def _decode(form: Form) -> Decoded:
-    instruction, scope = form.instruction, form.scope
-    decoded = find(scope.module, instruction).decode(form)
-    decoded = watched(instruction, scope, decoded)
+    instruction, symbols = form.instruction, form.symbols
+    decoded = find(symbols.module, instruction).decode(form)
+    decoded = watched(instruction, symbols, decoded)
     if instruction.guard is not None and callable(decoded):
-        return _guarded(decoded, _guard(instruction, scope))
+        return _guarded(decoded, _guard(instruction, symbols))
     return decoded
 
 
 def _uses(form: Form, undefined: Sequence[str]) -> Uses:
     """The registers that a decoded instruction touches."""
-    instruction, scope = form.instruction, form.scope
-    asking = Form(instruction, scope, "9.3")
+    instruction, symbols = form.instruction, form.symbols
+    asking = Form(instruction, symbols, "9.3")
     return Uses(
         tuple(form.reads),
         tuple(form.writes),
         None if instruction.guard is None else asking.predicate(instruction.guard),
         tuple(asking.reads),
-        tuple(scope.registers[name][0] for name in undefined),
+        tuple(symbols.registers[name][0] for name in undefined),
     )
 
 
-def _guard(instruction: Instruction, scope: Scope) -> Reader:
+def _guard(instruction: Instruction, symbols: SymbolTable) -> Reader:
     assert instruction.guard is not None
-    return Form(instruction, scope, "9.3").predicate(instruction.guard)
+    return Form(instruction, symbols, "9.3").predicate(instruction.guard)
 
 
-def _guarded(step: Step, guard: Reader) -> Step:
+def _guarded(execute: Handler, guard: Reader) -> Handler:
     """The step, in those active lanes where the guard holds (PTX ISA 9.3)."""
 
     def guarded(w: Wave) -> None:
@@ -234,20 +234,20 @@ def _guarded(step: Step, guard: Reader) -> Step:
         holds = guard(w)
         if len(holds) == 1:
             if holds[0]:
-                step(w)
+                execute(w)
             return
         both = holds if mask is None else holds & mask
         if both.any():
             w.mask = both
-            step(w)
+            execute(w)
             w.mask = mask
 
     return guarded
 
 
-def _blocks(
-    kernel: Kernel, scope: Scope, decoded: Sequence[Decoded], uses: Sequence[Uses]
-) -> tuple[Block, ...]:
+def _basic_blocks(
+    kernel: Kernel, symbols: SymbolTable, decoded: Sequence[Decoded], uses: Sequence[Uses]
+) -> tuple[BasicBlock, ...]:
     """Cut the instructions into basic blocks and order them."""
     count = len(decoded)
     leaders = {0, count}
@@ -256,7 +256,7 @@ def _blocks(
             leaders.add(kernel.labels[d.target])
         if isinstance(d, Branch | Exit | Trap | Barrier):
             leaders.add(i + 1)
-        elif isinstance(d, Together | Wait):
+        elif isinstance(d, WarpCollective | Wait):
             leaders.add(i)
     starts = sorted(leaders)
     # The last start is one past the last instruction: falling off the end is `exit`.
@@ -282,52 +282,54 @@ def _blocks(
     blocks = []
     for node in order:
         if starts[node] == count:
-            blocks.append(Block((), (last_instruction,), End.exit(None, None), None, 0))
+            blocks.append(
+                BasicBlock((), (last_instruction,), BasicBlockEnd.exit(None, None), None, 0)
+            )
             continue
         span = range(starts[node], starts[node + 1])
         after = position.get(node + 1)
-        block = _block(kernel, scope, decoded, span, after, position, node_at)
+        block = _basic_block(kernel, symbols, decoded, span, after, position, node_at)
         ways = tuple(position[n] for n in successors[node])
         blocks.append(replace(block, uses=tuple(uses[i] for i in span), successors=ways))
     return tuple(blocks)
 
 
-def _block(
+def _basic_block(
     kernel: Kernel,
-    scope: Scope,
+    symbols: SymbolTable,
     decoded: Sequence[Decoded],
     span: range,
     after: int | None,
     position: dict[int, int],
     node_at: dict[int, int],
-) -> Block:
-    steps: list[Step] = []
+) -> BasicBlock:
+    handlers: list[Handler] = []
     instructions: list[Instruction] = []
-    entry: Gather | Gate | None = None
+    entry: Convergence | StallCondition | None = None
     for i in span:
         instruction, d = kernel.instructions[i], decoded[i]
-        guard = None if instruction.guard is None else _guard(instruction, scope)
+        guard = None if instruction.guard is None else _guard(instruction, symbols)
         instructions.append(instruction)
         match d:
             case Branch(target):
-                end = End.branch(guard, position[node_at[kernel.labels[target]]], after)
-                return Block(tuple(steps), tuple(instructions), end, entry, len(span))
+                end = BasicBlockEnd.branch(guard, position[node_at[kernel.labels[target]]], after)
+                return BasicBlock(tuple(handlers), tuple(instructions), end, entry, len(span))
             case Exit():
-                end = End.exit(guard, after)
-                return Block(tuple(steps), tuple(instructions), end, entry, len(span))
+                end = BasicBlockEnd.exit(guard, after)
+                return BasicBlock(tuple(handlers), tuple(instructions), end, entry, len(span))
             case Trap():
-                end = End.trap(guard, after, instruction)
-                return Block(tuple(steps), tuple(instructions), end, entry, len(span))
+                end = BasicBlockEnd.trap(guard, after, instruction)
+                return BasicBlock(tuple(handlers), tuple(instructions), end, entry, len(span))
             case Barrier():
-                end = End.barrier(guard, d, after, instruction)
-                return Block(tuple(steps), tuple(instructions), end, entry, len(span))
-            case Together(members, step, warpgroup):
-                entry = Gather(members, guard, instruction, warpgroup)
-                steps.append(step if guard is None else _guarded(step, guard))
-            case Wait(step, holds, reason, awaits, tries):
-                entry = Gate(holds, reason, awaits, tries, guard, instruction)
-                steps.append(step if guard is None else _guarded(step, guard))
-            case step:
-                steps.append(step)
-    end = End.branch(None, after, None)
-    return Block(tuple(steps), (*instructions, instructions[-1]), end, entry, len(span))
+                end = BasicBlockEnd.barrier(guard, d, after, instruction)
+                return BasicBlock(tuple(handlers), tuple(instructions), end, entry, len(span))
+            case WarpCollective(members, execute, warpgroup):
+                entry = Convergence(members, guard, instruction, warpgroup)
+                handlers.append(execute if guard is None else _guarded(execute, guard))
+            case Wait(execute, holds, reason, awaits, tries):
+                entry = StallCondition(holds, reason, awaits, tries, guard, instruction)
+                handlers.append(execute if guard is None else _guarded(execute, guard))
+            case execute:
+                handlers.append(execute)
+    end = BasicBlockEnd.branch(None, after, None)
+    return BasicBlock(tuple(handlers), (*instructions, instructions[-1]), end, entry, len(span))

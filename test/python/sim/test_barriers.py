@@ -384,8 +384,8 @@ def test_registers_are_noted():
 
     module = parser.parse(text)
     decoded = program.decode(module, module.kernels["k"])
-    state = wave.Launch(decoded, (1, 1, 1), (256, 1, 1), (1, 1, 1), False, 0, 0, 1000)
+    state = wave.LaunchState(decoded, (1, 1, 1), (256, 1, 1), (1, 1, 1), False, 0, 0, 1000)
     watching = Seeing()
-    order, nothing = asynchronous.Order("late"), memory.Memory({}, watching)
+    order, nothing = asynchronous.CompletionOrder("late"), memory.Memory({}, watching)
     wave.Wave(state, np.zeros(1, np.int64), nothing, order, watching).run()
     assert seen == {40: [True] * 128 + [False] * 128, 232: [False] * 128 + [True] * 128}

@@ -322,8 +322,8 @@ def test_the_kernel_may_ask_for_a_cluster(run):
     ("directive", "cluster", "message"),
     [
         (".explicitcluster", None, "no cluster where .explicitcluster asks for one"),
-        (".maxclusterrank 4", (8, 1, 1), r"a cluster of \(8, 1, 1\): 1 to 4 blocks"),
-        ("", (32, 1, 1), r"a cluster of \(32, 1, 1\): 1 to 16 blocks"),
+        (".maxclusterrank 4", (8, 1, 1), r"a cluster of \(8, 1, 1\): 1 to 4 CTAs"),
+        ("", (32, 1, 1), r"a cluster of \(32, 1, 1\): 1 to 16 CTAs"),
     ],
 )
 def test_clusters_that_cannot_be_launched(run, directive, cluster, message):
@@ -336,7 +336,7 @@ BAD = {
     "rank": ("mapa.shared::cluster.u32 %r, %s, 4;", "mapa to rank 4 in a cluster of 4"),
     "space": (
         "mapa.shared::cluster.u32 %r, %s, 1; ld.shared.b32 %x, [%r];",
-        "the shared memory of the block of rank 1 in the cluster, but .shared names that of the",
+        "the shared memory of the CTA of rank 1 in the cluster, but .shared is that of the",
     ),
     "bounds": (
         "mapa.shared::cluster.u32 %r, %s, 1; ld.shared::cluster.b32 %x, [%r+264];",
@@ -353,12 +353,12 @@ BAD = {
         "setp.eq.u32 %p, %rank, 1; @%p exit; mapa.shared::cluster.u32 %r, %s, 1; "
         "mov.u32 %x, 0; L: add.u32 %x, %x, 1; setp.lt.u32 %p, %x, 5; @%p bra L; "
         "ld.shared::cluster.b32 %x, [%r];",
-        "the block of rank 1 in the cluster, which has exited",
+        "the CTA of rank 1 in the cluster, which has exited",
     ),
     "waits remotely": (
         "mov.u32 %s, bar; mapa.shared::cluster.u32 %r, %s, 1; "
         "mbarrier.test_wait.parity.shared.b64 %p, [%r], 0;",
-        "but .shared names that of the own block",
+        "but .shared is that of the own CTA",
     ),
 }
 

@@ -298,7 +298,7 @@ def test_names_of_files_do_not_steer_the_terminal():
 def test_a_name_that_llvm_has_escaped_is_the_name():
     name = 'a "b" \\ ä.mlir'
     compiled = sim.Sources.of({name: "\n\n"})
-    assert trap('a \\"b\\" \\\\ \\303\\244.mlir', sources=compiled).place.file == name
+    assert trap('a \\"b\\" \\\\ \\303\\244.mlir', sources=compiled).location.file == name
 
 
 @pytest.mark.parametrize(

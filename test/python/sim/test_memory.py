@@ -254,7 +254,7 @@ def test_misaligned(run):
 
 
 def test_wild_and_mixed_up_addresses(run):
-    assert "address 0x10, where no buffer is" in fault(
+    assert "address 0x10, where there is no buffer" in fault(
         run, "mov.b64 %l, 16; ld.global.b8 %h0, [%l];"
     )
     shared = ".shared .b32 cell; mov.b64 %l, cell;"
@@ -279,7 +279,7 @@ def test_addresses_of_parameters(run):
     pointers = b.view("u8")
     assert pointers[:2].tolist() == pointers[2:4].tolist()
     assert pointers[0] != pointers[1]
-    with pytest.raises(LegoError, match=r"(?s)address 0x8, where no buffer is.*hint: cvta"):
+    with pytest.raises(LegoError, match=r"(?s)address 0x8, where there is no buffer.*hint: cvta"):
         run(body + "ld.b64 %pa, [%l+8];", [a, b], parameters=TWO)
 
 

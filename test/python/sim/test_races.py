@@ -43,3 +43,30 @@ def test_what_is_not(run, case, wrong, order):
         all(a in b for a, b in zip(lines, (there, here), strict=False))
     ), e.value
     assert e.value.hint or "not initialised" in e.value.message
+
+
+@pytest.mark.parametrize(
+    ("barrier", "hint"),
+    [
+        ("@%p bra skip; bar.sync 0; skip:", "bar.sync (line 18) stands between the two, but under"),
+        ("@%q bar.sync 0;", "bar.sync (line 18) stands between the two, but under a condition"),
+        ("bar.arrive 1, 128;", "put a barrier between the two"),
+        ("", "put a barrier between the two"),
+    ],
+)
+def test_the_hint_names_a_barrier_under_a_condition(run, barrier, hint):
+    body = (
+        ".shared .align 4 .b8 s[256]; .reg .pred %p, %q; .reg .b32 %t, %a, %b, %n, %x;\n"
+        "mov.u32 %t, %tid.x; mov.u32 %n, %ntid.x; mov.u32 %a, s; mad.lo.u32 %b, %t, 4, %a;\n"
+        "setp.ge.u32 %p, %n, 1; setp.lt.u32 %q, %n, 1; st.shared.u32 [%b], %t;\n"
+        f"{barrier}\n"
+        "xor.b32 %t, %t, 32; mad.lo.u32 %b, %t, 4, %a; ld.shared.u32 %x, [%b];"
+    )
+    with pytest.raises(LegoError, match="data race") as e:
+        run(body, [], block=(64, 1, 1), checks=True)
+    assert e.value.hint.startswith(re.sub(r"line \d+", f"line {_line_of(e, 'bar.sync')}", hint))
+
+
+def _line_of(e, text):
+    lines = e.value.source.splitlines()
+    return next((i for i, line in enumerate(lines, 1) if text in line), 0)

@@ -226,12 +226,12 @@ def test_liveness_is_a_way_to_a_read(blocks):
     module = sim.parse(text_of(blocks)[0])
     program = decode.__wrapped__(module, module.kernels["k"])
     points = {}
-    for b, block_ in enumerate(program.blocks):
+    for b, block_ in enumerate(program.basic_blocks):
         for i, uses in enumerate(block_.uses):
             last = i + 1 == len(block_.uses)
             after = [(s, 0) for s in block_.successors] if last else [(b, i + 1)]
             points[b, i] = uses, after
-    found = live(program.blocks)
+    found = live(program.basic_blocks)
     for start in points:
         for register in range(len(module.kernels["k"].registers)):
             seen, waiting, lives = set(), [start], False

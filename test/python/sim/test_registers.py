@@ -193,7 +193,7 @@ def test_what_is_written_or_marked_in_time_costs_nothing():
     assert len(plain.registers) == len(plain.kernel.registers) + 1
     marked = decoded("\n// implicit-def: %r0\nst.global.b32 [%a], %r0;")
     assert len(marked.registers) == len(marked.kernel.registers) + 1
-    assert live(marked.blocks)[0][0] == 0
+    assert live(marked.basic_blocks)[0][0] == 0
     unwritten = decoded("st.global.b32 [%a], %r0;")
     assert len(unwritten.registers) == len(unwritten.kernel.registers) + 2
 
@@ -320,7 +320,7 @@ def llvm(request):
 @pytest.mark.parametrize("n", [0, 3, 4, 7])
 @pytest.mark.parametrize("kernel", ["vector", "half", "bytes", "join", "loop", "elements"])
 def test_llvm_leaves_registers_unwritten(llvm, kernel, n):
-    assert live(decode(sim.parse(llvm), sim.parse(llvm).kernels["vector"]).blocks)[0][0]
+    assert live(decode(sim.parse(llvm), sim.parse(llvm).kernels["vector"]).basic_blocks)[0][0]
     sim.launch(llvm, kernel, (1, 1, 1), (1, 1, 1), [np.ones(4, "i4"), np.int32(n)])
 
 

@@ -514,7 +514,7 @@ def test_registers_of_a_are_taken_too(execute):
         (
             FENCE + issue() + "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%d0, %d1, %d2, "
             "%d3}, %da, %db, %scale, 1, 1, 0, 0;",
-            "uses %d0, an accumulator of products of the shape m64n16k16 since",
+            "uses %d0, an accumulator of wgmma of the shape m64n16k16",
         ),
     ],
 )  # fmt: skip
@@ -528,7 +528,7 @@ def test_accumulators_that_become_a(execute):
     first = MMA.replace("f32.f16", "f16.f16") + f" {names('a', 4)}, %da, %db, %scale, 1, 1, 0, 0;"
     second = f"{MMA} {names('d', 8)}, {names('a', 4)}, %db, %scale, 1, 1, 0;" + WAIT
     execute(FENCE + first + WAIT + FENCE + second)
-    with pytest.raises(LegoError, match="uses %a0, an accumulator of products of the shape"):
+    with pytest.raises(LegoError, match="uses %a0, an accumulator of wgmma of the shape"):
         execute(FENCE + first + WAIT + second, record=False)
 
 
@@ -541,7 +541,7 @@ def test_fences_where_they_should_stand(execute):
 @pytest.mark.parametrize(
     ("body", "threads", "message"),
     [
-        (issue(), 96, "needs the 4 warps of a warpgroup, and the block has 96 threads"),
+        (issue(), 96, "needs the 4 warps of a warpgroup, and the CTA has 96 threads"),
         ("@%q " + issue()[1:] + "@!%q " + issue()[1:], 128, "but execute this .* 0, 1, 1, 1 times"),
         ("@%q add.u64 %da, %da, 2;" + issue(), 128, "warpgroup, but .* with different operands"),
         ("add.u64 %da, %da, %odd;" + issue(), 128, "operands that differ between the lanes"),

@@ -64,7 +64,7 @@ class Kernel:
 
     Attributes:
         text: makes its PTX.
-        run: runs some PTX in its place, on random data of a seed, with options of `sim.machine.launch`;
+        run: runs some PTX in its place, on random data of a seed, with options of `sim.launch`;
             whether the result is right.
     """
 

@@ -362,7 +362,7 @@ MUTANTS = (
         "    cvta.param.u64 %other, %other;\n",
         "",
         "looks for the map of B where none is",
-        "where no buffer is",
+        "where there is no buffer",
     ),
     Mutant(
         "boxes that overlap",

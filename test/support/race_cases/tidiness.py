@@ -11,7 +11,7 @@ from lego_mlir.sim.checks import shadow_memory, vector_clocks
 def tidy(yes: bool) -> Iterator[None]:
     """Have everything forgotten as soon as it may be, or else as long as it may."""
     with (
-        patch.object(shadow_memory, "_CROWDED", 0 if yes else 1 << 16),
-        patch.object(vector_clocks, "_LEAST", 2 if yes else 256),
+        patch.object(shadow_memory, "_MAX_RECENT", 0 if yes else 1 << 16),
+        patch.object(vector_clocks, "_MIN_ROWS", 2 if yes else 256),
     ):
         yield

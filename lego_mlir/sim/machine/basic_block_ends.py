@@ -18,66 +18,66 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class BasicBlockEnd:
     """How a basic block ends: a function that sends the group of lanes on."""
 
     run: Callable[[Wave], None]
 
     @staticmethod
-    def branch(guard: Reader | None, target: int | None, after: int | None) -> End:
+    def branch(guard: Reader | None, target: int | None, after: int | None) -> BasicBlockEnd:
         """To `target` where the guard holds (everywhere without one), else to `after`."""
         assert target is not None
         goal = target
         if guard is None:
-            return End(lambda w: w.go(goal, w.mask))
+            return BasicBlockEnd(lambda w: w.make_ready(goal, w.mask))
 
         def run(w: Wave) -> None:
             taken, rest, some, others = w.split(guard(w))
             if some:
-                w.go(goal, taken)
+                w.make_ready(goal, taken)
             if others:
-                w.go_on(after, rest)
+                w.continue_at(after, rest)
 
-        return End(run)
+        return BasicBlockEnd(run)
 
     @staticmethod
-    def exit(guard: Reader | None, after: int | None) -> End:
+    def exit(guard: Reader | None, after: int | None) -> BasicBlockEnd:
         def run(w: Wave) -> None:
             taken, rest, some, others = w.split(None if guard is None else guard(w))
             if some:
                 w.leave(taken)
             if others:
-                w.go_on(after, rest)
+                w.continue_at(after, rest)
 
-        return End(run)
+        return BasicBlockEnd(run)
 
     @staticmethod
-    def trap(guard: Reader | None, after: int | None, instruction: Instruction) -> End:
+    def trap(guard: Reader | None, after: int | None, instruction: Instruction) -> BasicBlockEnd:
         def run(w: Wave) -> None:
             taken, rest, some, _ = w.split(None if guard is None else guard(w))
             if some:
                 raise trapped(w, instruction, w.first(taken))
-            w.go_on(after, rest)
+            w.continue_at(after, rest)
 
-        return End(run)
+        return BasicBlockEnd(run)
 
     @staticmethod
     def barrier(
         guard: Reader | None, barrier: Barrier, after: int | None, instruction: Instruction
-    ) -> End:
+    ) -> BasicBlockEnd:
         def run(w: Wave) -> None:
             taken, rest, some, others = w.split(None if guard is None else guard(w))
             if some:
                 assert after is not None
                 w.barriers.arrive(barrier, after, taken, instruction)
             if others:
-                w.go_on(after, rest)
+                w.continue_at(after, rest)
 
-        return End(run)
+        return BasicBlockEnd(run)
 
 
 @dataclass(frozen=True, slots=True)
-class Gather:
+class Convergence:
     """Before this instruction lanes wait for the lanes of their warp that `members` names.
 
     Attributes:
@@ -91,11 +91,11 @@ class Gather:
 
     def admits(self, w: Wave, at: int) -> bool:
         """Whether any lane that has come to block `at` goes on now; those stay in the mask."""
-        return w.gathered(at, self)
+        return w.wait_for_warp(at, self)
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class StallCondition:
     """Before this instruction lanes stall until something holds for them (see `form.Wait`)."""
 
     holds: Reader
