@@ -25,17 +25,17 @@ from lego_mlir.diagnostics import LegoError
 ROW_BYTES = 16
 """Of a row of the 8×8 matrices that are moved."""
 
-Place: TypeAlias = tuple[int, int]
+FragmentId: TypeAlias = tuple[int, int]
 """A fragment among those of a warp, along rows and columns."""
 
 
-@dataclass(frozen=True, slots=True)
-class Matrices:
+@dataclass(frozen=True, stages=True)
+class TileFragments:
     """The fragments of a tile.
 
     Attributes:
         split: the tile's layout, its two dimensions split into warps, fragments and elements.
-        dims: which of the layout's dimensions these are; the others are slots.
+        dims: which of the layout's dimensions these are; the others are stages.
         counts: the fragments of a warp along rows and columns.
         transposed: whether the rows in shared memory are columns of the fragment.
         bases: for each fragment another, or itself, and the distance in elements from it.
@@ -43,30 +43,30 @@ class Matrices:
 
     split: Subdivision
     dims: tuple[int, int]
-    counts: Place
+    counts: FragmentId
     transposed: bool
-    bases: Mapping[Place, tuple[Place, int]]
+    bases: Mapping[FragmentId, tuple[FragmentId, int]]
 
-    def index(self, row: Any, column: Any, slots: Sequence[Any]) -> tuple[Any, ...]:
+    def index(self, row: Any, column: Any, stages: Sequence[Any]) -> tuple[Any, ...]:
         """An index of the split layout.
 
         Args:
             row: warp, fragment, and row of it.
             column: the same along the columns.
-            slots: of the dimensions that are no part of a tile.
+            stages: of the dimensions that are no part of a tile.
         """
-        return _index(self.split, self.dims, row, column, slots)
+        return _index(self.split, self.dims, row, column, stages)
 
 
 @functools.lru_cache(maxsize=64)
-def matrices(
+def tile_fragments(
     layout: Layout, dims: tuple[int, int], fragment: Fragment, warps: tuple[int, int], bits: int
-) -> Matrices:
+) -> TileFragments:
     """The fragments of tiles in shared memory.
 
     Args:
         layout: that the tiles are part of.
-        dims: which of its dimensions are a tile's rows and columns; the others are slots.
+        dims: which of its dimensions are a tile's rows and columns; the others are stages.
         fragment: what is moved at once.
         warps: how many of them share the tile along rows and columns.
         bits: of an element.
@@ -87,7 +87,7 @@ def matrices(
         starts = offsets[..., :1]
         together = (offsets == starts + np.arange(offsets.shape[-1])).all()
         if together and not (starts * bits // 8 % ROW_BYTES).any():
-            return Matrices(split, dims, counts, transposed, _bases(starts, counts))
+            return TileFragments(split, dims, counts, transposed, _bases(starts, counts))
     raise LegoError(
         f"ldmatrix moves {ROW_BYTES * 8 // bits} neighbours at once, and the layout "
         f"'{layout}' does not keep them together, at multiples of {ROW_BYTES} bytes",
@@ -105,9 +105,9 @@ def _way_out(bits: int) -> str:
 
 
 def _index(
-    split: Subdivision, dims: tuple[int, int], row: Any, column: Any, slots: Sequence[Any]
+    split: Subdivision, dims: tuple[int, int], row: Any, column: Any, stages: Sequence[Any]
 ) -> tuple[Any, ...]:
-    rest = iter(slots)
+    rest = iter(stages)
     given = dict(zip(dims, (row, column), strict=True))
     return split.index(*(given[k] if k in given else next(rest) for k in range(len(split.places))))
 
@@ -117,7 +117,7 @@ def _offsets(
     dims: tuple[int, int],
     fragment: Fragment,
     warps: tuple[int, int],
-    counts: Place,
+    counts: FragmentId,
     split: Subdivision,
     transposed: bool,
 ) -> Any:
@@ -125,16 +125,16 @@ def _offsets(
     lanes = fragment.matrix_rows(transposed=transposed)
     others = [n for k, n in enumerate(layout.dims) if k not in dims]
     sizes = [cast("int", n) for n in (*counts, *others, *warps, *lanes.dims)]
-    i, j, *slots, down, across, lane, element = np.ix_(*(np.arange(n) for n in sizes))
+    i, j, *stages, down, across, lane, element = np.ix_(*(np.arange(n) for n in sizes))
     row, column = OrderBy(Row(*fragment.shape)).inv(lanes.apply(lane, element))
-    index = _index(split, dims, (down, i, row), (across, j, column), slots)
+    index = _index(split, dims, (down, i, row), (across, j, column), stages)
     return np.broadcast_to(split.layout.apply(*index), sizes)
 
 
-def _bases(starts: Any, counts: Place) -> Mapping[Place, tuple[Place, int]]:
+def _bases(starts: Any, counts: FragmentId) -> Mapping[FragmentId, tuple[FragmentId, int]]:
     """Those of the fragments whose rows begin there."""
-    found: dict[Place, tuple[Place, int]] = {}
-    bases: list[Place] = []
+    found: dict[FragmentId, tuple[FragmentId, int]] = {}
+    bases: list[FragmentId] = []
     for i, j in np.ndindex(counts):
         for base in bases:
             distance = starts[i, j] - starts[base]

@@ -63,19 +63,19 @@ class Fragment:
         return tuple(name for name in self.sizes if name not in (GROUP, THREAD, ELEMENT))
 
     @property
-    def matrices(self) -> int:
+    def register_count(self) -> int:
         """How many registers a lane has: as many matrices of 8×8 registers there are."""
         return prod(self.sizes[name] for name in self.registers)
 
     @property
     def elements(self) -> int:
         """How many elements a lane has."""
-        return self.matrices * self.sizes[ELEMENT]
+        return self.register_count * self.sizes[ELEMENT]
 
     @property
     def layout(self) -> Layout:
         """From (lane, element of the lane) to the row-major position in the matrix."""
-        return self._seen_as((GROUP, THREAD), (*self.registers, ELEMENT))
+        return self._viewed_as((GROUP, THREAD), (*self.registers, ELEMENT))
 
     def matrix_rows(self, *, transposed: bool) -> Layout:
         """From (lane, element of its row) to the row-major position: the rows that ldmatrix reads.
@@ -89,13 +89,13 @@ class Fragment:
             LegoError: transposed, for elements that are not of 16 bits, which are all it takes.
         """
         if not transposed:
-            return self._seen_as((*self.registers, GROUP), (THREAD, ELEMENT))
+            return self._viewed_as((*self.registers, GROUP), (THREAD, ELEMENT))
         if self.sizes[ELEMENT] != 2:
             bits = 32 // self.sizes[ELEMENT]
             raise LegoError(f"ldmatrix.trans takes elements of 16 bits, not {bits}")
-        return self._seen_as((*self.registers, THREAD, ELEMENT), (GROUP,))
+        return self._viewed_as((*self.registers, THREAD, ELEMENT), (GROUP,))
 
-    def _seen_as(self, *dimensions: tuple[str, ...]) -> Layout:
+    def _viewed_as(self, *dimensions: tuple[str, ...]) -> Layout:
         """The layout from an index made of these to the row-major position."""
         names = [name for group in dimensions for name in group]
         order = [names.index(name) for name in (*self.rows, *self.columns)]
@@ -117,7 +117,7 @@ def accumulator(tiles: int = 1) -> Fragment:
     return Fragment((MMA_ROWS, MMA_COLUMNS * tiles), sizes, (HALF_ROW, GROUP), columns)
 
 
-def left(bits: int) -> Fragment:
+def operand_a(bits: int) -> Fragment:
     """The left operand of `mma.m16n8`, 16×K with K = 256 / bits.
 
     Args:
@@ -132,7 +132,7 @@ def left(bits: int) -> Fragment:
     return Fragment((MMA_ROWS, 8 * packed), sizes, (HALF_ROW, GROUP), columns)
 
 
-def right(bits: int, tiles: int = 1, steps: int = 1) -> Fragment:
+def operand_b(bits: int, tiles: int = 1, steps: int = 1) -> Fragment:
     """Right operands of `mma.m16n8`, `steps`·K × `tiles`·8 with K = 256 / bits.
 
     One instruction takes one tile of one step, which are two matrices; `ldmatrix` reads up to four.

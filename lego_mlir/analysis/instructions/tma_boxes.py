@@ -53,7 +53,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class TensorMap:
+class TensorMapBoxes:
     """How tiles of a tensor are copied.
 
     Attributes:
@@ -79,7 +79,7 @@ class TensorMap:
 
 
 @functools.lru_cache(maxsize=64)
-def tensor_map(layout: Layout, shared: Slice, element: int, parts: int = 1) -> TensorMap:
+def tensor_map_boxes(layout: Layout, shared: Slice, element: int, parts: int = 1) -> TensorMapBoxes:
     """The tensor map of a tensor's tiles.
 
     Args:
@@ -109,7 +109,7 @@ def tensor_map(layout: Layout, shared: Slice, element: int, parts: int = 1) -> T
         for box in _boxes(extents, mode, element, parts):
             boxes = _placed(placed, extents, box, mode, element)
             if boxes is not None:
-                return TensorMap(
+                return TensorMapBoxes(
                     order,
                     tuple(shape[d] for d in order),
                     tuple(strides[d] * element if shape[d] > 1 else _ALIGN for d in order[1:]),

@@ -31,7 +31,7 @@ _REPEAT = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
+class MatrixDescriptor:
     """How one piece of a tile lies in shared memory; offsets in bytes.
 
     Attributes:
@@ -49,7 +49,7 @@ class Operand:
     major: Major
 
     @property
-    def word(self) -> int:
+    def bits(self) -> int:
         """The descriptor of this piece for a tile at address 0."""
         fields = ((self.start, 0), (self.leading, 16), (self.stride, 32))
         word = sum((value >> 4) << place for value, place in fields)
@@ -61,7 +61,9 @@ class Operand:
         return alignment(self.swizzle)
 
 
-def operand(shared: Slice, element: int, extent: int, at: tuple[int, int], k: int) -> Operand:
+def matrix_descriptor(
+    shared: Slice, element: int, extent: int, at: tuple[int, int], k: int
+) -> MatrixDescriptor:
     """The descriptor of a piece of a tile.
 
     Args:
@@ -87,10 +89,10 @@ def operand(shared: Slice, element: int, extent: int, at: tuple[int, int], k: in
     majors: tuple[Major, ...] = ("k", "mn") if element == 2 else ("k",)
     for mode in MODES:
         for major in majors:
-            found = _operand(piece, mode, major, element)
+            found = _in_mode(piece, mode, major, element)
             if found is not None:
                 return found
-    if element != 2 and _operand_mn(piece, element):
+    if element != 2 and _is_mn_major(piece, element):
         raise LegoError(
             f"wgmma reads elements of {element} bytes only along k, and '{shared}' has them "
             "contiguous along the other dimension",
@@ -103,11 +105,11 @@ def operand(shared: Slice, element: int, extent: int, at: tuple[int, int], k: in
     )
 
 
-def _operand_mn(piece: Any, element: int) -> bool:
-    return any(_operand(piece, mode, "mn", element) is not None for mode in MODES)
+def _is_mn_major(piece: Any, element: int) -> bool:
+    return any(_in_mode(piece, mode, "mn", element) is not None for mode in MODES)
 
 
-def _operand(piece: Any, mode: int, major: Major, element: int) -> Operand | None:
+def _in_mode(piece: Any, mode: int, major: Major, element: int) -> MatrixDescriptor | None:
     """The descriptor in a swizzling mode, if the piece lies like that.
 
     Args:
@@ -145,4 +147,6 @@ def _operand(piece: Any, mode: int, major: Major, element: int) -> Operand | Non
     fits = np.array_equal(plain, start + expected)
     even = start % CHUNK == 0 and leading % CHUNK == 0 and stride % CHUNK == 0
     small = 0 <= leading < 1 << 18 and 0 <= stride < 1 << 18
-    return Operand(start, leading, stride, mode, major) if fits and even and small else None
+    return (
+        MatrixDescriptor(start, leading, stride, mode, major) if fits and even and small else None
+    )

@@ -30,7 +30,7 @@ _PERIODS = (1, 2, 4, 8)
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class CopiedTile:
     """One of the two memories of a copy.
 
     Attributes:
@@ -65,7 +65,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Chunked:
+class ChunkedTile:
     """A side whose tile is taken in chunks.
 
     Attributes:
@@ -74,7 +74,7 @@ class Chunked:
         width: elements a chunk.
     """
 
-    side: Side
+    side: CopiedTile
     axis: int
     width: int
 
@@ -122,7 +122,7 @@ class Chunked:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CopyPlan:
     """Who copies what.
 
     Attributes:
@@ -132,8 +132,8 @@ class Plan:
         threads: of the block.
     """
 
-    source: Chunked
-    target: Chunked
+    source: ChunkedTile
+    target: ChunkedTile
     chunks: Layout
     threads: int
 
@@ -167,7 +167,7 @@ class Plan:
         """The distances of the steps in the memory that is written."""
         return self._distances(self.target)
 
-    def _distances(self, side: Chunked) -> Distances:
+    def _distances(self, side: ChunkedTile) -> Distances:
         """Those for the shortest period that is proven for all threads."""
         for period in _PERIODS:
             if period >= self.steps:
@@ -180,7 +180,7 @@ class Plan:
                 )
         return tuple((s, 0) for s in range(self.steps))
 
-    def _distance(self, side: Chunked, start: int, period: int) -> int | None:
+    def _distance(self, side: ChunkedTile, start: int, period: int) -> int | None:
         """How far apart the steps start, start + period, … are, if all evenly."""
         thread = Sym("thread", 0, self.threads - 1)
         rounds = Sym("round", 0, (self.steps - 1 - start) // period)
@@ -197,8 +197,14 @@ class Plan:
 
 
 def plan_copy(
-    source: Side, target: Side, size: int, threads: int, *, lead: Side, widths: Sequence[int]
-) -> Plan:
+    source: CopiedTile,
+    target: CopiedTile,
+    size: int,
+    threads: int,
+    *,
+    lead: CopiedTile,
+    widths: Sequence[int],
+) -> CopyPlan:
     """How to copy a tile from one side to the other.
 
     Args:
@@ -214,26 +220,33 @@ def plan_copy(
 
 @lru_cache(maxsize=64)
 def _planned(
-    source: Side, target: Side, size: int, threads: int, lead: Side, widths: tuple[int, ...]
-) -> Plan:
+    source: CopiedTile,
+    target: CopiedTile,
+    size: int,
+    threads: int,
+    lead: CopiedTile,
+    widths: tuple[int, ...],
+) -> CopyPlan:
     """The plan; kernels of a process that copy such tiles have it in common."""
     strides = lead.strides()
     near_first = sorted(range(len(strides)), key=lambda axis: strides[axis])
     axis, width = _chunk(source, target, size, near_first, widths)
     sizes = [n // width if k == axis else n for k, n in enumerate(source.shape)]
     chunks = OrderBy(RegP(sizes, near_first[::-1]))
-    return Plan(Chunked(source, axis, width), Chunked(target, axis, width), chunks, threads)
+    return CopyPlan(
+        ChunkedTile(source, axis, width), ChunkedTile(target, axis, width), chunks, threads
+    )
 
 
 def _chunk(
-    source: Side, target: Side, size: int, axes: Sequence[int], widths: Sequence[int]
+    source: CopiedTile, target: CopiedTile, size: int, axes: Sequence[int], widths: Sequence[int]
 ) -> tuple[int, int]:
     """The dimension of the tile that chunks lie along, and their width."""
     *vectors, least = widths
     for width in vectors:
         for axis in axes:
             if source.shape[axis] % width == 0 and all(
-                Chunked(side, axis, width).is_proven(size) for side in (source, target)
+                ChunkedTile(side, axis, width).is_proven(size) for side in (source, target)
             ):
                 return axis, width
     return axes[0], least

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class BufferLifetime:
     """What one buffer needs.
 
     Attributes:
@@ -19,20 +19,20 @@ class Room:
 
     size: int
     alignment: int
-    first: int
-    last: int
+    first_use: int
+    last_use: int
 
-    def meets(self, other: Room) -> bool:
+    def overlaps(self, other: BufferLifetime) -> bool:
         """Whether there is a moment at which both are needed."""
-        return self.first <= other.last and other.first <= self.last
+        return self.first_use <= other.last_use and other.first_use <= self.last_use
 
 
-def pack(rooms: Sequence[Room]) -> list[int]:
+def assign_offsets(rooms: Sequence[BufferLifetime]) -> list[int]:
     """An offset for each of the rooms, the largest placed first, each as low as it can be."""
     offsets: dict[int, int] = {}
     for k in sorted(range(len(rooms)), key=lambda k: (-rooms[k].size, k)):
         room = rooms[k]
-        taken = [(o, o + rooms[j].size) for j, o in offsets.items() if room.meets(rooms[j])]
+        taken = [(o, o + rooms[j].size) for j, o in offsets.items() if room.overlaps(rooms[j])]
         starts = [0, *(_aligned(end, room.alignment) for _, end in taken)]
         offsets[k] = min(
             start
