@@ -29,7 +29,7 @@ FragmentId: TypeAlias = tuple[int, int]
 """A fragment among those of a warp, along rows and columns."""
 
 
-@dataclass(frozen=True, stages=True)
+@dataclass(frozen=True, slots=True)
 class TileFragments:
     """The fragments of a tile.
 

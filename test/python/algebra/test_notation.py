@@ -336,7 +336,7 @@ def test_a_misspelt_name_is_answered_by_the_nearest_known_one(text: str, guess: 
 
 
 def test_a_divisor_without_a_value_is_a_missing_size() -> None:
-    with pytest.raises(LegoError, match="the size R .* has no value") as caught:
+    with pytest.raises(LegoError, match=r"the size R .* has no value") as caught:
         parse_layout("OrderBy(Row(4, 32/R))", {"T": 32})
     assert caught.value.hint is not None
     assert "--set R=" in caught.value.hint
