@@ -1,4 +1,4 @@
-"""Packing buffers into one memory: those that are never needed at once may share their bytes."""
+"""Offsets for buffers in one memory: buffers with disjoint lifetimes may share bytes."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class BufferLifetime:
-    """What one buffer needs.
+    """The bytes that one buffer needs, and how long.
 
     Attributes:
-        size: in bytes.
-        alignment: of its first byte; a power of two.
-        first: the moment from which on it is needed.
-        last: the moment up to which it is needed, itself included.
+        size: bytes.
+        alignment: alignment of its first byte; a power of two.
+        first: number of the operation that uses it first.
+        last: number of the operation that uses it last.
     """
 
     size: int
@@ -23,23 +23,25 @@ class BufferLifetime:
     last_use: int
 
     def overlaps(self, other: BufferLifetime) -> bool:
-        """Whether there is a moment at which both are needed."""
+        """Return whether both buffers are needed at some operation."""
         return self.first_use <= other.last_use and other.first_use <= self.last_use
 
 
-def assign_offsets(rooms: Sequence[BufferLifetime]) -> list[int]:
-    """An offset for each of the rooms, the largest placed first, each as low as it can be."""
+def assign_offsets(buffers: Sequence[BufferLifetime]) -> list[int]:
+    """Return an offset for each buffer: the largest is placed first, each as low as possible."""
     offsets: dict[int, int] = {}
-    for k in sorted(range(len(rooms)), key=lambda k: (-rooms[k].size, k)):
-        room = rooms[k]
-        taken = [(o, o + rooms[j].size) for j, o in offsets.items() if room.overlaps(rooms[j])]
-        starts = [0, *(_aligned(end, room.alignment) for _, end in taken)]
+    for k in sorted(range(len(buffers)), key=lambda k: (-buffers[k].size, k)):
+        buffer = buffers[k]
+        taken = [
+            (o, o + buffers[j].size) for j, o in offsets.items() if buffer.overlaps(buffers[j])
+        ]
+        starts = [0, *(_aligned(end, buffer.alignment) for _, end in taken)]
         offsets[k] = min(
             start
             for start in starts
-            if all(start + room.size <= begin or end <= start for begin, end in taken)
+            if all(start + buffer.size <= begin or end <= start for begin, end in taken)
         )
-    return [offsets[k] for k in range(len(rooms))]
+    return [offsets[k] for k in range(len(buffers))]
 
 
 def _aligned(offset: int, alignment: int) -> int:

@@ -142,10 +142,10 @@ def test_random_pieces(case: tuple[Layout, int, int, tuple[int, int], int]) -> N
 @pytest.mark.parametrize(
     ("shared", "element", "extent", "at", "k", "message"),
     [
-        (by_rows(64, 64), 2, 12, (0, 0), 1, "no piece of 12 by 16"),
-        (by_rows(64, 64), 2, 64, (32, 0), 1, "no piece of 64 by 16 at .32, 0."),
-        (by_rows(64, 64), 2, 64, (0, 56), 1, "no piece"),
-        (by_rows(64, 64, 4, 32), 4, 64, (0, 60), 1, "no piece of 64 by 8"),
+        (by_rows(64, 64), 2, 12, (0, 0), 1, "no slice of 12 by 16"),
+        (by_rows(64, 64), 2, 64, (32, 0), 1, "no slice of 64 by 16 at .32, 0."),
+        (by_rows(64, 64), 2, 64, (0, 56), 1, "no slice"),
+        (by_rows(64, 64, 4, 32), 4, 64, (0, 60), 1, "no slice of 64 by 8"),
         (OrderBy(Row(64, 64)), 2, 64, (0, 0), 1, "16-byte chunks do not lie"),
         (OrderBy(GenP([64, 64], swizzle(8, 2, 8))), 2, 64, (0, 0), 1, "chunks do not lie"),
         (OrderBy(GenP([64, 64], swizzle(4, 1, 8))), 2, 64, (0, 0), 1, "chunks do not lie"),
