@@ -23,6 +23,10 @@ _CONTROL = re.compile(
 )
 
 
+_MAX_LINE = 200
+"""Characters that an error shows of a source line."""
+
+
 def printable(text: str, keep: str = "") -> str:
     """Return `text` with everything escaped that a terminal would obey rather than show.
 
@@ -102,6 +106,16 @@ class LegoError(Exception):
             return []
         row = rows[self.location.line - 1].rstrip("\r").expandtabs(1)
         column = self.location.column
-        before = printable(row[: column - 1])
+        first, end = _window(len(row), column)
+        shown = "..." * (first > 0) + printable(row[first:end]) + "..." * (end < len(row))
+        before = "..." * (first > 0) + printable(row[first : max(column - 1, first)])
         caret = [" " * (len(before) + 2) + "^"] if 1 <= column <= len(row) + 1 else []
-        return ["  " + printable(row), *caret]
+        return ["  " + shown, *caret]
+
+
+def _window(length: int, column: int) -> tuple[int, int]:
+    """Return the part of a line to show: all of a short one, else what surrounds the caret."""
+    if length <= _MAX_LINE:
+        return 0, length
+    first = max(0, min(column - 1, length) - _MAX_LINE // 2)
+    return first, min(length, first + _MAX_LINE)

@@ -199,7 +199,7 @@ class Layout:
         return tuple(found)
 
     def verify(self, method: Method | None = None) -> Verdict:
-        """Whether it is a bijection onto 0 .. size-1, and `inv` its inverse: `algebra.verification.bijectivity`."""
+        """Return whether the layout is a bijection onto 0 .. size-1 with the inverse `inv`."""
         from lego_mlir.algebra.verification.bijectivity import verify
 
         return verify(self, method)

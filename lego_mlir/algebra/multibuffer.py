@@ -1,10 +1,10 @@
-"""Several copies of a layout, one after another: the slots of a ring of buffers.
+"""Several copies of a layout, one after another: the stages of a ring buffer.
 
     OrderBy(GenP([128, 64], swizzle(8, 1, 8)))             index (i, j)
 
-in four slots:
+in four stages:
 
-    OrderBy(Row(4), GenP([128, 64], swizzle(8, 1, 8)))     index (slot, i, j)
+    OrderBy(Row(4), GenP([128, 64], swizzle(8, 1, 8)))     index (stage, i, j)
 """
 
 from __future__ import annotations

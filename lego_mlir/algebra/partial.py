@@ -61,8 +61,8 @@ def _to_cover(order: Order, view: View) -> Sizes:
     shape, skew = shape_of_order(order), view.skew
     if skew is None:
         return shape
-    room = construct.add(shape[skew.dim], skew.span - 1)
-    return (*shape[: skew.dim], room, *shape[skew.dim + 1 :])
+    padded = construct.add(shape[skew.dim], skew.span - 1)
+    return (*shape[: skew.dim], padded, *shape[skew.dim + 1 :])
 
 
 def hint(order: Order, view: View) -> str | None:

@@ -12,7 +12,7 @@ from functools import reduce
 from math import isqrt as integer_isqrt
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import forms, nodes, polynomial, rules
+from lego_mlir.index import expansion, nodes, polynomial, rules
 from lego_mlir.index.nodes import (
     Expr,
     Int,
@@ -56,7 +56,7 @@ def mul(a: Int, b: Int) -> Int:
         return polynomial.scaled(a, b)
     if isinstance(a, int):
         return polynomial.scaled(b, a)
-    if isinstance(a, Poly) and isinstance(b, Poly) and forms.keeps_product(a, b):
+    if isinstance(a, Poly) and isinstance(b, Poly) and expansion.keeps_product(a, b):
         return Mul(*sorted((a, b), key=nodes.order))
     return polynomial.build(*polynomial.times(polynomial.parts(a), polynomial.parts(b)))
 
@@ -74,7 +74,7 @@ def floordiv(a: Int, b: Int) -> Int:
             return a // b
         if b < 0:
             return floordiv(mul(-1, a), -b)
-    return rules.floordiv(plain(a), plain(b), forms.expanding())
+    return rules.floordiv(plain(a), plain(b), expansion.is_expanding())
 
 
 def mod(a: Int, b: Int) -> Int:
@@ -90,7 +90,7 @@ def mod(a: Int, b: Int) -> Int:
             return a % b
         if b < 0:
             return mul(-1, mod(mul(-1, a), -b))
-    return rules.mod(plain(a), plain(b), forms.expanding())
+    return rules.mod(plain(a), plain(b), expansion.is_expanding())
 
 
 def xor(a: Int, b: Int) -> Int:

@@ -1,4 +1,4 @@
-"""What an index expression costs: how many operations of which kind, common parts counted once."""
+"""The cost of index expressions: operations by kind, common subexpressions counted once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from lego_mlir.index.factor import Product, Sum, Tree, factor, without_constant
-from lego_mlir.index.nodes import Expr, FloorDiv, Int, ISqrt, Mod, Mul, Poly, Spelled, children
+from lego_mlir.index.fold import Algebra
+from lego_mlir.index.nodes import Expr, FloorDiv, Int, ISqrt, Mod, Mul, Poly, Sym, children
 
 
 class Kind(StrEnum):
@@ -23,68 +24,96 @@ class Kind(StrEnum):
 
 
 _WEIGHTS = {Kind.DIVIDE_BY_CONSTANT: 4, Kind.DIVIDE: 24, Kind.ROOT: 12}
-"""Instructions for what is not one: a multiply-high with its corrections, a reciprocal with its
-Newton step and corrections, a floating-point root with its rounding."""
+"""Instructions of kinds that take several: a multiply-high with its corrections, a reciprocal with
+its Newton step and corrections, a floating-point root with its rounding."""
 
 
 def operations(expressions: Int | Iterable[Int]) -> Counter[Kind]:
-    """The operations of one or several expressions, as the printers will write them."""
-    counts: Counter[Kind] = Counter()
-    seen: set[Tree] = set()
+    """Count the operations of one or several expressions, as the printers will write them.
 
-    def visit(x: Tree) -> None:
-        if isinstance(x, int) or x in seen:
+    Args:
+        expressions: an expression, or several, whose common subexpressions count once.
+    """
+    counting = _Operations()
+    for e in (expressions,) if isinstance(expressions, int | Expr) else expressions:
+        counting(e)
+    return counting.counts
+
+
+class _Operations(Algebra[None]):
+    """Counts the operations of each node."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: Counter[Kind] = Counter()
+        self.trees: set[Sum | Product] = set()
+
+    def constant(self, x: int) -> None:
+        pass
+
+    def symbol(self, x: Sym) -> None:
+        pass
+
+    def poly(self, x: Poly) -> None:
+        base = without_constant(x)
+        self.counts[Kind.ADD] += base is not None
+        self.tree(factor(x) if base is None else base)
+
+    def mul(self, x: Mul) -> None:
+        self.operation(Kind.MULTIPLY, x)
+
+    def floordiv(self, x: FloorDiv) -> None:
+        self.operation(_kind_of_division(x.den), x)
+
+    def mod(self, x: Mod) -> None:
+        self.operation(_kind_of_division(x.den), x)
+
+    def isqrt(self, x: ISqrt) -> None:
+        self.operation(Kind.ROOT, x)
+
+    def other(self, x: Expr) -> None:
+        self.operation(Kind.OTHER, x)
+
+    def operation(self, kind: Kind, x: Expr) -> None:
+        """Count one operation and those of its operands."""
+        self.counts[kind] += 1
+        for child in children(x):
+            self(child)
+
+    def tree(self, x: Tree) -> None:
+        """Count the operations of a factored sum."""
+        if not isinstance(x, Sum | Product):
+            self(x)
             return
-        seen.add(x)
+        if x in self.trees:
+            return
+        self.trees.add(x)
         match x:
             case Sum(terms):
-                counts[Kind.ADD] += len(terms) - (terms[0][0] == 1)
+                self.counts[Kind.ADD] += len(terms) - (terms[0][0] == 1)
                 for _, t in terms:
-                    visit(t)
+                    self.tree(t)
             case Product(factors):
                 for f in factors[1:]:
-                    counts[Kind.SHIFT if _is_power_of_two(f) else Kind.MULTIPLY] += 1
+                    self.counts[Kind.SHIFT if _is_power_of_two(f) else Kind.MULTIPLY] += 1
                 for f in factors:
-                    visit(f)
-            case Poly():
-                base = without_constant(x)
-                counts[Kind.ADD] += base is not None
-                visit(factor(x) if base is None else base)
-            case Spelled(_, form):
-                visit(form)
-            case Expr():
-                if kind := _kind(x):
-                    counts[kind] += 1
-                for child in children(x):
-                    visit(child)
-
-    for e in (expressions,) if isinstance(expressions, int | Expr) else expressions:
-        visit(e)
-    return counts
+                    self.tree(f)
 
 
 def count(expressions: Int | Iterable[Int]) -> int:
-    """How many operations in all."""
+    """Return how many operations the expressions have in all."""
     return operations(expressions).total()
 
 
 def weight(expressions: Int | Iterable[Int]) -> int:
-    """About how many instructions a GPU needs for them."""
+    """Return about how many instructions a GPU needs for the expressions."""
     return sum(n * _WEIGHTS.get(kind, 1) for kind, n in operations(expressions).items())
 
 
-def _kind(x: Expr) -> Kind | None:
-    if not children(x):
-        return None
-    if isinstance(x, Mul):
-        return Kind.MULTIPLY
-    if isinstance(x, ISqrt):
-        return Kind.ROOT
-    if not isinstance(x, FloorDiv | Mod):
-        return Kind.OTHER
-    if _is_power_of_two(x.den):
+def _kind_of_division(den: Int) -> Kind:
+    if _is_power_of_two(den):
         return Kind.SHIFT
-    return Kind.DIVIDE_BY_CONSTANT if isinstance(x.den, int) else Kind.DIVIDE
+    return Kind.DIVIDE_BY_CONSTANT if isinstance(den, int) else Kind.DIVIDE
 
 
 def _is_power_of_two(x: Tree) -> bool:

@@ -7,8 +7,8 @@ from typing import Any
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import functions
+from lego_mlir.index.fold import Algebra, fold
 from lego_mlir.index.nodes import (
-    Expr,
     FloorDiv,
     Int,
     ISqrt,
@@ -18,7 +18,6 @@ from lego_mlir.index.nodes import (
     Mod,
     Mul,
     Poly,
-    Spelled,
     Sym,
     Where,
     Xor,
@@ -26,57 +25,69 @@ from lego_mlir.index.nodes import (
 
 
 def evaluate(x: Int, values: Mapping[str, Any]) -> Any:
-    """The value of `x` where each symbol has the value of its name: an int or an int64 array.
+    """Return the value of `x` where each symbol has the value of its name.
+
+    Args:
+        x: the expression.
+        values: an int or an int64 array for each name.
 
     Raises:
         LegoError: a symbol has no value.
     """
-    done: dict[Expr, Any] = {}
+    return fold(x, _Value(x, values))
 
-    def visit(node: Int) -> Any:
-        if isinstance(node, int):
-            return node
-        if node not in done:
-            done[node] = compute(node)
-        return done[node]
 
-    def compute(node: Expr) -> Any:
-        match node:
-            case Sym(name):
-                if name not in values:
-                    raise LegoError(f"symbol '{name}' of '{x!r}' has no value")
-                return values[name]
-            case Poly(constant, terms):
-                total: Any = constant
-                for mono, coefficient in terms:
-                    term: Any = coefficient
-                    for atom, power in mono:
-                        term = term * visit(atom) ** power
-                    total = total + term
-                return total
-            case FloorDiv(num, den):
-                return visit(num) // visit(den)
-            case Mod(num, den):
-                return visit(num) % visit(den)
-            case Xor(a, b):
-                return visit(a) ^ visit(b)
-            case Min(a, b):
-                return functions.minimum(visit(a), visit(b))
-            case Max(a, b):
-                return functions.maximum(visit(a), visit(b))
-            case ISqrt(a):
-                return functions.isqrt(visit(a))
-            case Less(a, b):
-                return (visit(a) < visit(b)) * 1
-            case Where(condition, a, b):
-                chosen = visit(condition)
-                if not functions.is_array(chosen):  # the other may have no value: a root, a // 0
-                    return visit(a if chosen else b)
-                return functions.where(chosen, visit(a), visit(b))
-            case Mul(a, b):
-                return visit(a) * visit(b)
-            case Spelled(_, form):
-                return visit(form)
-        raise AssertionError(f"no value for {type(node).__name__}")
+class _Value(Algebra[Any]):
+    """The value of each node."""
 
-    return visit(x)
+    def __init__(self, whole: Int, values: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.whole = whole
+        self.values = values
+
+    def constant(self, x: int) -> Any:
+        return x
+
+    def symbol(self, x: Sym) -> Any:
+        if x.name not in self.values:
+            raise LegoError(f"symbol '{x.name}' of '{self.whole!r}' has no value")
+        return self.values[x.name]
+
+    def poly(self, x: Poly) -> Any:
+        total: Any = x.constant
+        for mono, coefficient in x.terms:
+            term: Any = coefficient
+            for atom, power in mono:
+                term = term * self(atom) ** power
+            total = total + term
+        return total
+
+    def mul(self, x: Mul) -> Any:
+        return self(x.a) * self(x.b)
+
+    def floordiv(self, x: FloorDiv) -> Any:
+        return self(x.num) // self(x.den)
+
+    def mod(self, x: Mod) -> Any:
+        return self(x.num) % self(x.den)
+
+    def xor(self, x: Xor) -> Any:
+        return self(x.a) ^ self(x.b)
+
+    def minimum(self, x: Min) -> Any:
+        return functions.minimum(self(x.a), self(x.b))
+
+    def maximum(self, x: Max) -> Any:
+        return functions.maximum(self(x.a), self(x.b))
+
+    def isqrt(self, x: ISqrt) -> Any:
+        return functions.isqrt(self(x.x))
+
+    def less(self, x: Less) -> Any:
+        return (self(x.a) < self(x.b)) * 1
+
+    def where(self, x: Where) -> Any:
+        chosen = self(x.condition)
+        if not functions.is_array(chosen):  # the other may have no value: a root, a // 0
+            return self(x.a if chosen else x.b)
+        return functions.where(chosen, self(x.a), self(x.b))

@@ -13,66 +13,37 @@ section 4, counts operations to choose between expanded and unexpanded).
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TypeVar
 
+from lego_mlir.index import construct, polynomial
+from lego_mlir.index.cost import weight
+from lego_mlir.index.expansion import Derivation, during, is_deriving
 from lego_mlir.index.nodes import Expr, Int, Mod, Mono, Poly, Spelled, mono_order
+from lego_mlir.index.width import widest
 from lego_mlir.index.work import measured
 
 Derived = TypeVar("Derived", bound="Int | tuple[Int, ...]")
-Result = TypeVar("Result")
-
-
-@dataclass(slots=True)
-class _Derivation:
-    """One derivation: whether it expands, and whether it has met a product of sums."""
-
-    expands: bool
-    multiplied: bool = False
-
-
-_derivation: ContextVar[_Derivation | None] = ContextVar("derivation", default=None)
-
-
-def expanding() -> bool:
-    """Whether products of sums are expanded now."""
-    current = _derivation.get()
-    return current is None or current.expands
-
-
-def keeps_product(a: Poly, b: Poly) -> bool:
-    """Whether `a * b` stays a product now: two sums, in a derivation that does not expand."""
-    current = _derivation.get()
-    if current is None or _is_term(a) or _is_term(b):
-        return False
-    current.multiplied = True
-    return not current.expands
-
-
-def _is_term(x: Poly) -> bool:
-    return not x.constant and len(x.terms) == 1
 
 
 def derive(make: Callable[[], Derived]) -> Derived:
-    """What `make` derives, in the form that costs least.
+    """Return what `make` derives, in the form that costs least.
 
     Args:
         make: builds expressions with the operators and constructors; it is called once or twice.
     """
-    if _derivation.get() is not None:  # a part of a larger derivation, which will choose
+    if is_deriving():  # part of a larger derivation, which will choose
         return make()
     with measured():
         return _cheapest_form(make)
 
 
 def _cheapest_form(make: Callable[[], Derived]) -> Derived:
-    """What `make` derives, in the form that costs least; the outermost derivation."""
-    first = _Derivation(expands=True)
-    normal = _with(first, make)
+    """Return what the outermost derivation derives, in the form that costs least."""
+    first = Derivation(expands=True)
+    normal = during(first, make)
     found = [_each(normal)]
     if first.multiplied:
-        found.append(_each(_with(_Derivation(expands=False), make)))
+        found.append(_each(during(Derivation(expands=False), make)))
     found += [other for form in found if (other := _without_remainders(form)) != form]
     if len(found) == 1:
         return normal
@@ -80,40 +51,19 @@ def _cheapest_form(make: Callable[[], Derived]) -> Derived:
     return chosen if isinstance(normal, tuple) else chosen[0]  # type: ignore[return-value]
 
 
-def expanded(make: Callable[[], Result]) -> Result:
-    """What `make` gives where every product is expanded, whatever goes on around."""
-    return make() if expanding() else _with(_Derivation(expands=True), make)
-
-
-def apart(make: Callable[[], Result]) -> Result:
-    """What `make` gives where nothing else is being derived, whatever goes on around."""
-    return make() if _derivation.get() is None else _with(None, make)
-
-
-def _with(derivation: _Derivation | None, make: Callable[[], Result]) -> Result:
-    token = _derivation.set(derivation)
-    try:
-        return make()
-    finally:
-        _derivation.reset(token)
-
-
 def _each(derived: Int | tuple[Int, ...]) -> tuple[Int, ...]:
     return derived if isinstance(derived, tuple) else (derived,)
 
 
 def _cheapest(found: list[tuple[Int, ...]]) -> tuple[Int, ...]:
-    """The first of the forms, the normal one, spelled as the cheapest."""
-    from lego_mlir.index.cost import weight  # it needs the nodes' constructors, and they this
-
+    """Return the first of the forms, the normal one, spelled as the cheapest."""
     normal = found[0]
     form = min((f for f in found if not _widens(normal, f)), key=weight)
     return tuple(_spelled(n, f) for n, f in zip(normal, form, strict=True))
 
 
 def _widens(normal: tuple[Int, ...], form: tuple[Int, ...]) -> bool:
-    """Whether a form needs more than 32 bits on the way, and the normal one does not."""
-    from lego_mlir.index.width import widest
+    """Return whether a form, but not the normal one, needs more than 32 bits on the way."""
 
     def fits(x: Int) -> bool:
         most = widest(x)
@@ -128,17 +78,15 @@ def _spelled(value: Int, form: Int) -> Int:
 
 
 def _without_remainders(form: tuple[Int, ...]) -> tuple[Int, ...]:
-    """The form with the remainders gone that a quotient makes good."""
+    """Return the form without the remainders whose quotients it has too."""
     return tuple(_telescoped(x) if isinstance(x, Poly) else x for x in form)
 
 
 def _telescoped(x: Poly) -> Poly:
-    """`a*(y // d) + b*(y % d) -> b*y + (a - b*d)*(y // d)`, for constants a, b and d.
+    """Rewrite `a*(y // d) + b*(y % d) -> b*y + (a - b*d)*(y // d)`, for constants a, b and d.
 
-    Not by the constructors: they would put the remainder back.
+    The constructors are not used, because they would put the remainder back.
     """
-    from lego_mlir.index import construct, polynomial
-
     total: polynomial.Parts = (x.constant, dict(x.terms))
     for mono, _ in x.terms:
         match mono:

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from functools import reduce
 from math import isqrt
 
+from lego_mlir.index.fold import Algebra
 from lego_mlir.index.nodes import (
-    Expr,
     FloorDiv,
     Int,
     Interval,
@@ -31,80 +31,98 @@ from lego_mlir.index.nodes import (
 
 
 def bounds(x: Int) -> Interval:
-    """The interval of `x`, computed once per node."""
+    """Return the interval of `x`, which is computed once per node."""
     if isinstance(x, int):
         return x, x
     if x._bounds is None:
-        object.__setattr__(x, "_bounds", _bounds(x))
+        object.__setattr__(x, "_bounds", _RANGES.interpret(x))
     assert x._bounds is not None
     return x._bounds
 
 
 def is_nonnegative(x: Int) -> bool:
-    """Whether the interval alone shows `x >= 0`."""
+    """Return whether the interval alone shows `x >= 0`."""
     lo, _ = bounds(x)
     return lo is not None and lo >= 0
 
 
 def is_positive(x: Int) -> bool:
-    """Whether the interval alone shows `x > 0`."""
+    """Return whether the interval alone shows `x > 0`."""
     lo, _ = bounds(x)
     return lo is not None and lo > 0
 
 
 def of_term(coefficient: int, mono: Mono) -> Interval:
-    """The interval of `coefficient * mono`."""
+    """Return the interval of `coefficient * mono`."""
     factors = (bounds(atom) for atom, power in mono for _ in range(power))
     scale: Interval = (coefficient, coefficient)
     return reduce(_mul, factors, scale)
 
 
-def _bounds(x: Expr) -> Interval:
-    match x:
-        case Sym(_, lo, hi, _):
-            return lo, None if hi is None else bounds(hi)[1]
-        case Poly(constant, terms):
-            total: Interval = (constant, constant)
-            coefficients = dict(terms)
-            for mono, coefficient in terms:
-                match mono:
-                    case ((atom, 2),) if ((atom, 1),) in coefficients:
-                        total = _add(
-                            total, _quadratic(coefficient, coefficients[((atom, 1),)], bounds(atom))
-                        )
-                    case ((atom, 1),) if ((atom, 2),) in coefficients:
-                        pass  # counted with its square
-                    case _:
-                        total = _add(total, of_term(coefficient, mono))
-            return total
-        case Mul(a, b):
-            return _mul(bounds(a), bounds(b))
-        case Spelled(value, _):
-            return bounds(value)
-        case FloorDiv(num, den):
-            lo, hi = _floordiv(bounds(num), bounds(den))
-            if lo == 0 and is_positive(num) and isinstance(num, Sym) and den in num.divisors:
-                lo = 1  # an exact quotient of a positive number
-            return lo, hi
-        case Mod(num, den):
-            return _mod(bounds(num), bounds(den))
-        case Xor(a, b):
-            return _xor(bounds(a), bounds(b))
-        case Min(a, b):
-            (alo, ahi), (blo, bhi) = bounds(a), bounds(b)
-            return _least(alo, blo), _tighter(ahi, bhi, min)
-        case Max(a, b):
-            (alo, ahi), (blo, bhi) = bounds(a), bounds(b)
-            return _tighter(alo, blo, max), _greatest(ahi, bhi)
-        case ISqrt(a):
-            lo, hi = bounds(a)
-            return isqrt(max(lo or 0, 0)), None if hi is None else isqrt(max(hi, 0))
-        case Less():
-            return 0, 1
-        case Where(_, a, b):
-            (alo, ahi), (blo, bhi) = bounds(a), bounds(b)
-            return _least(alo, blo), _greatest(ahi, bhi)
-    raise AssertionError(f"no range rule for {type(x).__name__}")
+class _Ranges(Algebra[Interval]):
+    """The interval of each node; `bounds` keeps it in the node itself."""
+
+    def constant(self, x: int) -> Interval:
+        return x, x
+
+    def symbol(self, x: Sym) -> Interval:
+        return x.lo, None if x.hi is None else bounds(x.hi)[1]
+
+    def poly(self, x: Poly) -> Interval:
+        total: Interval = (x.constant, x.constant)
+        coefficients = dict(x.terms)
+        for mono, coefficient in x.terms:
+            match mono:
+                case ((atom, 2),) if ((atom, 1),) in coefficients:
+                    total = _add(
+                        total, _quadratic(coefficient, coefficients[((atom, 1),)], bounds(atom))
+                    )
+                case ((atom, 1),) if ((atom, 2),) in coefficients:
+                    pass  # counted with its square
+                case _:
+                    total = _add(total, of_term(coefficient, mono))
+        return total
+
+    def mul(self, x: Mul) -> Interval:
+        return _mul(bounds(x.a), bounds(x.b))
+
+    def floordiv(self, x: FloorDiv) -> Interval:
+        num, den = x.num, x.den
+        lo, hi = _floordiv(bounds(num), bounds(den))
+        if lo == 0 and is_positive(num) and isinstance(num, Sym) and den in num.divisors:
+            lo = 1  # an exact quotient of a positive number
+        return lo, hi
+
+    def mod(self, x: Mod) -> Interval:
+        return _mod(bounds(x.num), bounds(x.den))
+
+    def xor(self, x: Xor) -> Interval:
+        return _xor(bounds(x.a), bounds(x.b))
+
+    def minimum(self, x: Min) -> Interval:
+        (alo, ahi), (blo, bhi) = bounds(x.a), bounds(x.b)
+        return _least(alo, blo), _tighter(ahi, bhi, min)
+
+    def maximum(self, x: Max) -> Interval:
+        (alo, ahi), (blo, bhi) = bounds(x.a), bounds(x.b)
+        return _tighter(alo, blo, max), _greatest(ahi, bhi)
+
+    def isqrt(self, x: ISqrt) -> Interval:
+        lo, hi = bounds(x.x)
+        return isqrt(max(lo or 0, 0)), None if hi is None else isqrt(max(hi, 0))
+
+    def less(self, x: Less) -> Interval:
+        return 0, 1
+
+    def where(self, x: Where) -> Interval:
+        (alo, ahi), (blo, bhi) = bounds(x.a), bounds(x.b)
+        return _least(alo, blo), _greatest(ahi, bhi)
+
+    def spelled(self, x: Spelled) -> Interval:
+        return bounds(x.value)
+
+
+_RANGES = _Ranges()
 
 
 def _least(a: int | None, b: int | None) -> int | None:

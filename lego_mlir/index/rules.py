@@ -21,7 +21,7 @@ from lego_mlir.index.proofs import prover
 def floordiv(x: Int, d: Int, expanding: bool = True) -> Int:
     """`x // d` in normal form. Where `d > 0` is not proven, nothing but the node is made.
 
-    `expanding` is the mode of `index.forms`: results of one are none of the other.
+    `expanding` is `expansion.is_expanding()`: the cache keeps the two kinds of results apart.
     """
     if d == 1:
         return x

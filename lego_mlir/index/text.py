@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from lego_mlir.index.fold import Algebra, fold
 from lego_mlir.index.nodes import (
+    Expr,
     FloorDiv,
     Int,
     ISqrt,
@@ -13,64 +15,79 @@ from lego_mlir.index.nodes import (
     Mono,
     Mul,
     Poly,
-    Spelled,
     Sym,
     Where,
     Xor,
 )
 
 _SUM, _PRODUCT, _ATOM = 1, 2, 3
+"""How tightly the outermost operator of a text binds."""
 
 
 def to_text(x: Int) -> str:
-    """`x` as Python would write it."""
-    return _text(x, _SUM)
+    """Return `x` as Python would write it."""
+    return fold(x, _Text())[0]
 
 
-def _text(x: Int, level: int) -> str:
-    text, own = _with_level(x)
-    return f"({text})" if own < level else text
+class _Text(Algebra[tuple[str, int]]):
+    """The text of each node, and how tightly its outermost operator binds."""
 
+    def within(self, x: Int, level: int) -> str:
+        """Return the text of an operand, in parentheses where it binds less tightly."""
+        text, own = self(x)
+        return f"({text})" if own < level else text
 
-def _with_level(x: Int) -> tuple[str, int]:
-    match x:
-        case int():
-            return str(x), _ATOM if x >= 0 else _SUM
-        case Sym(name):
-            return name, _ATOM
-        case Poly(constant, terms):
-            pieces = [_term(c, mono) for mono, c in terms]
-            if constant:
-                pieces.append(str(constant))
-            level = _PRODUCT if len(pieces) == 1 and not pieces[0].startswith("-") else _SUM
-            return " + ".join(pieces).replace("+ -", "- "), level
-        case FloorDiv(num, den):
-            return f"{_text(num, _ATOM)}//{_text(den, _ATOM)}", _PRODUCT
-        case Mod(num, den):
-            return f"{_text(num, _ATOM)}%{_text(den, _ATOM)}", _PRODUCT
-        case Mul(a, b):
-            return f"{_text(a, _ATOM)}*{_text(b, _ATOM)}", _PRODUCT
-        case Spelled(_, form):
-            return _with_level(form)
-        case Xor(a, b):
-            return f"({_text(a, _ATOM)} ^ {_text(b, _ATOM)})", _ATOM
-        case Less(a, b):
-            return f"({to_text(a)} < {to_text(b)})", _ATOM
-        case Min(a, b):
-            return f"min({to_text(a)}, {to_text(b)})", _ATOM
-        case Max(a, b):
-            return f"max({to_text(a)}, {to_text(b)})", _ATOM
-        case ISqrt(a):
-            return f"isqrt({to_text(a)})", _ATOM
-        case Where(condition, a, b):
-            return f"where({to_text(condition)}, {to_text(a)}, {to_text(b)})", _ATOM
-    raise AssertionError(f"no text for {type(x).__name__}")
+    def constant(self, x: int) -> tuple[str, int]:
+        return str(x), _ATOM if x >= 0 else _SUM
 
+    def symbol(self, x: Sym) -> tuple[str, int]:
+        return x.name, _ATOM
 
-def _term(coefficient: int, mono: Mono) -> str:
-    factors = [_text(atom, _ATOM) for atom, power in mono for _ in range(power)]
-    if coefficient == 1:
-        return "*".join(factors) if len(factors) > 1 else _text(mono[0][0], _PRODUCT)
-    if coefficient == -1:
-        return "-" + "*".join(factors)
-    return "*".join([str(coefficient), *factors])
+    def poly(self, x: Poly) -> tuple[str, int]:
+        pieces = [self._term(c, mono) for mono, c in x.terms]
+        if x.constant:
+            pieces.append(str(x.constant))
+        level = _PRODUCT if len(pieces) == 1 and not pieces[0].startswith("-") else _SUM
+        return " + ".join(pieces).replace("+ -", "- "), level
+
+    def _term(self, coefficient: int, mono: Mono) -> str:
+        factors = [self.within(atom, _ATOM) for atom, power in mono for _ in range(power)]
+        if coefficient == 1:
+            return "*".join(factors) if len(factors) > 1 else self.within(mono[0][0], _PRODUCT)
+        if coefficient == -1:
+            return "-" + "*".join(factors)
+        return "*".join([str(coefficient), *factors])
+
+    def floordiv(self, x: FloorDiv) -> tuple[str, int]:
+        return self._infix(x.num, "//", x.den), _PRODUCT
+
+    def mod(self, x: Mod) -> tuple[str, int]:
+        return self._infix(x.num, "%", x.den), _PRODUCT
+
+    def mul(self, x: Mul) -> tuple[str, int]:
+        return self._infix(x.a, "*", x.b), _PRODUCT
+
+    def xor(self, x: Xor) -> tuple[str, int]:
+        return f"({self._infix(x.a, ' ^ ', x.b)})", _ATOM
+
+    def _infix(self, a: Int, operator: str, b: Int) -> str:
+        return f"{self.within(a, _ATOM)}{operator}{self.within(b, _ATOM)}"
+
+    def less(self, x: Less) -> tuple[str, int]:
+        return f"({self(x.a)[0]} < {self(x.b)[0]})", _ATOM
+
+    def minimum(self, x: Min) -> tuple[str, int]:
+        return self._call("min", x)
+
+    def maximum(self, x: Max) -> tuple[str, int]:
+        return self._call("max", x)
+
+    def isqrt(self, x: ISqrt) -> tuple[str, int]:
+        return self._call("isqrt", x)
+
+    def where(self, x: Where) -> tuple[str, int]:
+        return self._call("where", x)
+
+    def _call(self, function: str, x: Expr) -> tuple[str, int]:
+        operands = (self(getattr(x, field))[0] for field in x.__match_args__)
+        return f"{function}({', '.join(operands)})", _ATOM

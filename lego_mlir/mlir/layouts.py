@@ -18,6 +18,9 @@ from lego_mlir.mlir.lowering.bijectivity import verified
 from lego_mlir.mlir.lowering.permutation_functions import read_function
 
 _PREFIX = "#lego.layout<"
+_ATTRIBUTE = re.compile(r'lego\.layout\s*<\s*"((?:[^"\\]|\\.)*)"')
+_STRING_UNIT = re.compile(r'\\[0-9A-Fa-f]{2}|\\["\\nt]|[^\\]')
+_ESCAPES = {"n": b"\n", "t": b"\t", '"': b'"', "\\": b"\\"}
 
 
 def layout_attribute(layout: Layout) -> Any:
@@ -35,6 +38,33 @@ def layout_text(attribute: Any) -> str:
     """The text of a layout attribute."""
     literal = str(attribute)[len(_PREFIX) : -1]
     return ir.StringAttr(ir.Attribute.parse(literal, context=attribute.context)).value  # type: ignore[no-any-return]
+
+
+def _position_in(source: str, text: str, column: int) -> int | None:
+    """Return where a column of a layout's text stands in a module's text, from 0.
+
+    The module may write the text otherwise than MLIR prints it: with other escapes, or with
+    characters that MLIR would escape.
+    """
+    for attribute in _ATTRIBUTE.finditer(source):
+        units = list(_STRING_UNIT.finditer(source, *attribute.span(1)))
+        if b"".join(map(_bytes_of, units)).decode(errors="replace") != text:
+            continue
+        offset = len(text[: column - 1].encode())
+        for unit in units:
+            if offset <= 0:
+                return unit.start()
+            offset -= len(_bytes_of(unit))
+        return attribute.end(1)
+    return None
+
+
+def _bytes_of(unit: re.Match[str]) -> bytes:
+    """Return the bytes that one character or escape of an MLIR string stands for."""
+    written = unit[0]
+    if len(written) == 1:
+        return written.encode(errors="replace")
+    return bytes.fromhex(written[1:]) if len(written) == 3 else _ESCAPES[written[1]]
 
 
 def symbols_of(layout: Layout, attribute: Any) -> tuple[Sym, ...]:
@@ -116,12 +146,13 @@ class Layouts:
             raise self._source.error(
                 f"'{written}' is no layout", location, hint='write #lego.layout<"OrderBy(...)">'
             )
+        text = layout_text(attribute)
         try:
-            layout = self._read(layout_text(attribute))
+            layout = self._read(text)
             if not layout.symbols:  # else each operation's own sizes count
                 self.verified(layout, location)
         except LegoError as e:
-            raise self._located(e, written[len(_PREFIX) : -1], location) from None
+            raise self._located(e, text, written[len(_PREFIX) : -1], location) from None
         return layout
 
     def _read(self, text: str) -> Layout:
@@ -145,19 +176,20 @@ class Layouts:
         known = [f"{name} = {self._sizes[name]}" for name in named if name in self._sizes]
         return f"the sizes are {', '.join(known)}" if known else None
 
-    def _located(self, error: LegoError, literal: str, location: Any) -> LegoError:
+    def _located(self, error: LegoError, text: str, literal: str, location: Any) -> LegoError:
         """The error at its place in the file: where the text stands, or else the operation."""
         if error.location is None or error.location.file != "<layout>":
             return error
         values = self._values(literal)
-        about_sizes = any(said in error.message for said in ("not known", " elements"))
+        about_sizes = any(
+            words in error.message for words in ("not known", " elements", " no value")
+        )
         if values and (error.hint is None or about_sizes):
             error.hint = "; ".join(filter(None, (error.hint, values)))
-        at = self._source.text.find(f"lego.layout<{literal}")
-        if at < 0:
+        start = _position_in(self._source.text, text, error.location.column)
+        if start is None:
             message = f"{error.message}, in the layout {literal} at column {error.location.column}"
             return self._source.error(message, location, hint=error.hint)
-        start = at + len("lego.layout<") + 1 + error.location.column - 1
         line = self._source.text.count("\n", 0, start) + 1
         column = start - (self._source.text.rfind("\n", 0, start) + 1) + 1
         return LegoError(

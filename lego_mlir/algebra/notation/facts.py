@@ -28,8 +28,8 @@ def with_facts(text: str, sizes: Iterable[Int], stated: Iterable[tuple[Int, Int]
         stated: what its permutations say: sizes and what divides them.
     """
     sizes = list(sizes)
-    said = {(n, d) for n, d in stated if isinstance(n, Sym)}
-    said.update(fact for n in sizes for fact in _exact_divisions(n))
+    known = {(n, d) for n, d in stated if isinstance(n, Sym)}
+    known.update(fact for n in sizes for fact in _exact_divisions(n))
     todo = sorted({s for n in sizes for s in symbols(n)}, key=order)
     done: set[Sym] = set()
     while todo:
@@ -37,17 +37,17 @@ def with_facts(text: str, sizes: Iterable[Int], stated: Iterable[tuple[Int, Int]
         if symbol in done:
             continue
         done.add(symbol)
-        # A fact that is said brings in the symbols of its divisor, as one that is added does.
+        # A fact that is known brings in the symbols of its divisor, as one that is added does.
         todo += sorted({s for d in symbol.divisors for s in symbols(d)}, key=order)
-        unsaid = [d for d in symbol.divisors if not _is_said(symbol, d, said)]
-        if unsaid:
-            listed = ", ".join(size_text(d) for d in sorted(unsaid, key=order))
+        unstated = [d for d in symbol.divisors if not _is_stated(symbol, d, known)]
+        if unstated:
+            listed = ", ".join(size_text(d) for d in sorted(unstated, key=order))
             text = re.sub(rf"(?<![@\w]){symbol.name}\b", rf"\g<0>{{{listed}}}", text, count=1)
     return text
 
 
-def _is_said(symbol: Sym, divisor: Int, said: set[Fact]) -> bool:
-    return any(s is symbol and divides(divisor, d) for s, d in said)
+def _is_stated(symbol: Sym, divisor: Int, known: set[Fact]) -> bool:
+    return any(s is symbol and divides(divisor, d) for s, d in known)
 
 
 def _exact_divisions(x: Int) -> Iterator[Fact]:

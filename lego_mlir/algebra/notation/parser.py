@@ -36,7 +36,7 @@ from lego_mlir.algebra.permutations import NAMES, Permutation, from_functions, i
 from lego_mlir.algebra.sizes import as_size, ceildiv, size_symbol
 from lego_mlir.algebra.written import WrittenSize
 from lego_mlir.diagnostics import LegoError, Location
-from lego_mlir.index import Int, Sym, construct, forms, polynomial
+from lego_mlir.index import Int, Sym, construct, expansion, polynomial, symbols
 from lego_mlir.index.work import measured
 from lego_mlir.limits import Limits
 
@@ -98,7 +98,7 @@ def parse_layout(
 def _layout_of(text: str, sizes: tuple[tuple[str, Int], ...]) -> Layout:
     """The layout of a text without functions: it depends on nothing else."""
     with measured():
-        return forms.apart(lambda: _Parser(text, dict(sizes), {}).layout())
+        return expansion.apart(lambda: _Parser(text, dict(sizes), {}).layout())
 
 
 def parse_strides(text: str) -> tuple[Any, Any]:
@@ -160,7 +160,7 @@ class _Parser(Tokens):
                 token.at,
                 hint="a bare block stands inside one: OrderBy(Row(M, N))"
                 if token.text in _BLOCKS
-                else None,
+                else self.did_you_mean(token.text, _ORDERS + _VIEWS),
             )
         self.expect("(", f"after {token.text}")
         item = self.level if token.text in _VIEWS else self.block
@@ -186,7 +186,11 @@ class _Parser(Tokens):
         token = self.take()
         if token.text not in _BLOCKS:
             what = f"'{token.text}'" if token.text else "the end"
-            raise self.error(f"expected a block (RegP, GenP, Row, Col), found {what}", token.at)
+            raise self.error(
+                f"expected a block (RegP, GenP, Row, Col), found {what}",
+                token.at,
+                hint=self.did_you_mean(token.text, _BLOCKS),
+            )
         self.expect("(", f"after {token.text}")
         if token.text in ("Row", "Col"):
             sizes = self.size_list() if self.peek() == "[" else None
@@ -231,10 +235,12 @@ class _Parser(Tokens):
             lambda: named(token.text, tuple(parameters)), token.at
         )
         if found is None:
+            known = f"known: {', '.join(NAMES)}; your own: @f, @f_inv"
+            guess = self.did_you_mean(token.text, NAMES)
             raise self.error(
                 f"there is no permutation '{token.text}'",
                 token.at,
-                hint=f"known: {', '.join(NAMES)}; your own: @f, @f_inv",
+                hint=f"{guess} {known}" if guess else known,
             )
         return found
 
@@ -245,7 +251,8 @@ class _Parser(Tokens):
             raise self.error(
                 f"there is no function @{token.text}",
                 token.at,
-                hint="a permutation's functions are func.func's over index in the same module",
+                hint=self.did_you_mean(token.text, self.functions)
+                or "a permutation's functions are func.func's over index in the same module",
             )
         return token.text, self.functions[token.text]
 
@@ -383,10 +390,20 @@ class _Parser(Tokens):
             return quotient
         if isinstance(a, int) and isinstance(b, int):
             raise self.error(f"{b} does not divide {a}", x.at)
+        if missing := sorted({s.name for s in symbols(b)}):
+            plural = len(missing) > 1
+            raise self.error(
+                f"the size{'s' * plural} {', '.join(missing)} in '{a!r} / {b!r}' "
+                f"{'have' if plural else 'has'} no value",
+                x.at,
+                hint=f"give it: --set {missing[0]}=..., or lego.sizes = {{{missing[0]} = ...}} in "
+                "the module; '/' is exact, '//' rounds down",
+            )
         raise self.error(
             f"{b!r} is not known to divide {a!r}",
             x.at,
-            hint="'/' is exact; '//' rounds down",
+            hint="'/' is exact, '//' rounds down; where the sizes have values (--set, "
+            "lego.sizes), the division is checked",
         )
 
     def built(self, make: Callable[[], Made], at: int) -> Made:

@@ -24,16 +24,16 @@ from typing import TYPE_CHECKING, Any, get_args
 from lego_mlir.algebra.blocks import Block, GenP, RegP
 from lego_mlir.algebra.sizes import sizes_text
 from lego_mlir.algebra.verification.enumeration import (
-    Flaw,
     Function,
     Pair,
+    Violation,
     all_elements,
     as_points,
     called,
     check_agreement,
-    find_flaw,
-    flaw_at,
+    find_violation,
     sample_elements,
+    violation_at,
 )
 from lego_mlir.algebra.verification.verdict import Method, Verdict
 from lego_mlir.diagnostics import LegoError
@@ -150,9 +150,9 @@ def _takes_arrays(block: Block, dims: tuple[int, ...]) -> bool:
 
 def _by_enumeration(block: Block) -> Verdict:
     derived, pair = _derive(block), called(block)
-    flaw = find_flaw(pair)
-    if flaw is not None:
-        return _refuted("enumeration", flaw)
+    violation = find_violation(pair)
+    if violation is not None:
+        return _refuted("enumeration", violation)
     if isinstance(derived, _Derived):
         _check_all(pair, derived.pair(pair.dims))
     detail = f"each of the {pair.size} elements of {block.text} has a position of its own"
@@ -164,8 +164,8 @@ def _check_all(pair: Pair, derived: Pair) -> None:
         check_agreement(pair, derived, index)
 
 
-def _refuted(method: Method, flaw: Flaw) -> Verdict:
-    return Verdict(False, method, flaw.detail, flaw.counterexample)
+def _refuted(method: Method, violation: Violation) -> Verdict:
+    return Verdict(False, method, violation.detail, violation.counterexample)
 
 
 # By proof.
@@ -254,13 +254,13 @@ def _fresh(name: str, taken: set[str]) -> str:
 
 def _by_proof(block: Block) -> Verdict:
     derived = _derive(block)
-    flaw = _flaw_of_sample(block, derived if isinstance(derived, _Derived) else None)
-    if flaw is not None:
-        return _refuted("enumeration", flaw)
+    violation = _violation_of_sample(block, derived if isinstance(derived, _Derived) else None)
+    if violation is not None:
+        return _refuted("enumeration", violation)
     if not isinstance(derived, _Derived):
         why = f"its functions do not take symbols ({derived})"
     elif unproven := _unproven(derived):
-        if isinstance(unproven, Flaw):
+        if isinstance(unproven, Violation):
             return _refuted("proof", unproven)
         why = f"that {unproven} is not proven within Z3's limit"
     else:
@@ -269,27 +269,27 @@ def _by_proof(block: Block) -> Verdict:
     return Verdict(None, "proof", f"whether {block.text} permutes its tile stays unknown: {why}")
 
 
-def _flaw_of_sample(block: Block, derived: _Derived | None) -> Flaw | None:
-    """A flaw among some elements of a large tile, or among all of some small ones."""
+def _violation_of_sample(block: Block, derived: _Derived | None) -> Violation | None:
+    """A violation among some elements of a large tile, or among all of some small ones."""
     dims = _known_dims(block)
     if dims is not None:
         pair, elements = called(block), sample_elements(dims)
-        flaw = next((f for e in elements if (f := flaw_at(pair, e)) is not None), None)
-        if flaw is None and derived is not None:
+        violation = next((f for e in elements if (f := violation_at(pair, e)) is not None), None)
+        if violation is None and derived is not None:
             check_agreement(pair, derived.pair(dims), as_points(elements))
-        return flaw
+        return violation
     for sizes in samples.points(_symbols_of(block)):
         small = [evaluate(n, sizes) for n in block.dims]
         if min(small) >= 1 and prod(small) <= _SMALL:
             pair = called(block, sizes)
-            if (flaw := find_flaw(pair)) is not None:
-                return flaw
+            if (violation := find_violation(pair)) is not None:
+                return violation
             if derived is not None:
                 _check_all(pair, derived.pair(pair.dims, sizes))
     return None
 
 
-def _unproven(derived: _Derived) -> str | Flaw | None:
+def _unproven(derived: _Derived) -> str | Violation | None:
     """The first claim that is not proven, or its refutation; `None` if all are."""
     from lego_mlir.index.proofs import solver
 
@@ -313,9 +313,9 @@ def _unproven(derived: _Derived) -> str | Flaw | None:
         else:
             answer = solver.prove(nonnegative=[x, *derived.index])
         if answer.holds is False:
-            flaw = _flaw_at(derived, answer.counterexample or {})
-            if flaw is not None:
-                return flaw
+            violation = _violation_at(derived, answer.counterexample or {})
+            if violation is not None:
+                return violation
         if answer.holds is not True:
             unproven = unproven or claim
     return unproven
@@ -346,12 +346,12 @@ def _conditions(xs: tuple[Int, ...]) -> list[Int]:
     return [x for x in found if not isinstance(x, int)]
 
 
-def _flaw_at(derived: _Derived, point: dict[str, int]) -> Flaw | None:
+def _violation_at(derived: _Derived, point: dict[str, int]) -> Violation | None:
     """What is wrong where Z3 says that something is: the functions have the last word."""
     sizes = {s.name: point[s.name] for s in _symbols_of(derived.block)}
     pair = called(derived.block, sizes)
     element = tuple(point[s.name] for s in derived.index)
-    flaw = flaw_at(pair, element)
-    if flaw is None:
+    violation = violation_at(pair, element)
+    if violation is None:
         check_agreement(pair, derived.pair(pair.dims, sizes), as_points([element]))
-    return flaw
+    return violation

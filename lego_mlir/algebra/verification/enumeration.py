@@ -39,7 +39,7 @@ _RANDOM_ELEMENTS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
+class Violation:
     """What is wrong with a block: one sentence, and the elements that show it."""
 
     detail: str
@@ -149,27 +149,29 @@ class Pair:
         """The number of elements."""
         return prod(self.dims)
 
-    def outside(self, element: Element, position: int) -> Flaw:
+    def outside(self, element: Element, position: int) -> Violation:
         """An element that leaves the tile."""
         what = f"goes to position {position}, outside of the tile's {self.size}"
         return self._flaw(f" is no permutation: element {list(element)} {what}", position, element)
 
-    def collision(self, element: Element, other: Element, position: int) -> Flaw:
+    def collision(self, element: Element, other: Element, position: int) -> Violation:
         """Two elements at one position."""
         what = f"goes to position {position}, as element {list(other)} does"
         detail = f" is no permutation: element {list(element)} {what}"
         return self._flaw(detail, position, element, other)
 
-    def not_undone(self, element: Element, position: int, back: Element) -> Flaw:
+    def not_undone(self, element: Element, position: int, back: Element) -> Violation:
         """An element that comes back as another."""
         what = f"goes to position {position}, which comes back as {list(back)}"
         detail = f": the functions do not undo one another: element {list(element)} {what}"
         return self._flaw(detail, position, element, back)
 
-    def _flaw(self, detail: str, position: int, *elements: Element) -> Flaw:
+    def _flaw(self, detail: str, position: int, *elements: Element) -> Violation:
         values = ", ".join(f"{name} = {value}" for name, value in self.sizes.items())
         where = f", where {values}" if values else ""
-        return Flaw(self.text + detail + where, Counterexample(elements, (position,), self.sizes))
+        return Violation(
+            self.text + detail + where, Counterexample(elements, (position,), self.sizes)
+        )
 
 
 def called(block: Block, sizes: Mapping[str, int] | None = None) -> Pair:
@@ -200,7 +202,7 @@ def called(block: Block, sizes: Mapping[str, int] | None = None) -> Pair:
     )
 
 
-def find_flaw(pair: Pair) -> Flaw | None:
+def find_violation(pair: Pair) -> Violation | None:
     """Look at every element of a tile; `None` if its functions permute it and invert one another.
 
     First every element goes to a position of its own, which makes a table of who is where; then
@@ -235,7 +237,7 @@ def find_flaw(pair: Pair) -> Flaw | None:
     return None
 
 
-def flaw_at(pair: Pair, element: Element) -> Flaw | None:
+def violation_at(pair: Pair, element: Element) -> Violation | None:
     """What is wrong at one element, if anything is."""
     (position,) = pair.forward.at(*element)
     if not 0 <= position < pair.size:

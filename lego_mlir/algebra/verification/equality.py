@@ -187,11 +187,11 @@ def _difference(
 def _refuted(a: Layout, b: Layout, method: Method, found: Counterexample) -> Verdict:
     values = ", ".join(f"{name} = {value}" for name, value in found.sizes.items())
     at, (left, right) = list(found.elements[0]), found.positions
-    detail = f"'{a}' puts element {at} at {_place(left)}, '{b}' at {_place(right)}"
+    detail = f"'{a}' puts element {at} at {_position_text(left)}, '{b}' at {_position_text(right)}"
     return Verdict(False, method, f"{detail}, where {values}" if values else detail, found)
 
 
-def _place(position: int) -> str:
+def _position_text(position: int) -> str:
     return "no offset (padding)" if position < 0 else str(position)
 
 
@@ -238,7 +238,7 @@ def _by_proof(a: Layout, b: Layout) -> Verdict:
     if left is None or right is None:
         return Verdict(None, "proof", f"{unknown}: a function of theirs takes no symbols")
     for points, sizes in _samples(a, b):
-        if not all(_tells(x, index, y, points, sizes) for x, y in ((left, a), (right, b))):
+        if not all(_is_consistent(x, index, y, points, sizes) for x, y in ((left, a), (right, b))):
             why = "a function of theirs is not the same for symbols as for integers"
             return Verdict(None, "proof", f"{unknown}: {why}")
     if left == right:
@@ -257,7 +257,7 @@ def _by_proof(a: Layout, b: Layout) -> Verdict:
     return Verdict(None, "proof", f"{unknown}: it is not proven within Z3's limit")
 
 
-def _tells(
+def _is_consistent(
     offset: Int, index: tuple[Sym, ...], layout: Layout, points: Points, sizes: Mapping[str, int]
 ) -> bool:
     """Whether an expression is what a layout's functions say of integers, at these points."""

@@ -1,4 +1,4 @@
-"""What tensor-core and copy instructions demand of layouts.
+"""What tensor-core and copy instructions require of layouts.
 
-Fragments, `ldmatrix`, TMA boxes, wgmma operands. Operations that issue them stand in `mlir`.
+Fragments of mma, `ldmatrix`, TMA boxes, matrix descriptors of wgmma. `mlir` emits the operations.
 """

@@ -1,9 +1,9 @@
-"""How `ldmatrix` and `stmatrix` reach the fragments of tiles in shared memory.
+"""Addresses of `ldmatrix` and `stmatrix` for the fragments of tiles in shared memory.
 
-The tile is the user's layout with both dimensions split: into warps, fragments and a fragment's
-own. Which of a fragment's rows of 16 bytes a lane points at, the fragment's layout says. So every
-address is one layout at one index. Where the addresses of two fragments are found to differ by a
-constant, whatever lane, warp and slot, one is a base of the other, which is a constant away.
+The tile's layout has both dimensions split into warps, fragments, and rows or columns of a
+fragment. The fragment's layout says to which of its 16-byte rows a lane points. So every address is
+one layout applied to one index. If the addresses of two fragments differ by the same constant for
+every lane, warp and stage, one of them is the base of the other.
 
 Source: PTX ISA, "ldmatrix", "stmatrix".
 """
@@ -23,56 +23,56 @@ from lego_mlir.analysis.instructions.mma_fragments import Fragment
 from lego_mlir.diagnostics import LegoError
 
 ROW_BYTES = 16
-"""Of a row of the 8×8 matrices that are moved."""
+"""Bytes of a row of the 8×8 matrices that the instructions move."""
 
-Place: TypeAlias = tuple[int, int]
-"""A fragment among those of a warp, along rows and columns."""
+FragmentId: TypeAlias = tuple[int, int]
+"""A fragment's position among those of a warp, along rows and columns."""
 
 
 @dataclass(frozen=True, slots=True)
-class Matrices:
+class TileFragments:
     """The fragments of a tile.
 
     Attributes:
         split: the tile's layout, its two dimensions split into warps, fragments and elements.
-        dims: which of the layout's dimensions these are; the others are slots.
-        counts: the fragments of a warp along rows and columns.
+        dims: the layout's dimensions that the tile spans; the others are stages.
+        counts: fragments of a warp along rows and columns.
         transposed: whether the rows in shared memory are columns of the fragment.
-        bases: for each fragment another, or itself, and the distance in elements from it.
+        bases: for each fragment its base, which may be itself, and the distance in elements.
     """
 
     split: Subdivision
     dims: tuple[int, int]
-    counts: Place
+    counts: FragmentId
     transposed: bool
-    bases: Mapping[Place, tuple[Place, int]]
+    bases: Mapping[FragmentId, tuple[FragmentId, int]]
 
-    def index(self, row: Any, column: Any, slots: Sequence[Any]) -> tuple[Any, ...]:
-        """An index of the split layout.
+    def index(self, row: Any, column: Any, stages: Sequence[Any]) -> tuple[Any, ...]:
+        """Return an index of the split layout.
 
         Args:
-            row: warp, fragment, and row of it.
-            column: the same along the columns.
-            slots: of the dimensions that are no part of a tile.
+            row: warp, fragment, and row of the fragment.
+            column: warp, fragment, and column of the fragment.
+            stages: indices of the dimensions that are not the tile's.
         """
-        return _index(self.split, self.dims, row, column, slots)
+        return _index(self.split, self.dims, row, column, stages)
 
 
 @functools.lru_cache(maxsize=64)
-def matrices(
+def tile_fragments(
     layout: Layout, dims: tuple[int, int], fragment: Fragment, warps: tuple[int, int], bits: int
-) -> Matrices:
-    """The fragments of tiles in shared memory.
+) -> TileFragments:
+    """Divide tiles in shared memory into fragments that `ldmatrix` can move.
 
     Args:
-        layout: that the tiles are part of.
-        dims: which of its dimensions are a tile's rows and columns; the others are slots.
-        fragment: what is moved at once.
-        warps: how many of them share the tile along rows and columns.
-        bits: of an element.
+        layout: layout of the tiles and their stages.
+        dims: its dimensions that are a tile's rows and columns; the others are stages.
+        fragment: the fragment that one instruction moves.
+        warps: warps that divide the tile along rows and columns.
+        bits: bits of an element.
 
     Raises:
-        LegoError: the layout does not keep the 16 bytes of a matrix's row together.
+        LegoError: the 16 bytes of a matrix's row are not contiguous and aligned.
     """
     sizes = (cast("int", layout.dims[k]) for k in dims)
     parts = zip(sizes, warps, fragment.shape, strict=True)
@@ -87,27 +87,27 @@ def matrices(
         starts = offsets[..., :1]
         together = (offsets == starts + np.arange(offsets.shape[-1])).all()
         if together and not (starts * bits // 8 % ROW_BYTES).any():
-            return Matrices(split, dims, counts, transposed, _bases(starts, counts))
+            return TileFragments(split, dims, counts, transposed, _bases(starts, counts))
     raise LegoError(
-        f"ldmatrix moves {ROW_BYTES * 8 // bits} neighbours at once, and the layout "
-        f"'{layout}' does not keep them together, at multiples of {ROW_BYTES} bytes",
+        f"ldmatrix moves {ROW_BYTES * 8 // bits} neighbours at once, and in the layout "
+        f"'{layout}' they are not contiguous at multiples of {ROW_BYTES} bytes",
         hint=_way_out(bits),
     )
 
 
 def _way_out(bits: int) -> str:
     if bits == 16:
-        return "a layout that does: OrderBy(GenP([rows, columns], swizzle(8, 1, 8)))"
+        return "use a layout such as OrderBy(GenP([rows, columns], swizzle(8, 1, 8)))"
     return (
-        f"elements of {bits} bits are not transposed on the way: let the dimension that "
-        "is summed over be contiguous, in shared memory and so in global memory too"
+        f"ldmatrix does not transpose elements of {bits} bits: make the K dimension contiguous, "
+        "in shared memory and so in global memory too"
     )
 
 
 def _index(
-    split: Subdivision, dims: tuple[int, int], row: Any, column: Any, slots: Sequence[Any]
+    split: Subdivision, dims: tuple[int, int], row: Any, column: Any, stages: Sequence[Any]
 ) -> tuple[Any, ...]:
-    rest = iter(slots)
+    rest = iter(stages)
     given = dict(zip(dims, (row, column), strict=True))
     return split.index(*(given[k] if k in given else next(rest) for k in range(len(split.places))))
 
@@ -117,24 +117,24 @@ def _offsets(
     dims: tuple[int, int],
     fragment: Fragment,
     warps: tuple[int, int],
-    counts: Place,
+    counts: FragmentId,
     split: Subdivision,
     transposed: bool,
 ) -> Any:
-    """Of what lanes point at, by fragment along both, slot, warp along both, lane and element."""
+    """Return the offsets by fragment along both dimensions, stages, warp, lane and element."""
     lanes = fragment.matrix_rows(transposed=transposed)
     others = [n for k, n in enumerate(layout.dims) if k not in dims]
     sizes = [cast("int", n) for n in (*counts, *others, *warps, *lanes.dims)]
-    i, j, *slots, down, across, lane, element = np.ix_(*(np.arange(n) for n in sizes))
+    i, j, *stages, down, across, lane, element = np.ix_(*(np.arange(n) for n in sizes))
     row, column = OrderBy(Row(*fragment.shape)).inv(lanes.apply(lane, element))
-    index = _index(split, dims, (down, i, row), (across, j, column), slots)
+    index = _index(split, dims, (down, i, row), (across, j, column), stages)
     return np.broadcast_to(split.layout.apply(*index), sizes)
 
 
-def _bases(starts: Any, counts: Place) -> Mapping[Place, tuple[Place, int]]:
-    """Those of the fragments whose rows begin there."""
-    found: dict[Place, tuple[Place, int]] = {}
-    bases: list[Place] = []
+def _bases(starts: Any, counts: FragmentId) -> Mapping[FragmentId, tuple[FragmentId, int]]:
+    """Return the base of each fragment, given where the fragments' rows start."""
+    found: dict[FragmentId, tuple[FragmentId, int]] = {}
+    bases: list[FragmentId] = []
     for i, j in np.ndindex(counts):
         for base in bases:
             distance = starts[i, j] - starts[base]

@@ -1,7 +1,7 @@
 """The fragments of tensor-core instructions `mma.m16n8`, and how `ldmatrix` fills them, as layouts.
 
-A warp holds an operand in pieces. In the left operand of m16n8k16, 16×16 of f16, lane `4*group +
-thread` has the elements
+The lanes of a warp hold an operand together. Of operand A of m16n8k16, 16×16 of f16, lane
+`4*group + thread` holds the elements
 
     row = 8*half_row + group        column = 8*half + 2*thread + element
 
@@ -15,8 +15,8 @@ from (lane, element of the lane) to the row-major position in the tile.
 `ldmatrix` fills a register of all lanes from an 8×8 matrix, whose rows are 16 bytes each in shared
 memory; lane `8*matrix + row` says where a row begins. The rows of what a fragment's registers hold
 are the same array once more, seen as (matrix, group, thread and element); and with `.trans`, where
-memory has the columns in one piece, as (matrix, thread and element, group). Neither is thought up
-here: both are the fragment's own dimensions in another order.
+memory has the columns in one piece, as (matrix, thread and element, group). So both
+are the fragment's own dimensions in another order.
 
 Source: PTX ISA, "Matrix fragments for mma.m16n8k8", "k16", "k32"; "ldmatrix".
 """
@@ -32,21 +32,21 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import MMA_COLUMNS, MMA_ROWS
 
 GROUP, THREAD, ELEMENT = "group", "thread", "element"
-"""A lane's group and its number in the group; an element's number in its register."""
+"""Dimensions: a lane's group, its number in the group, an element's number in its register."""
 
 HALF_ROW = "half_row"
-"""The upper or the lower eight of sixteen rows."""
+"""Dimension: the upper or the lower eight of sixteen rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """What the lanes of a warp hold of a matrix.
+    """The distribution of a matrix over the lanes of a warp.
 
     Attributes:
-        shape: of the matrix.
-        sizes: of group, thread, each dimension of registers, and element, in this order.
-        rows: the dimensions that make up the row, slowest first.
-        columns: those that make up the column.
+        shape: shape of the matrix.
+        sizes: sizes of group, thread, each dimension of registers, and element, in this order.
+        rows: dimensions that make up the row, slowest first.
+        columns: dimensions that make up the column.
     """
 
     shape: tuple[int, int]
@@ -63,40 +63,40 @@ class Fragment:
         return tuple(name for name in self.sizes if name not in (GROUP, THREAD, ELEMENT))
 
     @property
-    def matrices(self) -> int:
-        """How many registers a lane has: as many matrices of 8×8 registers there are."""
+    def register_count(self) -> int:
+        """Registers of a lane; each is one 8×8 matrix of the warp."""
         return prod(self.sizes[name] for name in self.registers)
 
     @property
     def elements(self) -> int:
-        """How many elements a lane has."""
-        return self.matrices * self.sizes[ELEMENT]
+        """Elements of a lane."""
+        return self.register_count * self.sizes[ELEMENT]
 
     @property
     def layout(self) -> Layout:
-        """From (lane, element of the lane) to the row-major position in the matrix."""
-        return self._seen_as((GROUP, THREAD), (*self.registers, ELEMENT))
+        """The layout from (lane, element of the lane) to the row-major position in the matrix."""
+        return self._viewed_as((GROUP, THREAD), (*self.registers, ELEMENT))
 
     def matrix_rows(self, *, transposed: bool) -> Layout:
-        """From (lane, element of its row) to the row-major position: the rows that ldmatrix reads.
+        """Return the layout of the rows that ldmatrix reads: (lane, element of row) to position.
 
         Lane `8*m + r` has the address of row r of the matrix in register m.
 
         Args:
-            transposed: of `ldmatrix.trans`: the rows in memory are columns of the fragment.
+            transposed: for `ldmatrix.trans`, where rows in memory are columns of the fragment.
 
         Raises:
-            LegoError: transposed, for elements that are not of 16 bits, which are all it takes.
+            LegoError: `transposed`, and elements do not have 16 bits.
         """
         if not transposed:
-            return self._seen_as((*self.registers, GROUP), (THREAD, ELEMENT))
+            return self._viewed_as((*self.registers, GROUP), (THREAD, ELEMENT))
         if self.sizes[ELEMENT] != 2:
             bits = 32 // self.sizes[ELEMENT]
             raise LegoError(f"ldmatrix.trans takes elements of 16 bits, not {bits}")
-        return self._seen_as((*self.registers, THREAD, ELEMENT), (GROUP,))
+        return self._viewed_as((*self.registers, THREAD, ELEMENT), (GROUP,))
 
-    def _seen_as(self, *dimensions: tuple[str, ...]) -> Layout:
-        """The layout from an index made of these to the row-major position."""
+    def _viewed_as(self, *dimensions: tuple[str, ...]) -> Layout:
+        """Return the layout from an index of these dimensions to the row-major position."""
         names = [name for group in dimensions for name in group]
         order = [names.index(name) for name in (*self.rows, *self.columns)]
         view = [prod(self.sizes[name] for name in group) for group in dimensions]
@@ -104,10 +104,10 @@ class Fragment:
 
 
 def accumulator(tiles: int = 1) -> Fragment:
-    """Accumulators of `mma.m16n8`, 16×8 each: in every shape, of every type of 32 bits.
+    """Return the accumulator fragment of `mma.m16n8`, 16×8, for every K and every 32-bit type.
 
-    A sum of 32 bits has a register of its own; rounded to 16 bits, a pair of neighbours has one,
-    and so `stmatrix` takes it.
+    A 32-bit element has a register of its own. Rounded to 16 bits, two neighbours share one, as
+    `stmatrix` takes them.
 
     Args:
         tiles: neighbours along the columns; `stmatrix` writes up to two.
@@ -117,8 +117,8 @@ def accumulator(tiles: int = 1) -> Fragment:
     return Fragment((MMA_ROWS, MMA_COLUMNS * tiles), sizes, (HALF_ROW, GROUP), columns)
 
 
-def left(bits: int) -> Fragment:
-    """The left operand of `mma.m16n8`, 16×K with K = 256 / bits.
+def operand_a(bits: int) -> Fragment:
+    """Return the fragment of operand A of `mma.m16n8`, 16×K with K = 256 / bits.
 
     Args:
         bits: of an element: 8, 16 or 32 (tf32).
@@ -132,10 +132,10 @@ def left(bits: int) -> Fragment:
     return Fragment((MMA_ROWS, 8 * packed), sizes, (HALF_ROW, GROUP), columns)
 
 
-def right(bits: int, tiles: int = 1, steps: int = 1) -> Fragment:
-    """Right operands of `mma.m16n8`, `steps`·K × `tiles`·8 with K = 256 / bits.
+def operand_b(bits: int, tiles: int = 1, steps: int = 1) -> Fragment:
+    """Return the fragment of `steps`·K × `tiles`·8 of operand B of `mma.m16n8`, K = 256 / bits.
 
-    One instruction takes one tile of one step, which are two matrices; `ldmatrix` reads up to four.
+    One instruction takes one tile of one step, which is two matrices; `ldmatrix` reads up to four.
 
     Args:
         bits: of an element: 8, 16 or 32 (tf32).
@@ -152,7 +152,7 @@ def right(bits: int, tiles: int = 1, steps: int = 1) -> Fragment:
 
 
 def _packed(bits: int) -> int:
-    """How many elements a 32-bit register of an operand holds."""
+    """Return how many elements a 32-bit register of an operand holds."""
     if bits not in (8, 16, 32):
         raise LegoError(f"mma.m16n8 takes elements of 8, 16 or 32 bits, not {bits}")
     return 32 // bits

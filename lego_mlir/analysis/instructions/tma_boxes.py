@@ -1,7 +1,7 @@
-"""Tensor maps from layouts: how TMA copies a tile between global and shared memory.
+"""Tensor maps and boxes from layouts, for TMA copies between global and shared memory.
 
-The tensor's layout gives shape and strides, the tile its box, the layout of its copy in shared
-memory the swizzling mode. A box is at most one swizzled row wide, so a tile may take several.
+The tensor's layout gives shape and strides, the tile gives the box, and the tile's layout in shared
+memory gives the swizzle mode. A box is at most one swizzled row wide, so a tile may take several.
 
     OrderBy(Row(4096, 4096)).TileBy([32, 64], [128, 64])   a tile of f16, in shared memory
     OrderBy(GenP([128, 64], tma_swizzle(128, 2)))
@@ -40,12 +40,11 @@ _RANKS = (1, 5)
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One copy of a tile.
+    """One TMA copy, of a box of the tile.
 
     Attributes:
-        at: the box's first element in the tile, one coordinate a dimension of the tensor, in
-            elements, innermost first.
-        offset: of that element in the tile's shared memory before swizzling, in elements.
+        at: coordinates of the box's first element in the tile, innermost first.
+        offset: that element's offset in the tile's shared memory before swizzling, in elements.
     """
 
     at: tuple[int, ...]
@@ -53,16 +52,16 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class TensorMap:
-    """How tiles of a tensor are copied.
+class TensorMapBoxes:
+    """The tensor map of a tensor, and the boxes of each tile.
 
     Attributes:
         dims: the tensor's dimensions in the layout's order, innermost first.
         shape: elements of the tensor.
         strides: bytes from one element to the next, of all dimensions but the innermost.
-        box: elements of a box.
+        box: shape of a box, in elements.
         swizzle: 0, 32, 64 or 128 bytes.
-        boxes: the copies that make up one tile.
+        boxes: boxes that make up one tile.
     """
 
     dims: tuple[int, ...]
@@ -74,23 +73,23 @@ class TensorMap:
 
     @property
     def alignment(self) -> int:
-        """Of the tile in shared memory, in bytes."""
+        """Alignment of the tile in shared memory, in bytes."""
         return alignment(self.swizzle)
 
 
 @functools.lru_cache(maxsize=64)
-def tensor_map(layout: Layout, shared: Slice, element: int, parts: int = 1) -> TensorMap:
-    """The tensor map of a tensor's tiles.
+def tensor_map_boxes(layout: Layout, shared: Slice, element: int, parts: int = 1) -> TensorMapBoxes:
+    """Derive the tensor map of a tensor, and the boxes of its tiles.
 
     Args:
-        layout: of the tensor; a TileBy, whose innermost level is the tile.
+        layout: layout of the tensor; a TileBy, whose innermost level is the tile.
         shared: the tile in shared memory, with the tile's dimensions; those of one element may be
             left out.
         element: bytes of an element.
-        parts: a tile's copies can be dealt out evenly to so many.
+        parts: CTAs to which a tile's boxes can be dealt evenly.
 
     Raises:
-        LegoError: the hardware cannot copy such tiles; says why.
+        LegoError: TMA cannot copy such tiles.
     """
     tile = _tile_of(layout)
     if _without_ones(shared.shape) != _without_ones(tile):
@@ -109,7 +108,7 @@ def tensor_map(layout: Layout, shared: Slice, element: int, parts: int = 1) -> T
         for box in _boxes(extents, mode, element, parts):
             boxes = _placed(placed, extents, box, mode, element)
             if boxes is not None:
-                return TensorMap(
+                return TensorMapBoxes(
                     order,
                     tuple(shape[d] for d in order),
                     tuple(strides[d] * element if shape[d] > 1 else _ALIGN for d in order[1:]),
@@ -144,7 +143,7 @@ def _tile_of(layout: Layout) -> tuple[int, ...]:
 
 
 def _strides_of(layout: Layout, element: int) -> tuple[list[int], list[int]]:
-    """Shape and strides of the tensor, in elements."""
+    """Return shape and strides of the tensor, in elements."""
     tensor = Layout(layout.orders)
     shape = layout.tensor_shape
     if tuple(tensor.dims) != tuple(shape):
@@ -153,14 +152,14 @@ def _strides_of(layout: Layout, element: int) -> tuple[list[int], list[int]]:
         strides = tensor.to_strides().stride
     except LegoError as e:
         raise LegoError(
-            f"TMA walks a tensor by strides: {e.message}",
+            f"TMA addresses a tensor by strides: {e.message}",
             hint=e.hint or "a schedule without TMA takes any layout: --schedule=hmma",
         ) from None
     numbers = [s for s in strides if isinstance(s, int)]
     sizes = [n for n in shape if isinstance(n, int)]
     if len(numbers) != len(shape) or len(sizes) != len(shape):
         raise LegoError(
-            f"TMA: '{layout}' has no one stride a dimension, but {tensor.to_strides()}",
+            f"TMA: '{layout}' does not have one stride per dimension, but {tensor.to_strides()}",
             hint="TMA takes up to five dimensions of one stride each",
         )
     return sizes, numbers
@@ -184,7 +183,7 @@ def _check(layout: Layout, shape: Sequence[int], strides: Sequence[int], element
 def _boxes(
     extents: Sequence[int], mode: int, element: int, parts: int
 ) -> Iterator[tuple[int, ...]]:
-    """Boxes that make up a tile in a mode, in a multiple of `parts`, the largest first."""
+    """Yield boxes whose number in a tile is a multiple of `parts`, the largest first."""
     widest = mode // element if mode else min(extents[0], MAX_BOX_SIZE)
     widths = [widest] if mode else [w for w in range(widest, 0, -1) if extents[0] % w == 0]
     outer = tuple(_greatest_divisor(n) for n in extents[1:])
@@ -211,13 +210,13 @@ def _greatest_divisor(n: int) -> int:
 def _placed(
     placed: Any, extents: Sequence[int], box: Sequence[int], mode: int, element: int
 ) -> tuple[Box, ...] | None:
-    """Where each box lies in shared memory; `None` if one does not lie as TMA writes it.
+    """Return the boxes of a tile; `None` if shared memory does not have one as TMA writes it.
 
     Args:
         placed: the byte offset of each element of the tile, outermost dimension first.
-        extents: of the tile, innermost first.
-        box: innermost first.
-        mode: of the swizzle.
+        extents: shape of the tile, innermost first.
+        box: shape of a box, innermost first.
+        mode: the swizzle mode.
         element: bytes of an element.
     """
     walk = np.arange(prod(box), dtype=np.int64).reshape(tuple(reversed(box))) * element

@@ -1,10 +1,10 @@
-"""Matrix descriptors from layouts: how `wgmma` reads its operands from shared memory.
+"""Matrix descriptors from layouts, for operands that `wgmma` reads from shared memory.
 
-An operand is a piece of a tile: `extent` elements along m or n, and 32 bytes along k. From where
-the layout puts its elements follow start, strides, swizzle and major direction, or that the
+One instruction reads a slice of a tile: `extent` elements along m or n, and 32 bytes along k. The
+offsets of its elements determine start, strides, swizzle and major dimension, or show that the
 hardware cannot read it.
 
-    OrderBy(GenP([128, 64], tma_swizzle(128, 2)))     (m, k) of f16, the piece of 64 rows at k = 16:
+    OrderBy(GenP([128, 64], tma_swizzle(128, 2)))     (m, k) of f16, the slice of 64 rows at k = 16:
     start 32   leading 0   stride 1024   swizzle 128   K-major
 
 Source: PTX ISA 9.7.15.5.1 (shared memory layouts, strides, matrix descriptor).
@@ -27,15 +27,15 @@ Major: TypeAlias = Literal["k", "mn"]
 
 _CODES = {0: 0, 128: 1, 64: 2, 32: 3}
 _REPEAT = 8
-"""Runs of a swizzle's pattern, rows of a core matrix."""
+"""Rows of a core matrix, after which a swizzle's pattern repeats."""
 
 
 @dataclass(frozen=True, slots=True)
-class Operand:
-    """How one piece of a tile lies in shared memory; offsets in bytes.
+class MatrixDescriptor:
+    """The matrix descriptor of a slice of a tile in shared memory; offsets in bytes.
 
     Attributes:
-        start: of the piece's first element from the tile's, before swizzling.
+        start: offset of the slice's first element from the tile's, before swizzling.
         leading: the leading dimension's byte offset.
         stride: the stride dimension's byte offset.
         swizzle: 0, 32, 64 or 128 bytes.
@@ -49,30 +49,32 @@ class Operand:
     major: Major
 
     @property
-    def word(self) -> int:
-        """The descriptor of this piece for a tile at address 0."""
+    def bits(self) -> int:
+        """The 64 bits of the descriptor, for a tile at address 0."""
         fields = ((self.start, 0), (self.leading, 16), (self.stride, 32))
         word = sum((value >> 4) << place for value, place in fields)
         return word | _CODES[self.swizzle] << 62
 
     @property
     def alignment(self) -> int:
-        """Of the tile in shared memory, in bytes."""
+        """Alignment of the tile in shared memory, in bytes."""
         return alignment(self.swizzle)
 
 
-def operand(shared: Slice, element: int, extent: int, at: tuple[int, int], k: int) -> Operand:
-    """The descriptor of a piece of a tile.
+def matrix_descriptor(
+    shared: Slice, element: int, extent: int, at: tuple[int, int], k: int
+) -> MatrixDescriptor:
+    """Derive the matrix descriptor of a slice of a tile.
 
     Args:
         shared: the tile in shared memory, two dimensions.
         element: bytes of an element: 1, 2 or 4.
-        extent: of the piece along the dimension that is not k; a multiple of 8.
-        at: the piece's first element.
+        extent: elements of the slice along m or n; a multiple of 8.
+        at: index of the slice's first element.
         k: which of the tile's dimensions is k, 0 or 1.
 
     Raises:
-        LegoError: `wgmma` cannot read it; says why.
+        LegoError: `wgmma` cannot read the slice.
     """
     depth = WGMMA_K_BYTES // element
     offsets = shared.offsets()
@@ -81,16 +83,16 @@ def operand(shared: Slice, element: int, extent: int, at: tuple[int, int], k: in
     piece = rows[first : first + extent, start : start + depth] * element
     if piece.shape != (extent, depth) or extent % 8:
         raise LegoError(
-            f"wgmma: there is no piece of {extent} by {depth} at {at} of '{shared}'",
+            f"wgmma: there is no slice of {extent} by {depth} at {at} of '{shared}'",
             hint=f"tiles are multiples of 8 along m and n, and of {depth} along k",
         )
     majors: tuple[Major, ...] = ("k", "mn") if element == 2 else ("k",)
     for mode in MODES:
         for major in majors:
-            found = _operand(piece, mode, major, element)
+            found = _in_mode(piece, mode, major, element)
             if found is not None:
                 return found
-    if element != 2 and _operand_mn(piece, element):
+    if element != 2 and _is_mn_major(piece, element):
         raise LegoError(
             f"wgmma reads elements of {element} bytes only along k, and '{shared}' has them "
             "contiguous along the other dimension",
@@ -103,17 +105,17 @@ def operand(shared: Slice, element: int, extent: int, at: tuple[int, int], k: in
     )
 
 
-def _operand_mn(piece: Any, element: int) -> bool:
-    return any(_operand(piece, mode, "mn", element) is not None for mode in MODES)
+def _is_mn_major(piece: Any, element: int) -> bool:
+    return any(_in_mode(piece, mode, "mn", element) is not None for mode in MODES)
 
 
-def _operand(piece: Any, mode: int, major: Major, element: int) -> Operand | None:
-    """The descriptor in a swizzling mode, if the piece lies like that.
+def _in_mode(piece: Any, mode: int, major: Major, element: int) -> MatrixDescriptor | None:
+    """Return the descriptor in a swizzle mode, or `None` if the offsets differ from that mode's.
 
     Args:
         piece: byte offsets, by m or n and by k.
-        mode: of the swizzle.
-        major: the direction in which elements are contiguous.
+        mode: the swizzle mode.
+        major: the dimension along which elements are contiguous.
         element: bytes of an element.
     """
     plain = swizzled(piece, mode)
@@ -125,7 +127,7 @@ def _operand(piece: Any, mode: int, major: Major, element: int) -> Operand | Non
     row, column = np.indices((extent, depth))
 
     def distance(i: int, j: int) -> int:
-        """From the first element to another one, 0 where the piece has none there."""
+        """Return the distance of an element from the first, 0 if the slice has no such element."""
         return int(plain[i, j]) - start if i < extent and j < depth else 0
 
     if major == "k":
@@ -145,4 +147,6 @@ def _operand(piece: Any, mode: int, major: Major, element: int) -> Operand | Non
     fits = np.array_equal(plain, start + expected)
     even = start % CHUNK == 0 and leading % CHUNK == 0 and stride % CHUNK == 0
     small = 0 <= leading < 1 << 18 and 0 <= stride < 1 << 18
-    return Operand(start, leading, stride, mode, major) if fits and even and small else None
+    return (
+        MatrixDescriptor(start, leading, stride, mode, major) if fits and even and small else None
+    )

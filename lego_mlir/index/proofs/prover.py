@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from lego_mlir.index import construct, forms, nodes, polynomial, ranges
+from lego_mlir.index import construct, expansion, nodes, polynomial, ranges
 from lego_mlir.index.nodes import Expr, FloorDiv, Int, Max, Min, Mod, Sym
 from lego_mlir.index.proofs import samples
 from lego_mlir.index.work import SOLVER, charge
@@ -38,14 +38,14 @@ def is_less(a: Int, b: Int) -> bool:
     """Whether `a < b` is proven."""
     if isinstance(a, int) and isinstance(b, int):
         return a < b
-    return _is_surely_less(a, b) or _all_nonnegative(_room(a, b))
+    return _is_surely_less(a, b) or _all_nonnegative(_slack(a, b))
 
 
 def is_within(x: Int, d: Int) -> bool:
     """Whether `0 <= x < d` is proven: the condition of most rules."""
     if _is_surely_less(x, d):
         return _all_nonnegative(x)
-    return _all_nonnegative(x, _room(x, d))
+    return _all_nonnegative(x, _slack(x, d))
 
 
 def _is_surely_less(a: Int, b: Int) -> bool:
@@ -54,8 +54,8 @@ def _is_surely_less(a: Int, b: Int) -> bool:
     return top is not None and bottom is not None and top < bottom
 
 
-def _room(a: Int, b: Int) -> Int:
-    """What is not negative if and only if `a < b`."""
+def _slack(a: Int, b: Int) -> Int:
+    """Return `b - a - 1`, which is not negative if and only if `a < b`."""
     return construct.sub(construct.sub(b, a), 1)
 
 
@@ -68,8 +68,8 @@ def _all_nonnegative(*claims: Int) -> bool:
             return False
         if lo is None or lo < 0:
             left.append(x)
-    if left and not forms.expanding():
-        return forms.expanded(
+    if left and not expansion.is_expanding():
+        return expansion.expanded(
             lambda: _all_nonnegative(*(construct.substitute(x, {}) for x in left))
         )
     return not any(map(_is_refuted, left)) and all(

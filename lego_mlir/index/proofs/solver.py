@@ -19,6 +19,7 @@ from typing import Any
 
 from lego_mlir.index import ranges
 from lego_mlir.index.evaluate import evaluate
+from lego_mlir.index.fold import Algebra
 from lego_mlir.index.nodes import (
     Expr,
     FloorDiv,
@@ -105,22 +106,15 @@ class _OutOfReachError(Exception):
     """An expression that is not spelled out for Z3."""
 
 
-class _Translation:
+class _Translation(Algebra[Any]):
     """Index expressions as Z3 terms, with the facts that their symbols and quotients bring."""
 
     def __init__(self, z3: Any, context: Any) -> None:
+        super().__init__()
         self.z3 = z3
         self.context = context
         self.facts: list[Any] = []
         self.symbols: dict[Sym, Any] = {}
-        self.terms: dict[Expr, Any] = {}
-
-    def __call__(self, x: Int) -> Any:
-        if isinstance(x, int):
-            return self.constant(x)
-        if x not in self.terms:
-            self.terms[x] = self.translate(x)
-        return self.terms[x]
 
     def constant(self, x: int) -> Any:
         return self.z3.IntVal(x, self.context)
@@ -132,57 +126,66 @@ class _Translation:
     def fresh(self) -> Any:
         return self.z3.FreshInt("v", self.context)
 
-    def translate(self, x: Expr) -> Any:
-        match x:
-            case Sym():
-                return self.symbol(x)
-            case Poly(constant, terms):
-                total = self(constant)
-                for mono, coefficient in terms:
-                    term = self(coefficient)
-                    for atom, power in mono:
-                        for _ in range(power):
-                            term = term * self(atom)
-                    total = total + term
-                return total
-            case FloorDiv(num, den):
-                return self.quotient(num, den) if _positive_int(den) else self.divide(num, den)[0]
-            case Mod(num, den):
-                return self.rest(num, den) if _positive_int(den) else self.divide(num, den)[1]
-            case Xor(a, b) if _are_conditions(a, b):
-                return self.z3.If(self(a) != self(b), self(1), self(0))
-            case Xor(a, b):
-                return self.xor(a, b)
-            case Min(a, b):
-                return self.z3.If(self(a) <= self(b), self(a), self(b))
-            case Max(a, b):
-                return self.z3.If(self(a) >= self(b), self(a), self(b))
-            case ISqrt(a):
-                n, root = self(a), self.fresh()
-                exact = self.z3.And(root >= 0, root * root <= n, n < (root + 1) * (root + 1))
-                self.facts.append(self.z3.Implies(n >= 0, exact))  # elsewhere it is not defined
-                return root
-            case Less(a, b):
-                return self.z3.If(self(a) < self(b), self(1), self(0))
-            case Where(condition, a, b):
-                return self.z3.If(self(condition) != 0, self(a), self(b))
-            case Mul(a, b):
-                return self(a) * self(b)
-            case Spelled(value, _):
-                return self(value)
-        raise AssertionError(f"no Z3 term for {type(x).__name__}")
+    def poly(self, x: Poly) -> Any:
+        total = self(x.constant)
+        for mono, coefficient in x.terms:
+            term = self(coefficient)
+            for atom, power in mono:
+                for _ in range(power):
+                    term = term * self(atom)
+            total = total + term
+        return total
 
-    def symbol(self, s: Sym) -> Any:
+    def mul(self, x: Mul) -> Any:
+        return self(x.a) * self(x.b)
+
+    def floordiv(self, x: FloorDiv) -> Any:
+        if _positive_int(x.den):
+            return self.quotient(x.num, x.den)
+        return self.divide(x.num, x.den)[0]
+
+    def mod(self, x: Mod) -> Any:
+        if _positive_int(x.den):
+            return self.rest(x.num, x.den)
+        return self.divide(x.num, x.den)[1]
+
+    def xor(self, x: Xor) -> Any:
+        if _are_conditions(x.a, x.b):
+            return self.z3.If(self(x.a) != self(x.b), self(1), self(0))
+        return self.bitwise_xor(x.a, x.b)
+
+    def minimum(self, x: Min) -> Any:
+        return self.z3.If(self(x.a) <= self(x.b), self(x.a), self(x.b))
+
+    def maximum(self, x: Max) -> Any:
+        return self.z3.If(self(x.a) >= self(x.b), self(x.a), self(x.b))
+
+    def isqrt(self, x: ISqrt) -> Any:
+        n, root = self(x.x), self.fresh()
+        exact = self.z3.And(root >= 0, root * root <= n, n < (root + 1) * (root + 1))
+        self.facts.append(self.z3.Implies(n >= 0, exact))  # elsewhere it is not defined
+        return root
+
+    def less(self, x: Less) -> Any:
+        return self.z3.If(self(x.a) < self(x.b), self(1), self(0))
+
+    def where(self, x: Where) -> Any:
+        return self.z3.If(self(x.condition) != 0, self(x.a), self(x.b))
+
+    def spelled(self, x: Spelled) -> Any:
+        return self(x.value)
+
+    def symbol(self, x: Sym) -> Any:
         # By name and number: symbols of one name may differ in what they carry.
-        value = self.variable(f"{s.name}.{len(self.symbols)}")
-        self.symbols[s] = self.terms[s] = value
-        if s.lo is not None:
-            self.facts.append(value >= s.lo)
-        if s.hi is not None:
-            self.facts.append(value <= self(s.hi))
-        for d in s.divisors:
+        value = self.variable(f"{x.name}.{len(self.symbols)}")
+        self.symbols[x] = self.folded[x] = value
+        if x.lo is not None:
+            self.facts.append(value >= x.lo)
+        if x.hi is not None:
+            self.facts.append(value <= self(x.hi))
+        for d in x.divisors:
             self.facts.append(
-                self.rest(s, d) == 0 if _positive_int(d) else value == self(d) * self.fresh()
+                self.rest(x, d) == 0 if _positive_int(d) else value == self(d) * self.fresh()
             )
         return value
 
@@ -199,16 +202,16 @@ class _Translation:
     def divide(self, num: Int, den: Int) -> tuple[Any, Any]:
         """Quotient and remainder, where the divisor is not 0."""
         quotient, rest = FloorDiv(num, den), Mod(num, den)
-        if quotient not in self.terms or rest not in self.terms:
+        if quotient not in self.folded or rest not in self.folded:
             n, d, q, r = self(num), self(den), self.fresh(), self.fresh()
             self.facts.append(self.z3.Implies(d != 0, n == d * q + r))
             self.facts.append(self.z3.Implies(d > 0, self.z3.And(r >= 0, r < d)))
             if not ranges.is_positive(den):
                 self.facts.append(self.z3.Implies(d < 0, self.z3.And(r <= 0, r > d)))
-            self.terms[quotient], self.terms[rest] = q, r
-        return self.terms[quotient], self.terms[rest]
+            self.folded[quotient], self.folded[rest] = q, r
+        return self.folded[quotient], self.folded[rest]
 
-    def xor(self, a: Int, b: Int) -> Any:
+    def bitwise_xor(self, a: Int, b: Int) -> Any:
         raise _OutOfReachError  # see _Bits
 
 
@@ -246,7 +249,7 @@ class _Bits(_Translation):
     def rest(self, num: Int, den: Int) -> Any:
         return self(num) - self(den) * self.quotient(num, den)
 
-    def xor(self, a: Int, b: Int) -> Any:
+    def bitwise_xor(self, a: Int, b: Int) -> Any:
         return self(a) ^ self(b)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lego_mlir.algebra import Layout
-from lego_mlir.analysis.instructions.tma_boxes import tensor_map
+from lego_mlir.analysis.instructions.tma_boxes import tensor_map_boxes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import WGMMA_ROWS
@@ -290,7 +290,7 @@ def why_not_wgmma(problem: Problem, layouts: Sequence[Layout]) -> LegoError | No
         shared = (tma_swizzled_tile if is_row else tma_swizzled_transpose)(*tile, element_bytes)
         try:
             ones = (1,) * (layout.rank - 2)
-            tensor_map(tiled(layout, (*ones, *tile)), shared[:, :], element_bytes)
+            tensor_map_boxes(tiled(layout, (*ones, *tile)), shared[:, :], element_bytes)
         except LegoError as e:
             return LegoError(f"{name}: {e.message}", hint=e.hint)
     return None

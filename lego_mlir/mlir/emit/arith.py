@@ -1,6 +1,6 @@
 """Index expressions as `arith` (and, where they are affine, `affine`) operations.
 
-The printer is one recursive `match` from expression to operation. It uses what is proven:
+The printer is an algebra of `index.fold`: one method for each kind of node. It uses what is proven:
 
 - a power of two divides by a shift and leaves a remainder by a mask, whatever the sign;
 - other divisions are unsigned where the range shows that nothing is negative, else floor
@@ -19,6 +19,7 @@ from typing import Any
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index.factor import Product, Sum, Tree, factor, without_constant
+from lego_mlir.index.fold import Algebra
 from lego_mlir.index.nodes import (
     Expr,
     FloorDiv,
@@ -31,7 +32,6 @@ from lego_mlir.index.nodes import (
     Mono,
     Mul,
     Poly,
-    Spelled,
     Sym,
     Where,
     Xor,
@@ -54,7 +54,7 @@ class Printed:
         return Printed(dict(self.values), dict(self.conditions))
 
 
-class Printer:
+class Printer(Algebra[Any]):
     """Prints expressions of one place in the code.
 
     Args:
@@ -72,6 +72,7 @@ class Printer:
         level: Callable[[Sym], int] = lambda s: 0,
         printed: Printed | None = None,
     ) -> None:
+        super().__init__()
         self._values = values
         self._points = points
         self._level_of_symbol = level
@@ -79,46 +80,41 @@ class Printer:
         self._index = ir.IndexType.get()
 
     def print(self, x: Int) -> Any:
-        """The value of `x`, of type index."""
+        """Return the value of `x`, of type index."""
         values = self._printed.values
         if x not in values:
-            values[x] = self._print(x)
+            values[x] = self.constant(x) if isinstance(x, int) else self.interpret(x)
         return values[x]
 
-    def _print(self, x: Int) -> Any:
-        match x:
-            case int():
-                return self._constant(x)
-            case Sym():
-                return self._values[x]
-            case Poly():
-                return self._sum(x)
-            case Mul(a, b):
-                return self._op(x, arith.MulIOp, a, b)
-            case Spelled(_, form):
-                return self.print(form)
-            case FloorDiv(num, den):
-                return self._floordiv(x, num, den)
-            case Mod(num, den):
-                return self._mod(x, num, den)
-            case Xor(a, b):
-                return self._op(x, arith.XOrIOp, a, b)
-            case Min(a, b):
-                signed = not (is_nonnegative(a) and is_nonnegative(b))
-                return self._op(x, arith.MinSIOp if signed else arith.MinUIOp, a, b)
-            case Max(a, b):
-                signed = not (is_nonnegative(a) and is_nonnegative(b))
-                return self._op(x, arith.MaxSIOp if signed else arith.MaxUIOp, a, b)
-            case ISqrt(a):
-                return self._isqrt(x, a)
-            case Less():
-                return self._select(x, x, 1, 0)
-            case Where(condition, a, b):
-                return self._select(x, condition, a, b)
-        raise AssertionError(f"no printer for {type(x).__name__}")
+    def __call__(self, x: Int) -> Any:
+        """Print `x`: an algebra's results are shared in `printed`, beyond this printer."""
+        return self.print(x)
+
+    def symbol(self, x: Sym) -> Any:
+        return self._values[x]
+
+    def mul(self, x: Mul) -> Any:
+        return self._op(x, arith.MulIOp, x.a, x.b)
+
+    def xor(self, x: Xor) -> Any:
+        return self._op(x, arith.XOrIOp, x.a, x.b)
+
+    def minimum(self, x: Min) -> Any:
+        signed = not (is_nonnegative(x.a) and is_nonnegative(x.b))
+        return self._op(x, arith.MinSIOp if signed else arith.MinUIOp, x.a, x.b)
+
+    def maximum(self, x: Max) -> Any:
+        signed = not (is_nonnegative(x.a) and is_nonnegative(x.b))
+        return self._op(x, arith.MaxSIOp if signed else arith.MaxUIOp, x.a, x.b)
+
+    def less(self, x: Less) -> Any:
+        return self._select(x, x, 1, 0)
+
+    def where(self, x: Where) -> Any:
+        return self._select(x, x.condition, x.a, x.b)
 
     # Sums and products.
-    def _sum(self, x: Poly) -> Any:
+    def poly(self, x: Poly) -> Any:
         """One part a loop level, each added to what the levels outside of it have summed.
 
         The addition is arith's: MLIR would compose one affine.apply into the other, and with it
@@ -173,7 +169,8 @@ class Printer:
                 return self.print(tree), self._level(tree)
 
     # Divisions.
-    def _floordiv(self, x: Expr, num: Int, den: Int) -> Any:
+    def floordiv(self, x: FloorDiv) -> Any:
+        num, den = x.num, x.den
         shift = _log2(den)
         if shift is not None:  # an arithmetic shift rounds down, as floor division does
             op = arith.ShRUIOp if is_nonnegative(num) else arith.ShRSIOp
@@ -181,7 +178,8 @@ class Printer:
         unsigned = is_nonnegative(num) and is_positive(den)
         return self._op(x, arith.DivUIOp if unsigned else arith.FloorDivSIOp, num, den)
 
-    def _mod(self, x: Expr, num: Int, den: Int) -> Any:
+    def mod(self, x: Mod) -> Any:
+        num, den = x.num, x.den
         if _log2(den) is not None:  # two's complement makes the mask right for negatives too
             assert isinstance(den, int)
             return self._op(x, arith.AndIOp, num, den - 1)
@@ -224,10 +222,10 @@ class Printer:
         with self._point(self._level(x)):
             return arith.SelectOp(*chosen).result
 
-    def _isqrt(self, x: Expr, a: Int) -> Any:
+    def isqrt(self, x: ISqrt) -> Any:
         """The root in floating point, then one step up or down: exact for a < 2**52."""
-        n = self.print(a)
-        _, hi = bounds(a)
+        n = self.print(x.x)
+        _, hi = bounds(x.x)
         small = hi is not None and hi < 1 << 24  # then single precision holds it exactly
         index, integer = ir.IndexType.get(), ir.IntegerType.get_signless(32 if small else 64)
         real = ir.F32Type.get() if small else ir.F64Type.get()
@@ -251,11 +249,11 @@ class Printer:
         with self._point(self._level(x)):
             return op(lhs, rhs).result
 
-    def _constant(self, value: int) -> Any:
-        if not -(1 << 63) <= value < 1 << 63:
-            raise LegoError(f"the index {value} does not fit 64 bits", hint="use smaller sizes")
+    def constant(self, x: int) -> Any:
+        if not -(1 << 63) <= x < 1 << 63:
+            raise LegoError(f"the index {x} does not fit 64 bits", hint="use smaller sizes")
         with self._point(0):
-            return arith.ConstantOp(ir.IndexType.get(), value).result
+            return arith.ConstantOp(ir.IndexType.get(), x).result
 
     # Places.
     def _level(self, x: Int) -> int:

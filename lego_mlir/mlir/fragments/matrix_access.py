@@ -13,7 +13,7 @@ from copy import copy
 from typing import Any, cast
 
 from lego_mlir.algebra import Layout, OrderBy, Row
-from lego_mlir.analysis.instructions.ldmatrix import Place, matrices
+from lego_mlir.analysis.instructions.ldmatrix import FragmentId, tile_fragments
 from lego_mlir.analysis.instructions.mma_fragments import Fragment
 from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.mlir.bindings import ir
@@ -27,7 +27,7 @@ class MatrixAccess:
 
     Args:
         layout: that the tiles are part of.
-        dims: which of its dimensions are a tile's rows and columns; the others are slots.
+        dims: which of its dimensions are a tile's rows and columns; the others are stages.
         fragment: what is moved at once.
         warps: how many of them share the tile along rows and columns.
         bits: of an element.
@@ -47,11 +47,11 @@ class MatrixAccess:
         warps: tuple[int, int],
         bits: int,
     ) -> None:
-        self._found = matrices(layout, dims, fragment, warps, bits)
+        self._found = tile_fragments(layout, dims, fragment, warps, bits)
         self.counts = self._found.counts
         self._fragment = fragment
         self._bits = bits
-        self._pointers: dict[Place, Any] = {}
+        self._pointers: dict[FragmentId, Any] = {}
         self._shift = 0
 
     def prepare(self, tile: Tile, lane: Any, warp: tuple[Any, Any]) -> None:
@@ -70,9 +70,9 @@ class MatrixAccess:
         row, column = accesses.inv(
             OrderBy(Row(*self._fragment.shape)), accesses.apply(rows, (lane, 0))
         )
-        slots = [i for i in tile.index if i is not None]
+        stages = [i for i in tile.index if i is not None]
         for i, j in dict.fromkeys(base for base, _ in found.bases.values()):
-            index = found.index((warp[0], i, row), (warp[1], j, column), slots)
+            index = found.index((warp[0], i, row), (warp[1], j, column), stages)
             self._pointers[i, j] = pointer(tile.buffer, found.split.layout, index)
 
     def behind(self, distance: int) -> MatrixAccess:
@@ -83,7 +83,7 @@ class MatrixAccess:
 
     def load(self, i: int, j: int) -> list[Any]:
         """The registers of a fragment, in the order of its layout; `prepare` comes first."""
-        number = self._fragment.matrices
+        number = self._fragment.register_count
         i32 = ir.IntegerType.get_signless(32)
         kind = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * number)})>")
         found = ir.Operation.create(

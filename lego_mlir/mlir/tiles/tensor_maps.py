@@ -25,7 +25,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from lego_mlir.algebra import Layout, OrderBy, Row
-from lego_mlir.analysis.instructions.tma_boxes import TensorMap, tensor_map
+from lego_mlir.analysis.instructions.tma_boxes import TensorMapBoxes, tensor_map_boxes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import TENSOR_MAP_BYTES
 from lego_mlir.mlir import dialect
@@ -52,7 +52,7 @@ class Mapped:
         number: of the tensor; `None` where there is one.
     """
 
-    shape: TensorMap
+    shape: TensorMapBoxes
     layouts: tuple[Layout, ...]
     value: Any
     number: Any
@@ -141,13 +141,13 @@ class TensorMaps:
             )
         return name, table_values(op, self._step.pass_context.source)
 
-    def _map(self, tile: Tile, shared: Tile, parts: int) -> TensorMap:
+    def _map(self, tile: Tile, shared: Tile, parts: int) -> TensorMapBoxes:
         try:
-            return tensor_map(tile.layout, shared.piece(), element_bytes(tile.element), parts)
+            return tensor_map_boxes(tile.layout, shared.piece(), element_bytes(tile.element), parts)
         except LegoError as e:
             raise self._step.error(e.message, tile.op, e.hint) from None
 
-    def _made_of(self, tile: Tile, found: TensorMap) -> Any:
+    def _made_of(self, tile: Tile, found: TensorMapBoxes) -> Any:
         key = (tile.buffer, found.dims, found.shape, found.strides, found.box, found.swizzle)
         if key not in self._made:
             self._made[key] = self._make(tile, found)
@@ -161,7 +161,7 @@ class TensorMaps:
                 self._made[key] = dialect.tensor_maps(maps)
         return self._made[key]
 
-    def _make(self, tile: Tile, found: TensorMap) -> Any:
+    def _make(self, tile: Tile, found: TensorMapBoxes) -> Any:
         layout = layout_attribute(tile.layout)
         with ir.InsertionPoint(self._launch), tile.op.location:
             return dialect.tensor_map(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from lego_mlir.analysis.copies import Chunked, Plan
+from lego_mlir.analysis.copy_plan import ChunkedTile, CopyPlan
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, nvgpu, scf
 from lego_mlir.mlir.tiles import accesses
@@ -36,7 +36,7 @@ class ThreadCopies:
 
     read: Tile
     written: Tile
-    plan: Plan
+    plan: CopyPlan
     thread: Any
 
     def asynchronous(self, source: Any, target: Any, size: int) -> None:
@@ -138,7 +138,7 @@ class ThreadCopies:
         return self.plan.source.side.layout.is_partial
 
     @property
-    def _sides(self) -> tuple[tuple[Chunked, Tile], ...]:
+    def _sides(self) -> tuple[tuple[ChunkedTile, Tile], ...]:
         return (self.plan.source, self.read), (self.plan.target, self.written)
 
     def _number(self, step: int) -> Any:

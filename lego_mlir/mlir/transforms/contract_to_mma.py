@@ -90,12 +90,16 @@ class _Product:
         outer = left[1 - found.left_inner], right[1 - found.right_inner]
         try:
             self._left = MatrixAccess(
-                found.left.layout, (outer[0], inner[0]), mma_fragments.left(bits), (down, 1), bits
+                found.left.layout,
+                (outer[0], inner[0]),
+                mma_fragments.operand_a(bits),
+                (down, 1),
+                bits,
             )
             self._right = MatrixAccess(
                 found.right.layout,
                 (inner[1], outer[1]),
-                mma_fragments.right(bits, *pair),
+                mma_fragments.operand_b(bits, *pair),
                 (1, across),
                 bits,
             )

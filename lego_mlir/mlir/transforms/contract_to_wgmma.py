@@ -31,7 +31,7 @@ import numpy as np
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.algebra.slices import Slice
 from lego_mlir.analysis.instructions.mma_fragments import GROUP, THREAD, accumulator
-from lego_mlir.analysis.instructions.wgmma_operands import Operand, operand
+from lego_mlir.analysis.instructions.wgmma_operands import MatrixDescriptor, matrix_descriptor
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_WARPS, WGMMA_K_BYTES, WGMMA_ROWS
 from lego_mlir.hardware.swizzle import swizzled
@@ -142,7 +142,7 @@ class _Pieces:
     """
 
     tile: Tile
-    by_block: tuple[tuple[Operand, ...], ...]
+    by_block: tuple[tuple[MatrixDescriptor, ...], ...]
 
     def base(self, index: Sequence[Any], pass_context: PassContext) -> Any:
         """What the pieces' descriptors count from, an i64.
@@ -200,7 +200,7 @@ class _Product:
         registers = self.registers
         (columns,) = self._right.by_block
         nvvm.wgmma_fence()
-        words = [_sum(right, piece.word) for piece in columns]
+        words = [_sum(right, piece.bits) for piece in columns]
         begins = None
         if isinstance(sums.parts, Restarted):
             begins, sums = sums.parts.condition, sums.parts.before
@@ -209,7 +209,7 @@ class _Product:
         for before, rows in zip(befores, self._left.by_block, strict=True):
             majors = [(a.major, b.major) for a, b in zip(rows, columns, strict=True)]
             chain = Chain(self._found.instruction, registers, self._found.sizes[1], majors)
-            descriptors = [(_sum(left, a.word), b) for a, b in zip(rows, words, strict=True)]
+            descriptors = [(_sum(left, a.bits), b) for a, b in zip(rows, words, strict=True)]
             blocks.append(chain(before, descriptors, begins))
         nvvm.wgmma_commit()
         return registers.held(iter(blocks))
@@ -232,7 +232,7 @@ def _pieces(tile: Tile, inner: int, extent: int, total: int, groups: int) -> _Pi
 @functools.lru_cache(maxsize=16)
 def _operands(
     shared: Slice, size: int, inner: int, extent: int, total: int, groups: int
-) -> tuple[tuple[Operand, ...], ...]:
+) -> tuple[tuple[MatrixDescriptor, ...], ...]:
     """The same by the tile's slice in shared memory: a kernel has several products of one tile."""
     offsets = shared.offsets() * size
     depth = WGMMA_K_BYTES // size
@@ -249,7 +249,7 @@ def _operands(
         for block in range(own // extent):
             row = []
             for k in range(steps):
-                piece = operand(
+                piece = matrix_descriptor(
                     shared, size, extent, at(group * own + block * extent, k * depth), inner
                 )
                 if swizzled(base, piece.swizzle) != base:
@@ -258,7 +258,7 @@ def _operands(
                         "the swizzle's pattern"
                     )
                 row.append(
-                    Operand(
+                    MatrixDescriptor(
                         piece.start - base, piece.leading, piece.stride, piece.swizzle, piece.major
                     )
                 )

@@ -12,7 +12,7 @@ becomes, in each of 128 threads, eight copies of 16 bytes
     nvgpu.device_async_copy %a[%start + 4096], %s[%end + 1024], 8 {bypassL1}
     ...
 
-Who copies which chunk, and how wide the chunks are, `analysis.copies` derives of both layouts.
+Who copies which chunk, and how wide the chunks are, `analysis.copy_plan` derives of both layouts.
 What partial tiles pad is not read, and 0 in shared memory. An asynchronous copy that no commit
 follows is waited for at the next barrier. Where there is no asynchronous copy, as from shared
 memory or of less than 4 bytes, a thread's chunks pass through its registers.
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lego_mlir.analysis.copies import Plan, Side, plan_copy
+from lego_mlir.analysis.copy_plan import CopiedTile, CopyPlan, plan_copy
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.lowering.buffers import FlatBuffers, alignment_of
@@ -64,11 +64,11 @@ def distribute_copies(step: TransformStep) -> list[list[Any]]:
     return []
 
 
-def _plan(step: TransformStep, kernel: Any, copy: TileCopy) -> Plan:
+def _plan(step: TransformStep, kernel: Any, copy: TileCopy) -> CopyPlan:
     """The plan of a copy."""
     size = _bytes_of(copy.read.element) or max(_WIDTHS)
     source, target = (
-        Side(tile.layout, tile.whole, alignment_of(tile.buffer, scope_of(tile.op)))
+        CopiedTile(tile.layout, tile.whole, alignment_of(tile.buffer, scope_of(tile.op)))
         for tile in (copy.read, copy.written)
     )
     lead = target if copy.read.is_shared else source

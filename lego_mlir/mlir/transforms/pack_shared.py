@@ -20,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lego_mlir.analysis.packing import Room, pack
+from lego_mlir.analysis.buffer_lifetimes import BufferLifetime, assign_offsets
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, memref
 from lego_mlir.mlir.lowering.buffers import (
@@ -64,7 +64,7 @@ class _Buffer:
 
     op: Any
     kind: Any
-    room: Room
+    room: BufferLifetime
 
 
 @transform("pack_shared")
@@ -87,7 +87,7 @@ def _packed(step: TransformStep, kernel: Any) -> Any:
         _buffer(step, op, [_ancestor_in(block, user) for user in of], operations)
         for op, of in zip(allocs, users, strict=True)
     ]
-    offsets = pack([buffer.room for buffer in buffers])
+    offsets = assign_offsets([buffer.room for buffer in buffers])
     used = max(o + b.room.size for o, b in zip(offsets, buffers, strict=True))
     size = max(used, step.number("min_shared_bytes", 0))
     _check_size(step, kernel, size, buffers)
@@ -136,7 +136,7 @@ def _buffer(
         if last is None or last.is_before_in_block(around):
             last = around
     places = [0 if o is None else operations.index(o) for o in (first, last)]
-    return _Buffer(op, kind, Room(_bytes_of(kind), _alignment(step, op), *places))
+    return _Buffer(op, kind, BufferLifetime(_bytes_of(kind), _alignment(step, op), *places))
 
 
 def _alignment(step: TransformStep, op: Any) -> int:
@@ -219,17 +219,17 @@ def _separate(
     shares = False
     for late, at in zip(buffers, offsets, strict=True):
         ends = [
-            early.room.last
+            early.room.last_use
             for early, o in zip(buffers, offsets, strict=True)
-            if early.room.last < late.room.first
+            if early.room.last_use < late.room.first_use
             and o < at + late.room.size
             and at < o + early.room.size
         ]
         shares = shares or bool(ends)
-        if ends and not any(max(ends) < k < late.room.first for k in barriers):
-            with ir.InsertionPoint(operations[late.room.first]), late.op.location:
+        if ends and not any(max(ends) < k < late.room.first_use for k in barriers):
+            with ir.InsertionPoint(operations[late.room.first_use]), late.op.location:
                 barrier()
-            barriers.append(late.room.first - 1)
+            barriers.append(late.room.first_use - 1)
     if shares and block.owner.name == "scf.for" and operations[-2].name != "gpu.barrier":
         with ir.InsertionPoint(operations[-1]), block.owner.location:
             barrier()

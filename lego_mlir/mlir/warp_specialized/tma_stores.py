@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.multibuffer import multibuffered
 from lego_mlir.algebra.subdivide import subdivide
-from lego_mlir.analysis.copies import Side, plan_copy
+from lego_mlir.analysis.copy_plan import CopiedTile, plan_copy
 from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_WARPS, WGMMA_ROWS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, scf
@@ -258,7 +258,7 @@ class ResultStores:
         true = arith.ConstantOp(ir.IntegerType.get_signless(1), 1).result
         size = element_bytes(piece.element)
         source, target = (
-            Side(t.layout, t.whole, alignment_of(t.buffer, scope_of(piece.op)))
+            CopiedTile(t.layout, t.whole, alignment_of(t.buffer, scope_of(piece.op)))
             for t in (buffer, piece)
         )
         widths = (_ACCESS // size, 1)

@@ -213,7 +213,7 @@ def test_errors_say_what_and_where(text: str, column: int, message: str) -> None
         column,
     )
     *_, caret = [line for line in e.value.render().splitlines() if not line.startswith("hint")]
-    assert not text or caret == " " * (column + 1) + "^"
+    assert not 0 < len(text) <= 200 or caret == " " * (column + 1) + "^"
 
 
 @pytest.mark.parametrize("value", [0, -4, 2.5, "4", True, None])
@@ -318,3 +318,34 @@ def test_facts_that_cannot_be(text: str, sizes: dict[str, int], message: str) ->
     with pytest.raises(LegoError, match=re.escape(message)):
         parse_layout(text, sizes)
     assert parse_layout("OrderBy(Row(M{4}))", {"M": 8}).size == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "guess"),
+    [
+        ("Orderby(Row(2))", "OrderBy"),
+        ("OrderBy(Rwo(2))", "Row"),
+        ("OrderBy(GenP([4, 4], antidiagnal))", "antidiagonal"),
+    ],
+)
+def test_a_misspelt_name_is_answered_by_the_nearest_known_one(text: str, guess: str) -> None:
+    with pytest.raises(LegoError) as caught:
+        parse_layout(text)
+    assert caught.value.hint is not None
+    assert f"did you mean {guess}?" in caught.value.hint
+
+
+def test_a_divisor_without_a_value_is_a_missing_size() -> None:
+    with pytest.raises(LegoError, match=r"the size R .* has no value") as caught:
+        parse_layout("OrderBy(Row(4, 32/R))", {"T": 32})
+    assert caught.value.hint is not None
+    assert "--set R=" in caught.value.hint
+
+
+def test_an_error_in_a_long_line_shows_what_surrounds_the_caret() -> None:
+    text = "OrderBy(Row(" + "2, " * 1000 + "&" + ", 2" * 1000 + "))"
+    with pytest.raises(LegoError) as caught:
+        parse_layout(text)
+    _, row, caret = caught.value.render().split("\n")[:3]
+    assert len(row) < 250
+    assert row[caret.index("^")] == "&"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import lego_mlir as lg
 from lego_mlir.algebra import Skew
 from lego_mlir.algebra.subdivide import subdivide
-from lego_mlir.analysis.instructions.tma_boxes import tensor_map
+from lego_mlir.analysis.instructions.tma_boxes import tensor_map_boxes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Sym, construct, evaluate
 
@@ -114,4 +114,4 @@ def test_a_skew_stays_with_its_tiles() -> None:
 def test_tma_refuses_skewed_tiles() -> None:
     layout = lg.parse_layout("OrderBy(Row(32, 60)).TileBy([4, 8], [8, 8], skew(1, [0, 0], 4))")
     with pytest.raises(LegoError, match="are skewed"):
-        tensor_map(layout, lg.OrderBy(lg.Row(8, 8))[:, :], 4)
+        tensor_map_boxes(layout, lg.OrderBy(lg.Row(8, 8))[:, :], 4)

@@ -1,10 +1,10 @@
-"""How the threads of a block copy a tile: by vectors, neighbours in memory by neighbouring threads.
+"""Plans by which the threads of a CTA copy a tile in vectors, coalesced.
 
 A tile of 128x64 f16 between a row-major matrix and shared memory, by 128 threads: vectors of 8
 elements, 16 bytes, lie along the rows of both, so the tile has 128x8 chunks, and the chunk number
 `step * 128 + thread` is row `step * 16 + thread / 8`, column `thread % 8`. Eight threads take a
-whole line of 128 bytes of the matrix, and from step to step an offset grows by the same distance
-in every thread. That is proven here, so that one address serves all steps.
+whole line of 128 bytes of the matrix. From step to step the offset grows by the same distance in
+every thread. This module proves that, so that one address serves all steps.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from lego_mlir.index import Int, Sym, construct, substitute
 Index = tuple[Any, ...]
 
 Distances = tuple[tuple[int, int], ...]
-"""For each step an earlier one or itself, and how much further on its offset is, in all threads."""
+"""For each step an earlier step or itself, and the distance from its offset, in all threads."""
 
 _PERIODS = (1, 2, 4, 8)
-"""After so many steps a swizzle may have the same phase again."""
+"""Numbers of steps after which a swizzle may have the same phase again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """One of the two memories of a copy.
+class CopiedTile:
+    """The tile of a copy, in one of its two memories.
 
     Attributes:
-        layout: of the memory.
-        whole: its dimensions that the tile has, in the order of the tile's.
-        alignment: of the first element's address, in bytes.
+        layout: layout of the memory.
+        whole: the layout's dimensions that the tile spans, in the order of the tile's.
+        alignment: alignment of the first element's address, in bytes.
     """
 
     layout: Layout
@@ -45,13 +45,13 @@ class Side:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the tile."""
+        """The shape of the tile."""
         return cast("tuple[int, ...]", tuple(self.layout.dims[k] for k in self.whole))
 
     def strides(self) -> tuple[float, ...]:
-        """The distance in memory of neighbours along each dimension of the tile, at its corner.
+        """Return the distance of neighbours along each dimension of the tile, at its first element.
 
-        One that depends on a symbolic size counts as far.
+        A distance that depends on a symbolic size counts as infinite.
         """
         rank = self.layout.rank
         base = self.layout.apply(*[0] * rank)
@@ -65,32 +65,32 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Chunked:
-    """A side whose tile is taken in chunks.
+class ChunkedTile:
+    """A tile that is copied in chunks.
 
     Attributes:
-        side: of the copy.
-        axis: the dimension of the tile that chunks lie along.
-        width: elements a chunk.
+        side: the tile.
+        axis: dimension of the tile along which chunks lie.
+        width: elements of a chunk.
     """
 
-    side: Side
+    side: CopiedTile
     axis: int
     width: int
 
     @cached_property
     def split(self) -> Subdivision:
-        """The side's layout with that dimension split into chunks and elements of them."""
+        """The layout with dimension `axis` split into chunks and the elements of a chunk."""
         sizes = (self.side.shape[self.axis] // self.width, self.width)
         return subdivide(self.side.layout, {self.side.whole[self.axis]: sizes})
 
     def index(self, outer: Sequence[Any], chunk: Sequence[Any], within: Any = 0) -> Index:
-        """An index of the split layout.
+        """Return an index of the split layout.
 
         Args:
-            outer: one entry for each dimension of the side's layout, of no meaning for the tile's.
-            chunk: where in the tile, in chunks along the axis.
-            within: which element of the chunk, `None` for all.
+            outer: one entry for each dimension of the layout; those of the tile are ignored.
+            chunk: position in the tile, in chunks along the axis.
+            within: element of the chunk, `None` for all.
         """
         parts = list(outer)
         for axis, (dim, entry) in enumerate(zip(self.side.whole, chunk, strict=True)):
@@ -98,7 +98,11 @@ class Chunked:
         return self.split.index(*parts)
 
     def is_proven(self, size: int) -> bool:
-        """Whether each chunk lies in one piece, exists all or not at all, and is aligned."""
+        """Return whether each chunk is contiguous, masked as a whole, and aligned.
+
+        Args:
+            size: bytes of an element.
+        """
         if self.side.alignment % (self.width * size):
             return False
         chunk = [
@@ -112,7 +116,7 @@ class Chunked:
         return isinstance(rest, int) and rest == 0
 
     def offset(self, chunk: Sequence[Any]) -> Int:
-        """The offset of a chunk's first element, whatever tile it is."""
+        """Return the offset of a chunk's first element, for an arbitrary tile."""
         return cast("Int", self.split.layout.apply(*self.index(self._outer, chunk)))
 
     @property
@@ -122,39 +126,39 @@ class Chunked:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Who copies what.
+class CopyPlan:
+    """Which thread copies which chunk.
 
     Attributes:
-        source: read.
-        target: written.
-        chunks: from the number of a chunk, `step * threads + thread`, to where it is.
-        threads: of the block.
+        source: tile that is read.
+        target: tile that is written.
+        chunks: maps a chunk's position to its number, `step * threads + thread`.
+        threads: threads of the CTA.
     """
 
-    source: Chunked
-    target: Chunked
+    source: ChunkedTile
+    target: ChunkedTile
     chunks: Layout
     threads: int
 
     @property
     def width(self) -> int:
-        """Elements that are copied at once."""
+        """Elements that one instruction copies."""
         return self.source.width
 
     @property
     def steps(self) -> int:
-        """Chunks that a thread copies; the last may be one that there is not."""
+        """Chunks that a thread copies; the last may lie beyond the tile."""
         return -(-self.count // self.threads)
 
     @property
     def full_steps(self) -> int:
-        """Of these steps, those in which every thread has a chunk."""
+        """Steps in which every thread has a chunk."""
         return self.count // self.threads
 
     @property
     def count(self) -> int:
-        """Chunks of the tile."""
+        """Number of chunks of the tile."""
         return cast("int", self.chunks.size)
 
     @cached_property
@@ -167,8 +171,8 @@ class Plan:
         """The distances of the steps in the memory that is written."""
         return self._distances(self.target)
 
-    def _distances(self, side: Chunked) -> Distances:
-        """Those for the shortest period that is proven for all threads."""
+    def _distances(self, side: ChunkedTile) -> Distances:
+        """Return the distances for the shortest period that is proven for all threads."""
         for period in _PERIODS:
             if period >= self.steps:
                 break
@@ -180,8 +184,8 @@ class Plan:
                 )
         return tuple((s, 0) for s in range(self.steps))
 
-    def _distance(self, side: Chunked, start: int, period: int) -> int | None:
-        """How far apart the steps start, start + period, … are, if all evenly."""
+    def _distance(self, side: ChunkedTile, start: int, period: int) -> int | None:
+        """Return the distance of the steps start, start + period, …, or `None` if it varies."""
         thread = Sym("thread", 0, self.threads - 1)
         rounds = Sym("round", 0, (self.steps - 1 - start) // period)
         number = construct.add(
@@ -197,43 +201,56 @@ class Plan:
 
 
 def plan_copy(
-    source: Side, target: Side, size: int, threads: int, *, lead: Side, widths: Sequence[int]
-) -> Plan:
-    """How to copy a tile from one side to the other.
+    source: CopiedTile,
+    target: CopiedTile,
+    size: int,
+    threads: int,
+    *,
+    lead: CopiedTile,
+    widths: Sequence[int],
+) -> CopyPlan:
+    """Plan the copy of a tile from one memory to the other.
 
     Args:
-        source: read.
-        target: written.
-        size: of an element, in bytes.
-        threads: of the block.
-        lead: the side along which threads follow one another; the global memory.
-        widths: how many elements may be copied at once, the best first; not proven for the last.
+        source: tile that is read.
+        target: tile that is written.
+        size: bytes of an element.
+        threads: threads of the CTA.
+        lead: tile along which threads are consecutive; the one in global memory.
+        widths: elements per instruction to try, best first; the last is taken without proof.
     """
     return _planned(source, target, size, threads, lead, tuple(widths))
 
 
 @lru_cache(maxsize=64)
 def _planned(
-    source: Side, target: Side, size: int, threads: int, lead: Side, widths: tuple[int, ...]
-) -> Plan:
-    """The plan; kernels of a process that copy such tiles have it in common."""
+    source: CopiedTile,
+    target: CopiedTile,
+    size: int,
+    threads: int,
+    lead: CopiedTile,
+    widths: tuple[int, ...],
+) -> CopyPlan:
+    """Plan a copy; kernels of a process that copy equal tiles share the plan."""
     strides = lead.strides()
     near_first = sorted(range(len(strides)), key=lambda axis: strides[axis])
     axis, width = _chunk(source, target, size, near_first, widths)
     sizes = [n // width if k == axis else n for k, n in enumerate(source.shape)]
     chunks = OrderBy(RegP(sizes, near_first[::-1]))
-    return Plan(Chunked(source, axis, width), Chunked(target, axis, width), chunks, threads)
+    return CopyPlan(
+        ChunkedTile(source, axis, width), ChunkedTile(target, axis, width), chunks, threads
+    )
 
 
 def _chunk(
-    source: Side, target: Side, size: int, axes: Sequence[int], widths: Sequence[int]
+    source: CopiedTile, target: CopiedTile, size: int, axes: Sequence[int], widths: Sequence[int]
 ) -> tuple[int, int]:
-    """The dimension of the tile that chunks lie along, and their width."""
+    """Return the dimension of the tile along which chunks lie, and their width."""
     *vectors, least = widths
     for width in vectors:
         for axis in axes:
             if source.shape[axis] % width == 0 and all(
-                Chunked(side, axis, width).is_proven(size) for side in (source, target)
+                ChunkedTile(side, axis, width).is_proven(size) for side in (source, target)
             ):
                 return axis, width
     return axes[0], least

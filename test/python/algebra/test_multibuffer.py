@@ -26,12 +26,12 @@ def test_each_copy_is_the_layout_further_on(text: str) -> None:
     layout = parse_layout(text)
     size = layout.size
     assert isinstance(size, int)
-    slots = multibuffered(layout, 3)
-    assert slots.dims == (3, *layout.dims)
+    stages = multibuffered(layout, 3)
+    assert stages.dims == (3, *layout.dims)
     index = np.indices([n for n in layout.dims if isinstance(n, int)]).reshape(layout.rank, -1)
     alone = layout.apply(*index)
-    for slot in range(3):
-        assert (slots.apply(np.full(size, slot), *index) == slot * size + alone).all()
+    for stage in range(3):
+        assert (stages.apply(np.full(size, stage), *index) == stage * size + alone).all()
 
 
 def test_a_plain_layout_stays_plain() -> None:

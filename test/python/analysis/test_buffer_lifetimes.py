@@ -7,24 +7,34 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lego_mlir.analysis.packing import Room, pack
+from lego_mlir.analysis.buffer_lifetimes import BufferLifetime, assign_offsets
 
 
 def test_what_follows_takes_the_place() -> None:
-    a, b, c = Room(65536, 128, 0, 4), Room(65536, 128, 0, 4), Room(32768, 128, 5, 7)
-    assert pack([a, b, c]) == [0, 65536, 0]
+    a, b, c = (
+        BufferLifetime(65536, 128, 0, 4),
+        BufferLifetime(65536, 128, 0, 4),
+        BufferLifetime(32768, 128, 5, 7),
+    )
+    assert assign_offsets([a, b, c]) == [0, 65536, 0]
 
 
 def test_a_gap_is_filled() -> None:
-    assert pack([Room(100, 128, 0, 9), Room(50, 1024, 0, 9), Room(28, 4, 0, 9)]) == [0, 1024, 100]
+    assert assign_offsets(
+        [
+            BufferLifetime(100, 128, 0, 9),
+            BufferLifetime(50, 1024, 0, 9),
+            BufferLifetime(28, 4, 0, 9),
+        ]
+    ) == [0, 1024, 100]
 
 
 def test_nothing() -> None:
-    assert pack([]) == []
+    assert assign_offsets([]) == []
 
 
 rooms = st.builds(
-    lambda size, power, first, length: Room(size, 1 << power, first, first + length),
+    lambda size, power, first, length: BufferLifetime(size, 1 << power, first, first + length),
     st.integers(1, 500),
     st.integers(0, 10),
     st.integers(0, 8),
@@ -33,15 +43,15 @@ rooms = st.builds(
 
 
 @given(st.lists(rooms, max_size=8))
-def test_no_byte_is_needed_twice(given: list[Room]) -> None:
-    offsets = pack(given)
+def test_no_byte_is_needed_twice(given: list[BufferLifetime]) -> None:
+    offsets = assign_offsets(given)
     assert len(offsets) == len(given)
     assert all(offset % room.alignment == 0 for offset, room in zip(offsets, given, strict=True))
     for moment in range(17):
         needed = [
             (offset, offset + room.size)
             for offset, room in zip(offsets, given, strict=True)
-            if room.first <= moment <= room.last
+            if room.first_use <= moment <= room.last_use
         ]
         needed.sort()
         assert all(end <= start for (_, end), (start, _) in pairwise(needed))

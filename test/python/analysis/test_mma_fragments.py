@@ -9,7 +9,12 @@ import pytest
 
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.analysis import linear
-from lego_mlir.analysis.instructions.mma_fragments import Fragment, accumulator, left, right
+from lego_mlir.analysis.instructions.mma_fragments import (
+    Fragment,
+    accumulator,
+    operand_a,
+    operand_b,
+)
 from lego_mlir.diagnostics import LegoError
 
 
@@ -23,8 +28,8 @@ def coordinates(fragment: Fragment) -> tuple[np.ndarray, np.ndarray]:
     ("fragment", "known"),
     [
         (accumulator(), linear.mma_accumulator()),
-        *((left(bits), linear.mma_lhs(bits)) for bits in (8, 16, 32)),
-        *((right(bits), linear.mma_rhs(bits)) for bits in (8, 16, 32)),
+        *((operand_a(bits), linear.mma_lhs(bits)) for bits in (8, 16, 32)),
+        *((operand_b(bits), linear.mma_rhs(bits)) for bits in (8, 16, 32)),
     ],
 )
 def test_the_catalogue_of_linear_layouts_has_the_same(
@@ -43,17 +48,17 @@ def test_the_catalogue_of_linear_layouts_has_the_same(
     ("fragment", "row", "column"),
     [
         (
-            left(16),
+            operand_a(16),
             lambda g, t, i: g + 8 * (i in (2, 3, 6, 7)),
             lambda g, t, i: 2 * t + i % 2 + 8 * (i >= 4),
         ),
-        (right(16), lambda g, t, i: 2 * t + i % 2 + 8 * (i >= 2), lambda g, t, i: g),
+        (operand_b(16), lambda g, t, i: 2 * t + i % 2 + 8 * (i >= 2), lambda g, t, i: g),
         (
-            left(8),
+            operand_a(8),
             lambda g, t, i: g + 8 * (4 <= i < 8 or i >= 12),
             lambda g, t, i: 4 * t + i % 4 + 16 * (i >= 8),
         ),
-        (right(8), lambda g, t, i: 4 * t + i % 4 + 16 * (i >= 4), lambda g, t, i: g),
+        (operand_b(8), lambda g, t, i: 4 * t + i % 4 + 16 * (i >= 4), lambda g, t, i: g),
         (accumulator(), lambda g, t, i: g + 8 * (i >= 2), lambda g, t, i: 2 * t + i % 2),
     ],
 )
@@ -73,7 +78,7 @@ def test_the_tables_of_the_ptx_isa(
 @pytest.mark.parametrize(("tiles", "steps"), [(1, 1), (2, 1), (1, 2)])
 @pytest.mark.parametrize("bits", [8, 16])
 def test_neighbouring_right_operands_are_each_a_fragment(bits: int, tiles: int, steps: int) -> None:
-    wide, one = right(bits, tiles, steps), right(bits)
+    wide, one = operand_b(bits, tiles, steps), operand_b(bits)
     rows, columns = coordinates(wide)
     expected_rows, expected_columns = coordinates(one)
     for k in range(tiles * steps):
@@ -103,7 +108,14 @@ def read_matrices(rows: np.ndarray, bits: int, transposed: bool) -> np.ndarray:
 @pytest.mark.parametrize("transposed", [False, True])
 @pytest.mark.parametrize(
     "fragment",
-    [left(16), right(16), right(16, 2), right(16, 1, 2), accumulator(), accumulator(2)],
+    [
+        operand_a(16),
+        operand_b(16),
+        operand_b(16, 2),
+        operand_b(16, 1, 2),
+        accumulator(),
+        accumulator(2),
+    ],
     ids=lambda f: str(f.shape),
 )
 def test_ldmatrix_of_the_rows_gives_the_fragment(fragment: Fragment, transposed: bool) -> None:
@@ -115,7 +127,7 @@ def test_ldmatrix_of_the_rows_gives_the_fragment(fragment: Fragment, transposed:
 
 @pytest.mark.parametrize("bits", [8, 32])
 def test_ldmatrix_of_other_elements(bits: int) -> None:
-    for fragment in (left(bits), right(bits), right(bits, 2)):
+    for fragment in (operand_a(bits), operand_b(bits), operand_b(bits, 2)):
         rows = fragment.matrix_rows(transposed=False)
         assert rows.dims[1] * bits == 128
         read = read_matrices(rows.apply(*np.indices(rows.dims)), bits, False)
@@ -127,7 +139,7 @@ def test_ldmatrix_of_other_elements(bits: int) -> None:
 
 @pytest.mark.parametrize("transposed", [False, True])
 def test_a_row_of_ldmatrix_is_one_piece_of_the_matrix(transposed: bool) -> None:
-    for fragment in (left(16), right(16), right(16, 2)):
+    for fragment in (operand_a(16), operand_b(16), operand_b(16, 2)):
         rows = fragment.matrix_rows(transposed=transposed)
         flat = rows.apply(*np.indices(rows.dims))
         row, column = OrderBy(Row(*fragment.shape)).inv(flat)
@@ -139,10 +151,16 @@ def test_a_row_of_ldmatrix_is_one_piece_of_the_matrix(transposed: bool) -> None:
 
 
 def test_fragments_are_bijections() -> None:
-    for fragment in (accumulator(), left(8), left(16), right(16, 2), right(8, 1, 2)):
+    for fragment in (
+        accumulator(),
+        operand_a(8),
+        operand_a(16),
+        operand_b(16, 2),
+        operand_b(8, 1, 2),
+    ):
         assert fragment.layout.verify()
 
 
 def test_there_are_no_elements_of_64_bits() -> None:
     with pytest.raises(LegoError, match="not 64"):
-        left(64)
+        operand_a(64)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lego_mlir.algebra import parse_layout
-from lego_mlir.analysis.copies import Plan, Side, plan_copy
+from lego_mlir.analysis.copy_plan import CopiedTile, CopyPlan, plan_copy
 
 ROWS = "OrderBy(Row(256, 512)).TileBy([2, 8], [128, 64])"
 WIDE = "OrderBy(Row(256, 512)).TileBy([4, 2], [64, 256])"
@@ -24,11 +24,11 @@ PLAIN = "OrderBy(Row(24, 40))"
 
 def planned(
     source: str, target: str, *, size: int = 2, threads: int = 128, align: int = 16
-) -> Plan:
+) -> CopyPlan:
     sides = []
     for text in (source, target):
         layout = parse_layout(text)
-        sides.append(Side(layout, (layout.rank - 2, layout.rank - 1), align))
+        sides.append(CopiedTile(layout, (layout.rank - 2, layout.rank - 1), align))
     widths = [*(n // size for n in (16, 8, 4, 2) if n > size), 1]
     return plan_copy(*sides, size, threads, lead=sides[0], widths=widths)
 

@@ -22,7 +22,7 @@ from lego_mlir.algebra import (
     parse_layout,
     swizzle,
 )
-from lego_mlir.analysis.instructions.tma_boxes import TensorMap, tensor_map
+from lego_mlir.analysis.instructions.tma_boxes import TensorMapBoxes, tensor_map_boxes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.sim.instructions.tma import units
 from lego_mlir.sim.machine.tensor_map import Tiles
@@ -39,7 +39,7 @@ def tiled(tensor: Layout, shape: tuple[int, ...], tile: tuple[int, ...]) -> Layo
     return tensor.TileBy(counts, list(tile))
 
 
-def copied(found: TensorMap, corner: tuple[int, ...], element: int) -> dict[int, int | None]:
+def copied(found: TensorMapBoxes, corner: tuple[int, ...], element: int) -> dict[int, int | None]:
     """Which byte of the tensor lands at which byte of shared memory; None: zeros do."""
     tiles = Tiles(
         0,
@@ -63,9 +63,9 @@ def copied(found: TensorMap, corner: tuple[int, ...], element: int) -> dict[int,
     return image
 
 
-def check(layout: Layout, shared: Layout, element: int, parts: int = 1) -> TensorMap:
+def check(layout: Layout, shared: Layout, element: int, parts: int = 1) -> TensorMapBoxes:
     """Every tile lands as the layouts say; the tensor map."""
-    found = tensor_map(layout, whole(shared), element, parts)
+    found = tensor_map_boxes(layout, whole(shared), element, parts)
     assert len(found.boxes) % parts == 0
     assert prod(found.box) * len(found.boxes) == shared.size
     rank = len(shared.dims)
@@ -91,7 +91,7 @@ def check(layout: Layout, shared: Layout, element: int, parts: int = 1) -> Tenso
 
 def test_a_worked_example() -> None:
     layout = OrderBy(Row(4096, 4096)).TileBy([32, 64], [128, 64])
-    found = tensor_map(layout, whole(by_rows(128, 64)), 2)
+    found = tensor_map_boxes(layout, whole(by_rows(128, 64)), 2)
     assert (found.dims, found.shape, found.strides) == ((1, 0), (4096, 4096), (8192,))
     assert (found.box, found.swizzle, found.alignment) == ((64, 128), 128, 1024)
     (box,) = found.boxes
@@ -152,7 +152,7 @@ def test_a_tensor_of_five_dimensions() -> None:
     layout = OrderBy(order).TileBy([2, 1, 3, 2, 5], [1, 16, 1, 2, 1])
     shared = OrderBy(RegP([1, 16, 1, 2, 1], [0, 2, 3, 4, 1]))
     with pytest.raises(LegoError, match="the tile"):  # 2*16 bytes of 1: a box of 32
-        tensor_map(layout, whole(OrderBy(Row(1, 16, 1, 2, 1))), 1)
+        tensor_map_boxes(layout, whole(OrderBy(Row(1, 16, 1, 2, 1))), 1)
     found = check(layout, shared, 1)
     assert found.dims[0] == 1
     assert prod(found.box) == 32
@@ -237,12 +237,12 @@ def test_what_the_hardware_cannot_copy(
     layout: Layout, shared: Layout, element: int, message: str
 ) -> None:
     with pytest.raises(LegoError, match=message):
-        tensor_map(layout, whole(shared), element)
+        tensor_map_boxes(layout, whole(shared), element)
 
 
 def test_rows_of_an_odd_size_say_how_to_pad_them() -> None:
     layout = OrderBy(Row(64, 100)).TileBy([1, ceildiv(100, 64)], [64, 64])
     with pytest.raises(LegoError) as caught:
-        tensor_map(layout, whole(GOOD), 2)
+        tensor_map_boxes(layout, whole(GOOD), 2)
     assert caught.value.hint is not None
     assert "multiple of 8 elements" in caught.value.hint

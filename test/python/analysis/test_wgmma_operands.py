@@ -10,7 +10,7 @@ from swizzled_tiles import by_columns, by_rows
 
 from lego_mlir.algebra import Col, GenP, Layout, OrderBy, Row, bricks, swizzle
 from lego_mlir.algebra.multibuffer import multibuffered
-from lego_mlir.analysis.instructions.wgmma_operands import Operand, operand
+from lego_mlir.analysis.instructions.wgmma_operands import MatrixDescriptor, matrix_descriptor
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import WGMMA_K_BYTES
 from lego_mlir.sim.machine import matrix_descriptors
@@ -20,10 +20,12 @@ def whole(layout: Layout) -> object:
     return layout[(slice(None),) * len(layout.dims)]
 
 
-def check(shared: Layout, element: int, extent: int, at: tuple[int, int], k: int) -> Operand:
+def check(
+    shared: Layout, element: int, extent: int, at: tuple[int, int], k: int
+) -> MatrixDescriptor:
     """The hardware finds each 16-byte chunk where the layout puts it; the descriptor."""
-    found = operand(whole(shared), element, extent, at, k)
-    assert matrix_descriptors.problem(found.word) is None
+    found = matrix_descriptor(whole(shared), element, extent, at, k)
+    assert matrix_descriptors.problem(found.bits) is None
     chunk, depth = 16 // element, WGMMA_K_BYTES // element
     rows = np.arange(extent) + at[1 - k]
     columns = np.arange(depth) + at[k]
@@ -36,7 +38,7 @@ def check(shared: Layout, element: int, extent: int, at: tuple[int, int], k: int
         addresses = addresses.reshape(extent // chunk, chunk, depth).swapaxes(1, 2)
     np.testing.assert_array_equal(addresses, addresses[..., :1] + inside)
     for base in (0, found.alignment, 5 * found.alignment):
-        word = found.word + (base >> 4)
+        word = found.bits + (base >> 4)
         told = matrix_descriptors.chunks(word, extent, found.major == "mn").astype(np.int64)
         np.testing.assert_array_equal(told, addresses[..., 0] + base)
     return found
@@ -44,15 +46,15 @@ def check(shared: Layout, element: int, extent: int, at: tuple[int, int], k: int
 
 def test_a_worked_example() -> None:
     found = check(by_rows(128, 64), 2, 64, (64, 16), 1)
-    assert found == Operand(64 * 128 + 32, 0, 1024, 128, "k")
-    assert found.word == 1 << 62 | 64 << 32 | (64 * 128 + 32) >> 4
+    assert found == MatrixDescriptor(64 * 128 + 32, 0, 1024, 128, "k")
+    assert found.bits == 1 << 62 | 64 << 32 | (64 * 128 + 32) >> 4
     assert found.alignment == 1024
 
 
 def test_a_worked_example_contiguous_along_n() -> None:
     """B, row-major: panels of 64 columns, 64 of k deep."""
     found = check(by_rows(64, 256), 2, 256, (16, 0), 0)
-    assert found == Operand(16 * 128, 64 * 128, 1024, 128, "mn")
+    assert found == MatrixDescriptor(16 * 128, 64 * 128, 1024, 128, "mn")
 
 
 @pytest.mark.parametrize("element", [1, 2, 4])
@@ -63,7 +65,7 @@ def test_contiguous_along_k(element: int, mode: int, panels: int) -> None:
     for start in range(0, depth, WGMMA_K_BYTES // element):
         found = check(by_rows(128, depth, element, mode), element, 64, (64, start), 1)
         assert (found.major, found.swizzle) == ("k", mode)
-        assert found == operand(
+        assert found == matrix_descriptor(
             whole(by_columns(depth, 128, element, mode)), element, 64, (start, 64), 0
         )
 
@@ -75,7 +77,9 @@ def test_contiguous_along_m_or_n(mode: int, panels: int) -> None:
     for start in range(0, 64, 16):
         found = check(by_columns(extent, 64, 2, mode), 2, extent, (0, start), 1)
         assert (found.major, found.swizzle) == ("mn", mode)
-        assert found == operand(whole(by_rows(64, extent, 2, mode)), 2, extent, (start, 0), 0)
+        assert found == matrix_descriptor(
+            whole(by_rows(64, extent, 2, mode)), 2, extent, (start, 0), 0
+        )
 
 
 @pytest.mark.parametrize("extent", range(8, 257, 8))
@@ -86,7 +90,7 @@ def test_every_extent(extent: int) -> None:
 def test_core_matrices_without_swizzle() -> None:
     """Bricks of 8 rows by 16 bytes, in either direction."""
     along_k = check(OrderBy(GenP([64, 64], bricks(8, 8))), 2, 64, (0, 32), 1)
-    assert along_k == Operand(4 * 128, 128, 1024, 0, "k")
+    assert along_k == MatrixDescriptor(4 * 128, 128, 1024, 0, "k")
     along_m = check(OrderBy(GenP([64, 64], bricks(8, 8))).OrderBy(Col(64, 64)), 2, 64, (0, 16), 1)
     assert (along_m.swizzle, along_m.major) == (0, "mn")
     assert (along_m.leading, along_m.stride) == (1024, 128)
@@ -97,7 +101,7 @@ def test_the_slots_of_a_ring_are_alike() -> None:
     slots = multibuffered(by_rows(64, 128), 3)
     size = 64 * 128 * 2
     first, *others = (
-        operand(slots[n, :, :], 2, 64, (0, 80), 1)  # type: ignore[misc]
+        matrix_descriptor(slots[n, :, :], 2, 64, (0, 80), 1)  # type: ignore[misc]
         for n in range(3)
     )
     assert [o.start - first.start for o in others] == [size, 2 * size]
@@ -138,10 +142,10 @@ def test_random_pieces(case: tuple[Layout, int, int, tuple[int, int], int]) -> N
 @pytest.mark.parametrize(
     ("shared", "element", "extent", "at", "k", "message"),
     [
-        (by_rows(64, 64), 2, 12, (0, 0), 1, "no piece of 12 by 16"),
-        (by_rows(64, 64), 2, 64, (32, 0), 1, "no piece of 64 by 16 at .32, 0."),
-        (by_rows(64, 64), 2, 64, (0, 56), 1, "no piece"),
-        (by_rows(64, 64, 4, 32), 4, 64, (0, 60), 1, "no piece of 64 by 8"),
+        (by_rows(64, 64), 2, 12, (0, 0), 1, "no slice of 12 by 16"),
+        (by_rows(64, 64), 2, 64, (32, 0), 1, "no slice of 64 by 16 at .32, 0."),
+        (by_rows(64, 64), 2, 64, (0, 56), 1, "no slice"),
+        (by_rows(64, 64, 4, 32), 4, 64, (0, 60), 1, "no slice of 64 by 8"),
         (OrderBy(Row(64, 64)), 2, 64, (0, 0), 1, "16-byte chunks do not lie"),
         (OrderBy(GenP([64, 64], swizzle(8, 2, 8))), 2, 64, (0, 0), 1, "chunks do not lie"),
         (OrderBy(GenP([64, 64], swizzle(4, 1, 8))), 2, 64, (0, 0), 1, "chunks do not lie"),
@@ -157,13 +161,13 @@ def test_what_the_hardware_cannot_read(
         check(shared, element, extent, at, k)
         return
     with pytest.raises(LegoError, match=message):
-        operand(whole(shared), element, extent, at, k)
+        matrix_descriptor(whole(shared), element, extent, at, k)
 
 
 @pytest.mark.parametrize("element", [1, 4])
 def test_only_16_bit_elements_may_lie_along_m_or_n(element: int) -> None:
     shared = by_columns(128 // element, 64, element)
     with pytest.raises(LegoError, match=f"elements of {element} bytes only along k") as caught:
-        operand(whole(shared), element, 128 // element, (0, 0), 1)
+        matrix_descriptor(whole(shared), element, 128 // element, (0, 0), 1)
     assert caught.value.hint is not None
     assert "k is contiguous" in caught.value.hint

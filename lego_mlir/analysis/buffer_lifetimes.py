@@ -1,0 +1,48 @@
+"""Offsets for buffers in one memory: buffers with disjoint lifetimes may share bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BufferLifetime:
+    """The bytes that one buffer needs, and how long.
+
+    Attributes:
+        size: bytes.
+        alignment: alignment of its first byte; a power of two.
+        first: number of the operation that uses it first.
+        last: number of the operation that uses it last.
+    """
+
+    size: int
+    alignment: int
+    first_use: int
+    last_use: int
+
+    def overlaps(self, other: BufferLifetime) -> bool:
+        """Return whether both buffers are needed at some operation."""
+        return self.first_use <= other.last_use and other.first_use <= self.last_use
+
+
+def assign_offsets(buffers: Sequence[BufferLifetime]) -> list[int]:
+    """Return an offset for each buffer: the largest is placed first, each as low as possible."""
+    offsets: dict[int, int] = {}
+    for k in sorted(range(len(buffers)), key=lambda k: (-buffers[k].size, k)):
+        buffer = buffers[k]
+        taken = [
+            (o, o + buffers[j].size) for j, o in offsets.items() if buffer.overlaps(buffers[j])
+        ]
+        starts = [0, *(_aligned(end, buffer.alignment) for _, end in taken)]
+        offsets[k] = min(
+            start
+            for start in starts
+            if all(start + buffer.size <= begin or end <= start for begin, end in taken)
+        )
+    return [offsets[k] for k in range(len(buffers))]
+
+
+def _aligned(offset: int, alignment: int) -> int:
+    return -(-offset // alignment) * alignment
