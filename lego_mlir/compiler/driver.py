@@ -18,14 +18,14 @@ from functools import cached_property
 from typing import Any
 
 from lego_mlir.artifact import Artifact
-from lego_mlir.compiler import codegen, isolate, launches, schedules
+from lego_mlir.compiler import child_process, codegen, launches, schedules
 from lego_mlir.compiler.assembly import Cubin
-from lego_mlir.compiler.entries import describe_entries, launch_attributes
-from lego_mlir.compiler.gates import require_fast
-from lego_mlir.compiler.given_targets import drop_targets
+from lego_mlir.compiler.kernel_attributes import launch_attributes, set_kernel_attributes
 from lego_mlir.compiler.pipelines import pipeline
 from lego_mlir.compiler.schedules import Schedule
 from lego_mlir.compiler.stages import DEFAULT_TARGET
+from lego_mlir.compiler.strict_checks import check_strict
+from lego_mlir.compiler.target_attributes import drop_targets
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.bindings import ir, native, object_of
@@ -220,7 +220,7 @@ class Compilation:
             if divides:
                 divide_by_approximation(module)
             align_shared(module)
-            describe_entries(module, said)
+            set_kernel_attributes(module, said)
             memory = TargetMemory(
                 target.name, target.optin_shared_bytes, target.static_shared_bytes
             )
@@ -239,7 +239,9 @@ class Compilation:
                     alone.body.append(op.operation.clone())
                 return str(native("LLVM").translate_module_to_llvmir(alone.operation)).encode()
 
-        code = isolate.call(translate, isolate=self.options.isolate, doing="making LLVM IR")
+        code = child_process.run_isolated(
+            translate, isolate=self.options.isolate, doing="making LLVM IR"
+        )
         return code.decode().rstrip("\n") + "\n"
 
     @cached_property
@@ -259,7 +261,7 @@ class Compilation:
                 hint="it needs gpu-module-to-binary{format=isa}",
             )
 
-        code = isolate.call(generate, isolate=self.options.isolate)
+        code = child_process.run_isolated(generate, isolate=self.options.isolate)
         return code.rstrip(b"\0").decode().rstrip("\n") + "\n"
 
     @cached_property
@@ -267,7 +269,7 @@ class Compilation:
         """The machine code of the kernels."""
         made = codegen.assemble(self.ptx, self.options.target)
         if self.options.strict:
-            require_fast(made)
+            check_strict(made)
         return made
 
     def artifact(self, *, assemble: bool = True) -> Artifact:

@@ -15,7 +15,7 @@ from lego_mlir.artifact import (
     ArgumentAccess,
     Constant,
     Fact,
-    Launch,
+    KernelLaunch,
     Parameter,
     TensorMapParameter,
     TensorMapParameters,
@@ -125,7 +125,7 @@ def host_function(module: Any, source: Source) -> Host:
     return Host(_name(func), arguments, reference, in_place, _facts(func))
 
 
-def launches(module: Any, host: Host, source: Source) -> tuple[Launch, ...]:
+def launches(module: Any, host: Host, source: Source) -> tuple[KernelLaunch, ...]:
     """The launches of the host function; after its kernels are outlined.
 
     Raises:
@@ -136,7 +136,7 @@ def launches(module: Any, host: Host, source: Source) -> tuple[Launch, ...]:
         for op in module.body.operations
         if op.operation.name == "func.func" and _name(op.operation) == host.name
     )
-    found: list[Launch] = []
+    found: list[KernelLaunch] = []
     for op in func.regions[0].blocks[0].operations:
         operation = op.operation
         match operation.name:
@@ -292,7 +292,7 @@ def _access(buffer: Any, kernels: Mapping[tuple[str, ...], Any]) -> ArgumentAcce
     return "read" if reads else "write" if writes else "none"
 
 
-def _launch(op: Any, source: Source) -> Launch:
+def _launch(op: Any, source: Source) -> KernelLaunch:
     segments = list(op.attributes["operandSegmentSizes"])
     operands = list(op.operands)
     starts = [sum(segments[:n]) for n in range(len(segments) + 1)]
@@ -323,7 +323,7 @@ def _launch(op: Any, source: Source) -> Launch:
             op.location,
             hint="fewer tensors in one launch",
         )
-    return Launch(
+    return KernelLaunch(
         kernel=kernel,
         grid=(numbers[0], numbers[1], numbers[2]),
         block=(numbers[3], numbers[4], numbers[5]),

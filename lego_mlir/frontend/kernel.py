@@ -17,7 +17,7 @@ from lego_mlir.compiler.launches import IN_PLACE
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.frontend.tensors import EmptyType, ScalarType, TensorType, TensorValue
-from lego_mlir.frontend.trace import Trace, named, place_of_traceback, text_of
+from lego_mlir.frontend.trace import Trace, location_of_traceback, relative_name, source_text
 from lego_mlir.frontend.values import Value
 from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.bindings import arith, func, ir
@@ -109,10 +109,7 @@ class Kernel:
         Raises:
             LegoError: the kernel does not compile, or an array does not fit.
         """
-        on_gpu = any(runtime.views.gpu_of(a) is not None for a in arrays)
-        chosen = runtime.select(device, on_gpu=on_gpu) if isinstance(device, str) else device
-        artifact = self._compiled_for(chosen, check)
-        runtime.launch(artifact, *arrays, device=chosen, stream=stream)
+        runtime.launch_on(arrays, device, stream, lambda chosen: self._compiled_for(chosen, check))
 
     def run(
         self,
@@ -203,10 +200,10 @@ class Kernel:
     @cached_property
     def _source(self) -> Source:
         file = self.__wrapped__.__code__.co_filename
-        return Source(named(file), text_of(file))
+        return Source(relative_name(file), source_text(file))
 
     @property
-    def _place(self) -> Location:
+    def _location(self) -> Location:
         code = self.__wrapped__.__code__
         return Location(code.co_filename, code.co_firstlineno)
 
@@ -217,7 +214,7 @@ class Kernel:
             LegoError: at the Python line of a mistake.
         """
         parameters = self._parameters()
-        with ir.Location.file(self._source.file, self._place.line, 1):
+        with ir.Location.file(self._source.file, self._location.line, 1):
             module = ir.Module.create()
             if self.reference is not None:
                 module.operation.attributes["lego.reference"] = ir.StringAttr.get(self.reference)
@@ -264,13 +261,13 @@ class Kernel:
             try:
                 result = self.__wrapped__(**arguments)
             except LegoError as e:
-                place = place_of_traceback(e) or self._place
-                text = self._source.text if named(place.file) == self._source.file else None
+                place = location_of_traceback(e) or self._location
+                text = self._source.text if relative_name(place.file) == self._source.file else None
                 raise e.at(place, text) from None
             if result is not None:
                 raise LegoError(
                     f"kernel '{self.name}' returns a value; kernels store their results",
-                    location=self._place,
+                    location=self._location,
                     source=self._source.text,
                 )
             if trace.left_loop is not None:
@@ -288,7 +285,7 @@ class Kernel:
         except NameError as e:
             raise LegoError(
                 f"the annotations of kernel '{self.name}' cannot be read: {e}",
-                location=self._place,
+                location=self._location,
                 source=self._source.text,
                 hint="names in annotations must be global where the file has "
                 "'from __future__ import annotations'",
@@ -299,7 +296,7 @@ class Kernel:
             if not isinstance(kind, TensorType | EmptyType | ScalarType):
                 raise LegoError(
                     f"parameter '{name}' of kernel '{self.name}' is not annotated as a tensor",
-                    location=self._place,
+                    location=self._location,
                     source=self._source.text,
                     hint=f'{name}: lg.Tensor["f32", layout], or lg.Scalar["f32"]',
                 )
@@ -337,7 +334,7 @@ def kernel(
             launch on such arrays is an error.
 
     Raises:
-        LegoError: a size is no positive integer, or a setting none of a schedule.
+        LegoError: a size is no positive integer, or `params` is wrong.
     """
     return lambda function: Kernel(
         function,
@@ -381,13 +378,13 @@ def _checked_params(params: Mapping[str, int], schedule: str | None, name: str) 
     """
     if params and schedule is None:
         raise LegoError(
-            f"kernel '{name}' has settings and no schedule",
-            hint='settings are values of a schedule\'s parameters: schedule="hmma"',
+            f"kernel '{name}' has params and no schedule",
+            hint='params are values of the parameters of a schedule: add schedule="hmma"',
         )
     for parameter, n in params.items():
         if type(n) is not int or not 0 <= n < 2**63:
             raise LegoError(
-                f"kernel '{name}': the setting '{parameter}' is an integer of at least 0, not {n!r}"
+                f"kernel '{name}': parameter '{parameter}' is an integer of at least 0, not {n!r}"
             )
     return dict(params)
 

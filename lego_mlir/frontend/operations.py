@@ -77,7 +77,7 @@ def loop(stop: Operand, *, start: Operand = 0, step: Operand = 1) -> Iterator[Va
         finished = True
     finally:
         if not finished and trace.left_loop is None:
-            trace.left_loop = trace.place()
+            trace.left_loop = trace.user_location()
 
 
 def fold(

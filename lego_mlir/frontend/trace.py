@@ -98,7 +98,7 @@ class Trace:
         if _current.get(None) is not self:
             raise LegoError(
                 f"a value of kernel '{self.kernel}' is used outside of it",
-                location=self.place(),
+                location=self.user_location(),
                 hint="a kernel's values are known only while it is traced",
             )
 
@@ -144,23 +144,23 @@ class Trace:
                 printer = Printer(dict(zip(symbols, entry.arguments, strict=True)))
                 func.ReturnOp([printer.print(x) for x in compute(*symbols)])
 
-    def place(self) -> Location:
+    def user_location(self) -> Location:
         """The user's line that is running."""
         frame = user_frame()
         return Location(frame.f_code.co_filename, frame.f_lineno, _column(frame))
 
     def location(self) -> Any:
         """The user's line that is running, as an MLIR location."""
-        place = self.place()
-        name = named(place.file)
+        place = self.user_location()
+        name = relative_name(place.file)
         if name not in self.texts:
-            self.texts[name] = text_of(place.file)
+            self.texts[name] = source_text(place.file)
         return ir.Location.file(name, place.line, max(place.column, 1))
 
     def error(self, message: str, hint: str | None = None) -> LegoError:
         """An error at the user's line that is running."""
-        place = self.place()
-        text = self.source.text if named(place.file) == self.source.file else None
+        place = self.user_location()
+        text = self.source.text if relative_name(place.file) == self.source.file else None
         return LegoError(message, location=place, hint=hint, source=text)
 
 
@@ -179,10 +179,10 @@ def current(what: str) -> Trace:
 
 
 @functools.cache
-def named(file: str) -> str:
-    """The name of a Python file below the import path: `transpose.py`, `kernels/permute/transpose.py`.
+def relative_name(file: str) -> str:
+    """Return a Python file's path relative to the import path: `kernels/permute/transpose.py`.
 
-    It goes into the PTX, and the same kernel is to give the same PTX on every machine.
+    The PTX contains this name, and a kernel must give the same PTX on every machine.
     """
     path = Path(file)
     if not path.is_absolute():
@@ -191,7 +191,7 @@ def named(file: str) -> str:
     return min((str(path.relative_to(entry)) for entry in entries), key=len, default=path.name)
 
 
-def text_of(file: str) -> str:
+def source_text(file: str) -> str:
     """Return the text of a Python file that runs, or of a cell of a notebook."""
     linecache.checkcache(file)
     return "".join(linecache.getlines(file))
@@ -208,7 +208,7 @@ def user_frame() -> FrameType:
     return frame
 
 
-def place_of_traceback(error: BaseException) -> Location | None:
+def location_of_traceback(error: BaseException) -> Location | None:
     """The innermost line of the user's code that an error passed through."""
     found = None
     step = error.__traceback__

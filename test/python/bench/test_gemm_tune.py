@@ -18,7 +18,7 @@ from bench.gemm.product import Product
 from bench.gemm.search import FINALISTS, admit, search
 from bench.run import summary
 from lego_mlir import Artifact
-from lego_mlir.artifact import Argument, Launch
+from lego_mlir.artifact import Argument, KernelLaunch
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels.gemm import tuned_table
 from lego_mlir.kernels.gemm.mma_config import MmaConfig
@@ -41,7 +41,7 @@ class Compiled:
         if self.config == CONFIGS[1]:
             raise LegoError("too large")
         arguments = tuple(Argument(x, "f16", (8, 8)) for x in "abc")
-        launch = Launch("gemm", (1, 1, 1), (32, 1, 1), (0, 1, 2))
+        launch = KernelLaunch("gemm", (1, 1, 1), (32, 1, 1), (0, 1, 2))
         return Artifact("gemm", target, arguments, (launch,), PTX)
 
 
