@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from types import FunctionType
-from typing import Any, TypeAlias
+from typing import Any
 
 from lego_mlir import runtime
 from lego_mlir.artifact import Artifact
@@ -16,20 +16,31 @@ from lego_mlir.compiler.driver import Compilation, Options
 from lego_mlir.compiler.launches import IN_PLACE
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError, Location
-from lego_mlir.frontend.tensors import EmptyType, ScalarType, TensorType, TensorValue
-from lego_mlir.frontend.trace import Trace, location_of_traceback, relative_name, source_text
-from lego_mlir.frontend.values import Value
+from lego_mlir.frontend.parameters import (
+    Parameter,
+    Size,
+    argument_attributes,
+    call,
+    check_keywords,
+    checked_params,
+    dim3,
+    mlir_type,
+    traced_argument,
+)
+from lego_mlir.frontend.python_errors import python_error
+from lego_mlir.frontend.tensors import EmptyType, ScalarType, TensorType
+from lego_mlir.frontend.trace import (
+    Trace,
+    location_of_traceback,
+    relative_name,
+    source_text,
+    user_location,
+)
 from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.bindings import arith, func, ir
 from lego_mlir.mlir.context import Source, mlir_errors, new_context
-from lego_mlir.mlir.lowering.argument_names import NAME
-from lego_mlir.mlir.lowering.buffers import ALIGNMENT
-from lego_mlir.mlir.lowering.lower_lego import LAYOUT
 from lego_mlir.mlir.to_nvvm.divisions import EXACT
 from lego_mlir.sources import Sources
-
-Size: TypeAlias = int | Sequence[int]
-Parameter: TypeAlias = TensorType | EmptyType | ScalarType
 
 
 class Kernel:
@@ -71,11 +82,11 @@ class Kernel:
                 hint="write @lg.kernel(...) above a def",
             )
         self.name = re.sub(r"\W", "_", function.__name__, flags=re.ASCII)  # as PTX takes names
-        self.grid = _dim3(grid, "grid", self.name)
-        self.block = _dim3(block, "block", self.name)
+        self.grid = dim3(grid, "grid", self.name)
+        self.block = dim3(block, "block", self.name)
         self.reference = reference
         self.schedule = schedule
-        self.params = _checked_params(params or {}, schedule, self.name)
+        self.params = checked_params(params or {}, schedule, self.name)
         self.strict = strict
         self.explanation = explanation
         self.exact_division = exact_division
@@ -95,6 +106,7 @@ class Kernel:
         device: str | runtime.Device = "auto",
         stream: Any = None,
         check: bool | None = None,
+        **unknown: Any,
     ) -> None:
         """Launch on buffers, in place.
 
@@ -105,10 +117,12 @@ class Kernel:
             stream: a CUDA stream; without one the call returns when the work is done.
             check: whether the kernel checks what of its indices and sizes is not proven; by default
                 in the simulator.
+            unknown: keyword arguments that there are none of: an error.
 
         Raises:
             LegoError: the kernel does not compile, or an array does not fit.
         """
+        check_keywords(self.name, self.__wrapped__, unknown, user_location())
         runtime.launch_on(arrays, device, stream, lambda chosen: self._compiled_for(chosen, check))
 
     def run(
@@ -118,6 +132,7 @@ class Kernel:
         seed: int = 0,
         costs: bool = False,
         check: bool | None = None,
+        **unknown: Any,
     ) -> runtime.RunResult:
         """Run on logical tensors, which are copied; random ones for what is left out.
 
@@ -129,10 +144,12 @@ class Kernel:
                 has been told so there.)
             check: whether the kernel checks what of its indices and sizes is not proven; by default
                 in the simulator, unless costs are counted.
+            unknown: keyword arguments that there are none of: an error.
 
         Returns:
             What was read, what was written, and how that compares with the reference.
         """
+        check_keywords(self.name, self.__wrapped__, unknown, user_location())
         chosen = runtime.select(device, costs=costs) if isinstance(device, str) else device
         artifact = self._compiled_for(chosen, False if costs and check is None else check)
         return runtime.run(artifact, arrays, device=chosen, seed=seed, functions=self._functions())
@@ -222,13 +239,13 @@ class Kernel:
                 module.operation.attributes[EXACT] = ir.UnitAttr.get()
             trace = Trace(module, self.name, self._source)
             with trace.active(), ir.InsertionPoint(module.body):
-                kinds = [_mlir_type(kind) for kind in parameters.values()]
+                kinds = [mlir_type(kind) for kind in parameters.values()]
                 host = func.FuncOp(self.name, ir.FunctionType.get(kinds, []))
                 if self.in_place:
                     host.attributes[IN_PLACE] = ir.UnitAttr.get()
                 entry = host.add_entry_block()
                 host.attributes["arg_attrs"] = ir.ArrayAttr.get(
-                    [_attributes(name, kind, trace) for name, kind in parameters.items()]
+                    [argument_attributes(name, kind, trace) for name, kind in parameters.items()]
                 )
                 with ir.InsertionPoint(entry):
                     trace.launch = self._launch()
@@ -254,16 +271,18 @@ class Kernel:
 
     def _body(self, trace: Trace, parameters: dict[str, Any], values: Any) -> None:
         arguments = {
-            name: _value(name, value, kind, trace)
+            name: traced_argument(name, value, kind, trace)
             for (name, kind), value in zip(parameters.items(), values, strict=True)
         }
         with ir.InsertionPoint(trace.launch.regions[0].blocks[0]):
             try:
-                result = self.__wrapped__(**arguments)
-            except LegoError as e:
+                result = call(self.__wrapped__, arguments)
+            except (LegoError, TypeError) as e:
                 place = location_of_traceback(e) or self._location
                 text = self._source.text if relative_name(place.file) == self._source.file else None
-                raise e.at(place, text) from None
+                if isinstance(e, LegoError):
+                    raise e.at(place, text) from None
+                raise python_error(e, place, text) from e
             if result is not None:
                 raise LegoError(
                     f"kernel '{self.name}' returns a value; kernels store their results",
@@ -349,57 +368,3 @@ def kernel(
         exact_division,
         in_place,
     )
-
-
-def _dim3(size: Any, what: str, name: str) -> tuple[int, int, int]:
-    sizes = tuple(size) if isinstance(size, Sequence) else (size,)
-    good = all(type(n) is int and 0 < n < 2**63 for n in sizes)
-    if not 1 <= len(sizes) <= 3 or not good:
-        raise LegoError(f"kernel '{name}': {what} is one to three positive integers, not {size!r}")
-    x, y, z = (*sizes, 1, 1)[:3]
-    return x, y, z
-
-
-def _value(name: str, value: Any, kind: Parameter, trace: Trace) -> Any:
-    """What the function gets for a parameter."""
-    match kind:
-        case TensorType():
-            return TensorValue(name, value, kind.dtype, kind.layout, trace)
-        case ScalarType():
-            return Value(value, trace)
-    return None
-
-
-def _checked_params(params: Mapping[str, int], schedule: str | None, name: str) -> dict[str, int]:
-    """The values of a schedule's parameters.
-
-    Raises:
-        LegoError: there is no schedule, or a value is none that a parameter takes.
-    """
-    if params and schedule is None:
-        raise LegoError(
-            f"kernel '{name}' has params and no schedule",
-            hint='params are values of the parameters of a schedule: add schedule="hmma"',
-        )
-    for parameter, n in params.items():
-        if type(n) is not int or not 0 <= n < 2**63:
-            raise LegoError(
-                f"kernel '{name}': parameter '{parameter}' is an integer of at least 0, not {n!r}"
-            )
-    return dict(params)
-
-
-def _mlir_type(kind: Parameter) -> Any:
-    if isinstance(kind, ScalarType):
-        return ir.Type.parse(kind.dtype)
-    return ir.MemRefType.get(list(kind.shape), ir.Type.parse(kind.dtype))
-
-
-def _attributes(name: str, kind: Parameter, trace: Trace) -> Any:
-    attributes = {NAME: ir.StringAttr.get(name)}
-    if isinstance(kind, TensorType):
-        attributes[LAYOUT] = trace.layout(kind.layout)
-        if kind.alignment > 1:
-            i64 = ir.IntegerType.get_signless(64)
-            attributes[ALIGNMENT] = ir.IntegerAttr.get(i64, kind.alignment)
-    return ir.DictAttr.get(attributes)
