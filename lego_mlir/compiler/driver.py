@@ -22,6 +22,7 @@ from lego_mlir.compiler import child_process, codegen, launches, schedules
 from lego_mlir.compiler.assembly import Cubin
 from lego_mlir.compiler.kernel_attributes import launch_attributes, set_kernel_attributes
 from lego_mlir.compiler.pipelines import pipeline
+from lego_mlir.compiler.resource_limits import check_launches, check_registers
 from lego_mlir.compiler.schedules import Schedule
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.strict_checks import check_strict
@@ -45,7 +46,7 @@ from lego_mlir.mlir.to_nvvm.divisions import DIVISIONS, divide_by_approximation,
 from lego_mlir.mlir.to_nvvm.fp8_casts import lower_short_floats
 from lego_mlir.mlir.to_nvvm.lower_reduce import lower_reductions
 from lego_mlir.mlir.to_nvvm.math_library import define_mathematics, keep_extremes
-from lego_mlir.mlir.to_nvvm.shared_memory import TargetMemory, fit_shared
+from lego_mlir.mlir.to_nvvm.shared_memory import TargetMemory, check_static_shared, fit_shared
 from lego_mlir.mlir.updates.update_checks import check_updates
 from lego_mlir.sources import Sources
 
@@ -221,10 +222,7 @@ class Compilation:
                 divide_by_approximation(module)
             align_shared(module)
             set_kernel_attributes(module, said)
-            memory = TargetMemory(
-                target.name, target.optin_shared_bytes, target.static_shared_bytes
-            )
-            fit_shared(module, memory, self.source)
+            fit_shared(module, self._memory, self.source)
         return module
 
     @cached_property
@@ -248,6 +246,9 @@ class Compilation:
     def ptx(self) -> str:
         """The PTX of the kernels."""
         self._kernels()
+        check_launches(self.nvvm, self.source)
+        with self.context:
+            check_static_shared(self.nvvm, self._memory, self.source)
 
         def generate() -> bytes:
             module = self._clone(self.nvvm)
@@ -268,6 +269,7 @@ class Compilation:
     def cubin(self) -> Cubin:
         """The machine code of the kernels."""
         made = codegen.assemble(self.ptx, self.options.target)
+        check_registers(self.nvvm, made, self.source)
         if self.options.strict:
             check_strict(made)
         return made
@@ -297,6 +299,11 @@ class Compilation:
         )
         artifact.check()  # what can be made can be loaded
         return artifact
+
+    @property
+    def _memory(self) -> TargetMemory:
+        target = self.options.target
+        return TargetMemory(target.name, target.optin_shared_bytes, target.static_shared_bytes)
 
     def _kernels(self) -> Any:
         """The gpu.module of the nvvm stage, with nothing in it that LLVM does not know."""

@@ -22,11 +22,9 @@ from lego_mlir.artifact import (
 )
 from lego_mlir.artifact.model import REFERENCE_RULE
 from lego_mlir.artifact.names import WANTED, is_name
+from lego_mlir.compiler.resource_limits import LAUNCH_SIZES, check_sizes
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import (
-    MAX_CTA_DIMS,
-    MAX_CTA_THREADS,
-    MAX_GRID_DIMS,
     MAX_PARAMETER_BYTES,
     TENSOR_MAP_BYTES,
 )
@@ -301,19 +299,8 @@ def _launch(op: Any, source: Source) -> KernelLaunch:
     parameters = operands[starts[11] : starts[12]]
     if asynchronous or cluster:
         raise source.error("asynchronous and cluster launches are not supported", op.location)
-    numbers = [_number(v, what, op, source) for v, what in zip(sizes, _SIZES, strict=True)]
-    threads = numbers[3] * numbers[4] * numbers[5]
-    if threads > MAX_CTA_THREADS:
-        raise source.error(
-            f"a block of {numbers[3]}×{numbers[4]}×{numbers[5]} has {threads} threads; "
-            f"a GPU takes at most {MAX_CTA_THREADS}",
-            op.location,
-        )
-    for number, most, what in zip(numbers, (*MAX_GRID_DIMS, *MAX_CTA_DIMS), _SIZES, strict=True):
-        if not 1 <= number <= most:
-            raise source.error(
-                f"the {what} of this launch is {number}; a GPU takes 1 to {most}", op.location
-            )
+    numbers = [_number(v, what, op, source) for v, what in zip(sizes, LAUNCH_SIZES, strict=True)]
+    check_sizes(numbers, op.location, source)
     kernel = list(op.attributes["kernel"].value)[-1]
     passed = tuple(_parameter(v, n, op, source) for n, v in enumerate(parameters))
     size = sum(map(_bytes_of, passed))
@@ -341,9 +328,6 @@ def _bytes_of(parameter: Parameter) -> int:
         case TensorMapParameters(maps):
             return TENSOR_MAP_BYTES * len(maps)
     return 8
-
-
-_SIZES = ("grid x", "grid y", "grid z", "block x", "block y", "block z")
 
 
 def _constant(value: Any) -> Any:

@@ -94,7 +94,16 @@ class Kernel:
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         self._given = parameters
+        if reference is not None:
+            self._check_reference(reference)
         self._artifacts: dict[tuple[str, bool], Artifact] = {}
+
+    def _check_reference(self, reference: str) -> None:
+        """Raise LegoError, at the decorator, if there is no reference of this name."""
+        try:
+            runtime.references.find(reference)
+        except LegoError as e:
+            raise e.at(self._location, self._source.text) from None
 
     def __repr__(self) -> str:
         grid, block = ("×".join(str(n) for n in size) for size in (self.grid, self.block))
