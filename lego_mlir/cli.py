@@ -249,6 +249,7 @@ def _run(options: Any) -> int:
         with _keeping(compilation, options.keep):
             artifact = compilation.artifact(assemble=device.name == "cuda")
         functions = compilation.functions
+        _check_reference(artifact, compilation)
     try:
         result = runtime.run(
             artifact, options.arrays, device=device, seed=options.seed, functions=functions
@@ -267,6 +268,23 @@ def _run(options: Any) -> int:
                 _say(report(costs), out, keep="\n")
         _say(f"check    {_verdict(artifact, result.comparison)}", out)
     return 0 if result.comparison is None or result.comparison.equal else 1
+
+
+def _check_reference(artifact: Artifact, compilation: Compilation) -> None:
+    """Refuse a module that names a reference which there is none of, at the line that names it."""
+    from lego_mlir.runtime import references
+
+    if artifact.reference is None:
+        return
+    try:
+        references.find(artifact.reference)
+    except LegoError as e:
+        text = compilation.source.text
+        before, found, _ = text.partition("lego.reference")
+        if not found:
+            raise
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        raise e.at(Location(compilation.source.file, line, column), text) from None
 
 
 def _verdict(artifact: Artifact, comparison: Comparison | None) -> str:

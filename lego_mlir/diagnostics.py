@@ -23,10 +23,6 @@ _CONTROL = re.compile(
 )
 
 
-_MAX_LINE = 200
-"""Characters that an error shows of a source line."""
-
-
 def printable(text: str, keep: str = "") -> str:
     """Return `text` with everything escaped that a terminal would obey rather than show.
 
@@ -54,13 +50,13 @@ class Location:
 
 
 class LegoError(Exception):
-    """A mistake in the input, told in one paragraph.
+    """A mistake in the input, described in one paragraph.
 
     Args:
         message: what is wrong, naming the offending values; no trailing full stop.
         location: where, if known.
         hint: what to do about it.
-        source: the text of `place.file`, so that the line and a caret can be shown.
+        source: the text of `location.file`, so that the line and a caret can be shown.
     """
 
     def __init__(
@@ -78,7 +74,7 @@ class LegoError(Exception):
         self.source = source
 
     def at(self, location: Location, source: str | None = None) -> Self:
-        """The same error with a place, kept if it already has one. Returns self, to be raised."""
+        """Give the error a location unless it has one; return the error, to be raised."""
         if self.location is None:
             self.location, self.source = location, source
         return self
@@ -106,16 +102,21 @@ class LegoError(Exception):
             return []
         row = rows[self.location.line - 1].rstrip("\r").expandtabs(1)
         column = self.location.column
-        first, end = _window(len(row), column)
-        shown = "..." * (first > 0) + printable(row[first:end]) + "..." * (end < len(row))
-        before = "..." * (first > 0) + printable(row[first : max(column - 1, first)])
+        start = max(column - 1, 0)
+        before, after = _shortened(printable(row[:start]), printable(row[start:]))
         caret = [" " * (len(before) + 2) + "^"] if 1 <= column <= len(row) + 1 else []
-        return ["  " + shown, *caret]
+        return ["  " + before + after, *caret]
 
 
-def _window(length: int, column: int) -> tuple[int, int]:
-    """Return the part of a line to show: all of a short one, else what surrounds the caret."""
-    if length <= _MAX_LINE:
-        return 0, length
-    first = max(0, min(column - 1, length) - _MAX_LINE // 2)
-    return first, min(length, first + _MAX_LINE)
+def _shortened(before: str, after: str) -> tuple[str, str]:
+    """Shorten a long line, given as what precedes and what follows the column of the error."""
+    if len(before) + len(after) <= _MOST_SHOWN:
+        return before, after
+    if len(before) > _MOST_SHOWN // 2:
+        before = "…" + before[1 - _MOST_SHOWN // 2 :]
+    room = _MOST_SHOWN - len(before)
+    return before, after if len(after) <= room else after[: room - 1] + "…"
+
+
+_MOST_SHOWN = 200
+"""Characters of a source line that an error shows."""

@@ -1,4 +1,4 @@
-"""The command line of legoc: its options, what they mean, and which of them go together."""
+"""The command line of legoc: its options, their help texts, and which of them exclude others."""
 
 from __future__ import annotations
 
@@ -11,36 +11,37 @@ from lego_mlir.diagnostics import printable
 from lego_mlir.limits import DEFAULT
 
 _DESCRIPTION = """\
-legoc compiles an MLIR module whose tensors and work are placed by LEGO layouts.
+legoc compiles an MLIR module whose data and work are placed by LEGO layouts. With --run it also
+launches the kernels, on a GPU or in a simulator.
 
-stages (--emit):
-  index      every lego operation lowered to arith, affine, memref and gpu
-  scheduled  after the schedule's transform script
-  nvvm       kernels in the nvvm and llvm dialects
-  llvm       their LLVM IR
-  ptx        what a GPU's assembler gets
+stages of the compilation (--emit):
+  index      lego operations are lowered to the dialects arith, affine, memref and gpu
+  scheduled  the schedule's transform script has been applied
+  nvvm       the kernels are in the dialects nvvm and llvm
+  llvm       LLVM IR of the kernels
+  ptx        PTX of the kernels
   cubin      machine code
-  bundle     code and launches in one file, to run where there is no compiler
+  bundle     one file with the code and the launches; it runs where there is no compiler
 """
 
 _EPILOGUE = """\
 examples:
-  legoc transpose.mlir                            the derived index arithmetic
-  legoc transpose.mlir --emit=ptx --set T=16      the PTX, with another tile size
+  legoc transpose.mlir                            print the derived index arithmetic
+  legoc transpose.mlir --emit=ptx --set T=16      print PTX for another tile size
   legoc transpose.mlir --run                      run on random data, compare with NumPy
-  legoc transpose.mlir a.npy --run --save out     run on your data, keep the results
+  legoc transpose.mlir a.npy --run --save out     run on your data, save the outputs
   legoc transpose.mlir --run --report             count bank conflicts, sectors, instructions
-  legoc matmul.mlir --schedule=hmma --param buffers=3 --keep steps --emit=ptx
-                                                  tensor cores, the way there kept
+  legoc matmul.mlir --schedule=hmma --param buffers=3 --param depth=2 --keep steps --emit=ptx
+                                                  use tensor cores, keep each transform step
   legoc transpose.mlir --emit=bundle -o t.lego    compile here ...
-  legoc t.lego --run --device=cuda                ... and run there
+  legoc t.lego --run --device=cuda                ... and run on a machine with a GPU
 
-exit status: 0 if all went well, 1 on an error in the input or a wrong result, 2 on wrong usage.
+exit status: 0 on success; 1 if the input has an error or a result is wrong; 2 on wrong usage.
 """
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser; wrong usage ends the process with status 2."""
+    """Return the parser of the command line; on wrong usage it exits with status 2."""
     parser = _Parser(
         prog="legoc",
         description=_DESCRIPTION,
@@ -54,8 +55,8 @@ def parser() -> argparse.ArgumentParser:
         metavar="ARRAY",
         nargs="*",
         default=[],  # else argparse says that arrays are required
-        help="with --run: .npy files for the host function's tensors, in order; "
-        "what is left out is random",
+        help="with --run: .npy files for the tensors of the host function, in order; "
+        "tensors without a file get random data",
     )
     parser.add_argument("--version", action="version", version=f"legoc {__version__}")
     compiling = parser.add_argument_group("compiling")
@@ -63,13 +64,13 @@ def parser() -> argparse.ArgumentParser:
         "--emit",
         choices=STAGES,
         metavar="STAGE",
-        help="stop at this stage (default: index, with --schedule scheduled)",
+        help="stop at this stage and write it (default: index; with --schedule: scheduled)",
     )
     compiling.add_argument(
         "--target",
         metavar="CHIP",
-        help="the GPU architecture, such as sm_80 (default: "
-        f"{DEFAULT_TARGET}; with --run on a GPU, its own)",
+        help="compile for this GPU architecture, such as sm_80 (default: "
+        f"{DEFAULT_TARGET}; with --run on a GPU: that GPU's)",
     )
     compiling.add_argument(
         "--set",
@@ -78,12 +79,12 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         type=_size,
-        help="another value for a size in the module's lego.sizes",
+        help="replace the value of a size in the module's lego.sizes",
     )
     compiling.add_argument(
         "--schedule",
         metavar="NAME|FILE",
-        help="the transform script that maps tiles and loops to the hardware",
+        help="apply this transform script, which maps tiles and loops to the hardware",
     )
     compiling.add_argument(
         "--param",
@@ -92,12 +93,12 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         type=_parameter,
-        help="another value for a parameter of the schedule",
+        help="replace the value of a parameter of the schedule",
     )
     compiling.add_argument(
         "--keep",
         metavar="DIR",
-        help="write the module after every step of the schedule to DIR/NN-STEP.mlir",
+        help="write the module after each transform step of the schedule to DIR/NN-STEP.mlir",
     )
     compiling.add_argument(
         "--pass-pipeline",
@@ -106,25 +107,25 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         type=_pipeline,
-        help=f"another pass pipeline for a stage ({', '.join(PIPELINED)}): text or a file; "
-        "of passes that only change the module",
+        help=f"replace the pass pipeline of a stage ({', '.join(PIPELINED)}) by this text or "
+        "file; only passes that change nothing but the module are allowed",
     )
     compiling.add_argument(
         "--exact-division",
         action="store_true",
-        help="round quotients of f32, f16 and bf16 exactly, as lego.exact_division in the module "
-        "does (default: off by at most 2 units in the last place, and faster)",
+        help="round quotients of f32, f16 and bf16 exactly, as does lego.exact_division in the "
+        "module (default: faster, with an error of at most 2 units in the last place)",
     )
     compiling.add_argument(
         "--check",
         action=argparse.BooleanOptionalAction,
-        help="check in the kernels what of indices and sizes is not proven; "
-        "the default with --run in the simulator, but not with --report",
+        help="check in the kernels those indices and sizes that are not proven to be in range "
+        "(default: only with --run in the simulator without --report)",
     )
     compiling.add_argument(
         "--explain",
         action="store_true",
-        help="say what was made: the schedule's parameters, launches, registers",
+        help="print the schedule's parameters, the launches, and each kernel's registers",
     )
     parser.add_argument(
         "--limit",
@@ -132,46 +133,50 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME=N",
         action="append",
         default=[],
-        help="another limit on the work or memory that the input may ask for: "
+        help="replace a limit on the work or memory that the input may use: "
         + ", ".join(f"{name} ({value})" for name, value in DEFAULT.values()),
     )
-    compiling.add_argument("-o", dest="output", metavar="FILE", help="write here, not to stdout")
+    compiling.add_argument(
+        "-o", dest="output", metavar="FILE", help="write to this file instead of stdout"
+    )
     running = parser.add_argument_group("running")
-    running.add_argument("--run", action="store_true", help="execute the host function")
+    running.add_argument(
+        "--run", action="store_true", help="run the host function, which launches the kernels"
+    )
     running.add_argument(
         "--device",
         choices=("auto", "cuda", "sim"),
         default="auto",
-        help="auto is cuda where a GPU answers, else sim, the simulator",
+        help="run on a GPU (cuda) or in the simulator (sim); auto: on a GPU if there is one",
     )
-    running.add_argument("--seed", type=_seed, default=0, metavar="N", help="of the random data")
     running.add_argument(
-        "--save", metavar="DIR", help="keep the outputs as DIR/NAME.npy, all of them or none"
+        "--seed", type=_seed, default=0, metavar="N", help="seed of the random data"
     )
+    running.add_argument("--save", metavar="DIR", help="write each output to DIR/NAME.npy")
     running.add_argument(
         "--sim-order",
         metavar="ORDER",
-        help="when the simulator does asynchronous work: late (the default), early, or "
-        "random[:SEED]",
+        help="order in which the simulator performs asynchronous operations: late (default), "
+        "early, or random[:SEED]",
     )
     running.add_argument(
         "--report",
         action="store_true",
-        help="count in the simulator what each kernel costs: sectors, wavefronts, instructions",
+        help="count sectors, wavefronts and instructions of each kernel in the simulator",
     )
     return parser
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse, with our way of saying what is wrong."""
+    """An argument parser whose errors have the form of all other errors of legoc."""
 
     def parse_args(self, *args: Any, **kwargs: Any) -> Any:
-        """Parse, and check what argparse cannot."""
+        """Parse the arguments and check combinations that argparse cannot check."""
         options = self.parse_intermixed_args(*args, **kwargs)  # arrays may stand behind options
         if options.run and (options.emit or options.output):
-            self.error("--run executes the module; --emit and -o write a stage: choose one")
+            self.error("--run excludes --emit and -o: either run the module or write a stage")
         if options.explain and (options.run or options.emit):
-            self.error("--explain compiles, and says what it made; leave out --run and --emit")
+            self.error("--explain compiles to machine code: leave out --run and --emit")
         if options.output == "":
             self.error("-o takes the name of a file, or - for stdout")
         if options.schedule == "":
@@ -180,17 +185,17 @@ class _Parser(argparse.ArgumentParser):
             if folder == "":
                 self.error(f"{flag} takes the name of a folder")
         if options.arrays and not options.run:
-            self.error(f"'{options.arrays[0]}': arrays are for --run")
+            self.error(f"'{options.arrays[0]}': arrays need --run")
         if options.save and not options.run:
-            self.error("--save is for --run")
+            self.error("--save needs --run")
         if options.report and not options.run:
-            self.error("--report is for --run")
+            self.error("--report needs --run")
         if options.report and options.device == "cuda":
             self.error("--report counts in the simulator: leave out --device=cuda")
         if options.sim_order is not None and not options.run:
-            self.error("--sim-order is for --run")
+            self.error("--sim-order needs --run")
         if options.sim_order is not None and options.device == "cuda":
-            self.error("--sim-order is for the simulator: leave out --device=cuda")
+            self.error("--sim-order applies to the simulator: leave out --device=cuda")
         return options
 
     def error(self, message: str) -> NoReturn:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bench.measure.driver import call, driver
 
 if TYPE_CHECKING:
-    from lego_mlir.runtime.cuda import Loaded
+    from lego_mlir.runtime.cuda import LoadedArtifact
 
 _FIELDS = {
     "sm_mhz": "clocks.sm",
@@ -36,7 +36,7 @@ def state(bus: str) -> dict[str, float] | None:
     return dict(zip(_FIELDS, values, strict=True))
 
 
-def resources(loaded: Loaded) -> dict[str, dict[str, int]]:
+def resources(loaded: LoadedArtifact) -> dict[str, dict[str, int]]:
     """Return the resources of each kernel, by its name.
 
     These are `registers` and bytes of `local` memory (spills included) per thread, and bytes of

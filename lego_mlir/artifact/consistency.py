@@ -12,7 +12,7 @@ from lego_mlir.artifact.model import (
     Argument,
     Artifact,
     Constant,
-    Launch,
+    KernelLaunch,
     Parameter,
     TensorMapParameter,
     TensorMapParameters,
@@ -21,7 +21,7 @@ from lego_mlir.artifact.ptx import parameter_sizes
 from lego_mlir.artifact.schema import read
 from lego_mlir.artifact.tensor_maps import check_tensor_map, last_byte
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.dtypes import ELEMENT_BYTES, FLOATS, IN_TENSOR_MAPS, integer_range
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES, FLOATS, TENSOR_MAP_TYPES, integer_range
 from lego_mlir.hardware.limits import MAX_CTA_THREADS, MAX_PARAMETER_BYTES, TENSOR_MAP_BYTES
 
 _MOST_BYTES = 1 << 60
@@ -85,7 +85,7 @@ def _check_expression(text: str, arguments: tuple[Argument, ...], where: str) ->
         raise LegoError(f"{where} has {depth} values, not one")
 
 
-def _check_launch(launch: Launch, artifact: Artifact, where: str) -> None:
+def _check_launch(launch: KernelLaunch, artifact: Artifact, where: str) -> None:
     threads = prod(launch.block)
     if threads > MAX_CTA_THREADS:
         raise LegoError(
@@ -155,11 +155,11 @@ def _check_constant(dtype: str, value: int | float, where: str) -> None:
 
 def _check_map(found: TensorMapParameter, arguments: tuple[Argument, ...], where: str) -> None:
     argument = _argument(found.argument, arguments, where)
-    if argument.shape is None or argument.dtype not in IN_TENSOR_MAPS:
+    if argument.shape is None or argument.dtype not in TENSOR_MAP_TYPES:
         what = "a scalar" if argument.shape is None else f"a tensor of {argument.dtype}"
         raise LegoError(
             f"{where} maps argument '{argument.name}', {what}; a tensor map is of a tensor of "
-            f"{', '.join(IN_TENSOR_MAPS)}"
+            f"{', '.join(TENSOR_MAP_TYPES)}"
         )
     element = ELEMENT_BYTES[argument.dtype]
     try:

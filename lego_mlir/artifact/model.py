@@ -129,7 +129,7 @@ Parameter = Index | Constant | TensorMapParameter | TensorMapParameters
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class KernelLaunch:
     """One kernel launch of the host function.
 
     Attributes:
@@ -194,7 +194,7 @@ class Artifact:
     name: Name
     target: Target
     arguments: tuple[Argument, ...]
-    launches: tuple[Launch, ...]
+    launches: tuple[KernelLaunch, ...]
     ptx: PTX
     cubin: bytes | None = None
     reference: Reference | None = None

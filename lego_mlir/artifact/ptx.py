@@ -26,7 +26,7 @@ _PARAMETER = re.compile(
 
 
 @lru_cache(maxsize=8)
-def entries(ptx: str) -> dict[str, tuple[int, ...]]:
+def kernel_parameter_sizes(ptx: str) -> dict[str, tuple[int, ...]]:
     """Return the kernels of a PTX text in order, each with the bytes of its parameters.
 
     Raises:
@@ -50,7 +50,7 @@ def parameter_sizes(ptx: str, kernel: str) -> tuple[int, ...]:
     Raises:
         LegoError: the PTX has no such kernel, or is not understood.
     """
-    kernels = entries(ptx)
+    kernels = kernel_parameter_sizes(ptx)
     if kernel not in kernels:
         raise LegoError(
             f"the PTX has no kernel '{kernel}'", hint=f"it has {', '.join(kernels) or 'none'}"

@@ -12,7 +12,7 @@ from lego_mlir.hardware.targets import Target
 PTX_FILE = "<ptx>"
 
 
-class Missing(LegoError):
+class AssemblerMissing(LegoError):
     """An assembler is not installed."""
 
 
@@ -54,7 +54,7 @@ class Cubin:
     log: str
 
 
-def cubin(code: bytes, log: str, target: Target) -> Cubin:
+def make_cubin(code: bytes, log: str, target: Target) -> Cubin:
     """An assembler's result.
 
     Raises:

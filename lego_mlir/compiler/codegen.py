@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from lego_mlir.compiler import nvjitlink
-from lego_mlir.compiler.assembly import PTX_FILE, Cubin, Missing
+from lego_mlir.compiler.assembly import PTX_FILE, AssemblerMissing, Cubin
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.hardware.targets import Target
 
@@ -36,10 +36,10 @@ def assemble(ptx: str, target: Target, *, options: Sequence[str] = ()) -> Cubin:
         return _by_ptxas(ptx, target, options)
     try:
         return nvjitlink.assemble(ptx, target, options)
-    except Missing as missing:
+    except AssemblerMissing as missing:
         try:
             return _by_ptxas(ptx, target, options)
-        except Missing:
+        except AssemblerMissing:
             raise missing from None
 
 

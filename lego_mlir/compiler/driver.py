@@ -18,14 +18,15 @@ from functools import cached_property
 from typing import Any
 
 from lego_mlir.artifact import Artifact
-from lego_mlir.compiler import codegen, isolate, launches, schedules
+from lego_mlir.compiler import child_process, codegen, launches, schedules
 from lego_mlir.compiler.assembly import Cubin
-from lego_mlir.compiler.entries import describe_entries, launch_attributes
-from lego_mlir.compiler.gates import require_fast
-from lego_mlir.compiler.given_targets import drop_targets
+from lego_mlir.compiler.kernel_attributes import launch_attributes, set_kernel_attributes
 from lego_mlir.compiler.pipelines import pipeline
+from lego_mlir.compiler.resource_limits import check_launches, check_registers
 from lego_mlir.compiler.schedules import Schedule
 from lego_mlir.compiler.stages import DEFAULT_TARGET
+from lego_mlir.compiler.strict_checks import check_strict
+from lego_mlir.compiler.target_attributes import drop_targets
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir import dialect
@@ -40,7 +41,7 @@ from lego_mlir.mlir.to_nvvm.divisions import DIVISIONS, divide_by_approximation,
 from lego_mlir.mlir.to_nvvm.fp8_casts import lower_short_floats
 from lego_mlir.mlir.to_nvvm.lower_reduce import lower_reductions
 from lego_mlir.mlir.to_nvvm.math_library import define_mathematics, keep_extremes
-from lego_mlir.mlir.to_nvvm.shared_memory import TargetMemory, fit_shared
+from lego_mlir.mlir.to_nvvm.shared_memory import TargetMemory, check_static_shared, fit_shared
 from lego_mlir.mlir.updates.update_checks import check_updates
 from lego_mlir.sources import Sources
 
@@ -222,11 +223,8 @@ class Compilation:
             if divides:
                 divide_by_approximation(module)
             align_shared(module)
-            describe_entries(module, said)
-            memory = TargetMemory(
-                target.name, target.optin_shared_bytes, target.static_shared_bytes
-            )
-            fit_shared(module, memory, self.source)
+            set_kernel_attributes(module, said)
+            fit_shared(module, self._memory, self.source)
         return module
 
     @cached_property
@@ -241,13 +239,18 @@ class Compilation:
                     alone.body.append(op.operation.clone())
                 return str(native("LLVM").translate_module_to_llvmir(alone.operation)).encode()
 
-        code = isolate.call(translate, isolate=self.options.isolate, doing="making LLVM IR")
+        code = child_process.run_isolated(
+            translate, isolate=self.options.isolate, doing="making LLVM IR"
+        )
         return code.decode().rstrip("\n") + "\n"
 
     @cached_property
     def ptx(self) -> str:
         """The PTX of the kernels."""
         self._kernels()
+        check_launches(self.nvvm, self.source)
+        with self.context:
+            check_static_shared(self.nvvm, self._memory, self.source)
 
         def generate() -> bytes:
             module = self._clone(self.nvvm)
@@ -261,15 +264,16 @@ class Compilation:
                 hint="it needs gpu-module-to-binary{format=isa}",
             )
 
-        code = isolate.call(generate, isolate=self.options.isolate)
+        code = child_process.run_isolated(generate, isolate=self.options.isolate)
         return code.rstrip(b"\0").decode().rstrip("\n") + "\n"
 
     @cached_property
     def cubin(self) -> Cubin:
         """The machine code of the kernels."""
         made = codegen.assemble(self.ptx, self.options.target)
+        check_registers(self.nvvm, made, self.source)
         if self.options.strict:
-            require_fast(made)
+            check_strict(made)
         return made
 
     def artifact(self, *, assemble: bool = True) -> Artifact:
@@ -297,6 +301,11 @@ class Compilation:
         )
         artifact.check()  # what can be made can be loaded
         return artifact
+
+    @property
+    def _memory(self) -> TargetMemory:
+        target = self.options.target
+        return TargetMemory(target.name, target.optin_shared_bytes, target.static_shared_bytes)
 
     def _kernels(self) -> Any:
         """The gpu.module of the nvvm stage, with nothing in it that LLVM does not know."""

@@ -15,18 +15,16 @@ from lego_mlir.artifact import (
     ArgumentAccess,
     Constant,
     Fact,
-    Launch,
+    KernelLaunch,
     Parameter,
     TensorMapParameter,
     TensorMapParameters,
 )
 from lego_mlir.artifact.model import REFERENCE_RULE
 from lego_mlir.artifact.names import WANTED, is_name
+from lego_mlir.compiler.resource_limits import LAUNCH_SIZES, check_sizes
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import (
-    MAX_CTA_DIMS,
-    MAX_CTA_THREADS,
-    MAX_GRID_DIMS,
     MAX_PARAMETER_BYTES,
     TENSOR_MAP_BYTES,
 )
@@ -121,7 +119,7 @@ def host_function(module: Any, source: Source) -> Host:
     return Host(_name(func), arguments, reference, in_place, _facts(func))
 
 
-def launches(module: Any, host: Host, source: Source) -> tuple[Launch, ...]:
+def launches(module: Any, host: Host, source: Source) -> tuple[KernelLaunch, ...]:
     """The launches of the host function; after its kernels are outlined.
 
     Raises:
@@ -132,7 +130,7 @@ def launches(module: Any, host: Host, source: Source) -> tuple[Launch, ...]:
         for op in module.body.operations
         if op.operation.name == "func.func" and _name(op.operation) == host.name
     )
-    found: list[Launch] = []
+    found: list[KernelLaunch] = []
     for op in func.regions[0].blocks[0].operations:
         operation = op.operation
         match operation.name:
@@ -294,7 +292,7 @@ def _access(buffer: Any, kernels: Mapping[tuple[str, ...], Any]) -> ArgumentAcce
     return "read" if reads else "write" if writes else "none"
 
 
-def _launch(op: Any, source: Source) -> Launch:
+def _launch(op: Any, source: Source) -> KernelLaunch:
     segments = list(op.attributes["operandSegmentSizes"])
     operands = list(op.operands)
     starts = [sum(segments[:n]) for n in range(len(segments) + 1)]
@@ -303,19 +301,8 @@ def _launch(op: Any, source: Source) -> Launch:
     parameters = operands[starts[11] : starts[12]]
     if asynchronous or cluster:
         raise source.error("asynchronous and cluster launches are not supported", op.location)
-    numbers = [_number(v, what, op, source) for v, what in zip(sizes, _SIZES, strict=True)]
-    threads = numbers[3] * numbers[4] * numbers[5]
-    if threads > MAX_CTA_THREADS:
-        raise source.error(
-            f"a block of {numbers[3]}×{numbers[4]}×{numbers[5]} has {threads} threads; "
-            f"a GPU takes at most {MAX_CTA_THREADS}",
-            op.location,
-        )
-    for number, most, what in zip(numbers, (*MAX_GRID_DIMS, *MAX_CTA_DIMS), _SIZES, strict=True):
-        if not 1 <= number <= most:
-            raise source.error(
-                f"the {what} of this launch is {number}; a GPU takes 1 to {most}", op.location
-            )
+    numbers = [_number(v, what, op, source) for v, what in zip(sizes, LAUNCH_SIZES, strict=True)]
+    check_sizes(numbers, op.location, source)
     kernel = list(op.attributes["kernel"].value)[-1]
     passed = tuple(_parameter(v, n, op, source) for n, v in enumerate(parameters))
     size = sum(map(_bytes_of, passed))
@@ -325,7 +312,7 @@ def _launch(op: Any, source: Source) -> Launch:
             op.location,
             hint="fewer tensors in one launch",
         )
-    return Launch(
+    return KernelLaunch(
         kernel=kernel,
         grid=(numbers[0], numbers[1], numbers[2]),
         block=(numbers[3], numbers[4], numbers[5]),
@@ -343,9 +330,6 @@ def _bytes_of(parameter: Parameter) -> int:
         case TensorMapParameters(maps):
             return TENSOR_MAP_BYTES * len(maps)
     return 8
-
-
-_SIZES = ("grid x", "grid y", "grid z", "block x", "block y", "block z")
 
 
 def _constant(value: Any) -> Any:

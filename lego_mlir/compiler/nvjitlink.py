@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from lego_mlir.compiler.assembly import PTX_FILE, Cubin, Missing, cubin, rejection
+from lego_mlir.compiler.assembly import PTX_FILE, AssemblerMissing, Cubin, make_cubin, rejection
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 
@@ -41,7 +41,7 @@ def assemble(ptx: str, target: Target, options: Sequence[str] = ()) -> Cubin:
         code = bytearray(nvjitlink.get_linked_cubin_size(handle))
         nvjitlink.get_linked_cubin(handle, code)
         log = _text(nvjitlink.get_info_log_size, nvjitlink.get_info_log, handle)
-    return cubin(bytes(code), log, target)
+    return make_cubin(bytes(code), log, target)
 
 
 @contextmanager
@@ -73,19 +73,19 @@ def _load() -> Any:
     """The binding, with its library found.
 
     Raises:
-        Missing: one of the two is not installed.
+        AssemblerMissing: one of the two is not installed.
     """
     try:
         from cuda.bindings import nvjitlink
     except ImportError as e:
-        raise Missing(
+        raise AssemblerMissing(
             f"PTX cannot be assembled: {e}", hint=f"{_INSTALL}; or stop at --emit=ptx"
         ) from None
     try:
         nvjitlink.version()
     except RuntimeError as e:  # the finder's own DynamicLibNotFoundError is one
         reason = str(e).strip().splitlines()[0] if str(e).strip() else type(e).__name__
-        raise Missing(
+        raise AssemblerMissing(
             f"PTX cannot be assembled, the library nvJitLink was not found: {reason}",
             hint=f"{_INSTALL}; or stop at --emit=ptx",
         ) from None

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from lego_mlir.compiler.assembly import Cubin, Missing, cubin, rejection
+from lego_mlir.compiler.assembly import AssemblerMissing, Cubin, make_cubin, rejection
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 
@@ -50,14 +50,14 @@ def assemble(ptx: str, target: Target, options: Sequence[str] = ()) -> Cubin:
         if done.returncode != 0:
             raise _failure(done.returncode, log, ptx, target, arguments)
         code = (folder / "cubin").read_bytes()
-    return cubin(code, log, target)
+    return make_cubin(code, log, target)
 
 
 def find() -> str:
     """The path of ptxas.
 
     Raises:
-        Missing: there is none.
+        AssemblerMissing: there is none.
     """
     packages = importlib.util.find_spec("nvidia")
     for folder in packages.submodule_search_locations or () if packages else ():
@@ -66,7 +66,7 @@ def find() -> str:
                 return found
     if found := shutil.which("ptxas"):
         return found
-    raise Missing(
+    raise AssemblerMissing(
         "the kernel gives its warps different numbers of registers (setmaxnreg), which only the "
         "assembler ptxas carries out, and it was not found",
         hint=_hint(),

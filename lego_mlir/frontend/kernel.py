@@ -4,28 +4,42 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from types import FunctionType
-from typing import Any, TypeAlias
+from typing import Any
 
 from lego_mlir import runtime
 from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.driver import Compilation, Options
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError, Location
-from lego_mlir.frontend.tensors import EmptyType, ScalarType, TensorType, TensorValue
-from lego_mlir.frontend.trace import Trace, named, place_of_traceback, text_of
-from lego_mlir.frontend.values import Value
+from lego_mlir.frontend.parameters import (
+    Parameter,
+    Size,
+    argument_attributes,
+    call,
+    check_keywords,
+    checked_params,
+    dim3,
+    mlir_type,
+    traced_argument,
+)
+from lego_mlir.frontend.python_errors import python_error
+from lego_mlir.frontend.tensors import EmptyType, ScalarType, TensorType
+from lego_mlir.frontend.trace import (
+    Trace,
+    location_of_traceback,
+    relative_name,
+    source_text,
+    user_location,
+)
 from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, func, ir
 from lego_mlir.mlir.context import Source, mlir_errors, new_context
 from lego_mlir.sources import Sources
-
-Size: TypeAlias = int | Sequence[int]
-Parameter: TypeAlias = TensorType | EmptyType | ScalarType
 
 
 class Kernel:
@@ -67,11 +81,11 @@ class Kernel:
                 hint="write @lg.kernel(...) above a def",
             )
         self.name = re.sub(r"\W", "_", function.__name__, flags=re.ASCII)  # as PTX takes names
-        self.grid = _dim3(grid, "grid", self.name)
-        self.block = _dim3(block, "block", self.name)
+        self.grid = dim3(grid, "grid", self.name)
+        self.block = dim3(block, "block", self.name)
         self.reference = reference
         self.schedule = schedule
-        self.params = _checked_params(params or {}, schedule, self.name)
+        self.params = checked_params(params or {}, schedule, self.name)
         self.strict = strict
         self.explanation = explanation
         self.exact_division = exact_division
@@ -79,7 +93,16 @@ class Kernel:
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         self._given = parameters
+        if reference is not None:
+            self._check_reference(reference)
         self._artifacts: dict[tuple[str, bool], Artifact] = {}
+
+    def _check_reference(self, reference: str) -> None:
+        """Raise LegoError, at the decorator, if there is no reference of this name."""
+        try:
+            runtime.references.find(reference)
+        except LegoError as e:
+            raise e.at(self._location, self._source.text) from None
 
     def __repr__(self) -> str:
         grid, block = ("×".join(str(n) for n in size) for size in (self.grid, self.block))
@@ -91,6 +114,7 @@ class Kernel:
         device: str | runtime.Device = "auto",
         stream: Any = None,
         check: bool | None = None,
+        **unknown: Any,
     ) -> None:
         """Launch on buffers, in place.
 
@@ -101,14 +125,13 @@ class Kernel:
             stream: a CUDA stream; without one the call returns when the work is done.
             check: whether the kernel checks what of its indices and sizes is not proven; by default
                 in the simulator.
+            unknown: keyword arguments that there are none of: an error.
 
         Raises:
             LegoError: the kernel does not compile, or an array does not fit.
         """
-        on_gpu = any(runtime.views.gpu_of(a) is not None for a in arrays)
-        chosen = runtime.select(device, on_gpu=on_gpu) if isinstance(device, str) else device
-        artifact = self._compiled_for(chosen, check)
-        runtime.launch(artifact, *arrays, device=chosen, stream=stream)
+        check_keywords(self.name, self.__wrapped__, unknown, user_location())
+        runtime.launch_on(arrays, device, stream, lambda chosen: self._compiled_for(chosen, check))
 
     def run(
         self,
@@ -117,6 +140,7 @@ class Kernel:
         seed: int = 0,
         costs: bool = False,
         check: bool | None = None,
+        **unknown: Any,
     ) -> runtime.RunResult:
         """Run on logical tensors, which are copied; random ones for what is left out.
 
@@ -128,10 +152,12 @@ class Kernel:
                 has been told so there.)
             check: whether the kernel checks what of its indices and sizes is not proven; by default
                 in the simulator, unless costs are counted.
+            unknown: keyword arguments that there are none of: an error.
 
         Returns:
             What was read, what was written, and how that compares with the reference.
         """
+        check_keywords(self.name, self.__wrapped__, unknown, user_location())
         chosen = runtime.select(device, costs=costs) if isinstance(device, str) else device
         artifact = self._compiled_for(chosen, False if costs and check is None else check)
         return runtime.run(artifact, arrays, device=chosen, seed=seed, functions=self._functions())
@@ -199,10 +225,10 @@ class Kernel:
     @cached_property
     def _source(self) -> Source:
         file = self.__wrapped__.__code__.co_filename
-        return Source(named(file), text_of(file))
+        return Source(relative_name(file), source_text(file))
 
     @property
-    def _place(self) -> Location:
+    def _location(self) -> Location:
         code = self.__wrapped__.__code__
         return Location(code.co_filename, code.co_firstlineno)
 
@@ -213,7 +239,7 @@ class Kernel:
             LegoError: at the Python line of a mistake.
         """
         parameters = self._parameters()
-        with ir.Location.file(self._source.file, self._place.line, 1):
+        with ir.Location.file(self._source.file, self._location.line, 1):
             module = ir.Module.create()
             if self.reference is not None:
                 module.operation.attributes[dialect.REFERENCE] = ir.StringAttr.get(self.reference)
@@ -221,13 +247,13 @@ class Kernel:
                 module.operation.attributes[dialect.EXACT_DIVISION] = ir.UnitAttr.get()
             trace = Trace(module, self.name, self._source)
             with trace.active(), ir.InsertionPoint(module.body):
-                kinds = [_mlir_type(kind) for kind in parameters.values()]
+                kinds = [mlir_type(kind) for kind in parameters.values()]
                 host = func.FuncOp(self.name, ir.FunctionType.get(kinds, []))
                 if self.in_place:
                     host.attributes[dialect.IN_PLACE] = ir.UnitAttr.get()
                 entry = host.add_entry_block()
                 host.attributes["arg_attrs"] = ir.ArrayAttr.get(
-                    [_attributes(name, kind, trace) for name, kind in parameters.items()]
+                    [argument_attributes(name, kind, trace) for name, kind in parameters.items()]
                 )
                 with ir.InsertionPoint(entry):
                     trace.launch = self._launch()
@@ -253,20 +279,22 @@ class Kernel:
 
     def _body(self, trace: Trace, parameters: dict[str, Any], values: Any) -> None:
         arguments = {
-            name: _value(name, value, kind, trace)
+            name: traced_argument(name, value, kind, trace)
             for (name, kind), value in zip(parameters.items(), values, strict=True)
         }
         with ir.InsertionPoint(trace.launch.regions[0].blocks[0]):
             try:
-                result = self.__wrapped__(**arguments)
-            except LegoError as e:
-                place = place_of_traceback(e) or self._place
-                text = self._source.text if named(place.file) == self._source.file else None
-                raise e.at(place, text) from None
+                result = call(self.__wrapped__, arguments)
+            except (LegoError, TypeError) as e:
+                place = location_of_traceback(e) or self._location
+                text = self._source.text if relative_name(place.file) == self._source.file else None
+                if isinstance(e, LegoError):
+                    raise e.at(place, text) from None
+                raise python_error(e, place, text) from e
             if result is not None:
                 raise LegoError(
                     f"kernel '{self.name}' returns a value; kernels store their results",
-                    location=self._place,
+                    location=self._location,
                     source=self._source.text,
                 )
             if trace.left_loop is not None:
@@ -284,7 +312,7 @@ class Kernel:
         except NameError as e:
             raise LegoError(
                 f"the annotations of kernel '{self.name}' cannot be read: {e}",
-                location=self._place,
+                location=self._location,
                 source=self._source.text,
                 hint="names in annotations must be global where the file has "
                 "'from __future__ import annotations'",
@@ -295,7 +323,7 @@ class Kernel:
             if not isinstance(kind, TensorType | EmptyType | ScalarType):
                 raise LegoError(
                     f"parameter '{name}' of kernel '{self.name}' is not annotated as a tensor",
-                    location=self._place,
+                    location=self._location,
                     source=self._source.text,
                     hint=f'{name}: lg.Tensor["f32", layout], or lg.Scalar["f32"]',
                 )
@@ -333,7 +361,7 @@ def kernel(
             launch on such arrays is an error.
 
     Raises:
-        LegoError: a size is no positive integer, or a setting none of a schedule.
+        LegoError: a size is no positive integer, or `params` is wrong.
     """
     return lambda function: Kernel(
         function,
@@ -348,57 +376,3 @@ def kernel(
         exact_division,
         in_place,
     )
-
-
-def _dim3(size: Any, what: str, name: str) -> tuple[int, int, int]:
-    sizes = tuple(size) if isinstance(size, Sequence) else (size,)
-    good = all(type(n) is int and 0 < n < 2**63 for n in sizes)
-    if not 1 <= len(sizes) <= 3 or not good:
-        raise LegoError(f"kernel '{name}': {what} is one to three positive integers, not {size!r}")
-    x, y, z = (*sizes, 1, 1)[:3]
-    return x, y, z
-
-
-def _value(name: str, value: Any, kind: Parameter, trace: Trace) -> Any:
-    """What the function gets for a parameter."""
-    match kind:
-        case TensorType():
-            return TensorValue(name, value, kind.dtype, kind.layout, trace)
-        case ScalarType():
-            return Value(value, trace)
-    return None
-
-
-def _checked_params(params: Mapping[str, int], schedule: str | None, name: str) -> dict[str, int]:
-    """The values of a schedule's parameters.
-
-    Raises:
-        LegoError: there is no schedule, or a value is none that a parameter takes.
-    """
-    if params and schedule is None:
-        raise LegoError(
-            f"kernel '{name}' has settings and no schedule",
-            hint='settings are values of a schedule\'s parameters: schedule="hmma"',
-        )
-    for parameter, n in params.items():
-        if type(n) is not int or not 0 <= n < 2**63:
-            raise LegoError(
-                f"kernel '{name}': the setting '{parameter}' is an integer of at least 0, not {n!r}"
-            )
-    return dict(params)
-
-
-def _mlir_type(kind: Parameter) -> Any:
-    if isinstance(kind, ScalarType):
-        return ir.Type.parse(kind.dtype)
-    return ir.MemRefType.get(list(kind.shape), ir.Type.parse(kind.dtype))
-
-
-def _attributes(name: str, kind: Parameter, trace: Trace) -> Any:
-    attributes = {dialect.ARGUMENT_NAME: ir.StringAttr.get(name)}
-    if isinstance(kind, TensorType):
-        attributes[dialect.ARGUMENT_LAYOUT] = trace.layout(kind.layout)
-        if kind.alignment > 1:
-            i64 = ir.IntegerType.get_signless(64)
-            attributes[dialect.ALIGNMENT] = ir.IntegerAttr.get(i64, kind.alignment)
-    return ir.DictAttr.get(attributes)

@@ -8,7 +8,7 @@ from typing import Any
 from lego_mlir.algebra import Layout
 from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.frontend.tensors import TensorValue
-from lego_mlir.frontend.trace import Trace, current
+from lego_mlir.frontend.trace import Trace, current, user_location
 from lego_mlir.frontend.values import Operand, Value, as_index
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
@@ -78,7 +78,7 @@ def loop(stop: Operand, *, start: Operand = 0, step: Operand = 1) -> Iterator[Va
         finished = True
     finally:
         if not finished and trace.left_loop is None:
-            trace.left_loop = trace.place()
+            trace.left_loop = user_location()
 
 
 def fold(

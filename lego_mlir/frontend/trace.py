@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from lego_mlir.algebra import GenP, Layout
@@ -21,8 +21,12 @@ from lego_mlir.mlir.emit.arith import Printer
 from lego_mlir.mlir.layouts import layout_attribute
 
 _HOME = Path(__file__).resolve().parents[1]
-_OURS = (str(_HOME), functools.__file__, contextlib.__file__)
-_KERNELS = str(_HOME / "kernels")  # ours, but written as users write theirs
+# Frames name files by the path that they were imported by, which may lead through a symbolic link.
+_HOMES = (_HOME, Path(__file__).parents[1])
+_OURS = (*map(str, _HOMES), functools.__file__, contextlib.__file__)
+_KERNELS = tuple(
+    str(home / "kernels") for home in _HOMES
+)  # ours, but written as users write theirs
 _current: ContextVar[Trace] = ContextVar("trace")
 
 
@@ -106,7 +110,7 @@ class Trace:
         if _current.get(None) is not self:
             raise LegoError(
                 f"a value of kernel '{self.kernel}' is used outside of it",
-                location=self.place(),
+                location=user_location(),
                 hint="a kernel's values are known only while it is traced",
             )
 
@@ -152,23 +156,18 @@ class Trace:
                 printer = Printer(dict(zip(symbols, entry.arguments, strict=True)))
                 func.ReturnOp([printer.print(x) for x in compute(*symbols)])
 
-    def place(self) -> Location:
-        """The user's line that is running."""
-        frame = user_frame()
-        return Location(frame.f_code.co_filename, frame.f_lineno, _column(frame))
-
     def location(self) -> Any:
         """The user's line that is running, as an MLIR location."""
-        place = self.place()
-        name = named(place.file)
+        place = user_location()
+        name = relative_name(place.file)
         if name not in self.texts:
-            self.texts[name] = text_of(place.file)
+            self.texts[name] = source_text(place.file)
         return ir.Location.file(name, place.line, max(place.column, 1))
 
     def error(self, message: str, hint: str | None = None) -> LegoError:
         """An error at the user's line that is running."""
-        place = self.place()
-        text = self.source.text if named(place.file) == self.source.file else None
+        place = user_location()
+        text = self.source.text if relative_name(place.file) == self.source.file else None
         return LegoError(message, location=place, hint=hint, source=text)
 
 
@@ -187,10 +186,10 @@ def current(what: str) -> Trace:
 
 
 @functools.cache
-def named(file: str) -> str:
-    """The name of a Python file below the import path: `transpose.py`, `kernels/permute/transpose.py`.
+def relative_name(file: str) -> str:
+    """Return a Python file's path relative to the import path: `kernels/permute/transpose.py`.
 
-    It goes into the PTX, and the same kernel is to give the same PTX on every machine.
+    The PTX contains this name, and a kernel must give the same PTX on every machine.
     """
     path = Path(file)
     if not path.is_absolute():
@@ -199,10 +198,17 @@ def named(file: str) -> str:
     return min((str(path.relative_to(entry)) for entry in entries), key=len, default=path.name)
 
 
-def text_of(file: str) -> str:
+def source_text(file: str) -> str:
     """Return the text of a Python file that runs, or of a cell of a notebook."""
     linecache.checkcache(file)
     return "".join(linecache.getlines(file))
+
+
+def user_location() -> Location:
+    """Return the position in the user's code that is running."""
+    frame = user_frame()
+    column = _column(frame.f_code, frame.f_lasti)
+    return Location(frame.f_code.co_filename, frame.f_lineno, column)
 
 
 def user_frame() -> FrameType:
@@ -216,13 +222,14 @@ def user_frame() -> FrameType:
     return frame
 
 
-def place_of_traceback(error: BaseException) -> Location | None:
-    """The innermost line of the user's code that an error passed through."""
+def location_of_traceback(error: BaseException) -> Location | None:
+    """Return the innermost position in the user's code that an error passed through."""
     found = None
     step = error.__traceback__
     while step is not None:
         if not _is_ours(step.tb_frame):
-            found = Location(step.tb_frame.f_code.co_filename, step.tb_lineno)
+            code = step.tb_frame.f_code
+            found = Location(code.co_filename, step.tb_lineno, _column(code, step.tb_lasti))
         step = step.tb_next
     return found
 
@@ -232,9 +239,9 @@ def _is_ours(frame: FrameType) -> bool:
     return file.startswith(_OURS) and not file.startswith(_KERNELS)
 
 
-def _column(frame: FrameType) -> int:
-    """The 1-based column of the expression a frame is at."""
-    positions = list(frame.f_code.co_positions())
-    number = frame.f_lasti // 2
+def _column(code: CodeType, instruction: int) -> int:
+    """Return the 1-based column of the expression of a bytecode instruction; 0 if unknown."""
+    positions = list(code.co_positions())
+    number = instruction // 2
     column = positions[number][2] if 0 <= number < len(positions) else None
     return 0 if column is None else column + 1

@@ -15,8 +15,19 @@ ELEMENT_BYTES: dict[str, int] = {
 }
 """The bytes of an element in a buffer; `index` as a kernel's parameter may have 4."""
 
-IN_TENSOR_MAPS = ("f16", "bf16", "f32", "f64", "i8", "f8E4M3FN", "f8E5M2", "i16", "i32", "i64")
-"""Those of a tensor that a tensor map describes."""
+TENSOR_MAP_TYPES = {
+    "f16": "f16",
+    "bf16": "bf16",
+    "f32": "f32",
+    "f64": "f64",
+    "i8": "u8",
+    "f8E4M3FN": "u8",
+    "f8E5M2": "u8",
+    "i16": "u16",
+    "i32": "s32",
+    "i64": "s64",
+}
+"""The element type of a tensor map, by PTX's name, for each element type that one can describe."""
 
 FLOATS = frozenset({"f16", "f32", "f64", "bf16", "f8E4M3FN", "f8E5M2"})
 

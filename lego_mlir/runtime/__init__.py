@@ -13,23 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from lego_mlir.artifact import Artifact, Launch
-from lego_mlir.diagnostics import LegoError
+from lego_mlir.artifact import Artifact, KernelLaunch
 from lego_mlir.limits import Limits
 from lego_mlir.runtime import arrays as _arrays
-from lego_mlir.runtime import dtypes, references, views
+from lego_mlir.runtime import references
+from lego_mlir.runtime.binding import launch_on
 from lego_mlir.runtime.device import Device, select
 from lego_mlir.runtime.dtypes import Array
 from lego_mlir.runtime.npy import save_npy
-from lego_mlir.runtime.overlap import check_overlap
 from lego_mlir.runtime.references import Comparison
 
 if TYPE_CHECKING:
     from lego_mlir.sim.cost.counter import Costs
 
-__all__ = ["Artifact", "Comparison", "Device", "RunResult", "launch", "run", "select"]
+__all__ = ["Artifact", "Comparison", "Device", "RunResult", "launch", "launch_on", "run", "select"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +46,7 @@ class RunResult:
     device: str
     inputs: Mapping[str, Array]
     outputs: Mapping[str, Array]
-    launches: tuple[Launch, ...]
+    launches: tuple[KernelLaunch, ...]
     comparison: Comparison | None
     costs: tuple[Costs, ...] = ()
 
@@ -92,16 +89,16 @@ def run(
         with limits.applied():
             return run(artifact, arrays, device, seed, functions, costs)
     chosen = select(device, costs=costs) if isinstance(device, str) else device
-    slots = _arrays.bind(artifact, arrays, seed=seed, functions=functions)
-    tensors = [slot for slot in slots if slot.argument.shape is not None]
+    bound = _arrays.bind(artifact, arrays, seed=seed, functions=functions)
+    tensors = [each for each in bound if each.argument.shape is not None]
     inputs = {s.argument.name: s.tensor() for s in tensors if s.argument.access in _arrays.READS}
     written = [s for s in tensors if s.argument.access in _arrays.WRITES]
     expected = None
     if artifact.reference is not None:
         types = [s.argument.dtype for s in tensors if s.argument.name in inputs]
         expected = references.expect(artifact.reference, list(inputs.values()), len(written), types)
-    counted = chosen.run(artifact, [slot.value for slot in slots])
-    outputs = {slot.argument.name: slot.tensor() for slot in written}
+    counted = chosen.run(artifact, [each.value for each in bound])
+    outputs = {each.argument.name: each.tensor() for each in written}
     comparison = None
     if expected is not None:
         comparison = _worst(
@@ -141,34 +138,7 @@ def launch(
         with limits.applied():
             launch(artifact, *arrays, device=device, stream=stream)
         return
-    wanted = artifact.arguments
-    if len(arrays) != len(wanted):
-        raise LegoError(
-            f"'{artifact.name}' takes {len(wanted)} arguments, {len(arrays)} are given",
-            hint=f"they are {', '.join(a.name for a in wanted)}",
-        )
-    homes = [views.gpu_of(array) for array in arrays]
-    on_gpu = any(home is not None for home in homes)
-    chosen = select(device, on_gpu=on_gpu) if isinstance(device, str) else device
-    kept = []  # views of host arrays of other libraries
-    values: list[Any] = []
-    addresses: list[int | None] = []
-    for argument, given, home in zip(wanted, arrays, homes, strict=True):
-        addresses.append(None)
-        if argument.shape is None:
-            values.append(dtypes.scalar(argument.dtype, given))
-        elif home is not None:
-            values.append(given)
-        else:
-            is_numpy = isinstance(given, np.ndarray)
-            seen = views.of_numpy(given) if is_numpy else views.view(given, argument.name)
-            views.check(seen, argument)
-            kept.append(seen)
-            addresses[-1] = seen.pointer
-            buffer = views.as_numpy(seen, dtypes.numpy_dtype(argument.dtype), argument.shape)
-            values.append(buffer)
-    check_overlap(artifact, addresses)
-    chosen.run(artifact, values, stream)
+    launch_on(arrays, device, stream, lambda _: artifact)
 
 
 def _worst(comparisons: Sequence[Comparison]) -> Comparison | None:

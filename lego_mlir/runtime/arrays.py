@@ -38,7 +38,7 @@ WRITES = ("write", "readwrite")
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class BoundArgument:
     """One argument with its value.
 
     Attributes:
@@ -66,7 +66,7 @@ def bind(
     *,
     seed: int = 0,
     functions: Functions | None = None,
-) -> tuple[Slot, ...]:
+) -> tuple[BoundArgument, ...]:
     """A value for every argument; what is given is copied, never changed.
 
     Args:
@@ -82,11 +82,11 @@ def bind(
     """
     by_name = _by_name(artifact, given)
     _check_size(artifact)
-    slots = []
+    bound = []
     for position, argument in enumerate(artifact.arguments):
         value = by_name.get(argument.name)
         if argument.shape is None:
-            slots.append(Slot(argument, _scalar(argument, value)))
+            bound.append(BoundArgument(argument, _scalar(argument, value)))
             continue
         offsets = layout_offsets(argument, functions or {})
         shape = argument.shape if offsets is None else offsets.shape
@@ -97,8 +97,8 @@ def bind(
             tensor = dtypes.random(shape, argument.dtype, rng)
         else:
             tensor = dtypes.poison(shape, argument.dtype)
-        slots.append(Slot(argument, _buffer(argument, tensor, offsets), offsets))
-    return tuple(slots)
+        bound.append(BoundArgument(argument, _buffer(argument, tensor, offsets), offsets))
+    return tuple(bound)
 
 
 def layout_offsets(argument: Argument, functions: Functions) -> npt.NDArray[np.integer[Any]] | None:

@@ -24,15 +24,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lego_mlir.artifact import Artifact, Launch
+from lego_mlir.artifact import Artifact, KernelLaunch
 from lego_mlir.artifact.ptx import parameter_sizes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes, parameters, views
 from lego_mlir.runtime.arrays import WRITES
+from lego_mlir.runtime.binding import check_count
+from lego_mlir.runtime.compatibility import (
+    Capability,
+    Code,
+    check_alignment,
+    check_shared,
+    choose_code,
+)
 from lego_mlir.runtime.direct import DirectLaunch, encoded, is_tensor_map
 from lego_mlir.runtime.dtypes import Array
 from lego_mlir.runtime.facts import check_facts
-from lego_mlir.runtime.fit import Capability, Code, check_alignment, check_shared, choose_code
 from lego_mlir.runtime.overlap import check_overlap
 
 if TYPE_CHECKING:
@@ -41,6 +48,9 @@ if TYPE_CHECKING:
 # The handle of the legacy default stream, as the driver (CU_STREAM_LEGACY) and DLPack write it;
 # other libraries say 0.
 _LEGACY_DEFAULT = 1
+
+_NO_ORDER = -1
+"""In place of a stream, as DLPack writes it: nothing is to wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +86,7 @@ class Cuda:
         if any(isinstance(value, np.ndarray) for value in values):
             _run_with_copies(loaded, values, queue)
             return ()
-        lent = _launch(loaded, values, queue)
+        lent = loaded.launch_when_ready(queue, values)
         if stream is None:
             _wait(artifact, queue)
         del lent
@@ -101,7 +111,7 @@ class Cuda:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedArtifact:
     """An artifact whose kernels are on a device.
 
     Attributes:
@@ -117,22 +127,22 @@ class Loaded:
     code: Code
     kernels: tuple[tuple[Any, Any, tuple[int, ...]], ...]
 
-    def bind(self, *arguments: Any) -> Bound:
-        """Fix the arguments of the host function.
+    def bind(self, *arguments: Any, ready_on: int = _NO_ORDER) -> BoundLaunches:
+        """Fix the arguments of the host function. Nothing is copied.
 
         Args:
             arguments: for a tensor a device array (DLPack, `__cuda_array_interface__`) or a device
-                address; for a scalar its value. Nothing is copied.
+                address; for a scalar its value.
+            ready_on: handle of the stream that waits for the work which produces the arrays; by
+                default nothing waits.
 
         Raises:
             LegoError: number, type or shape is wrong, or arrays overlap of which one is written.
         """
         wanted = self.artifact.arguments
-        if len(arguments) != len(wanted):
-            raise LegoError(
-                f"'{self.artifact.name}' takes {len(wanted)} arguments, {len(arguments)} are given"
-            )
+        check_count(self.artifact, arguments)
         values: list[Any] = []
+        kept: list[Any] = []
         for argument, given in zip(wanted, arguments, strict=True):
             if argument.shape is None:
                 values.append(dtypes.scalar(argument.dtype, given))
@@ -140,8 +150,9 @@ class Loaded:
                 check_alignment(argument, given)
                 values.append(given)
             elif views.gpu_of(given) is not None:
-                seen = views.view(given, argument.name, stream=-1)
+                seen = views.view(given, argument.name, stream=ready_on)
                 views.check(seen, argument)
+                kept.append(seen)
                 values.append(seen.pointer)
             else:
                 raise LegoError(
@@ -161,23 +172,33 @@ class Loaded:
                 self.artifact.launches, self.kernels, strict=True
             )
         )
-        return Bound(tuple(map(_direct, calls)), arguments, self.artifact.checked)
+        return BoundLaunches(tuple(map(_direct, calls)), tuple(kept), self.artifact.checked)
 
     def launch(self, stream: Any, *arguments: Any) -> None:
         """Bind the arguments and launch once; see `bind`. Does not wait for the end."""
         self.bind(*arguments)(stream)
 
+    def launch_when_ready(self, stream: Any, values: Sequence[Any]) -> BoundLaunches:
+        """Launch on a stream after the work that produces the device arrays.
+
+        Returns:
+            What keeps the arrays alive, for as long as the work on the stream takes.
+        """
+        bound = self.bind(*values, ready_on=int(stream.handle) or _LEGACY_DEFAULT)
+        bound(stream)
+        return bound
+
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundLaunches:
     """Launches with all arguments fixed.
 
-    The arguments are kept alive. Device arrays are not waited for: their data must be ready on the
-    stream that is used.
+    Views keep the arrays alive. A call does not wait for work that produces them: their data must
+    be ready on the stream that it launches on.
     """
 
-    calls: tuple[tuple[Launch, Any, Any, tuple[Any, ...]], ...]
-    arguments: tuple[Any, ...]
+    calls: tuple[tuple[KernelLaunch, Any, Any, tuple[Any, ...]], ...]
+    kept: tuple[Any, ...]
     checked: bool = False
 
     def __call__(self, stream: Any) -> None:
@@ -193,7 +214,9 @@ class Bound:
                 raise _error(_running((launch,)), e, checked=self.checked) from None
 
 
-def load(artifact: Artifact, device: int | None = None, *, code: Code | None = None) -> Loaded:
+def load(
+    artifact: Artifact, device: int | None = None, *, code: Code | None = None
+) -> LoadedArtifact:
     """Load an artifact's kernels; loading the same artifact again costs nothing.
 
     Args:
@@ -233,27 +256,7 @@ def as_stream(stream: Any) -> Any:
     return kind.from_handle(handle or _LEGACY_DEFAULT)
 
 
-def _launch(loaded: Loaded, values: Sequence[Any], queue: Any) -> list[views.View]:
-    """Launch on a stream, which the work that device arrays wait for goes before.
-
-    Returns:
-        What the arrays lend: to be kept until the end of the work, where it is waited for.
-    """
-    handle = int(queue.handle) or _LEGACY_DEFAULT
-    lent, pointers = [], []
-    for argument, value in zip(loaded.artifact.arguments, values, strict=True):
-        if argument.shape is None or isinstance(value, int):
-            pointers.append(value)
-            continue
-        seen = views.view(value, argument.name, stream=handle)
-        views.check(seen, argument)
-        lent.append(seen)
-        pointers.append(seen.pointer)
-    loaded.launch(queue, *pointers)
-    return lent
-
-
-def _run_with_copies(loaded: Loaded, values: Sequence[Any], queue: Any) -> None:
+def _run_with_copies(loaded: LoadedArtifact, values: Sequence[Any], queue: Any) -> None:
     """Launch with copies of NumPy arrays in the device's memory, and wait for what comes back."""
     artifact = loaded.artifact
     with ExitStack() as cleanup:
@@ -268,7 +271,7 @@ def _run_with_copies(loaded: Loaded, values: Sequence[Any], queue: Any) -> None:
             if argument.access in WRITES and value.nbytes:
                 back.append((value, pointer))
             placed.append(pointer)
-        lent = _launch(loaded, placed, queue)
+        lent = loaded.launch_when_ready(queue, placed)
         with _failure(_running(artifact.launches), checked=artifact.checked):
             for array, pointer in back:
                 _copy_out(array, pointer, queue)
@@ -283,7 +286,7 @@ def _wait(artifact: Artifact, queue: Any) -> None:
 
 
 @functools.lru_cache(maxsize=64)
-def _load(artifact: Artifact, index: int, code: Code | None) -> Loaded:
+def _load(artifact: Artifact, index: int, code: Code | None) -> LoadedArtifact:
     core, device = _core(), _device(index)
     chosen = choose_code(artifact.target, _capability(device), artifact.cubin is not None, code)
     limit = int(device.properties.max_shared_memory_per_block_optin)
@@ -309,10 +312,12 @@ def _load(artifact: Artifact, index: int, code: Code | None) -> Loaded:
         if most:
             with _failure(f"kernel '{name}' cannot have {most} bytes of dynamic shared memory"):
                 _allow_shared(kernel, most, index)
-    return Loaded(artifact, device, chosen, tuple(kernels))
+    return LoadedArtifact(artifact, device, chosen, tuple(kernels))
 
 
-def _direct(call: tuple[Launch, Any, Any, tuple[Any, ...]]) -> tuple[Launch, Any, Any, Any]:
+def _direct(
+    call: tuple[KernelLaunch, Any, Any, tuple[Any, ...]],
+) -> tuple[KernelLaunch, Any, Any, Any]:
     """The launch by the driver itself where cuda-core does not take its parameters."""
     launch, config, kernel, values = call
     if not launch.pdl and not any(map(is_tensor_map, values)):
@@ -408,13 +413,13 @@ def _hint(text: str) -> str | None:
     return None
 
 
-def _running(launches: Sequence[Launch]) -> str:
+def _running(launches: Sequence[KernelLaunch]) -> str:
     """Names launches in an error: `kernel 't' with grid (8, 8, 1), block (256, 1, 1) failed`."""
     told = [f"'{x.kernel}' with grid {x.grid}, block {x.block}" for x in launches]
     return f"kernel {'; '.join(told)} failed"
 
 
-def _names(launches: Sequence[Launch]) -> dict[str, None]:
+def _names(launches: Sequence[KernelLaunch]) -> dict[str, None]:
     return dict.fromkeys(launch.kernel for launch in launches)
 
 

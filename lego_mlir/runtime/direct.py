@@ -11,24 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from lego_mlir.artifact import Argument, Launch, TensorMapParameter
+from lego_mlir.artifact import Argument, KernelLaunch, TensorMapParameter
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.dtypes import TENSOR_MAP_TYPES
 
 _WORDS = 16
 """64-bit words of a CUtensorMap."""
 
-_TYPES = {
-    "f16": "FLOAT16",
-    "bf16": "BFLOAT16",
-    "f32": "FLOAT32",
-    "f64": "FLOAT64",
-    "i8": "UINT8",
-    "f8E4M3FN": "UINT8",
-    "f8E5M2": "UINT8",
-    "i16": "UINT16",
-    "i32": "INT32",
-    "i64": "INT64",
-}
+_DRIVER_KINDS = {"f": "FLOAT", "bf": "BFLOAT", "u": "UINT", "s": "INT"}
+"""What the driver writes for the letters of PTX's element types: `FLOAT16` for `f16`."""
 
 
 def encoded(found: TensorMapParameter, argument: Argument, address: int) -> Any:
@@ -54,7 +45,7 @@ def encoded(found: TensorMapParameter, argument: Argument, address: int) -> Any:
         f"CU_TENSOR_MAP_SWIZZLE_{found.swizzle}B" if found.swizzle else "CU_TENSOR_MAP_SWIZZLE_NONE"
     )
     error, made = driver.cuTensorMapEncodeTiled(
-        getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{_TYPES[argument.dtype]}"),
+        _data_type(argument.dtype),
         len(found.shape),
         address,
         [driver.cuuint64_t(n) for n in found.shape],
@@ -74,6 +65,16 @@ def encoded(found: TensorMapParameter, argument: Argument, address: int) -> Any:
     return (ctypes.c_uint64 * _WORDS)(*(int(word) for word in made.opaque))
 
 
+def _data_type(dtype: str) -> Any:
+    """Return the driver's element type of a tensor map over elements of an MLIR type."""
+    from cuda.bindings import driver
+
+    name = TENSOR_MAP_TYPES[dtype]
+    letters = name.rstrip("0123456789")
+    member = f"CU_TENSOR_MAP_DATA_TYPE_{_DRIVER_KINDS[letters]}{name[len(letters) :]}"
+    return getattr(driver.CUtensorMapDataType, member)
+
+
 class DirectLaunch:
     """One launch with all arguments fixed.
 
@@ -83,7 +84,7 @@ class DirectLaunch:
         values: of the kernel's parameters: addresses, NumPy scalars and tensor maps.
     """
 
-    def __init__(self, launch: Launch, kernel: int, values: Sequence[Any]) -> None:
+    def __init__(self, launch: KernelLaunch, kernel: int, values: Sequence[Any]) -> None:
         from cuda.bindings import driver
 
         self._launch = driver.cuLaunchKernelEx

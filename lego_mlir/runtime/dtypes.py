@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES, FLOATS
 
 Array = npt.NDArray[Any]
 
@@ -32,24 +33,24 @@ class FloatBits:
         return (1 << (self.exponent - 1)) - 1
 
 
-_NUMPY: dict[str, np.dtype[Any]] = {
-    "f16": np.dtype(np.float16),
-    "f32": np.dtype(np.float32),
-    "f64": np.dtype(np.float64),
-    "i1": np.dtype(np.bool_),
-    **{f"i{n}": np.dtype(f"int{n}") for n in (8, 16, 32, 64)},
-    **{f"si{n}": np.dtype(f"int{n}") for n in (8, 16, 32, 64)},
-    **{f"ui{n}": np.dtype(f"uint{n}") for n in (8, 16, 32, 64)},
-    "index": np.dtype(np.int64),
-    "bf16": np.dtype(np.uint16),
-    "f8E4M3FN": np.dtype(np.uint8),
-    "f8E5M2": np.dtype(np.uint8),
-}
-
 _RAW: dict[str, FloatBits] = {
     "bf16": FloatBits(8, 7, "bfloat16"),
     "f8E4M3FN": FloatBits(4, 3, "float8_e4m3fn"),
     "f8E5M2": FloatBits(5, 2, "float8_e5m2"),
+}
+
+
+def _numpy_name(name: str, size: int) -> str:
+    """Return the name of the NumPy dtype that carries an MLIR element type of `size` bytes."""
+    if name == "i1":
+        return "bool"
+    is_unsigned = name in _RAW or name.startswith("u")
+    kind = "uint" if is_unsigned else "float" if name in FLOATS else "int"
+    return f"{kind}{8 * size}"
+
+
+_NUMPY: dict[str, np.dtype[Any]] = {
+    name: np.dtype(_numpy_name(name, size)) for name, size in ELEMENT_BYTES.items()
 }
 
 
@@ -75,7 +76,7 @@ def names() -> tuple[str, ...]:
 
 def is_float(name: str) -> bool:
     """Whether the MLIR type is a floating-point type."""
-    return name in _RAW or _NUMPY[name].kind == "f"
+    return name in FLOATS
 
 
 def matches(found: np.dtype[Any], name: str) -> bool:

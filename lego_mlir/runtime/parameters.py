@@ -11,7 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from lego_mlir.artifact import Argument, Constant, Launch, TensorMapParameter, TensorMapParameters
+from lego_mlir.artifact import (
+    Argument,
+    Constant,
+    KernelLaunch,
+    TensorMapParameter,
+    TensorMapParameters,
+)
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import TENSOR_MAP_BYTES
 from lego_mlir.runtime import dtypes
@@ -22,7 +28,7 @@ _POINTER_BYTES = 8
 
 
 def resolve(
-    launch: Launch,
+    launch: KernelLaunch,
     arguments: Sequence[Argument],
     values: Sequence[Value],
     sizes: Sequence[int],

@@ -172,6 +172,21 @@ def _permutation(reference: str) -> Reference | None:
     return permuted
 
 
+def find(reference: str) -> Callable[..., Any]:
+    """Return the reference of a name.
+
+    Raises:
+        LegoError: there is none.
+    """
+    function = REFERENCES.get(reference) or BOUNDED.get(reference) or _permutation(reference)
+    if function is None:
+        raise LegoError(
+            f"unknown reference '{reference}'",
+            hint=f"known references: {', '.join((*REFERENCES, *BOUNDED))}, permute(1, 0, 2)",
+        )
+    return function
+
+
 def expect(
     reference: str, inputs: Sequence[Array], outputs: int, types: Sequence[str] = ()
 ) -> tuple[Expected, ...]:
@@ -186,12 +201,7 @@ def expect(
     Raises:
         LegoError: no such reference, or the module's arguments are not what it is about.
     """
-    function = REFERENCES.get(reference) or BOUNDED.get(reference) or _permutation(reference)
-    if function is None:
-        raise LegoError(
-            f"unknown reference '{reference}'",
-            hint=f"known references: {', '.join((*REFERENCES, *BOUNDED))}, permute(1, 0, 2)",
-        )
+    function = find(reference)
     takes = function.__code__.co_argcount if hasattr(function, "__code__") else len(inputs)
     if takes != len(inputs):
         raise LegoError(

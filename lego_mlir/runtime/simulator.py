@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lego_mlir.artifact import Argument, Artifact, TensorMapParameter
-from lego_mlir.artifact.ptx import parameter_sizes
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.dtypes import TENSOR_MAP_TYPES
 from lego_mlir.runtime import parameters, views
 from lego_mlir.runtime.facts import check_facts
 
 if TYPE_CHECKING:
+    from lego_mlir.sim import Module
     from lego_mlir.sim.cost.counter import Costs
 
 
@@ -59,7 +60,7 @@ class Simulator:
         found = []
         budget = sim.Budget()
         for launch in artifact.launches:
-            sizes = parameter_sizes(artifact.ptx, launch.kernel)
+            sizes = _parameter_sizes(module, launch.kernel)
             costs = sim.launch(
                 module,
                 launch.kernel,
@@ -76,6 +77,18 @@ class Simulator:
         return tuple(found)
 
 
+def _parameter_sizes(module: Module, kernel: str) -> tuple[int, ...]:
+    """Return the bytes of each parameter of a kernel of the parsed PTX.
+
+    Raises:
+        LegoError: the PTX has no such kernel.
+    """
+    if kernel not in module.kernels:
+        names = ", ".join(module.kernels) or "none"
+        raise LegoError(f"the PTX has no kernel '{kernel}'", hint=f"it has {names}")
+    return tuple(parameter.size for parameter in module.kernels[kernel].parameters)
+
+
 def _mapped(found: TensorMapParameter, argument: Argument, array: Any) -> Any:
     """A tensor map of an array, as the simulator takes it."""
     from lego_mlir import sim
@@ -86,24 +99,9 @@ def _mapped(found: TensorMapParameter, argument: Argument, array: Any) -> Any:
         box=found.box,
         shape=found.shape,
         strides=found.strides,
-        dtype=_ELEMENTS[argument.dtype],
+        dtype=TENSOR_MAP_TYPES[argument.dtype],
         swizzle=f"{found.swizzle}B" if found.swizzle else "none",
     )
-
-
-_ELEMENTS = {
-    "f16": "f16",
-    "bf16": "bf16",
-    "f32": "f32",
-    "f64": "f64",
-    "i8": "u8",
-    "f8E4M3FN": "u8",
-    "f8E5M2": "u8",
-    "i16": "u16",
-    "i32": "s32",
-    "i64": "s64",
-}
-"""The element type of a tensor map, by MLIR's name of a buffer's."""
 
 
 def order_named(text: str) -> tuple[str, int]:

@@ -19,8 +19,8 @@ import numpy as np
 from lego_mlir.artifact import Argument
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes
+from lego_mlir.runtime.compatibility import check_alignment
 from lego_mlir.runtime.dtypes import Array
-from lego_mlir.runtime.fit import check_alignment
 from lego_mlir.runtime.tensor_strides import row_major, tensor_strides
 
 ANY_GPU = -1

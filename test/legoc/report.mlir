@@ -32,6 +32,6 @@
 // COL-NEXT: col.mlir:32:14
 
 // RUN: not %legoc %t.row.mlir --report 2>&1 | FileCheck %s --check-prefix=ALONE
-// ALONE: error: --report is for --run
+// ALONE: error: --report needs --run
 // RUN: not %legoc %t.row.mlir --run --report --device=cuda 2>&1 | FileCheck %s --check-prefix=CUDA
 // CUDA: error: --report counts in the simulator: leave out --device=cuda

@@ -13,4 +13,4 @@
 // RUN: not %legoc %t.mlir --run --device=cuda --sim-order=late 2>&1 | FileCheck %s --check-prefix=CUDA
 // CUDA: --sim-order is for the simulator: leave out --device=cuda
 // RUN: not %legoc %t.mlir --sim-order=late 2>&1 | FileCheck %s --check-prefix=ALONE
-// ALONE: --sim-order is for --run
+// ALONE: --sim-order needs --run

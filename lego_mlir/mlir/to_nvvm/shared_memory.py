@@ -122,6 +122,34 @@ def fit_shared(module: Any, memory: TargetMemory, source: Source) -> None:
         _make_dynamic(module, large, kernels, sizes, memory, source)
 
 
+def check_static_shared(module: Any, memory: TargetMemory, source: Source) -> None:
+    """Check that no kernel declares more static shared memory than a launch accepts.
+
+    After `fit_shared` only a kernel whose dynamic shared memory has no known size can do so.
+
+    Args:
+        module: with one gpu.module in the llvm dialect.
+        memory: of the target.
+        source: the module's text, in which errors are shown.
+
+    Raises:
+        LegoError: a kernel does.
+    """
+    sizes = {_name(op): _bytes(op) for op in symbols_in(module) if _is_static_shared(op)}
+    if sum(sizes.values()) <= memory.static:
+        return
+    launches = [op for op in operations_in(module.operation) if op.name == "gpu.launch_func"]
+    for kernel in _kernels(module, sizes, launches):
+        if kernel.static > memory.static:
+            raise source.error(
+                f"the kernel declares {kernel.static} bytes of static shared memory, "
+                f"a launch accepts {memory.static}",
+                kernel.op.location,
+                hint="launch it with a constant dynamic_shared_memory_size, so that the static "
+                "memory can become dynamic, or use smaller tiles",
+            )
+
+
 class _Kernel:
     """A kernel, with what it has in shared memory.
 

@@ -182,7 +182,8 @@ class _Pipeline:
                 f"copies {self.depth} iterations ahead need {self.depth + 1} buffers, "
                 f"there {'is' if slots == 1 else 'are'} {slots}",
                 tile.op,
-                hint=f"stage_in_shared {{buffers = {self.depth + 1} : i64}}",
+                hint=f"--param buffers={self.depth + 1}, or in the schedule's script "
+                f"stage_in_shared {{buffers = {self.depth + 1} : i64}}",
             )
 
     def _check_independent(self) -> None:

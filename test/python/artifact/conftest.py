@@ -8,7 +8,7 @@ from lego_mlir.artifact import (
     Argument,
     Artifact,
     Constant,
-    Launch,
+    KernelLaunch,
     TensorMapParameter,
     TensorMapParameters,
 )
@@ -50,7 +50,7 @@ def whole() -> Artifact:
             Argument("b.1", "f32", (24,), "OrderBy(Col(6, 4))", "write"),
             Argument("n", "index", None, None, "read"),
         ),
-        launches=(Launch("k", (2, 1, 1), (32, 1, 1), parameters, 1024, pdl=True),) * 2,
+        launches=(KernelLaunch("k", (2, 1, 1), (32, 1, 1), parameters, 1024, pdl=True),) * 2,
         ptx=PTX,
         cubin=b"\x7fELF\0\xff",
         reference="permute(1, 0)",

@@ -94,7 +94,7 @@ WRONG_FIELDS: list[tuple[str, Any, str]] = [
     ("launches.0.grid", [1, 1], r"launches\[0\].grid is \[1, 1\], not a list of 3 items"),
     ("launches.1.block", [1024, 2, 1], r"launches\[1\].block is .*, 2048 threads"),
     ("launches.0.shared_bytes", -1, r"launches\[0\].shared_bytes is -1, not an integer"),
-    ("launches.0.dependent", 1, r"launches\[0\].dependent is 1, not true or false"),
+    ("launches.0.pdl", 1, r"launches\[0\].pdl is 1, not true or false"),
     ("launches.0.parameters", [], r"launches\[0\] passes 0 parameters, kernel 'k' takes 6"),
     ("launches.0.parameters.0", {"argument": 3}, r"parameters\[0\] is argument 3, there are 3"),
     ("launches.0.parameters.0", {"argument": -1}, r"parameters\[0\] is -1, not an integer"),

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from lego_mlir.artifact.ptx import entries
+from lego_mlir.artifact.ptx import kernel_parameter_sizes
 from lego_mlir.diagnostics import LegoError
 
 
@@ -17,7 +17,7 @@ def test_comments_and_texts_declare_nothing() -> None:
     .file 1 ".entry c()"
     .entry d(.param .u64 x /* , .param .u64 y */) { ret; }
     /* .entry e() """
-    assert entries(ptx) == {"d": (8,)}
+    assert kernel_parameter_sizes(ptx) == {"d": (8,)}
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_comments_and_texts_declare_nothing() -> None:
 )
 def test_what_is_not_understood_in_full_is_an_error(text: str, says: str) -> None:
     with pytest.raises(LegoError, match=says):
-        entries(text)
+        kernel_parameter_sizes(text)
 
 
 def test_reading_takes_time_in_proportion_to_the_text() -> None:
@@ -48,7 +48,7 @@ def test_reading_takes_time_in_proportion_to_the_text() -> None:
         ".entry k(" + ".param .u64 .ptr .global .align 16 x, " * 20_000 + ")",
     ):
         try:
-            entries(text)
+            kernel_parameter_sizes(text)
         except LegoError:
             continue
     assert time.perf_counter() - start < 5

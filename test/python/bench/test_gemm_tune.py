@@ -19,13 +19,14 @@ from bench.gemm.search import FINALISTS, add_candidates, time_candidates
 from bench.report.old_names import with_current_names
 from bench.run import summary
 from lego_mlir import Artifact
-from lego_mlir.artifact import Argument, Launch
+from lego_mlir.artifact import Argument, KernelLaunch
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels.gemm import tuned_table
 from lego_mlir.kernels.gemm.mma_config import MmaConfig
 from lego_mlir.kernels.gemm.problem import Problem
 
 REFERENCE = GemmReference(512, 256, 128, "f16", "f16", "row", "col")
+PTX = ".visible .entry gemm(.param .u64 a, .param .u64 b, .param .u64 c) { ret; }"
 CONFIGS = [MmaConfig((128, 64, 64), (2, 2), stages) for stages in (2, 3, 4)]
 
 
@@ -39,8 +40,8 @@ class FakeKernel:
         if self.config == CONFIGS[1]:
             raise LegoError("too large")
         arguments = tuple(Argument(x, "f16", (8, 8)) for x in "abc")
-        launch = Launch("gemm", (1, 1, 1), (32, 1, 1), (0, 1, 2))
-        return Artifact("gemm", target, arguments, (launch,), "")
+        launch = KernelLaunch("gemm", (1, 1, 1), (32, 1, 1), (0, 1, 2))
+        return Artifact("gemm", target, arguments, (launch,), PTX)
 
 
 @pytest.fixture

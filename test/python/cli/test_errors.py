@@ -518,6 +518,58 @@ HOST_WORK = """%z = memref.load %a[%c0, %c0] : memref<64x64xf32>
     %c1 = arith"""
 START, END = SMALL.index("  func.func"), SMALL.rindex("}")
 
+
+@pytest.mark.parametrize("stage", ["ptx", "cubin", "bundle"])
+def test_too_many_threads_are_an_error_from_stage_ptx_on(legoc: Any, stage: str) -> None:
+    large = edited(SMALL, "R = 8", "R = 32").replace("T = 32", "T = 64")
+    answer = legoc("-", f"--emit={stage}", "-o", "out", stdin=large)
+    check(answer, r"<stdin>:24:5: error: a block of 2048×1×1 has 2048 threads; a GPU takes at most")
+
+
+OPEN = """gpu.module @m {
+  gpu.func @k(%a: memref<32xf32>) workgroup(%s: memref<20000xf32, #gpu.address_space<workgroup>>)
+      kernel {
+    %x = gpu.thread_id x
+    %d = gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
+    %i = memref.load %d[%x] : memref<?xi8, #gpu.address_space<workgroup>>
+    %f = arith.sitofp %i : i8 to f32
+    memref.store %f, %s[%x] : memref<20000xf32, #gpu.address_space<workgroup>>
+    gpu.barrier
+    %v = memref.load %s[%x] : memref<20000xf32, #gpu.address_space<workgroup>>
+    memref.store %v, %a[%x] : memref<32xf32>
+    gpu.return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("stage", ["ptx", "cubin"])
+def test_static_shared_memory_beyond_48_kib_is_an_error_from_stage_ptx_on(
+    legoc: Any, stage: str
+) -> None:
+    answer = legoc("-", f"--emit={stage}", "-o", "out", stdin=OPEN)
+    check(answer, r"<stdin>:2:3: error: the kernel declares 80000 bytes of static shared memory")
+
+
+def test_hints_about_buffers_are_in_the_syntax_of_legoc(legoc: Any) -> None:
+    matmul = (Path(__file__).parents[3] / "docs" / "examples" / "matmul.mlir").read_text()
+    options = ("--schedule=hmma", "--param", "depth=4", "--emit=scheduled")
+    answer = legoc("-", *options, stdin=matmul)
+    check(answer, r"hint: --param buffers=5\b")
+    assert legoc("-", *options, "--param", "buffers=5", stdin=matmul).status == 0
+
+
+def test_a_long_line_is_shown_around_the_error(legoc: Any) -> None:
+    long = "Row(2)." * 500
+    answer = legoc("-", stdin=f'module attributes {{a = #lego.layout<"{long}">, b = "}}\n')
+    assert answer.status == 1
+    assert all(len(line) < 300 for line in answer.err.splitlines()[1:]), answer.err
+    line, caret = answer.err.splitlines()[1:3]
+    assert "…" in line
+    assert caret.strip() == "^"
+    assert len(caret) <= len(line) + 1
+
+
 # (name, module, what the error says)
 RUN_ERRORS = [
     ("host work", edited(SMALL, "%c1 = arith", HOST_WORK),
@@ -527,7 +579,7 @@ RUN_ERRORS = [
      r"<stdin>:\d+:3: error: .* this one has: @transpose, @again"),
     ("no kernel", "module {}\n", r"<stdin>:1:1: error: .* this one has: none"),
     ("unknown reference", edited(SMALL, '"transpose"', '"sort"'),
-     r"<stdin>: error: unknown reference 'sort'\nhint: known references: transpose"),
+     r"<stdin>:\d+:\d+: error: unknown reference 'sort'\n.*sort.*\n *\^\nhint: known references: "),
     ("axes of another rank", edited(SMALL, '"transpose"', '"permute(0, 2, 1)"'),
      r"'permute\(0, 2, 1\)' is no order of the tensor's 2 dimensions\nhint: "),
     ("a name that PTX has not", edited(SMALL, "@transpose", '@"größe"'),
@@ -673,10 +725,10 @@ def test_the_steps_before_one_that_fails_are_kept(legoc: Any, tmp_path: Path) ->
         (["-", "--foo"], "unrecognized arguments: --foo"),
         (["-", "--emit=foo"], "invalid choice: 'foo'"),
         (["-", "--device=foo"], "invalid choice: 'foo'"),
-        (["-", "--run", "--emit=ptx"], "--run executes the module"),
-        (["-", "--run", "-o", "x"], "--run executes the module"),
-        (["-", "a.npy"], "'a.npy': arrays are for --run"),
-        (["-", "--save=x"], "--save is for --run"),
+        (["-", "--run", "--emit=ptx"], "--run excludes --emit and -o"),
+        (["-", "--run", "-o", "x"], "--run excludes --emit and -o"),
+        (["-", "a.npy"], "'a.npy': arrays need --run"),
+        (["-", "--save=x"], "--save needs --run"),
         (["-", "--schedule="], "--schedule takes the name of a schedule"),
         (["-", "--keep="], "--keep takes the name of a folder"),
         (["-", "--run", "--save="], "--save takes the name of a folder"),

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from lego_mlir.compiler import ptxas
-from lego_mlir.compiler.assembly import Missing
+from lego_mlir.compiler.assembly import AssemblerMissing
 from lego_mlir.compiler.codegen import assemble
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
@@ -172,7 +172,7 @@ def without_binding(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def without_ptxas(monkeypatch: pytest.MonkeyPatch) -> None:
     def find() -> str:
-        raise Missing("there is no ptxas")
+        raise AssemblerMissing("there is no ptxas")
 
     monkeypatch.setattr(ptxas, "find", find)
 

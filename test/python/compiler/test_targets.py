@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
+from lego_mlir.compiler.child_process import run_isolated
 from lego_mlir.compiler.codegen import assemble
-from lego_mlir.compiler.isolate import call
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import TARGETS, Target
 
@@ -60,7 +60,7 @@ def ptx_from_llvm(name: str, feature: str) -> bytes:
 
 @pytest.mark.parametrize("target", TARGETS.values(), ids=str)
 def test_llvm_makes_ptx_that_nvjitlink_assembles(target: Target) -> None:
-    ptx = call(lambda: ptx_from_llvm(target.name, target.feature), isolate=True).decode()
+    ptx = run_isolated(lambda: ptx_from_llvm(target.name, target.feature), isolate=True).decode()
     assert f".version {target.ptx_version}\n" in ptx
     assert f".target {target.name}\n" in ptx
     assert assemble(ptx, target).resources[0].kernel == "k"
@@ -69,7 +69,7 @@ def test_llvm_makes_ptx_that_nvjitlink_assembles(target: Target) -> None:
 def test_llvm_aborts_where_the_version_is_too_low() -> None:
     """Why the feature is no choice of the caller, and why code generation is isolated."""
     with pytest.raises(LegoError, match=r"LLVM gives up: PTX version 8\.3 does not support"):
-        call(lambda: ptx_from_llvm("sm_100a", "+ptx83"), isolate=True)
+        run_isolated(lambda: ptx_from_llvm("sm_100a", "+ptx83"), isolate=True)
 
 
 def test_parse_gives_the_named_target() -> None:

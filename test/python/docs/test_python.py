@@ -1,7 +1,8 @@
-"""docs/python.md: its program runs, its table is of what there is, and errors look as it says."""
+"""docs/python.md: its blocks run, its table lists what exists, and errors look as it says."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 import runpy
 from pathlib import Path
@@ -18,11 +19,12 @@ TEXT = (Path(__file__).resolve().parents[3] / "docs" / "python.md").read_text()
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: Any) -> Any:
-    """What the program of the page has made."""
-    (block,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    file = tmp_path_factory.mktemp("docs") / "softmax.py"
-    file.write_text(block)
-    return runpy.run_path(str(file)), file
+    """The variables that the blocks of the page leave, and their file."""
+    folder = tmp_path_factory.mktemp("docs")
+    file = folder / "softmax.py"
+    file.write_text("".join(re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)))
+    with contextlib.chdir(folder):
+        return runpy.run_path(str(file)), file
 
 
 def test_what_the_kernel_can_be_asked(program: Any, tmp_path: Path) -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -183,9 +188,9 @@ def test_a_kernel_that_writes_nothing_runs(body: Any) -> None:
     [
         ({"grid": 2**70}, "grid is one to three positive integers"),
         ({"block": True}, "block is one to three positive integers"),
-        ({"settings": {"buffers": 2}}, "has settings and no schedule"),
-        ({"schedule": "hmma", "settings": {"buffers": "2"}}, "integer of at least 0, not '2'"),
-        ({"schedule": "hmma", "settings": {"buffers": -1}}, "integer of at least 0, not -1"),
+        ({"params": {"buffers": 2}}, "has params and no schedule"),
+        ({"schedule": "hmma", "params": {"buffers": "2"}}, "integer of at least 0, not '2'"),
+        ({"schedule": "hmma", "params": {"buffers": -1}}, "integer of at least 0, not -1"),
     ],
 )
 def test_wrong_arguments_of_the_decorator(arguments: Any, says: str) -> None:
@@ -207,3 +212,67 @@ def test_wrong_alignments(alignment: Any) -> None:
 def test_a_stage_that_there_is_not() -> None:
     with pytest.raises(LegoError, match=r"(?s)no text of a stage 'sass'.*hint: stages: index"):
         kernel_of(lambda a, i: a[i]).compilation().text("sass")
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        (lambda a, i: math.exp(a[i]), r"lg\.exp2\(x \* 1\.44"),
+        (lambda a, i: np.sqrt(a[i]), r"functions of kernel values are lg\.exp2"),
+        (lambda a, i: abs(a[i]), r"lg\.maximum\(x, -x\)"),
+        (lambda a, i: np.abs(a[i]), r"lg\.maximum\(x, -x\)"),
+        (lambda a, i: next(a[k] for k in range(i)), r"lg\.loop\(n\)"),
+        (lambda a, i: a[i] ** 2, r"functions of kernel values are"),
+        (lambda a, i: lg.exp2(a[i], fast=True), None),  # type: ignore[call-arg]
+    ],
+)
+def test_a_type_error_of_python_is_worded_with_its_place(value: Any, hint: str | None) -> None:
+    with pytest.raises(LegoError, match=r"test_mistakes\.py:\d+:\d+: error: Python") as info:
+        kernel_of(value).module  # noqa: B018
+    if hint is None:
+        assert info.value.hint is None
+        assert "keyword argument 'fast'" in info.value.message
+    else:
+        assert re.search(hint, info.value.hint or "")
+
+
+def test_a_kernel_takes_arrays_by_position_only() -> None:
+    kernel, x = kernel_of(lambda a, i: a[i]), np.ones(32, np.float32)
+    for call in (lambda: kernel(a=x, b=x.copy()), lambda: kernel.run(a=x)):
+        with pytest.raises(LegoError, match=r"no keyword argument 'a'") as info:
+            call()
+        assert "stores(a, b)" in str(info.value.hint)
+        assert info.value.location is not None
+        assert info.value.location.file == __file__
+
+
+def test_parameters_may_be_positional_only() -> None:
+    def copies(a: Any, /, b: Any) -> None:
+        b[lg.thread_id()] = a[lg.thread_id()]
+
+    kind = lg.Tensor["f32", LINE]
+    kernel = lg.kernel(grid=1, block=32, parameters={"a": kind, "b": kind})(copies)
+    b = np.zeros(32, np.float32)
+    kernel(np.ones(32, np.float32), b, device="sim")
+    assert b.all()
+
+
+def test_errors_through_a_symbolic_link_point_at_the_kernel(tmp_path: Path) -> None:
+    (tmp_path / "linked").symlink_to(Path(lg.__file__).parents[1])
+    program = tmp_path / "k.py"
+    program.write_text(
+        "import lego_mlir as lg\n"
+        "line = lg.OrderBy(lg.Row(32))\n"
+        "@lg.kernel(grid=1, block=32)\n"
+        "def k(a: lg.Tensor['f32', line]):\n"
+        "    a[0] = lg.thread_id() // 0\n"
+        "try:\n"
+        "    k.module\n"
+        "except lg.LegoError as e:\n"
+        "    print(e)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "linked")}
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, env=environment, check=True
+    )
+    assert f"{program}:5:12: error: division by zero" in done.stdout

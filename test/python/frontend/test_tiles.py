@@ -186,7 +186,7 @@ def test_options_may_name_another_schedule() -> None:
     assert compilation.text("scheduled").count("memref.store") == 4
 
 
-def test_settings_are_those_that_the_schedule_has() -> None:
+def test_params_are_those_that_the_schedule_has() -> None:
     with pytest.raises(LegoError, match="the schedule 'unroll' has no parameter 'buffers'"):
         loops("unroll", buffers=2).compilation().text("scheduled")
 

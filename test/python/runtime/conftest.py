@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lego_mlir.artifact import Argument, Artifact, Constant, Launch
+from lego_mlir.artifact import Argument, Artifact, Constant, KernelLaunch
 
 COPY_PTX = """.version 8.3
 .target sm_90a
@@ -51,7 +51,7 @@ def copy() -> Artifact:
             Argument("a", "f32", (4, 6), access="read"),
             Argument("b", "f32", (4, 6), access="write"),
         ),
-        launches=(Launch("copy_kernel", (3, 1, 1), (8, 1, 1), (0, 1, Constant("i32", 24))),),
+        launches=(KernelLaunch("copy_kernel", (3, 1, 1), (8, 1, 1), (0, 1, Constant("i32", 24))),),
         ptx=COPY_PTX,
         reference="copy",
     )

@@ -9,7 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from lego_mlir.artifact import Artifact, Constant, Launch, TensorMapParameter, TensorMapParameters
+from lego_mlir.artifact import (
+    Artifact,
+    Constant,
+    KernelLaunch,
+    TensorMapParameter,
+    TensorMapParameters,
+)
 from lego_mlir.diagnostics import LegoError
 
 
@@ -108,7 +114,7 @@ def test_what_kernels_rely_on_survives(copy: Artifact, tmp_path: Path) -> None:
 @pytest.mark.parametrize("pdl", [False, True])
 def test_tensor_maps_and_how_to_launch_survive(copy: Artifact, tmp_path: Path, pdl: bool) -> None:
     tiles = TensorMapParameter(1, (4, 3, 2), (16, 48), (4, 1, 1), 32)
-    launch = Launch(
+    launch = KernelLaunch(
         "k",
         (2, 1, 1),
         (384, 1, 1),

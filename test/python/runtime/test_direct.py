@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lego_mlir.artifact import Argument, Launch, TensorMapParameter
+from lego_mlir.artifact import Argument, KernelLaunch, TensorMapParameter
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime.direct import DirectLaunch, encoded, is_tensor_map
 
@@ -125,7 +125,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[SimpleNamespace]:
 
 
 def made(pdl: bool = False) -> DirectLaunch:
-    launch = Launch("k", (132, 2, 1), (384, 1, 1), (), 200_000, pdl=pdl)
+    launch = KernelLaunch("k", (132, 2, 1), (384, 1, 1), (), 200_000, pdl=pdl)
     tiles = (ctypes.c_uint64 * 16)(*WORDS)
     return DirectLaunch(launch, 77, [0x7F00_0000_1000, tiles, np.int32(-3), np.float16(1.5)])
 

@@ -11,11 +11,11 @@ from lego_mlir.artifact import (
     Argument,
     Artifact,
     Constant,
-    Launch,
+    KernelLaunch,
     TensorMapParameter,
     TensorMapParameters,
 )
-from lego_mlir.artifact.ptx import entries, parameter_sizes
+from lego_mlir.artifact.ptx import kernel_parameter_sizes, parameter_sizes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime.parameters import resolve as resolve_with
 
@@ -41,12 +41,12 @@ def mapped(found: TensorMapParameter, argument: Argument, value: Any) -> Any:
     return found, argument.name, value
 
 
-def resolve(launch: Launch, arguments: Any, values: Any, sizes: Any) -> tuple[Any, ...]:
+def resolve(launch: KernelLaunch, arguments: Any, values: Any, sizes: Any) -> tuple[Any, ...]:
     return resolve_with(launch, arguments, values, sizes, mapped)
 
 
 def test_parameter_sizes() -> None:
-    assert tuple(entries(SEVERAL)) == ("plain", "none", "nothing", "k$0")
+    assert tuple(kernel_parameter_sizes(SEVERAL)) == ("plain", "none", "nothing", "k$0")
     assert parameter_sizes(SEVERAL, "plain") == (8, 4)
     assert parameter_sizes(SEVERAL, "none") == ()
     assert parameter_sizes(SEVERAL, "nothing") == ()
@@ -69,12 +69,12 @@ def test_resolve(copy: Artifact) -> None:
 
 
 def test_arguments_may_come_in_any_order_and_twice(copy: Artifact) -> None:
-    launch = Launch("k", (1, 1, 1), (1, 1, 1), (1, 0, 1))
+    launch = KernelLaunch("k", (1, 1, 1), (1, 1, 1), (1, 0, 1))
     assert resolve(launch, copy.arguments, (10, 20), (8, 8, 8)) == (20, 10, 20)
 
 
 def test_index_takes_the_kernels_width() -> None:
-    launch = Launch("k", (1, 1, 1), (1, 1, 1), (Constant("index", 7), 0))
+    launch = KernelLaunch("k", (1, 1, 1), (1, 1, 1), (Constant("index", 7), 0))
     arguments = (Argument("n", "index", None),)
     narrow, wide = resolve(launch, arguments, (np.int64(5),), (4, 8))
     assert (narrow.dtype, wide.dtype) == (np.int32, np.int64)
@@ -85,7 +85,7 @@ def test_index_takes_the_kernels_width() -> None:
 
 def test_a_tensor_map_is_made_of_its_argument(copy: Artifact) -> None:
     found = TensorMapParameter(1, (6, 4), (24,), (6, 4), 0)
-    launch = Launch("k", (1, 1, 1), (1, 1, 1), (found, 0))
+    launch = KernelLaunch("k", (1, 1, 1), (1, 1, 1), (found, 0))
     assert resolve(launch, copy.arguments, (10, 20), (128, 8)) == ((found, "b", 20), 10)
     with pytest.raises(LegoError, match=r"parameter 0 .* has 8 bytes, the artifact passes 128"):
         resolve(launch, copy.arguments, (10, 20), (8, 8))
@@ -93,7 +93,7 @@ def test_a_tensor_map_is_made_of_its_argument(copy: Artifact) -> None:
 
 def test_tensor_maps_are_one_parameter(copy: Artifact) -> None:
     first, second = (TensorMapParameter(place, (6, 4), (24,), (6, 4), 0) for place in (1, 0))
-    launch = Launch("k", (1, 1, 1), (1, 1, 1), (TensorMapParameters((first, second)),))
+    launch = KernelLaunch("k", (1, 1, 1), (1, 1, 1), (TensorMapParameters((first, second)),))
     (found,) = resolve(launch, copy.arguments, (10, 20), (256,))
     assert found == ((first, "b", 20), (second, "a", 10))
     with pytest.raises(LegoError, match=r"parameter 0 .* has 128 bytes, the artifact passes 256"):

@@ -30,7 +30,7 @@ def launch_attributes(operations: Sequence[Any]) -> list[dict[str, Any]]:
     ]
 
 
-def describe_entries(module: Any, said: Sequence[dict[str, Any]]) -> None:
+def set_kernel_attributes(module: Any, said: Sequence[dict[str, Any]]) -> None:
     """Give a module's kernels, in the llvm dialect, the attributes that their launches ask for.
 
     Args:

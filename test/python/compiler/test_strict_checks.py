@@ -12,7 +12,7 @@ from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.compiler import driver
 from lego_mlir.compiler.assembly import Cubin, Resources
 from lego_mlir.compiler.codegen import assemble
-from lego_mlir.compiler.gates import require_fast
+from lego_mlir.compiler.strict_checks import check_strict
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import matmul, permute, transpose
@@ -29,22 +29,22 @@ def made(*kernels: Resources, warnings: tuple[str, ...] = ()) -> Cubin:
 
 
 def test_clean_code_passes() -> None:
-    require_fast(made(CLEAN))
-    require_fast(made(CLEAN, warnings=("an option is deprecated", "(C7002) something else")))
+    check_strict(made(CLEAN))
+    check_strict(made(CLEAN, warnings=("an option is deprecated", "(C7002) something else")))
 
 
 @pytest.mark.parametrize("code", ["C7504", "C7508", "C7510", "C7515", "C7600"])
 def test_a_lost_instruction(code: str) -> None:
     message = SERIALIZED.replace("C7510", code)
     with pytest.raises(LegoError, match=f"slows kernel 'gemm' down: .{code}. .*serialized"):
-        require_fast(made(replace(CLEAN, kernel="other"), CLEAN, warnings=(message,)))
+        check_strict(made(replace(CLEAN, kernel="other"), CLEAN, warnings=(message,)))
 
 
 def test_a_message_that_names_no_kernel() -> None:
     message = "(C7504) Potential Performance Loss: 'setmaxnreg' ignored."
     both = made(CLEAN, replace(CLEAN, kernel="other"), warnings=(message,))
     with pytest.raises(LegoError, match="kernels 'gemm', 'other' down"):
-        require_fast(both)
+        check_strict(both)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_message_that_names_no_kernel() -> None:
 )
 def test_local_memory(kernel: Resources, message: str) -> None:
     with pytest.raises(LegoError, match=message):
-        require_fast(made(replace(CLEAN, kernel="first"), kernel))
+        check_strict(made(replace(CLEAN, kernel="first"), kernel))
 
 
 def test_local_memory_is_a_warning_of_the_assembler() -> None:
@@ -82,7 +82,7 @@ def test_local_memory_is_a_warning_of_the_assembler() -> None:
     cubin = assemble(ptx, Target.parse("sm_90a"))
     assert cubin.warnings == ("k has 64 bytes of local memory a thread",)
     with pytest.raises(LegoError, match="64 bytes of local memory"):
-        require_fast(cubin)
+        check_strict(cubin)
 
 
 def test_only_our_own_kernels_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from lego_mlir.compiler.isolate import call
+from lego_mlir.compiler.child_process import run_isolated
 from lego_mlir.diagnostics import LegoError, Location
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
@@ -21,8 +21,8 @@ def open_files() -> int:
 
 def test_result_comes_back_whole() -> None:
     data = bytes(range(256)) * 20_000  # larger than any pipe
-    assert call(lambda: data, isolate=True) == data
-    assert call(lambda: b"", isolate=True) == b""
+    assert run_isolated(lambda: data, isolate=True) == data
+    assert run_isolated(lambda: b"", isolate=True) == b""
 
 
 def test_child_is_another_process_and_its_effects_stay_there() -> None:
@@ -32,14 +32,14 @@ def test_child_is_another_process_and_its_effects_stay_there() -> None:
         seen.append(1)
         return str(os.getpid()).encode()
 
-    assert int(call(work, isolate=True)) != os.getpid()
+    assert int(run_isolated(work, isolate=True)) != os.getpid()
     assert seen == []
 
 
 def test_without_isolation_it_runs_here() -> None:
-    assert int(call(lambda: str(os.getpid()).encode())) == os.getpid()
+    assert int(run_isolated(lambda: str(os.getpid()).encode())) == os.getpid()
     with pytest.raises(ZeroDivisionError):
-        call(lambda: bytes(1 // 0))
+        run_isolated(lambda: bytes(1 // 0))
 
 
 def test_abort_is_an_error() -> None:
@@ -47,7 +47,7 @@ def test_abort_is_an_error() -> None:
         os.abort()
 
     with pytest.raises(LegoError, match="making PTX failed: the code generator died of SIGABRT"):
-        call(work, isolate=True, doing="making PTX")
+        run_isolated(work, isolate=True, doing="making PTX")
 
 
 def test_llvm_message_is_told() -> None:
@@ -56,7 +56,7 @@ def test_llvm_message_is_told() -> None:
         os.abort()
 
     with pytest.raises(LegoError) as caught:
-        call(work, isolate=True)
+        run_isolated(work, isolate=True)
     assert caught.value.message == (
         "generating code failed: LLVM gives up: Cannot select: t7: f32 = frob t3"
     )
@@ -74,7 +74,7 @@ def test_llvm_message_is_told() -> None:
 )
 def test_other_deaths(end: object, told: str) -> None:
     with pytest.raises(LegoError, match=told):
-        call(end, isolate=True)  # type: ignore[arg-type]
+        run_isolated(end, isolate=True)  # type: ignore[arg-type]
 
 
 def test_lego_errors_keep_all_their_parts() -> None:
@@ -84,7 +84,7 @@ def test_lego_errors_keep_all_their_parts() -> None:
         raise original
 
     with pytest.raises(LegoError) as caught:
-        call(work, isolate=True)
+        run_isolated(work, isolate=True)
     assert caught.value is not original
     assert caught.value.render() == original.render()
 
@@ -94,13 +94,13 @@ def test_lego_errors_without_a_place() -> None:
         raise LegoError("m")
 
     with pytest.raises(LegoError) as caught:
-        call(work, isolate=True)
+        run_isolated(work, isolate=True)
     assert caught.value.render() == "error: m"
 
 
 def test_other_exceptions_bring_their_traceback() -> None:
     with pytest.raises(RuntimeError, match="ZeroDivisionError"):
-        call(lambda: bytes(1 // 0), isolate=True)
+        run_isolated(lambda: bytes(1 // 0), isolate=True)
 
 
 def test_stderr_of_a_success_is_passed_on(capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,7 +108,7 @@ def test_stderr_of_a_success_is_passed_on(capsys: pytest.CaptureFixture[str]) ->
         os.write(2, b"warning: so\n")
         return b"x"
 
-    assert call(work, isolate=True) == b"x"
+    assert run_isolated(work, isolate=True) == b"x"
     assert capsys.readouterr().err == "warning: so\n"
 
 
@@ -118,16 +118,16 @@ def test_much_stderr_does_not_block() -> None:
         os.abort()
 
     with pytest.raises(LegoError):
-        call(work, isolate=True)
+        run_isolated(work, isolate=True)
 
 
 def test_nothing_is_left_behind() -> None:
-    call(lambda: b"x", isolate=True)
+    run_isolated(lambda: b"x", isolate=True)
     before = open_files()
     for _ in range(5):
-        call(lambda: b"x", isolate=True)
+        run_isolated(lambda: b"x", isolate=True)
         with pytest.raises(LegoError):
-            call(lambda: os._exit(1), isolate=True)
+            run_isolated(lambda: os._exit(1), isolate=True)
     assert open_files() == before
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
@@ -135,8 +135,8 @@ def test_nothing_is_left_behind() -> None:
 
 def test_buffered_output_is_not_written_twice() -> None:
     script = (
-        "import sys; from lego_mlir.compiler.isolate import call\n"
-        "sys.stdout.write('once'); call(lambda: b'x', isolate=True)\n"
+        "import sys; from lego_mlir.compiler.child_process import run_isolated\n"
+        "sys.stdout.write('once'); run_isolated(lambda: b'x', isolate=True)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "once", "")

@@ -7,7 +7,7 @@ import pytest
 from lego_mlir.artifact import Argument
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import TARGETS
-from lego_mlir.runtime.fit import (
+from lego_mlir.runtime.compatibility import (
     check_alignment,
     check_shared,
     choose_code,

@@ -1,11 +1,11 @@
-"""Run work that may kill the process in a child, and turn its death into an error.
+"""Run work that may kill the process in a forked child, and report a crash as an error.
 
-LLVM answers some modules with a fatal error ("Cannot select: …") that ends the process, past any
-`except`. `call(work, isolate=True)` runs the work in a forked child: a death there comes back as a
-`LegoError` with LLVM's own words.
+For some modules LLVM stops the process with a fatal error ("Cannot select: …"), which no `except`
+can catch. `run_isolated(work, isolate=True)` runs the work in a forked child. If the child
+crashes, the caller gets a `LegoError` with LLVM's message.
 
-Forking is right for a command-line run, which holds no threads and no CUDA context. It is unsafe
-in a process that does, so `isolate=False`, which calls the work directly, is the default.
+Forking is safe in a command-line run, which has no threads and no CUDA context. It is unsafe in a
+process that has them, so the default is `isolate=False`, which calls the work directly.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from lego_mlir.diagnostics import LegoError, Location
 _RESULT, _EXCEPTION = b"r", b"e"
 
 
-def call(
+def run_isolated(
     work: Callable[[], bytes], *, isolate: bool = False, doing: str = "generating code"
 ) -> bytes:
     """The bytes that `work` returns.

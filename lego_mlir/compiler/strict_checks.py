@@ -23,7 +23,7 @@ _ROUTINES = (
 )
 
 
-def require_fast(cubin: Cubin) -> None:
+def check_strict(cubin: Cubin) -> None:
     """Refuse machine code with one of these faults.
 
     Raises:
