@@ -30,7 +30,7 @@ examples:
   legoc transpose.mlir --run                      run on random data, compare with NumPy
   legoc transpose.mlir a.npy --run --save out     run on your data, keep the results
   legoc transpose.mlir --run --report             count bank conflicts, sectors, instructions
-  legoc matmul.mlir --schedule=hmma --param buffers=3 --keep steps --emit=ptx
+  legoc matmul.mlir --schedule=hmma --param depth=2 --keep steps --emit=ptx
                                                   tensor cores, the way there kept
   legoc transpose.mlir --emit=bundle -o t.lego    compile here ...
   legoc t.lego --run --device=cuda                ... and run there

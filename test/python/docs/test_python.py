@@ -1,4 +1,4 @@
-"""docs/python.md: its program runs, its table is of what there is, and errors look as it says."""
+"""docs/python.md: the table lists what a kernel has, and the error is the one that is shown."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ TEXT = (Path(__file__).resolve().parents[3] / "docs" / "python.md").read_text()
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: Any) -> Any:
-    """What the program of the page has made."""
+    """Return the globals of the page's program, and its file."""
     (block,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     file = tmp_path_factory.mktemp("docs") / "softmax.py"
     file.write_text(block)
     return runpy.run_path(str(file)), file
 
 
-def test_what_the_kernel_can_be_asked(program: Any, tmp_path: Path) -> None:
+def test_a_kernel_has_what_the_table_lists(program: Any, tmp_path: Path) -> None:
     made, _ = program
     softmax, x, y = made["softmax"], made["x"], made["y"]
     result = softmax.run(x, device="sim", costs=True)
@@ -41,13 +41,13 @@ def test_what_the_kernel_can_be_asked(program: Any, tmp_path: Path) -> None:
     assert "softmax" in softmax.explain()
 
 
-def test_the_error_that_is_shown(program: Any) -> None:
+def test_the_error_is_the_one_that_is_shown(program: Any) -> None:
     _, file = program
     wrong = file.with_name("wrong.py")
     added = "    if own == 0:\n        return\n    sums = "
     wrong.write_text(file.read_text().replace("    sums = ", added, 1))
     with pytest.raises(LegoError) as info:
         runpy.run_path(str(wrong))
-    said = str(info.value).replace(str(wrong), "softmax.py").splitlines()
-    shown = [line[4:] for line in TEXT.splitlines() if line.startswith("    ")][-len(said) :]
-    assert [line.strip() for line in shown] == [line.strip() for line in said]
+    printed = str(info.value).replace(str(wrong), "softmax.py").splitlines()
+    shown = [line[4:] for line in TEXT.splitlines() if line.startswith("    ")][-len(printed) :]
+    assert [line.strip() for line in shown] == [line.strip() for line in printed]
