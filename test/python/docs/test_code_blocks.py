@@ -29,6 +29,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "bench/README.md")
 DOCUMENTS = [*(ROOT / name for name in NAMES), *sorted((ROOT / "docs").glob("*.md"))]
+INDENTED = {"docs/python.md", "docs/simulator.md", "docs/simulator-reference.md", "bench/README.md"}
+"""Documents that still show commands and output as indented blocks, which other tests check."""
+
 KINDS = {"python", "mlir", "mlir fragment", "sh", "console", "text"}
 
 
@@ -101,6 +104,16 @@ def test_every_block_has_a_known_kind(document: Path) -> None:
     assert document.read_text().count("\n```") == 2 * len(blocks_of(document))
     unknown = [(b.id, b.kind) for b in blocks_of(document) if b.kind not in KINDS]
     assert unknown == []
+
+
+@pytest.mark.parametrize(
+    "document",
+    [d for d in DOCUMENTS if str(d.relative_to(ROOT)) not in INDENTED],
+    ids=lambda d: str(d.relative_to(ROOT)),
+)
+def test_code_is_fenced(document: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.M | re.S)
+    assert re.findall(r"(?:^|\n)\n {4}\S.*", text) == []
 
 
 @pytest.mark.parametrize(
