@@ -1,23 +1,23 @@
-// The product of matmul.mlir on Hopper: one warpgroup fetches tiles by TMA, two multiply them by
-// WGMMA. The payload is the same; what differs is where tiles lie in shared memory, in the swizzle
-// of TMA and WGMMA, and which warps share a tile. The descriptors of both follow from the layouts.
+// The GEMM of matmul.mlir on Hopper: a producer warpgroup copies tiles by TMA, two consumers multiply
+// them by WGMMA. The payload is the same. The shared-memory layouts differ, because they have the
+// swizzle of TMA and WGMMA, and so does the layout of warps. All descriptors follow from the layouts.
 //
 //   legoc hopper.mlir --run                                    in the simulator, or on the GPU
-//   legoc hopper.mlir --emit=scheduled --keep=steps            what each step makes of it
+//   legoc hopper.mlir --emit=scheduled --keep=steps            keep the module after each step
 
-// The matrices, in tiles of a block. Col instead of Row is the transpose of it: then the tile in
-// shared memory is to be contiguous along the same dimension, so change that, too.
+// The matrices, in CTA tiles. Col instead of Row transposes one. Then its tile in shared memory must
+// be contiguous along the same dimension, so change that layout, too.
 #A = #lego.layout<"OrderBy(Row(M, K)).TileBy([M/128, K/64], [128, 64])">
 #B = #lego.layout<"OrderBy(Row(K, N)).TileBy([K/64, N/256], [64, 256])">
 #C = #lego.layout<"OrderBy(Row(M, N)).TileBy([M/128, N/256], [128, 256])">
 
-// Rows of 128 bytes: of A 64 of k; of B four panels, one behind the other, of 64 columns each; of
-// the result a chunk of 64 by 64, in which a warpgroup stores its part.
+// Rows of 128 bytes. A: 64 elements along k. B: four column blocks of 64 columns, one after another.
+// C: an epilogue tile of 64 by 64, through which a warpgroup stores its rows.
 #shared_A = #lego.layout<"OrderBy(GenP([128, 64], tma_swizzle(128, 2)))">
 #shared_B = #lego.layout<"OrderBy(GenP([256, 64], tma_swizzle(128, 2))).OrderBy(RegP([64, 4, 64], [1, 0, 2])).GroupBy([64, 256])">
 #shared_C = #lego.layout<"OrderBy(GenP([64, 64], tma_swizzle(128, 2)))">
 
-// Block id -> tile of C; warps of the tile, one below the other, four a warpgroup.
+// CTA id -> tile of C; warp id -> warp tile, one below the other, four in a warpgroup.
 #blocks = #lego.layout<"OrderBy(RegP([M/128, N/256], [1, 0]))">
 #warps = #lego.layout<"OrderBy(Row(8, 1))">
 

@@ -1,20 +1,20 @@
-// C = A B in f16, with f32 sums. What is computed stands below, once, for a whole tile of C; where
-// everything lives and who works on it stands here.
+// C = A B in f16, with f32 accumulators. The kernel below computes a whole tile of C. The layouts here
+// say where the data lives and which CTA and warp computes what.
 //
 //   legoc matmul.mlir --schedule=hmma --run                     on tensor cores: mma.sync
-//   legoc matmul.mlir --schedule=hmma --emit=scheduled          what the schedule makes of it
+//   legoc matmul.mlir --schedule=hmma --emit=scheduled          the module after the schedule
 
-// The matrices, in tiles of a block. Col instead of Row is the transpose of it.
+// The matrices, in CTA tiles. Col instead of Row transposes one.
 #A = #lego.layout<"OrderBy(Row(M, K)).TileBy([M/BM, K/BK], [BM, BK])">
 #B = #lego.layout<"OrderBy(Row(K, N)).TileBy([K/BK, N/BN], [BK, BN])">
 #C = #lego.layout<"OrderBy(Row(M, N)).TileBy([M/BM, N/BN], [BM, BN])">
 
-// Their tiles in shared memory: rows whose 16-byte chunks are XORed with the row's number.
+// Their tiles in shared memory: the 16-byte chunks of a row are XORed with the row's number.
 #shared_A = #lego.layout<"OrderBy(GenP([BM, BK], swizzle(8, 1, 8)))">
 #shared_B = #lego.layout<"OrderBy(GenP([BK, BN], swizzle(8, 1, 8)))">
 #shared_C = #lego.layout<"OrderBy(GenP([BM, BN], swizzle(8, 1, 8)))">
 
-// Block id -> tile of C, down columns of four tiles; warp id -> part of the tile.
+// CTA id -> tile of C, in raster groups of four rows of tiles; warp id -> warp tile.
 #blocks = #lego.layout<"OrderBy(RegP([M/BM/4, 4, N/BN], [0, 2, 1])).GroupBy([M/BM, N/BN])">
 #warps = #lego.layout<"OrderBy(Row(2, 2))">
 

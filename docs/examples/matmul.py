@@ -1,9 +1,9 @@
-"""C = A B on tensor cores. What is computed is said once, for a whole tile of C.
+"""C = A B on tensor cores. The kernel computes a whole tile of C.
 
     python docs/examples/matmul.py
 
-The same kernel as matmul.mlir; see there for what the layouts mean. The schedule gives the tiles
-to warps and lanes, brings them through shared memory, and chooses the instructions.
+The same kernel as matmul.mlir, which explains the layouts. The schedule distributes the tiles to
+warps and lanes, stages them in shared memory, and selects the instructions.
 """
 
 import lego_mlir as lg

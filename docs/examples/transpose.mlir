@@ -1,11 +1,11 @@
 // A matrix transpose through shared memory. Every index in it comes from a layout.
 //
 //   legoc docs/examples/transpose.mlir --run               compile, run, compare with NumPy
-//   legoc docs/examples/transpose.mlir --emit=ptx          see what a GPU gets
+//   legoc docs/examples/transpose.mlir --emit=ptx          print the PTX
 //
-// N is the matrix, T the tile a block moves, R the rows of it that its threads move at a time.
+// N is the size of the matrix, T that of a CTA's tile, R the rows that its threads copy at a time.
 
-#blocks  = #lego.layout<"OrderBy(Row(N/T, N/T))">                          // block id  -> tile
+#blocks  = #lego.layout<"OrderBy(Row(N/T, N/T))">                          // CTA id    -> tile
 #threads = #lego.layout<"OrderBy(Row(R, T))">                              // thread id -> element
 #rows    = #lego.layout<"OrderBy(Row(T/R, R))">                            // step, row -> row of the tile
 #A       = #lego.layout<"OrderBy(Row(N, N)).TileBy([N/T, N/T], [T, T])">   // the input in memory

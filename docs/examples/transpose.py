@@ -2,7 +2,7 @@
 
     python docs/examples/transpose.py
 
-The same kernel as transpose.mlir; see there for what the layouts mean.
+The same kernel as transpose.mlir, which explains the layouts.
 """
 
 import lego_mlir as lg

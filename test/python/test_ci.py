@@ -1,4 +1,4 @@
-"""What `.ci/run` installs besides packages of Python: a stock mlir-opt, where it may."""
+"""`.ci/mlir-opt` installs a stock mlir-opt if it may, and never fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOOLS = ("env", "bash")
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    """A folder for PATH with nothing but what starts the script."""
+    """Return a folder for PATH with only the programs that start the script."""
     for name in TOOLS:
         found = shutil.which(name)
         assert found is not None
@@ -28,7 +28,7 @@ def put(folder: Path, name: str, body: str) -> None:
 
 
 def run(programs: Path) -> str:
-    """What the script says; it never fails."""
+    """Run the script, which never fails; return what it prints."""
     done = subprocess.run(
         [SCRIPT], env={"PATH": str(programs)}, capture_output=True, text=True, check=False
     )
@@ -46,11 +46,11 @@ def test_root_installs_the_package(programs: Path) -> None:
 
 
 @pytest.mark.parametrize("failing", ["update", "install"])
-def test_without_a_network(programs: Path, failing: str) -> None:
+def test_without_a_network_it_goes_on(programs: Path, failing: str) -> None:
     put(programs, "id", "echo 0")
     put(programs, "apt-get", f'case "$*" in *{failing}*) exit 100;; esac')
-    said = run(programs)
-    assert ("are skipped" in said) == (failing == "install")
+    printed = run(programs)
+    assert ("are skipped" in printed) == (failing == "install")
 
 
 def test_others_than_root_go_on_without_it(programs: Path) -> None:
@@ -65,11 +65,11 @@ def test_systems_without_apt_go_on_without_it(programs: Path) -> None:
     assert "no apt-get" in run(programs)
 
 
-def test_one_that_is_there_is_kept(programs: Path) -> None:
+def test_an_mlir_opt_on_the_path_is_kept(programs: Path) -> None:
     put(programs, "mlir-opt-21", "exit 1")
     assert run(programs) == f"mlir-opt: {programs}/mlir-opt-21\n"
 
 
-def test_ci_asks_for_it_before_the_tests() -> None:
+def test_ci_installs_it_before_the_tests() -> None:
     steps = (SCRIPT.parent / "run").read_text().splitlines()
-    assert steps.index("step .ci/mlir-opt") < steps.index("step pytest")
+    assert steps.index("step .ci/mlir-opt") < steps.index("step poe test")

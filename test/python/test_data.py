@@ -13,16 +13,16 @@ from lego_mlir.diagnostics import LegoError
 
 
 @pytest.mark.parametrize("folder", [data.dialects, data.transforms, data.pipelines])
-def test_folders_are_there(folder) -> None:
+def test_the_folders_of_data_exist(folder) -> None:
     assert folder().is_absolute()
     assert folder().is_dir()
 
 
-def test_the_dialect_is_there() -> None:
+def test_the_dialect_is_in_its_folder() -> None:
     assert (data.dialects() / "lego.irdl.mlir").is_file()
 
 
-def test_from_another_working_directory(tmp_path: Path) -> None:
+def test_the_folder_does_not_depend_on_the_working_directory(tmp_path: Path) -> None:
     answer = subprocess.run(
         [sys.executable, "-c", "from lego_mlir import data; print(data.dialects())"],
         cwd=tmp_path,
@@ -33,7 +33,9 @@ def test_from_another_working_directory(tmp_path: Path) -> None:
     assert Path(answer.stdout.strip()) == data.dialects()
 
 
-def test_a_missing_folder_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_folder_is_an_error_that_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     package = tmp_path / "lego_mlir"
     package.mkdir()
     monkeypatch.setattr(data, "__file__", str(package / "data.py"))

@@ -1,4 +1,4 @@
-"""FileCheck as our tests call it: PyPI's, and strict where that is lax."""
+"""test/strict_filecheck.py, PyPI's FileCheck, refuses checks that LLVM's refuses."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(folder: Path, checks: str, given: str, *options: str) -> subprocess.Comp
         ("// CHECK: {{[a-z]+}}\n// CHECK-NOT: {{^}}three\n", []),
     ],
 )
-def test_passes(tmp_path: Path, checks: str, options: list[str]) -> None:
+def test_checks_that_hold_pass(tmp_path: Path, checks: str, options: list[str]) -> None:
     answer = run(tmp_path, checks, "one\ntwo\n", *options)
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
@@ -49,7 +49,9 @@ def test_passes(tmp_path: Path, checks: str, options: list[str]) -> None:
         ("// CHECK: one\n", "", [], ""),
     ],
 )
-def test_fails(tmp_path: Path, checks: str, given: str, options: list[str], why: str) -> None:
+def test_checks_that_do_not_hold_or_mean_nothing_fail(
+    tmp_path: Path, checks: str, given: str, options: list[str], why: str
+) -> None:
     answer = run(tmp_path, checks, given, *options)
     assert answer.returncode != 0
     assert why in answer.stderr

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, together, and with the permissions they had."""
+"""Files are written completely or not at all, several together, with the permissions they had."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lego_mlir.files import write_together, write_whole
 
 
 def full(file: IO[bytes]) -> None:
-    """Write a little, then find the disk full."""
+    """Write some bytes, then fail as on a full disk."""
     file.write(b"half")
     file.flush()
     raise OSError(28, "No space left on device")
@@ -63,7 +63,7 @@ def test_a_process_that_is_killed_leaves_the_old_file(tmp_path: Path) -> None:
     assert file.read_bytes() == b"old"
 
 
-def test_a_link_stays_and_a_long_name_fits(tmp_path: Path) -> None:
+def test_a_link_stays_a_link_and_a_long_name_fits(tmp_path: Path) -> None:
     goal, link = tmp_path / ("ä" * 120), tmp_path / "link"
     link.symlink_to(goal)
     write_whole(link, b"new")

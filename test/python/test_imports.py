@@ -1,4 +1,4 @@
-"""Every module can be the first that is imported: no two packages wait for each other."""
+"""Every module can be imported first: imports have no cycle."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ import lego_mlir
 MODULES = sorted(m.name for m in pkgutil.walk_packages(lego_mlir.__path__, "lego_mlir."))
 
 
-def comes_first(module: str) -> str:
-    """What goes wrong where a module is imported before all others of the package.
+def import_error(module: str) -> str:
+    """Import a module before all others of the package; return the error's text, or nothing.
 
-    A forked child forgets the package's modules and imports that one. A fresh interpreter for each
-    would load everything else anew, too.
+    A forked child forgets the package's modules and imports that one. A new interpreter for each
+    module would also load all other packages again.
     """
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
-        said = ""
+        error = ""
         try:
             gc.disable()
             for name in [n for n in sys.modules if n.partition(".")[0] == "lego_mlir"]:
@@ -32,20 +32,20 @@ def comes_first(module: str) -> str:
                     del sys.modules[name]
             importlib.import_module(module)
         except BaseException as e:
-            said = f"{type(e).__name__}: {e}"
+            error = f"{type(e).__name__}: {e}"
         finally:
-            os.write(write, said.encode())
+            os.write(write, error.encode())
             os._exit(0)
     os.close(write)
     with os.fdopen(read, "rb") as pipe:
-        said = pipe.read().decode()
+        error = pipe.read().decode()
     os.waitpid(child, 0)
-    return said
+    return error
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_every_module_may_be_imported_first() -> None:
+def test_every_module_can_be_imported_first() -> None:
     import lego_mlir.compiler.driver  # noqa: F401  # what children share: MLIR, NumPy
 
-    wrong = {module: said for module in MODULES if (said := comes_first(module))}
+    wrong = {module: error for module in MODULES if (error := import_error(module))}
     assert not wrong

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ PASSED = {"PASS", "FLAKYPASS", "XFAIL"}
 
 
 def lit_files() -> list[str]:
-    """The .mlir files that lit should find, relative to test/."""
+    """Return the .mlir files that lit should find, relative to test/."""
     files = (path.relative_to(TEST) for path in TEST.rglob("*.mlir"))
     return sorted(f.as_posix() for f in files if "Inputs" not in f.parts and f.parts[0] != "python")
 
@@ -25,7 +26,7 @@ def lit_files() -> list[str]:
 def lit_results(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, dict[str, Any]]:
-    """What lit says of every selected file; lit runs once, whether or not tests fail."""
+    """Run lit once on all selected files, whether or not tests fail; return its results by file."""
     selected = [
         item.callspec.params["file"]
         for item in request.session.items
@@ -50,16 +51,21 @@ def lit_results(
 
 
 @pytest.mark.parametrize("file", lit_files())
-def test_lit(file: str, lit_results: dict[str, dict[str, Any]]) -> None:
+def test_lit(
+    file: str,
+    lit_results: dict[str, dict[str, Any]],
+    record_property: Callable[[str, object], None],
+) -> None:
     assert file in lit_results, "lit did not run this file"
     result = lit_results[file]
+    record_property("seconds", float(result["elapsed"]))
     if result["code"] == "UNSUPPORTED":
         pytest.skip(result["output"].strip() or "unsupported here")
     if result["code"] not in PASSED:
         pytest.fail(f"{result['code']}: test/{file}\n{result['output']}", pytrace=False)
 
 
-def test_lit_finds_the_same_files() -> None:
+def test_lit_finds_every_mlir_file() -> None:
     """No .mlir file lies where lit would leave it out."""
     answer = subprocess.run(
         [*LIT, "--show-tests", str(TEST)],

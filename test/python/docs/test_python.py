@@ -27,7 +27,7 @@ def program(tmp_path_factory: Any) -> Any:
         return runpy.run_path(str(file)), file
 
 
-def test_what_the_kernel_can_be_asked(program: Any, tmp_path: Path) -> None:
+def test_a_kernel_has_what_the_table_lists(program: Any, tmp_path: Path) -> None:
     made, _ = program
     softmax, x, y = made["softmax"], made["x"], made["y"]
     result = softmax.run(x, device="sim", costs=True)
@@ -43,13 +43,13 @@ def test_what_the_kernel_can_be_asked(program: Any, tmp_path: Path) -> None:
     assert "softmax" in softmax.explain()
 
 
-def test_the_error_that_is_shown(program: Any) -> None:
+def test_the_error_is_the_one_that_is_shown(program: Any) -> None:
     _, file = program
     wrong = file.with_name("wrong.py")
     added = "    if own == 0:\n        return\n    sums = "
     wrong.write_text(file.read_text().replace("    sums = ", added, 1))
     with pytest.raises(LegoError) as info:
         runpy.run_path(str(wrong))
-    said = str(info.value).replace(str(wrong), "softmax.py").splitlines()
-    shown = [line[4:] for line in TEXT.splitlines() if line.startswith("    ")][-len(said) :]
-    assert [line.strip() for line in shown] == [line.strip() for line in said]
+    printed = str(info.value).replace(str(wrong), "softmax.py").splitlines()
+    shown = [line[4:] for line in TEXT.splitlines() if line.startswith("    ")][-len(printed) :]
+    assert [line.strip() for line in shown] == [line.strip() for line in printed]

@@ -1,4 +1,4 @@
-"""docs/schedules.md has the schedules as they are."""
+"""docs/schedules.md lists the steps and parameters of each schedule."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "schedules.md"
 
 
 @pytest.mark.parametrize("name", ["hmma", "wgmma"])
-def test_every_step_and_parameter_in_order(name: str) -> None:
+def test_the_page_lists_every_step_and_parameter_in_order(name: str) -> None:
     script = (data.transforms() / f"{name}.mlir").read_text()
     used = re.findall(r'"transform_lego\.(\w+)"\(', script)
     steps = [step for step in used if step != "parameter"]
@@ -21,5 +21,5 @@ def test_every_step_and_parameter_in_order(name: str) -> None:
     (section,) = re.findall(rf"^## `{name}`.*?(?=^## )", PAGE.read_text(), re.M | re.S)
     rows = re.findall(r"^\| `(\w+)` \|[^|]*\|([^|]*)\|$", section, re.M)
     assert [step for step, _ in rows] == steps
-    told = {word for _, given in rows for word in re.findall(r"`(\w+)`", given)}
-    assert told == parameters
+    listed = {word for _, given in rows for word in re.findall(r"`(\w+)`", given)}
+    assert listed == parameters
