@@ -285,7 +285,7 @@ class Compilation:
         Raises:
             LegoError: the host function does more than launch kernels.
         """
-        host = launches.host_function(self.scheduled, self.source)
+        host = launches.host_function(self.scheduled, self._parsed, self.source)
         artifact = Artifact(
             name=host.name,
             target=self.options.target.name,

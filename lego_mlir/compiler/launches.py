@@ -32,35 +32,12 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.layouts import layout_text
+from lego_mlir.mlir.lowering.argument_access import argument_access
 from lego_mlir.mlir.lowering.argument_names import argument_names
 from lego_mlir.mlir.lowering.buffers import is_dense
 from lego_mlir.mlir.modules import operations_in
 
 _LAUNCHES = ("gpu.launch", "gpu.launch_func")
-
-
-# Operations that make another view of a buffer, or choose one: what happens to the view happens to
-# the buffer.
-_VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.subview", "memref.cast",
-          "memref.reinterpret_cast", "memref.memory_space_cast",
-          *dialect.TENSOR_MAP_OPERATIONS, "llvm.getelementptr", "arith.select")  # fmt: skip
-_READS = (
-    "nvvm.cp.async.bulk.tensor.shared.cluster.global",
-    "nvvm.prefetch",
-    "nvgpu.device_async_copy",
-    "memref.load",
-    "vector.load",
-    "vector.transfer_read",
-    "affine.load",
-    "vector.gather",
-)
-_WRITES = (
-    "nvvm.cp.async.bulk.tensor.global.shared.cta",
-    "memref.store",
-    "vector.store",
-    "vector.transfer_write",
-    "affine.store",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +59,13 @@ class Host:
     facts: tuple[Fact, ...] = ()
 
 
-def host_function(module: Any, source: Source) -> Host:
-    """The one function of the module that launches kernels; before these are outlined.
+def host_function(module: Any, parsed: Any, source: Source) -> Host:
+    """Return the one function of the module that launches kernels.
+
+    Args:
+        module: lowered, its kernels not outlined yet.
+        parsed: the module before lowering, whose lego operations say what kernels access.
+        source: the module's text, in which errors are shown.
 
     Raises:
         LegoError: there is none, there are several, or an argument has an unusable type.
@@ -110,9 +92,14 @@ def host_function(module: Any, source: Source) -> Host:
         )
     names = argument_names(func, source)
     attributes = _argument_attributes(func, len(block.arguments))
+    # Where an operation of the module does not tell, what the compiler made of it may.
+    stages = zip(_accesses(parsed, _name(func)), _accesses(module, _name(func)), strict=True)
+    accesses = [before or after for before, after in stages]
     arguments = tuple(
-        _argument(value, name, attrs, func, kernels, source)
-        for value, name, attrs in zip(block.arguments, names, attributes, strict=True)
+        _argument(value, name, attrs, access or "readwrite", func, source)
+        for value, name, attrs, access in zip(
+            block.arguments, names, attributes, accesses, strict=True
+        )
     )
     in_place = any(dialect.IN_PLACE in op.attributes for op in (func, module.operation))
     reference = _reference(module, func, source)
@@ -219,8 +206,8 @@ def _argument(
     value: Any,
     name: str,
     attrs: Mapping[str, Any],
+    access: ArgumentAccess,
     func: Any,
-    kernels: Mapping[tuple[str, ...], Any],
     source: Source,
 ) -> Argument:
     if not isinstance(value.type, ir.MemRefType):
@@ -246,7 +233,6 @@ def _argument(
         if dialect.ARGUMENT_LAYOUT in attrs
         else None
     )
-    access = _access(value, kernels)
     alignment = dialect.alignment_in(attrs)
     dtype = _dtype(kind.element_type, name, func, source)
     return Argument(name, dtype, tuple(kind.shape), layout, access, alignment)
@@ -264,32 +250,15 @@ def _dtype(kind: Any, name: str, func: Any, source: Source) -> str:
     return str(kind)
 
 
-def _access(buffer: Any, kernels: Mapping[tuple[str, ...], Any]) -> ArgumentAccess:
-    """Whether kernels read the buffer, write it or both; both where that cannot be told."""
-    reads = writes = False
-    stack = [buffer]
-    while stack:
-        value = stack.pop()
-        for use in value.uses:
-            op = use.owner.operation
-            if op.name in _VIEWS:
-                stack.append(op.results[0])
-            elif op.name in _READS:
-                reads = True
-            elif op.name in _WRITES:
-                writes = True
-            elif op.name == "gpu.launch_func":
-                kernel = kernels.get(tuple(op.attributes["kernel"].value))
-                first = len(op.operands) - list(op.attributes["operandSegmentSizes"])[-2]
-                if kernel is None or list(op.attributes["operandSegmentSizes"])[-1]:
-                    return "readwrite"
-                arguments = kernel.regions[0].blocks[0].arguments
-                stack.append(arguments[use.operand_number - first])
-            else:
-                return "readwrite"
-    if reads and writes:
-        return "readwrite"
-    return "read" if reads else "write" if writes else "none"
+def _accesses(module: Any, name: str) -> list[ArgumentAccess | None]:
+    """Return how kernels access each argument of the host function of this name."""
+    kernels = _gpu_functions(module)
+    return [
+        argument_access(value, kernels)
+        for op in (o.operation for o in module.body.operations)
+        if op.name == "func.func" and _name(op) == name
+        for value in op.regions[0].blocks[0].arguments
+    ]
 
 
 def _launch(op: Any, source: Source) -> KernelLaunch:
