@@ -26,7 +26,7 @@ def check_int64(size: Int, owner: str) -> None:
 
 
 def checked(i: Any, n: Int, owner: str) -> Any:
-    """`i` if it may stand for a number in [0, n); arrays come back as int64."""
+    """Return `i` if it may stand for a number in [0, n); arrays come back as int64."""
     if isinstance(i, Expr):
         lo, hi = bounds(i)
         if (hi is not None and hi < 0) or (isinstance(n, int) and lo is not None and lo >= n):
@@ -51,7 +51,7 @@ def checked(i: Any, n: Int, owner: str) -> Any:
 
 
 def through_sympy(values: Sequence[Any], dims: Sequence[Int], compute: Callable[..., Any]) -> Any:
-    """What `compute` makes of values some of which are SymPy's, as SymPy's.
+    """Return what `compute` makes of values, converted from SymPy and back.
 
     A plain symbol among them counts as an index of its dimension, so its range is known.
     """

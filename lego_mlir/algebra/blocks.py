@@ -20,7 +20,7 @@ Sizes: TypeAlias = tuple[Int, ...]
 
 
 def flatten(dims: Sizes, index: Index) -> Any:
-    """The canonical bijection: the row-major flat position of `index`."""
+    """Return the canonical bijection: the row-major flat position of `index`."""
     flat: Any = 0
     for n, i in zip(dims, index, strict=True):
         flat = flat * n + i
@@ -28,7 +28,7 @@ def flatten(dims: Sizes, index: Index) -> Any:
 
 
 def unflatten(dims: Sizes, flat: Any) -> Index:
-    """The inverse of `flatten`."""
+    """Return the inverse of `flatten`."""
     index: list[Any] = []
     for n in reversed(dims[1:]):
         index.append(flat % n)
@@ -38,12 +38,12 @@ def unflatten(dims: Sizes, flat: Any) -> Index:
 
 
 def permuted(xs: Sequence[Any], perm: Sequence[int]) -> tuple[Any, ...]:
-    """`xs` reordered: place k gets `xs[perm[k]]`, as in NumPy's transpose."""
+    """Return `xs` reordered: place k gets `xs[perm[k]]`, as in NumPy's transpose."""
     return tuple(xs[p] for p in perm)
 
 
 def inverse_permutation(perm: Sequence[int]) -> tuple[int, ...]:
-    """The permutation that undoes `perm`."""
+    """Return the permutation that undoes `perm`."""
     inverse = [0] * len(perm)
     for place, p in enumerate(perm):
         inverse[p] = place
@@ -85,23 +85,23 @@ class Block(ABC):
 
     @abstractmethod
     def apply(self, index: Index) -> Any:
-        """The flat position of an index, one value a dimension."""
+        """Return the flat position of an index, one value a dimension."""
 
     @abstractmethod
     def inv(self, flat: Any) -> Index:
-        """The index at a flat position."""
+        """Return the index at a flat position."""
 
     @abstractmethod
     def bind(self, values: Mapping[Sym, Int]) -> Block:
-        """The block with symbolic sizes replaced."""
+        """Return the block with symbolic sizes replaced."""
 
     @abstractmethod
     def inverted(self) -> Block:
-        """The block that undoes it, flat position for flat position."""
+        """Return the block that undoes it, flat position for flat position."""
 
     @abstractmethod
     def _key(self) -> tuple[Any, ...]:
-        """What makes two blocks equal."""
+        """Return what makes two blocks equal."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Block) and self._key() == other._key()
@@ -111,7 +111,7 @@ class Block(ABC):
 
     @abstractmethod
     def __reduce__(self) -> tuple[Any, ...]:
-        """How copies and pickles are made: nothing is set after construction."""
+        """Copy and pickle by construction: nothing is set afterwards."""
 
     def __repr__(self) -> str:
         return self.text
@@ -217,7 +217,7 @@ class Col(RegP):
 
 
 def regular(dims: Sizes, perm: Sequence[int]) -> RegP:
-    """RegP, as Row or Col where it is one."""
+    """Return RegP, as Row or Col where it is one."""
     if list(perm) == sorted(perm):
         return Row(*dims)
     if list(perm) == sorted(perm, reverse=True):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @measured()
 def composed(outer: Layout, inner: Layout) -> Layout:
-    """First `inner`, then `outer`, which takes the offset as the flat position of its index.
+    """Compose two layouts: the offset of `inner` is the flat position of the index of `outer`.
 
     The index space is that of `inner`. Where `inner` is tiled it stays written so, unless stages
     of the two merge, or `outer` nests blocks in one another, which TileBy would take for levels.
@@ -53,7 +53,7 @@ def composed(outer: Layout, inner: Layout) -> Layout:
 
 @measured()
 def inverted(layout: Layout) -> Layout:
-    """The layout of the inverse function, from flat offset to the flat position of the index.
+    """Return the layout of the inverse function, from offset to the index's flat position.
 
     Its index space has one dimension, as offsets do.
 
@@ -67,25 +67,25 @@ def inverted(layout: Layout) -> Layout:
 
 @measured()
 def simplified(layout: Layout) -> Layout:
-    """The same function of the same index, in as few plain OrderBy's as these rules reach."""
+    """Return the same function in as few plain OrderBy's as these rules reach."""
     refuse_partial("simplified", layout)
     return chain(layout, simplified_stages(layout.stages), layout.dims)
 
 
 def chain(like: Layout, stages: tuple[Stage, ...], dims: Sizes) -> Layout:
-    """A layout of plain OrderBy's with this index space; a view only where one is needed."""
+    """Return a layout of plain OrderBy's with this index space; a view only where one is needed."""
     orders = tuple(Order("OrderBy", stage) for stage in stages)
     view = None if orders and orders[-1].dims == dims else make_view("GroupBy", (dims,))
     return type(like)(orders, view)
 
 
 def inverse_stage(stage: Stage) -> Stage:
-    """The stage that undoes another: its blocks stay inside one another as they are."""
+    """Return the stage that undoes another: its blocks stay inside one another as they are."""
     return tuple(block.inverted() for block in stage)
 
 
 def simplified_stages(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
-    """A chain that maps flat positions alike, with stages dropped, cancelled and merged."""
+    """Return a chain that maps flat positions alike, with stages dropped, cancelled and merged."""
     return reduce(_with_stage, stages, ())
 
 
@@ -98,7 +98,7 @@ def _with_stage(kept: tuple[Stage, ...], stage: Stage) -> tuple[Stage, ...]:
 
 
 def _as_one_block(stage: Stage) -> Stage:
-    """Regular blocks in one another are one: each permutes dimensions of its own."""
+    """Join nested regular blocks into one: each permutes dimensions of its own."""
     perm: list[int] = []
     for block in stage:
         if not isinstance(block, RegP):
@@ -108,7 +108,7 @@ def _as_one_block(stage: Stage) -> Stage:
 
 
 def _is_identity(stage: Stage) -> bool:
-    """Whether positions stay: where a dimension of size 1 stands makes no difference."""
+    """Return whether positions stay: where a dimension of size 1 stands makes no difference."""
     for block in stage:
         if not isinstance(block, RegP):
             return False
@@ -119,7 +119,7 @@ def _is_identity(stage: Stage) -> bool:
 
 
 def _merged(outer: Stage, inner: Stage) -> Stage | None:
-    """The two as one stage, where a rule says which."""
+    """Return the two as one stage, where a rule says which."""
     match outer, inner:
         case (RegP() as a,), (RegP() as b,) if a.dims == permuted(b.dims, b.perm):
             return (regular(b.dims, permuted(b.perm, a.perm)),)
@@ -137,7 +137,7 @@ def check_layout(what: str, x: object) -> None:
 
 
 def refuse_partial(what: str, *layouts: Layout) -> None:
-    """Tiles that stick out of their tensor have indices without an offset.
+    """Refuse layouts with partial tiles, some of whose indices have no offset.
 
     Raises:
         LegoError: one of the layouts has such tiles; names it.

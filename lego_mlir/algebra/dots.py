@@ -11,20 +11,20 @@ from lego_mlir.index import Int
 
 
 def OrderBy(*blocks: Block) -> Layout:  # noqa: N802
-    """A layout of tiles one inside the other, the first block outermost."""
+    """Return a layout of tiles one inside the other, the first block outermost."""
     return Layout((make_order("OrderBy", blocks),))
 
 
 def TileOrderBy(*blocks: Block) -> Layout:  # noqa: N802
-    """A layout that reorders a space grouped by dimension, level by level."""
+    """Return a layout that reorders a space grouped by dimension, level by level."""
     return Layout((make_order("TileOrderBy", blocks),))
 
 
 def GroupBy(*tiles: Iterable[Int]) -> Layout:  # noqa: N802
-    """A row-major layout, viewed as an array of these sizes."""
+    """Return a row-major layout, viewed as an array of these sizes."""
     return Layout((), make_view("GroupBy", tiles))
 
 
 def TileBy(*tiles: Iterable[Int]) -> Layout:  # noqa: N802
-    """A row-major tensor, viewed as tiles of tiles: one list of sizes a level."""
+    """Return a row-major tensor, viewed as tiles of tiles: one list of sizes a level."""
     return Layout((), make_view("TileBy", tiles))

@@ -89,7 +89,7 @@ class Layout:
                 check_equal_ranks(order, "TileBy")
 
     def _way_out(self) -> str | None:
-        """What to do about parts of different sizes."""
+        """Return a hint about orders and views of different sizes."""
         if not self.orders or self.view is None or self.view.kind != "TileBy":
             return None
         return partial.hint(self.orders[-1], self.view)
@@ -205,31 +205,31 @@ class Layout:
         return verify(self, method)
 
     def compose(self, inner: Layout) -> Layout:
-        """First `inner`, then this: `self` at the flat position that `inner` gives."""
+        """Return the layout that applies `inner`, then `self` to the flat position it gives."""
         from lego_mlir.algebra.compose import composed
 
         return composed(self, inner)
 
     def inverse(self) -> Layout:
-        """The layout from flat offset to the flat position of the index, in one dimension."""
+        """Return the layout from flat offset to the index's flat position, in one dimension."""
         from lego_mlir.algebra.compose import inverted
 
         return inverted(self)
 
     def simplified(self) -> Layout:
-        """The same function in fewer, plain OrderBy's: `algebra.compose`."""
+        """Return the same function in fewer, plain OrderBy's: `algebra.compose`."""
         from lego_mlir.algebra.compose import simplified
 
         return simplified(self)
 
     def equals(self, other: Layout) -> Verdict:
-        """Whether both are the same function, however written: `algebra.verification.equality`."""
+        """Return whether both are the same function, however written."""
         from lego_mlir.algebra.verification.equality import equality
 
         return equality(self, other)
 
     def to_strides(self) -> Strides:
-        """Shape and strides, in CuTe's notation; LegoError where it has none."""
+        """Return shape and strides, in CuTe's notation; raise LegoError if there are none."""
         from lego_mlir.algebra.strides import to_strides
 
         return to_strides(self)
@@ -254,7 +254,7 @@ class Layout:
         return tuple(stages)
 
     def bind(self, **sizes: int) -> Layout:
-        """The layout with symbolic sizes given values.
+        """Return the layout with symbolic sizes given values.
 
         Raises:
             LegoError: no such symbol, no positive integer, or a size that does not divide.
@@ -275,7 +275,7 @@ class Layout:
         return self.substitute(values)
 
     def substitute(self, values: Mapping[Sym, Int]) -> Layout:
-        """The layout with symbolic sizes replaced by other sizes."""
+        """Return the layout with symbolic sizes replaced by other sizes."""
         orders = tuple(Order(o.kind, tuple(b.bind(values) for b in o.blocks)) for o in self.orders)
         view = None
         if self.view is not None:
@@ -285,7 +285,7 @@ class Layout:
 
     # What it does.
     def apply(self, *index: Any) -> Any:
-        """The flat offset of a logical index.
+        """Return the flat offset of a logical index.
 
         Args:
             index: one value a dimension: ints, NumPy integer arrays, SymPy expressions, index
@@ -307,7 +307,7 @@ class Layout:
         return self._apply(index)
 
     def mask(self, *index: Any) -> Any:
-        """1 where there is an element at a logical index, 0 where its tile is only padding.
+        """Return 1 where there is an element at a logical index, 0 where its tile is only padding.
 
         The comparisons that are proven to hold are left out, so where the tiles divide the tensor
         the mask is 1.
@@ -335,7 +335,7 @@ class Layout:
         return inside
 
     def inv(self, flat: Any) -> Index:
-        """The logical index at a flat offset, one value a dimension.
+        """Return the logical index at a flat offset, one value a dimension.
 
         Raises:
             LegoError: a number out of range.
@@ -365,7 +365,7 @@ class Layout:
         return index if dims == self.dims else unflatten(self.dims, flat)
 
     def offsets(self) -> Offsets:
-        """The offset of every element of the tensor: an int64 array of shape `tensor_shape`.
+        """Return the offset of every element of the tensor: an int64 array of shape `tensor_shape`.
 
         Raises:
             LegoError: a size is symbolic.
@@ -382,21 +382,21 @@ class Layout:
         return flat.reshape(shape)  # type: ignore[no-any-return]
 
     def __getitem__(self, item: Any) -> Slice:
-        """The slice `layout[i, k, :, :]`: whole dimensions where `:` stands, `...` for the rest."""
+        """Return the slice `layout[i, k, :, :]`; `:` is a whole dimension, `...` all the others."""
         return make_slice(self, item)
 
     __iter__ = None
     """A layout is indexed, not iterated: without this, Python would try both."""
 
     def limits(self, index: Index) -> list[tuple[Any, Int]]:
-        """What the mask compares: coordinates of an index, and the sizes they are below."""
+        """Return what the mask compares: coordinates of an index, and their upper limits."""
         if not self.is_partial:
             return []
         assert self.view is not None
         return partial.limits(self.view, self.tensor_shape, index)
 
     def _index(self, index: Index) -> Index:
-        """The values of an index, which may come as one tuple."""
+        """Return the values of an index, which may come as one tuple."""
         if len(index) == 1 and isinstance(index[0], tuple | list):
             index = tuple(index[0])
         if len(index) != self.rank:

@@ -17,7 +17,7 @@ from lego_mlir.diagnostics import LegoError
 
 
 def multibuffered(layout: Layout, count: int) -> Layout:
-    """A layout with one more dimension, its first: the number of the copy.
+    """Return a layout with one more dimension, its first: the number of the copy.
 
     Args:
         layout: of one copy, of n elements; copy k begins at offset k*n.

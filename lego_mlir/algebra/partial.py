@@ -29,17 +29,17 @@ from lego_mlir.index.proofs import prover
 
 
 def shape_of_order(order: Order) -> Sizes:
-    """The tensor that a reordering is of: its blocks joined, dimension by dimension."""
+    """Return the tensor that a reordering is of: its blocks joined, dimension by dimension."""
     return tuple(map(product, zip(*(b.dims for b in order.blocks), strict=True)))
 
 
 def shape_of_view(view: View) -> Sizes:
-    """The space that the tiles of a view span, any padding included."""
+    """Return the space that the tiles of a view span, any padding included."""
     return tuple(map(product, zip(*view.tiles, strict=True)))
 
 
 def is_padded(order: Order, view: View) -> bool:
-    """Whether the tiles of `view` cover the tensor of `order` without dividing it."""
+    """Return whether the tiles of `view` cover the tensor of `order` without dividing it."""
     if view.kind != "TileBy" or any(b.rank != len(view.tiles[0]) for b in order.blocks):
         return False
     shape, spanned = _to_cover(order, view), shape_of_view(view)
@@ -51,13 +51,13 @@ def is_padded(order: Order, view: View) -> bool:
 
 
 def covering(order: Order, view: View) -> Sizes:
-    """The outermost level with the fewest tiles that cover the tensor of `order`."""
+    """Return the outermost level with the fewest tiles that cover the tensor of `order`."""
     tiles = (product(levels[1:]) for levels in zip(*view.tiles, strict=True))
     return tuple(ceildiv(n, t) for n, t in zip(_to_cover(order, view), tiles, strict=True))
 
 
 def _to_cover(order: Order, view: View) -> Sizes:
-    """The tensor of `order`, with room for the shift of a skewed dimension."""
+    """Return the tensor of `order`, with room for the shift of a skewed dimension."""
     shape, skew = shape_of_order(order), view.skew
     if skew is None:
         return shape
@@ -66,7 +66,7 @@ def _to_cover(order: Order, view: View) -> Sizes:
 
 
 def hint(order: Order, view: View) -> str | None:
-    """How tiles would cover the tensor, for an error about sizes that do not match."""
+    """Return a hint how tiles would cover the tensor, for an error about its sizes."""
     if view.kind != "TileBy" or any(b.rank != len(view.tiles[0]) for b in order.blocks):
         return None
     shape, tiles = sizes_text(shape_of_order(order)), sizes_text(covering(order, view))
@@ -74,7 +74,7 @@ def hint(order: Order, view: View) -> str | None:
 
 
 def coordinates(view: View, index: Index) -> Index:
-    """The coordinates in the tensor of a tiled index: tile by tile of tiles."""
+    """Return the coordinates in the tensor of a tiled index: tile by tile of tiles."""
     rank = len(view.tiles[0])
     found = tuple(
         flatten(levels, tuple(index[k::rank]))
@@ -84,7 +84,7 @@ def coordinates(view: View, index: Index) -> Index:
 
 
 def tiled_index(view: View, coordinates: Index) -> Index:
-    """The inverse of `coordinates`."""
+    """Return the inverse of `coordinates`."""
     if view.skew is not None:
         coordinates = view.skew.tiled(coordinates)
     levels = zip(*view.tiles, strict=True)
@@ -93,7 +93,7 @@ def tiled_index(view: View, coordinates: Index) -> Index:
 
 
 def limits(view: View, shape: Sizes, index: Index) -> list[tuple[Any, Int]]:
-    """The coordinates of the padded dimensions, each with the size that it has to stay below.
+    """Return the coordinates of the padded dimensions, each with its exclusive upper limit.
 
     Of a skewed dimension also the opposite of its coordinate, which has to stay below 1.
     """
@@ -104,7 +104,7 @@ def limits(view: View, shape: Sizes, index: Index) -> list[tuple[Any, Int]]:
 
 
 def mask(limits: Iterable[tuple[Any, Int]]) -> Any:
-    """1 where all coordinates are below their limits, else 0; true or false for arrays."""
+    """Return 1 where all coordinates are below their limits, else 0; true or false for arrays."""
     inside: Any = 1
     for c, n in limits:
         inside = where(inside, c < n, 0)
@@ -126,7 +126,7 @@ def check_inside(shape: Sizes, coordinates: Index, owner: str) -> None:
 
 
 def derive_inside(shape: Sizes, coordinates: Index, make: Callable[[Index], Any]) -> Any:
-    """What `make` derives of coordinates that lie inside of the tensor.
+    """Return what `make` derives from coordinates that lie inside of the tensor.
 
     It is derived on symbols with the ranges of the tensor, so that nothing is left that would only
     matter in the padding; then the coordinates take their place.
@@ -141,7 +141,7 @@ def derive_inside(shape: Sizes, coordinates: Index, make: Callable[[Index], Any]
 
 
 def is_uniform(n: Int, start: Int, coordinate: Int) -> bool:
-    """Whether `coordinate < n` is proven to hold exactly where `start < n` does.
+    """Return whether `coordinate < n` is proven to hold exactly where `start < n` does.
 
     It is where both always hold, and where coordinates are less than g above a start that, as n,
     is a multiple of g.

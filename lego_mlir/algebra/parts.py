@@ -62,16 +62,16 @@ class Skew:
         return f"skew({self.dim}, {sizes_text(self.factors)}, {self.span})"
 
     def shift(self, coordinates: Index) -> Any:
-        """By how much tiles begin earlier at these coordinates."""
+        """Return by how much tiles begin earlier at these coordinates."""
         terms = zip(self.factors, coordinates, strict=True)
         return sum((f * x for f, x in terms if f), start=0) % self.span
 
     def coordinates(self, tiled: Index) -> Index:
-        """The coordinates of what tiles without a skew would have at these."""
+        """Return the coordinates of what tiles without a skew would have at these."""
         return self._moved(tiled, -self.shift(tiled))
 
     def tiled(self, coordinates: Index) -> Index:
-        """The inverse of `coordinates`."""
+        """Return the inverse of `coordinates`."""
         return self._moved(coordinates, self.shift(coordinates))
 
     def _moved(self, index: Index, by: Any) -> Index:
@@ -103,12 +103,12 @@ Stage: TypeAlias = tuple[Block, ...]
 
 
 def gather(d: int, q: int) -> tuple[int, ...]:
-    """σ(d, q): from q levels of d dimensions to d dimensions of q levels (0-based)."""
+    """Return σ(d, q), 0-based: from q levels of d dimensions to d dimensions of q levels."""
     return tuple(k + d * h for k in range(d) for h in range(q))
 
 
 def make_order(kind: OrderKind, blocks: tuple[Any, ...]) -> Order:
-    """A reordering of these blocks.
+    """Return a reordering of these blocks.
 
     Raises:
         LegoError: there is none, one is no block, or a TileOrderBy's differ in rank.
@@ -127,7 +127,7 @@ def make_order(kind: OrderKind, blocks: tuple[Any, ...]) -> Order:
 
 
 def make_view(kind: ViewKind, tiles: tuple[Any, ...], skew: Skew | None = None) -> View:
-    """A view of these levels.
+    """Return a view of these levels.
 
     Raises:
         LegoError: there is none, a size is wrong, a TileBy's levels differ in rank, or the skew
@@ -160,7 +160,7 @@ def _check_skew(view: View, skew: Skew) -> None:
 
 
 def check_equal_ranks(order: Order, owner: str) -> None:
-    """Levels meet only where every block has the same number of dimensions."""
+    """Raise LegoError if the blocks of `order` differ in their number of dimensions."""
     if len({b.rank for b in order.blocks}) > 1:
         ranks = ", ".join(str(b.rank) for b in order.blocks)
         raise LegoError(
@@ -170,13 +170,13 @@ def check_equal_ranks(order: Order, owner: str) -> None:
 
 
 def reshuffle(order: Order) -> RegP:
-    """What TileOrderBy adds: from dimensions of levels back to levels of dimensions."""
+    """Return the RegP that TileOrderBy adds: from dimensions of levels to levels of dimensions."""
     sigma = gather(order.blocks[0].rank, len(order.blocks))
     return RegP(permuted(order.dims, sigma), inverse_permutation(sigma))
 
 
 def stage_apply(stage: Stage, index: Index) -> Any:
-    """OrderBy's apply (papers/lego, Figure 6): flatten from the outermost block inwards."""
+    """Apply a stage (papers/lego, Figure 6): flatten from the outermost block inwards."""
     flat: Any = None
     start = 0
     for block in stage:
@@ -187,7 +187,7 @@ def stage_apply(stage: Stage, index: Index) -> Any:
 
 
 def stage_inv(stage: Stage, flat: Any) -> Index:
-    """OrderBy's inverse: peel from the innermost block outwards."""
+    """Invert a stage: peel from the innermost block outwards."""
     index: Index = ()
     for block in reversed(stage[1:]):
         index = (*block.inv(flat % block.size), *index)

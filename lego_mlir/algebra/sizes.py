@@ -15,7 +15,7 @@ from lego_mlir.index.work import charge
 
 
 def size_symbol(name: str, multiple_of: Iterable[Int] = ()) -> Sym:
-    """A symbolic size: at least 1, and a multiple of what is named.
+    """Return a symbolic size: at least 1, and a multiple of what is named.
 
     >>> M = size_symbol("M", multiple_of=[128])
     >>> 128 * (M // 128) is M
@@ -28,7 +28,7 @@ def size_symbol(name: str, multiple_of: Iterable[Int] = ()) -> Sym:
 
 
 def as_size(x: Any, owner: str) -> Int:
-    """`x` as the size of a dimension.
+    """Return `x` as the size of a dimension.
 
     Args:
         x: a positive integer, a size symbol or an expression of such; SymPy's are converted.
@@ -54,7 +54,7 @@ def as_size(x: Any, owner: str) -> Int:
 
 
 def _from_sympy(x: Any, owner: str) -> Int:
-    """A size that is SymPy's.
+    """Return a size that is SymPy's.
 
     Its symbols have to be declared positive integers: those come back as they were, where an
     unassuming symbol would come back as another one of the same name.
@@ -71,7 +71,7 @@ def _from_sympy(x: Any, owner: str) -> Int:
 
 
 def as_sizes(xs: Any, owner: str) -> tuple[Int, ...]:
-    """A non-empty tuple of sizes."""
+    """Return a non-empty tuple of sizes."""
     if isinstance(xs, str) or not isinstance(xs, Iterable):
         raise LegoError(f"{owner}: expected a list of sizes, not {xs!r}")
     sizes = tuple(as_size(x, owner) for x in xs)
@@ -81,7 +81,7 @@ def as_sizes(xs: Any, owner: str) -> tuple[Int, ...]:
 
 
 def ceildiv(a: Any, b: Any) -> Any:
-    """`a / b` rounded up: how many tiles of size `b` cover `a` elements.
+    """Return `a / b` rounded up: how many tiles of size `b` cover `a` elements.
 
     Args:
         a: an integer, a NumPy array, a size symbol or expression, or SymPy's.
@@ -96,7 +96,7 @@ def ceildiv(a: Any, b: Any) -> Any:
 
 
 def size_text(x: Int) -> str:
-    """A size as a layout's text has it: like Python's, with `/` where a division is exact."""
+    """Return a size as a layout's text has it, with `/` where a division is exact."""
     rounded_up = _operands_of_ceildiv(x)
     if rounded_up is not None:
         a, b = rounded_up
@@ -132,7 +132,7 @@ def _operand_text(x: Int) -> str:
 
 
 def _operands_of_ceildiv(x: Int) -> tuple[Int, Int] | None:
-    """The operands that give `x` as `ceildiv(a, b)`; `None` where it reads better as it is."""
+    """Return the operands of `x` as `ceildiv(a, b)`; `None` if it reads better as it is."""
     match x:
         case FloorDiv(Poly(constant, _) as num, int() as den) if constant == den - 1:
             return construct.sub(num, constant), den  # (a + b - 1) // b
@@ -142,24 +142,24 @@ def _operands_of_ceildiv(x: Int) -> tuple[Int, Int] | None:
 
 
 def sizes_text(sizes: Iterable[Int]) -> str:
-    """A list of sizes as a layout's text has it."""
+    """Return a list of sizes as a layout's text has it."""
     return f"[{', '.join(size_text(n) for n in sizes)}]"
 
 
 def product(sizes: Iterable[Int]) -> Int:
-    """The number of elements of a space with these sizes."""
+    """Return the number of elements of a space with these sizes."""
     return reduce(construct.mul, sizes, cast("Int", 1))
 
 
 def is_numpy_integer(x: Any) -> bool:
-    """Whether `x` is one of NumPy's integer scalars, told without importing NumPy."""
+    """Return whether `x` is one of NumPy's integer scalars, told without importing NumPy."""
     if type(x).__module__ != "numpy" or not hasattr(x, "dtype"):
         return False
     return x.dtype.kind in "iu" and x.shape == ()
 
 
 def is_sympy(x: Any) -> bool:
-    """Whether `x` is SymPy's, told without importing SymPy."""
+    """Return whether `x` is SymPy's, told without importing SymPy."""
     sympy = sys.modules.get("sympy")
     return sympy is not None and isinstance(x, sympy.Basic)
 
@@ -171,7 +171,7 @@ def check_same_size(
     right_size: Int,
     way_out: Callable[[], str | None] = lambda: None,
 ) -> None:
-    """Two spaces must have equally many elements.
+    """Raise LegoError unless two spaces have equally many elements.
 
     Args:
         left: the text of one space.

@@ -56,19 +56,19 @@ class Slice:
         return f"{self.layout}[{', '.join(':' if i is None else str(i) for i in self.index)}]"
 
     def offset(self, *free: Any) -> Any:
-        """The offset of the element at an index of the slice, as `Layout.apply` gives it."""
+        """Return the offset of the element at an index of the slice, as `Layout.apply` gives it."""
         return self.layout.apply(*self._full(free))
 
     def mask(self, *free: Any) -> Any:
-        """1 where there is an element at an index of the slice, as `Layout.mask` gives it."""
+        """Return 1 if there is an element at an index of the slice, as `Layout.mask` does."""
         return self.layout.mask(*self._full(free))
 
     def limits(self, *free: Any) -> list[tuple[Any, Int]]:
-        """What the mask compares at an index of the slice: coordinates and their limits."""
+        """Return what the mask compares at an index of the slice: coordinates and limits."""
         return self.layout.limits(self._full(free))
 
     def offsets(self) -> Array:
-        """The offsets of all elements: an int64 array of shape `shape`, which is read-only.
+        """Return the offsets of all elements: an int64 array of shape `shape`, which is read-only.
 
         Raises:
             LegoError: a size is symbolic, an index is no number, or a part is padding.
@@ -132,7 +132,7 @@ class Slice:
         return tuple(Sym(f"slice {k}", 0, construct.sub(n, 1)) for k, n in enumerate(self.shape))
 
     def _symbolic(self, free: Index) -> Index:
-        """The full index to prove something of: what is not known to be in range may be any."""
+        """Return the full index for a proof; an entry not proven in range becomes a symbol."""
         full = zip(self._full(free), self.layout.dims, strict=True)
         return tuple(
             i
@@ -145,7 +145,7 @@ class Slice:
         return cast("Int", self.layout.apply(*self._symbolic(free)))
 
     def _is_uniform(self, run: int) -> bool:
-        """Whether the mask is the same all over each `run` elements."""
+        """Return whether the mask is the same all over each `run` elements."""
         split = _within_runs(cast("tuple[int, ...]", self.shape), run)
         if split is None:
             return False
@@ -158,7 +158,7 @@ class Slice:
 
 @lru_cache(maxsize=16)
 def _enumerated(piece: Slice) -> Array:
-    """The offsets; a tile in shared memory is looked at for its copies and for its products."""
+    """Return the offsets; both the copies and the GEMM of a tile in shared memory ask for them."""
     import numpy as np
 
     shape = cast("tuple[int, ...]", piece.shape)
@@ -168,13 +168,13 @@ def _enumerated(piece: Slice) -> Array:
 
 @lru_cache(maxsize=1024)
 def _run_anywhere(layout: Layout, whole: tuple[bool, ...]) -> int:
-    """The run of a slice at an index of which nothing is known: that at any index is no shorter."""
+    """Return the run of a slice at an unknown index: at any index it is at least as long."""
     index = (None if w else Sym(f"at {k}") for k, w in enumerate(whole))
     return Slice(layout, tuple(index))._longest_run()
 
 
 def make_slice(layout: Layout, item: Any) -> Slice:
-    """What `layout[item]` is.
+    """Return `layout[item]`.
 
     Raises:
         LegoError: a wrong number of indices, or a slice that is not `:`.
@@ -209,21 +209,21 @@ def _entry(layout: Layout, k: int, i: Any) -> Any:
 
 
 def _is_step(offset: Int, s: Sym, run: Int) -> bool:
-    """Whether the offset grows by `run` a step of `s`, whatever the rest is."""
+    """Return whether the offset grows by `run` a step of `s`, whatever the rest is."""
     moved = construct.sub(offset, substitute(offset, {s: 0}))
     difference = construct.sub(moved, construct.mul(run, s))
     return isinstance(difference, int) and difference == 0
 
 
 def _is_run(offset: Int, s: Sym, part: int, run: Int) -> bool:
-    """The same within each `part` steps of `s`."""
+    """Return the same within each `part` steps of `s`."""
     whole, inner = Sym("whole", 0), Sym("inner", 0, part - 1)
     split = construct.add(construct.mul(part, whole), inner)
     return _is_step(_with_low_part_apart(substitute(offset, {s: split}), part), inner, run)
 
 
 def _with_low_part_apart(x: Int, part: int) -> Int:
-    """`x` with its bitwise terms split: `(8*p) ^ (8*q + r)`, a swizzle, is `8*(p ^ q) + r`."""
+    """Split the XOR terms of `x`: `(8*p) ^ (8*q + r)`, a swizzle, is `8*(p ^ q) + r`."""
     constant, terms = polynomial.parts(x)
     total: Int = constant
     for mono, coefficient in terms.items():
@@ -238,7 +238,7 @@ def _with_low_part_apart(x: Int, part: int) -> Int:
 
 
 def _within_runs(shape: tuple[int, ...], run: int) -> tuple[Index, Index] | None:
-    """The index of a run's first element and of any; `None` where runs do not end with rows."""
+    """Return the index of a run's first element and of any; `None` if runs cross rows."""
     firsts: list[Int] = []
     others: list[Int] = []
     left = run
@@ -255,5 +255,5 @@ def _within_runs(shape: tuple[int, ...], run: int) -> tuple[Index, Index] | None
 
 
 def _divisors(n: int) -> list[int]:
-    """Those between 1 and n, the greatest first."""
+    """Return those between 1 and n, the greatest first."""
     return [d for d in range(n // 2, 1, -1) if n % d == 0]

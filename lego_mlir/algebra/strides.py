@@ -68,7 +68,7 @@ def _nested_text(x: Nested) -> str:
 
 # From a layout to its strides.
 def to_strides(layout: Layout) -> Strides:
-    """The strides of a layout.
+    """Return the strides of a layout.
 
     Raises:
         LegoError: it has none: its offset is no sum of multiples of the digits of its index.
@@ -92,7 +92,7 @@ def _nested_mode(modes: list[Mode]) -> tuple[Nested, Nested]:
 
 
 def _of_stages(stages: tuple[Stage, ...], layout: Layout) -> list[list[Mode]] | str:
-    """The modes of each dimension, read off the stages; a reason where they do not tell."""
+    """Return the modes of each dimension, read off the stages; a reason where they do not tell."""
     modes: list[Mode] = [(layout.size, 1)]
     for stage in stages:
         for block in stage:
@@ -110,7 +110,7 @@ def _of_stages(stages: tuple[Stage, ...], layout: Layout) -> list[list[Mode]] | 
 
 
 def _split(modes: Sequence[Mode], dims: Sizes) -> list[list[Mode]] | None:
-    """The modes of each of the row-major dimensions `dims`; `None` where they cut through one."""
+    """Return the modes of each row-major dimension; `None` where a dimension cuts a mode."""
     rest = list(reversed(modes))
     groups: list[list[Mode]] = []
     for needed in reversed(dims):
@@ -133,13 +133,13 @@ def _split(modes: Sequence[Mode], dims: Sizes) -> list[list[Mode]] | None:
 
 
 def _quotient(a: Int, b: Int) -> Int | None:
-    """`a / b` where b is known to divide a."""
+    """Return `a / b` where b is known to divide a."""
     quotient = construct.floordiv(a, b)
     return quotient if construct.sub(a, construct.mul(quotient, b)) == 0 else None
 
 
 def _coalesced(modes: Iterable[Mode]) -> list[Mode]:
-    """The same digits with neighbours joined where the next stride is what the mode spans."""
+    """Join neighbouring modes where the next stride is what a mode spans."""
     joined: list[Mode] = []
     for size, stride in modes:
         if size == 1:
@@ -151,7 +151,7 @@ def _coalesced(modes: Iterable[Mode]) -> list[Mode]:
 
 
 def _of_elements(layout: Layout, reason: str) -> list[list[Mode]]:
-    """The modes of each dimension, read off the offsets of all elements."""
+    """Return the modes of each dimension, read off the offsets of all elements."""
     dims = tuple(n for n in layout.dims if isinstance(n, int))
     if len(dims) < layout.rank or prod(dims) > MOST_ELEMENTS:
         raise LegoError(f"'{layout}' is not known to have strides: {reason}")
@@ -180,7 +180,7 @@ def _of_elements(layout: Layout, reason: str) -> list[list[Mode]]:
 
 
 def _table(layout: Layout, dims: tuple[int, ...]) -> Any:
-    """The offset of every element, as an array with the dimensions of the index."""
+    """Return the offset of every element, as an array with the dimensions of the index."""
     import numpy as np
 
     from lego_mlir.algebra.verification.enumeration import Function, all_elements
@@ -190,7 +190,7 @@ def _table(layout: Layout, dims: tuple[int, ...]) -> Any:
 
 
 def _modes_of(offsets: list[int]) -> list[tuple[int, int]]:
-    """Modes that would give these offsets along one dimension, if any do.
+    """Return modes that would give these offsets along one dimension, if any do.
 
     The first element off the stride starts the next mode, if that divides the dimension. If it
     does not, the mode takes all, and that element shows that there are no strides.
@@ -216,7 +216,7 @@ def _not_strided(
 
 # From strides to a layout.
 def from_strides(shape: Any, stride: Any = None) -> Layout:
-    """The layout that a shape and strides describe.
+    """Return the layout that a shape and strides describe.
 
     Args:
         shape: a size for each dimension, or a nested tuple of sizes, the first varying fastest;
@@ -267,7 +267,7 @@ def _check_nesting(shape: Any, stride: Any) -> None:
 
 
 def _modes_in(shape: Any, stride: Any) -> Iterable[Mode]:
-    """The modes of one dimension, nested or not, from the fastest."""
+    """Return the modes of one dimension, nested or not, from the fastest."""
     if isinstance(shape, tuple | list):
         for n, d in zip(shape, stride, strict=True):
             yield from _modes_in(n, d)
@@ -280,7 +280,7 @@ def _modes_in(shape: Any, stride: Any) -> Iterable[Mode]:
 
 
 def _from_slowest(modes: list[Mode]) -> list[Mode]:
-    """The modes by falling stride, each the product of the sizes that are faster.
+    """Return the modes by falling stride, each the product of the sizes that are faster.
 
     Raises:
         LegoError: they are not; names the stride, and what it would have to be.

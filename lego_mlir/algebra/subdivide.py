@@ -35,7 +35,7 @@ class Subdivision:
     places: tuple[tuple[int, ...], ...]
 
     def index(self, *parts: Any) -> tuple[Any, ...]:
-        """An index of `layout`, from one entry a dimension there was.
+        """Return an index of `layout`, from one entry a dimension there was.
 
         Args:
             parts: the index of a dimension that was left whole, or a sequence with one entry for
@@ -78,7 +78,7 @@ def subdivide(layout: Layout, factors: Mapping[int, Sequence[int]]) -> Subdivisi
 
 
 def _subdivide_tiles(layout: Layout, factors: Mapping[int, Sequence[int]]) -> Subdivision:
-    """Only the innermost level is split: into more levels, of size 1 where there is no part."""
+    """Split the innermost level into more levels, of size 1 where a dimension is not split."""
     assert layout.view is not None
     *outer, last = layout.view.tiles
     rank, first = len(last), len(last) * len(outer)

@@ -33,7 +33,7 @@ from lego_mlir.index.ranges import bounds
 
 
 def add(a: Int, b: Int) -> Int:
-    """`a + b`."""
+    """Return `a + b`."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b
     if isinstance(a, Poly) and isinstance(b, int):  # no term meets another one
@@ -44,12 +44,12 @@ def add(a: Int, b: Int) -> Int:
 
 
 def sub(a: Int, b: Int) -> Int:
-    """`a - b`."""
+    """Return `a - b`."""
     return add(a, mul(-1, b))
 
 
 def mul(a: Int, b: Int) -> Int:
-    """`a * b`."""
+    """Return `a * b`."""
     if isinstance(a, int) and isinstance(b, int):
         return a * b
     if isinstance(b, int):
@@ -62,7 +62,7 @@ def mul(a: Int, b: Int) -> Int:
 
 
 def floordiv(a: Int, b: Int) -> Int:
-    """`a // b`, rounded towards minus infinity.
+    """Return `a // b`, rounded towards minus infinity.
 
     Raises:
         LegoError: `b` is the constant 0.
@@ -78,7 +78,7 @@ def floordiv(a: Int, b: Int) -> Int:
 
 
 def mod(a: Int, b: Int) -> Int:
-    """`a % b`, with the sign of `b`.
+    """Return `a % b`, with the sign of `b`.
 
     Raises:
         LegoError: `b` is the constant 0.
@@ -94,7 +94,7 @@ def mod(a: Int, b: Int) -> Int:
 
 
 def xor(a: Int, b: Int) -> Int:
-    """`a ^ b`, bit by bit."""
+    """Return `a ^ b`, bit by bit."""
     a, b = plain(a), plain(b)
     left, right = _xor_operands(a), _xor_operands(b)
     if (isinstance(left[-1], int) and isinstance(right[-1], int)) or not set(left).isdisjoint(
@@ -106,7 +106,7 @@ def xor(a: Int, b: Int) -> Int:
 
 
 def _xor_of(*operands: Int) -> Int:
-    """The exclusive or of all operands; what stands an even number of times cancels."""
+    """Return the exclusive or of all operands; what stands an even number of times cancels."""
     constant = 0
     odd: dict[Expr, None] = {}
     for x in operands:
@@ -157,12 +157,12 @@ def bit_or(a: Int, b: Int) -> Int:
 
 
 def _is_condition(x: Int) -> bool:
-    """Whether `x` is always 0 or 1."""
+    """Return whether `x` is always 0 or 1."""
     return bounds(x) in ((0, 0), (0, 1), (1, 1))
 
 
 def less(a: Int, b: Int) -> Int:
-    """1 if `a < b`, else 0; a constant where the prover can tell."""
+    """Return 1 if `a < b`, else 0; a constant where the prover can tell."""
     a, b = plain(a), plain(b)
     if prover.is_less(a, b):
         return 1
@@ -176,17 +176,17 @@ def less(a: Int, b: Int) -> Int:
 
 
 def minimum(a: Int, b: Int) -> Int:
-    """The lesser of `a` and `b`; the one of them that the prover shows to be it."""
+    """Return the lesser of `a` and `b`; the one of them that the prover shows to be it."""
     return _extreme(Min, a, b)
 
 
 def maximum(a: Int, b: Int) -> Int:
-    """The greater of `a` and `b`; the one of them that the prover shows to be it."""
+    """Return the greater of `a` and `b`; the one of them that the prover shows to be it."""
     return _extreme(Max, a, b)
 
 
 def _extreme(kind: type[Min] | type[Max], a: Int, b: Int) -> Int:
-    """Min or Max of all operands, however they were nested, less those that never are it."""
+    """Return the Min or Max of all nested operands, without those that another one bounds."""
     kept: list[Int] = []
     for x in sorted({*_operands(kind, plain(a)), *_operands(kind, plain(b))}, key=nodes.order):
         if not any(_surpasses(kind, y, x) for y in kept):
@@ -199,12 +199,12 @@ def _operands(kind: type[Min] | type[Max], x: Int) -> tuple[Int, ...]:
 
 
 def _surpasses(kind: type[Min] | type[Max], x: Int, y: Int) -> bool:
-    """Whether Min (Max) of the two is proven to be `x`."""
+    """Return whether Min (Max) of the two is proven to be `x`."""
     return prover.is_nonnegative(sub(y, x) if kind is Min else sub(x, y))
 
 
 def isqrt(x: Int) -> Int:
-    """The largest `r` with `r*r <= x`, exact at every size; `x` must not be negative."""
+    """Return the largest `r` with `r*r <= x`, exact at every size; `x` must not be negative."""
     x = plain(x)
     if isinstance(x, int):
         return integer_isqrt(x)
@@ -215,7 +215,7 @@ def isqrt(x: Int) -> Int:
 
 
 def where(condition: Int, a: Int, b: Int) -> Int:
-    """`a` where `condition` is not 0, else `b`."""
+    """Return `a` where `condition` is not 0, else `b`."""
     condition, a, b = plain(condition), plain(a), plain(b)
     if isinstance(condition, int):
         return a if condition else b
@@ -234,7 +234,7 @@ def where(condition: Int, a: Int, b: Int) -> Int:
 
 
 def substitute(x: Int, values: Mapping[Sym, Int]) -> Int:
-    """`x` with symbols replaced, in normal form again."""
+    """Return `x` with symbols replaced, in normal form again."""
     done: dict[Expr, Int] = {}
 
     def visit(node: Int) -> Int:

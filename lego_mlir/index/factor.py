@@ -37,12 +37,12 @@ _Terms: TypeAlias = "list[tuple[Mono, int]]"
 
 
 def factor(poly: Poly) -> Tree:
-    """`poly` as nested sums and products."""
+    """Return `poly` as nested sums and products."""
     return _sum(poly.constant, list(poly.terms))
 
 
 def without_constant(poly: Poly) -> Int | None:
-    """`poly` less its constant, where adding that afterwards costs no more.
+    """Return `poly` less its constant, where adding that afterwards costs no more.
 
     `i + j`, `i + j + 1` and `i + j + 2` then have the sum in common.
     """
@@ -88,7 +88,7 @@ def _product(*factors: Tree) -> Tree:
 
 
 def _most_shared(terms: _Terms) -> Expr | int | None:
-    """The atom or coefficient that most terms have, if at least two do."""
+    """Return the atom or coefficient that most terms have, if at least two do."""
     counts: Counter[Expr | int] = Counter()
     for mono, c in terms:
         counts.update({atom for atom, _ in mono})

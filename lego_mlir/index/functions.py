@@ -18,12 +18,12 @@ Value: TypeAlias = Any
 
 
 def is_array(x: Value) -> bool:
-    """Whether `x` is a NumPy array or scalar, told without importing NumPy."""
+    """Return whether `x` is a NumPy array or scalar, told without importing NumPy."""
     return type(x).__module__ == "numpy"
 
 
 def where(condition: Value, a: Value, b: Value) -> Value:
-    """`a` where `condition` holds, else `b`."""
+    """Return `a` where `condition` holds, else `b`."""
     if any(isinstance(x, Expr) for x in (condition, a, b)):
         return construct.where(int(condition) if isinstance(condition, bool) else condition, a, b)
     if is_array(condition) or is_array(a) or is_array(b):
@@ -34,7 +34,7 @@ def where(condition: Value, a: Value, b: Value) -> Value:
 
 
 def minimum(a: Value, b: Value) -> Value:
-    """The lesser of `a` and `b`."""
+    """Return the lesser of `a` and `b`."""
     if isinstance(a, Expr) or isinstance(b, Expr):
         return construct.minimum(a, b)
     if is_array(a) or is_array(b):
@@ -48,7 +48,7 @@ def minimum(a: Value, b: Value) -> Value:
 
 
 def maximum(a: Value, b: Value) -> Value:
-    """The greater of `a` and `b`."""
+    """Return the greater of `a` and `b`."""
     if isinstance(a, Expr) or isinstance(b, Expr):
         return construct.maximum(a, b)
     if is_array(a) or is_array(b):
@@ -62,7 +62,7 @@ def maximum(a: Value, b: Value) -> Value:
 
 
 def isqrt(x: Value) -> Value:
-    """The integer square root, exact at every size.
+    """Return the integer square root, exact at every size.
 
     Floating point alone is not: an array is rooted in double precision and then corrected by
     one in either direction, which makes it exact for values below 2**62.

@@ -164,7 +164,7 @@ class Expr:
         return construct.sub(1, self > other) if isinstance(other, _OPERAND) else NotImplemented
 
     def _sympy_(self) -> sympy.Expr:
-        """SymPy's own hook: an index expression may stand in any SymPy expression."""
+        """Convert to SymPy: its own hook, so an index expression may stand in any SymPy one."""
         from lego_mlir.index.sympy_bridge import to_sympy
 
         return to_sympy(self)
@@ -313,14 +313,14 @@ class Spelled(Expr):
 
 
 def plain(x: Int) -> Int:
-    """`x` in normal form: a truth value is the integer 0 or 1."""
+    """Return `x` in normal form: a truth value is the integer 0 or 1."""
     if isinstance(x, int):
         return int(x)
     return x.value if isinstance(x, Spelled) else x
 
 
 def order(x: Int) -> tuple[Any, ...]:
-    """A total order on expressions that depends on their structure alone, never on addresses."""
+    """Return a sort key for `x` that depends on its structure alone, never on addresses."""
     if isinstance(x, int):
         return (-1, x)
     if x._order is None:
@@ -339,12 +339,12 @@ def order(x: Int) -> tuple[Any, ...]:
 
 
 def mono_order(mono: Mono) -> tuple[Any, ...]:
-    """The order of monomials within a sum: by their atoms, then by their powers."""
+    """Return the order of monomials within a sum: by their atoms, then by their powers."""
     return tuple((order(atom), power) for atom, power in mono)
 
 
 def children(x: Expr) -> tuple[Int, ...]:
-    """The operands of a node; for a polynomial its atoms."""
+    """Return the operands of a node; for a polynomial its atoms."""
     match x:
         case Sym():
             return ()
@@ -357,7 +357,7 @@ def children(x: Expr) -> tuple[Int, ...]:
 
 
 def symbols(x: Int) -> frozenset[Sym]:
-    """All variables of an expression."""
+    """Return all variables of an expression."""
     if isinstance(x, int):
         return frozenset()
     if x._symbols is None:

@@ -24,7 +24,7 @@ Parts: TypeAlias = tuple[int, Terms]
 
 
 def parts(x: Int) -> Parts:
-    """`x` as constant and terms; the dictionary is the caller's to change."""
+    """Return `x` as constant and terms; the dictionary is the caller's to change."""
     x = nodes.plain(x)
     if isinstance(x, int):
         return x, {}
@@ -37,7 +37,7 @@ def parts(x: Int) -> Parts:
 
 
 def plus(a: Parts, b: Parts) -> Parts:
-    """The sum of two polynomials."""
+    """Return the sum of two polynomials."""
     terms = dict(a[1])
     for mono, coefficient in b[1].items():
         terms[mono] = terms.get(mono, 0) + coefficient
@@ -45,7 +45,7 @@ def plus(a: Parts, b: Parts) -> Parts:
 
 
 def times(a: Parts, b: Parts) -> Parts:
-    """The product of two polynomials, expanded."""
+    """Return the product of two polynomials, expanded."""
     charge(_effort(a[1]) * len(b[1]) + len(a[1]) * _effort(b[1]))
     terms: Terms = {}
     constant = 0
@@ -62,12 +62,12 @@ def times(a: Parts, b: Parts) -> Parts:
 
 
 def _effort(terms: Terms) -> int:
-    """How many atoms the terms have together, about: their number times the atoms of the first."""
+    """Return about how many atoms the terms have: their number times the atoms of the first."""
     return len(terms) * len(next(iter(terms), ()))
 
 
 def mono_times(a: Mono, b: Mono) -> Mono:
-    """The product of two monomials, its atoms in order."""
+    """Return the product of two monomials, its atoms in order."""
     if not a or not b:
         return a or b
     powers = dict(a)
@@ -77,7 +77,7 @@ def mono_times(a: Mono, b: Mono) -> Mono:
 
 
 def mono_over(a: Mono, b: Mono) -> Mono | None:
-    """The quotient of two monomials, or `None` where `b` does not divide `a`."""
+    """Return the quotient of two monomials, or `None` where `b` does not divide `a`."""
     if not b:
         return a
     powers = dict(a)
@@ -90,17 +90,17 @@ def mono_over(a: Mono, b: Mono) -> Mono | None:
 
 
 def _without(mono: Mono, atom: Expr) -> Mono:
-    """The quotient of a monomial by one of its atoms."""
+    """Return the quotient of a monomial by one of its atoms."""
     return () if len(mono) == 1 and mono[0][1] == 1 else mono_over(mono, ((atom, 1),)) or ()
 
 
 def term(coefficient: int, mono: Mono) -> Int:
-    """`coefficient * mono` as an expression."""
+    """Return `coefficient * mono` as an expression."""
     return build(0, {mono: coefficient}) if mono else coefficient
 
 
 def single_term(x: Int) -> tuple[int, Mono] | None:
-    """`x` as coefficient and monomial if it is one term, else `None`."""
+    """Return `x` as coefficient and monomial if it is one term, else `None`."""
     if isinstance(x, int):
         return x, ()
     if isinstance(x, Poly):
@@ -109,7 +109,7 @@ def single_term(x: Int) -> tuple[int, Mono] | None:
 
 
 def build(constant: int, terms: Terms) -> Int:
-    """The node of a polynomial, after cancellation."""
+    """Return the node of a polynomial, after cancellation."""
     charge(1 + _effort(terms))
     if 0 in terms.values():
         terms = {mono: c for mono, c in terms.items() if c}
@@ -129,7 +129,7 @@ def build(constant: int, terms: Terms) -> Int:
 
 
 def shifted(x: Poly, by: int) -> Int:
-    """`x + by`: what `x` is a sum of has cancelled already."""
+    """Return `x + by`: what `x` is a sum of has cancelled already."""
     constant = x.constant + by
     if constant == 0 and len(x.terms) == 1:
         return build(0, dict(x.terms))
@@ -137,7 +137,7 @@ def shifted(x: Poly, by: int) -> Int:
 
 
 def scaled(x: Int, by: int) -> Int:
-    """`x * by`."""
+    """Return `x * by`."""
     if by == 0:
         return 0
     constant, terms = parts(x)
@@ -145,7 +145,7 @@ def scaled(x: Int, by: int) -> Int:
 
 
 def _cancelled(terms: Terms) -> tuple[Terms, Int] | None:
-    """One cancellation: the terms that it leaves, and what takes the place of the others."""
+    """Return the terms that one cancellation leaves, and what replaces the others."""
     kinds = {type(atom) for mono in terms for atom, _ in mono}
     found = None
     if FloorDiv in kinds:
@@ -158,7 +158,7 @@ def _cancelled(terms: Terms) -> tuple[Terms, Int] | None:
 
 
 def _cancel_exact_quotient(terms: Terms) -> tuple[Terms, Int] | None:
-    """`c*m*d*(x // d) -> c*m*x` where d divides x: facts such as `128 | M` say so."""
+    """Apply `c*m*d*(x // d) -> c*m*x` where d divides x: facts such as `128 | M` say so."""
     for mono, coefficient in terms.items():
         for atom, _ in mono:
             if not isinstance(atom, FloorDiv):
@@ -176,7 +176,7 @@ def _cancel_exact_quotient(terms: Terms) -> tuple[Terms, Int] | None:
 
 
 def _cancel_split(terms: Terms) -> tuple[Terms, Int] | None:
-    """`c*m*(x % d) + c*m*d*(x // d) -> c*m*x`, also where the quotient is taken mod b.
+    """Apply `c*m*(x % d) + c*m*d*(x // d) -> c*m*x`, also where the quotient is taken mod b.
 
     The second form is `x % d + d*((x // d) % b) -> x % (d*b)`, true for every positive d and b.
     """
@@ -202,7 +202,7 @@ def _cancel_split(terms: Terms) -> tuple[Terms, Int] | None:
 
 
 def _cancel_multiple(terms: Terms) -> tuple[Terms, Int] | None:
-    """`c*m*x - c*m*d*(x // d) -> c*m*(x % d)`, with x all of a sum or nothing."""
+    """Apply `c*m*x - c*m*d*(x // d) -> c*m*(x % d)`, with x all of a sum or nothing."""
     for mono, coefficient in terms.items():
         for atom, _ in mono:
             if not isinstance(atom, FloorDiv):
@@ -228,7 +228,7 @@ def _cancel_multiple(terms: Terms) -> tuple[Terms, Int] | None:
 
 
 def _quotients(remainder: Mod, terms: Terms) -> Iterable[tuple[Expr, Int]]:
-    """What could complete `x % d`: its quotient, or that quotient mod b, and the whole then."""
+    """Yield what completes `x % d`, its quotient or that quotient mod b, and the whole then."""
     quotient = construct.floordiv(remainder.num, remainder.den)
     if isinstance(quotient, Expr):
         yield quotient, remainder.num
@@ -241,7 +241,7 @@ def _quotients(remainder: Mod, terms: Terms) -> Iterable[tuple[Expr, Int]]:
 
 
 def _scaled(x: Int, coefficient: int, mono: Mono) -> Terms:
-    """The terms of `coefficient * mono * x`, a constant under the monomial `()`."""
+    """Return the terms of `coefficient * mono * x`, a constant under the monomial `()`."""
     constant, terms = parts(x)
     if constant:
         terms[()] = constant
@@ -249,7 +249,7 @@ def _scaled(x: Int, coefficient: int, mono: Mono) -> Terms:
 
 
 def multiples(x: Int, d: Poly) -> tuple[Int, Int]:
-    """`x = d*q + r` for a sum d: what of x is d times something, term by term.
+    """Return q and r of `x = d*q + r` for a sum d, found term by term.
 
     With d = N + 2, `i*N + 2*i + j` gives q = i and r = j: the row and the column of an array
     with a margin.
@@ -270,7 +270,7 @@ def multiples(x: Int, d: Poly) -> tuple[Int, Int]:
 
 
 def divides(d: Int, x: Int) -> bool:
-    """Whether `d` is known to divide `x`: by coefficients, factors, and what symbols carry."""
+    """Return whether `d` is known to divide `x`, by coefficients, factors and divisors."""
     if isinstance(x, int):
         return isinstance(d, int) and d != 0 and x % d == 0
     constant, terms = parts(x)
@@ -280,13 +280,13 @@ def divides(d: Int, x: Int) -> bool:
 
 
 def quotient_of_term(coefficient: int, mono: Mono, d: Int) -> Int | None:
-    """`coefficient * mono / d` where that is known to be exact, else `None`."""
+    """Return `coefficient * mono / d` where that is known to be exact, else `None`."""
     exact = exact_term(coefficient, mono, d)
     return None if exact is None else term(*exact)
 
 
 def exact_term(coefficient: int, mono: Mono, d: Int) -> tuple[int, Mono] | None:
-    """The exact quotient of a term as coefficient and monomial, else `None`.
+    """Return the exact quotient of a term as coefficient and monomial, else `None`.
 
     Where a symbol M is known to be a multiple of g, `c*M` is also `c*g*(M // g)`: the exact
     quotient `M // g` is an atom of its own, and `d` may divide it or the rest.

@@ -160,7 +160,7 @@ def _mul(a: Interval, b: Interval) -> Interval:
 
 
 def _quadratic(a: int, b: int, x: Interval) -> Interval:
-    """Of `a*x*x + b*x`: its extremes are at the ends of x or at the integers next to its vertex."""
+    """Return the interval of `a*x*x + b*x`: its extremes are at the ends or next to the vertex."""
     if a < 0:
         lo, hi = _quadratic(-a, -b, x)
         return (None if hi is None else -hi), (None if lo is None else -lo)

@@ -19,7 +19,7 @@ from lego_mlir.index.proofs import prover
 
 @lru_cache(maxsize=1 << 14)
 def floordiv(x: Int, d: Int, expanding: bool = True) -> Int:
-    """`x // d` in normal form. Where `d > 0` is not proven, nothing but the node is made.
+    """Return `x // d` in normal form. Where `d > 0` is not proven, nothing but the node is made.
 
     `expanding` is `expansion.is_expanding()`: the cache keeps the two kinds of results apart.
     """
@@ -35,7 +35,7 @@ def floordiv(x: Int, d: Int, expanding: bool = True) -> Int:
 
 @lru_cache(maxsize=1 << 14)
 def mod(x: Int, d: Int, expanding: bool = True) -> Int:
-    """`x % d` in normal form. Where `d > 0` is not proven, nothing but the node is made."""
+    """Return `x % d` in normal form. Where `d > 0` is not proven, nothing but the node is made."""
     if d == 1:
         return 0
     if isinstance(x, int) and x == 0:
@@ -47,7 +47,7 @@ def mod(x: Int, d: Int, expanding: bool = True) -> Int:
 
 
 def _floordiv_rest(x: Int, d: Int) -> Int:
-    """`x // d` once no term of `x` is a multiple of `d`."""
+    """Return `x // d` once no term of `x` is a multiple of `d`."""
     if isinstance(x, int) and isinstance(d, int):
         return x // d
     known = constant_quotient(x, d)
@@ -64,7 +64,7 @@ def _floordiv_rest(x: Int, d: Int) -> Int:
 
 
 def _mod_rest(x: Int, d: Int) -> Int:
-    """`x % d` once no term of `x` is a multiple of `d`."""
+    """Return `x % d` once no term of `x` is a multiple of `d`."""
     if isinstance(x, int) and isinstance(d, int):
         return x % d
     known = constant_quotient(x, d)
@@ -78,7 +78,7 @@ def _mod_rest(x: Int, d: Int) -> Int:
 
 
 def split(x: Int, d: Int) -> tuple[Int, Int]:
-    """`x = d*q + r` with every term that `d` divides in q.
+    """Return q and r of `x = d*q + r`, with every term that `d` divides in q.
 
     Then `x // d = q + r // d` and `x % d = r % d`, whatever the sign of r.
     """
@@ -104,7 +104,7 @@ def split(x: Int, d: Int) -> tuple[Int, Int]:
 
 
 def constant_quotient(x: Int, d: Int) -> Int | None:
-    """`x // d = k` if `k*d <= x < (k+1)*d`.
+    """Return the constant k of `x // d = k` if `k*d <= x < (k+1)*d` is proven.
 
     The constant k is the one that the interval of x leaves, or 0 or -1 where d is symbolic.
     """
@@ -119,7 +119,7 @@ def constant_quotient(x: Int, d: Int) -> Int | None:
 
 
 def common_factors(x: Int, d: Int) -> Iterator[tuple[Int, Int, Int, Int]]:
-    """Ways to write `x = g*high + low` and `d = g*reduced`, greatest g first.
+    """Yield ways to write `x = g*high + low` and `d = g*reduced`, greatest g first.
 
     Where `0 <= low < g` is proven:
     `x // d = high // reduced` and `x % d = g*(high % reduced) + low`.
@@ -143,7 +143,7 @@ def common_factors(x: Int, d: Int) -> Iterator[tuple[Int, Int, Int, Int]]:
 
 
 def _candidates(terms: polynomial.Terms, d: Int) -> list[Int]:
-    """Divisors of `d` greater than 1 that also divide some term."""
+    """Return divisors of `d` greater than 1 that also divide some term."""
     if isinstance(d, int):
         found = {gcd(c, d) for c in terms.values()}
         return sorted((g for g in found if g > 1), reverse=True)
@@ -158,7 +158,7 @@ def _candidates(terms: polynomial.Terms, d: Int) -> list[Int]:
 
 
 def div_of_div(x: Int, d: Int) -> Int | None:
-    """`(x // a) // d = x // (a*d)` if a > 0; an exact quotient `x // a` stays whole."""
+    """Apply `(x // a) // d = x // (a*d)` if a > 0; an exact quotient `x // a` stays whole."""
     match x:
         case FloorDiv(num, den) if ranges.is_positive(den) and not polynomial.divides(den, num):
             return construct.floordiv(num, construct.mul(den, d))
@@ -166,21 +166,21 @@ def div_of_div(x: Int, d: Int) -> Int | None:
 
 
 def div_of_mod(x: Int, d: Int) -> Int | None:
-    """`(x % n) // d = (x // d) % (n // d)` if d divides n and n > 0."""
+    """Apply `(x % n) // d = (x // d) % (n // d)` if d divides n and n > 0."""
     if isinstance(x, Mod) and ranges.is_positive(x.den) and polynomial.divides(d, x.den):
         return construct.mod(construct.floordiv(x.num, d), construct.floordiv(x.den, d))
     return None
 
 
 def div_of_xor(x: Int, d: Int) -> Int | None:
-    """`(a ^ b) // d = (a // d) ^ (b // d)` if d is a power of two: both are shifts."""
+    """Apply `(a ^ b) // d = (a // d) ^ (b // d)` if d is a power of two: both are shifts."""
     if isinstance(x, Xor) and _is_power_of_two(d):
         return construct.xor(construct.floordiv(x.a, d), construct.floordiv(x.b, d))
     return None
 
 
 def mod_of_xor(x: Int, d: Int) -> Int | None:
-    """`(a ^ b) % d = (a % d) ^ (b % d)` if d is a power of two; applied where it saves work."""
+    """Apply `(a ^ b) % d = (a % d) ^ (b % d)`, d a power of two, where it saves work."""
     if not isinstance(x, Xor) or not _is_power_of_two(d):
         return None
     a, b = construct.mod(x.a, d), construct.mod(x.b, d)
@@ -189,7 +189,9 @@ def mod_of_xor(x: Int, d: Int) -> Int | None:
 
 
 def drop_inner_mod(x: Int, d: Int) -> Int:
-    """`(c*(y % n) + r) % d = (c*y + r) % d` if d divides c*n: they differ by a multiple of d.
+    """Apply `(c*(y % n) + r) % d = (c*y + r) % d` if d divides c*n.
+
+    The two differ by a multiple of d.
 
     Gives the sum to take mod d, with such inner remainders gone.
     """

@@ -34,7 +34,7 @@ class _IntegerFunction(sympy.Function):  # type: ignore[misc]
         return None
 
     def _code(self, printer: Any) -> str:
-        """SymPy's hook for the Python, NumPy and plain-text printers."""
+        """Print the function: SymPy's hook for its Python, NumPy and plain-text printers."""
         operands = (
             printer.doprint(a)
             if isinstance(a, _IntegerFunction)
@@ -119,7 +119,7 @@ _FROM_SYMPY: dict[type, Any] = {
 
 
 def to_sympy(x: Int, symbols: Mapping[Sym, sympy.Symbol] | None = None) -> sympy.Expr:
-    """`x` as a SymPy expression.
+    """Return `x` as a SymPy expression.
 
     Args:
         x: the index expression.
@@ -163,7 +163,7 @@ def to_sympy(x: Int, symbols: Mapping[Sym, sympy.Symbol] | None = None) -> sympy
 
 
 def from_sympy(x: Any, symbols: Mapping[sympy.Symbol, Int] | None = None) -> Int:
-    """A SymPy expression as an index expression, simplified.
+    """Return a SymPy expression as an index expression, simplified.
 
     Args:
         x: integers, symbols, sums, products, powers, `floor(a/b)`, `Mod`, `Min`, `Max` and the
@@ -215,7 +215,7 @@ def from_sympy(x: Any, symbols: Mapping[sympy.Symbol, Int] | None = None) -> Int
 
 
 def symbol(x: sympy.Symbol, lo: int | None = None, hi: Int | None = None) -> Sym:
-    """The index symbol of a SymPy symbol: its name, and the sign of its assumptions or `lo`."""
+    """Return the index symbol of a SymPy symbol; `lo` by default follows from its assumptions."""
     if lo is None:
         lo = 1 if x.is_positive else 0 if x.is_nonnegative else None
     return Sym(x.name, lo, hi)

@@ -9,7 +9,7 @@ from lego_mlir.index.ranges import bounds, of_term
 
 
 def widest(x: Int) -> int | None:
-    """The greatest magnitude among the values that printing `x` computes; `None` if unbounded."""
+    """Return the greatest magnitude that computing `x` passes through; `None` if unbounded."""
     return abs(x) if isinstance(x, int) else _widest(x)
 
 
@@ -28,7 +28,7 @@ def _widest(x: Expr) -> int | None:
 
 
 def _own(x: Expr) -> int | None:
-    """The same among the values that the last operations alone compute."""
+    """Return the same among the values that the last operations alone compute."""
     lo, hi = bounds(x)
     if lo is None or hi is None:
         return None

@@ -20,7 +20,7 @@ Fact = tuple[Sym, Int]
 
 
 def with_facts(text: str, sizes: Iterable[Int], stated: Iterable[tuple[Int, Int]]) -> str:
-    """A layout's text, with the facts that it does not state otherwise.
+    """Return a layout's text, with the facts that it does not state otherwise.
 
     Args:
         text: all of it.
@@ -51,7 +51,7 @@ def _is_stated(symbol: Sym, divisor: Int, known: set[Fact]) -> bool:
 
 
 def _exact_divisions(x: Int) -> Iterator[Fact]:
-    """The divisions in a size that its text has as `/`: those of a symbol by what divides it."""
+    """Yield the exact divisions of symbols in a size, which its text has as `/`."""
     if isinstance(x, int):
         return
     if isinstance(x, FloorDiv) and divides(x.den, x.num):

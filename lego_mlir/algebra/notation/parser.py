@@ -64,7 +64,7 @@ def parse_layout(
     functions: Functions | None = None,
     limits: Limits | None = None,
 ) -> Layout:
-    """The layout that `text` describes.
+    """Return the layout that `text` describes.
 
     Args:
         text: in the notation above.
@@ -96,13 +96,13 @@ def parse_layout(
 
 @lru_cache(maxsize=1 << 12)
 def _layout_of(text: str, sizes: tuple[tuple[str, Int], ...]) -> Layout:
-    """The layout of a text without functions: it depends on nothing else."""
+    """Return the layout of a text without functions: it depends on nothing else."""
     with measured():
         return expansion.apart(lambda: _Parser(text, dict(sizes), {}).layout())
 
 
 def parse_strides(text: str) -> tuple[Any, Any]:
-    """Shape and strides of a text such as "((8,4),2):((4,1),32)", as nested tuples of sizes.
+    """Parse shape and strides such as "((8,4),2):((4,1),32)" to nested tuples of sizes.
 
     Raises:
         LegoError: with the place in the text (file `<strides>`, line 1).
@@ -271,7 +271,7 @@ class _Parser(Tokens):
         return self.values(shape), self.values(stride)
 
     def modes(self) -> Any:
-        """A size, or modes in brackets: those after which no operator goes on."""
+        """Return a size, or modes in brackets: those after which no operator goes on."""
         depth = 0
         for k, token in enumerate(self.tokens[self.next :] if self.peek() == "(" else ()):
             depth += (token.text == "(") - (token.text == ")")
@@ -331,7 +331,7 @@ class _Parser(Tokens):
         raise self.error(f"expected a size, found {what}", token.at)
 
     def negative(self, sign: Token) -> WrittenSize:
-        """What follows a minus sign, negated; further signs cancel in pairs."""
+        """Read what follows a minus sign, negated; further signs cancel in pairs."""
         is_negated = True
         while self.peek() == "-":
             self.take()
@@ -341,7 +341,7 @@ class _Parser(Tokens):
         return WrittenSize("-", (zero, operand), sign.at) if is_negated else operand
 
     def multiple(self, symbol: WrittenSize) -> WrittenSize:
-        """A symbol, which may carry what divides it."""
+        """Return a symbol, which may carry what divides it."""
         if self.peek() != "{":
             return symbol
         self.take()
@@ -353,7 +353,7 @@ class _Parser(Tokens):
 
     # What sizes are worth.
     def note_fact(self, division: WrittenSize) -> None:
-        """`M/a/b` says that a*b divides M."""
+        """Return `M/a/b` says that a*b divides M."""
         dividend, divisor = division.args
         while dividend.op == "/":
             divisor = WrittenSize("*", (dividend.args[1], divisor), division.at)
@@ -407,7 +407,7 @@ class _Parser(Tokens):
         )
 
     def built(self, make: Callable[[], Made], at: int) -> Made:
-        """What `make` makes, with the place in the text on any error."""
+        """Return what `make` makes, and give any error its position in the text."""
         try:
             return make()
         except LegoError as e:

@@ -82,7 +82,7 @@ class Tokens:
         )
 
     def error(self, message: str, at: int, hint: str | None = None) -> LegoError:
-        """An error at a place in the text."""
+        """Return an error at a place in the text."""
         return LegoError(
             message, location=Location(self.file, 1, at + 1), hint=hint, source=self.text
         )
@@ -102,28 +102,28 @@ class Tokens:
         return f"did you mean {by_lower_case[close[0]]}?" if close else None
 
     def peek(self) -> str:
-        """The next token; empty at the end."""
+        """Return the next token; empty at the end."""
         return self.tokens[self.next].text if self.next < len(self.tokens) else ""
 
     def at(self) -> int:
-        """Where the next token begins, or the text ends."""
+        """Return where the next token begins, or the text ends."""
         return self.tokens[self.next].at if self.next < len(self.tokens) else len(self.text)
 
     def take(self) -> Token:
-        """The next token, which is then behind us."""
+        """Return the next token, which is then behind us."""
         token = Token(self.peek(), self.at())
         self.next += 1
         return token
 
     def expect(self, text: str, context: str) -> Token:
-        """The next token, if it is this one; an error otherwise."""
+        """Return the next token, if it is this one; an error otherwise."""
         if self.peek() != text:
             found = f"'{self.peek()}'" if self.peek() else "the end"
             raise self.error(f"expected '{text}' {context}, found {found}", self.at())
         return self.take()
 
     def listed(self, item: Callable[[], Any], close: str) -> list[Any]:
-        """Items with commas between them, up to what closes the list."""
+        """Read items with commas between them, and the token that closes the list."""
         items = [item()]
         while self.peek() == ",":
             self.take()

@@ -13,7 +13,7 @@ from lego_mlir.index.polynomial import divides
 
 
 def bricks(*sizes: int) -> Permutation:
-    """An array stored brick by brick: row-major among the bricks, and within each.
+    """Return an array stored brick by brick: row-major among the bricks, and within each.
 
     A stencil then finds its neighbours in few pages and cache lines
     (papers/lego, on performance portability).
@@ -44,7 +44,7 @@ def bricks(*sizes: int) -> Permutation:
 
 
 def block_cyclic(*pairs: int) -> Permutation:
-    """An array dealt out in blocks, in turn, to parts; each part's elements lie together.
+    """Return an array dealt out in blocks, in turn, to parts; each part's elements lie together.
 
     Along a dimension, block k belongs to part `k % parts` and is that part's block `k // parts`,
     as ScaLAPACK distributes a matrix over a grid of processes. The order is row-major among the
@@ -83,7 +83,7 @@ def block_cyclic(*pairs: int) -> Permutation:
 
 
 def _text(name: str, parameters: tuple[Any, ...]) -> str:
-    """The permutation's text, once its parameters are known to be positive integers."""
+    """Return the permutation's text, once its parameters are known to be positive integers."""
     if not parameters:
         raise LegoError(f"{name} takes positive integers, at least one")
     for n in parameters:

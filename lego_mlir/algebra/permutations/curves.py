@@ -14,7 +14,7 @@ Run: TypeAlias = tuple[int, int, int]
 
 
 def _runs(bits: tuple[int, ...]) -> list[list[Run]]:
-    """Where interleaving takes the bits of each index, the last index lowest.
+    """Return where interleaving takes the bits of each index, the last index lowest.
 
     A dimension without bits left drops out: what follows of the longest one is a single run.
     """
@@ -32,7 +32,7 @@ def _runs(bits: tuple[int, ...]) -> list[list[Run]]:
 
 
 def _spread(x: Any, runs: list[Run]) -> Any:
-    """`x` with its runs of bits moved up.
+    """Return `x` with its runs of bits moved up.
 
     Each term moves all bits from the run's first one upwards, on from where the term before has
     left them: that takes a shift, a scale and an addition, and no mask.
@@ -45,7 +45,7 @@ def _spread(x: Any, runs: list[Run]) -> Any:
 
 
 def _gathered(flat: Any, runs: list[Run]) -> Any:
-    """The inverse of `_spread`: the runs of bits moved down, and the others left out."""
+    """Return the inverse of `_spread`: the runs of bits moved down, and the others left out."""
     total = 0 * flat
     for first, width, distance in runs:
         total = total + flat // 2 ** (first + distance) % 2**width * 2**first
@@ -82,12 +82,12 @@ def _bit(x: Any, b: int) -> Any:
 
 
 def _evens(bits: int) -> int:
-    """The number with the lowest so many bits of even place: 0b...10101."""
+    """Return the number with the lowest so many bits of even place: 0b...10101."""
     return ((1 << 2 * bits) - 1) // 3
 
 
 def _even_places(bits: int) -> list[Run]:
-    """The runs that take bit b to place 2*b."""
+    """Return the runs that take bit b to place 2*b."""
     return [(b, 1, b) for b in range(bits)]
 
 

@@ -14,7 +14,7 @@ from lego_mlir.index import Int
 def from_functions(
     f: Callable[..., Any], f_inv: Callable[..., Any], text: str | None = None
 ) -> Permutation:
-    """A user's own permutation.
+    """Return a user's own permutation.
 
     Args:
         f: takes one index a dimension, returns the flat position.
@@ -39,7 +39,7 @@ def from_functions(
 def as_permutation(
     f: Any, f_inv: Callable[..., Any] | None = None, owner: str = "GenP"
 ) -> Permutation:
-    """What a GenP is given, as a permutation: one with a name, or a pair of functions.
+    """Return the arguments of a GenP, a permutation or a pair of functions, as a permutation.
 
     Raises:
         LegoError: it is neither; names the owner.
@@ -61,7 +61,7 @@ def as_permutation(
 
 
 def inverse(f: Permutation | Callable[..., Any], f_inv: Any = None) -> Permutation:
-    """The permutation of the same tile that undoes another, flat position for flat position.
+    """Return the permutation of the same tile that undoes another, flat position for flat position.
 
     What `f` puts at flat position y, from the element of flat index x, `inverse(f)` puts at x from
     the element y: `GenP(dims, inverse(f))` applied after `GenP(dims, f)` leaves all as it was.

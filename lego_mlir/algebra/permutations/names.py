@@ -16,7 +16,7 @@ NAMES = tuple(sorted([*_FIXED, "block_cyclic", "bricks", "swizzle", "tma_swizzle
 
 
 def named(name: str, parameters: tuple[int, ...]) -> Permutation | None:
-    """The permutation that a layout's text calls `name`, or `None` if there is none.
+    """Return the permutation that a layout's text calls `name`, or `None` if there is none.
 
     Raises:
         LegoError: its parameters are wrong.

@@ -41,7 +41,7 @@ class Permutation:
 
 
 def flatten(dims: Sequence[Int], index: Sequence[Any]) -> Any:
-    """The row-major flat position of `index`."""
+    """Return the row-major flat position of `index`."""
     flat = index[0]
     for n, i in zip(dims[1:], index[1:], strict=True):
         flat = flat * n + i
@@ -49,7 +49,7 @@ def flatten(dims: Sequence[Int], index: Sequence[Any]) -> Any:
 
 
 def unflatten(dims: Sequence[Int], flat: Any) -> Index:
-    """The inverse of `flatten`."""
+    """Return the inverse of `flatten`."""
     reverse_index = []
     for n in reversed(dims[1:]):
         reverse_index.append(flat % n)
@@ -58,11 +58,11 @@ def unflatten(dims: Sequence[Int], flat: Any) -> Index:
 
 
 def is_power_of_two(n: Any) -> bool:
-    """Whether `n` is a number, and 1, 2, 4, 8, ..."""
+    """Return whether `n` is a number, and 1, 2, 4, 8, ..."""
     return isinstance(n, int) and n > 0 and n & (n - 1) == 0
 
 
 def log2(n: Int) -> int:
-    """The k of a size that was checked to be `2**k`."""
+    """Return the k of a size that was checked to be `2**k`."""
     assert isinstance(n, int)
     return n.bit_length() - 1

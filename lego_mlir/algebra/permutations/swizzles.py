@@ -22,7 +22,7 @@ from lego_mlir.index import Int
 
 
 def swizzle(vec: int = 1, per_phase: int = 1, max_phase: int | None = None) -> Permutation:
-    """The XOR swizzle of a two-dimensional tile in shared memory.
+    """Return the XOR swizzle of a two-dimensional tile in shared memory.
 
     Row i keeps its place; within it, chunks of `vec` elements are permuted by XOR with the row's
     phase: chunk c of row i goes to `c ^ ((i // per_phase) % max_phase)` (papers/linear_layouts,
@@ -85,7 +85,7 @@ _LINE = 128
 
 
 def tma_swizzle(mode: int, element: int) -> Permutation:
-    """The order in which TMA writes a tile to shared memory, and WGMMA reads it, in a swizzle mode.
+    """Return the order in which TMA writes a tile to shared memory, and wgmma reads it.
 
     It acts on the tile's flat byte offset, whatever the tile's rank: 16-byte chunks within each
     `mode` bytes change places by XOR with the number of the 128-byte line,

@@ -58,7 +58,7 @@ _METHODS = get_args(Method)
 
 
 def verify(layout: Layout, method: Method | None = None) -> Verdict:
-    """Whether `layout` is a bijection onto 0 .. size-1 and `inv` its inverse.
+    """Return whether `layout` is a bijection onto 0 .. size-1 and `inv` its inverse.
 
     Args:
         layout: with known or symbolic sizes.
@@ -78,7 +78,7 @@ def verify(layout: Layout, method: Method | None = None) -> Verdict:
 
 @lru_cache(maxsize=1 << 12)
 def _of_known(layout: Layout) -> Verdict:
-    """The verdict on permutations that are not a user's functions: it never changes."""
+    """Return the verdict on permutations that are not a user's functions: it never changes."""
     return _verified(layout, None)
 
 
@@ -110,7 +110,7 @@ def _of_block(block: Block, method: Method | None) -> Verdict:
 
 
 def _is_known(block: Block) -> bool:
-    """Whether the block is one of the library's own, all of whose sizes its tests prove."""
+    """Return whether the block is one of the library's own, all of whose sizes its tests prove."""
     match block:
         case RegP():
             return True
@@ -190,7 +190,7 @@ class _Derived:
     round_trip: tuple[Int, ...]
 
     def pair(self, dims: tuple[int, ...], sizes: dict[str, int] | None = None) -> Pair:
-        """The expressions as functions, on the tile of these sizes."""
+        """Return the expressions as functions, on the tile of these sizes."""
         values = sizes or {}
         names = [s.name for s in self.index]
 
@@ -211,7 +211,7 @@ class _Derived:
 
 
 def _derive(block: Block) -> _Derived | str:
-    """The expressions of a block; a reason where its functions do not take symbols.
+    """Return the expressions of a block; a reason where its functions do not take symbols.
 
     Raises:
         LegoError: they use a symbol that is none of the tile's sizes.
@@ -270,7 +270,7 @@ def _by_proof(block: Block) -> Verdict:
 
 
 def _violation_of_sample(block: Block, derived: _Derived | None) -> Violation | None:
-    """A violation among some elements of a large tile, or among all of some small ones."""
+    """Return a violation among some elements of a large tile, or among all of some small ones."""
     dims = _known_dims(block)
     if dims is not None:
         pair, elements = called(block), sample_elements(dims)
@@ -290,7 +290,7 @@ def _violation_of_sample(block: Block, derived: _Derived | None) -> Violation | 
 
 
 def _unproven(derived: _Derived) -> str | Violation | None:
-    """The first claim that is not proven, or its refutation; `None` if all are."""
+    """Return the first claim that is not proven, or its refutation; `None` if all are."""
     from lego_mlir.index.proofs import solver
 
     block, position = derived.block, derived.position
@@ -322,7 +322,7 @@ def _unproven(derived: _Derived) -> str | Violation | None:
 
 
 def _conditions(xs: tuple[Int, ...]) -> list[Int]:
-    """What must not be negative for `xs` to have values, inner before outer.
+    """Return what must not be negative for `xs` to have values, inner before outer.
 
     Z3 is told what quotients and roots are, which leaves out where they are nothing.
     """
@@ -347,7 +347,7 @@ def _conditions(xs: tuple[Int, ...]) -> list[Int]:
 
 
 def _violation_at(derived: _Derived, point: dict[str, int]) -> Violation | None:
-    """What is wrong where Z3 says that something is: the functions have the last word."""
+    """Return the violation at Z3's counter-example, if the functions themselves show it."""
     sizes = {s.name: point[s.name] for s in _symbols_of(derived.block)}
     pair = called(derived.block, sizes)
     element = tuple(point[s.name] for s in derived.index)

@@ -61,7 +61,7 @@ class Function:
     results: int
 
     def at(self, *point: int) -> tuple[int, ...]:
-        """Its values at one point.
+        """Return the values at one point.
 
         Raises:
             LegoError: it raises something, or returns what is no integer; names the point.
@@ -85,7 +85,7 @@ class Function:
         return tuple(int(value) for value in values)
 
     def on(self, points: tuple[Array, ...]) -> tuple[Array, ...]:
-        """Its values at many points, one array a coordinate.
+        """Return the values at many points, one array a coordinate.
 
         Raises:
             LegoError: as `at` does.
@@ -103,7 +103,7 @@ class Function:
             return tuple(np.array(column, object) for column in columns)
 
     def vectorised(self, points: tuple[Array, ...]) -> tuple[Array, ...] | None:
-        """Its values at many points, if it takes arrays and says what it says of integers."""
+        """Return the values at many points, if it takes arrays and gives what it gives for ints."""
         import numpy as np
 
         shape = points[0].shape
@@ -150,18 +150,18 @@ class Pair:
         return prod(self.dims)
 
     def outside(self, element: Element, position: int) -> Violation:
-        """An element that leaves the tile."""
+        """Return the violation of an element that leaves the tile."""
         what = f"goes to position {position}, outside of the tile's {self.size}"
         return self._flaw(f" is no permutation: element {list(element)} {what}", position, element)
 
     def collision(self, element: Element, other: Element, position: int) -> Violation:
-        """Two elements at one position."""
+        """Return the violation of two elements at one position."""
         what = f"goes to position {position}, as element {list(other)} does"
         detail = f" is no permutation: element {list(element)} {what}"
         return self._flaw(detail, position, element, other)
 
     def not_undone(self, element: Element, position: int, back: Element) -> Violation:
-        """An element that comes back as another."""
+        """Return an element that comes back as another."""
         what = f"goes to position {position}, which comes back as {list(back)}"
         detail = f": the functions do not undo one another: element {list(element)} {what}"
         return self._flaw(detail, position, element, back)
@@ -175,13 +175,13 @@ class Pair:
 
 
 def called(block: Block, sizes: Mapping[str, int] | None = None) -> Pair:
-    """A block's own functions, on the tile that it has at these values of its symbols."""
+    """Return a block's own functions, on the tile that it has at these values of its symbols."""
     values = {s.name: (sizes or {})[s.name] for n in block.dims for s in symbols(n)}
     dims = tuple(int(evaluate(n, values)) for n in block.dims)
     bound = block.bind({s: values[s.name] for n in block.dims for s in symbols(n)})
 
     def known(x: Any) -> Any:
-        """A function that is written with a size symbol answers in terms of it."""
+        """Return a function that is written with a size symbol answers in terms of it."""
         return evaluate(x, values) if isinstance(x, Expr) else x
 
     f, f_inv = "its function", "its inverse"
@@ -238,7 +238,7 @@ def find_violation(pair: Pair) -> Violation | None:
 
 
 def violation_at(pair: Pair, element: Element) -> Violation | None:
-    """What is wrong at one element, if anything is."""
+    """Return the violation at one element, if there is one."""
     (position,) = pair.forward.at(*element)
     if not 0 <= position < pair.size:
         return pair.outside(element, position)
@@ -252,7 +252,7 @@ def violation_at(pair: Pair, element: Element) -> Violation | None:
 
 
 def check_agreement(pair: Pair, derived: Pair, elements: tuple[Array, ...]) -> None:
-    """Functions must say of symbols what they say of integers.
+    """Raise LegoError unless functions give for symbols what they give for integers.
 
     Comparing symbols by `==` tells whether they are the same symbol, not whether they are equal,
     so a function that does is one thing here and another in the compiled kernel.
@@ -288,7 +288,7 @@ def _check_equal(
 
 
 def all_elements(dims: tuple[int, ...]) -> Iterator[tuple[Array, ...]]:
-    """The indices of all elements of a tile, in chunks."""
+    """Return the indices of all elements of a tile, in chunks."""
     import numpy as np
 
     for elements in _chunks(prod(dims)):
@@ -296,7 +296,7 @@ def all_elements(dims: tuple[int, ...]) -> Iterator[tuple[Array, ...]]:
 
 
 def sample_elements(dims: tuple[int, ...]) -> list[Element]:
-    """Some elements of a tile that is too large to look at all: always the same ones.
+    """Return some elements of a tile that is too large to look at all: always the same ones.
 
     Those at its corners and next to them, those at powers of two, and some in between.
     """
@@ -310,7 +310,7 @@ def sample_elements(dims: tuple[int, ...]) -> list[Element]:
 
 
 def as_points(elements: list[Element]) -> tuple[Array, ...]:
-    """Elements as arrays of Python's integers, which do not overflow."""
+    """Return elements as arrays of Python's integers, which do not overflow."""
     import numpy as np
 
     return tuple(np.array(column, object) for column in zip(*elements, strict=True))

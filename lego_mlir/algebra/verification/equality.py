@@ -43,7 +43,7 @@ _SMALL = 1 << 16
 
 @measured()
 def equality(a: Layout, b: Layout) -> Verdict:
-    """Whether `a.apply` and `b.apply` agree on every index; symbols of one name are one size.
+    """Return whether `a.apply` and `b.apply` agree everywhere; equal names are one size.
 
     Raises:
         LegoError: `b` is no layout; a user's function raises something, or returns what is no
@@ -59,7 +59,7 @@ def equality(a: Layout, b: Layout) -> Verdict:
 
 
 def _with_common_symbols(a: Layout, b: Layout) -> tuple[Layout, Layout]:
-    """Both with one symbol a name, which carries the facts of either."""
+    """Return both with one symbol a name, which carries the facts of either."""
     named: dict[str, list[Sym]] = {}
     for s in dict.fromkeys((*a.symbols, *b.symbols)):
         named.setdefault(s.name, []).append(s)
@@ -74,7 +74,7 @@ def _with_common_symbols(a: Layout, b: Layout) -> tuple[Layout, Layout]:
 
 # The index spaces.
 def _of_spaces(a: Layout, b: Layout) -> Verdict | None:
-    """What follows from the index spaces alone."""
+    """Return the verdict that follows from the index spaces alone, if one does."""
     shown = f"'{a}' is indexed by {sizes_text(a.dims)}, '{b}' by {sizes_text(b.dims)}"
     if a.rank != b.rank:
         return Verdict(False, "construction", shown)
@@ -120,7 +120,7 @@ def _index_symbols(a: Layout, b: Layout) -> tuple[Sym, ...]:
 
 
 def _derived(layout: Layout, index: tuple[Sym, ...]) -> Int | None:
-    """The offset, in normal form; `None` where a user's function takes no symbols."""
+    """Return the offset, in normal form; `None` where a user's function takes no symbols."""
     try:
         offset = _offset(layout, index)
     except Exception:  # whatever a function that is written for integers raises
@@ -129,7 +129,7 @@ def _derived(layout: Layout, index: tuple[Sym, ...]) -> Int | None:
 
 
 def _offset(layout: Layout, index: tuple[Any, ...]) -> Any:
-    """The offset where there is an element; -1 in the padding of partial tiles."""
+    """Return the offset where there is an element; -1 in the padding of partial tiles."""
     if not layout.is_partial:
         return layout.apply(*index)
     inside = layout.mask(*index)
@@ -155,7 +155,7 @@ def _same_form(index: tuple[Sym, ...], offset: Int | None) -> Verdict:
 
 # By the elements.
 def _calls(layout: Layout, sizes: Mapping[str, int]) -> Function:
-    """The offset as a function of integers, where symbols have these values.
+    """Return the offset as a function of integers, where symbols have these values.
 
     A user's function that is written with a size symbol answers in terms of it, even where the
     layout's own sizes are bound.
@@ -172,7 +172,7 @@ def _calls(layout: Layout, sizes: Mapping[str, int]) -> Function:
 def _difference(
     left: Function, right: Function, points: Points, sizes: Mapping[str, int]
 ) -> Counterexample | None:
-    """The first of these elements that two functions put at different offsets."""
+    """Return the first of these elements that two functions put at different offsets."""
     import numpy as np
 
     (p,), (q,) = left.on(points), right.on(points)
@@ -208,7 +208,7 @@ def _by_enumeration(a: Layout, b: Layout) -> Verdict | None:
 
 
 def _samples(a: Layout, b: Layout) -> Iterator[tuple[Points, Mapping[str, int]]]:
-    """Some elements of large layouts; of symbolic sizes, all elements of some small ones."""
+    """Return some elements of large layouts; of symbolic sizes, all elements of some small ones."""
     if not (a.symbols or b.symbols):
         yield as_points(sample_elements(tuple(n for n in a.dims if isinstance(n, int)))), {}
         return
@@ -220,7 +220,7 @@ def _samples(a: Layout, b: Layout) -> Iterator[tuple[Points, Mapping[str, int]]]
 
 
 def _by_sample(a: Layout, b: Layout) -> Verdict | None:
-    """A difference among the samples: most that differ do so there."""
+    """Return a difference among the samples: most that differ do so there."""
     for points, sizes in _samples(a, b):
         found = _difference(_calls(a, sizes), _calls(b, sizes), points, sizes)
         if found is not None:
@@ -260,7 +260,7 @@ def _by_proof(a: Layout, b: Layout) -> Verdict:
 def _is_consistent(
     offset: Int, index: tuple[Sym, ...], layout: Layout, points: Points, sizes: Mapping[str, int]
 ) -> bool:
-    """Whether an expression is what a layout's functions say of integers, at these points."""
+    """Return whether an expression gives what a layout's functions give at these points."""
     if not layout.functions:
         return True
     names = [s.name for s in index]

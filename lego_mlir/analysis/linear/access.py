@@ -121,7 +121,7 @@ def _offsets(distributed: LinearLayout, memory: LinearLayout) -> LinearLayout:
 
 
 def contiguous_elements(layout: LinearLayout) -> int:
-    """How many elements, contiguous in the row-major tensor, a thread holds in its first registers.
+    """Return how many elements a thread's first registers hold that are contiguous in the tensor.
 
     The largest power of two u such that the elements before u are in the registers of the same
     numbers (section 5.1); dimensions of size 1 are no obstacle.
@@ -142,7 +142,7 @@ def contiguous_elements(layout: LinearLayout) -> int:
 def vectorization(
     distributed: LinearLayout, memory: LinearLayout, bits: int, *, permute: bool = True
 ) -> Vectorization:
-    """The widest vector that one lane loads or stores: the largest identity that divides.
+    """Return the widest vector that one lane loads or stores: the largest identity that divides.
 
     Args:
         distributed: from `register`, `lane`, `warp` to the tensor.
@@ -165,7 +165,7 @@ def vectorization(
 
 
 def matrix_tile(bits: int) -> LinearLayout:
-    """The tile of `ldmatrix` and `stmatrix`: a row of 16 bytes, 4 from each of four lanes.
+    """Return the tile of `ldmatrix` and `stmatrix`: a row of 16 bytes, 4 from each of four lanes.
 
     Raises:
         LegoError: an element has more than 32 bits, or there is none such.
@@ -176,7 +176,7 @@ def matrix_tile(bits: int) -> LinearLayout:
 def matrix_access(
     distributed: LinearLayout, memory: LinearLayout, bits: int, *, transposed: bool = False
 ) -> MatrixAccess:
-    """Whether `ldmatrix` or `stmatrix` can move a tensor, with addresses if so (section 5.3).
+    """Return whether `ldmatrix` or `stmatrix` can move a tensor, and its addresses (section 5.3).
 
     With `.trans` a row of memory goes to one lane out of each group of four, and the two elements
     of a register come from two rows (PTX ISA, "ldmatrix"; the paper has no tile for it): the tile
@@ -248,7 +248,7 @@ def _fit(
 
 
 def _packed(bits: int) -> int:
-    """How many elements of so many bits a 32-bit register holds."""
+    """Return how many elements of so many bits a 32-bit register holds."""
     return 32 // _element_bits(bits, 32)
 
 

@@ -24,7 +24,7 @@ REGISTER, LANE, WARP, OFFSET = "register", "lane", "warp", "offset"
 
 # The families.
 def is_distributed(layout: LinearLayout) -> Verdict:
-    """Whether it is a distributed layout (Definition 4.10).
+    """Return whether it is a distributed layout (Definition 4.10).
 
     That is a surjective map from registers, lanes and warps whose columns have at most one bit
     set, no two of them the same: a permutation matrix with zero columns in between.
@@ -45,7 +45,7 @@ def is_distributed(layout: LinearLayout) -> Verdict:
 
 
 def is_memory(layout: LinearLayout) -> Verdict:
-    """Whether it is a memory layout (Definition 4.14).
+    """Return whether it is a memory layout (Definition 4.14).
 
     That is an invertible map whose columns have one or two bits set.
     """
@@ -66,7 +66,7 @@ def _no(detail: str) -> Verdict:
 
 
 def _order(owner: str, shape: Sequence[int], order: Sequence[int] | None) -> tuple[int, ...]:
-    """The order of the dimensions, fastest first."""
+    """Return the order of the dimensions, fastest first."""
     rank = len(shape)
     given = tuple(range(rank))[::-1] if order is None else tuple(order)
     if not given or sorted(given) != list(range(rank)):
@@ -83,7 +83,7 @@ def blocked(
     order: Sequence[int] | None = None,
     names: Sequence[str] | None = None,
 ) -> LinearLayout:
-    """A blocked layout (Proposition 4.6): tiles of registers in tiles of lanes in tiles of warps.
+    """Return a blocked layout (Proposition 4.6): register tiles in lane tiles in warp tiles.
 
     A tensor larger than the tile is covered by more registers; in a smaller one, lanes and warps
     hold the same elements.
@@ -111,7 +111,7 @@ def blocked(
 def _fitted(
     tile: LinearLayout, shape: Sequence[int], order: Sequence[int], names: Sequence[str]
 ) -> LinearLayout:
-    """The tile repeated by registers until it covers the tensor, and cut to it."""
+    """Return the tile repeated by registers until it covers the tensor, and cut to it."""
     bits = {d.name: d.bits for d in tile.outputs}
     for k in order:
         missing = dim(names[k], shape[k]).bits - bits[names[k]]
@@ -127,7 +127,7 @@ def _fitted(
 
 
 def mma_accumulator(names: Sequence[str] | None = None) -> LinearLayout:
-    """The accumulator of `mma.m16n8`, 16×8: what every shape of that instruction gives.
+    """Return the accumulator of `mma.m16n8`, 16×8: what every shape of that instruction gives.
 
     Source: Proposition 9.2; PTX ISA, "Matrix fragments for mma.m16n8k16".
     """
@@ -141,7 +141,7 @@ def mma_accumulator(names: Sequence[str] | None = None) -> LinearLayout:
 
 
 def mma_lhs(bits: int, names: Sequence[str] | None = None) -> LinearLayout:
-    """The left operand of `mma.m16n8`, 16×K with K = 256 / bits.
+    """Return the left operand of `mma.m16n8`, 16×K with K = 256 / bits.
 
     Args:
         bits: of an element: 4, 8, 16 or 32 (tf32).
@@ -163,7 +163,7 @@ def mma_lhs(bits: int, names: Sequence[str] | None = None) -> LinearLayout:
 
 
 def mma_rhs(bits: int, names: Sequence[str] | None = None) -> LinearLayout:
-    """The right operand of `mma.m16n8`, K×8 with K = 256 / bits.
+    """Return the right operand of `mma.m16n8`, K×8 with K = 256 / bits.
 
     It is the left one's upper half, transposed. The paper prints its last factor as going to the
     columns; by the PTX ISA it goes to the rows.
@@ -188,7 +188,7 @@ def mma_rhs(bits: int, names: Sequence[str] | None = None) -> LinearLayout:
 
 
 def wgmma_accumulator(columns: int, names: Sequence[str] | None = None) -> LinearLayout:
-    """The accumulator of `wgmma.m64nN`, 64×`columns` over four warps.
+    """Return the accumulator of `wgmma.m64nN`, 64×`columns` over four warps.
 
     Source: Proposition 9.2; PTX ISA, "Register fragments for wgmma.mma_async.m64nNk16", D.
 
@@ -204,7 +204,7 @@ def wgmma_accumulator(columns: int, names: Sequence[str] | None = None) -> Linea
 
 
 def wgmma_lhs(bits: int, names: Sequence[str] | None = None) -> LinearLayout:
-    """The left operand of `wgmma` in registers, 64×K with K = 256 / bits, over four warps.
+    """Return the left operand of `wgmma` in registers, 64×K with K = 256 / bits, over four warps.
 
     Source: Proposition 9.2; PTX ISA, "Register fragments for wgmma.mma_async.m64nNk16", A.
 
@@ -216,14 +216,14 @@ def wgmma_lhs(bits: int, names: Sequence[str] | None = None) -> LinearLayout:
 
 
 def _packed(bits: int) -> int:
-    """How many elements a 32-bit register of an operand holds."""
+    """Return how many elements a 32-bit register of an operand holds."""
     if bits not in (4, 8, 16, 32):
         raise LegoError(f"mma takes elements of 4, 8, 16 or 32 bits, not {bits}")
     return 32 // bits
 
 
 def copies(layout: LinearLayout) -> dict[str, tuple[int, ...]]:
-    """The bits of each input that change nothing: who holds copies of the same elements.
+    """Return the bits of each input that change nothing: who holds copies of the same elements.
 
     For the lanes and warps among them one of the copies is enough to store (section 5.1).
     """
@@ -236,7 +236,7 @@ def copies(layout: LinearLayout) -> dict[str, tuple[int, ...]]:
 def unswizzled(
     shape: Sequence[int], order: Sequence[int] | None = None, names: Sequence[str] | None = None
 ) -> LinearLayout:
-    """A tensor that lies in memory dimension by dimension.
+    """Return a tensor that lies in memory dimension by dimension.
 
     Args:
         shape: of the tensor.
@@ -258,7 +258,7 @@ def swizzled(
     max_phase: int,
     names: Sequence[str] | None = None,
 ) -> LinearLayout:
-    """A matrix in memory whose rows' chunks of `vec` elements are XORed with the row's phase.
+    """Return a matrix whose rows' chunks of `vec` elements are XORed with the row's phase.
 
     Definition 4.11, turned around: from offsets to coordinates, the matrix [I C; 0 I] after
     Proposition 4.12. Phases beyond a row's chunks wrap around, as its `mod 2^n` says.

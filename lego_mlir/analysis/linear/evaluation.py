@@ -32,7 +32,7 @@ class Piece(NamedTuple):
 
 
 def checked(value: Any, name: str, size: int) -> Any:
-    """`value`, if it may stand for a number in [0, size); arrays come back as int64.
+    """Return `value`, if it may stand for a number in [0, size); arrays come back as int64.
 
     Raises:
         LegoError: a number out of range or no integer.
@@ -57,7 +57,7 @@ def checked(value: Any, name: str, size: int) -> Any:
 def combine(
     columns: Matrix, inputs: Sequence[tuple[Any, int]], output_bits: Sequence[int]
 ) -> tuple[Any, ...]:
-    """The image of a vector, one value for each output.
+    """Return the image of a vector, one value for each output.
 
     Args:
         columns: the images of the input bits, flattened over the outputs.
@@ -88,7 +88,7 @@ def _sum(terms: Sequence[Any]) -> Any:
 def _plan(
     columns: Matrix, input_bits: tuple[int, ...], output_bits: tuple[int, ...]
 ) -> tuple[tuple[tuple[Piece, ...], ...], ...]:
-    """For each output the layers to XOR, and of each layer the pieces to add."""
+    """Return for each output the layers to XOR, and of each layer the pieces to add."""
     plan = []
     for bits in output_bits:
         low = tuple(column % (1 << bits) for column in columns)
@@ -98,7 +98,7 @@ def _plan(
 
 
 def _layers(pieces: Iterable[Piece]) -> tuple[tuple[Piece, ...], ...]:
-    """The pieces, longest first, each in the first layer that does not use its bits."""
+    """Return the pieces, longest first, each in the first layer that does not use its bits."""
     layers: list[tuple[int, list[Piece]]] = []
     for piece in sorted(pieces, key=lambda p: (-p.bits, p.source, p.start)):
         mask = ((1 << piece.bits) - 1) << piece.target
@@ -112,7 +112,7 @@ def _layers(pieces: Iterable[Piece]) -> tuple[tuple[Piece, ...], ...]:
 
 
 def _pieces(columns: Matrix, input_bits: tuple[int, ...]) -> Iterator[Piece]:
-    """The matrix diagonal by diagonal, in the longest runs of ones within one input."""
+    """Return the matrix diagonal by diagonal, in the longest runs of ones within one input."""
     first = 0
     for source, bits in enumerate(input_bits):
         mine = columns[first : first + bits]

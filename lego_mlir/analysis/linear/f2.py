@@ -14,12 +14,12 @@ Matrix: TypeAlias = tuple[int, ...]
 
 
 def identity(n: int) -> Matrix:
-    """The n×n identity."""
+    """Return the n×n identity."""
     return tuple(1 << k for k in range(n))
 
 
 def image(m: Matrix, x: int) -> int:
-    """`m x`: the XOR of the columns that `x` selects."""
+    """Return `m x`: the XOR of the columns that `x` selects."""
     y = 0
     for k, column in enumerate(m):
         if x >> k & 1:
@@ -28,17 +28,17 @@ def image(m: Matrix, x: int) -> int:
 
 
 def multiply(a: Matrix, b: Matrix) -> Matrix:
-    """`a b`: the map of `b`, then that of `a`."""
+    """Return `a b`: the map of `b`, then that of `a`."""
     return tuple(image(a, column) for column in b)
 
 
 def scatter(x: int, places: Sequence[int]) -> int:
-    """The vector with bit k of `x` at `places[k]` and zeros elsewhere."""
+    """Return the vector with bit k of `x` at `places[k]` and zeros elsewhere."""
     return sum(1 << place for k, place in enumerate(places) if x >> k & 1)
 
 
 def gather(x: int, places: Sequence[int]) -> int:
-    """The vector whose bit k is bit `places[k]` of `x`."""
+    """Return the vector whose bit k is bit `places[k]` of `x`."""
     return sum(1 << k for k, place in enumerate(places) if x >> place & 1)
 
 
@@ -62,7 +62,7 @@ class Elimination:
         return len(self.pivots)
 
     def solve(self, y: int) -> int | None:
-        """The combination of independent columns that gives `y`, `None` if there is none.
+        """Return the combination of independent columns that gives `y`, `None` if there is none.
 
         Every other column is a slack variable, set to zero.
         """
@@ -71,7 +71,7 @@ class Elimination:
 
 
 def eliminate(m: Matrix) -> Elimination:
-    """Gaussian elimination over the columns of `m`."""
+    """Eliminate over the columns of `m`, from the left (Gauss)."""
     pivots: dict[int, tuple[int, int]] = {}
     kernel: list[int] = []
     for k, column in enumerate(m):
@@ -95,7 +95,7 @@ def _reduce(pivots: dict[int, tuple[int, int]], y: int) -> tuple[int, int]:
 
 
 def right_inverse(m: Matrix, rows: int) -> Matrix | None:
-    """`x` with `m x = I`, slack variables zero; `None` if `m` is not surjective."""
+    """Return `x` with `m x = I`, slack variables zero; `None` if `m` is not surjective."""
     elimination = eliminate(m)
     columns = [elimination.solve(1 << row) for row in range(rows)]
     return None if None in columns else tuple(c for c in columns if c is not None)

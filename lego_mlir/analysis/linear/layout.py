@@ -118,7 +118,7 @@ class LinearLayout:
         return "\n".join(lines)
 
     def image_text(self, flat: int) -> str:
-        """An output by its coordinates other than zero, for messages: `j=1 i=2`."""
+        """Return an output by its coordinates other than zero, for messages: `j=1 i=2`."""
         named = self._named(flat, self.outputs).items()
         return " ".join(f"{name}={x}" for name, x in named if x) or "0"
 
@@ -128,7 +128,7 @@ class LinearLayout:
 
     # What it does.
     def apply(self, /, **index: Any) -> dict[str, Any]:
-        """The coordinates of an input's image, by name.
+        """Return the coordinates of an input's image, by name.
 
         Args:
             index: a value for each input: an int, a NumPy integer array, an index expression or
@@ -149,7 +149,7 @@ class LinearLayout:
 
     # The algebra.
     def __matmul__(self, inner: LinearLayout) -> LinearLayout:
-        """`outer @ inner`: first `inner`, then `outer`, joined by name (Definition 4.2).
+        """Return `outer @ inner`: first `inner`, then `outer`, joined by name (Definition 4.2).
 
         Raises:
             LegoError: what `inner` maps to is not what `outer` maps from.
@@ -164,7 +164,7 @@ class LinearLayout:
         return LinearLayout(inner.inputs, self.outputs, f2.multiply(self.columns, inner.columns))
 
     def __mul__(self, other: LinearLayout) -> LinearLayout:
-        """The product, label by label (Definition 4.3): `tile * repeats`.
+        """Return the product, label by label (Definition 4.3): `tile * repeats`.
 
         Of a label that both have, the other's bits stand above those of this layout.
         """
@@ -178,7 +178,7 @@ class LinearLayout:
         return LinearLayout(inputs, outputs, tuple(columns))
 
     def divide_left(self, tile: LinearLayout) -> LinearLayout | None:
-        """What is left of the layout over `tile`: `rest` with `tile * rest` equal to it.
+        """Return the left quotient by `tile`: `rest` with `tile * rest` equal to the layout.
 
         `None` where the layout is no such product (Definition 4.4); `obstacle` then says why.
         Dimensions keep their names, also those that `tile` uses up.
@@ -194,7 +194,7 @@ class LinearLayout:
         )
 
     def obstacle(self, tile: LinearLayout) -> str | None:
-        """Why `tile` does not divide the layout on the left, or `None` if it does."""
+        """Return why `tile` does not divide the layout on the left, or `None` if it does."""
         for mine, its in ((self.inputs, tile.inputs), (self.outputs, tile.outputs)):
             bits = {d.name: d.bits for d in mine}
             for d in its:
@@ -219,7 +219,7 @@ class LinearLayout:
         return None
 
     def right_inverse(self) -> LinearLayout:
-        """A layout R with `self @ R` the identity (Definition 4.5).
+        """Return a layout R with `self @ R` the identity (Definition 4.5).
 
         Of the inputs that share an image it picks the one over the first independent columns, so
         copies are read from the lowest register, lane and warp that hold them; for a distributed
@@ -237,7 +237,7 @@ class LinearLayout:
         return LinearLayout(self.outputs, self.inputs, columns)
 
     def inverse(self) -> LinearLayout:
-        """The inverse map.
+        """Return the inverse map.
 
         Raises:
             LegoError: it is no bijection; names two inputs with one image, or an output of none.
@@ -249,17 +249,17 @@ class LinearLayout:
 
     # Other names for the same bits.
     def with_inputs(self, *names: str) -> LinearLayout:
-        """The inputs in another order."""
+        """Return the inputs in another order."""
         return self.select(reordered(self.inputs, names))
 
     def with_outputs(self, *names: str) -> LinearLayout:
-        """The outputs in another order: a transposition of the tensor, where it has two."""
+        """Return the outputs in another order: a transposition of the tensor, where it has two."""
         return self.select(outputs=reordered(self.outputs, names))
 
     def select(
         self, inputs: Iterable[str] | None = None, outputs: Iterable[str] | None = None
     ) -> LinearLayout:
-        """These inputs, the others held at zero, and these outputs, the others dropped.
+        """Keep these inputs, the others held at zero, and these outputs, the others dropped.
 
         The submatrix of the labels: `select(["register"])` is L_Reg, and `select(outputs=["i"])`
         the slice along every other dimension (Proposition 4.8).
@@ -269,7 +269,7 @@ class LinearLayout:
         return LinearLayout(ins, outs, tuple(f2.gather(self.columns[k], kept) for k in taken))
 
     def rename(self, /, **names: str) -> LinearLayout:
-        """Dimensions under other names: `rename(i="j", j="i")`.
+        """Rename dimensions: `rename(i="j", j="i")`.
 
         Raises:
             LegoError: there is no such dimension.
@@ -285,23 +285,23 @@ class LinearLayout:
         return LinearLayout(renamed(self.inputs), renamed(self.outputs), self.columns)
 
     def reshape_inputs(self, /, **sizes: int) -> LinearLayout:
-        """The flattened inputs cut into dimensions of these sizes, fastest first."""
+        """Return the flattened inputs cut into dimensions of these sizes, fastest first."""
         return LinearLayout(recut(self.inputs, sizes), self.outputs, self.columns)
 
     def reshape_outputs(self, /, **sizes: int) -> LinearLayout:
-        """The flattened outputs cut into dimensions of these sizes, fastest first."""
+        """Return the flattened outputs cut into dimensions of these sizes, fastest first."""
         return LinearLayout(self.inputs, recut(self.outputs, sizes), self.columns)
 
     def flatten_inputs(self, name: str) -> LinearLayout:
-        """All inputs as one."""
+        """Return all inputs as one."""
         return self.reshape_inputs(**{name: self.input_size})
 
     def flatten_outputs(self, name: str) -> LinearLayout:
-        """All outputs as one."""
+        """Return all outputs as one."""
         return self.reshape_outputs(**{name: self.output_size})
 
     def permute_bits(self, name: str, order: Sequence[int]) -> LinearLayout:
-        """The bits of one input in another order: bit k becomes what bit `order[k]` was.
+        """Return the bits of one input in another order: bit k becomes what bit `order[k]` was.
 
         Raises:
             LegoError: there is no such input, or `order` is no permutation of its bits.
@@ -333,7 +333,7 @@ class LinearLayout:
 def linear(
     bases: Mapping[str, Sequence[Sequence[int]]], outputs: Mapping[str, int]
 ) -> LinearLayout:
-    """A linear layout by the images of its input bits.
+    """Return a linear layout by the images of its input bits.
 
     Args:
         bases: for every input, fastest first, the coordinates that each of its bits maps to, one
@@ -361,12 +361,12 @@ def linear(
 
 
 def identity(source: str, target: str, size: int) -> LinearLayout:
-    """The identity from one dimension to another: id in the paper's proofs."""
+    """Return the identity from one dimension to another: id in the paper's proofs."""
     d = dim(source, size)
     return LinearLayout((d,), (Dim(target, d.bits),), f2.identity(d.bits))
 
 
 def broadcast(source: str, size: int) -> LinearLayout:
-    """A dimension that moves nothing: zero columns, copies of the same elements."""
+    """Return a dimension that moves nothing: zero columns, copies of the same elements."""
     d = dim(source, size)
     return LinearLayout((d,), (), (0,) * d.bits)

@@ -33,7 +33,7 @@ Dims: TypeAlias = tuple[Dim, ...]
 
 
 def dim(name: str, size: Any) -> Dim:
-    """A dimension by its size.
+    """Return a dimension by its size.
 
     Raises:
         LegoError: the size is no power of two.
@@ -44,17 +44,17 @@ def dim(name: str, size: Any) -> Dim:
 
 
 def dims_text(dims: Dims) -> str:
-    """Dimensions for a message: `j: 16, i: 4`."""
+    """Return dimensions for a message: `j: 16, i: 4`."""
     return ", ".join(map(str, dims)) or "nothing"
 
 
 def total_bits(dims: Dims) -> int:
-    """How many bits all the dimensions have."""
+    """Return how many bits all the dimensions have."""
     return sum(d.bits for d in dims)
 
 
 def split(flat: int, dims: Dims) -> tuple[int, ...]:
-    """The coordinates of a flattened vector."""
+    """Return the coordinates of a flattened vector."""
     coordinates = []
     for d in dims:
         coordinates.append(flat % d.size)
@@ -63,7 +63,7 @@ def split(flat: int, dims: Dims) -> tuple[int, ...]:
 
 
 def join(coordinates: Sequence[int], dims: Dims) -> int:
-    """The flattened vector of coordinates."""
+    """Return the flattened vector of coordinates."""
     flat = 0
     for x, d in zip(reversed(coordinates), reversed(dims), strict=True):
         flat = flat << d.bits | x
@@ -71,7 +71,7 @@ def join(coordinates: Sequence[int], dims: Dims) -> int:
 
 
 def positions(dims: Dims) -> dict[str, range]:
-    """Where the bits of each dimension stand in a flattened vector."""
+    """Return where the bits of each dimension stand in a flattened vector."""
     found, start = {}, 0
     for d in dims:
         found[d.name] = range(start, start + d.bits)
@@ -81,7 +81,7 @@ def positions(dims: Dims) -> dict[str, range]:
 
 # Label by label, a part of a space is the low bits of its dimensions.
 def joined(low: Dims, high: Dims) -> Dims:
-    """The space that has `low`'s bits, and above them, label by label, those of `high`."""
+    """Return the space that has `low`'s bits, and above them, label by label, those of `high`."""
     bits = {d.name: d.bits for d in low}
     for d in high:
         bits[d.name] = bits.get(d.name, 0) + d.bits
@@ -119,7 +119,7 @@ def chosen(dims: Dims, names: Iterable[str] | None) -> tuple[Dims, list[int]]:
 
 
 def reordered(dims: Dims, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names, if they are those of the dimensions in some order.
+    """Return the names, if they are those of the dimensions in some order.
 
     Raises:
         LegoError: they are not.
@@ -130,7 +130,7 @@ def reordered(dims: Dims, names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def recut(dims: Dims, sizes: Mapping[str, int]) -> Dims:
-    """The same bits cut into dimensions of these sizes, fastest first.
+    """Return the same bits cut into dimensions of these sizes, fastest first.
 
     Raises:
         LegoError: the sizes are no powers of two, or their product is not that of `dims`.

@@ -34,7 +34,7 @@ ENUMERATED = 1 << 22
 
 # From the algebra.
 def from_layout(layout: Layout, names: Sequence[str] | None = None) -> LinearLayout:
-    """A layout's `apply` as a linear layout, from its index to `offset`.
+    """Return a layout's `apply` as a linear layout, from its index to `offset`.
 
     Args:
         layout: its sizes are known and powers of two.
@@ -80,7 +80,7 @@ def from_layout(layout: Layout, names: Sequence[str] | None = None) -> LinearLay
 
 
 def axes(rank: int, names: Sequence[str] | None) -> tuple[str, ...]:
-    """The names of a tensor's dimensions: those given, or `dim0, dim1, ...`.
+    """Return the names of a tensor's dimensions: those given, or `dim0, dim1, ...`.
 
     Raises:
         LegoError: there are not as many as dimensions.
@@ -101,7 +101,7 @@ class _Affine:
 
 
 def _of_chain(layout: Layout) -> _Affine | str:
-    """The whole chain, or why one of its blocks is not affine."""
+    """Return the whole chain, or why one of its blocks is not affine."""
     result = _Affine(f2.identity(total_bits(tuple(dim("size", n) for n in _known(layout.dims)))))
     for stage in reversed(layout.stages):
         low: tuple[f2.Matrix, int, int] = (), 0, 0  # columns, shift and bits, innermost first
@@ -131,7 +131,7 @@ def _of_block(block: Block) -> _Affine | str:
 
 
 def _on_basis(block: Block) -> _Affine:
-    """The map of a block that is known to be affine: where 0 and the powers of two go."""
+    """Return the map of a block that is known to be affine: where 0 and the powers of two go."""
     dims = _known(block.dims)
     shift = block.apply(unflatten(dims, 0))
     bits = prod(dims).bit_length() - 1
@@ -139,7 +139,7 @@ def _on_basis(block: Block) -> _Affine:
 
 
 def _affine(f: Callable[[Any], Any], dims: tuple[int, ...], owner: str) -> _Affine | str:
-    """The affine map that `f` is on flat positions, or why it is none.
+    """Return the affine map that `f` is on flat positions, or why it is none.
 
     Of more elements than can be looked at, those whose highest bits are zero are: a space of its
     own, enough to refuse.
@@ -193,7 +193,7 @@ def _known(dims: Sequence[Any]) -> tuple[int, ...]:
 
 # To the algebra.
 def to_layout(linear: LinearLayout) -> Layout:
-    """The layout of the algebra that is the same bijection: a RegP where it only moves bits.
+    """Return the layout of the algebra that is the same bijection: a RegP where it only moves bits.
 
     Its index are the inputs, slowest first, its offset the flattened outputs.
 
@@ -207,12 +207,12 @@ def to_layout(linear: LinearLayout) -> Layout:
 
 
 def is_bit_permutation(linear: LinearLayout) -> bool:
-    """Whether it only moves bits: its matrix is a permutation matrix."""
+    """Return whether it only moves bits: its matrix is a permutation matrix."""
     return linear.is_invertible and all(column.bit_count() == 1 for column in linear.columns)
 
 
 def to_regp(linear: LinearLayout) -> RegP:
-    """The bit permutation as a RegP, Row or Col, over the runs of bits that move together.
+    """Return the bit permutation as a RegP, Row or Col, over the runs of bits that move together.
 
     Raises:
         LegoError: the matrix is no permutation matrix.
@@ -242,7 +242,7 @@ def to_regp(linear: LinearLayout) -> RegP:
 
 
 def to_genp(linear: LinearLayout) -> GenP:
-    """The bijection as a GenP, whose functions are the matrix and its inverse as arithmetic.
+    """Return the bijection as a GenP, whose functions are the matrix and its inverse as arithmetic.
 
     Equal matrices have the same functions, named after their columns; to read the text of such a
     layout back, `parse_layout(text, functions={f.__name__: f for f in layout.functions})`.

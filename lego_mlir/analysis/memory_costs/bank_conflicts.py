@@ -57,7 +57,7 @@ def wavefronts(
     *,
     combine: bool = True,
 ) -> Wavefronts:
-    """The wavefronts of warp-wide shared-memory requests.
+    """Return the wavefronts of warp-wide shared-memory requests.
 
     Args:
         byte_offsets: integers of shape `(..., 32)`: the byte offset of each lane from a multiple of
@@ -94,7 +94,7 @@ def wavefronts(
 
 
 def ideal_wavefronts(width: int, active: ArrayLike | None = None) -> Ints:
-    """The fewest wavefronts that a request can take, wherever its lanes point.
+    """Return the fewest wavefronts that a request can take, wherever its lanes point.
 
     That is one for every phase with an active lane: 1, 2 and 4 for a full warp that accesses at
     most 4, 8 and 16 bytes a lane.
@@ -117,5 +117,5 @@ def ideal_wavefronts(width: int, active: ArrayLike | None = None) -> Ints:
 
 
 def _phases(width: int) -> int:
-    """How many turns a request takes before any conflict: each moves at most 128 bytes."""
+    """Return how many turns a request takes before any conflict: each moves at most 128 bytes."""
     return max(1, width * WARP_THREADS // (BANKS * BANK_BYTES))

@@ -47,7 +47,7 @@ def check_shape(shape: tuple[int, ...]) -> None:
 
 
 def active_lanes(active: ArrayLike | None, shape: tuple[int, ...]) -> Bools:
-    """The mask of active lanes in the given shape `(..., 32)`; all of them for `None`.
+    """Return the mask of active lanes in the given shape `(..., 32)`; all of them for `None`.
 
     Raises:
         LegoError: no such shape, or a mask that is not boolean or does not broadcast to it.
@@ -70,7 +70,7 @@ def request(
     active: ArrayLike | None,
     widths: tuple[int, ...] = WIDTHS,
 ) -> tuple[Ints, Bools]:
-    """The offsets and the mask of one or more requests, checked.
+    """Return the offsets and the mask of one or more requests, checked.
 
     Args:
         byte_offsets: integers of shape `(..., 32)`, in bytes, one for each lane.
@@ -102,7 +102,7 @@ def request(
 
 
 def distinct(values: Ints, valid: Bools) -> tuple[Ints, Bools]:
-    """Each row's values in ascending order, with a mark on the first of every run of equals.
+    """Return each row's values in ascending order, with a mark on the first of every run of equals.
 
     Args:
         values: non-negative where valid; shape `(..., n)`.

@@ -57,7 +57,7 @@ class Sectors:
 
 
 def sectors(byte_offsets: ArrayLike, width: int, active: ArrayLike | None = None) -> Sectors:
-    """The sectors and lines of warp-wide global-memory requests.
+    """Return the sectors and lines of warp-wide global-memory requests.
 
     Args:
         byte_offsets: integers of shape `(..., 32)`: the byte offset of each lane from a multiple of
@@ -85,6 +85,6 @@ def sectors(byte_offsets: ArrayLike, width: int, active: ArrayLike | None = None
 
 
 def _count(values: Ints, valid: Bools) -> Ints:
-    """How many distinct valid values stand in each row: `(..., n)` to `(...)`."""
+    """Return how many distinct valid values stand in each row: `(..., n)` to `(...)`."""
     _, first = distinct(values, valid)
     return np.asarray(first.sum(axis=-1), np.int64)

@@ -30,19 +30,19 @@ _RLIMIT = 100_000
 
 
 def is_nonnegative(x: Int) -> bool:
-    """Whether `x >= 0` is proven for every value of its symbols."""
+    """Return whether `x >= 0` is proven for every value of its symbols."""
     return _all_nonnegative(x)
 
 
 def is_less(a: Int, b: Int) -> bool:
-    """Whether `a < b` is proven."""
+    """Return whether `a < b` is proven."""
     if isinstance(a, int) and isinstance(b, int):
         return a < b
     return _is_surely_less(a, b) or _all_nonnegative(_slack(a, b))
 
 
 def is_within(x: Int, d: Int) -> bool:
-    """Whether `0 <= x < d` is proven: the condition of most rules."""
+    """Return whether `0 <= x < d` is proven: the condition of most rules."""
     if _is_surely_less(x, d):
         return _all_nonnegative(x)
     return _all_nonnegative(x, _slack(x, d))
@@ -60,7 +60,7 @@ def _slack(a: Int, b: Int) -> Int:
 
 
 def _all_nonnegative(*claims: Int) -> bool:
-    """Whether all are proven. The cheap refutation of one spares the proof of another."""
+    """Return whether all are proven. The cheap refutation of one spares the proof of another."""
     left = []
     for x in claims:
         lo, hi = ranges.bounds(x)
@@ -90,7 +90,7 @@ def _is_shown_by_solver(x: Int) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def _is_nonnegative(x: Int, depth: int) -> bool:
-    """By the interval, or by the bounds of one atom after another."""
+    """Prove `x >= 0` by the interval, or by the bounds of one atom after another."""
     charge(1)
     lo, hi = ranges.bounds(x)
     if lo is not None and lo >= 0:
@@ -105,7 +105,7 @@ def _is_nonnegative(x: Int, depth: int) -> bool:
 
 
 def _atoms_to_eliminate(x: Int) -> list[Expr]:
-    """The atoms with a bound that is itself an expression, those that depend on most first."""
+    """Return the atoms whose bound is an expression, those with most symbols first."""
     _, terms = polynomial.parts(x)
     atoms = {atom for mono in terms for atom, _ in mono if _symbolic_bound(atom)}
     return sorted(atoms, key=lambda a: (-len(nodes.symbols(a)), nodes.order(a)))
@@ -121,7 +121,7 @@ def _symbolic_bound(atom: Expr) -> bool:
 
 
 def _least(x: Int, atom: Expr, depth: int) -> Iterator[Int]:
-    """Lower bounds of `x` without `atom`, where `x` is linear in it and the slope has a sign."""
+    """Yield lower bounds of `x` without `atom`, if `x` is linear in it and the slope has a sign."""
     constant, terms = polynomial.parts(x)
     slope: polynomial.Terms = {}
     rest: polynomial.Terms = {}
@@ -151,7 +151,7 @@ def _least(x: Int, atom: Expr, depth: int) -> Iterator[Int]:
 
 
 def _lower(atom: Expr) -> Iterator[Int]:
-    """Lower bounds of an atom."""
+    """Yield lower bounds of an atom."""
     match atom:
         case Max(a, b):
             yield from (x for x in (a, b) if not isinstance(x, int))
@@ -164,7 +164,7 @@ def _lower(atom: Expr) -> Iterator[Int]:
 
 
 def _upper(atom: Expr, depth: int) -> Iterator[Int]:
-    """Upper bounds of an atom."""
+    """Yield upper bounds of an atom."""
     match atom:
         case Sym(_, _, hi, _):
             if hi is not None:
@@ -183,7 +183,7 @@ def _upper(atom: Expr, depth: int) -> Iterator[Int]:
 
 
 def _tops(x: Int, depth: int) -> Iterator[Int]:
-    """Upper bounds of `x`, each without one more of its atoms, down to sizes alone."""
+    """Yield upper bounds of `x`, each without one more of its atoms, down to sizes alone."""
     for _ in range(max(depth, 0)):
         atoms = _atoms_to_eliminate(x)
         if not atoms:

@@ -21,7 +21,7 @@ _REACH = 7
 
 
 def is_refuted(x: Int) -> bool:
-    """Whether `x` is negative at a sample point."""
+    """Return whether `x` is negative at a sample point."""
     sampled = points(nodes.symbols(x))
     charge(len(sampled))
     for point in sampled:
@@ -35,7 +35,7 @@ def is_refuted(x: Int) -> bool:
 
 @lru_cache(maxsize=1 << 10)
 def points(symbols: frozenset[Sym]) -> tuple[dict[str, int], ...]:
-    """Corners of the space of these symbols and some points within, the same at every call."""
+    """Return corners of the space of these symbols and some points within, always the same."""
     closed = _closure(symbols)
     charge(len(closed) ** 2)
     if len({s.name for s in closed}) < len(closed):  # values go by name
@@ -44,7 +44,7 @@ def points(symbols: frozenset[Sym]) -> tuple[dict[str, int], ...]:
 
 
 def _closure(symbols: frozenset[Sym]) -> list[Sym]:
-    """The symbols and those that their bounds and divisors name, the latter first."""
+    """Return the symbols and those that their bounds and divisors name, the latter first."""
     found: dict[Sym, None] = {}
 
     def visit(s: Sym) -> None:
@@ -61,7 +61,7 @@ def _closure(symbols: frozenset[Sym]) -> list[Sym]:
 
 
 def _draws(count: int) -> Iterator[list[float]]:
-    """Where in its range each symbol stands, 0 to 1: corners, then random points."""
+    """Return where in its range each symbol stands, 0 to 1: corners, then random points."""
     for low, high in ((0.0, 1.0), (1.0, 0.0)):
         yield [low] * count
         for k in range(count if count > 1 else 0):

@@ -58,7 +58,7 @@ class Answer:
 def prove(
     zero: Iterable[Int] = (), nonnegative: Iterable[Int] = (), rlimit: int = RLIMIT
 ) -> Answer:
-    """Whether all of `zero` are 0 and all of `nonnegative` at least 0, at every point.
+    """Return whether all of `zero` are 0 and all of `nonnegative` at least 0, at every point.
 
     Args:
         zero: expressions claimed to be 0.
@@ -120,7 +120,7 @@ class _Translation(Algebra[Any]):
         return self.z3.IntVal(x, self.context)
 
     def number(self, value: Any) -> int:
-        """The integer that a term of a model is."""
+        """Return the integer that a term of a model is."""
         return value.as_long()  # type: ignore[no-any-return]
 
     def fresh(self) -> Any:
@@ -193,14 +193,14 @@ class _Translation(Algebra[Any]):
         return self.z3.Int(name, self.context)
 
     def quotient(self, num: Int, den: Int) -> Any:
-        """By a positive constant: Z3's division is Euclid's, which then rounds down."""
+        """Divide by a positive constant: Z3's division is Euclid's, which then rounds down."""
         return self(num) / self(den)
 
     def rest(self, num: Int, den: Int) -> Any:
         return self(num) % self(den)
 
     def divide(self, num: Int, den: Int) -> tuple[Any, Any]:
-        """Quotient and remainder, where the divisor is not 0."""
+        """Return quotient and remainder, with facts that hold if the divisor is not 0."""
         quotient, rest = FloorDiv(num, den), Mod(num, den)
         if quotient not in self.folded or rest not in self.folded:
             n, d, q, r = self(num), self(den), self.fresh(), self.fresh()
@@ -254,7 +254,7 @@ class _Bits(_Translation):
 
 
 def _bit_width(xs: list[Int]) -> int | None:
-    """The bits that hold every part of expressions, where an exclusive or is one of them."""
+    """Return the bits that hold every part of expressions, where an exclusive or is one of them."""
     found: set[Expr] = set()
     todo = [x for x in xs if isinstance(x, Expr)]
     while todo:
@@ -275,7 +275,7 @@ def _bit_width(xs: list[Int]) -> int | None:
 
 
 def _are_conditions(a: Int, b: Int) -> bool:
-    """Whether both are 0 or 1, so that their exclusive or is a comparison."""
+    """Return whether both are 0 or 1, so that their exclusive or is a comparison."""
     return all(ranges.bounds(x) in ((0, 0), (0, 1), (1, 1)) for x in (a, b))
 
 
