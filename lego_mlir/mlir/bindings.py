@@ -77,7 +77,7 @@ def _put_off(name: str, spec: Any) -> ModuleType:
     def run_body(attribute: str) -> Any:
         nonlocal running
         with lock:  # another thread may want something of it meanwhile
-            if attribute == "__path__" or running:  # a module is asked whether it is a package
+            if attribute == "__path__" or running:  # import machinery tests whether it is a package
                 raise AttributeError(f"module '{name}' has no attribute '{attribute}'")
             if module.__dict__.get("__getattr__") is run_body:
                 running = True

@@ -15,7 +15,7 @@ _LESS = (2, 6)
 
 
 def is_conditional(op: Any) -> bool:
-    """Return whether an operation stands in a branch, or a loop, that may not run."""
+    """Return whether an operation is in a branch or a loop that may not run."""
     return any(parent.name in _CONDITIONAL for parent in _around(op))
 
 
@@ -35,7 +35,7 @@ def comparisons(op: Any) -> Iterator[tuple[Any, Any]]:
             return
         if parent.name == "scf.if" and block == parent.regions[0].blocks[0]:
             yield from _below(parent.operands[0])
-        if parent.parent is None:  # the module, which is in no block
+        if parent.parent is None:  # the module, which no block contains
             return
         block = parent.block
 

@@ -18,7 +18,7 @@ from lego_mlir.mlir.scopes import KERNELS, Scope, scope_of
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """State that the operations of one block share.
+    """What is known at the operations of one block.
 
     Attributes:
         scope: their kernel and loops.

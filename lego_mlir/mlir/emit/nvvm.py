@@ -3,7 +3,7 @@
 The bindings have a class for each operation of the dialect, and loading these takes longer than
 compiling a kernel. Here is what is needed of them, by the same names.
 
-Source: the NVVM dialect of MLIR; PTX ISA 9.7, which each operation stands for an instruction of.
+Source: the NVVM dialect of MLIR; each operation is an instruction of PTX ISA 9.7.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def fetch_tile(
         tensor: a pointer to the tensor map.
         coordinates: of the box, innermost first, i32 values.
         barrier: that counts its bytes.
-        blocks: of the cluster that get it, a mask of 16 bits; by default the own one.
+        blocks: the cluster's CTAs that receive the box, a mask of 16 bits; by default this CTA.
     """
     sizes = _segments(1, 1, len(coordinates), 1, 0, int(blocks is not None), 0, 0)
     mask = [] if blocks is None else [blocks]
@@ -153,7 +153,7 @@ def wait_for_stores_read(groups: int) -> None:
     _made("cp.async.bulk.wait_group", attributes=attributes)
 
 
-# Products by warpgroups (PTX ISA 9.7.15).
+# wgmma (PTX ISA 9.7.15).
 def wgmma_fence() -> None:
     """Order accesses of registers before those of the wgmma that follow."""
     _made("wgmma.fence.aligned")
@@ -200,7 +200,7 @@ def of_block(kind: Any, pointer: Any, block: Any) -> Any:
 
     Args:
         kind: the type of a pointer to the cluster's shared memory.
-        pointer: to the own block's.
+        pointer: an address in this CTA's shared memory.
         block: its rank, an i32.
     """
     return _made("mapa", [pointer, block], [kind]).result

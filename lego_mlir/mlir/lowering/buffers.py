@@ -87,7 +87,7 @@ def allocate(op: Any, layout: Layout, source: Source) -> None:
     """Replace a lego.alloc by a buffer of a layout's size.
 
     Raises:
-        LegoError: the layout has no known size, the type no room for it, or there is no kernel.
+        LegoError: the layout's size is unknown, the type cannot hold it, or no kernel encloses it.
     """
     if not isinstance(layout.size, int):
         names = ", ".join(s.name for s in layout.symbols)

@@ -4,11 +4,11 @@ The compiler relies on indices inside of their dimensions, on claims (`mlir.lowe
 on what a layout implies of its symbolic sizes: `M/16` implies that 16 divides M and M ≥ 1. One of
 the following holds for each condition.
 
-- It is proven, and nothing is done.
-- It is proven not to hold, and is an error.
-- It is about values that the launch knows, and becomes a fact of the host function (`FACTS`),
+- It is proven, and nothing is generated.
+- It is proven not to hold, which is an error.
+- The launch can compute its values. It becomes a fact of the host function (`dialect.FACTS`),
   which every launch evaluates.
-- Else it is checked when the kernel runs, by code that is made where checks are asked for:
+- Otherwise the kernel checks it, if the compilation has the option `check`:
 
     %is_outside = arith.cmpi uge, %i, %c4
     scf.if %is_outside {
@@ -16,8 +16,8 @@ the following holds for each condition.
       llvm.inline_asm has_side_effects "trap; // lego.check: index 1 of 'a' is $0, ...", "l" %0
     }
 
-The message travels as a comment of the PTX; the simulator shows it with the register's value. Where
-partial tiles mask an access, it is checked only where it is made.
+The message is a comment in the PTX; the simulator shows it with the register's value. An access
+that partial tiles mask is checked only under its mask.
 """
 
 from __future__ import annotations
@@ -341,7 +341,7 @@ def _is_surely_outside(x: Int, limit: Int) -> bool:
     """Return whether the ranges show that an index is never in [0, limit)."""
     (low, high), (_, most) = bounds(x), bounds(limit)
     if low is not None and high is not None and low > high:
-        return False  # there is no such index: a loop that never turns
+        return False  # there is no such index: a loop without iterations
     return (high is not None and high < 0) or (low is not None and most is not None and low >= most)
 
 

@@ -1,6 +1,6 @@
 """Read SSA values as index expressions, with the ranges that are known of them.
 
-Thread and block ids know their ranges from the launch, loop variables from their bounds;
+Thread and CTA ids know their ranges from the launch, loop variables from their bounds;
 arithmetic on indices is read through. Everything else is a symbol of its own, with no range.
 """
 
@@ -47,11 +47,11 @@ class IndexReader:
     def read_unassumed(self, value: Any) -> Int:
         """Return the expression of a value by what is proven of it alone.
 
-        What its operation or a layout says of it does not count. The reader stays as it is, so the
+        Claims of its operation or of a layout do not count. The reader does not change, so the
         expression serves for proofs only.
         """
         if not isinstance(value, ir.BlockArgument) and value.owner.name.startswith(dialect.PREFIX):
-            return self.read(value)  # which says no more than its layout does
+            return self.read(value)  # its layout alone defines it
         with self.aside():
             self.leaf = lambda value: None
             return self._read(value, assuming=False)
