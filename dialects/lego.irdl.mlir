@@ -5,7 +5,7 @@
 //   #A = #lego.layout<"OrderBy(Row(M, K)).TileBy([M/128, K/64], [128, 64])">
 //
 // Names in it that the module's `lego.sizes` dictionary does not give a value are symbols. Where
-// operations below say "symbols", one index operand follows for each, in the order in which the
+// operations below take "symbols", they take one index operand for each, in the order in which the
 // text first names them.
 //
 // This file is the dialect: legoc loads it, and so does stock mlir-opt, by
@@ -68,9 +68,9 @@ irdl.dialect @lego {
     irdl.attributes {"layout" = %layout}
   }
 
-  // A buffer with room for a layout, of type memref<?xT, space>. Inside a gpu.launch with the
-  // workgroup address space it is shared memory. With `lego.alignment = 1024 : i64` it begins at a
-  // multiple of so many bytes, where a schedule's pack_shared makes shared memory dynamic.
+  // A buffer that holds a layout's elements, of type memref<?xT, space>. Inside a gpu.launch with the
+  // workgroup address space it is shared memory. `lego.alignment = 1024 : i64` aligns it to so many
+  // bytes; only dynamic shared memory, which a schedule's pack_shared makes, can be aligned so.
   irdl.operation @alloc {
     %memref = irdl.base "!builtin.memref"
     %layout = irdl.base @lego::@layout
@@ -84,8 +84,8 @@ irdl.dialect @lego {
   // vector of their sizes, and only the other dimensions have an index. What partial tiles pad
   // reads as 0, or as the attribute `other`, of the element's type.
   //
-  // `shared`, a layout of those sizes, says where the vector lies in shared memory if a schedule
-  // takes it there.
+  // `shared`, a layout of those sizes, is the vector's shared-memory layout if a schedule moves it
+  // there.
   irdl.operation @load {
     %memref = irdl.base "!builtin.memref"
     %index = irdl.is index
@@ -96,11 +96,11 @@ irdl.dialect @lego {
     irdl.attributes {"layout" = %layout}
   }
 
-  // Puts an element at a logical index.  operands: one index a dimension, symbols
+  // Stores an element at a logical index.  operands: one index a dimension, symbols
   //
-  // With `slice` a vector, as above. Where partial tiles pad, nothing is written. With the unit
-  // attribute `within`, which a schedule sees to, two more operands bound the rows of the tensor
-  // that are written of the tile, from the one to the other, exclusive.
+  // With `slice` it stores a vector, as above. Where partial tiles pad, nothing is written. With the
+  // unit attribute `within`, which only schedules lower, two more operands bound the rows of the
+  // tensor that are written: the first inclusive, the second exclusive.
   //
   // The unit attribute `exclusive` promises that no two threads update the same element.
   irdl.operation @store {
@@ -112,9 +112,9 @@ irdl.dialect @lego {
     irdl.attributes {"layout" = %layout}
   }
 
-  // Updates the element at a logical index, whole among all threads that update it so, and gives
-  // the value before: `kind` is "add", "max", "min", "and", "or", "xor" or "exchange". Updates are
-  // in no order with other accesses. Where partial tiles pad, nothing is updated, and the value is
+  // Updates the element at a logical index atomically among all threads that do so, and returns the
+  // value before: `kind` is "add", "max", "min", "and", "or", "xor" or "exchange". Updates are
+  // not ordered with other accesses. Where partial tiles pad, nothing is updated, and the value is
   // 0.  operands: one index a dimension, symbols
   irdl.operation @atomic {
     %element = irdl.any
@@ -127,17 +127,17 @@ irdl.dialect @lego {
     irdl.attributes {"layout" = %layout, "kind" = %kind}
   }
 
-  // The number at a place of a table.  operands: the place, from 0 on, inside of the table
+  // The number at a position of a table.  operands: the position, in [0, length)
   irdl.operation @table {
     %index = irdl.is index
     %values = irdl.any
-    irdl.operands(place: %index)
+    irdl.operands(position: %index)
     irdl.results(value: %index)
     irdl.attributes {"values" = %values}
   }
 
-  // One of several buffers of the same element type, in device memory, as one of one dimension.
-  // operands: which, from 0 on; the buffers
+  // One of several buffers of the same element type in device memory, as a buffer of one dimension.
+  // operands: its number, in [0, count); the buffers
   irdl.operation @pick {
     %index = irdl.is index
     %memref = irdl.base "!builtin.memref"
@@ -145,21 +145,21 @@ irdl.dialect @lego {
     irdl.results(buffer: %memref)
   }
 
-  // The sums of a tile over the blocks of a cluster, of which each block keeps one slice of the
-  // columns: the one of its rank. A schedule makes it, and a later step the writes into the other
-  // blocks' shared memory. The layout goes from (slice, column of the slice) to the tile's column.
+  // Adds up a tile over the CTAs of a cluster. Each CTA keeps one slice of the columns, that of its
+  // rank. A schedule makes it; a later step lowers it to writes into the other CTAs' shared memory.
+  // The layout maps (slice, column of the slice) to the tile's column.
   irdl.operation @reduce_scatter {
-    %sums = irdl.base "!builtin.vector"
+    %accumulator = irdl.base "!builtin.vector"
     %index = irdl.is index
     %own = irdl.base "!builtin.vector"
     %layout = irdl.base @lego::@layout
-    irdl.operands(sums: %sums, rank: %index)
+    irdl.operands(accumulator: %accumulator, rank: %index)
     irdl.results(own: %own)
     irdl.attributes {"layout" = %layout}
   }
 
-  // Fails the compilation if the layout is not known to have a property, which is a unit
-  // attribute: {layout = #L, bijective}. It leaves nothing behind.  operands: symbols
+  // Fails the compilation unless the layout is proven to have a property, which is a unit
+  // attribute: {layout = #L, bijective}. It computes nothing.  operands: symbols
   irdl.operation @check {
     %index = irdl.is index
     %layout = irdl.base @lego::@layout
@@ -167,8 +167,9 @@ irdl.dialect @lego {
     irdl.attributes {"layout" = %layout}
   }
 
-  // How TMA copies tiles of a tensor: what a kernel gets instead of the tensor's address. A schedule
-  // makes it of the tensor's layout and that of a tile in shared memory; `launch` encodes it.
+  // The tensor map by which TMA copies tiles of a tensor. The kernel takes it instead of the tensor's
+  // address. A schedule derives it from the tensor's layout and a tile's shared-memory layout; the
+  // launch encodes it.
   // Dimensions go from the innermost outwards; shape and box are in elements, strides, of all but
   // the innermost, and swizzle in bytes.
   irdl.operation @tensor_map {
@@ -185,7 +186,7 @@ irdl.dialect @lego {
                      "swizzle" = %swizzle}
   }
 
-  // Several tensor maps one behind the other, as one parameter of a kernel: 128 bytes each.
+  // Several consecutive tensor maps as one kernel parameter: 128 bytes each.
   irdl.operation @tensor_maps {
     %pointer = irdl.is !llvm.ptr
     irdl.operands(maps: variadic %pointer)

@@ -36,7 +36,7 @@ from lego_mlir.mlir.layouts import Layouts, functions_of
 from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.buffers import align_shared
 from lego_mlir.mlir.lowering.lower_lego import lower_lego
-from lego_mlir.mlir.modules import clone_module, hold_launches, merge_gpu_modules, operations_in
+from lego_mlir.mlir.modules import clone_module, keep_launches, merge_gpu_modules, operations_in
 from lego_mlir.mlir.to_nvvm.divisions import DIVISIONS, divide_by_approximation, is_exact
 from lego_mlir.mlir.to_nvvm.fp8_casts import lower_short_floats
 from lego_mlir.mlir.to_nvvm.lower_reduce import lower_reductions
@@ -146,7 +146,7 @@ class Compilation:
             self.schedule.apply(module, schedules.TILES, self.layouts)
         lower_lego(module, self.layouts, self.source, check=self.options.check)
         with self.context:
-            hold_launches(module)
+            keep_launches(module)
         self._run("index", module)
         return module
 

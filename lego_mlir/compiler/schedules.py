@@ -26,7 +26,7 @@ from lego_mlir.mlir.context import Source, mlir_errors, parse
 from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.library import load_transform_dialect
-from lego_mlir.mlir.schedule.transform_step import Machine, PassContext, run_in
+from lego_mlir.mlir.schedule.transform_step import KEEP, PARAMETER, Machine, PassContext, run_in
 
 TILES, MAIN = "__transform_tiles", "__transform_main"
 """The named sequences that the compiler runs, before and after the lego operations are lowered."""
@@ -158,7 +158,7 @@ class Schedule:
         known = {
             op.attributes["name"].value: op.attributes["default"].value
             for op in operations_in(library.operation)
-            if op.name == "transform_lego.parameter"
+            if op.name == PARAMETER
         }
         for name in self.parameters:
             if name not in known:
@@ -236,4 +236,4 @@ def _keep_every_step(sequence: Any) -> None:
     for step, following in zip(steps, [*steps[1:], end], strict=True):
         name = ir.StringAttr.get(step.name.rpartition(".")[2])
         with ir.InsertionPoint(following):
-            ir.Operation.create("transform_lego.keep", operands=[module], attributes={"name": name})
+            ir.Operation.create(KEEP, operands=[module], attributes={"name": name})

@@ -18,7 +18,7 @@ from lego_mlir.frontend.values import Operand, Value, as_index, as_value
 from lego_mlir.index import Int, Sym
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.lowering.atomics import fault
+from lego_mlir.mlir.lowering.atomics import why_not_atomic
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class TensorValue:
         Raises:
             LegoError: the element type has no such update, or the index is that of a slice.
         """
-        wrong = fault(kind, ir.Type.parse(self._dtype))
+        wrong = why_not_atomic(kind, ir.Type.parse(self._dtype))
         if wrong is not None:
             raise self._trace.error(f"tensor '{self._name}': {wrong[0]}", wrong[1])
         piece = self._piece(index)

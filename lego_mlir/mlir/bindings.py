@@ -65,7 +65,7 @@ def _open_without_running(package: str, spec: Any) -> None:
 
 
 def _put_off(name: str, spec: Any) -> ModuleType:
-    """A module that is there but not run: the first attribute anyone wants from it runs its body.
+    """Return a module whose body runs only when its first attribute is read.
 
     It starts empty, with the right path, and its body runs in this very module object.
     `importlib.util.LazyLoader` would run it on the next import already.
@@ -77,7 +77,7 @@ def _put_off(name: str, spec: Any) -> ModuleType:
     def run_body(attribute: str) -> Any:
         nonlocal running
         with lock:  # another thread may want something of it meanwhile
-            if attribute == "__path__" or running:  # a module is asked whether it is a package
+            if attribute == "__path__" or running:  # import machinery tests whether it is a package
                 raise AttributeError(f"module '{name}' has no attribute '{attribute}'")
             if module.__dict__.get("__getattr__") is run_body:
                 running = True
@@ -131,7 +131,7 @@ def _without_classes(root: str) -> None:
 
 
 def _dialect(root: str, dialect: str) -> ModuleType | None:
-    """A dialect's module, not run before something of it is used; `None` where there is none."""
+    """Return a dialect's module, which runs at its first use; `None` if there is no such module."""
     name = f"{root}.dialects.{dialect}"
     if name in sys.modules:
         return sys.modules[name]
@@ -146,12 +146,12 @@ _without_classes(_ROOT)
 
 
 def transform_interpreter() -> Any:
-    """The module that runs transform-dialect scripts."""
+    """Return the module that runs transform-dialect scripts."""
     return importlib.import_module(f"{_ROOT}.dialects.transform.interpreter")
 
 
 def native(dialect: str) -> Any:
-    """What the bindings have of a dialect in C++: types, attributes, interfaces.
+    """Return the C++ part of a dialect's bindings: types, attributes and interfaces.
 
     Its module has them too, and the classes of all its operations, which take long to load.
 
@@ -167,14 +167,14 @@ def load_irdl(module: Any) -> None:
 
 
 def object_of(attribute: Any) -> bytes:
-    """What a #gpu.object holds: code, as text or not."""
+    """Return the code that a #gpu.object holds, as text or bytes."""
     # The gpu dialect's own Python module has classes for its operations too.
     classes = native("GPU")
     return bytes(classes.ObjectAttr(attribute).object)
 
 
 def __getattr__(name: str) -> ModuleType:
-    """A dialect's module, such as `arith`, by its name."""
+    """Return a dialect's module, such as `arith`, by its name."""
     found = None if name.startswith("_") else _dialect(_ROOT, name)
     if found is None:
         raise AttributeError(f"the MLIR bindings have no dialect module '{name}'")

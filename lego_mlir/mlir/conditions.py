@@ -1,4 +1,4 @@
-"""What holds where an operation stands: whether it runs for certain, and what was asked before."""
+"""Conditions that hold at an operation: whether it always runs, and which comparisons are true."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LESS = (2, 6)
 
 
 def is_conditional(op: Any) -> bool:
-    """Return whether an operation stands in a branch, or a loop, that may not run."""
+    """Return whether an operation is in a branch or a loop that may not run."""
     return any(parent.name in _CONDITIONAL for parent in _around(op))
 
 
@@ -28,20 +28,20 @@ def host_of(op: Any) -> Any:
 
 
 def comparisons(op: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the comparisons that hold where an operation stands: an index, what it is below."""
+    """Yield the comparisons that hold at an operation, each as an index and its upper bound."""
     block = op.operation.block
     for parent in _around(op):
         if parent.name in KERNELS:
             return
         if parent.name == "scf.if" and block == parent.regions[0].blocks[0]:
             yield from _below(parent.operands[0])
-        if parent.parent is None:  # the module, which is in no block
+        if parent.parent is None:  # the module, which no block contains
             return
         block = parent.block
 
 
 def _below(condition: Any) -> Iterator[tuple[Any, Any]]:
-    """The comparisons `a < b` of indices that a condition is made of."""
+    """Return the comparisons `a < b` of indices whose conjunction a condition is."""
     if isinstance(condition, ir.BlockArgument):
         return
     op = condition.owner.operation
@@ -56,7 +56,7 @@ def _below(condition: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _around(op: Any) -> Iterator[Any]:
-    """The operations that an operation stands in, innermost first."""
+    """Yield the operations that enclose an operation, innermost first."""
     parent = op.parent
     while parent is not None:
         yield parent.operation

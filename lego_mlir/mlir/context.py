@@ -1,4 +1,4 @@
-"""Contexts and modules: how MLIR text comes in, and how MLIR's own errors come out."""
+"""Create contexts, parse modules, and turn MLIR's diagnostics into LegoErrors."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from lego_mlir.mlir.bindings import ir, load_irdl, passmanager
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text and the name it goes by in errors and debug information."""
+    """A text, and the name that errors and debug information have for it."""
 
     file: str
     text: str
 
     def error(self, message: str, location: Any, hint: str | None = None) -> LegoError:
-        """An error at an MLIR location, with the line of this text if it is of this file."""
-        place = place_of(location)
-        if place is None:
+        """Return an error at an MLIR location, with the source line if it lies in this text."""
+        position = position_of(location)
+        if position is None:
             return LegoError(message, hint=hint)
-        text = self.text if place.file == self.file else None
-        return LegoError(message, location=place, hint=hint, source=text)
+        text = self.text if position.file == self.file else None
+        return LegoError(message, location=position, hint=hint, source=text)
 
 
-def place_of(location: Any) -> Location | None:
-    """The file position of an MLIR location; `None` where it has none.
+def position_of(location: Any) -> Location | None:
+    """Return the file position of an MLIR location, `None` if it has none.
 
     A diagnostic gives its location as the base class, so it is narrowed here first.
     """
@@ -39,12 +39,12 @@ def place_of(location: Any) -> Location | None:
         case ir.FileLineColLoc() as at:
             return Location(at.filename, at.start_line, at.start_col)
         case ir.NameLoc() as named:
-            return place_of(named.child_loc)
+            return position_of(named.child_loc)
         case ir.CallSiteLoc() as call:
-            return place_of(call.callee)
+            return position_of(call.callee)
         case ir.FusedLoc() as fused:
-            places = (place_of(part) for part in fused.locations)
-            return next((place for place in places if place is not None), None)
+            positions = (position_of(part) for part in fused.locations)
+            return next((position for position in positions if position is not None), None)
     return None
 
 
@@ -54,7 +54,7 @@ def _dialect_text() -> str:
 
 
 def new_context() -> Any:
-    """A context with the lego dialect.
+    """Return a new context with the lego dialect.
 
     Multithreading is off: with operations and passes defined in Python, MLIR's threads and
     Python's lock wait for each other.
@@ -67,10 +67,10 @@ def new_context() -> Any:
 
 
 def parse(source: Source, context: Any) -> Any:
-    """The module that a text holds, verified.
+    """Parse a text and return its module, verified.
 
     Raises:
-        LegoError: at the place where MLIR stops understanding it.
+        LegoError: at the position where MLIR cannot parse it.
     """
     # The parser names its input "-"; a file-line-column location of our own gives it its name.
     with context, mlir_errors(source):
@@ -84,7 +84,7 @@ def rename_locations(module: Any, file: str) -> None:
 
     def visit(op: Any) -> Any:
         location = op.location
-        if place_of(location) is not None and location.filename == "-":
+        if position_of(location) is not None and location.filename == "-":
             op.location = ir.Location.file(
                 file, location.start_line, location.start_col, context=op.context
             )
@@ -127,7 +127,7 @@ def run_pipeline(
 
 @contextmanager
 def mlir_errors(source: Source, what: str | None = None, *more: Source) -> Iterator[None]:
-    """Turn MLIR's diagnostics into a LegoError: the first error, with its place.
+    """Turn MLIR's diagnostics into a LegoError: the first error, with its location.
 
     Args:
         source: the text that MLIR reads or works on.
@@ -142,10 +142,10 @@ def mlir_errors(source: Source, what: str | None = None, *more: Source) -> Itera
         if found is None:
             raise
         where = _FILE_LOCATION.match(found[1])
-        place = Location(where[1], int(where[2]), int(where[3])) if where else None
+        position = Location(where[1], int(where[2]), int(where[3])) if where else None
         text = texts.get(where[1]) if where else None
         message = f"{what or 'MLIR'}: {_one_line(found[2])}"
-        raise LegoError(message, location=place, source=text) from None
+        raise LegoError(message, location=position, source=text) from None
     except ir.MLIRError as e:
         diagnostics = list(e.error_diagnostics)
         if not diagnostics:
@@ -153,13 +153,15 @@ def mlir_errors(source: Source, what: str | None = None, *more: Source) -> Itera
         first = diagnostics[0]
         said = _ASIDE.split(_one_line(first.message))[0]
         message = said if what is None else f"{what}: {said}"
-        place = place_of(first.location)
-        if place is None:
+        position = position_of(first.location)
+        if position is None:
             raise LegoError(message) from None
-        if place.file == "-":
-            place = Location(source.file, place.line, place.column)
+        if position.file == "-":
+            position = Location(source.file, position.line, position.column)
         hint = _hint(first.message)
-        raise LegoError(message, location=place, source=texts.get(place.file), hint=hint) from None
+        raise LegoError(
+            message, location=position, source=texts.get(position.file), hint=hint
+        ) from None
 
 
 # What MLIR adds for the users of its own tools: an option that legoc has not, the operation's text.

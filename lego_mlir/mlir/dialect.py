@@ -1,8 +1,7 @@
 """The lego dialect: the name of every operation and attribute, its builder and its reader.
 
-No other module spells these names. `dialects/lego.irdl.mlir` declares the operations and says what
-each one means. Builders insert at the current insertion point. Their `location` defaults to the
-current one.
+No other module spells these names. `dialects/lego.irdl.mlir` declares and explains the operations.
+Builders insert at the current insertion point. Their `location` defaults to the current one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From `#lego.layout<"...">` attributes to layouts, with errors at the place in the file."""
+"""From `#lego.layout<"...">` attributes to layouts, with errors at their position in the file."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ _ESCAPES = {"n": b"\n", "t": b"\t", '"': b'"', "\\": b"\\"}
 
 
 def layout_attribute(layout: Layout) -> Any:
-    """The attribute of a layout, in the current context."""
+    """Return the attribute of a layout, in the current context."""
     return ir.Attribute.parse(_written(layout))
 
 
 @lru_cache(maxsize=1024)
 def _written(layout: Layout) -> str:
-    """The attribute as MLIR writes it, in whatever context."""
+    """Return the attribute's text, which is the same in every context."""
     return f"{_PREFIX}{ir.StringAttr.get(layout.text)}>"
 
 
 def layout_text(attribute: Any) -> str:
-    """The text of a layout attribute."""
+    """Return the text of a layout attribute."""
     literal = str(attribute)[len(_PREFIX) : -1]
     return ir.StringAttr(ir.Attribute.parse(literal, context=attribute.context)).value  # type: ignore[no-any-return]
 
@@ -68,7 +68,7 @@ def _bytes_of(unit: re.Match[str]) -> bytes:
 
 
 def symbols_of(layout: Layout, attribute: Any) -> tuple[Sym, ...]:
-    """The symbols of a layout, in the order in which its attribute's text first names them."""
+    """Return a layout's symbols in the order in which its attribute's text first names them."""
     if not layout.symbols:
         return ()
     named = list(dict.fromkeys(re.findall(r"[A-Za-z_]\w*", layout_text(attribute))))
@@ -123,10 +123,10 @@ class Layouts:
         return cls(source, dialect.sizes_of(module, source), functions_of(module, source))
 
     def __call__(self, attribute: Any, location: Any) -> Layout:
-        """The layout of an attribute that stands at an MLIR location.
+        """Return the layout of an attribute that is used at an MLIR location.
 
         Raises:
-            LegoError: it is no layout; the caret points into its text if the file has it.
+            LegoError: it is no layout; the caret points into its text if the file contains it.
         """
         if attribute not in self._parsed:
             self._parsed[attribute] = self._parse(attribute, location)
@@ -161,23 +161,23 @@ class Layouts:
         return _parsed(text, tuple(self._sizes.items()))
 
     def verified(self, layout: Layout, location: Any) -> Verdict:
-        """Whether a layout that is used at an MLIR location is a bijection, or that is unknown.
+        """Return whether a layout that is used at an MLIR location is a bijection, or unknown.
 
         Raises:
-            LegoError: it is none.
+            LegoError: it is not a bijection.
         """
         if layout not in self._verdicts:
             self._verdicts[layout] = verified(layout, self._source, location)
         return self._verdicts[layout]
 
     def _values(self, literal: str) -> str | None:
-        """The values that stand behind the names in a text."""
+        """Return a sentence with the values of the sizes that a text names, if it names any."""
         named = dict.fromkeys(re.findall(r"[A-Za-z_]\w*", literal))
         known = [f"{name} = {self._sizes[name]}" for name in named if name in self._sizes]
         return f"the sizes are {', '.join(known)}" if known else None
 
     def _located(self, error: LegoError, text: str, literal: str, location: Any) -> LegoError:
-        """The error at its place in the file: where the text stands, or else the operation."""
+        """Return the error at the layout's text in the file, or else at the operation."""
         if error.location is None or error.location.file != "<layout>":
             return error
         values = self._values(literal)

@@ -1,4 +1,4 @@
-"""Whole modules: copies, kernels brought together, what launches say of their kernels."""
+"""Operations on whole modules: clone, walk, merge gpu.modules, keep launches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lego_mlir.mlir.bindings import ir
 
 
 def clone_module(module: Any) -> Any:
-    """A copy of a module, with its attributes and locations."""
+    """Return a copy of a module, with its attributes and locations."""
     copy = ir.Module.create(module.operation.location)
     for name, attribute in named_attributes(module.operation).items():
         copy.operation.attributes[name] = attribute
@@ -20,16 +20,16 @@ def clone_module(module: Any) -> Any:
 
 
 def named_attributes(op: Any) -> dict[str, Any]:
-    """The attributes of an operation by name."""
+    """Return the attributes of an operation by name."""
     return {name: op.attributes[name] for name in list(op.attributes)}
 
 
 def operations_in(op: Any, closed: Collection[str] = ()) -> Iterator[Any]:
-    """All operations inside of one, outer before inner, in order; as they are when it is called.
+    """Return the operations inside of one, outer before inner, as they are at the call.
 
     Args:
         op: the operation.
-        closed: names of operations that are not looked into.
+        closed: names of operations whose regions are skipped.
     """
     found: list[Any] = []
     advance, skip = ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
@@ -42,10 +42,10 @@ def operations_in(op: Any, closed: Collection[str] = ()) -> Iterator[Any]:
     return itertools.islice(found, 1, None)
 
 
-def hold_launches(module: Any) -> None:
-    """Keep launches of kernels that store nothing, which MLIR takes for dead code.
+def keep_launches(module: Any) -> None:
+    """Keep launches of kernels that store nothing, which MLIR would remove as dead code.
 
-    Each gets an operation that does nothing and may not be removed; no instruction comes of it.
+    Each gets `llvm.sideeffect`, which may not be removed and becomes no instruction.
 
     Args:
         module: changed in place; its context is the current one.
@@ -63,7 +63,7 @@ def hold_launches(module: Any) -> None:
 
 
 def _has_effect(launch: Any) -> bool:
-    """Whether something stands in a kernel that is there for what it does, as it has no result."""
+    """Return whether a kernel has an operation with a side effect."""
     found = False
 
     def look(op: Any) -> Any:
@@ -82,7 +82,7 @@ _STORES = ("affine.store", "affine.vector_store")
 
 
 def symbols_in(module: Any) -> Iterator[Any]:
-    """The functions and variables of a module's gpu.modules; as they are when it is called."""
+    """Yield the functions and variables of a module's gpu.modules, as they are at the call."""
     for container in list(module.body.operations):
         if container.operation.name == "gpu.module":
             inside = container.operation.regions[0].blocks[0].operations
@@ -90,10 +90,10 @@ def symbols_in(module: Any) -> Iterator[Any]:
 
 
 def merge_gpu_modules(module: Any) -> None:
-    """Bring all kernels into the first gpu.module, so that one PTX text holds them.
+    """Move all kernels into the first gpu.module, so that one PTX text holds them.
 
-    Outlining makes one gpu.module a launch, and kernels of one function all have the same name in
-    theirs. What would clash gets a number; a declaration that several need is kept once.
+    Outlining makes one gpu.module for each launch, and names the kernels of one function alike.
+    Clashing names get a number; a declaration that several modules have is kept once.
     """
     containers = [
         op.operation for op in module.body.operations if op.operation.name == "gpu.module"
@@ -131,7 +131,7 @@ def merge_gpu_modules(module: Any) -> None:
 
 
 def _fresh(name: str, taken: Collection[Any]) -> str:
-    """The name itself or with the first number that makes it new."""
+    """Return the name, with the first number that makes it new if it is taken."""
     candidates = itertools.chain((name,), (f"{name}_{n}" for n in itertools.count()))
     return next(candidate for candidate in candidates if candidate not in taken)
 

@@ -1,4 +1,4 @@
-"""Where an operation stands: its kernel, its loops, and the insertion points these make."""
+"""The kernel and the loops around an operation, and the insertion points these give."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ATTRIBUTIONS = "workgroup_attributions"
 
 @dataclass(frozen=True)
 class Scope:
-    """The surroundings of an operation, up to its kernel or function.
+    """What encloses an operation, up to its kernel or function.
 
     Attributes:
         kernel: the enclosing gpu.launch or gpu.func, if any.
@@ -27,16 +27,16 @@ class Scope:
     loops: tuple[Any, ...]
 
     def points(self, op: Any) -> list[Any]:
-        """Insertion points from outermost to innermost: before each loop, then before `op`."""
+        """Return insertion points, outermost first: before each loop, then before `op`."""
         return [ir.InsertionPoint(anchor) for anchor in (*self.loops, op)]
 
     def level(self, value: Any) -> int:
-        """In how many of the loops a value is defined."""
+        """Return the number of the scope's loops that enclose a value's definition."""
         inside = _ancestors(_block_of(value).owner)
         return sum(any(loop == parent for parent in inside) for loop in self.loops)
 
     def entry(self, value: Any) -> Any:
-        """An insertion point right after `value` is defined, at the earliest where the body starts.
+        """Return the insertion point right after `value`, at the earliest the body's start.
 
         Values of the host, a kernel's operands, are used at the start of the kernel.
         """
@@ -50,7 +50,7 @@ class Scope:
         return ir.InsertionPoint(following[position + 1])
 
     def has_private_buffers(self) -> bool:
-        """Whether buffers of single threads stand among the kernel's block arguments."""
+        """Return whether the kernel's block arguments include private buffers."""
         shared = self._shared_buffers()
         if self.kernel.name == "gpu.func":
             kind = ir.FunctionType(ir.TypeAttr(self.kernel.attributes["function_type"]).value)
@@ -60,9 +60,9 @@ class Scope:
         return len(self.body.arguments) > ids + shared
 
     def add_workgroup_buffer(self, kind: Any, location: Any) -> Any:
-        """Give the kernel a static shared-memory buffer; its value is a block argument.
+        """Add a static shared-memory buffer to the kernel; return its block argument.
 
-        Shared buffers come before private ones, so there must be none of these yet.
+        Shared buffers come before private ones, so the kernel must have no private one yet.
         """
         buffer = self.body.add_argument(kind, location)
         i64 = ir.IntegerType.get_signless(64)
@@ -78,7 +78,7 @@ class Scope:
 
 
 def scope_of(op: Any) -> Scope:
-    """The scope that an operation stands in."""
+    """Return the scope of an operation."""
     loops: list[Any] = []
     for parent in _ancestors(op.parent):
         if parent.name in _LOOPS:
@@ -90,12 +90,12 @@ def scope_of(op: Any) -> Scope:
 
 
 def _block_of(value: Any) -> Any:
-    """The block that defines a value."""
+    """Return the block that defines a value."""
     return value.owner if isinstance(value, ir.BlockArgument) else value.owner.operation.block
 
 
 def _ancestors(op: Any) -> list[Any]:
-    """An operation and all that enclose it, innermost first."""
+    """Return an operation and all that enclose it, innermost first."""
     chain: list[Any] = []
     while op is not None:
         operation = op.operation

@@ -1,4 +1,4 @@
-"""Operations made of our own objects: index expressions as `arith` and `affine`; `nvvm`.
+"""Build operations: index expressions as `arith` and `affine`, and operations of `nvvm`.
 
-Where an expression is emitted, and what stands there already, is `placement`.
+`block_printers` decides where an expression is printed and which values are reused.
 """

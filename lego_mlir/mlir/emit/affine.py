@@ -10,7 +10,7 @@ from lego_mlir.mlir.bindings import ir
 
 
 def is_affine(poly: Poly) -> bool:
-    """Whether a polynomial is affine in its atoms: no product of two of them."""
+    """Return whether a polynomial is affine in its atoms: no term multiplies two of them."""
     return all(_degree(mono) == 1 for mono, _ in poly.terms)
 
 
@@ -19,7 +19,7 @@ def _degree(mono: Mono) -> int:
 
 
 def apply(constant: int, terms: Sequence[tuple[int, Any]]) -> Any:
-    """`constant + sum(coefficient * value)` at the current insertion point."""
+    """Build `constant + sum(coefficient * value)` at the current insertion point."""
     total = ir.AffineConstantExpr.get(constant)
     for position, (coefficient, _) in enumerate(terms):
         total = ir.AffineDimExpr.get(position) * coefficient + total

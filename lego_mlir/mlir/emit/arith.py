@@ -44,25 +44,25 @@ from lego_mlir.mlir.emit import affine
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """What is printed already and may be used: of each expression the value, and the truth."""
+    """Expressions that are printed already: the value of each, and its value as a condition."""
 
     values: dict[Int, Any] = field(default_factory=dict)
     conditions: dict[Int, Any] = field(default_factory=dict)
 
     def copy(self) -> Printed:
-        """The same, to be added to."""
+        """Return a copy, which may be added to."""
         return Printed(dict(self.values), dict(self.conditions))
 
 
 class Printer(Algebra[Any]):
-    """Prints expressions of one place in the code.
+    """Prints expressions at one position in the code.
 
     Args:
         values: the SSA value of each symbol.
-        points: insertion points from outermost to innermost; the last is the place itself. Empty
+        points: insertion points from outermost to innermost; the last is the position itself. Empty
             means: wherever the current insertion point is.
         level: how deep a symbol's value is defined, as a position in `points`.
-        printed: what may be used at the place; what is printed is added to it.
+        printed: what may be used at the position; what is printed is added to it.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Printer(Algebra[Any]):
         self._index = ir.IndexType.get()
 
     def print(self, x: Int) -> Any:
-        """Return the value of `x`, of type index."""
+        """Print `x`; return its value, of type index."""
         values = self._printed.values
         if x not in values:
             values[x] = self.constant(x) if isinstance(x, int) else self.interpret(x)
@@ -115,7 +115,7 @@ class Printer(Algebra[Any]):
 
     # Sums and products.
     def poly(self, x: Poly) -> Any:
-        """One part a loop level, each added to what the levels outside of it have summed.
+        """Sum each loop level's terms and add them to the sum of the outer levels.
 
         The addition is arith's: MLIR would compose one affine.apply into the other, and with it
         move the work back into the loop.
@@ -145,7 +145,7 @@ class Printer(Algebra[Any]):
         return self._tree(factor(part))[0]
 
     def _tree(self, tree: Tree) -> tuple[Any, int]:
-        """The value of a factored sum, and its loop level; outer levels are combined first."""
+        """Return a factored sum's value and loop level; outer levels are combined first."""
         match tree:
             case Sum(terms):
                 parts = [(sign, *self._tree(t)) for sign, t in terms]
@@ -192,7 +192,7 @@ class Printer(Algebra[Any]):
 
     # The rest.
     def condition(self, x: Int) -> Any:
-        """`x != 0`, of type i1; a conjunction is `where(a, b, 0)`."""
+        """Print `x != 0`, of type i1; a conjunction is `where(a, b, 0)`."""
         conditions = self._printed.conditions
         if x not in conditions:
             conditions[x] = self._condition(x)
@@ -223,7 +223,7 @@ class Printer(Algebra[Any]):
             return arith.SelectOp(*chosen).result
 
     def isqrt(self, x: ISqrt) -> Any:
-        """The root in floating point, then one step up or down: exact for a < 2**52."""
+        """Build the integer root by floating point and one step up or down: exact for a < 2**52."""
         n = self.print(x.x)
         _, hi = bounds(x.x)
         small = hi is not None and hi < 1 << 24  # then single precision holds it exactly
@@ -255,7 +255,7 @@ class Printer(Algebra[Any]):
         with self._point(0):
             return arith.ConstantOp(ir.IndexType.get(), x).result
 
-    # Places.
+    # Positions.
     def _level(self, x: Int) -> int:
         return max((self._level_of_symbol(s) for s in symbols(x)), default=0)
 

@@ -3,7 +3,7 @@
 The bindings have a class for each operation of the dialect, and loading these takes longer than
 compiling a kernel. Here is what is needed of them, by the same names.
 
-Source: the NVVM dialect of MLIR; PTX ISA 9.7, which each operation stands for an instruction of.
+Source: the NVVM dialect of MLIR; each operation is an instruction of PTX ISA 9.7.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ def _i32(n: int) -> Any:
 
 # Barriers (PTX ISA 9.7.13).
 def barrier(number: Any, threads: Any) -> None:
-    """Wait at a named barrier for so many threads; both i32."""
+    """Wait at a named barrier for a number of threads; both are i32."""
     _made("barrier", [number, threads], attributes={"operandSegmentSizes": _segments(1, 1, 0)})
 
 
 def cluster_arrive() -> None:
-    """Say that all threads of the warp have come to the cluster's barrier."""
+    """Arrive at the cluster's barrier with all threads of the warp."""
     _made("cluster.arrive", attributes={"aligned": ir.UnitAttr.get()})
 
 
 def cluster_arrive_relaxed() -> None:
-    """The same, without ordering memory."""
+    """Arrive at the cluster's barrier without ordering memory."""
     _made("cluster.arrive.relaxed", attributes={"aligned": ir.UnitAttr.get()})
 
 
@@ -55,27 +55,27 @@ def cluster_wait() -> None:
 
 
 def mbarrier_init(barrier: Any, count: Any) -> None:
-    """Set how many arrivals complete a phase of an mbarrier; an i32."""
+    """Initialize an mbarrier with the number of arrivals, an i32, that complete a phase."""
     _made("mbarrier.init", [barrier, count])
 
 
 def fence_mbarrier_init() -> None:
-    """Let the cluster see mbarriers that were initialized."""
+    """Make initialized mbarriers visible to the cluster."""
     _made("fence.mbarrier.init")
 
 
 def mbarrier_arrive(barrier: Any) -> None:
-    """Arrive at an mbarrier, of this block or of another one of the cluster."""
+    """Arrive at an mbarrier of this CTA or of another CTA of the cluster."""
     _made("mbarrier.arrive", [barrier])
 
 
 def mbarrier_arrive_expect_tx(barrier: Any, count: Any) -> None:
-    """Arrive at an mbarrier, and have its phase wait for so many bytes more; an i32."""
+    """Arrive at an mbarrier and add to the bytes, an i32, that its phase expects."""
     _made("mbarrier.arrive.expect_tx", [barrier, count])
 
 
 def mbarrier_try_wait_parity(barrier: Any, parity: Any, ticks: Any) -> None:
-    """Wait until the phase of a parity is complete.
+    """Wait until the mbarrier's phase of this parity is complete.
 
     Args:
         barrier: a pointer.
@@ -86,7 +86,7 @@ def mbarrier_try_wait_parity(barrier: Any, parity: Any, ticks: Any) -> None:
 
 
 def fence_async_shared(own: Mapping[str, Any] | None = None) -> None:
-    """Let the asynchronous proxy see what was written into the block's shared memory.
+    """Make writes to the CTA's shared memory visible to the asynchronous proxy.
 
     Args:
         own: attributes of the operation that say nothing to the dialect.
@@ -100,7 +100,7 @@ def fence_async_shared(own: Mapping[str, Any] | None = None) -> None:
 
 
 def griddepcontrol(action: Literal["wait", "launch_dependents"]) -> None:
-    """Wait for the work before the kernel, or let that behind it begin."""
+    """Wait for the preceding launch, or let the next one begin (programmatic dependent launch)."""
     kind = ir.Attribute.parse(f"#nvvm<grid_dep_action {action}>")
     _made("griddepcontrol", attributes={"kind": kind})
 
@@ -109,14 +109,14 @@ def griddepcontrol(action: Literal["wait", "launch_dependents"]) -> None:
 def fetch_tile(
     target: Any, tensor: Any, coordinates: Sequence[Any], barrier: Any, blocks: Any = None
 ) -> None:
-    """Copy a box of a tensor into shared memory.
+    """Copy a box of a tensor into shared memory by TMA.
 
     Args:
         target: a pointer to the cluster's shared memory.
         tensor: a pointer to the tensor map.
         coordinates: of the box, innermost first, i32 values.
         barrier: that counts its bytes.
-        blocks: of the cluster that get it, a mask of 16 bits; by default the own one.
+        blocks: the cluster's CTAs that receive the box, a mask of 16 bits; by default this CTA.
     """
     sizes = _segments(1, 1, len(coordinates), 1, 0, int(blocks is not None), 0, 0)
     mask = [] if blocks is None else [blocks]
@@ -128,7 +128,7 @@ def fetch_tile(
 
 
 def store_tile(tensor: Any, source: Any, coordinates: Sequence[Any]) -> None:
-    """Copy a box of a tensor from shared memory.
+    """Copy a box of a tensor from shared memory by TMA.
 
     Args:
         tensor: a pointer to the tensor map.
@@ -143,64 +143,64 @@ def store_tile(tensor: Any, source: Any, coordinates: Sequence[Any]) -> None:
 
 
 def commit_stores() -> None:
-    """Make a group of the stores of tiles so far."""
+    """Commit the TMA stores so far as one group."""
     _made("cp.async.bulk.commit.group")
 
 
 def wait_for_stores_read(groups: int) -> None:
-    """Wait until all but the last so many groups have been read from shared memory."""
+    """Wait until all but the last groups, this many, have been read from shared memory."""
     attributes = {"group": _i32(groups), "read": ir.UnitAttr.get()}
     _made("cp.async.bulk.wait_group", attributes=attributes)
 
 
-# Products by warpgroups (PTX ISA 9.7.15).
+# wgmma (PTX ISA 9.7.15).
 def wgmma_fence() -> None:
-    """Order accesses of registers before those of the products that follow."""
+    """Order accesses of registers before those of the wgmma that follow."""
     _made("wgmma.fence.aligned")
 
 
 def wgmma_commit() -> None:
-    """Make a group of the products so far."""
+    """Commit the wgmma so far as one group."""
     _made("wgmma.commit.group.sync.aligned")
 
 
 def wgmma_wait(groups: int) -> None:
-    """Wait for all but the last so many groups of products."""
+    """Wait for all but the last groups, this many, of wgmma."""
     i64 = ir.IntegerType.get_signless(64)
     _made("wgmma.wait.group.sync.aligned", attributes={"group": ir.IntegerAttr.get(i64, groups)})
 
 
 # Threads, blocks and registers.
 def elect() -> Any:
-    """Whether this is the one lane of the warp that is elected; an i1."""
+    """Return an i1 that is true in one elected lane of the warp."""
     return _made("elect.sync", results=[ir.IntegerType.get_signless(1)]).result
 
 
 def shuffle(mask: Any, value: Any, lane: Any, clamp: Any) -> Any:
-    """The value, of 32 bits, that another lane of the warp has (shfl.sync.idx)."""
+    """Return the 32-bit value of another lane of the warp (shfl.sync.idx)."""
     kind = ir.Attribute.parse("#nvvm<shfl_kind idx>")
     operands = [mask, value, lane, clamp]
     return _made("shfl.sync", operands, [value.type], {"kind": kind}).result
 
 
 def set_registers(count: int, action: Literal["increase", "decrease"]) -> None:
-    """Change how many registers a thread of the warpgroup has."""
+    """Set the number of registers of each thread of the warpgroup (setmaxnreg)."""
     kind = ir.Attribute.parse(f"#nvvm<action {action}>")
     _made("setmaxregister", attributes={"regCount": _i32(count), "action": kind})
 
 
 def rank_in_cluster() -> Any:
-    """The block's rank in its cluster, an i32."""
+    """Return the CTA's rank in its cluster, an i32."""
     i32 = ir.IntegerType.get_signless(32)
     return _made("read.ptx.sreg.cluster.ctarank", results=[i32]).result
 
 
 def of_block(kind: Any, pointer: Any, block: Any) -> Any:
-    """The same place in the shared memory of another block of the cluster (mapa).
+    """Return the same address in the shared memory of another CTA of the cluster (mapa).
 
     Args:
         kind: the type of a pointer to the cluster's shared memory.
-        pointer: to the own block's.
+        pointer: an address in this CTA's shared memory.
         block: its rank, an i32.
     """
     return _made("mapa", [pointer, block], [kind]).result

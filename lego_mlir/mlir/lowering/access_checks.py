@@ -1,4 +1,4 @@
-"""What a lego.load or lego.store says of itself: slice, value, what padding reads as."""
+"""Checks of the attributes and the value type of a lego.load or lego.store."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ MOST_ELEMENTS = 1024
 
 
 def whole_dimensions(op: Any, layout: Layout, source: Source) -> tuple[int, ...]:
-    """The dimensions that an operation's `slice` names, none if it has no such attribute.
+    """Return the dimensions that an operation's `slice` names, none without that attribute.
 
     Raises:
-        LegoError: it is no ascending list of dimensions of the layout.
+        LegoError: it is not an ascending list of dimensions of the layout.
     """
     if dialect.SLICE not in op.attributes:
         return ()
@@ -38,7 +38,7 @@ def whole_dimensions(op: Any, layout: Layout, source: Source) -> tuple[int, ...]
 
 
 def check_value(op: Any, kind: Any, piece: Slice | None, element: Any, source: Source) -> None:
-    """Check the type of what a load or store moves.
+    """Check the type of the value that is loaded or stored.
 
     Args:
         op: the load or store.
@@ -85,11 +85,11 @@ def check_value(op: Any, kind: Any, piece: Slice | None, element: Any, source: S
         )
 
 
-def other_of(op: Any, element: Any, source: Source) -> Any:
-    """What an operation reads where there is no element, if it has an `other`.
+def other_attribute(op: Any, element: Any, source: Source) -> Any:
+    """Return the attribute `other`, the value where there is no element; `None` without it.
 
     Raises:
-        LegoError: it is not of the element's type.
+        LegoError: it does not have the element's type.
     """
     if dialect.OTHER not in op.attributes:
         return None

@@ -40,11 +40,11 @@ Print: TypeAlias = Callable[[Int], Any]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Elements that are accessed at once.
+    """Elements that one memory operation accesses.
 
     Attributes:
-        start: the place of the first among the elements of the slice.
-        offset: of the first in memory.
+        start: the position of its first element in the slice.
+        offset: of its first element in memory.
         inside: the mask, 1 where all of them exist and 0 where none does.
     """
 
@@ -55,29 +55,29 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Runs that exist all or none.
+    """Runs that all have the same mask.
 
     Attributes:
-        condition: the value that tells whether they do, or the answer where it is known.
+        condition: the value of the mask, or a bool where it is known.
         runs: in order.
-        places: the value of each run's offset; none where it is known that none exists.
+        offsets: the value of each run's offset; empty if no run exists.
     """
 
     condition: Any
     runs: Sequence[Run]
-    places: Sequence[Any]
+    offsets: Sequence[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """What a lego.load or lego.store does to memory.
+class LayoutAccess:
+    """The memory accesses of one lego.load, lego.store or lego.atomic.
 
     Attributes:
-        piece: the slice of the layout, that of no dimension for a single element.
-        kind: the type of the value, of the element or a vector.
+        piece: the slice of the layout, without dimensions for a single element.
+        kind: the type of the value: the element's, or a vector.
         flat: the memory, a buffer of one dimension.
-        base: its first element's address is known to be a multiple of so many bytes.
-        other: the attribute of what is read where there is no element; `None` for 0.
+        base: bytes that are known to divide the address of its first element.
+        other: the attribute of the value where there is no element; `None` for 0.
         index: prints an expression.
         condition: prints an expression's truth.
     """
@@ -96,8 +96,8 @@ class Access:
         """The type of an element."""
         return ir.MemRefType(self.flat.type).element_type
 
-    def place(self, offset: Int) -> Any:
-        """The value of an offset; those that differ by a constant share the rest."""
+    def offset_value(self, offset: Int) -> Any:
+        """Return the value of an offset; offsets that differ by a constant share the rest."""
         if isinstance(offset, Spelled):
             return self.index(offset)
         constant, _ = parts(offset)
@@ -111,9 +111,9 @@ class Access:
         return arith.AddIOp(value, distance).result
 
     def alignment(self, offset: Int) -> int | None:
-        """The greatest power of two, in bytes, that is known to divide an offset's address.
+        """Return the greatest power of two, in bytes, known to divide an offset's address.
 
-        `None` where that is no more than the element's own.
+        It is `None` if that is no more than the element's own alignment.
         """
         size = _bytes_of(self.element)
         alignment = self.base
@@ -122,20 +122,20 @@ class Access:
         return alignment if alignment > size else None
 
     def groups(self, runs: Sequence[Run]) -> list[Group]:
-        """Runs that follow one another under the same mask; makes all that addresses them."""
+        """Group successive runs with the same mask; print their offsets and conditions."""
         found = []
         for inside, same in groupby(runs, key=lambda run: run.inside):
             group = list(same)
             known = bool(inside) if isinstance(inside, int) else None
-            places = [] if known is False else [self.place(run.offset) for run in group]
+            offsets = [] if known is False else [self.offset_value(run.offset) for run in group]
             condition = self.condition(inside) if known is None else known
-            found.append(Group(condition, group, places))
+            found.append(Group(condition, group, offsets))
         return found
 
     def whole(self, runs: Sequence[Run]) -> Any:
-        """The truth under which all runs exist; `None` where there is no use in asking for it.
+        """Return the condition that all runs exist; `None` if testing it saves nothing.
 
-        It compares the elements that are proven to lie furthest out, the last or the first.
+        It tests the elements that are proven to lie furthest out, the last or the first.
         """
         asked = {run.inside for run in runs if not isinstance(run.inside, int)}
         if len(asked) < 2 or any(_is_never(run.inside) for run in runs):
@@ -154,7 +154,7 @@ class Access:
         return None if isinstance(mask, int) else self.condition(mask)
 
     def runs(self, *, whole: bool = False) -> tuple[int, list[Run]]:
-        """How many elements each run has, and the runs in order.
+        """Return the number of elements of each run, and the runs in order.
 
         Args:
             whole: all elements exist, so that runs end only where memory is not contiguous.
@@ -176,7 +176,7 @@ class Access:
 
 
 def _offset(piece: Slice, free: tuple[Int, ...]) -> Int:
-    """`piece.offset`; a module's own functions are asked anew, which are those of no other."""
+    """Return `piece.offset`, cached unless the layout calls functions of its module."""
     known = not piece.layout.functions
     return _known_offset(piece, free) if known else cast("Int", piece.offset(*free))
 
@@ -186,8 +186,8 @@ def _known_offset(piece: Slice, free: tuple[Int, ...]) -> Int:
     return cast("Int", piece.offset(*free))
 
 
-def load(access: Access) -> Any:
-    """Read memory: the value of the access."""
+def load(access: LayoutAccess) -> Any:
+    """Build the reads of an access; return its value."""
     width, runs = access.runs()
     unit = access.element if width == 1 else ir.VectorType.get([width], access.element)
     groups, whole = access.groups(runs), access.whole(runs)
@@ -201,26 +201,26 @@ def load(access: Access) -> Any:
     return _joined(access.kind, list(guard.results), width)
 
 
-def store(access: Access, value: Any) -> None:
-    """Write a value to memory."""
+def store(access: LayoutAccess, value: Any) -> None:
+    """Build the writes of a value to memory."""
     width, runs = access.runs()
     groups, whole = access.groups(runs), access.whole(runs)
     if whole is None:
-        _write_by_groups(access, groups, _parts(value, runs, width))
+        _write_by_groups(access, groups, _run_values(value, runs, width))
         return
     guard = scf.IfOp(whole, has_else=True)
     with ir.InsertionPoint(guard.then_block):
         wide, together = access.runs(whole=True)
-        places = [access.place(run.offset) for run in together]
-        _write(access, Group(True, together, places), _parts(value, together, wide))
+        offsets = [access.offset_value(run.offset) for run in together]
+        _write(access, Group(True, together, offsets), _run_values(value, together, wide))
         scf.YieldOp([])
     with ir.InsertionPoint(guard.else_block):
-        _write_by_groups(access, groups, _parts(value, runs, width))
+        _write_by_groups(access, groups, _run_values(value, runs, width))
         scf.YieldOp([])
 
 
-def _read_by_groups(access: Access, unit: Any, groups: Sequence[Group]) -> list[Any]:
-    """The values of runs, each group under its mask; `other` where there is nothing."""
+def _read_by_groups(access: LayoutAccess, unit: Any, groups: Sequence[Group]) -> list[Any]:
+    """Build the reads of each group under its mask; return the values, `other` where masked."""
     found: list[Any] = []
     for group in groups:
         count = len(group.runs)
@@ -239,42 +239,44 @@ def _read_by_groups(access: Access, unit: Any, groups: Sequence[Group]) -> list[
     return found
 
 
-def _write_by_groups(access: Access, groups: Sequence[Group], parts: Mapping[int, Any]) -> None:
-    """Write runs, each group under its mask."""
+def _write_by_groups(
+    access: LayoutAccess, groups: Sequence[Group], values: Mapping[int, Any]
+) -> None:
+    """Build the writes of each group under its mask."""
     for group in groups:
         match group.condition:
             case True:
-                _write(access, group, parts)
+                _write(access, group, values)
             case False:
                 continue
             case condition:
                 guard = scf.IfOp(condition)
                 with ir.InsertionPoint(guard.then_block):
-                    _write(access, group, parts)
+                    _write(access, group, values)
                     scf.YieldOp([])
 
 
-def _read(access: Access, unit: Any, group: Group) -> list[Any]:
+def _read(access: LayoutAccess, unit: Any, group: Group) -> list[Any]:
     if unit == access.element:
-        return [memref.LoadOp(access.flat, [place]).result for place in group.places]
+        return [memref.LoadOp(access.flat, [offset]).result for offset in group.offsets]
     return [
-        vector.LoadOp(unit, access.flat, [place], alignment=access.alignment(run.offset)).result
-        for run, place in zip(group.runs, group.places, strict=True)
+        vector.LoadOp(unit, access.flat, [offset], alignment=access.alignment(run.offset)).result
+        for run, offset in zip(group.runs, group.offsets, strict=True)
     ]
 
 
-def _write(access: Access, group: Group, parts: Mapping[int, Any]) -> None:
-    for run, place in zip(group.runs, group.places, strict=True):
-        value = parts[run.start]
+def _write(access: LayoutAccess, group: Group, values: Mapping[int, Any]) -> None:
+    for run, offset in zip(group.runs, group.offsets, strict=True):
+        value = values[run.start]
         if value.type == access.element:
-            memref.StoreOp(value, access.flat, [place])
+            memref.StoreOp(value, access.flat, [offset])
         else:
             alignment = access.alignment(run.offset)
-            vector.StoreOp(value, access.flat, [place], alignment=alignment)
+            vector.StoreOp(value, access.flat, [offset], alignment=alignment)
 
 
 def _joined(kind: Any, found: list[Any], width: int) -> Any:
-    """The value of an access from those of its runs."""
+    """Build the value of an access from the values of its runs."""
     if not isinstance(kind, ir.VectorType) or found[0].type == kind:
         return found[0]
     if width == 1:
@@ -289,13 +291,13 @@ def _joined(kind: Any, found: list[Any], width: int) -> Any:
     return row if row.type == kind else vector.ShapeCastOp(kind, row).result
 
 
-def _parts(value: Any, runs: Sequence[Run], width: int) -> dict[int, Any]:
-    """What each run writes, by its start."""
-    return {run.start: _part(value, run.start, width) for run in runs}
+def _run_values(value: Any, runs: Sequence[Run], width: int) -> dict[int, Any]:
+    """Return the value that each run writes, by its start."""
+    return {run.start: _run_value(value, run.start, width) for run in runs}
 
 
-def _part(value: Any, start: int, width: int) -> Any:
-    """A run's part of the value that is stored."""
+def _run_value(value: Any, start: int, width: int) -> Any:
+    """Build the elements of the stored value that belong to one run."""
     if not isinstance(value.type, ir.VectorType):
         return value
     kind = ir.VectorType(value.type)
@@ -310,23 +312,23 @@ def _part(value: Any, start: int, width: int) -> Any:
     return vector.ExtractStridedSliceOp(part, row, [start], [width], [1]).result
 
 
-def _nothing(access: Access, kind: Any) -> Any:
-    """What is read where there is no element."""
+def _nothing(access: LayoutAccess, kind: Any) -> Any:
+    """Build the value where there is no element."""
     return constant(kind, zero(access.element) if access.other is None else access.other)
 
 
 def constant(kind: Any, value: Any) -> Any:
-    """The constant of type `kind` that is `value`, or has it in every place."""
+    """Build the constant of type `kind` that equals `value`, or has it as every element."""
     same = getattr(value, "type", None) == kind
     splat = value if same else ir.DenseElementsAttr.get_splat(kind, value)
     return arith.ConstantOp(kind, splat).result
 
 
 def zero(kind: Any) -> Any:
-    """The attribute of a type's zero.
+    """Return the attribute of a type's zero.
 
     Raises:
-        LegoError: it is no integer, floating-point or vector type.
+        LegoError: it is not an integer, floating-point or vector type.
     """
     match kind:
         case ir.VectorType():
@@ -342,9 +344,9 @@ def zero(kind: Any) -> Any:
 
 
 def _takes_vectors(kind: Any) -> bool:
-    """Whether neighbours of a buffer are neighbours in memory, and a vector of them is no less.
+    """Return whether a vector may hold neighbouring elements of a buffer.
 
-    Elements below a byte are not: alone they take one each, in a vector they are packed.
+    They must be neighbours in memory and have whole bytes: smaller ones are packed in a vector.
     """
     buffer = ir.MemRefType(kind)
     strides, _ = buffer.get_strides_and_offset()
@@ -359,7 +361,7 @@ def _takes_vectors(kind: Any) -> bool:
 
 
 def _bytes_of(element: Any) -> int:
-    """The size of a buffer's element in bytes, 1 where it has none that is known here."""
+    """Return the size of a buffer's element in bytes, 1 if it is unknown here."""
     match element:
         case ir.IntegerType() | ir.FloatType():
             return max(1, int(element.width) // 8)

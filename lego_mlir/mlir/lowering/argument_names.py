@@ -1,4 +1,4 @@
-"""The names of a host function's arguments: messages say them, and saved outputs have them."""
+"""The names of a host function's arguments, for messages and for saved outputs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _written_names(func: Any, source: Source) -> list[str]:
 
 
 def _up_to_closing(text: str) -> str:
-    """The text before the parenthesis that closes one opened before it."""
+    """Return the text before the parenthesis that closes one opened before it."""
     depth = 1
     for m in re.finditer(r'"(?:[^"\\]|\\.)*"|//[^\n]*|[()]', text):
         depth += {"(": 1, ")": -1}.get(m[0], 0)

@@ -1,4 +1,4 @@
-"""Atomic updates of elements: what lego.atomic becomes.
+"""Lower lego.atomic, and give atomics the weakest order that is right.
 
     %old = "lego.atomic"(%v, %h, %i) {layout = #H, kind = "add"}
 
@@ -6,9 +6,9 @@ becomes, under the layout's mask where tiles are partial,
 
     %old = memref.atomic_rmw addi %v, %flat[%at] : (i32, memref<256xi32>) -> i32
 
-MLIR then makes of it an update that is ordered with all of a system. What a kernel's threads
-update together needs no more than that each update is whole, among the threads that see the
-memory: those of the device, or in shared memory those of the block. `relax` says so.
+MLIR lowers this to an update that is ordered among all of a system. Elements that a kernel's
+threads update together only need each update to be atomic among the threads that see the memory:
+those of the device, or for shared memory those of the CTA. `relax` sets that order and scope.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, memref, scf
-from lego_mlir.mlir.lowering.accesses import Access, constant, zero
+from lego_mlir.mlir.lowering.accesses import LayoutAccess, constant, zero
 from lego_mlir.mlir.modules import operations_in
 
 KINDS = ("add", "max", "min", "and", "or", "xor", "exchange")
@@ -36,8 +36,8 @@ _OF_INTEGERS = {
 _WIDTHS = (16, 32, 64)
 
 
-def fault(kind: object, element: Any) -> tuple[str, str] | None:
-    """What is wrong with an atomic update of an element type, and the hint; `None` if nothing."""
+def why_not_atomic(kind: object, element: Any) -> tuple[str, str] | None:
+    """Return why an element type has no such atomic update, and a hint; `None` if it has."""
     if kind not in KINDS:
         return f"there is no atomic update {kind!r}", f"there are: {', '.join(KINDS)}"
     is_float, is_integer = (isinstance(element, k) for k in (ir.FloatType, ir.IntegerType))
@@ -54,26 +54,26 @@ def fault(kind: object, element: Any) -> tuple[str, str] | None:
     return None
 
 
-def update(access: Access, value: Any, kind: str) -> Any:
-    """Make the update of an element; the value before it, and 0 where there is no element."""
+def update(access: LayoutAccess, value: Any, kind: str) -> Any:
+    """Build the update of an element; return the value before, 0 where there is no element."""
     _, runs = access.runs()
     (group,) = access.groups(runs)
     if group.condition is False:
         return constant(access.kind, zero(access.kind))
     if group.condition is True:
-        return _updated(access, value, kind, group.places[0])
+        return _updated(access, value, kind, group.offsets[0])
     guard = scf.IfOp(group.condition, [access.kind], has_else=True)
     with ir.InsertionPoint(guard.then_block):
-        scf.YieldOp([_updated(access, value, kind, group.places[0])])
+        scf.YieldOp([_updated(access, value, kind, group.offsets[0])])
     with ir.InsertionPoint(guard.else_block):
         scf.YieldOp([constant(access.kind, zero(access.kind))])
     return guard.results[0]
 
 
-def _updated(access: Access, value: Any, kind: str, place: Any) -> Any:
+def _updated(access: LayoutAccess, value: Any, kind: str, offset: Any) -> Any:
     names = _OF_FLOATS if isinstance(access.kind, ir.FloatType) else _OF_INTEGERS
     which = arith.AtomicRMWKind[names[kind]]
-    return memref.AtomicRMWOp(which, value, access.flat, [place]).result
+    return memref.AtomicRMWOp(which, value, access.flat, [offset]).result
 
 
 _LLVM_ATOMICS = ("llvm.atomicrmw", "llvm.cmpxchg")
@@ -83,7 +83,7 @@ _SHARED = "!llvm.ptr<3>"
 
 
 def has_updates(operations: Iterable[Any]) -> bool:
-    """Whether there are atomics to relax; marks those that are to stay as they are.
+    """Return whether there are atomics to relax; mark those that the user ordered.
 
     Args:
         operations: of a module before it is lowered to the llvm dialect.
@@ -97,7 +97,7 @@ def has_updates(operations: Iterable[Any]) -> bool:
 
 
 def relax(module: Any) -> None:
-    """Let atomics order nothing but themselves, among the threads that see their memory.
+    """Give atomics monotonic order and the scope of the threads that see their memory.
 
     Args:
         module: with kernels in the llvm dialect, changed in place; its context is the current one.

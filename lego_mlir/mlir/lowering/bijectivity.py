@@ -1,8 +1,8 @@
-"""Whether layouts are bijections, told at the place of the operation that uses them.
+"""Check that layouts are bijections, with errors at the operations that use them.
 
-A user's own permutation is a pair of functions in the module, `GenP([n, n], @f, @f_inv)`. In every
-layout that is used, a pair that is seen to be wrong is an error. `lego.check {bijective}` asks for
-more: there, what stays unknown is an error, too.
+A user's own permutation is a pair of functions in the module, `GenP([n, n], @f, @f_inv)`. A used
+layout whose pair is shown to be wrong is an error. `lego.check {bijective}` requires a proof, so
+there an unknown result is an error, too.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from lego_mlir.mlir.context import Source
 
 
 def verified(layout: Layout, source: Source, location: Any) -> Verdict:
-    """Whether a layout is a bijection, where it is not seen to be none.
+    """Verify a layout; return whether it is proven to be a bijection, or unknown.
 
     Raises:
-        LegoError: it is none; with the elements that show it.
+        LegoError: it is not a bijection; with elements that show it.
     """
     try:
         verdict = layout.verify()
@@ -35,10 +35,10 @@ def verified(layout: Layout, source: Source, location: Any) -> Verdict:
 
 
 def check_known(verdict: Verdict, layout: Layout, source: Source, location: Any) -> None:
-    """Refuse a verdict that says neither yes nor no.
+    """Refuse an unknown verdict.
 
     Raises:
-        LegoError: it is unknown; with what to do.
+        LegoError: the verdict is unknown; with what to do.
     """
     if verdict.holds is None:
         sizes = "give its sizes values, in lego.sizes or by --set, and every element is looked at"

@@ -1,4 +1,4 @@
-"""Buffers: room for a layout, and the flat memory that its offsets count in."""
+"""Buffers: allocations for a layout, and the flat memory that its offsets address."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ DYNAMIC_ALIGNMENT = 1024
 
 
 class FlatBuffers:
-    """The buffers of one module with one dimension, each made once a kernel."""
+    """One-dimensional views of a module's buffers, each built once a kernel."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._made: dict[tuple[Any, Any], Any] = {}
 
     def __call__(self, buffer: Any, scope: Scope, op: Any) -> Any:
-        """The buffer as one dimension.
+        """Return the buffer as a view of one dimension.
 
         Raises:
             LegoError: its elements do not lie at equal distances.
@@ -75,7 +75,7 @@ class FlatBuffers:
 
 
 def _check_countable(elements: int, what: str, op: Any, source: Source) -> None:
-    """Refuse a buffer of more elements than an index can count."""
+    """Refuse a buffer with more elements than an index can count."""
     if elements >= 1 << 63:
         raise source.error(
             f"'{op.name}': {what} has {elements} elements, more than an index of 64 bits counts",
@@ -84,10 +84,10 @@ def _check_countable(elements: int, what: str, op: Any, source: Source) -> None:
 
 
 def allocate(op: Any, layout: Layout, source: Source) -> None:
-    """Replace a lego.alloc by a buffer with room for a layout.
+    """Replace a lego.alloc by a buffer of a layout's size.
 
     Raises:
-        LegoError: the layout has no known size, the type no room for it, or there is no kernel.
+        LegoError: the layout's size is unknown, the type cannot hold it, or no kernel encloses it.
     """
     if not isinstance(layout.size, int):
         names = ", ".join(s.name for s in layout.symbols)
@@ -119,11 +119,11 @@ def allocate(op: Any, layout: Layout, source: Source) -> None:
             op.location,
             hint="shared and private buffers belong inside the gpu.launch",
         )
-    replace_room(op, _room(op, scope, kind, source))
+    replace_alloc(op, _room(op, scope, kind, source))
 
 
-def replace_room(op: Any, buffer: Any) -> None:
-    """Let what uses a lego.alloc use a buffer of known size in its place."""
+def replace_alloc(op: Any, buffer: Any) -> None:
+    """Replace the uses of a lego.alloc by a buffer of known size."""
     (result,) = op.results
     rigid = [use for use in result.uses if not _takes_any_memref(use.owner)]
     if rigid and result.type != buffer.type:
@@ -135,7 +135,7 @@ def replace_room(op: Any, buffer: Any) -> None:
 
 
 def _room(op: Any, scope: Scope, kind: Any, source: Source) -> Any:
-    """Room of a memref type, in the address space that it names."""
+    """Build an allocation of a memref type, in its address space."""
     match str(kind.memory_space):
         case "#gpu.address_space<workgroup>":
             if scope.has_private_buffers():
@@ -158,7 +158,7 @@ def _room(op: Any, scope: Scope, kind: Any, source: Source) -> Any:
 
 
 def alignment_of(buffer: Any, scope: Scope) -> int:
-    """What the address of a buffer's first element is known to be a multiple of, in bytes.
+    """Return the bytes that are known to divide the address of a buffer's first element.
 
     Shared memory begins at multiples of `SHARED_ALIGNMENT`; an argument of the host function may
     say so of itself, by the attribute `lego.alignment`. Of other buffers nothing is known: 1.
@@ -167,7 +167,7 @@ def alignment_of(buffer: Any, scope: Scope) -> int:
 
 
 def sources_of(buffer: Any) -> list[Any]:
-    """The buffers that a buffer is one of, or is one of whole: behind casts and choices."""
+    """Return the buffers that a buffer may be, looking through whole views and choices."""
     found, stack = [], [buffer]
     while stack:
         value = stack.pop()
@@ -186,7 +186,7 @@ _CHOICES = (dialect.PICK, "arith.select")
 
 
 def _alignment(buffer: Any, scope: Scope) -> int:
-    """The alignment of a buffer by where it comes from."""
+    """Return the alignment of a buffer by its definition."""
     kind = ir.MemRefType(buffer.type)
     if not is_dense(kind):
         return 1
@@ -202,7 +202,7 @@ def _alignment(buffer: Any, scope: Scope) -> int:
 
 
 def _alignment_of_result(op: Any) -> int:
-    """The same of a buffer that an operation makes."""
+    """Return the alignment of the buffer that an operation computes."""
     match op.name:
         case dialect.ALLOC if is_workgroup(op.results[0].type):
             return SHARED_ALIGNMENT
@@ -215,20 +215,20 @@ def _alignment_of_result(op: Any) -> int:
 
 
 def _maker(value: Any) -> str | None:
-    """The name of the operation that a value is a result of; `None` for a block argument."""
+    """Return the name of the operation that computes a value; `None` for a block argument."""
     return None if isinstance(value, ir.BlockArgument) else value.owner.name
 
 
 def is_workgroup(kind: Any) -> bool:
-    """Whether a memref type is of shared memory."""
+    """Return whether a memref type is in shared memory."""
     return str(ir.MemRefType(kind).memory_space) == "#gpu.address_space<workgroup>"
 
 
 def align_shared(module: Any) -> None:
-    """Let every buffer of shared memory begin at a multiple of `SHARED_ALIGNMENT` bytes.
+    """Align every shared-memory buffer to `SHARED_ALIGNMENT` bytes.
 
-    Dynamic shared memory begins at one of `DYNAMIC_ALIGNMENT`, and is external: its size is the
-    launch's to say, and an internal variable of no bytes would be nothing at all.
+    Dynamic shared memory is aligned to `DYNAMIC_ALIGNMENT` and external: the launch sets its size,
+    and LLVM would drop an internal variable of zero bytes.
 
     Args:
         module: with kernels in the llvm dialect.
@@ -244,12 +244,12 @@ def align_shared(module: Any) -> None:
 
 
 def dynamic_type() -> Any:
-    """The type of a kernel's dynamic shared memory in the llvm dialect."""
+    """Return the type of a kernel's dynamic shared memory in the llvm dialect."""
     return ir.Type.parse("!llvm.array<0 x i8>")
 
 
 def _takes_any_memref(op: Any) -> bool:
-    """Whether a buffer's operand may become a memref of known size."""
+    """Return whether an operation also takes the buffer as a memref of known size."""
     return op.name.startswith((dialect.PREFIX, "nvgpu.")) or op.name in (
         "memref.load",
         "memref.store",
@@ -257,14 +257,14 @@ def _takes_any_memref(op: Any) -> bool:
 
 
 def is_dense(kind: Any) -> bool:
-    """Whether a memref type is plain row-major memory, with no layout of its own."""
+    """Return whether a memref type is plain row-major memory, without a layout map."""
     with kind.context:
         identity = ir.AffineMap.get_identity(kind.rank)
     return isinstance(kind.layout, ir.AffineMapAttr) and kind.affine_map == identity
 
 
 def elements_of(kind: Any) -> int | None:
-    """The number of elements of a memref type; `None` where a dimension is dynamic."""
+    """Return the number of elements of a memref type; `None` if a dimension is dynamic."""
     if not kind.has_static_shape:
         return None
     total: Int = 1
@@ -275,7 +275,7 @@ def elements_of(kind: Any) -> int | None:
 
 
 def _evenly_spaced(kind: Any) -> tuple[int, int] | None:
-    """The distance of neighbours and the offset, if row-major order is one even walk."""
+    """Return stride and offset of a memref whose row-major order has one stride, else `None`."""
     if not isinstance(kind.layout, ir.StridedLayoutAttr):
         return None
     strides, offset = kind.get_strides_and_offset()

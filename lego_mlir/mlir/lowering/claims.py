@@ -1,8 +1,8 @@
-"""Claims: indices of which a program says, and the compiler relies on, that they are in a range.
+"""Claims: ranges of indices that a program states and the compiler relies on.
 
-A claim is an attribute of an operation: one of its operands, or its result, is an index from 0 on
-and below a limit. The front end makes it of `lg.choose`, `lg.select`, `lg.segment` and `v.below`;
-a lego.table or lego.pick claims it of its number. Whether it holds is `mlir.lowering.index_checks`' to see.
+A claim is an attribute of an operation: one of its operands, or its result, is an index in
+[0, limit). The front end sets it for `lg.choose`, `lg.select`, `lg.segment` and `v.below`; a
+lego.table or lego.pick claims it of its number. `mlir.lowering.index_checks` proves or checks it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 
 RESULT = -1
-"""In the place of an operand's number: the claim is about the result."""
+"""Instead of an operand's number: the claim is about the result."""
 
 _OPERATIONS = ("scf.index_switch", "memref.load")
 _DIALECT = "arith."
@@ -22,12 +22,12 @@ _DIALECT = "arith."
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What an operation claims.
+    """One claim of an operation.
 
     Attributes:
-        what: the index, in the words of the user's program.
-        limit: it is from 0 on, and below this.
-        operand: the number of the operand that it is, or `RESULT`.
+        what: the index, as the user's program calls it.
+        limit: its exclusive upper bound; the lower one is 0.
+        operand: the number of the operand that the index is, or `RESULT`.
     """
 
     what: str
@@ -36,14 +36,14 @@ class Claim:
 
     @property
     def attribute(self) -> Any:
-        """The claim as an attribute, in the current context."""
+        """Return the claim as an attribute, in the current context."""
         i64 = ir.IntegerType.get_signless(64)
         numbers = {"limit": self.limit, "operand": self.operand}
         entries = {name: ir.IntegerAttr.get(i64, n) for name, n in numbers.items()}
         return ir.DictAttr.get({"what": ir.StringAttr.get(self.what), **entries})
 
     def value(self, op: Any) -> Any:
-        """The index, of an operation that claims it."""
+        """Return the claimed index of an operation."""
         return op.results[0] if self.operand == RESULT else op.operands[self.operand]
 
 
@@ -53,7 +53,7 @@ def claims(name: str, op: Any) -> bool:
 
 
 def taken_claim(op: Any) -> Claim:
-    """Return the claim of an operation, which is taken away from it."""
+    """Remove the claim of an operation and return it."""
     entries = {entry.name: entry.attr for entry in ir.DictAttr(op.attributes[dialect.CLAIM])}
     del op.attributes[dialect.CLAIM]
     what = ir.StringAttr(entries["what"]).value

@@ -1,14 +1,14 @@
-"""What is relied on of indices and sizes: proven, or checked.
+"""Prove or check the conditions on indices and sizes that the compiler relies on.
 
-The compiler relies on indices being inside of their dimensions, on claims (`mlir.lowering.claims`), and on
-what a layout says of its symbolic sizes: `M/16` says that 16 divides M, and M is 1 at least. For
-each of these one of the following is so.
+The compiler relies on indices inside of their dimensions, on claims (`mlir.lowering.claims`), and
+on what a layout implies of its symbolic sizes: `M/16` implies that 16 divides M and M ≥ 1. One of
+the following holds for each condition.
 
-- It is proven, and nothing is done.
-- It is proven not to hold, and is an error.
-- It is about values that the launch knows, and becomes a fact of the host function (`FACTS`),
+- It is proven, and nothing is generated.
+- It is proven not to hold, which is an error.
+- The launch can compute its values. It becomes a fact of the host function (`dialect.FACTS`),
   which every launch evaluates.
-- Else it is checked when the kernel runs, by code that is made where checks are asked for:
+- Otherwise the kernel checks it, if the compilation has the option `check`:
 
     %is_outside = arith.cmpi uge, %i, %c4
     scf.if %is_outside {
@@ -16,8 +16,8 @@ each of these one of the following is so.
       llvm.inline_asm has_side_effects "trap; // lego.check: index 1 of 'a' is $0, ...", "l" %0
     }
 
-The message travels as a comment of the PTX; the simulator shows it with the register's value. Where
-partial tiles mask an access, it is checked only where it is made.
+The message is a comment in the PTX; the simulator shows it with the register's value. An access
+that partial tiles mask is checked only under its mask.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from lego_mlir.index.proofs.prover import is_less, is_nonnegative, is_within
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.conditions import comparisons, host_of, is_conditional
-from lego_mlir.mlir.context import Source, place_of
+from lego_mlir.mlir.context import Source, position_of
 from lego_mlir.mlir.lowering.argument_names import argument_names
 from lego_mlir.mlir.lowering.claims import RESULT, taken_claim
 from lego_mlir.mlir.lowering.index_reader import IndexReader
@@ -45,7 +45,7 @@ Printers = Callable[[Any], tuple[Callable[[Int], Any], Callable[[Int], Any]]]
 
 
 class IndexChecks:
-    """The checks of one module.
+    """Collects the conditions of one module.
 
     Args:
         module: the module.
@@ -79,7 +79,7 @@ class IndexChecks:
     def indices(
         self, op: Any, layout: Layout, index: Sequence[Any], buffer: Any, inside: Int = 1
     ) -> None:
-        """See that an index is inside of a layout's dimensions.
+        """Prove or check that an index is inside of a layout's dimensions.
 
         Args:
             op: what uses it.
@@ -93,7 +93,7 @@ class IndexChecks:
                 self._within(op, i, n, k, buffer, inside)
 
     def claim(self, op: Any) -> None:
-        """See that what an operation claims is so; takes the claim away."""
+        """Prove or check the claim of an operation, and remove it."""
         claim = taken_claim(op)
         value = claim.value(op)
         x = self._reader.read_unassumed(value) if claim.operand == RESULT else self._read(value)
@@ -102,7 +102,7 @@ class IndexChecks:
     def size(
         self, op: Any, operand: Any, name: str, divisors: Sequence[Int], layout: Layout
     ) -> None:
-        """See that the operand for a layout's symbol is what the layout says of it."""
+        """Prove or check what a layout implies of the operand for one of its symbols."""
         if not self._has_use:
             return
         numbers = self.tables.get(operand)
@@ -133,7 +133,7 @@ class IndexChecks:
                 self._trap_unless_divided(op, operand, d, f"{name} is $0, {what}")
 
     def finish(self) -> None:
-        """Put the facts on the host functions that they are about."""
+        """Set the facts of each host function as its attribute."""
         for func, facts in self._facts.items():
             func.attributes[dialect.FACTS] = ir.ArrayAttr.get(list(facts.values()))
 
@@ -161,7 +161,7 @@ class IndexChecks:
         after: bool = False,
         is_size: bool = False,
     ) -> None:
-        """See that an index is from 0 on and below a limit.
+        """Prove or check that an index is in [0, limit).
 
         Args:
             op: what relies on it.
@@ -197,7 +197,7 @@ class IndexChecks:
             self._trap_unless_within(op, value if after else x, limit, message, after=after)
 
     def _is_proven(self, op: Any, x: Int, limit: Int) -> bool:
-        """Whether an index is from 0 on and below a limit, by what is known of it or asked before.
+        """Return whether ranges or enclosing conditions prove that an index is in [0, limit).
 
         `scf.if` asks: within its first region `x < end` holds.
         """
@@ -214,7 +214,7 @@ class IndexChecks:
         return any(is_nonnegative(construct.sub(limit, end)) for end in ends)
 
     def _known(self, x: Int, value: Any) -> Known | None:
-        """What the launch knows an index to be; nothing of a number, which is the compiler's."""
+        """Return an index as the launch computes it; `None` for a constant."""
         if isinstance(x, int):
             return None
         if value is not None:
@@ -226,7 +226,7 @@ class IndexChecks:
         return None if value is None else known_value(value)
 
     def _of(self, buffer: Any) -> str:
-        """` of 'a'` for a buffer that is an argument of the host function."""
+        """Return ` of 'a'` for a buffer that is the host function's argument a."""
         while isinstance(buffer, ir.Value) and not isinstance(buffer, ir.BlockArgument):
             if buffer.owner.name not in _VIEWS:
                 return ""
@@ -241,12 +241,12 @@ class IndexChecks:
         func = host_of(op)
         if func is None:
             return  # nothing launches it
-        place = place_of(op.location)
+        position = position_of(op.location)
         entries = {
             "condition": str(condition),
             "value": str(value),
             "says": says,
-            "place": "" if place is None else str(place),
+            "place": "" if position is None else str(position),
         }
         facts = self._facts.setdefault(func, {})
         facts.setdefault(
@@ -287,7 +287,7 @@ class IndexChecks:
             _trap(arith.CmpIOp(arith.CmpIPredicate.ne, rest, zero).result, [value], message)
 
     def _lasting(self, op: Any, operand: Any) -> Any:
-        """The value of an operand that stays when the lego operations go."""
+        """Return the value of an operand that remains when the lego operations are erased."""
         if isinstance(operand, ir.BlockArgument) or not operand.owner.name.startswith(
             dialect.PREFIX
         ):
@@ -296,7 +296,7 @@ class IndexChecks:
         return index(self._reader.read(operand))
 
     def _is_new(self, op: Any, *what: Any) -> bool:
-        """Whether this has not been checked before in the same block."""
+        """Return whether the same block has not checked this before."""
         key = (op.operation.block, *what)
         if key in self._made:
             return False
@@ -305,7 +305,7 @@ class IndexChecks:
 
 
 def _takes_scalars(module: Any) -> bool:
-    """Whether a host function has an argument that the launch may compute with."""
+    """Return whether a host function has an argument that the launch may compute with."""
     functions = (op.operation for op in module.body.operations)
     return any(
         not isinstance(kind, ir.MemRefType)
@@ -316,7 +316,7 @@ def _takes_scalars(module: Any) -> bool:
 
 
 def _trap(violated: Any, values: Sequence[Any], message: str) -> None:
-    """Make the end of the kernel where something is violated; `$0` in the message is a value."""
+    """Build a trap for a violated condition; `$0` in the message stands for a value."""
     guard = scf.IfOp(violated)
     i64 = ir.IntegerType.get_signless(64)
     with ir.InsertionPoint(guard.then_block):
@@ -338,15 +338,15 @@ def _at(op: Any, *, after: bool) -> Any:
 
 
 def _is_surely_outside(x: Int, limit: Int) -> bool:
-    """Whether the ranges show that an index is in no case from 0 on and below a limit."""
+    """Return whether the ranges show that an index is never in [0, limit)."""
     (low, high), (_, most) = bounds(x), bounds(limit)
     if low is not None and high is not None and low > high:
-        return False  # there is no such index: a loop that never turns
+        return False  # there is no such index: a loop without iterations
     return (high is not None and high < 0) or (low is not None and most is not None and low >= most)
 
 
 def _divides_all(d: Int, numbers: Sequence[int]) -> bool:
-    """Whether a divisor is a number that divides positive numbers."""
+    """Return whether a divisor is a number that divides all of these numbers, each positive."""
     return isinstance(d, int) and all(n > 0 and n % d == 0 for n in numbers)
 
 
@@ -356,5 +356,5 @@ def _range_text(x: Int) -> str:
 
 
 def _shown(limit: Int) -> str:
-    """A limit in the message of a check, whose second value it is unless it is a number."""
+    """Return a limit as a check's message shows it: the number, or the second value."""
     return str(limit) if isinstance(limit, int) else "$1"

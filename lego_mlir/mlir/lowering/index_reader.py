@@ -1,6 +1,6 @@
-"""From SSA values to index expressions: what is known of an index before it meets a layout.
+"""Read SSA values as index expressions, with the ranges that are known of them.
 
-Thread and block ids know their ranges from the launch, loop variables from their bounds;
+Thread and CTA ids know their ranges from the launch, loop variables from their bounds;
 arithmetic on indices is read through. Everything else is a symbol of its own, with no range.
 """
 
@@ -21,11 +21,11 @@ _AXES = "xyz"
 
 
 class IndexReader:
-    """Reads index values of one module; remembers which value each symbol stands for.
+    """Reads index values of one module, and records the value of each symbol.
 
     Attributes:
         values: the value of each symbol.
-        leaf: asked for the symbol of a value that reading tells nothing about.
+        leaf: returns the symbol of a value that cannot be read, or `None`.
     """
 
     def __init__(self) -> None:
@@ -35,11 +35,11 @@ class IndexReader:
         self._names: set[str] = set()
 
     def define(self, value: Any, x: Int) -> None:
-        """Say what a value is: the result of a lego operation."""
+        """Set the expression of a value, the result of a lego operation."""
         self._known[value] = x
 
     def read(self, value: Any) -> Int:
-        """The expression of an index value."""
+        """Return the expression of an index value."""
         if value not in self._known:
             self._known[value] = self._read(value)
         return self._known[value]
@@ -47,18 +47,18 @@ class IndexReader:
     def read_unassumed(self, value: Any) -> Int:
         """Return the expression of a value by what is proven of it alone.
 
-        What its operation or a layout says of it does not count. The reader stays as it is, so the
+        Claims of its operation or of a layout do not count. The reader does not change, so the
         expression serves for proofs only.
         """
         if not isinstance(value, ir.BlockArgument) and value.owner.name.startswith(dialect.PREFIX):
-            return self.read(value)  # which says no more than its layout does
+            return self.read(value)  # its layout alone defines it
         with self.aside():
             self.leaf = lambda value: None
             return self._read(value, assuming=False)
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Read for a proof: afterwards the reader knows no more than before, and names nothing."""
+        """Read for a proof: on exit the reader's state is what it was before."""
         values, known, names = dict(self.values), dict(self._known), set(self._names)
         leaf = self.leaf
         try:
@@ -69,7 +69,7 @@ class IndexReader:
             self._known, self._names, self.leaf = known, names, leaf
 
     def is_readable(self, value: Any) -> bool:
-        """Whether reading a value now tells all about it: no lego operation is still ahead."""
+        """Return whether every lego operation that a value depends on has been read."""
         if value in self._known:
             return True
         if isinstance(value, ir.BlockArgument):
@@ -90,7 +90,7 @@ class IndexReader:
         hi: Int | None = None,
         divisors: frozenset[Int] = frozenset(),
     ) -> Sym:
-        """A symbol that stands for a value; its name is unique in the module."""
+        """Return a new symbol for a value, with a name that is unique in the module."""
         name = hint if hint not in self._names else f"{hint}.{len(self.values)}"
         self._names.add(name)
         symbol = Sym(name, lo, hi, divisors)
@@ -142,7 +142,7 @@ class IndexReader:
         return self._unknown(argument, "arg")
 
     def _read_carried(self, value: Any, loop: Any, number: int) -> Int:
-        """A value that a loop carries, inside or behind it."""
+        """Read a value that a loop carries, inside of the loop or behind it."""
         if (limits := dialect.bounds_of(loop)) is not None:
             bound = limits[number]
             if bound:
@@ -150,7 +150,7 @@ class IndexReader:
         return self._unknown(value, "arg")
 
     def _read_choice(self, value: Any, op: Any) -> Int:
-        """One of two numbers: what is known is the range of both together."""
+        """Read a choice of two values as a symbol with the union of their ranges."""
         ranges = [bounds(self.read(operand)) for operand in list(op.operands)[1:]]
         (low, high), (other_low, other_high) = ranges
         if low is None or high is None or other_low is None or other_high is None:
@@ -188,7 +188,7 @@ class IndexReader:
         return self.symbol(value, f"{name}_{_AXES[axis]}", 0, construct.sub(size, 1))
 
     def _launch_size(self, op: Any, kind: str, axis: int) -> Int | None:
-        """The size of the block or grid that `op` runs in, if its launch or function says it."""
+        """Return the size of the CTA or grid of `op`, if its launch or function states it."""
         parent = op.parent
         while parent is not None:
             if parent.name == "gpu.launch":
@@ -201,7 +201,7 @@ class IndexReader:
 
 
 def bound_of(value: Any) -> int | None:
-    """What an operation says that its result stays below, from 0 on; `None` if nothing."""
+    """Return the exclusive upper bound that an operation states for its result, or `None`."""
     op = value.owner
     limits = dialect.bounds_of(op)
     return (limits[ir.OpResult(value).result_number] or None) if limits is not None else None
@@ -216,12 +216,12 @@ _GPU_IDS = {
 
 
 def _is_shared(buffer: Any) -> bool:
-    """Whether a buffer lies in shared memory, whose addresses have 32 bits."""
+    """Return whether a buffer lies in shared memory, whose addresses have 32 bits."""
     return str(ir.MemRefType(buffer.type).memory_space) == "#gpu.address_space<workgroup>"
 
 
 def launch_sizes(launch: Any) -> list[Any]:
-    """The six size operands of a gpu.launch: grid x, y, z, then block x, y, z."""
+    """Return the six size operands of a gpu.launch: grid x, y, z, then block x, y, z."""
     segments = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
     return list(launch.operands)[segments[0] : segments[0] + 6]
 
@@ -235,12 +235,12 @@ def _binary(f: Callable[[Int, Int], Int]) -> Callable[..., Int]:
 
 
 def _floor_division(f: Callable[[Int, Int], Int]) -> Callable[..., Int | None]:
-    """A division that rounds down; by zero it has no value, so it stays where it stands."""
+    """Read a division that rounds down; a possible division by zero stays an operation."""
     return lambda op, xs: f(xs[0], xs[1]) if is_positive(xs[1]) else None
 
 
 def _division(f: Callable[[Int, Int], Int]) -> Callable[..., Int | None]:
-    """A division that truncates or is unsigned: floor division only where nothing is negative."""
+    """Read a truncating or unsigned division, a floor division where nothing is negative."""
 
     def read(op: Any, xs: Sequence[Int]) -> Int | None:
         return f(xs[0], xs[1]) if is_nonnegative(xs[0]) and is_positive(xs[1]) else None
@@ -284,13 +284,13 @@ def _affine_apply(op: Any, xs: Sequence[Int]) -> Int | None:
 
 
 def affine_value(op: Any, xs: Sequence[Any]) -> Any:
-    """What an affine.apply makes of its operands: ints, arrays or expressions."""
+    """Evaluate an affine.apply on ints, arrays or expressions."""
     the_map = op.attributes["map"].value
     return _affine(the_map.results[0], xs, the_map.n_dims)
 
 
 def _affine(e: Any, xs: Sequence[Any], dims: int) -> Any:
-    """The value of an affine expression; symbols follow the dimensions among the operands."""
+    """Evaluate an affine expression; among the operands the symbols follow the dimensions."""
     match e:
         case ir.AffineConstantExpr():
             return e.value

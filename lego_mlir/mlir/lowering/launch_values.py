@@ -29,7 +29,7 @@ _OPERATORS = {
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A value that the launch knows.
+    """A value that the launch can compute.
 
     Attributes:
         tokens: numbers, arguments and operators, in the order in which they are evaluated.

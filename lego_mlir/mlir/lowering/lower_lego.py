@@ -1,9 +1,9 @@
-"""lego → arith, affine, memref, gpu: the pass that this project is for.
+"""Lower the lego dialect to arith, affine, memref and gpu.
 
 Every lego operation becomes the arithmetic that its layout derives. Index operations (`apply`,
-`inv`, `size`, `dim`) are not printed where they stand: they are read as expressions, so that a
-load's offset is simplified through the `inv` of a block id, whatever lies between. Only what
-another dialect's operation uses is printed.
+`inv`, `size`, `dim`) are not lowered one by one: they are read as expressions, so that a load's
+offset is simplified through the `inv` of a CTA id, whatever lies between. Only the values that
+another dialect's operation uses are printed.
 
     %m, %n = "lego.inv"(%block) {layout = #blocks}
     %v = "lego.load"(%a, %m, %n, %i, %j) {layout = #A}
@@ -15,9 +15,9 @@ becomes
     %2 = affine.apply affine_map<(d0, d1, d2, d3) -> (d0 * 32768 + d1 * 32 + d2 * 1024 + d3)>(...)
     %v = memref.load %flat[%2]
 
-How memory is accessed, `mlir.lowering.accesses` says. The module's `lego.sizes` are consumed: the layouts of
-the host function's arguments come out with the sizes filled in. `lego.index_bitwidth` is set to 32
-where every index is proven to fit.
+`mlir.lowering.accesses` lowers accesses of memory. The module's `lego.sizes` are consumed: the
+layouts of the host function's arguments get the sizes as numbers. `lego.index_bitwidth` is set to
+32 if every index is proven to fit.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source, mlir_errors
 from lego_mlir.mlir.emit.arith import Printer
-from lego_mlir.mlir.emit.placement import Places
+from lego_mlir.mlir.emit.block_printers import BlockPrinters
 from lego_mlir.mlir.layouts import Layouts, layout_attribute, symbols_of
 from lego_mlir.mlir.lowering import atomics
-from lego_mlir.mlir.lowering.access_checks import check_value, other_of, whole_dimensions
-from lego_mlir.mlir.lowering.accesses import Access, Print, load, store
+from lego_mlir.mlir.lowering.access_checks import check_value, other_attribute, whole_dimensions
+from lego_mlir.mlir.lowering.accesses import LayoutAccess, Print, load, store
 from lego_mlir.mlir.lowering.bijectivity import check_known
 from lego_mlir.mlir.lowering.buffers import (
     FlatBuffers,
@@ -65,10 +65,10 @@ def lower_lego(module: Any, layouts: Layouts, source: Source, *, check: bool = F
         module: the module.
         layouts: reads its layouts.
         source: its text, in which errors are shown.
-        check: make code in the kernels that checks what is not proven (`mlir.lowering.index_checks`).
+        check: check in the kernels what is not proven (`mlir.lowering.index_checks`).
 
     Raises:
-        LegoError: at the place of the operation or inside the layout's text.
+        LegoError: at the operation or inside the layout's text.
     """
     with module.context, ir.Location.unknown(), mlir_errors(source, "lowering lego failed"):
         _Lowering(module, layouts, source, check=check).run()
@@ -76,7 +76,7 @@ def lower_lego(module: Any, layouts: Layouts, source: Source, *, check: bool = F
 
 
 class _Lowering:
-    """One run over one module."""
+    """The lowering of one module."""
 
     def __init__(self, module: Any, layouts: Layouts, source: Source, *, check: bool) -> None:
         self.module = module
@@ -87,7 +87,7 @@ class _Lowering:
         self.sizes = SizeOperands(self.reader, source, self.lasting, self.checks.size)
         self.reader.leaf = self.sizes.leaf
         self.flat = FlatBuffers(source)
-        self.places = Places(self.reader.values)
+        self.block_printers = BlockPrinters(self.reader.values)
         self.narrow = True
 
     def run(self) -> None:
@@ -109,7 +109,7 @@ class _Lowering:
             self.note(op)
         for op in self.module.body.operations:
             self.visit_arguments(op.operation)
-        # Nothing is computed for a tensor map here: it is the launch's.
+        # The launch encodes tensor maps, so nothing is lowered for them.
         lowered = [op for op in lego if op.name != dialect.TENSOR_MAP]
         in_order = [(n, op) for n, op in given if n.startswith(dialect.PREFIX) or claims(n, op)]
         for name, op in in_order:
@@ -120,7 +120,7 @@ class _Lowering:
                 self.derived(op, partial(step, op))
         self.checks.finish()
         self.check_indices(in_kernels)
-        # Erasing comes last: the reader knows values by address, and those are used again.
+        # Erase last: the reader's keys are addresses, which new operations may reuse.
         for op in reversed(lowered):
             op.erase()
         self.set_bitwidth()
@@ -128,7 +128,7 @@ class _Lowering:
             del self.module.operation.attributes[dialect.SIZES]
 
     def note(self, op: Any) -> None:
-        """Collect what a lego operation's layout says of its size operands."""
+        """Collect what a lego operation's layout implies of its size operands."""
         layout = self.layouts.of(op)
         symbols = symbols_of(layout, dialect.layout_attribute_of(op))
         if symbols and len(op.operands) >= len(symbols):
@@ -174,7 +174,7 @@ class _Lowering:
                 hint="the memref's shape and the sizes in lego.sizes must agree",
             )
 
-    # One method an operation.
+    # One method for each operation.
     def lower(self, op: Any) -> None:
         layout = self.layouts.of(op)
         match op.name:
@@ -224,9 +224,9 @@ class _Lowering:
     def indexed(
         self, op: Any, layout: Layout, operands: list[Any], whole: Sequence[int] = ()
     ) -> tuple[Layout, list[Any]]:
-        """The layout and index of operands that are indices and then symbols.
+        """Return the layout and the index that the operands, indices and then symbols, give.
 
-        Of the dimensions in `whole` there is no index: `None` stands for it.
+        The index of the dimensions in `whole` is `None`.
         """
         dims = [n for k, n in enumerate(layout.dims) if k not in whole]
         indices, symbols = operands[: len(dims)], operands[len(dims) :]
@@ -245,7 +245,7 @@ class _Lowering:
         ]
 
     def bound(self, op: Any, layout: Layout, operands: list[Any]) -> Layout:
-        """The layout with its symbols tied to the operands that give their values."""
+        """Return the layout with its symbols replaced by the operands' values."""
         symbols = symbols_of(layout, dialect.layout_attribute_of(op))
         if len(operands) != len(symbols):
             names = ", ".join(s.name for s in symbols)
@@ -279,7 +279,7 @@ class _Lowering:
         inside = self.derived(op, lambda: bound.mask(*index))
         result = op.results[0]
         if any(True for _ in result.uses):
-            _, condition = self.printers(op, self.places.printer(op))
+            _, condition = self.printers(op, self.block_printers.printer(op))
             result.replace_all_uses_with(condition(inside))
 
     def load(self, op: Any, layout: Layout) -> None:
@@ -305,7 +305,7 @@ class _Lowering:
     def atomic(self, op: Any, layout: Layout) -> None:
         value, buffer, *operands = list(op.operands)
         kind = op.attributes[dialect.KIND].value
-        wrong = atomics.fault(kind, ir.MemRefType(buffer.type).element_type)
+        wrong = atomics.why_not_atomic(kind, ir.MemRefType(buffer.type).element_type)
         if wrong is not None:
             message, hint = wrong
             raise self.source.error(f"'{op.name}': {message}", op.location, hint=hint)
@@ -327,11 +327,11 @@ class _Lowering:
         bound = self.bound(op, layout, list(op.operands))
         check_known(self.layouts.verified(bound, op.location), bound, self.source, op.location)
 
-    # What they share.
+    # Shared by several operations.
     def access(
         self, op: Any, layout: Layout, buffer: Any, operands: list[Any], value: Any
-    ) -> Access:
-        """What a load or store of a value of this type does to memory."""
+    ) -> LayoutAccess:
+        """Return the memory accesses of a load or store of a value of this type."""
         kind = ir.MemRefType(buffer.type)
         whole = whole_dimensions(op, layout, self.source)
         bound, index = self.indexed(op, layout, operands, whole)
@@ -347,15 +347,18 @@ class _Lowering:
             )
         if elements is None or elements >= 1 << 31:
             self.narrow = False
-        scope = self.places.scope(op)
-        flat, other = self.flat(buffer, scope, op), other_of(op, kind.element_type, self.source)
+        scope = self.block_printers.scope(op)
+        flat, other = (
+            self.flat(buffer, scope, op),
+            other_attribute(op, kind.element_type, self.source),
+        )
         base = alignment_of(buffer, scope)
-        printers = self.printers(op, self.places.printer(op))
+        printers = self.printers(op, self.block_printers.printer(op))
         self.checks.indices(op, bound, index, buffer, self.derived(op, lambda: _exists(piece)))
-        return Access(piece, value, flat, base, other, *printers)
+        return LayoutAccess(piece, value, flat, base, other, *printers)
 
     def printers(self, op: Any, printer: Printer) -> tuple[Print, Print]:
-        """What prints expressions at an operation: their value, and their truth."""
+        """Return what prints expressions at an operation: as values, and as conditions."""
 
         def noting(make: Print) -> Print:
             def printed(x: Int) -> Any:
@@ -368,18 +371,18 @@ class _Lowering:
         return noting(printer.print), noting(printer.condition)
 
     def printers_at(self, op: Any) -> tuple[Print, Print]:
-        """What prints at an operation."""
-        return self.printers(op, self.places.printer(op))
+        """Return what prints expressions at an operation, by its position alone."""
+        return self.printers(op, self.block_printers.printer(op))
 
     def lasting(self, value: Any, x: Int) -> Any:
-        """A value that stays when the lego operations go: theirs are printed where they stand."""
+        """Return a value that remains: that of a lego operation is printed at the operation."""
         if isinstance(value, ir.BlockArgument) or not value.owner.name.startswith(dialect.PREFIX):
             return value
         owner = value.owner.operation
-        return self.printers(owner, self.places.printer_of_old(owner))[0](x)
+        return self.printers(owner, self.block_printers.printer_without_reuse(owner))[0](x)
 
     def define(self, op: Any, xs: Any) -> None:
-        """Say what the results of an index operation are; print those that other dialects use."""
+        """Set the expressions of an index operation's results; print those that others use."""
         for result, x in zip(op.results, xs, strict=True):
             self.reader.define(result, x)
             others = [
@@ -388,25 +391,25 @@ class _Lowering:
                 if not use.owner.name.startswith(dialect.PREFIX)
             ]
             if others:
-                value = self.printers(op, self.places.printer(op))[0](x)
+                value = self.printers(op, self.block_printers.printer(op))[0](x)
                 self.reader.define(value, x)
                 for user, number in others:
                     user.operation.operands[number] = value
 
     def bounded(self, op: Any, xs: Sequence[Int]) -> list[Int]:
-        """The results of an operation that says what they stay below: values of that range."""
+        """Return an operation's results as symbols with the bounds that it states."""
         found: list[Int] = []
         for result, x in zip(op.results, xs, strict=True):
             bound = bound_of(result)
             if bound is None or isinstance(x, int):
                 found.append(x)
             else:
-                value = self.printers(op, self.places.printer(op))[0](x)
+                value = self.printers(op, self.block_printers.printer(op))[0](x)
                 found.append(self.reader.symbol(value, "at", 0, bound - 1))
         return found
 
     def derived(self, op: Any, make: Any) -> Any:
-        """What the algebra makes, with the operation's place on any error."""
+        """Call `make`, and give an error without a location that of the operation."""
         try:
             return make()
         except LegoError as e:
@@ -415,7 +418,7 @@ class _Lowering:
             raise
 
     def check_indices(self, ops: list[tuple[str, Any]]) -> None:
-        """Whether 32 bits hold every index that kernels had before anything was printed."""
+        """Clear `narrow` unless 32 bits hold every index that the kernels had before printing."""
         with_indices = (op for name, op in ops if not name.startswith(_WITHOUT_INDICES))
         values = {value for op in with_indices for value in (*op.operands, *op.results)}
         index = ir.IndexType.get()
@@ -423,13 +426,13 @@ class _Lowering:
         self.narrow = self.narrow and all(map(_fits, indices))
 
     def set_bitwidth(self) -> None:
-        """32 bits if every index of the kernels is proven to fit, else 64."""
+        """Set 32 bits if every index of the kernels is proven to fit, else 64."""
         width = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 32 if self.narrow else 64)
         self.module.operation.attributes[dialect.INDEX_BITWIDTH] = width
 
 
 def _exists(piece: Slice) -> Int:
-    """The mask of a slice: where it is 0, its first and its last element do not exist."""
+    """Return a slice's mask, which is 0 where neither its first nor its last element exists."""
     if not piece.layout.is_partial:
         return 1
     last = tuple(construct.sub(n, 1) for n in piece.shape)
@@ -438,12 +441,12 @@ def _exists(piece: Slice) -> Int:
 
 
 def _apply(layout: Layout, index: tuple[Int, ...]) -> Int:
-    """`layout.apply`; a module's own functions are asked anew, which are those of no other."""
+    """Return `layout.apply`, cached unless the layout calls functions of its module."""
     return layout.apply(*index) if layout.functions else _known_apply(layout, index)
 
 
 def _inv(layout: Layout, offset: Int) -> tuple[Int, ...]:
-    """`layout.inv`, in the same way."""
+    """Return `layout.inv`, cached in the same way."""
     return layout.inv(offset) if layout.functions else _known_inv(layout, offset)
 
 
@@ -462,7 +465,7 @@ _WITHOUT_INDICES = ("llvm.", "nvvm.")
 
 
 def _fits(x: Int) -> bool:
-    """Whether all that it takes to compute `x` fits a signed 32-bit integer."""
+    """Return whether `x` and its intermediate results fit a signed 32-bit integer."""
     size = widest(x)
     return size is not None and size < 1 << 31
 

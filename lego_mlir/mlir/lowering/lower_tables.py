@@ -1,4 +1,4 @@
-"""Tables of numbers and choices among buffers, before the other lego operations are lowered.
+"""Lower lego.table and lego.pick, before the other lego operations.
 
     %k = "lego.table"(%which) {values = array<i64: 64, 128, 192>} : (index) -> index
     %x = "lego.pick"(%which, %a, %b, %c) : (index, memref<…>, …) -> memref<?xf16>
@@ -27,11 +27,11 @@ _MOST = 1 << 31
 _NAME = "numbers"
 
 
-def table_values(op: Any, source: Source) -> tuple[int, ...]:
-    """The numbers of a lego.table.
+def checked_table_values(op: Any, source: Source) -> tuple[int, ...]:
+    """Return the numbers of a lego.table, checked.
 
     Raises:
-        LegoError: they are no numbers from 0 to 2³¹ - 1.
+        LegoError: they are not numbers from 0 to 2³¹ - 1.
     """
     attribute = op.attributes[dialect.VALUES]
     found = tuple(attribute) if isinstance(attribute, ir.DenseI64ArrayAttr) else ()
@@ -47,13 +47,13 @@ def table_values(op: Any, source: Source) -> tuple[int, ...]:
 def lower_tables(module: Any, source: Source) -> dict[Any, tuple[int, ...]]:
     """Replace every lego.table and lego.pick of a module.
 
-    What reads a table, or chooses, claims that its number is inside.
+    The operations that replace them claim that the number is in range.
 
     Returns:
-        For each value that is from a table the table's numbers.
+        The table's numbers, for each value that is read from a table.
 
     Raises:
-        LegoError: at an operation whose attributes or operands are not what they should be.
+        LegoError: an operation has wrong attributes or operands.
     """
     tables: dict[tuple[int, ...], str] = {}
     values: dict[Any, tuple[int, ...]] = {}
@@ -65,7 +65,7 @@ def lower_tables(module: Any, source: Source) -> dict[Any, tuple[int, ...]]:
             with ir.InsertionPoint(op), op.location:
                 if op.name == dialect.TABLE:
                     value = _number(op, module, tables, source)
-                    values[value] = table_values(op, source)
+                    values[value] = checked_table_values(op, source)
                 else:
                     value = _buffer(op, source)
             op.results[0].replace_all_uses_with(value)
@@ -75,8 +75,8 @@ def lower_tables(module: Any, source: Source) -> dict[Any, tuple[int, ...]]:
 
 
 def _number(op: Any, module: Any, tables: dict[tuple[int, ...], str], source: Source) -> Any:
-    """The load of a table's number."""
-    values = table_values(op, source)
+    """Build the load of a table's number."""
+    values = checked_table_values(op, source)
     index, i32 = ir.IndexType.get(), ir.IntegerType.get_signless(32)
     if len(set(values)) == 1:
         return arith.ConstantOp(index, values[0]).result
@@ -105,7 +105,7 @@ def _number(op: Any, module: Any, tables: dict[tuple[int, ...], str], source: So
 
 
 def _buffer(op: Any, source: Source) -> Any:
-    """One of several buffers."""
+    """Build the choice of one of several buffers."""
     number, *given = list(op.operands)
     kind = op.results[0].type
     if not given or any(buffer.type != kind for buffer in given):

@@ -1,6 +1,6 @@
-"""The functions of a permutation: a `func.func` of a module as a Python function.
+"""Read a permutation's `func.func` as a Python function.
 
-One reading serves integers, arrays and index expressions, so what enumeration and proof look at is
+The same function takes integers, arrays and index expressions, so enumeration and proof examine
 what a kernel computes.
 """
 
@@ -91,7 +91,7 @@ _STRAIGHT = "such functions are straight-line arith on index values"
 
 
 def read_function(func: Any, source: Source) -> Callable[..., Any]:
-    """A func.func over indices as a Python function on ints, arrays and expressions.
+    """Return a func.func over indices as a function on ints, arrays and expressions.
 
     Raises:
         LegoError: (when called) an operation that no index expression has, at its place.

@@ -1,4 +1,4 @@
-"""The operands that give a layout's symbols their values, and the facts that come with them.
+"""The operands that give a layout's symbols their values, and the facts that layouts imply.
 
 `M/128` in a layout says that 128 divides M. The fact belongs to the value passed for M, so every
 layout that gets the value shares it, and a loop that runs to the value knows it too.
@@ -22,7 +22,7 @@ Tied = Mapping[str, Any]
 
 
 class SizeOperands:
-    """All operands of one module that stand for sizes.
+    """All operands of one module that are sizes of layouts.
 
     What a layout says of a value that nothing else is known of is collected first, by `note`, and
     told when the reader meets the value, by `leaf`.
@@ -51,14 +51,14 @@ class SizeOperands:
         self._open: set[Any] = set()
 
     def note(self, layout_symbols: Sequence[Sym], operands: Sequence[Any]) -> None:
-        """Remember what one operation's layout says of its operands."""
+        """Record what one operation's layout implies of its operands."""
         tied = {s.name: operand for s, operand in zip(layout_symbols, operands, strict=True)}
         for s, operand in zip(layout_symbols, operands, strict=True):
             _, facts = self._noted.setdefault(operand, (s.name, []))
             facts.extend((divisor, tied) for divisor in s.divisors)
 
     def leaf(self, value: Any) -> Sym | None:
-        """The symbol of a value that only layouts tell about; `None` if none does."""
+        """Return the symbol of a value that layouts imply facts about, else `None`."""
         if value not in self._noted:
             return None
         name, facts = self._noted[value]
@@ -71,7 +71,7 @@ class SizeOperands:
     def values(
         self, op: Any, layout: Layout, layout_symbols: Sequence[Sym], operands: Sequence[Any]
     ) -> dict[Sym, Int]:
-        """What each symbol of an operation's layout stands for.
+        """Return the expression that each symbol of an operation's layout stands for.
 
         Raises:
             LegoError: a constant that what the layout says does not hold for.
@@ -86,7 +86,7 @@ class SizeOperands:
         return found
 
     def _resolved(self, divisor: Int, tied: Tied) -> Int | None:
-        """A divisor in terms of operands; `None` if that goes round in a circle (M/K, K/M)."""
+        """Return a divisor in terms of operands; `None` if it is cyclic (M/K, K/M)."""
         needed = symbols(divisor)
         if any(s.name not in tied or not self._readable(tied[s.name]) for s in needed):
             return None

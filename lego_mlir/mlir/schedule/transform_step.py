@@ -26,6 +26,7 @@ from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.layouts import Layouts
 
 DIALECT = "transform_lego"
+PARAMETER, KEEP = f"{DIALECT}.parameter", f"{DIALECT}.keep"
 transform_bindings: Any = native("Transform")
 _SUCCESS = transform_bindings.DiagnosedSilenceableFailure.Success
 
@@ -114,7 +115,7 @@ class TransformStep:
             return ir.IntegerAttr(self.op.attributes[name]).value  # type: ignore[no-any-return]
         for operand in self.op.operands:
             owner = operand.owner
-            if owner.name == f"{DIALECT}.parameter" and owner.attributes["name"].value == name:
+            if owner.name == PARAMETER and owner.attributes["name"].value == name:
                 (value,) = self._state.get_params(operand)
                 return ir.IntegerAttr(value).value  # type: ignore[no-any-return]
         if default is not None:

@@ -32,7 +32,7 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.lowering.buffers import sources_of
-from lego_mlir.mlir.lowering.lower_tables import table_values
+from lego_mlir.mlir.lowering.lower_tables import checked_table_values
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import Tile, apply
 from lego_mlir.mlir.tiles.pointers import element_bytes, i32_constant
@@ -139,7 +139,7 @@ class TensorMaps:
                 tile.op,
                 hint='a "lego.table" at the number of the tensor that "lego.pick" picks',
             )
-        return name, table_values(op, self._step.pass_context.source)
+        return name, checked_table_values(op, self._step.pass_context.source)
 
     def _map(self, tile: Tile, shared: Tile, parts: int) -> TensorMapBoxes:
         try:

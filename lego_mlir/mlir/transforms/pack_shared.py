@@ -28,7 +28,7 @@ from lego_mlir.mlir.lowering.buffers import (
     DYNAMIC_SHARED,
     elements_of,
     is_workgroup,
-    replace_room,
+    replace_alloc,
 )
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
@@ -100,7 +100,7 @@ def _packed(step: TransformStep, kernel: Any) -> Any:
         for buffer, offset in zip(buffers, offsets, strict=True):
             with buffer.op.location:
                 start = arith.ConstantOp(ir.IndexType.get(), offset).result
-                replace_room(buffer.op, memref.ViewOp(buffer.kind, memory, start, []).result)
+                replace_alloc(buffer.op, memref.ViewOp(buffer.kind, memory, start, []).result)
     for op in allocs:
         step.erase(op)
     launches = [kernel] if kernel.name == LAUNCH else list(_launches_of(kernel))

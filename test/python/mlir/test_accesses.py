@@ -1,4 +1,4 @@
-"""Accesses that cannot be: each is told at its operation, with both sides of the mistake."""
+"""Wrong loads and stores: the error stands at the operation and shows both sides of the mistake."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def lowered(operation: str, arguments: str) -> str:
         ),
     ],
 )
-def test_mistakes(operation: str, says: str, hint: str) -> None:
+def test_a_wrong_access_is_an_error_at_its_operation(operation: str, says: str, hint: str) -> None:
     with pytest.raises(LegoError, match=says) as caught:
         lowered(operation, "%a: memref<512xf32>, %c: memref<16xcomplex<f32>>, %i: index")
     assert caught.value.location is not None
@@ -113,7 +113,7 @@ def test_mistakes(operation: str, says: str, hint: str) -> None:
     assert hint in (caught.value.hint or "")
 
 
-def test_types_without_a_zero_are_fine_where_nothing_is_padded() -> None:
+def test_a_type_without_zero_is_loaded_where_nothing_is_padded() -> None:
     assert "memref.load" in lowered(
         '%v = "lego.load"(%c, %i, %i) {layout = #lego.layout<"OrderBy(Row(4, 4))">} '
         ": (memref<16xcomplex<f32>>, index, index) -> complex<f32>\n"
@@ -124,12 +124,12 @@ def test_types_without_a_zero_are_fine_where_nothing_is_padded() -> None:
 
 
 @pytest.mark.parametrize("value", ["12 : i64", "0 : i64", '"wide"'])
-def test_an_alignment_that_cannot_be(value: str) -> None:
+def test_a_wrong_alignment_is_an_error(value: str) -> None:
     with pytest.raises(LegoError, match=r"lego\.alignment is a power of two in bytes, not"):
         lowered("", f"%a: memref<512xf32> {{lego.alignment = {value}}}")
 
 
-def test_an_argument_says_how_it_is_aligned() -> None:
+def test_an_argument_states_its_alignment() -> None:
     store = (
         "%v = arith.constant dense<1.0> : vector<64xf32>\n"
         f'"lego.store"(%v, %a, %i) {{{ROW}, slice = array<i64: 1>}} '

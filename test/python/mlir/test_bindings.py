@@ -1,4 +1,4 @@
-"""The one door to MLIR: which package it opens, and what it leaves shut."""
+"""The module of the MLIR bindings: which package it imports, and what it loads lazily."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_parent_package_is_opened_without_running_it() -> None:
+def test_the_parent_package_is_imported_without_running_it() -> None:
     code = f"{IMPORT}; import sys; print([m for m in sys.modules if 'numba_cuda_mlir.num' in m])"
     assert python(code).stdout.strip() == "[]"
 
 
-def test_whoever_wants_the_parent_package_still_gets_it() -> None:
+def test_the_parent_package_runs_when_it_is_used() -> None:
     code = (
         f"{IMPORT}; import numba_cuda_mlir; from numba_cuda_mlir import cuda;"
         "print(numba_cuda_mlir.__version__, hasattr(cuda, 'jit'), hasattr(numba_cuda_mlir, 'no'))"
@@ -36,12 +36,12 @@ def test_whoever_wants_the_parent_package_still_gets_it() -> None:
     assert done.stdout.split()[1:] == ["True", "False"]
 
 
-def test_the_parent_package_may_come_first() -> None:
+def test_the_parent_package_may_be_imported_first() -> None:
     done = python(f"import numba_cuda_mlir; {IMPORT}; print(ir.Context.__name__)")
     assert done.stdout.strip() == "Context", done.stderr
 
 
-def test_classes_of_a_dialect_wait_until_one_is_used() -> None:
+def test_classes_of_a_dialect_load_at_their_first_use() -> None:
     """Those of nvvm take longer to load than a kernel takes to compile."""
     code = f"""
 import sys
@@ -57,7 +57,7 @@ print(barrier.operation.name, loaded(), nvvm.BarrierOp.__name__, loaded())
     assert done.stdout.split() == ["nvvm.barrier", "False", "BarrierOp", "True"], done.stderr
 
 
-def test_the_variable_takes_upstreams_package(tmp_path: Path) -> None:
+def test_the_environment_variable_selects_upstreams_package(tmp_path: Path) -> None:
     """A stand-in with upstream's layout: `mlir.ir`, `mlir.passmanager`, `mlir.dialects.*`."""
     (tmp_path / "mlir" / "dialects").mkdir(parents=True)
     for module in ("__init__", "ir", "passmanager", "dialects/__init__", "dialects/arith"):
@@ -68,7 +68,7 @@ def test_the_variable_takes_upstreams_package(tmp_path: Path) -> None:
     assert done.stdout.strip() == "upstream ir | upstream dialects/arith", done.stderr
 
 
-def test_missing_and_unknown_packages_say_what_to_do() -> None:
+def test_a_missing_or_unknown_package_is_an_error_with_a_hint() -> None:
     show = f"""
 try:
     {IMPORT}
@@ -82,6 +82,6 @@ except Exception as e:
     assert "LEGO_MLIR_BINDINGS=llvm: no such MLIR bindings" in unknown
 
 
-def test_unknown_dialect() -> None:
+def test_an_unknown_dialect_is_an_error() -> None:
     done = python("import lego_mlir.mlir.bindings as b; print(hasattr(b, 'no_such_dialect'))")
     assert done.stdout.strip() == "False"

@@ -189,7 +189,7 @@ def cases(draw: st.DrawFn) -> Case:
     suppress_health_check=[HealthCheck.data_too_large, HealthCheck.too_slow],
 )
 @given(st.lists(cases(), min_size=BATCH, max_size=BATCH))
-def test_every_way_to_an_offset_is_the_definition(batch: list[Case]) -> None:
+def test_emitted_arithmetic_computes_the_layouts_definition(batch: list[Case]) -> None:
     for k, case in enumerate(batch):
         check_arrays(case)
         check_expressions(case, simplified=bool(case.sizes) or not is_ranged(k))
@@ -228,7 +228,7 @@ def computed(body: str, *arguments: Any, kind: str = "index") -> Any:
         ("shrui", lambda a, b: (a % 2**64) >> b),
     ],
 )
-def test_the_evaluator_on_python_integers(op: str, meaning: Any) -> None:
+def test_the_evaluator_computes_on_python_integers(op: str, meaning: Any) -> None:
     for b in (1, 3, 8):
         got = computed(f"%r = arith.{op} %a, %b : index", EDGES, b)
         truth = [(meaning(a, b) + 2**63) % 2**64 - 2**63 for a in EDGES]
@@ -252,7 +252,7 @@ def test_what_mlir_leaves_undefined_is_an_error(body: str, a: int, b: int, reaso
         computed(body, a, b)
 
 
-def test_an_unknown_operation_fails_by_name() -> None:
+def test_an_unknown_operation_is_an_error_with_its_name() -> None:
     with pytest.raises(AssertionError, match=r"no meaning is given for arith\.addui_extended"):
         computed("%r, %c = arith.addui_extended %a, %b : index, i1", 1, 2)
 

@@ -1,4 +1,4 @@
-"""What is relied on of indices and sizes: proven, an error, known at the launch, or checked."""
+"""Conditions on indices and sizes: proven, an error, checked by the launch, or in the kernel."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ptx(kernel: lg.Kernel, *, check: bool) -> str:
     return kernel.compilation(Options(check=check)).text("ptx")
 
 
-def test_an_index_that_wraps_into_the_next_row() -> None:
+def test_an_index_beyond_its_row_is_found() -> None:
     """It never leaves the buffer, so no check of memory sees it."""
 
     def body(a: Any, b: Any) -> None:
@@ -50,7 +50,7 @@ def test_an_index_that_wraps_into_the_next_row() -> None:
     assert list(b) == list(range(8))
 
 
-def test_a_negative_index() -> None:
+def test_a_negative_index_is_found() -> None:
     def body(a: Any) -> None:
         a[0, lg.thread_id() - 1] = 1.0
 
@@ -66,7 +66,7 @@ def test_an_index_that_is_surely_outside_is_an_error() -> None:
         kernel_of(body, a=SQUARE).compile()
 
 
-def test_an_index_of_a_layout_alone() -> None:
+def test_the_index_of_an_apply_is_checked() -> None:
     square = OrderBy(Row(4, 4))
 
     def body(b: Any) -> None:
@@ -76,7 +76,7 @@ def test_an_index_of_a_layout_alone() -> None:
         kernel_of(body, b=LINE)(np.zeros(8, np.float32), device="sim")
 
 
-def test_what_is_masked_is_checked_only_where_it_is_there() -> None:
+def test_a_masked_access_is_checked_only_where_its_element_exists() -> None:
     def body(a: Any, n: Any, b: Any) -> None:
         t = lg.thread_id()
         b[t] = a[n[t].below(100), t % 4]
@@ -88,14 +88,14 @@ def test_what_is_masked_is_checked_only_where_it_is_there() -> None:
     assert list(b) == [0, 5, 0, 0, 0, 5, 0, 0]
 
 
-def test_what_the_program_asks_before_is_not_asked_again() -> None:
+def test_a_condition_of_the_program_is_not_checked_again() -> None:
     """The prefetch of the products by `mma.sync` is behind `k + 3 < steps`."""
     kernel = matmul(256, 256, 256, target="sm_80")
     assert ptx(kernel, check=True) == ptx(kernel, check=False)
 
 
 @pytest.mark.parametrize("variant", ["naive", "shared", "vector"])
-def test_what_is_proven_has_no_checks(variant: Any) -> None:
+def test_a_proven_index_has_no_check(variant: Any) -> None:
     kernel = transpose(256, 128, variant=variant)
     assert ptx(kernel, check=True) == ptx(kernel, check=False)
 
@@ -109,7 +109,7 @@ def sized_by_argument() -> lg.Kernel:
 
 
 @pytest.mark.parametrize("check", [False, True])
-def test_what_the_launch_knows_is_checked_there(check: bool, tmp_path: Any) -> None:
+def test_a_value_the_launch_computes_is_checked_by_it(check: bool, tmp_path: Any) -> None:
     kernel, a = sized_by_argument(), np.zeros(64, np.float32)
     kernel(a, 16, device="sim", check=check)
     with pytest.raises(LegoError, match=r"\(m \* 2\) is 40, but the layout .* 16 divides it"):
@@ -121,7 +121,7 @@ def test_what_the_launch_knows_is_checked_there(check: bool, tmp_path: Any) -> N
         launch(Artifact.load(tmp_path / "t.lego"), a, 20, device="sim")
 
 
-def test_an_argument_is_named() -> None:
+def test_a_check_names_its_argument() -> None:
     def body(a: Any, n: Any) -> None:
         a[n] = 1.0
 
@@ -132,7 +132,7 @@ def test_an_argument_is_named() -> None:
             kernel(a, n, device="sim", check=False)
 
 
-def test_an_argument_in_a_branch_that_does_not_run() -> None:
+def test_an_argument_in_a_branch_is_not_checked_by_the_launch() -> None:
     """Only what surely runs is a fact of the launch."""
 
     def body(a: Any, n: Any) -> None:
@@ -147,7 +147,7 @@ def test_an_argument_in_a_branch_that_does_not_run() -> None:
     kernel_of(body, a=LINE, n=lg.Scalar["index"])(np.zeros(8, np.float32), 99, device="sim")
 
 
-def test_a_size_that_only_the_kernel_knows() -> None:
+def test_a_size_that_only_the_kernel_knows_is_checked_in_the_kernel() -> None:
     def body(a: Any, sizes: Any) -> None:
         rows = lg.sized(ROWS, M=sizes[0].below(65))
         lg.pick(0, [a], rows)[0, lg.thread_id()] = 1.0
@@ -160,7 +160,7 @@ def test_a_size_that_only_the_kernel_knows() -> None:
             kernel(a, np.full(8, size, np.int32), device="sim")
 
 
-def test_facts_that_are_no_expressions() -> None:
+def test_a_fact_that_is_no_expression_is_refused() -> None:
     kernel = sized_by_argument()
     artifact = kernel.compile()
     for wrong in ("", "+", "a9", "x", "1 2", "a0 %"):

@@ -1,4 +1,4 @@
-"""What the functions of a permutation mean: as MLIR says, on integers, arrays and symbols."""
+"""Permutation functions compute what MLIR defines, on integers, arrays and symbols."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def check(body: str, meaning: Callable[[int, int], int], without: tuple[int, ...
 
 
 @pytest.mark.parametrize("name", COMPARISONS)
-def test_comparisons(name: str) -> None:
+def test_comparisons_compute_mlirs_result(name: str) -> None:
     """Of negative numbers too: `i - 5 <u 3` is the usual test for a range."""
     check(
         f"%c = arith.cmpi {name}, %a, %b : index\n%r = arith.select %c, %c1, %c0 : index",
@@ -92,7 +92,7 @@ def test_comparisons(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", BINARY)
-def test_arithmetic(name: str) -> None:
+def test_arithmetic_computes_mlirs_result(name: str) -> None:
     divides = name.endswith(("divsi", "remsi"))
     check(f"%r = {name} %a, %b : index", BINARY[name], (0,) if divides else ())
 
@@ -109,7 +109,7 @@ def test_arithmetic(name: str) -> None:
         ("cmpi sge,", lambda p, q: -p >= -q),
     ],
 )
-def test_connectives(name: str, meaning: Callable[[bool, bool], bool]) -> None:
+def test_connectives_compute_mlirs_result(name: str, meaning: Callable[[bool, bool], bool]) -> None:
     """Of two comparisons; as a signed number of one bit, true is -1."""
     check(
         "%p = arith.cmpi slt, %a, %c1 : index\n%q = arith.cmpi sge, %b, %c0 : index\n"

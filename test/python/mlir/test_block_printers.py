@@ -1,4 +1,4 @@
-"""Index expressions are printed once where several operations need them, and only where seen."""
+"""An index expression is printed once where several operations need it, and dominates its uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the printer writes means what the expression means: evaluated, operation by operation."""
+"""The operations that the printer builds compute the expression."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_printed_code_computes_the_expression(x: Int) -> None:
 
 
 @given(st.recursive(leaves, combine, max_leaves=8))
-def test_widest_bounds_every_value_on_the_way(x: Int) -> None:
+def test_widest_bounds_every_intermediate_value(x: Int) -> None:
     """`widest` decides that 32 bits will do: no operation may exceed it."""
     limit = widest(x)
     if limit is None:
@@ -125,11 +125,11 @@ A, B, C, D = SYMBOLS
     ],
     ids=str,
 )
-def test_forms(x: Int, expected: list[str]) -> None:
+def test_an_expression_becomes_the_cheapest_operations(x: Int, expected: list[str]) -> None:
     """Ranges choose the operation: unsigned where nothing is negative, shifts for powers of two."""
     written = [name for name in operations(x) if name not in ("arith.constant", "func.return")]
     assert sorted(written) == sorted(expected)
 
 
-def test_square_root_is_there() -> None:
+def test_a_square_root_is_printed() -> None:
     assert "llvm.call_intrinsic" in operations(isqrt(A))

@@ -1,8 +1,8 @@
-"""Where index expressions are printed, and what is printed there already.
+"""Printers of index expressions for each operation of a module, which share what is printed.
 
-Operations of one block see what was printed for those before them, as do the blocks that begin
-between: so an expression is printed once where several operations need it. For that, operations
-are lowered in the order in which they stand.
+Operations of one block see what was printed for those before them, and so do the blocks nested
+between them. An expression that several operations need is therefore printed once. This requires
+that operations are lowered in program order.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from lego_mlir.mlir.scopes import KERNELS, Scope, scope_of
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """What operations of one block have in common.
+    """What is known at the operations of one block.
 
     Attributes:
-        scope: where they stand.
-        printed: what they may use.
-        levels: in how many of the loops the value of each symbol is defined.
+        scope: their kernel and loops.
+        printed: the expressions that they may use.
+        levels: for each symbol the number of loops around its value's definition.
     """
 
     scope: Scope
@@ -31,8 +31,8 @@ class _Block:
     levels: dict[Sym, int] = field(default_factory=dict)
 
 
-class Places:
-    """The places of one module's operations, as long as none of these is erased or moved.
+class BlockPrinters:
+    """Printers of one module's operations, none of which may be erased or moved meanwhile.
 
     Args:
         values: the SSA value of each symbol.
@@ -43,16 +43,16 @@ class Places:
         self._blocks: dict[Any, _Block] = {}
 
     def scope(self, op: Any) -> Scope:
-        """The scope that an operation stands in."""
+        """Return the scope of an operation."""
         return self._block(op).scope
 
     def printer(self, op: Any) -> Printer:
-        """What prints before an operation, after those before it: outside of loops where it can."""
+        """Return what prints before an operation; it hoists out of loops and reuses values."""
         block = self._block(op)
         return self._printer(op, block, block.printed)
 
-    def printer_of_old(self, op: Any) -> Printer:
-        """What prints before an operation when others behind it have printed too."""
+    def printer_without_reuse(self, op: Any) -> Printer:
+        """Return what prints before an operation, reusing nothing: later ones may have printed."""
         return self._printer(op, self._block(op), Printed())
 
     def _printer(self, op: Any, block: _Block, printed: Printed) -> Printer:
@@ -74,4 +74,4 @@ class Places:
 
 
 _BODIES = (*KERNELS, "func.func", "builtin.module", "gpu.module")
-"""What is printed outside of these stays there."""
+"""Expressions that are printed outside of these are not reused inside."""
