@@ -1,8 +1,8 @@
 """The blocks: bijections between the index space of one tile and its flat space.
 
 The canonical bijection flattens row-major, `((i1*n2 + i2)*n3 + ...)`, and its inverse peels from
-the innermost dimension. RegP does that in a permuted order of dimensions, GenP does what the
-user's pair of functions says (papers/lego, section 3.2 and Figure 6).
+the innermost dimension. RegP does that in a permuted order of dimensions, GenP by the user's
+pair of functions (papers/lego, section 3.2 and Figure 6).
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ def unflatten(dims: Sizes, flat: Any) -> Index:
 
 
 def permuted(xs: Sequence[Any], perm: Sequence[int]) -> tuple[Any, ...]:
-    """Return `xs` reordered: place k gets `xs[perm[k]]`, as in NumPy's transpose."""
+    """Return `xs` reordered: entry k is `xs[perm[k]]`, as in NumPy's transpose."""
     return tuple(xs[p] for p in perm)
 
 
 def inverse_permutation(perm: Sequence[int]) -> tuple[int, ...]:
     """Return the permutation that undoes `perm`."""
     inverse = [0] * len(perm)
-    for place, p in enumerate(perm):
-        inverse[p] = place
+    for position, p in enumerate(perm):
+        inverse[p] = position
     return tuple(inverse)
 
 
@@ -226,7 +226,7 @@ def regular(dims: Sizes, perm: Sequence[int]) -> RegP:
 
 
 class GenP(Block):
-    """A general permutation: what a pair of functions says.
+    """A general permutation: given by a pair of functions.
 
     Args:
         dims: the sizes of the tile.

@@ -119,7 +119,7 @@ def _is_identity(stage: Stage) -> bool:
 
 
 def _merged(outer: Stage, inner: Stage) -> Stage | None:
-    """Return the two as one stage, where a rule says which."""
+    """Return the two as one stage, if a rule merges them."""
     match outer, inner:
         case (RegP() as a,), (RegP() as b,) if a.dims == permuted(b.dims, b.perm):
             return (regular(b.dims, permuted(b.perm, a.perm)),)
@@ -129,7 +129,7 @@ def _merged(outer: Stage, inner: Stage) -> Stage | None:
 
 
 def check_layout(what: str, x: object) -> None:
-    """Raise LegoError where something else is given for a layout."""
+    """Raise LegoError if `x` is no layout."""
     from lego_mlir.algebra.layout import Layout
 
     if not isinstance(x, Layout):

@@ -83,12 +83,12 @@ class Layout:
         if self.is_partial:
             others.pop()
         for part in others:
-            check_same_size(first.text, self.size, part.text, product(part.dims), self._way_out)
+            check_same_size(first.text, self.size, part.text, product(part.dims), self._size_hint)
         if self.view is not None and self.view.kind == "TileBy":
             for order in self.orders:
                 check_equal_ranks(order, "TileBy")
 
-    def _way_out(self) -> str | None:
+    def _size_hint(self) -> str | None:
         """Return a hint about orders and views of different sizes."""
         if not self.orders or self.view is None or self.view.kind != "TileBy":
             return None
@@ -139,7 +139,7 @@ class Layout:
 
     @cached_property
     def size(self) -> Int:
-        """The number of elements, which is that of places in memory."""
+        """The number of elements, which is also the number of offsets."""
         return product(self.parts[0].dims)
 
     @cached_property
@@ -264,8 +264,8 @@ class Layout:
             if name not in names:
                 known = ", ".join(names) or "none"
                 raise LegoError(f"bind: '{self}' has no symbol '{name}' (it has: {known})")
-        given = {name: as_size(n, f"bind({name})") for name, n in sizes.items()}
-        values = {s: given[s.name] for s in self.symbols if s.name in given}
+        numbers = {name: as_size(n, f"bind({name})") for name, n in sizes.items()}
+        values = {s: numbers[s.name] for s in self.symbols if s.name in numbers}
         for s, value in values.items():
             for d in s.divisors:
                 bound = substitute(d, values)

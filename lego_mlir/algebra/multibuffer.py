@@ -24,7 +24,7 @@ def multibuffered(layout: Layout, count: int) -> Layout:
         count: of the copies.
 
     Raises:
-        LegoError: the layout's tiles are partial, so that copies would not fill their room.
+        LegoError: the layout's tiles are partial, so copies would leave gaps.
     """
     if layout.is_partial:
         raise LegoError(f"'{layout}' has partial tiles: copies of it do not lie one after another")

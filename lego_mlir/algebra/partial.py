@@ -3,7 +3,7 @@
     OrderBy(Row(100, 70)).TileBy([ceildiv(100, 64), ceildiv(70, 64)], [64, 64])
 
 The tiles pad every dimension up to a whole number of tiles, here to 128x128. The index ranges over
-the padded space; memory holds the tensor alone, and the mask tells which indices stand for an
+the padded space; memory holds the tensor alone, and the mask says which indices stand for an
 element. An index is first taken to its *coordinates*, one a dimension of the tensor: element j of
 tile i, with tiles of T, has the coordinate i*T + j. Mask and offset follow from the coordinates.
 
@@ -57,7 +57,7 @@ def covering(order: Order, view: View) -> Sizes:
 
 
 def _to_cover(order: Order, view: View) -> Sizes:
-    """Return the tensor of `order`, with room for the shift of a skewed dimension."""
+    """Return the tensor of `order`, padded for the shift of a skewed dimension."""
     shape, skew = shape_of_order(order), view.skew
     if skew is None:
         return shape
@@ -129,7 +129,7 @@ def derive_inside(shape: Sizes, coordinates: Index, make: Callable[[Index], Any]
     """Return what `make` derives from coordinates that lie inside of the tensor.
 
     It is derived on symbols with the ranges of the tensor, so that nothing is left that would only
-    matter in the padding; then the coordinates take their place.
+    matter in the padding; then they are replaced by the coordinates.
     """
     inside = tuple(
         Sym(f"coordinate {k}", 0, construct.sub(n, 1)) if _is_expr(c) else c

@@ -152,14 +152,14 @@ def product(sizes: Iterable[Int]) -> Int:
 
 
 def is_numpy_integer(x: Any) -> bool:
-    """Return whether `x` is one of NumPy's integer scalars, told without importing NumPy."""
+    """Return whether `x` is one of NumPy's integer scalars, without importing NumPy."""
     if type(x).__module__ != "numpy" or not hasattr(x, "dtype"):
         return False
     return x.dtype.kind in "iu" and x.shape == ()
 
 
 def is_sympy(x: Any) -> bool:
-    """Return whether `x` is SymPy's, told without importing SymPy."""
+    """Return whether `x` is SymPy's, without importing SymPy."""
     sympy = sys.modules.get("sympy")
     return sympy is not None and isinstance(x, sympy.Basic)
 
@@ -169,7 +169,7 @@ def check_same_size(
     left_size: Int,
     right: str,
     right_size: Int,
-    way_out: Callable[[], str | None] = lambda: None,
+    hint: Callable[[], str | None] = lambda: None,
 ) -> None:
     """Raise LegoError unless two spaces have equally many elements.
 
@@ -178,7 +178,7 @@ def check_same_size(
         left_size: its number of elements.
         right: the text of the other.
         right_size: its number of elements.
-        way_out: a hint for sizes that are known and differ.
+        hint: a hint for sizes that are known and differ.
 
     Raises:
         LegoError: they differ, or are symbolic and not the same expression; names both.
@@ -188,7 +188,7 @@ def check_same_size(
         return
     if isinstance(left_size, int) and isinstance(right_size, int):
         message = f"{left} has {left_size} elements, {right} has {right_size}"
-        raise LegoError(message, hint=way_out())
+        raise LegoError(message, hint=hint())
     raise LegoError(
         f"{left} has {left_size!r} elements, {right} has {right_size!r}: not known to be equal",
         hint="write M/128 in a layout's text, or size_symbol('M', multiple_of=[128]) in Python, "

@@ -28,11 +28,12 @@ class Subdivision:
 
     Attributes:
         layout: the same function, with more dimensions.
-        places: for each dimension there was, its parts among those there are, outermost first.
+        new_dims: for each dimension of the original layout, the dimensions that it was split into,
+            outermost first.
     """
 
     layout: Layout
-    places: tuple[tuple[int, ...], ...]
+    new_dims: tuple[tuple[int, ...], ...]
 
     def index(self, *parts: Any) -> tuple[Any, ...]:
         """Return an index of `layout`, from one entry a dimension there was.
@@ -41,13 +42,13 @@ class Subdivision:
             parts: the index of a dimension that was left whole, or a sequence with one entry for
                 each part of one that was split. `None` stands for a whole dimension, as in slices.
         """
-        if len(parts) != len(self.places):
-            raise LegoError(f"an index of {len(self.places)} dimensions, got {len(parts)}")
+        if len(parts) != len(self.new_dims):
+            raise LegoError(f"an index of {len(self.new_dims)} dimensions, got {len(parts)}")
         found: list[Any] = [0] * self.layout.rank
-        for entry, places in zip(parts, self.places, strict=True):
-            given = entry if isinstance(entry, tuple | list) else (entry,)
-            for place, value in zip(places, given, strict=True):
-                found[place] = value
+        for entry, new_dims in zip(parts, self.new_dims, strict=True):
+            values = entry if isinstance(entry, tuple | list) else (entry,)
+            for dim, value in zip(new_dims, values, strict=True):
+                found[dim] = value
         return tuple(found)
 
 
@@ -72,9 +73,9 @@ def subdivide(layout: Layout, factors: Mapping[int, Sequence[int]]) -> Subdivisi
         return _subdivide_tiles(layout, factors)
     split = [tuple(factors.get(k, (n,))) for k, n in enumerate(layout.dims)]
     starts = [0, *accumulate(len(sizes) for sizes in split)]
-    places = tuple(tuple(range(a, b)) for a, b in pairwise(starts))
+    new_dims = tuple(tuple(range(a, b)) for a, b in pairwise(starts))
     view = Layout(layout.orders).GroupBy([n for sizes in split for n in sizes])
-    return Subdivision(view, places)
+    return Subdivision(view, new_dims)
 
 
 def _subdivide_tiles(layout: Layout, factors: Mapping[int, Sequence[int]]) -> Subdivision:
@@ -92,10 +93,10 @@ def _subdivide_tiles(layout: Layout, factors: Mapping[int, Sequence[int]]) -> Su
     # Parts are the innermost levels of their dimension, so that whole dimensions stay innermost.
     padded = [(1,) * (depth - len(sizes)) + sizes for sizes in split]
     levels = [[sizes[level] for sizes in padded] for level in range(depth)]
-    places: list[tuple[int, ...]] = [(k,) for k in range(first)]
+    new_dims: list[tuple[int, ...]] = [(k,) for k in range(first)]
     for k, sizes in enumerate(split):
         begin = depth - len(sizes)
-        places.append(tuple(first + level * rank + k for level in range(begin, depth)))
+        new_dims.append(tuple(first + level * rank + k for level in range(begin, depth)))
     return Subdivision(
-        Layout(layout.orders).TileBy(*outer, *levels, skew=layout.view.skew), tuple(places)
+        Layout(layout.orders).TileBy(*outer, *levels, skew=layout.view.skew), tuple(new_dims)
     )

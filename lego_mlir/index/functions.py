@@ -18,7 +18,7 @@ Value: TypeAlias = Any
 
 
 def is_array(x: Value) -> bool:
-    """Return whether `x` is a NumPy array or scalar, told without importing NumPy."""
+    """Return whether `x` is a NumPy array or scalar, without importing NumPy."""
     return type(x).__module__ == "numpy"
 
 

@@ -1,7 +1,7 @@
 """The rewrite rules for `//` and `%`: each one identity, with the condition it needs.
 
 All hold over the integers with floor division, for a divisor d > 0; where a rule needs more, its
-docstring says what. The rules go from the most to the least telling, and each returns `None`
+docstring says what. The rules go from the most to the least specific, and each returns `None`
 where it does not apply. Table 1 of the paper is `split` (its first and last rule), `within` (its
 third and fourth) and the recombination in `index.polynomial` (its second).
 """
@@ -191,9 +191,8 @@ def mod_of_xor(x: Int, d: Int) -> Int | None:
 def drop_inner_mod(x: Int, d: Int) -> Int:
     """Apply `(c*(y % n) + r) % d = (c*y + r) % d` if d divides c*n.
 
-    The two differ by a multiple of d.
-
-    Gives the sum to take mod d, with such inner remainders gone.
+    The two differ by a multiple of d. The result is the sum to take mod d, without such inner
+    remainders.
     """
     constant, terms = polynomial.parts(x)
     if not any(len(mono) == 1 and isinstance(mono[0][0], Mod) for mono in terms):

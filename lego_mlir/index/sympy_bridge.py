@@ -17,6 +17,7 @@ from sympy.printing.precedence import PRECEDENCE
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import construct, nodes
+from lego_mlir.index.fold import Algebra, fold
 from lego_mlir.index.functions import isqrt
 from lego_mlir.index.nodes import Expr, Int, Poly, Sym
 
@@ -126,40 +127,36 @@ def to_sympy(x: Int, symbols: Mapping[Sym, sympy.Symbol] | None = None) -> sympy
         symbols: the SymPy symbols to use; others are made, integers with the sign that the
             range shows.
     """
-    known = dict(symbols or {})
-    done: dict[Expr, sympy.Expr] = {}
+    return fold(x, _Sympy(symbols or {}))
 
-    def visit(node: Int) -> sympy.Expr:
-        if isinstance(node, int):
-            return sympy.Integer(node)
-        if node not in done:
-            done[node] = convert(node)
-        return done[node]
 
-    def convert(node: Expr) -> sympy.Expr:
-        match node:
-            case Sym(name, lo):
-                assumptions: dict[str, bool] = {"integer": True}
-                if lo is not None and lo >= 0:
-                    assumptions["positive" if lo > 0 else "nonnegative"] = True
-                return known.get(node) or sympy.Symbol(name, **assumptions)
-            case Poly(constant, terms):
-                return sympy.Add(
-                    sympy.Integer(constant),
-                    *(
-                        sympy.Mul(sympy.Integer(c), *(visit(a) ** p for a, p in mono))
-                        for mono, c in terms
-                    ),
-                )
-            case nodes.Mul(a, b):
-                return sympy.Mul(visit(a), visit(b))
-            case nodes.Spelled(_, form):
-                return visit(form)
-            case _:
-                operands = (visit(getattr(node, f)) for f in node.__match_args__)
-                return _TO_SYMPY[type(node)](*operands)
+class _Sympy(Algebra[sympy.Expr]):
+    """The SymPy expression of each node."""
 
-    return visit(x)
+    def __init__(self, symbols: Mapping[Sym, sympy.Symbol]) -> None:
+        super().__init__()
+        self.symbols = symbols
+
+    def constant(self, x: int) -> sympy.Expr:
+        return sympy.Integer(x)
+
+    def symbol(self, x: Sym) -> sympy.Expr:
+        assumptions: dict[str, bool] = {"integer": True}
+        if x.lo is not None and x.lo >= 0:
+            assumptions["positive" if x.lo > 0 else "nonnegative"] = True
+        return self.symbols.get(x) or sympy.Symbol(x.name, **assumptions)
+
+    def poly(self, x: Poly) -> sympy.Expr:
+        terms = (
+            sympy.Mul(sympy.Integer(c), *(self(a) ** p for a, p in mono)) for mono, c in x.terms
+        )
+        return sympy.Add(sympy.Integer(x.constant), *terms)
+
+    def mul(self, x: nodes.Mul) -> sympy.Expr:
+        return sympy.Mul(self(x.a), self(x.b))
+
+    def other(self, x: Expr) -> sympy.Expr:
+        return _TO_SYMPY[type(x)](*(self(operand) for operand in nodes.children(x)))
 
 
 def from_sympy(x: Any, symbols: Mapping[sympy.Symbol, Int] | None = None) -> Int:

@@ -1,4 +1,4 @@
-"""What a layout's text says of its symbols: which sizes are multiples of what.
+"""Facts in a layout's text: which sizes are multiples of which.
 
 `M/128` says that 128 divides M, and so does a permutation that takes M in chunks. What symbols
 carry beyond that is written behind the first of their occurrences, `Row(M{128}, K)`, so that the

@@ -74,7 +74,7 @@ def parse_layout(
             if None.
 
     Raises:
-        LegoError: with the place in the text (file `<layout>`, line 1).
+        LegoError: with its location in the text (file `<layout>`, line 1).
     """
     if limits is not None:
         with limits.applied():
@@ -105,7 +105,7 @@ def parse_strides(text: str) -> tuple[Any, Any]:
     """Parse shape and strides such as "((8,4),2):((4,1),32)" to nested tuples of sizes.
 
     Raises:
-        LegoError: with the place in the text (file `<strides>`, line 1).
+        LegoError: with its location in the text (file `<strides>`, line 1).
     """
     parser = _Parser(text, {}, {}, "<strides>")
     try:
@@ -351,9 +351,9 @@ class _Parser(Tokens):
             self.note_fact(division)
         return WrittenSize("multiple", (symbol, *divisions), symbol.at)
 
-    # What sizes are worth.
+    # Values of sizes.
     def note_fact(self, division: WrittenSize) -> None:
-        """Return `M/a/b` says that a*b divides M."""
+        """Record what a division states: `M/a/b`, that a*b divides M."""
         dividend, divisor = division.args
         while dividend.op == "/":
             divisor = WrittenSize("*", (dividend.args[1], divisor), division.at)

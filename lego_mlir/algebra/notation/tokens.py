@@ -1,4 +1,4 @@
-"""The tokens of a layout's text, one after the other, with their places for errors."""
+"""The tokens of a layout's text, one after the other, with their positions for errors."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ class Tokens:
         )
 
     def error(self, message: str, at: int, hint: str | None = None) -> LegoError:
-        """Return an error at a place in the text."""
+        """Return an error at a position in the text."""
         return LegoError(
             message, location=Location(self.file, 1, at + 1), hint=hint, source=self.text
         )
 
     def check(self, limit: str, value: int, what: str, at: int) -> None:
-        """Raise the error of a limit that a value exceeds at a place in the text."""
+        """Raise the error of a limit that a value exceeds at a position in the text."""
         try:
             check_limit(limit, value, what)
         except LegoError as e:

@@ -19,15 +19,15 @@ def _runs(bits: tuple[int, ...]) -> list[list[Run]]:
     A dimension without bits left drops out: what follows of the longest one is a single run.
     """
     runs: list[list[Run]] = [[] for _ in bits]
-    place = 0
+    position = 0
     for bit in range(max(bits)):
         for mine in (r for r, n in reversed([*zip(runs, bits, strict=True)]) if bit < n):
-            if mine and mine[-1][2] == place - bit:
+            if mine and mine[-1][2] == position - bit:
                 first, width, distance = mine.pop()
                 mine.append((first, width + 1, distance))
             else:
-                mine.append((bit, 1, place - bit))
-            place += 1
+                mine.append((bit, 1, position - bit))
+            position += 1
     return runs
 
 
@@ -72,8 +72,8 @@ def _check_powers(dims: tuple[Int, ...]) -> None:
 morton = Permutation("morton", _morton, _morton_inverse, _check_powers)
 """Z-order: the bits of the indices interleaved, the lowest bit being the last dimension's.
 
-Dimensions are powers of two, not necessarily the same: one that runs out of bits drops out of the
-turn, so the tile is laid out as large cubes, one after another along the longer dimensions.
+Dimensions are powers of two, not necessarily the same: one that runs out of bits drops out. So the
+tile is laid out as large cubes, one after another along the longer dimensions.
 """
 
 
@@ -82,12 +82,12 @@ def _bit(x: Any, b: int) -> Any:
 
 
 def _evens(bits: int) -> int:
-    """Return the number with the lowest so many bits of even place: 0b...10101."""
+    """Return the number with the lowest so many bits of even position: 0b...10101."""
     return ((1 << 2 * bits) - 1) // 3
 
 
 def _even_places(bits: int) -> list[Run]:
-    """Return the runs that take bit b to place 2*b."""
+    """Return the runs that take bit b to position 2*b."""
     return [(b, 1, b) for b in range(bits)]
 
 
@@ -139,7 +139,7 @@ is transposed, and `c`, whether it is reflected. With the bits i and j of a leve
 
     low  = i ^ j                            neither w nor c changes it
     high = i ^ c ^ (w if low else 0)        the row, were the curve upright
-    place of the quadrant = 2*high + low
+    position of the quadrant = 2*high + low
 
 Instead of w and c we hand down `1 ^ c` and `c ^ w`. A level uses one of them, which it keeps, and
 changes the other:

@@ -1,4 +1,4 @@
-"""A user's own permutation, and the inverse of any: permutations made from given ones."""
+"""A user's own permutation, and the inverse of any: permutations made from others."""
 
 from __future__ import annotations
 
@@ -70,19 +70,19 @@ def inverse(f: Permutation | Callable[..., Any], f_inv: Any = None) -> Permutati
         f: a named permutation, or a function as in `GenP(dims, f, f_inv)`.
         f_inv: with a function, its inverse.
     """
-    given = as_permutation(f, f_inv, "inverse")
-    if given.is_involution:
-        return given
-    if given.inverse_of is not None:
-        return given.inverse_of
+    permutation = as_permutation(f, f_inv, "inverse")
+    if permutation.is_involution:
+        return permutation
+    if permutation.inverse_of is not None:
+        return permutation.inverse_of
     return Permutation(
-        f"inverse({given.text})",
-        lambda dims, index: flatten(dims, given.inverse(dims, flatten(dims, index))),
-        lambda dims, flat: unflatten(dims, given.forward(dims, unflatten(dims, flat))),
-        given.check,
-        given.functions,
-        inverse_of=given,
-        divisors=given.divisors,
+        f"inverse({permutation.text})",
+        lambda dims, index: flatten(dims, permutation.inverse(dims, flatten(dims, index))),
+        lambda dims, flat: unflatten(dims, permutation.forward(dims, unflatten(dims, flat))),
+        permutation.check,
+        permutation.functions,
+        inverse_of=permutation,
+        divisors=permutation.divisors,
     )
 
 

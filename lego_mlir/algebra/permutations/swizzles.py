@@ -24,7 +24,7 @@ from lego_mlir.index import Int
 def swizzle(vec: int = 1, per_phase: int = 1, max_phase: int | None = None) -> Permutation:
     """Return the XOR swizzle of a two-dimensional tile in shared memory.
 
-    Row i keeps its place; within it, chunks of `vec` elements are permuted by XOR with the row's
+    Row i stays in position; within it, chunks of `vec` elements are permuted by XOR with the row's
     phase: chunk c of row i goes to `c ^ ((i // per_phase) % max_phase)` (papers/linear_layouts,
     Definition 4.11). Reading a column then touches `max_phase` different chunk positions, where
     a plain row-major tile touches one.
@@ -37,8 +37,8 @@ def swizzle(vec: int = 1, per_phase: int = 1, max_phase: int | None = None) -> P
     Raises:
         LegoError: on use, if the tile is not two-dimensional or anything is no power of two.
     """
-    given = (vec, per_phase) if max_phase is None else (vec, per_phase, max_phase)
-    for n in given:
+    parameters = (vec, per_phase) if max_phase is None else (vec, per_phase, max_phase)
+    for n in parameters:
         if not is_power_of_two(n):
             raise LegoError(f"swizzle: vec, per_phase and max_phase are powers of two, not {n}")
 
@@ -73,7 +73,7 @@ def swizzle(vec: int = 1, per_phase: int = 1, max_phase: int | None = None) -> P
         return i, swapped(dims, i, j)
 
     plain = max_phase is None and vec == 1 and per_phase == 1
-    text = "swizzle" if plain else f"swizzle({', '.join(str(n) for n in given)})"
+    text = "swizzle" if plain else f"swizzle({', '.join(str(n) for n in parameters)})"
     return Permutation(text, forward, inverse, check, is_involution=True)
 
 
@@ -88,7 +88,7 @@ def tma_swizzle(mode: int, element: int) -> Permutation:
     """Return the order in which TMA writes a tile to shared memory, and wgmma reads it.
 
     It acts on the tile's flat byte offset, whatever the tile's rank: 16-byte chunks within each
-    `mode` bytes change places by XOR with the number of the 128-byte line,
+    `mode` bytes are permuted by XOR with the number of the 128-byte line,
 
         32 bytes:   bit  4      ^= bit  7
         64 bytes:   bits 4 to 5 ^= bits 7 to 8

@@ -324,7 +324,7 @@ def _unproven(derived: _Derived) -> str | Violation | None:
 def _conditions(xs: tuple[Int, ...]) -> list[Int]:
     """Return what must not be negative for `xs` to have values, inner before outer.
 
-    Z3 is told what quotients and roots are, which leaves out where they are nothing.
+    Z3 knows the definitions of quotients and roots, but not where they are undefined.
     """
     found: dict[Int, None] = {}
     seen: set[Int] = set()

@@ -152,21 +152,23 @@ class Pair:
     def outside(self, element: Element, position: int) -> Violation:
         """Return the violation of an element that leaves the tile."""
         what = f"goes to position {position}, outside of the tile's {self.size}"
-        return self._flaw(f" is no permutation: element {list(element)} {what}", position, element)
+        return self._violation(
+            f" is no permutation: element {list(element)} {what}", position, element
+        )
 
     def collision(self, element: Element, other: Element, position: int) -> Violation:
         """Return the violation of two elements at one position."""
         what = f"goes to position {position}, as element {list(other)} does"
         detail = f" is no permutation: element {list(element)} {what}"
-        return self._flaw(detail, position, element, other)
+        return self._violation(detail, position, element, other)
 
     def not_undone(self, element: Element, position: int, back: Element) -> Violation:
         """Return an element that comes back as another."""
         what = f"goes to position {position}, which comes back as {list(back)}"
         detail = f": the functions do not undo one another: element {list(element)} {what}"
-        return self._flaw(detail, position, element, back)
+        return self._violation(detail, position, element, back)
 
-    def _flaw(self, detail: str, position: int, *elements: Element) -> Violation:
+    def _violation(self, detail: str, position: int, *elements: Element) -> Violation:
         values = ", ".join(f"{name} = {value}" for name, value in self.sizes.items())
         where = f", where {values}" if values else ""
         return Violation(
@@ -254,7 +256,7 @@ def violation_at(pair: Pair, element: Element) -> Violation | None:
 def check_agreement(pair: Pair, derived: Pair, elements: tuple[Array, ...]) -> None:
     """Raise LegoError unless functions give for symbols what they give for integers.
 
-    Comparing symbols by `==` tells whether they are the same symbol, not whether they are equal,
+    Comparing symbols by `==` compares the symbols themselves, not whether they are equal,
     so a function that does is one thing here and another in the compiled kernel.
 
     Args:

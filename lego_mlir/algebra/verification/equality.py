@@ -1,9 +1,9 @@
 """Are two layouts the same function of the same index?
 
-Asked of each in turn, until one answers: the blocks, once simplified; the index expressions, which
+Four methods are tried until one decides: the blocks, once simplified; the index expressions, which
 are in normal form; every element, where there are not too many; and Z3. What none of them settles
-stays unknown, and the verdict says so. A user's own functions are believed on integers before they
-are believed on symbols.
+stays unknown, and the verdict says so. A user's own functions are checked on integers before
+they are trusted on symbols.
 """
 
 from __future__ import annotations

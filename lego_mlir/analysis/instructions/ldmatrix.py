@@ -91,11 +91,11 @@ def tile_fragments(
     raise LegoError(
         f"ldmatrix moves {ROW_BYTES * 8 // bits} neighbours at once, and in the layout "
         f"'{layout}' they are not contiguous at multiples of {ROW_BYTES} bytes",
-        hint=_way_out(bits),
+        hint=_hint(bits),
     )
 
 
-def _way_out(bits: int) -> str:
+def _hint(bits: int) -> str:
     if bits == 16:
         return "use a layout such as OrderBy(GenP([rows, columns], swizzle(8, 1, 8)))"
     return (
@@ -108,8 +108,8 @@ def _index(
     split: Subdivision, dims: tuple[int, int], row: Any, column: Any, stages: Sequence[Any]
 ) -> tuple[Any, ...]:
     rest = iter(stages)
-    given = dict(zip(dims, (row, column), strict=True))
-    return split.index(*(given[k] if k in given else next(rest) for k in range(len(split.places))))
+    tile = dict(zip(dims, (row, column), strict=True))
+    return split.index(*(tile[k] if k in tile else next(rest) for k in range(len(split.new_dims))))
 
 
 def _offsets(

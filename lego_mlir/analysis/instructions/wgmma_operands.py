@@ -52,7 +52,7 @@ class MatrixDescriptor:
     def bits(self) -> int:
         """The 64 bits of the descriptor, for a tile at address 0."""
         fields = ((self.start, 0), (self.leading, 16), (self.stride, 32))
-        word = sum((value >> 4) << place for value, place in fields)
+        word = sum((value >> 4) << shift for value, shift in fields)
         return word | _CODES[self.swizzle] << 62
 
     @property

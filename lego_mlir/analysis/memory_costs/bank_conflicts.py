@@ -75,18 +75,18 @@ def wavefronts(
     """
     offsets, mask = request(byte_offsets, width, active)
     phases, words_a_lane = _phases(width), max(1, width // BANK_BYTES)
-    # Whatever the width, a phase is 32 (lane, word) slots: (..., phases, 32).
-    slots = (*offsets.shape[:-1], phases, WARP_THREADS // phases * words_a_lane)
+    # Whatever the width, a phase is 32 (lane, word) lane_words: (..., phases, 32).
+    lane_words = (*offsets.shape[:-1], phases, WARP_THREADS // phases * words_a_lane)
     words = offsets[..., None] // BANK_BYTES + np.arange(words_a_lane)
     touched = np.broadcast_to(mask[..., None], words.shape)
-    words, touched = words.reshape(slots), touched.reshape(slots)
+    words, touched = words.reshape(lane_words), touched.reshape(lane_words)
     if combine:
         words, touched = distinct(words, touched)
 
     # Count each phase's words by bank, all phases in one histogram.
-    phase = np.arange(touched.size // slots[-1]).reshape(*slots[:-1], 1)
+    phase = np.arange(touched.size // lane_words[-1]).reshape(*lane_words[:-1], 1)
     bins = (phase * BANKS + words % BANKS)[touched]
-    load = np.bincount(bins, minlength=phase.size * BANKS).reshape(*slots[:-1], BANKS)
+    load = np.bincount(bins, minlength=phase.size * BANKS).reshape(*lane_words[:-1], BANKS)
     return Wavefronts(
         executed=load.max(axis=-1).sum(axis=-1),
         ideal=ideal_wavefronts(width, mask),
@@ -117,5 +117,5 @@ def ideal_wavefronts(width: int, active: ArrayLike | None = None) -> Ints:
 
 
 def _phases(width: int) -> int:
-    """Return how many turns a request takes before any conflict: each moves at most 128 bytes."""
+    """Return how many phases a request takes before any conflict: each moves at most 128 bytes."""
     return max(1, width * WARP_THREADS // (BANKS * BANK_BYTES))

@@ -51,7 +51,7 @@ class Sectors:
 
     @property
     def efficiency(self) -> NDArray[np.float64]:
-        """The part of the moved bytes that was asked for, 0 to 1; 1 where nothing was."""
+        """The fraction of the moved bytes that was requested, 0 to 1; 1 where nothing was."""
         moved = self.touched * SECTOR_BYTES
         return np.where(moved > 0, self.requested_bytes / np.maximum(moved, 1), 1.0)
 
@@ -74,13 +74,13 @@ def sectors(byte_offsets: ArrayLike, width: int, active: ArrayLike | None = None
     offsets, mask = request(byte_offsets, width, active, GLOBAL_WIDTHS)
     # An aligned access of at most 32 bytes never straddles sectors, and equal widths never overlap
     # in part: distinct offsets are distinct bytes.
-    asked = _count(offsets, mask) * width
+    requested = _count(offsets, mask) * width
     return Sectors(
         touched=_count(offsets // SECTOR_BYTES, mask),
-        ideal=-(-asked // SECTOR_BYTES),
+        ideal=-(-requested // SECTOR_BYTES),
         lines=_count(offsets // CACHE_LINE_BYTES, mask),
-        ideal_lines=-(-asked // CACHE_LINE_BYTES),
-        requested_bytes=asked,
+        ideal_lines=-(-requested // CACHE_LINE_BYTES),
+        requested_bytes=requested,
     )
 
 

@@ -9,7 +9,7 @@ a polynomial in sizes, and its interval decides. So `i*128 + j < M` follows from
 A claim that is left is evaluated at sample points; what none of them refutes goes to the solver,
 under a limit that counts its steps, so the answer is the same everywhere.
 
-A failed proof says nothing: the answer is then `False`, never a guess.
+A failed proof does not refute: the answer `False` means that nothing was proven.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ from lego_mlir.index.nodes import (
 )
 
 RLIMIT = 4_000_000
-"""Z3's steps for a proof that somebody asked for: a few seconds at most."""
+"""Z3's steps for a proof on request: a few seconds at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ class _Translation(Algebra[Any]):
 
 
 class _Bits(_Translation):
-    """The same in two's complement, of so many bits: sums wrap, and are right in the end.
+    """Translation to bit vectors in two's complement, wide enough that no result wraps.
 
     For expressions with an exclusive or: bit by bit among integers, it is beyond Z3.
     """

@@ -273,7 +273,7 @@ class Share:
         for k in reversed([k for k, i in enumerate(index) if i is None]):
             strides[k] = stride
             stride *= int(split.layout.dims[k])
-        places = {axis: split.places[k] for k, axis in long.items()}
+        places = {axis: split.new_dims[k] for k, axis in long.items()}
 
         def at(row: int, column: int) -> int:
             start = 0

@@ -373,7 +373,7 @@ def test_index_spaces_that_differ() -> None:
     assert "dimension 0 differs where" in verdict.detail
 
 
-def test_a_symbol_is_one_size_whatever_either_text_says_of_it() -> None:
+def test_a_symbol_is_one_size_whatever_divisors_either_text_states() -> None:
     """M/4 in one of them is a fact about the M of both."""
     a = parse_layout("OrderBy(Row(M/4, 4)).GroupBy([M])")
     assert a.equals(parse_layout("OrderBy(Row(M))")).holds is True
@@ -400,7 +400,7 @@ def test_functions_for_integers_are_called_on_integers() -> None:
     assert not verdict
 
 
-def test_functions_that_say_of_symbols_what_they_do_not_say_of_integers() -> None:
+def test_functions_that_differ_between_symbols_and_integers_are_refused() -> None:
     """`==` between symbols is not their equality: the expression alone would be a wrong proof."""
 
     def f(i: Any) -> Any:

@@ -140,7 +140,7 @@ def test_no_division_is_left_in_a_transpose() -> None:
     assert repr(offset) == "32*b + t + 7936*(b//8) + 224*(t//32)"  # the same, without remainders
 
 
-def test_what_a_layout_takes_apart_another_puts_together() -> None:
+def test_a_layout_undoes_another() -> None:
     """inv then apply of the same layout, and of its tiled view, is the position itself."""
     for text in (
         "OrderBy(Row(M, K)).TileBy([M/128, K/64], [128, 64])",

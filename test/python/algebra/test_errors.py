@@ -146,7 +146,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
 
 
 @pytest.mark.parametrize(("mistake", "message"), ERRORS, ids=[m for _, m in ERRORS])
-def test_mistakes_are_told(mistake: Callable[[], Any], message: str) -> None:
+def test_mistakes_are_errors_with_hints(mistake: Callable[[], Any], message: str) -> None:
     with pytest.raises(LegoError, match=message):
         mistake()
 

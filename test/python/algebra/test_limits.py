@@ -33,7 +33,7 @@ SLOW = {
 
 
 @pytest.mark.parametrize("name", SLOW)
-def test_a_text_that_would_take_long_is_an_error_with_its_place(name: str) -> None:
+def test_a_text_that_would_take_long_is_an_error_with_its_location(name: str) -> None:
     text, limit = SLOW[name]
     with pytest.raises(LegoError, match=f"the limit {limit} is ") as e:
         parse_layout(text)
@@ -70,7 +70,7 @@ def test_limits_are_exact() -> None:
     ],
     ids=["apply", "inv"],
 )
-def test_what_is_asked_of_a_layout_counts_its_steps(ask: Callable[[Layout], object]) -> None:
+def test_every_query_of_a_layout_counts_its_steps(ask: Callable[[Layout], object]) -> None:
     text = "OrderBy(Row(M*(A+B+C), N*(A+B+D))).TileBy([M, N], [A+B+C, A+B+D])"
     layout = parse_layout(text)
     ask(layout)

@@ -1,4 +1,4 @@
-"""Copies of a layout one after another: element by element what the layout itself says."""
+"""Copies of a layout, one after another, equal the layout element by element."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def test_a_text_is_another_layout_with_other_sizes() -> None:
     assert parse_layout(text).symbols[0].name == "M"
 
 
-def test_a_function_s_name_stands_for_what_is_given_with_it() -> None:
+def test_a_functions_name_stands_for_the_function_passed_with_it() -> None:
     text = "OrderBy(GenP([4], @f, @f))"
     first = parse_layout(text, functions={"f": lambda i: i})
     second = parse_layout(text, functions={"f": lambda i: 3 - i})
@@ -298,7 +298,7 @@ WITH_FACTS = {
 
 
 @pytest.mark.parametrize(("layout", "text"), WITH_FACTS.items(), ids=WITH_FACTS.values())
-def test_what_symbols_carry_is_said_once(layout: Layout, text: str) -> None:
+def test_a_symbols_divisors_are_written_once(layout: Layout, text: str) -> None:
     """Where no division says it; the text parses to the same layout with the same facts."""
     assert layout.text == text
     assert parse_layout(text) == layout

@@ -190,7 +190,7 @@ def test_mistakes(text: str, says: str) -> None:
         lg.parse_layout(text)
 
 
-def test_the_way_out_is_told() -> None:
+def test_the_hint_is_a_layout_that_covers_the_tensor() -> None:
     with pytest.raises(LegoError) as caught:
         lg.OrderBy(lg.Row(100, 70)).TileBy([3, 2], [64, 64])
     assert "[2, 2]" in str(caught.value.hint)

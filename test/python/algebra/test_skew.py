@@ -71,7 +71,7 @@ def test_tiles_are_known_to_begin_at_multiples_of_the_span() -> None:
 
 
 @pytest.mark.parametrize("index", [(0, 0, 1, 0), (0, 2, 0, 5)])
-def test_what_lies_before_or_behind_the_row_is_no_element(index: tuple[int, ...]) -> None:
+def test_elements_before_or_behind_the_row_are_masked(index: tuple[int, ...]) -> None:
     layout = lg.OrderBy(lg.Row(21, 19)).TileBy([3, 3], [8, 8], skew=Skew(1, (3, 0), 4))
     assert layout.mask(*index) == 0
     with pytest.raises(LegoError, match=r"coordinate (-3|21) in dimension 1 is outside"):
@@ -91,7 +91,7 @@ def test_what_lies_before_or_behind_the_row_is_no_element(index: tuple[int, ...]
         ("GroupBy([21, 19], skew(1, [3, 0], 4))", "only TileBy can be skewed"),
     ],
 )
-def test_what_is_no_skew(view: str, told: str) -> None:
+def test_a_skew_that_does_not_fit_is_refused(view: str, told: str) -> None:
     with pytest.raises(LegoError, match=told):
         lg.parse_layout(f"OrderBy(Row(21, 19)).{view}")
 

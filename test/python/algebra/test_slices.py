@@ -89,12 +89,12 @@ def test_slices_of_every_kind(t: Tiled, data: Any) -> None:
         (lg.OrderBy(lg.Row(6))[P], 1, 1),
     ],
 )
-def test_what_is_proven(piece: Any, contiguous: int, run: int) -> None:
+def test_proven_inequalities(piece: Any, contiguous: int, run: int) -> None:
     assert piece.contiguous == contiguous
     assert piece.run == run
 
 
-def test_a_guard_is_shared_only_by_what_exists_together() -> None:
+def test_a_mask_covers_only_elements_that_exist_together() -> None:
     m, h = Sym("m", 0), Sym("h", 0, 3)
     assert partial.is_uniform(8, 4 * m, 4 * m + h)
     assert not partial.is_uniform(8, 4 * m + 2, 4 * m + 2 + h)  # 6, 7 exist, 8 and 9 do not

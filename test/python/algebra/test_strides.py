@@ -300,7 +300,7 @@ NOT_STRIDED = [
 
 
 @pytest.mark.parametrize(("layout", "message"), NOT_STRIDED)
-def test_what_has_no_strides(layout: Layout, message: str) -> None:
+def test_layouts_without_strides_are_refused(layout: Layout, message: str) -> None:
     with pytest.raises(LegoError) as e:
         layout.to_strides()
     assert message in e.value.message
@@ -330,7 +330,7 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("shape", "stride", "message"), ERRORS)
-def test_what_is_no_layout(shape: Any, stride: Any, message: str) -> None:
+def test_strides_that_are_no_layout_are_refused(shape: Any, stride: Any, message: str) -> None:
     with pytest.raises(LegoError) as e:
         from_strides(shape, stride)
     assert e.value.message.startswith(f"from_strides: {message}")

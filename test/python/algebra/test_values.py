@@ -115,7 +115,7 @@ def test_the_callers_arrays_are_left_alone() -> None:
     assert flat.tolist() == list(range(24))
 
 
-def test_what_a_layout_says_of_itself() -> None:
+def test_text_and_properties_of_a_layout() -> None:
     layout = OrderBy(Row(M, 6)).TileBy([M // 8, 3], [8, 2])
     assert layout.dims == (M // 8, 3, 8, 2)
     assert layout.rank == 4

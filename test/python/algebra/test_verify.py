@@ -159,7 +159,7 @@ def test_users_permutations_that_are_right(dims, f, f_inv, asked, method) -> Non
     ],
     ids=str,
 )
-def test_what_is_a_bijection_by_construction(layout) -> None:
+def test_library_permutations_are_bijections_by_construction(layout) -> None:
     assert layout.verify().holds is True
     assert layout.verify().method == "construction"
     assert layout.verify("construction").holds is True
@@ -280,7 +280,7 @@ def test_planted_mistakes_are_found(dims, f, f_inv, found) -> None:
         assert verdict.counterexample == found
 
 
-def test_what_the_counter_example_says() -> None:
+def test_a_counterexample_names_elements_positions_and_sizes() -> None:
     def said(*pair):
         return verdict_of((2, 8), *pair).detail
 
@@ -426,7 +426,7 @@ def test_mistakes_in_functions_of_integers_on_large_tiles() -> None:
         assert verdict.counterexample.elements[0][0] % 2 == 1
 
 
-def test_what_a_prover_cannot_settle_stays_unknown() -> None:
+def test_an_undecided_proof_stays_unknown() -> None:
     """Square roots of symbols; enumeration settles the same at any size."""
     verdict = OrderBy(GenP([n, n], antidiagonal)).verify("proof")
     assert verdict.holds is None

@@ -141,12 +141,12 @@ def test_leading_axes(shape: tuple[int, ...]) -> None:
         (4 * LANE, 4, LANE[:5] < 3, r"has shape \(5,\), the offsets have \(32,\)"),
     ],
 )
-def test_bad_input_is_told(offsets, width, active, message) -> None:
+def test_bad_input_is_an_error(offsets, width, active, message) -> None:
     with pytest.raises(LegoError, match=message):
         wavefronts(offsets, width, active)
 
 
-def test_bad_widths_and_masks_of_the_ideal_are_told() -> None:
+def test_bad_widths_and_masks_of_the_ideal_are_errors() -> None:
     with pytest.raises(LegoError, match="no lane accesses 32 bytes"):
         ideal_wavefronts(32)
     with pytest.raises(LegoError, match=r"shape \(31,\)"):

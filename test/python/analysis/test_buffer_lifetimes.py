@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lego_mlir.analysis.buffer_lifetimes import BufferLifetime, assign_offsets
 
 
-def test_what_follows_takes_the_place() -> None:
+def test_a_later_buffer_reuses_the_bytes_of_an_earlier_one() -> None:
     a, b, c = (
         BufferLifetime(65536, 128, 0, 4),
         BufferLifetime(65536, 128, 0, 4),
@@ -19,7 +19,7 @@ def test_what_follows_takes_the_place() -> None:
     assert assign_offsets([a, b, c]) == [0, 65536, 0]
 
 
-def test_a_gap_is_filled() -> None:
+def test_a_small_buffer_fills_an_alignment_gap() -> None:
     assert assign_offsets(
         [
             BufferLifetime(100, 128, 0, 9),
@@ -29,7 +29,7 @@ def test_a_gap_is_filled() -> None:
     ) == [0, 1024, 100]
 
 
-def test_nothing() -> None:
+def test_no_buffers_need_no_offsets() -> None:
     assert assign_offsets([]) == []
 
 
@@ -43,7 +43,7 @@ rooms = st.builds(
 
 
 @given(st.lists(rooms, max_size=8))
-def test_no_byte_is_needed_twice(given: list[BufferLifetime]) -> None:
+def test_live_buffers_never_overlap(given: list[BufferLifetime]) -> None:
     offsets = assign_offsets(given)
     assert len(offsets) == len(given)
     assert all(offset % room.alignment == 0 for offset, room in zip(offsets, given, strict=True))

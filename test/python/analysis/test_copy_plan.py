@@ -47,7 +47,7 @@ def planned(
         (SMALL, PLAIN, 1024, 8),
     ],
 )
-def test_every_element_once(source: str, target: str, threads: int, width: int) -> None:
+def test_every_element_is_copied_once(source: str, target: str, threads: int, width: int) -> None:
     plan = planned(source, target, threads=threads)
     assert plan.width == width
     assert plan.full_steps <= plan.steps <= plan.full_steps + 1
@@ -79,7 +79,7 @@ def test_every_element_once(source: str, target: str, threads: int, width: int) 
         (SMALL, PLAIN, (1, 1)),
     ],
 )
-def test_steps_are_as_far_apart_as_promised(
+def test_distances_of_steps_hold_for_every_thread(
     source: str, target: str, bases: tuple[int, int]
 ) -> None:
     plan = planned(source, target)
@@ -106,11 +106,11 @@ def test_steps_are_as_far_apart_as_promised(
     ("size", "align", "width"),
     [(2, 16, 8), (2, 8, 4), (2, 2, 1), (4, 16, 4), (1, 16, 16), (8, 16, 2)],
 )
-def test_chunks_are_as_wide_as_is_aligned(size: int, align: int, width: int) -> None:
+def test_chunks_are_as_wide_as_the_alignment_allows(size: int, align: int, width: int) -> None:
     plain = "OrderBy(Row(2, 128, 64))"
     assert planned(ROWS, plain, size=size, align=align).width == width
 
 
-def test_neighbours_in_memory_are_neighbouring_threads() -> None:
+def test_neighbouring_threads_copy_neighbouring_chunks() -> None:
     assert planned(ROWS, SWIZZLED).chunks.text == "OrderBy(RegP([128, 8], [0, 1]))"
     assert planned(COLUMNS, SWIZZLED_COLUMNS).chunks.text == "OrderBy(RegP([16, 64], [1, 0]))"

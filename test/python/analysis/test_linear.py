@@ -571,7 +571,7 @@ def test_cyclic_shift_that_moves_zero_and_is_not_affine() -> None:
     )
 
 
-def test_what_cannot_be_decided_is_said() -> None:
+def test_an_undecided_question_is_reported() -> None:
     n = 2**12
     twice = OrderBy(GenP([n, n], antidiagonal)).OrderBy(GenP([n, n], antidiagonal))
     assert "too many to look at whether other blocks make up for it" in refused(from_layout, twice)

@@ -194,7 +194,7 @@ def test_slices_of_distributed_layouts_are_distributed() -> None:
     assert copies(rows) == {"register": (0, 2), "lane": (0, 1)}
 
 
-def test_what_is_no_distributed_layout() -> None:
+def test_layouts_that_are_not_distributed() -> None:
     def reason(bases: dict[str, list[tuple[int]]], size: int = 4) -> str:
         verdict = is_distributed(linear(bases, {"x": size}))
         assert not verdict
@@ -242,7 +242,7 @@ def test_unswizzled() -> None:
     assert is_memory(rows)
 
 
-def test_what_is_no_memory_layout() -> None:
+def test_layouts_that_are_no_memory_layout() -> None:
     three = linear({"offset": [(1,), (2,), (7,)]}, {"x": 8})
     assert is_memory(three).detail == "a column maps to x=7: more than two bits"
     assert not is_memory(three)

@@ -62,7 +62,7 @@ def test_the_catalogue_of_linear_layouts_has_the_same(
         (accumulator(), lambda g, t, i: g + 8 * (i >= 2), lambda g, t, i: 2 * t + i % 2),
     ],
 )
-def test_the_tables_of_the_ptx_isa(
+def test_fragments_match_the_tables_of_the_ptx_isa(
     fragment: Fragment, row: Callable[..., int], column: Callable[..., int]
 ) -> None:
     rows, columns = coordinates(fragment)
@@ -77,7 +77,7 @@ def test_the_tables_of_the_ptx_isa(
 
 @pytest.mark.parametrize(("tiles", "steps"), [(1, 1), (2, 1), (1, 2)])
 @pytest.mark.parametrize("bits", [8, 16])
-def test_neighbouring_right_operands_are_each_a_fragment(bits: int, tiles: int, steps: int) -> None:
+def test_neighbouring_operands_b_are_each_a_fragment(bits: int, tiles: int, steps: int) -> None:
     wide, one = operand_b(bits, tiles, steps), operand_b(bits)
     rows, columns = coordinates(wide)
     expected_rows, expected_columns = coordinates(one)

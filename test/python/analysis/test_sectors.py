@@ -93,7 +93,7 @@ def test_the_widest_access_is_that_of_global_memory() -> None:
     assert sectors(64 * (LANE // 2), 32).touched == 16
 
 
-def test_bad_input_is_told() -> None:
+def test_bad_input_is_an_error() -> None:
     with pytest.raises(LegoError, match="no lane accesses 64 bytes"):
         sectors(64 * LANE, 64)
     with pytest.raises(LegoError, match="lane 3 accesses 16 bytes at byte offset 24"):

@@ -160,7 +160,7 @@ def test_a_tensor_of_five_dimensions() -> None:
 
 @pytest.mark.parametrize("parts", [2, 4])
 @pytest.mark.parametrize("columns", [64, 128, 256])
-def test_parts_for_the_blocks_of_a_cluster(parts: int, columns: int) -> None:
+def test_boxes_divide_among_the_ctas_of_a_cluster(parts: int, columns: int) -> None:
     layout = OrderBy(Row(256, 2 * columns)).TileBy([2, 2], [128, columns])
     found = check(layout, by_rows(128, columns), 2, parts)
     assert len(found.boxes) == max(parts, columns // 64)
@@ -211,19 +211,19 @@ GOOD = by_rows(64, 64)
             OrderBy(GenP([64, 64], antidiagonal)).TileBy([1, 1], [64, 64]),
             GOOD,
             2,
-            "TMA walks a tensor by strides",
+            "TMA addresses a tensor by strides",
         ),
         (
             OrderBy(RegP([4, 64, 256], [1, 0, 2])).TileBy([4, 4], [64, 64]),
             GOOD,
             2,
-            "no one stride a dimension",
+            "not have one stride per dimension",
         ),
         (
             parse_layout("OrderBy(Row(M, 64)).TileBy([M/64, 1], [64, 64])"),
             GOOD,
             2,
-            "no one stride a dimension",
+            "not have one stride per dimension",
         ),
         (
             OrderBy(Row(*[2] * 5, 64)).TileBy([2] * 5 + [1], [1] * 5 + [64]),
@@ -233,7 +233,7 @@ GOOD = by_rows(64, 64)
         ),
     ],
 )
-def test_what_the_hardware_cannot_copy(
+def test_tiles_that_tma_cannot_copy_are_refused(
     layout: Layout, shared: Layout, element: int, message: str
 ) -> None:
     with pytest.raises(LegoError, match=message):

@@ -97,11 +97,11 @@ def test_core_matrices_without_swizzle() -> None:
     check(OrderBy(GenP([64, 64], bricks(8, 16))), 1, 64, (0, 32), 1)
 
 
-def test_the_slots_of_a_ring_are_alike() -> None:
-    slots = multibuffered(by_rows(64, 128), 3)
+def test_the_stages_of_a_ring_buffer_have_equal_descriptors() -> None:
+    stages = multibuffered(by_rows(64, 128), 3)
     size = 64 * 128 * 2
     first, *others = (
-        matrix_descriptor(slots[n, :, :], 2, 64, (0, 80), 1)  # type: ignore[misc]
+        matrix_descriptor(stages[n, :, :], 2, 64, (0, 80), 1)  # type: ignore[misc]
         for n in range(3)
     )
     assert [o.start - first.start for o in others] == [size, 2 * size]
@@ -135,7 +135,7 @@ def _pieces(draw: st.DrawFn) -> tuple[Layout, int, int, tuple[int, int], int]:
 
 
 @given(_pieces())
-def test_random_pieces(case: tuple[Layout, int, int, tuple[int, int], int]) -> None:
+def test_descriptors_of_random_slices(case: tuple[Layout, int, int, tuple[int, int], int]) -> None:
     check(*case)
 
 
@@ -154,7 +154,7 @@ def test_random_pieces(case: tuple[Layout, int, int, tuple[int, int], int]) -> N
         (by_columns(128, 64), 2, 64, (32, 0), 1, "chunks do not lie"),
     ],
 )
-def test_what_the_hardware_cannot_read(
+def test_layouts_that_wgmma_cannot_read_are_refused(
     shared: Layout, element: int, extent: int, at: tuple[int, int], k: int, message: str | None
 ) -> None:
     if message is None:

@@ -146,7 +146,7 @@ OPERATION_ERRORS = [
     ("a symbol without a value", "OrderBy(Row(R, T))", "OrderBy(Row(Q, T))",
      r"got 0 operands for the symbols Q of .*\n.*\n.*\nhint: .*lego.sizes", '"lego.size"'),
     ("a divisor without a value", ", R = 8", "",
-     r"the size R in '32 / R' has no value\n.*\n.*\nhint: give it: --set R=.*the sizes are T = 32", "/R"),
+     r"the size R in '32 / R' has no value\n.*\n.*\nhint: give it: --set R=.*are T = 32", "/R"),
     ("shape and layout", "%b: memref<1024x1024xf32>", "%b: memref<512x1024xf32>",
      r"expects different type", "%b"),
     ("layout of a number", "@transpose(", "@transpose(%x: index {lego.layout = #A}, ",

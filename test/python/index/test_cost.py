@@ -37,7 +37,7 @@ def test_operations_by_kind(x: Int, kinds: dict[Kind, int]) -> None:
     assert count(x) == sum(kinds.values())
 
 
-def test_what_several_share_is_counted_once() -> None:
+def test_a_common_subexpression_is_counted_once() -> None:
     q = I // K
     assert count([q, q + 1, J - K * q]) == count(q) + 1 + 2
     assert count([I + J, I + J + 1, I + J + 2]) == 3

@@ -66,7 +66,7 @@ def test_claims_are_proven_and_tight(x: Int) -> None:
 
 
 @pytest.mark.parametrize("x", UNKNOWN, ids=str)
-def test_nothing_is_said_without_a_proof(x: Int) -> None:
+def test_without_a_proof_a_claim_does_not_hold(x: Int) -> None:
     assert not prover.is_nonnegative(x)
     assert not prover.is_less(-1, x)
 

@@ -324,7 +324,7 @@ def test_without_its_condition_a_rule_is_wrong(
     assert any(wrong)
 
 
-def test_what_is_known_to_divide_what() -> None:
+def test_known_divisibility() -> None:
     e, divides = SYMBOLS, polynomial.divides
     assert divides(4, 8)
     assert divides(4, 8 * e.x - 12)
@@ -339,7 +339,7 @@ def test_what_is_known_to_divide_what() -> None:
     assert not divides(e.BK, 0 * e.x + 6)
 
 
-def test_division_by_zero_is_told() -> None:
+def test_division_by_zero_is_an_error() -> None:
     for operation in (lambda x: x // 0, lambda x: x % 0):
         with pytest.raises(LegoError, match="'x' by zero"):
             operation(SYMBOLS.x)

@@ -82,6 +82,6 @@ def test_numbers_are_computed_at_once() -> None:
 @pytest.mark.parametrize(
     "x", [P / 2, sympy.sin(P), sympy.Rational(1, 2), sympy.Float(1.5), P**-1, 2**P, P < Q], ids=str
 )
-def test_what_is_no_integer_expression_is_told(x) -> None:
+def test_a_non_integer_expression_is_an_error(x) -> None:
     with pytest.raises(LegoError, match="not an integer index expression"):
         from_sympy(x)

@@ -215,7 +215,7 @@ def test_every_kernel_has_an_explanation() -> None:
         (
             (64, 64, 64),
             {"a": OrderBy(lg.GenP([64, 64], lg.morton))},
-            "A: TMA: .* has no one stride a dimension",
+            "A: TMA: .* does not have one stride per dimension",
         ),
     ],
 )
