@@ -32,7 +32,7 @@ class SizedLayout:
     trace: Trace
 
     def inv(self, flat: Operand) -> tuple[Value, ...]:
-        """The logical index at a flat offset, one value a dimension."""
+        """Return the logical index at a flat offset, one value a dimension."""
         offset = as_index(flat, self.trace).ssa
         attributes = {"layout": self.trace.layout(self.layout, is_bound=True)}
         most = self._most()
@@ -46,7 +46,7 @@ class SizedLayout:
         )
 
     def _most(self) -> list[int]:
-        """What the index stays below in each dimension, by the tables that the sizes are from."""
+        """Return upper bounds of the index in each dimension, from the tables of the sizes."""
         known = symbols_of(self.layout, layout_attribute(self.layout))
         ranges = {
             s: Sym(s.name, 1, _greatest(value.ssa))
@@ -57,7 +57,7 @@ class SizedLayout:
 
 
 def sized(layout: Layout, **sizes: Operand) -> Layout | SizedLayout:
-    """A layout with values for its symbolic sizes, numbers or such as only the kernel knows.
+    """Return a layout with values for its symbolic sizes: numbers or kernel values.
 
         rows = lg.sized(lg.parse_layout("OrderBy(Row(M, 64))"), M=lg.table(which, [128, 72]))
 
@@ -86,7 +86,7 @@ def sized(layout: Layout, **sizes: Operand) -> Layout | SizedLayout:
 def pick(
     number: Operand, tensors: Sequence[TensorValue], layout: Layout | SizedLayout
 ) -> TensorValue:
-    """One of several tensors of the same element type: that of a number.
+    """Return one of several tensors of the same element type, chosen by an index.
 
     Args:
         number: an index below the number of tensors.
@@ -112,7 +112,7 @@ def pick(
 
 
 def _flat(buffer: Any, kind: Any, trace: Trace) -> Any:
-    """A buffer as one of one dimension of any size."""
+    """Return a buffer as one of one dimension of unknown size."""
     given = ir.MemRefType(buffer.type)
     if given.rank > 1:
         i64 = ir.IntegerType.get_signless(64)
@@ -124,7 +124,7 @@ def _flat(buffer: Any, kind: Any, trace: Trace) -> Any:
 
 
 def _constant(x: Any) -> int | None:
-    """The number that a size is; `None` where only the kernel knows it."""
+    """Return a size as a number; `None` if it is known only at run time."""
     if not isinstance(x, Value):
         return int(x)
     if isinstance(x.ssa, ir.BlockArgument) or x.ssa.owner.name != "arith.constant":
@@ -133,7 +133,7 @@ def _constant(x: Any) -> int | None:
 
 
 def _greatest(ssa: Any) -> int | None:
-    """The greatest number of the table that a value is from; `None` if from none."""
+    """Return the greatest entry of the table that a value is from; `None` without one."""
     if isinstance(ssa, ir.BlockArgument) or ssa.owner.name != "lego.table":
         return None
     numbers: list[int] = list(ir.DenseI64ArrayAttr(ssa.owner.attributes["values"]))
