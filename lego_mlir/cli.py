@@ -31,7 +31,7 @@ _TRACEBACK = "LEGO_MLIR_TRACEBACK"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command's entry point: the exit status."""
+    """Run the command and return its exit status."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal may lack some of our characters
             stream.reconfigure(errors="replace")
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Interruption:
-    """Whether Ctrl-C was pressed: MLIR makes errors of its own of what its callbacks raise."""
+    """Records whether Ctrl-C was pressed: MLIR replaces exceptions that its callbacks raise."""
 
     came = False
 
@@ -67,7 +67,7 @@ class _Interruption:
 
 @contextlib.contextmanager
 def _stdout() -> Iterator[TextIO]:
-    """The standard output, all of it written at the end.
+    """Provide the standard output, and flush it at the end.
 
     Raises:
         BrokenPipeError: whoever reads it has gone.
@@ -86,7 +86,7 @@ def _stdout() -> Iterator[TextIO]:
 
 
 def _failed(error: Exception) -> int:
-    """Say what went wrong: the exit status."""
+    """Print the error and return the exit status."""
     try:
         raise error
     except LegoError as e:
@@ -95,7 +95,9 @@ def _failed(error: Exception) -> int:
     except BrokenPipeError:  # the reader of our output has seen enough
         return 0
     except MemoryError:
-        print("error: this needs more memory than there is\nhint: smaller sizes", file=sys.stderr)
+        print(
+            "error: this needs more memory than there is\nhint: use smaller sizes", file=sys.stderr
+        )
         return 1
     except RecursionError:
         print("error: the input is nested too deeply to be read", file=sys.stderr)
@@ -138,7 +140,7 @@ def _compilation(options: Any) -> Compilation:
     for flag, given in (("--param", options.parameters), ("--keep", options.keep)):
         if given and compilation.schedule is None:
             raise LegoError(
-                f"{flag} is about a schedule's steps, and the module names no schedule",
+                f"{flag} needs a schedule, and the module names no schedule",
                 location=Location(file),
                 hint="add --schedule=NAME",
             )
@@ -146,7 +148,7 @@ def _compilation(options: Any) -> Compilation:
 
 
 def _read(file: str) -> tuple[str, str]:
-    """The name and the text of the input."""
+    """Return the name and the text of the input."""
     name = _STDIN if file == "-" else file
     try:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
@@ -288,7 +290,7 @@ def _check_reference(artifact: Artifact, compilation: Compilation) -> None:
 
 
 def _verdict(artifact: Artifact, comparison: Comparison | None) -> str:
-    """How the outputs compare with the reference."""
+    """Return a sentence on how the outputs compare with the reference."""
     if comparison is None:
         return "none: the module names no lego.reference"
     right = "equal to" if comparison.exact else "agrees with"
@@ -297,7 +299,7 @@ def _verdict(artifact: Artifact, comparison: Comparison | None) -> str:
 
 
 def _loaded(options: Any) -> Artifact | None:
-    """The artifact that the input is; `None` if it is a module.
+    """Return the artifact that the input is; `None` if it is a module.
 
     Raises:
         LegoError: an option asks to compile it.
@@ -312,8 +314,8 @@ def _loaded(options: Any) -> Artifact | None:
 
 
 def _check_compiled(options: Any) -> None:
-    """Refuse what is asked of the compiler where there is nothing to compile."""
-    asked = {
+    """Reject options of the compiler if the input is compiled already."""
+    compiler_options = {
         "--target": options.target,
         "--set": options.sizes,
         "--schedule": options.schedule,
@@ -322,7 +324,7 @@ def _check_compiled(options: Any) -> None:
         "--pass-pipeline": options.pipelines,
         "--check": options.check,
     }
-    for flag, given in asked.items():
+    for flag, given in compiler_options.items():
         if given:
             raise LegoError(
                 f"{flag} is for compiling, and the input is a bundle, compiled already",

@@ -12,7 +12,7 @@ from lego_mlir.diagnostics import LegoError
 
 
 def dialects() -> Path:
-    """The folder of the dialect definitions (`lego.irdl.mlir`).
+    """Return the folder of the dialect definitions (`lego.irdl.mlir`).
 
     Raises:
         LegoError: the installation is incomplete.
@@ -21,7 +21,7 @@ def dialects() -> Path:
 
 
 def transforms() -> Path:
-    """The folder of the transform-dialect libraries.
+    """Return the folder of the transform-dialect libraries.
 
     Raises:
         LegoError: the installation is incomplete.
@@ -30,7 +30,7 @@ def transforms() -> Path:
 
 
 def pipelines() -> Path:
-    """The folder of the pass pipelines.
+    """Return the folder of the pass pipelines.
 
     Raises:
         LegoError: the installation is incomplete.
@@ -39,7 +39,7 @@ def pipelines() -> Path:
 
 
 def _folder(name: str) -> Path:
-    """The folder of that name: the checkout's where this file lies in one, else the package's."""
+    """Return a folder of the checkout that this file lies in, else of the package."""
     checkout = Path(__file__).resolve().parents[1]
     if (checkout / "CMakeLists.txt").is_file():
         folder = checkout / name

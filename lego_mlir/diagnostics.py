@@ -1,4 +1,4 @@
-"""Errors that teach: what is wrong, where, and what to do about it.
+"""Errors for the user: what is wrong, where, and what to write instead.
 
 Everything a user can get wrong raises `LegoError`. It renders like a compiler's diagnostic:
 
@@ -7,7 +7,7 @@ Everything a user can get wrong raises `LegoError`. It renders like a compiler's
                                 ^
     hint: close it with ')'
 
-This module is the floor of the house: it imports nothing of ours, and every room may import it.
+This module imports no other module of the package, and every other module may import it.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class LegoError(Exception):
         return self.render()
 
     def _excerpt(self) -> list[str]:
-        """The source line and, where the column is known, a caret under it."""
+        """Return the source line, and a caret under it if the column is known."""
         if self.source is None or self.location is None or self.location.line < 1:
             return []
         rows = self.source.removesuffix("\n").split("\n")  # as MLIR counts lines
@@ -114,8 +114,8 @@ def _shortened(before: str, after: str) -> tuple[str, str]:
         return before, after
     if len(before) > _MOST_SHOWN // 2:
         before = "…" + before[1 - _MOST_SHOWN // 2 :]
-    room = _MOST_SHOWN - len(before)
-    return before, after if len(after) <= room else after[: room - 1] + "…"
+    space = _MOST_SHOWN - len(before)
+    return before, after if len(after) <= space else after[: space - 1] + "…"
 
 
 _MOST_SHOWN = 200

@@ -1,6 +1,6 @@
 """The texts whose lines errors may show: what was compiled, and nothing else.
 
-The places in a PTX text, a module or a bundle name files. Who wrote them chose those names, so a
+The locations in a PTX text, a module or a bundle name files. Who wrote them chose those names, so a
 name never leads to a file: a line is shown only of a text that this run has compiled itself.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Texts by the names that places give them; hashable.
+    """Texts by the names that locations give them; hashable.
 
     Attributes:
         texts: the names and the texts.

@@ -1,4 +1,4 @@
-"""What assemblers give, whichever of them ran: machine code, resources, and their log read."""
+"""The result of an assembler, nvJitLink or ptxas: machine code, resources, messages."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class AssemblerMissing(LegoError):
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What one kernel takes, as the assembler reports it.
+    """The resources of one kernel, as the assembler reports them.
 
     Attributes:
         kernel: the entry's name.
-        registers: 32-bit registers a thread.
-        shared_bytes: static shared memory a block, in bytes.
-        stack_bytes: local memory of the stack frame a thread, in bytes.
-        spill_store_bytes, spill_load_bytes: register spills a thread, in bytes; 0 is the goal.
+        registers: 32-bit registers per thread.
+        shared_bytes: static shared memory per CTA, in bytes.
+        stack_bytes: local memory of the stack frame per thread, in bytes.
+        spill_store_bytes, spill_load_bytes: register spills per thread, in bytes; 0 is the goal.
     """
 
     kernel: str
@@ -38,14 +38,14 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class Cubin:
-    """Machine code of all kernels of one PTX module, and what the assembler said about it.
+    """Machine code of all kernels of one PTX module, and the assembler's messages about it.
 
     Attributes:
         code: the ELF image.
         resources: one for each entry, in the assembler's order.
         warnings: the assembler's warnings, without its prefix, and one for each kernel that
             spills registers or has local memory.
-        log: everything it printed.
+        log: everything that the assembler printed.
     """
 
     code: bytes
@@ -55,10 +55,10 @@ class Cubin:
 
 
 def make_cubin(code: bytes, log: str, target: Target) -> Cubin:
-    """An assembler's result.
+    """Return the result of an assembler after checking its resources.
 
     Raises:
-        LegoError: a kernel declares more static shared memory than a block may have.
+        LegoError: a kernel declares more static shared memory than a launch accepts.
     """
     resources = parse_resources(log)
     for kernel in resources:
@@ -67,7 +67,7 @@ def make_cubin(code: bytes, log: str, target: Target) -> Cubin:
 
 
 def parse_resources(log: str) -> tuple[Resources, ...]:
-    """The entries' resources from the assembler's verbose log."""
+    """Return the resources of each kernel from the assembler's verbose log."""
     found: list[Resources] = []
     for section in re.split(r"(?=Compiling entry function ')", log)[1:]:
         head = re.match(r"Compiling entry function '([^']+)'", section)
@@ -90,11 +90,11 @@ def parse_resources(log: str) -> tuple[Resources, ...]:
 
 
 def parse_warnings(log: str, resources: Sequence[Resources]) -> tuple[str, ...]:
-    """The warnings in an assembler's log, and one for each kernel that uses local memory."""
-    said = re.findall(r"^(?:ptxas\s+)?(?:\S.*;\s*)?warning\s*:\s*(.+?)\s*$", log, re.M | re.I)
+    """Return the warnings in a log, and one for each kernel that uses local memory."""
+    reported = re.findall(r"^(?:ptxas\s+)?(?:\S.*;\s*)?warning\s*:\s*(.+?)\s*$", log, re.M | re.I)
     codes = re.findall(r"^(?:ptxas\s+)?info\s*:\s*(\(C\d+\).+?)\s*$", log, re.M)
     local = [text for text in map(_local_memory, resources) if text]
-    return (*said, *codes, *local)
+    return (*reported, *codes, *local)
 
 
 def _local_memory(kernel: Resources) -> str | None:
@@ -109,32 +109,32 @@ def _local_memory(kernel: Resources) -> str | None:
 
 
 def rejection(log: str, ptx: str, target: Target, package: str) -> LegoError:
-    """The log of an assembler that failed as one diagnostic: the first error's line is its place.
+    """Return the error of an assembler that failed, located at the first line it rejects.
 
     Args:
-        log: what it printed.
-        ptx: what it was given.
-        target: what for.
-        package: that a newer assembler comes in.
+        log: what the assembler printed.
+        ptx: the PTX that it read.
+        target: the target to assemble for.
+        package: the package that contains a newer assembler.
     """
     line = re.search(r"\bline (\d+); (?:error|fatal)\s*: (.+)", log)
     if line is not None:
-        place, message = Location(PTX_FILE, int(line[1])), line[2].strip()
+        location, message = Location(PTX_FILE, int(line[1])), line[2].strip()
     else:
         plain = re.search(r"(?:error|fatal)\s*: (.+)", log) or re.search(r"(.+)", log)
-        place, message = Location(PTX_FILE), plain[1].strip() if plain else "no reason given"
+        location, message = Location(PTX_FILE), plain[1].strip() if plain else "no reason given"
     others = len(re.findall(r"\bline \d+; (?:error|fatal)\s*:", log)) - 1
     more = f" (and {others} more)" if others > 0 else ""
     return LegoError(
         f"the assembler rejects this PTX for {target}: {message}{more}",
-        location=place,
+        location=location,
         hint=_hint(log, package),
         source=ptx,
     )
 
 
 def _hint(log: str, package: str) -> str | None:
-    """The way out of the assembler errors that are not a slip in the PTX."""
+    """Return the hint for assembler errors that have other causes than the PTX's text."""
     if "Unsupported .version" in log:
         return f"pip install --upgrade {package}"
     if "SM version" in log or "cannot be compiled to future architecture" in log:

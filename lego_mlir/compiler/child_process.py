@@ -29,7 +29,7 @@ _RESULT, _EXCEPTION = b"r", b"e"
 def run_isolated(
     work: Callable[[], bytes], *, isolate: bool = False, doing: str = "generating code"
 ) -> bytes:
-    """The bytes that `work` returns.
+    """Return the bytes that `work` returns.
 
     Args:
         work: what to run; in a child nothing but its result comes back, no other effect.
@@ -63,18 +63,18 @@ def run_isolated(
         os.close(result_read)
         os.close(errors_read)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    said = errors.decode(errors="replace")
+    printed = errors.decode(errors="replace")
     if status != 0 or result[:1] not in (_RESULT, _EXCEPTION):
-        raise _death(status, said, doing)
-    if said:
-        sys.stderr.write(said)
+        raise _death(status, printed, doing)
+    if printed:
+        sys.stderr.write(printed)
     if result[:1] == _EXCEPTION:
         raise _unpacked(result[1:])
     return result[1:]
 
 
 def _child(work: Callable[[], bytes], result: int, errors: int) -> None:
-    """The child's whole life; never returns."""
+    """Run the work in the child, send its result, and exit; never return."""
     status = 1
     try:
         os.dup2(errors, 2)
@@ -92,7 +92,7 @@ def _child(work: Callable[[], bytes], result: int, errors: int) -> None:
 
 
 def _packed(error: Exception) -> bytes:
-    """An exception as JSON: ours with all its parts, any other as the text of its traceback."""
+    """Return an exception as JSON: a LegoError by its fields, others by their traceback."""
     import json
     import traceback
 
@@ -100,7 +100,7 @@ def _packed(error: Exception) -> bytes:
         return json.dumps({"traceback": "".join(traceback.format_exception(error))}).encode()
     fields = {
         "message": error.message,
-        "place": asdict(error.location) if error.location else None,
+        "location": asdict(error.location) if error.location else None,
         "hint": error.hint,
         "source": error.source,
     }
@@ -113,8 +113,8 @@ def _unpacked(packed: bytes) -> Exception:
     fields = json.loads(packed)
     if "traceback" in fields:
         return RuntimeError("in the isolated child:\n" + fields["traceback"])
-    place = Location(**fields.pop("place")) if fields["place"] else fields.pop("place")
-    return LegoError(fields.pop("message"), location=place, **fields)
+    location = fields.pop("location")
+    return LegoError(location=Location(**location) if location else None, **fields)
 
 
 def _write(to: int, data: bytes) -> None:
@@ -124,7 +124,7 @@ def _write(to: int, data: bytes) -> None:
 
 
 def _drain(*sources: int) -> tuple[bytes, ...]:
-    """All that comes out of the pipes, read together so that no full pipe blocks the writer."""
+    """Read all pipes to their ends together, so that no full pipe blocks the writer."""
     parts: dict[int, list[bytes]] = {fd: [] for fd in sources}
     with selectors.DefaultSelector() as selector:
         for fd in sources:
@@ -139,10 +139,10 @@ def _drain(*sources: int) -> tuple[bytes, ...]:
     return tuple(b"".join(parts[fd]) for fd in sources)
 
 
-def _death(status: int, said: str, doing: str) -> LegoError:
-    """How the child died, in LLVM's words where it left any."""
-    fatal = re.search(r"LLVM ERROR: (.+)", said)
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def _death(status: int, printed: str, doing: str) -> LegoError:
+    """Return the error of a child that crashed, with LLVM's message if there is one."""
+    fatal = re.search(r"LLVM ERROR: (.+)", printed)
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
     if fatal is not None:
         reason = f"LLVM gives up: {fatal[1].strip().rstrip('.')}"
     elif lines:

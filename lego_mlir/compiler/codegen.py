@@ -1,8 +1,7 @@
-"""PTX to cubin: no GPU, no CUDA toolkit.
+"""Assemble PTX to a cubin, without a GPU or a CUDA toolkit.
 
-nvJitLink does it in process, in a fraction of the time that starting a program takes; `ptxas` where
-a kernel moves registers from warp to warp, which nvJitLink leaves out, or where there is no
-nvJitLink.
+nvJitLink assembles in process, which is much faster than starting a program. `ptxas` is used if a
+kernel has `setmaxnreg`, which nvJitLink ignores, or if nvJitLink is not installed.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from lego_mlir.compiler.assembly import PTX_FILE, AssemblerMissing, Cubin
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.hardware.targets import Target
 
-_MOVES_REGISTERS = re.compile(r"^[^/\n]*\bsetmaxnreg\.", re.M)
+_USES_SETMAXNREG = re.compile(r"^[^/\n]*\bsetmaxnreg\.", re.M)
 
 
 def assemble(ptx: str, target: Target, *, options: Sequence[str] = ()) -> Cubin:
@@ -28,11 +27,11 @@ def assemble(ptx: str, target: Target, *, options: Sequence[str] = ()) -> Cubin:
 
     Raises:
         LegoError: the assembler is missing or too old for the target; the PTX is wrong (the error
-            shows the line); a kernel declares more static shared memory than a block may have.
+            shows the line); a kernel declares more static shared memory than a launch accepts.
     """
     if not ptx.strip():
         raise LegoError("there is no PTX to assemble", location=Location(PTX_FILE))
-    if _MOVES_REGISTERS.search(ptx):
+    if _USES_SETMAXNREG.search(ptx):
         return _by_ptxas(ptx, target, options)
     try:
         return nvjitlink.assemble(ptx, target, options)

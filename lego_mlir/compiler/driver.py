@@ -1,11 +1,11 @@
-"""The driver: a module on its way from lego operations to machine code, stage by stage.
+"""The driver: lowers a module from lego operations to machine code, stage by stage.
 
 index      all lego operations lowered to arith, affine, memref, gpu
 scheduled  after the schedule's transform script (the same as index without one)
 nvvm       one gpu.module in the nvvm and llvm dialects
 llvm       its LLVM IR, before LLVM's own optimisations
-ptx        what the NVPTX back end makes of it
-cubin      machine code, assembled by nvJitLink, or by ptxas where warps trade registers
+ptx        its PTX, made by LLVM's NVPTX back end
+cubin      machine code, assembled by nvJitLink, or by ptxas if the kernel uses setmaxnreg
 bundle     an artifact: the code, and how to launch it
 """
 
@@ -48,7 +48,7 @@ from lego_mlir.sources import Sources
 
 @dataclass(frozen=True)
 class Options:
-    """What one compilation is asked for.
+    """The options of one compilation.
 
     Attributes:
         target: the GPU architecture.
@@ -57,11 +57,11 @@ class Options:
         parameters: values that replace the defaults of the schedule's parameters.
         keep: whether to keep the module's text after every step of the schedule.
         pipelines: by stage, a pass pipeline or the file that holds it, instead of ours.
-        isolate: run LLVM's back end in a child process, so that its fatal errors are errors.
-        strict: refuse machine code that spills registers, or that the assembler slows down.
+        isolate: run LLVM's back end in a child process, so that its crashes become errors.
+        strict: reject machine code that spills registers or that the assembler slows down.
         exact_division: round quotients of f32, f16 and bf16 exactly, as a module with the attribute
-            `lego.exact_division` asks for; else they are off by up to 2 units in the last place.
-        check: make code in the kernels that checks what of indices and sizes is not proven.
+            `lego.exact_division` requires; else the error is at most 2 units in the last place.
+        check: check in the kernels those indices and sizes that are not proven to be in range.
     """
 
     target: Target = field(default_factory=lambda: Target.parse(DEFAULT_TARGET))
@@ -77,14 +77,14 @@ class Options:
 
 
 class Compilation:
-    """One module, lowered stage by stage; each stage is computed once, when first asked for.
+    """One module, lowered stage by stage; each stage is computed once, on first use.
 
     Args:
         source: the module's text.
-        options: what to make of it.
-        module: the module itself, where it was built and not parsed; the source then only serves
-            errors. It is left as it is.
-        sources: the texts that its places are in, where that is not the source alone.
+        options: how to compile it.
+        module: the module itself, if it was built and not parsed; the source then serves errors
+            only. It is not modified.
+        sources: the texts that its locations point into, if the source is not the only one.
 
     Raises:
         LegoError: the text is no valid module.
@@ -105,11 +105,11 @@ class Compilation:
 
     @property
     def functions(self) -> Mapping[str, Callable[..., Any]]:
-        """What `@name` in a layout of this module stands for, callable on arrays."""
+        """The functions that `@name` in a layout of this module stands for, callable on arrays."""
         return functions_of(self._parsed, self.source)
 
     def text(self, stage: str) -> str:
-        """The module, the LLVM IR or the PTX at a stage, as text.
+        """Return a stage as text: the module, the LLVM IR or the PTX.
 
         Raises:
             LegoError: there is no such stage, or the module does not get there.
@@ -128,7 +128,7 @@ class Compilation:
 
     @cached_property
     def schedule(self) -> Schedule | None:
-        """The schedule, the module's own where none is asked for, and what it kept of its steps."""
+        """The schedule of the options, else that of the module, with the records of its steps."""
         options = self.options
         name = options.schedule or schedules.named_by(self._parsed, self.source)
         if name is None:
@@ -137,7 +137,7 @@ class Compilation:
 
     @cached_property
     def index(self) -> Any:
-        """The module with all lego operations lowered; a schedule's tiles are threads' by then."""
+        """The module with all lego operations lowered, and tiles distributed by the schedule."""
         module = self._clone(self._parsed)
         self._set_sizes(module)
         self._check_updates(module)
@@ -200,7 +200,7 @@ class Compilation:
                 operations = list(operations_in(module.operation))
         self._check_types(operations)
         width = _index_bitwidth(module, operations)
-        said = launch_attributes(operations)
+        of_launches = launch_attributes(operations)
         exact = self.options.exact_division or is_exact(module, self.source)
         divides = not exact and any(op.name in DIVISIONS for op in operations)
         with self.context:
@@ -223,7 +223,7 @@ class Compilation:
             if divides:
                 divide_by_approximation(module)
             align_shared(module)
-            set_kernel_attributes(module, said)
+            set_kernel_attributes(module, of_launches)
             fit_shared(module, self._memory, self.source)
         return module
 
@@ -277,7 +277,7 @@ class Compilation:
         return made
 
     def artifact(self, *, assemble: bool = True) -> Artifact:
-        """The code and how to launch it.
+        """Return the code and its launches.
 
         Args:
             assemble: include the cubin; the simulator needs only the PTX.
@@ -308,7 +308,7 @@ class Compilation:
         return TargetMemory(target.name, target.optin_shared_bytes, target.static_shared_bytes)
 
     def _kernels(self) -> Any:
-        """The gpu.module of the nvvm stage, with nothing in it that LLVM does not know."""
+        """Return the gpu.module of stage nvvm after checking that LLVM knows all its operations."""
         for op in self.nvvm.body.operations:
             if op.operation.name == "gpu.module":
                 self._check_lowered(op.operation)
@@ -347,7 +347,7 @@ class Compilation:
                 raise self.source.error(
                     f"'{op.name}' has a value of type tf32, which no register or memory holds",
                     op.location,
-                    hint="numbers of tf32 are those of f32 that a product rounds",
+                    hint="use f32: tf32 is only a rounding that tensor cores apply to f32 operands",
                 )
 
     def _clone(self, module: Any) -> Any:
@@ -375,7 +375,7 @@ class Compilation:
 
 
 def _index_bitwidth(module: Any, operations: Sequence[Any]) -> int:
-    """The width of the kernels' indices that the passes of stage nvvm can keep to.
+    """Return the width of indices that the passes of stage nvvm can use in the kernels.
 
     `lego.index_bitwidth`, but 64 where an operation is left to passes that take every index for
     one of 64 bits: convert-nvgpu-to-nvvm, and convert-vector-to-llvm for accesses of memory.

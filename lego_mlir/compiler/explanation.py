@@ -6,7 +6,7 @@ from lego_mlir.compiler.driver import Compilation
 
 
 def explain(compilation: Compilation) -> str:
-    """What was compiled how, a line each; compiles all the way.
+    """Compile to machine code and return a description of the result, one item a line.
 
         target     sm_90a
         schedule   wgmma

@@ -1,7 +1,7 @@
-"""What the driver and the assembler have to know of a kernel, said on its function.
+"""Attributes of kernel functions that the CUDA driver and the assembler need.
 
-A kernel's launch says it: blocks of a cluster, and which parameters are tensor maps, which the
-kernel gets by value, 128 bytes that it must not copy.
+They follow from the launches: the CTAs of a cluster, and the parameters that are tensor maps, which
+a kernel gets by value as 128 bytes that it must not copy.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ANNOTATION = "llvm.loop_annotation"
 
 
 def launch_attributes(operations: Sequence[Any]) -> list[dict[str, Any]]:
-    """What the launches among a module's operations say; before their kernels are outlined."""
+    """Return the attributes of each launch, before the kernels are outlined."""
     return [
         {
             name: a
@@ -30,12 +30,12 @@ def launch_attributes(operations: Sequence[Any]) -> list[dict[str, Any]]:
     ]
 
 
-def set_kernel_attributes(module: Any, said: Sequence[dict[str, Any]]) -> None:
+def set_kernel_attributes(module: Any, attributes_of_launches: Sequence[dict[str, Any]]) -> None:
     """Give a module's kernels, in the llvm dialect, the attributes that their launches ask for.
 
     Args:
         module: after outlining and lowering.
-        said: by each launch, from `launch_attributes`.
+        attributes_of_launches: those of each launch, from `launch_attributes`.
     """
     operations = list(operations_in(module.operation))
     entries = {
@@ -50,12 +50,12 @@ def set_kernel_attributes(module: Any, said: Sequence[dict[str, Any]]) -> None:
     }
     for op in operations:
         if op.name in ("llvm.br", "llvm.cond_br") and _ANNOTATION in op.attributes:
-            # cf.br passes on what its loop said, but not under the name that LLVM's goes by.
+            # cf.br keeps the annotation of its loop, but not under the name that LLVM expects.
             op.attributes["loop_annotation"] = op.attributes[_ANNOTATION]
             del op.attributes[_ANNOTATION]
     launches = [op for op in operations if op.name == "gpu.launch_func"]
-    # A pass pipeline of the user's own may leave no kernels here: the next stage says so.
-    for launch, attributes in zip(launches, said, strict=False):
+    # If the user's pass pipeline leaves no kernels here, the next stage reports that.
+    for launch, attributes in zip(launches, attributes_of_launches, strict=False):
         entry = entries.get(tuple(launch.attributes["kernel"].value))
         if entry is None:
             continue
@@ -82,12 +82,12 @@ def set_kernel_attributes(module: Any, said: Sequence[dict[str, Any]]) -> None:
 
 
 def _without_jump_tables() -> Any:
-    """LLVM's attribute of a function whose switches become comparisons."""
+    """Return LLVM's function attribute that lowers switches to comparisons."""
     return ir.ArrayAttr.get([ir.StringAttr.get("no-jump-tables"), ir.StringAttr.get("true")])
 
 
 def _pass_by_value(entry: Any, number: int, maps: int) -> None:
-    """Let a pointer parameter be so many tensor maps that lie among the parameters."""
+    """Make a pointer parameter an array of tensor maps that is passed by value."""
     count = len(entry.regions[0].blocks[0].arguments)
     given = entry.attributes.get("arg_attrs", None)
     attributes = list(ir.ArrayAttr(given)) if given is not None else [ir.DictAttr.get({})] * count

@@ -1,4 +1,4 @@
-"""What a host function does, as data: its arguments, and the launches it makes.
+"""Read a host function as data: its arguments and its launches.
 
 Host code is not compiled. It is a list of launches whose sizes are known and whose parameters
 are the function's own arguments or constants; anything else is an error here, not later.
@@ -49,7 +49,7 @@ class Host:
         arguments: in order.
         reference: the known reference that the module compares it with, if any.
         in_place: whether buffers may overlap of which the kernels write some.
-        facts: what every launch is to see to of the arguments.
+        facts: conditions on the arguments that every launch checks.
     """
 
     name: str
@@ -107,7 +107,7 @@ def host_function(module: Any, parsed: Any, source: Source) -> Host:
 
 
 def launches(module: Any, host: Host, source: Source) -> tuple[KernelLaunch, ...]:
-    """The launches of the host function; after its kernels are outlined.
+    """Return the launches of the host function, after its kernels are outlined.
 
     Raises:
         LegoError: the function does more than launch, or a launch is not fully known.
@@ -140,7 +140,7 @@ def _launches(op: Any) -> bool:
 
 
 def _gpu_functions(module: Any) -> dict[tuple[str, ...], Any]:
-    """The kernels that the user wrote as gpu.func, by gpu.module and name."""
+    """Return the kernels that the user wrote as gpu.func, by gpu.module and name."""
     return {
         (_name(container.operation), _name(op.operation)): op.operation
         for container in module.body.operations
@@ -151,7 +151,7 @@ def _gpu_functions(module: Any) -> dict[tuple[str, ...], Any]:
 
 
 def _check_known_sizes(launch: Any, kernels: Mapping[tuple[str, ...], Any], source: Source) -> None:
-    """A kernel is compiled for the sizes that it says it knows, so it is launched with them."""
+    """Check that a launch has the sizes that its kernel was compiled for."""
     kernel = kernels.get(tuple(launch.attributes["kernel"].value))
     if kernel is None:
         return
@@ -292,7 +292,7 @@ def _launch(op: Any, source: Source) -> KernelLaunch:
 
 
 def _bytes_of(parameter: Parameter) -> int:
-    """The size of a parameter; of a number at most."""
+    """Return the size of a parameter; for a number, the largest possible one."""
     match parameter:
         case TensorMapParameter():
             return TENSOR_MAP_BYTES

@@ -46,7 +46,7 @@ def assemble(ptx: str, target: Target, options: Sequence[str] = ()) -> Cubin:
 
 @contextmanager
 def _linker(target: Target, arguments: list[str]) -> Iterator[tuple[Any, int]]:
-    """The nvJitLink binding and an open handle, closed at the end."""
+    """Provide the nvJitLink binding and an open handle, which is closed at the end."""
     nvjitlink = _load()
     try:
         handle = nvjitlink.create(len(arguments), arguments)
@@ -70,7 +70,7 @@ def _linker(target: Target, arguments: list[str]) -> Iterator[tuple[Any, int]]:
 
 
 def _load() -> Any:
-    """The binding, with its library found.
+    """Import the binding and find its library.
 
     Raises:
         AssemblerMissing: one of the two is not installed.
@@ -93,7 +93,7 @@ def _load() -> Any:
 
 
 def _text(size_of: Any, read: Any, handle: int) -> str:
-    """One of nvJitLink's logs; it ends in NUL."""
+    """Return one of nvJitLink's logs, without the NUL at its end."""
     buffer = bytearray(size_of(handle))
     if buffer:
         read(handle, buffer)

@@ -18,7 +18,7 @@ from lego_mlir.diagnostics import LegoError, Location
 
 
 def pipeline(stage: str, overrides: Mapping[str, str], **values: object) -> str:
-    """The pipeline of a stage on one line, filled in.
+    """Return the pass pipeline of a stage on one line, with its values filled in.
 
     Args:
         stage: one of `stages.PIPELINED`.
@@ -56,7 +56,7 @@ def _check_passes(line: str, stage: str, text: str, file: str) -> None:
     Args:
         line: the pipeline, filled in.
         stage: that it is for.
-        text: the pipeline as it was given, to show where the pass stands.
+        text: the pipeline as it was given, to show where the pass is.
         file: that the text is from.
 
     Raises:
@@ -68,8 +68,8 @@ def _check_passes(line: str, stage: str, text: str, file: str) -> None:
             message, hint = refusal
             blank = _COMMENT.sub(lambda comment: " " * len(comment[0]), text)
             before = blank[: max(blank.find(name), 0)]
-            place = Location(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
-            raise LegoError(message, location=place, source=text, hint=hint)
+            location = Location(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
+            raise LegoError(message, location=location, source=text, hint=hint)
 
 
 def _text(stage: str, overrides: Mapping[str, str]) -> tuple[str, str]:

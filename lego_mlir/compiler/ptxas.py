@@ -54,7 +54,7 @@ def assemble(ptx: str, target: Target, options: Sequence[str] = ()) -> Cubin:
 
 
 def find() -> str:
-    """The path of ptxas.
+    """Return the path of ptxas.
 
     Raises:
         AssemblerMissing: there is none.
@@ -81,7 +81,7 @@ def _failure(
     status: int, log: str, ptx: str, target: Target, arguments: Sequence[str]
 ) -> LegoError:
     if status < 0:
-        return LegoError(f"ptxas was ended by signal {-status}; it said: {log or 'nothing'}")
+        return LegoError(f"ptxas was ended by signal {-status}; it printed: {log or 'nothing'}")
     if re.search(r"Value '\w+' is not defined for option 'gpu-name'", log):
         return LegoError(
             f"ptxas, which is installed here, cannot assemble for {target}",

@@ -33,7 +33,7 @@ TILES, MAIN = "__transform_tiles", "__transform_main"
 
 
 def named_by(module: Any, source: Source) -> str | None:
-    """The schedule that a module names by its attribute `lego.schedule`, if it has one.
+    """Return the schedule that a module names by its attribute `lego.schedule`, if it has one.
 
     Raises:
         LegoError: the attribute is not the name of a schedule that ships with the package.
@@ -58,12 +58,12 @@ def named_by(module: Any, source: Source) -> str | None:
 
 
 def names() -> list[str]:
-    """The schedules that ship with the package."""
+    """Return the schedules that ship with the package."""
     return sorted(path.stem for path in data.transforms().glob("*.mlir"))
 
 
 def read(schedule: str) -> Source:
-    """The text of a schedule, by its name or by a file's path.
+    """Read the script of a schedule, given by its name or a file's path.
 
     Raises:
         LegoError: there is none.
@@ -109,7 +109,7 @@ class Schedule:
     asked: dict[str, int] = field(default_factory=dict)
 
     def has(self, entry: str, context: Any) -> bool:
-        """Whether it has a named sequence.
+        """Return whether the schedule has a named sequence.
 
         Raises:
             LegoError: it does not parse, or has neither sequence.
@@ -176,7 +176,7 @@ class Schedule:
 
 
 def _sequences(library: Any, script: Source) -> dict[str, Any]:
-    """The named sequences of a schedule that the compiler runs."""
+    """Return the named sequences of a schedule that the compiler runs."""
     found = {
         op.operation.attributes["sym_name"].value: op.operation
         for op in library.body.operations
@@ -217,9 +217,9 @@ def _pass_options(op: Any) -> str | None:
 
     `None` if not all of them are numbers and strings in the script itself.
     """
-    said = ir.DictAttr(op.attributes["options"]) if "options" in op.attributes else ()
+    listed = ir.DictAttr(op.attributes["options"]) if "options" in op.attributes else ()
     options = []
-    for option in said:
+    for option in listed:
         match option.attr:
             case ir.StringAttr() | ir.BoolAttr() | ir.IntegerAttr() as attribute:
                 options.append(f"{option.name}={attribute.value}")

@@ -1,8 +1,8 @@
-"""What the machine code of our own kernels must not have.
+"""Checks of machine code in strict mode, which the library's own kernels are compiled in.
 
-Messages C75xx and C76xx of the assembler tell of an instruction that it does not carry out as it
-stands: products of warpgroups one at a time, a `setmaxnreg` left out. Spilled registers and other
-local memory go through the caches. The code is right in all cases, and slow.
+Messages C75xx and C76xx of the assembler report an instruction that it does not carry out as
+written: serialized `wgmma`, an ignored `setmaxnreg`. Spilled registers and other local memory go
+through the caches. The code is correct in all cases, but slow.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _LOSS = re.compile(r"\(C7[56]\d\d\)")
 
 _CALL = re.compile("extern calls", re.IGNORECASE)
 
-_CONFIGURATION = "another configuration; legoc --emit=cubin only warns of this"
+_CONFIGURATION = "use another config; legoc --emit=cubin only warns of this"
 _ROUTINES = (
     "exact '/' of f32, '/' of f64, and '//' of 64-bit integers by what is no constant call a "
     "routine: divide as f32, without exact_division, or in a kernel of its own"
@@ -24,7 +24,7 @@ _ROUTINES = (
 
 
 def check_strict(cubin: Cubin) -> None:
-    """Refuse machine code with one of these faults.
+    """Raise LegoError for machine code that spills registers or that was slowed down.
 
     Raises:
         LegoError: names kernel and fault.
@@ -44,7 +44,7 @@ def check_strict(cubin: Cubin) -> None:
 
 
 def _kernels_of(message: str, cubin: Cubin) -> str:
-    """The kernels that a message is about: those it names, else all of the module."""
+    """Return the kernels that a message names, or all of the module if it names none."""
     names = [kernel.kernel for kernel in cubin.resources]
     named = [name for name in names if f"'{name}'" in message] or names
     return f"kernel{'s' if len(named) > 1 else ''} " + ", ".join(f"'{name}'" for name in named)
@@ -53,7 +53,7 @@ def _kernels_of(message: str, cubin: Cubin) -> str:
 def _local_memory(kernel: Resources) -> str | None:
     spilled = max(kernel.spill_store_bytes, kernel.spill_load_bytes)
     if spilled:
-        return f"spills {spilled} bytes of registers a thread; it has {kernel.registers} of them"
+        return f"spills {spilled} bytes of registers per thread; it has {kernel.registers} of them"
     return (
-        f"has {kernel.stack_bytes} bytes of local memory a thread" if kernel.stack_bytes else None
+        f"has {kernel.stack_bytes} bytes of local memory per thread" if kernel.stack_bytes else None
     )

@@ -1,4 +1,4 @@
-"""Code and targets that a module brings along: what legoc refuses, and what it replaces.
+"""Targets and compiled code in a module: legoc removes the former and rejects the latter.
 
 A `gpu.module` may name its targets, as what `--emit=nvvm` prints does. legoc compiles for the
 target of `--target`, so those names go. A target that says more, such as files to link with

@@ -16,11 +16,11 @@ from lego_mlir.frontend.values import Value
 
 
 def atomic_add(tensor: TensorValue, index: Any, value: Any) -> Value:
-    """Add to an element; what stood there before.
+    """Add a value to an element atomically, and return the old value.
 
         lg.atomic_add(histogram, bucket, 1)
 
-    Numbers of floating point are added in no fixed order: sums may differ in their last bits.
+    Floating-point values are added in no fixed order, so sums may differ in their last bits.
 
     Args:
         tensor: of i16, i32, i64, f16, bf16, f32 or f64.
@@ -34,32 +34,32 @@ def atomic_add(tensor: TensorValue, index: Any, value: Any) -> Value:
 
 
 def atomic_max(tensor: TensorValue, index: Any, value: Any) -> Value:
-    """Replace an element by a greater value, NaN by NaN; what stood there before."""
+    """Replace an element by a greater value atomically (NaN by NaN); return the old value."""
     return _updated("max", tensor, index, value)
 
 
 def atomic_min(tensor: TensorValue, index: Any, value: Any) -> Value:
-    """Replace an element by a lesser value, NaN by NaN; what stood there before."""
+    """Replace an element by a smaller value atomically (NaN by NaN); return the old value."""
     return _updated("min", tensor, index, value)
 
 
 def atomic_and(tensor: TensorValue, index: Any, value: Any) -> Value:
-    """Keep those bits of an integer that a value has too; what stood there before."""
+    """Replace an integer by its bitwise `and` with a value; return the old value."""
     return _updated("and", tensor, index, value)
 
 
 def atomic_or(tensor: TensorValue, index: Any, value: Any) -> Value:
-    """Set the bits of a value in an integer; what stood there before."""
+    """Replace an integer by its bitwise `or` with a value; return the old value."""
     return _updated("or", tensor, index, value)
 
 
 def atomic_xor(tensor: TensorValue, index: Any, value: Any) -> Value:
-    """Flip the bits of a value in an integer; what stood there before."""
+    """Replace an integer by its bitwise `xor` with a value; return the old value."""
     return _updated("xor", tensor, index, value)
 
 
 def atomic_exchange(tensor: TensorValue, index: Any, value: Any) -> Value:
-    """Put a value in the place of an element; what stood there before."""
+    """Replace an element by a value atomically, and return the old value."""
     return _updated("exchange", tensor, index, value)
 
 

@@ -1,4 +1,4 @@
-"""Where blocks do different things: which range a number is in, and what goes with it."""
+"""Choices by an index: the range that contains it, and the value or the code for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NEVER = (1 << 31) - 1
 
 
 def segment(number: Operand, sizes: Sequence[int]) -> tuple[Value, Value]:
-    """Which of several ranges, one behind the other, a number is in, and where in that range.
+    """Return which of several consecutive ranges an index is in, and its offset there.
 
     Args:
         number: an index below the sum of the sizes.
@@ -44,7 +44,7 @@ def segment(number: Operand, sizes: Sequence[int]) -> tuple[Value, Value]:
 
 
 def search(number: Operand, count: int, starts: Callable[[Value], Operand]) -> Value:
-    """The last of several ranges that begins at a number or before it, found by halves.
+    """Return the last of several ranges that begins at or before an index, by bisection.
 
     Args:
         number: an index.
@@ -67,10 +67,10 @@ def search(number: Operand, count: int, starts: Callable[[Value], Operand]) -> V
 
 
 def table(number: Operand, values: Sequence[int]) -> Value:
-    """The number at a place of a table, which is in constant memory.
+    """Return an entry of a constant table, which lies in constant memory.
 
     Args:
-        number: the place, an index below the length of the table.
+        number: an index below the length of the table.
         values: the table: integers from 0 to 2³¹ - 1.
     """
     trace = current("table")
@@ -85,7 +85,7 @@ def table(number: Operand, values: Sequence[int]) -> Value:
 
 
 def select(number: Operand, values: Sequence[Operand]) -> Value:
-    """The index value of a number, out of several that are computed all the same.
+    """Return one of several index values, chosen by an index; all of them are computed.
 
     Args:
         number: an index below the number of values.
@@ -117,7 +117,7 @@ def _selected(condition: Any, a: Value, b: Value, trace: Trace) -> Value:
 
 
 def choose(number: Operand, cases: Sequence[Callable[[], Any]]) -> Any:
-    """What the function of a number does and returns; each is traced once, one of them runs.
+    """Run the function of an index and return its results; each function is traced once.
 
         x = lg.choose(which, [lambda: a[i, j, :, :], lambda: b[i, j, :, :]])
 
@@ -163,7 +163,7 @@ def choose(number: Operand, cases: Sequence[Callable[[], Any]]) -> Any:
 
 
 def _traced(case: Callable[[], Any], region: Any, trace: Trace) -> tuple[Value, ...]:
-    """What a case returns, after its operations have joined a region."""
+    """Trace a case inside a region and return its results."""
     with ir.InsertionPoint(region.blocks.append()):
         found = case()
         several = () if found is None else found if isinstance(found, tuple) else (found,)

@@ -10,7 +10,7 @@ from lego_mlir.mlir.bindings import ir
 
 
 def cast(value: Any, dtype: str, trace: Trace) -> Any:
-    """An SSA value, or each element of a vector, as another type.
+    """Convert an SSA value, or each element of a vector, to another element type.
 
     Args:
         value: of a floating-point, integer, index or truth type, or a vector of these.
@@ -31,7 +31,7 @@ def cast(value: Any, dtype: str, trace: Trace) -> Any:
 
 
 def _path(a: Any, b: Any) -> list[tuple[str, Any]]:
-    """The operations from one element type to another, with the type that each gives."""
+    """Return the operations that convert between two element types, and their types."""
     if a == b:
         return []
     if isinstance(a, ir.IndexType):
@@ -53,11 +53,11 @@ def _path(a: Any, b: Any) -> list[tuple[str, Any]]:
 
 
 def is_truth(kind: Any) -> bool:
-    """Whether a type is that of truth values, whose one bit is no sign: true is 1."""
+    """Return whether a type is that of truth values, whose one bit is unsigned."""
     element = element_type(kind)
     return isinstance(element, ir.IntegerType) and element.width == 1
 
 
 def element_type(kind: Any) -> Any:
-    """The type of a vector's elements; another type is its own."""
+    """Return the element type of a vector type, or the type itself for a scalar."""
     return kind.element_type if isinstance(kind, ir.VectorType) else kind

@@ -11,6 +11,6 @@ DTYPES = ("f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64", "f8E4M3FN", "f
 
 
 def check_dtype(dtype: Any, error: Callable[..., LegoError] = LegoError) -> None:
-    """Raise an error, `LegoError` or what makes one with its place, for what is no element type."""
+    """Raise the error that `error` makes unless `dtype` is an element type."""
     if dtype not in DTYPES:
         raise error(f"{dtype!r} is no element type", hint=f"known: {', '.join(DTYPES)}")

@@ -13,23 +13,23 @@ from lego_mlir.mlir.bindings import ir
 
 
 def exp2(x: Value) -> Value:
-    """2 to the power of `x`, of floating point."""
+    """Return 2 to the power of `x`, a floating-point value."""
     return _unary("math.exp2", x)
 
 
 def tanh(x: Value) -> Value:
-    """The hyperbolic tangent of `x`, of floating point."""
+    """Return the hyperbolic tangent of `x`, a floating-point value."""
     return _unary("math.tanh", x)
 
 
 def relu(x: Value) -> Value:
-    """`x`, or 0 where that is greater."""
+    """Return the maximum of `x` and 0."""
     result: Value = maximum(x, 0)
     return result
 
 
 def gelu(x: Value) -> Value:
-    """x Φ(x) in its tanh form, `0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³)))`.
+    """Return `0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³)))`, the tanh form of x Φ(x).
 
     With 1 + tanh(u) = 2 / (1 + exp(-2u)) it takes one exponential and one division.
     (Hendrycks and Gimpel, Gaussian Error Linear Units, 2016, section 2.)
@@ -50,7 +50,7 @@ def _unary(name: str, x: Any) -> Value:
 
 
 def _check_floating(name: str, x: Any) -> Trace:
-    """The trace of a function of floating-point values; an error for any other operand."""
+    """Return the trace; raise LegoError unless `x` is a floating-point kernel value."""
     trace = current(name)
     if not isinstance(x, Value) or not isinstance(element_type(x.ssa.type), ir.FloatType):
         what = x.dtype if isinstance(x, Value) else repr(x)

@@ -49,14 +49,14 @@ class Kernel:
 
     Attributes:
         name: the function's; what an identifier of PTX cannot have is `_`.
-        grid: blocks along x, y and z.
-        block: threads along x, y and z.
+        grid: CTAs along x, y and z.
+        block: threads of a CTA along x, y and z.
         reference: the known reference that `run` compares with, if any.
         schedule: the schedule that maps tiles to threads and instructions, if any.
         params: values of the schedule's parameters; others have their defaults.
         strict: whether machine code that spills registers, or that the assembler slows down, is
             an error.
-        explanation: what can be said of how the kernel was made.
+        explanation: returns a description of how the kernel was made, if there is one.
         exact_division: whether quotients of f32, f16 and bf16 are rounded exactly.
         in_place: whether the kernel may get arrays that overlap, of which it writes some.
     """
@@ -116,7 +116,7 @@ class Kernel:
         check: bool | None = None,
         **unknown: Any,
     ) -> None:
-        """Launch on buffers, in place.
+        """Launch the kernel on arrays, in place.
 
         Args:
             arrays: one a parameter, in order; numbers for scalars. An array is the tensor, with the
@@ -142,14 +142,14 @@ class Kernel:
         check: bool | None = None,
         **unknown: Any,
     ) -> runtime.RunResult:
-        """Run on logical tensors, which are copied; random ones for what is left out.
+        """Run on copies of logical tensors, with random data for those that are missing.
 
         Args:
             arrays: one a parameter, in order.
             device: `auto`, `cuda`, `sim`, or a device from `runtime.select`.
             seed: of the random data.
-            costs: count what the launch costs, which `sim` does. (A device from `runtime.select`
-                has been told so there.)
+            costs: count what the launch costs, in `sim`. (For a device from `runtime.select`,
+                pass `costs` to `select`.)
             check: whether the kernel checks what of its indices and sizes is not proven; by default
                 in the simulator, unless costs are counted.
             unknown: keyword arguments that there are none of: an error.
@@ -163,7 +163,7 @@ class Kernel:
         return runtime.run(artifact, arrays, device=chosen, seed=seed, functions=self._functions())
 
     def explain(self) -> str:
-        """What the kernel is: its launch, its schedule, and why it was made so."""
+        """Describe the kernel: its launch, its schedule, and how its config was chosen."""
         params = ", ".join(f"{name} = {n}" for name, n in self.params.items())
         if self.explanation is not None:
             return f"{self!r}\n{self.explanation()}"
@@ -172,7 +172,7 @@ class Kernel:
         return f"{self!r}\nschedule   {self.schedule}\nparams     {params or 'the defaults'}"
 
     def _functions(self) -> dict[str, Callable[..., Any]]:
-        """The functions of the permutations in the parameters' layouts."""
+        """Return the functions of the permutations in the parameters' layouts."""
         return {
             f.__name__: f
             for kind in self._parameters().values()
@@ -181,12 +181,12 @@ class Kernel:
         }
 
     def _compiled_for(self, device: runtime.Device, check: bool | None) -> Artifact:
-        """The compiled kernel for a device, with checks by default where it is simulated."""
+        """Compile the kernel for a device, by default with checks in the simulator."""
         check = device.name == "sim" if check is None else check
         return self.compile(device.target or DEFAULT_TARGET, check=check)
 
     def compile(self, target: str = DEFAULT_TARGET, *, check: bool = False) -> Artifact:
-        """The compiled kernel for a GPU architecture, cached.
+        """Compile the kernel for a GPU architecture; results are cached.
 
         Args:
             target: the architecture.
@@ -199,7 +199,7 @@ class Kernel:
         return self._artifacts[key]
 
     def compilation(self, options: Options | None = None) -> Compilation:
-        """The kernel on its way through the stages, such as `.text("index")`, `.text("ptx")`.
+        """Return a compilation of the kernel, which gives each stage: `.text("ptx")`.
 
         Args:
             options: what to make of it; the kernel's own schedule where they name none.
@@ -233,7 +233,7 @@ class Kernel:
         return Location(code.co_filename, code.co_firstlineno)
 
     def _trace(self) -> Any:
-        """The module, traced.
+        """Trace the kernel and return its module.
 
         Raises:
             LegoError: at the Python line of a mistake.
@@ -286,11 +286,13 @@ class Kernel:
             try:
                 result = call(self.__wrapped__, arguments)
             except (LegoError, TypeError) as e:
-                place = location_of_traceback(e) or self._location
-                text = self._source.text if relative_name(place.file) == self._source.file else None
+                location = location_of_traceback(e) or self._location
+                text = (
+                    self._source.text if relative_name(location.file) == self._source.file else None
+                )
                 if isinstance(e, LegoError):
-                    raise e.at(place, text) from None
-                raise python_error(e, place, text) from e
+                    raise e.at(location, text) from None
+                raise python_error(e, location, text) from e
             if result is not None:
                 raise LegoError(
                     f"kernel '{self.name}' returns a value; kernels store their results",
@@ -347,8 +349,8 @@ def kernel(
     """Make a function a kernel.
 
     Args:
-        grid: blocks along x, or a sequence of up to three numbers.
-        block: threads of a block along x, or a sequence of up to three numbers.
+        grid: CTAs along x, or a sequence of up to three numbers.
+        block: threads of a CTA along x, or a sequence of up to three numbers.
         reference: a known reference (`lego_mlir.runtime.references`) that `run` compares with.
         parameters: the types of the function's parameters, where they are not its annotations.
         schedule: the name or file of a schedule, which distributes tiles among threads.

@@ -17,12 +17,12 @@ _AXES = "xyz"
 
 
 def block_id(axis: str = "x") -> Value:
-    """The position of the thread's block in the grid, along an axis (x, y or z)."""
+    """Return the index of the thread's CTA in the grid, along an axis (x, y or z)."""
     return _launch_argument("block_id", axis, 0)
 
 
 def thread_id(axis: str = "x") -> Value:
-    """The thread's position in its block, along an axis (x, y or z)."""
+    """Return the thread's index in its CTA, along an axis (x, y or z)."""
     return _launch_argument("thread_id", axis, 3)
 
 
@@ -35,7 +35,7 @@ def _launch_argument(what: str, axis: str, first: int) -> Value:
 
 
 def shared(dtype: str, layout: Layout) -> TensorValue:
-    """A tensor in shared memory, one a block, its elements where `layout` says.
+    """Allocate a tensor in shared memory, one for each CTA, placed by `layout`.
 
     Args:
         dtype: MLIR's name of the element type, such as "f32".
@@ -49,12 +49,12 @@ def shared(dtype: str, layout: Layout) -> TensorValue:
 
 
 def barrier() -> None:
-    """All threads of the block wait here; what they wrote to shared memory is then visible."""
+    """Wait for all threads of the CTA; their writes to shared memory are visible then."""
     current("barrier").create("gpu.barrier", [], [])
 
 
 def loop(stop: Operand, *, start: Operand = 0, step: Operand = 1) -> Iterator[Value]:
-    """A loop of the kernel: `for i in lg.loop(n): ...`, its body traced once.
+    """Record a loop of the kernel, `for i in lg.loop(n): ...`, whose body is traced once.
 
     Python's own `range` runs at trace time instead, and so unrolls. The body must run to its end:
     there is no `break` out of a traced loop.
@@ -84,15 +84,15 @@ def loop(stop: Operand, *, start: Operand = 0, step: Operand = 1) -> Iterator[Va
 def fold(
     stop: Operand, initial: Any, *, start: Operand = 0, step: Operand = 1
 ) -> Callable[[Callable[..., Any]], Any]:
-    """A loop of the kernel that carries values from one turn to the next.
+    """Record a loop of the kernel that carries values from one iteration to the next.
 
         @lg.fold(steps, lg.zeros((128, 128), "f32"))
         def total(k, total):
             return lg.dot(a[m, k, :, :], b[k, n, :, :], total)
 
-    The function is the body, traced once: it takes the turn's number and the values so far, and
-    returns the values that the next turn takes. Decorated, its name is what the last turn returned
-    (without any turn, `initial`).
+    The function is the body, traced once: it takes the loop index and the carried values, and
+    returns the values for the next iteration. After decoration its name is what the last iteration
+    returned, or `initial` if there was no iteration.
 
     Args:
         stop: where the numbers end, exclusive.
@@ -133,7 +133,7 @@ def fold(
 
 
 def _bounds(start: Operand, stop: Operand, step: Operand, trace: Trace) -> list[Any]:
-    """The operands of a loop."""
+    """Return the operands of a loop."""
     if isinstance(step, int) and step < 1:
         raise trace.error(
             f"the step of a loop is a positive number, not {step}",
@@ -143,7 +143,7 @@ def _bounds(start: Operand, stop: Operand, step: Operand, trace: Trace) -> list[
 
 
 def _returned(found: Any, kinds: list[Any], trace: Trace) -> list[Any]:
-    """What the body of a fold returned, which is to have these types."""
+    """Return what the body of a fold returned, after checking its types."""
     values = found if isinstance(found, tuple) else (found,)
     good = all(isinstance(value, Value) for value in values)
     if not good or [value.ssa.type for value in values] != kinds:
@@ -151,6 +151,6 @@ def _returned(found: Any, kinds: list[Any], trace: Trace) -> list[Any]:
         have = ", ".join(x.dtype if isinstance(x, Value) else repr(x) for x in values)
         raise trace.error(
             f"the loop carries {wanted}, its function returns {have}",
-            hint="the function returns what the next turn takes",
+            hint="the function returns the values for the next iteration",
         )
     return [value.ssa for value in values]

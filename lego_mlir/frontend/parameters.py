@@ -26,16 +26,16 @@ def call(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
 
 
 def check_keywords(
-    name: str, function: Callable[..., Any], keywords: Mapping[str, Any], place: Location
+    name: str, function: Callable[..., Any], keywords: Mapping[str, Any], location: Location
 ) -> None:
     """Raise LegoError if the call of a kernel has keyword arguments that there are none of."""
     if keywords:
         names = ", ".join(inspect.signature(function).parameters)
         raise LegoError(
             f"a call of kernel '{name}' has no keyword argument '{next(iter(keywords))}'",
-            location=place,
+            location=location,
             hint=f"pass the arrays by position: {name}({names})",
-            source=source_text(place.file) or None,
+            source=source_text(location.file) or None,
         )
 
 

@@ -32,7 +32,7 @@ class SizedLayout:
     trace: Trace
 
     def inv(self, flat: Operand) -> tuple[Value, ...]:
-        """The logical index at a flat offset, one value a dimension."""
+        """Return the logical index at a flat offset, one value a dimension."""
         offset = as_index(flat, self.trace).ssa
         attribute = self.trace.layout(self.layout, is_bound=True)
         operands = [offset, *(size.ssa for size in self.sizes)]
@@ -40,7 +40,7 @@ class SizedLayout:
         return tuple(Value(x, self.trace) for x in index)
 
     def _most(self) -> list[int]:
-        """What the index stays below in each dimension, by the tables that the sizes are from."""
+        """Return upper bounds of the index in each dimension, from the tables of the sizes."""
         known = symbols_of(self.layout, layout_attribute(self.layout))
         ranges = {
             s: Sym(s.name, 1, _greatest(value.ssa))
@@ -51,7 +51,7 @@ class SizedLayout:
 
 
 def sized(layout: Layout, **sizes: Operand) -> Layout | SizedLayout:
-    """A layout with values for its symbolic sizes, numbers or such as only the kernel knows.
+    """Return a layout with values for its symbolic sizes: numbers or kernel values.
 
         rows = lg.sized(lg.parse_layout("OrderBy(Row(M, 64))"), M=lg.table(which, [128, 72]))
 
@@ -80,7 +80,7 @@ def sized(layout: Layout, **sizes: Operand) -> Layout | SizedLayout:
 def pick(
     number: Operand, tensors: Sequence[TensorValue], layout: Layout | SizedLayout
 ) -> TensorValue:
-    """One of several tensors of the same element type: that of a number.
+    """Return one of several tensors of the same element type, chosen by an index.
 
     Args:
         number: an index below the number of tensors.
@@ -106,7 +106,7 @@ def pick(
 
 
 def _flat(buffer: Any, kind: Any, trace: Trace) -> Any:
-    """A buffer as one of one dimension of any size."""
+    """Return a buffer as one of one dimension of unknown size."""
     given = ir.MemRefType(buffer.type)
     if given.rank > 1:
         i64 = ir.IntegerType.get_signless(64)
@@ -118,7 +118,7 @@ def _flat(buffer: Any, kind: Any, trace: Trace) -> Any:
 
 
 def _constant(x: Any) -> int | None:
-    """The number that a size is; `None` where only the kernel knows it."""
+    """Return a size as a number; `None` if it is known only at run time."""
     if not isinstance(x, Value):
         return int(x)
     if isinstance(x.ssa, ir.BlockArgument) or x.ssa.owner.name != "arith.constant":

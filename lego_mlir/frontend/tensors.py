@@ -195,7 +195,7 @@ class TensorValue:
         raise self._trace.error(f"tensor '{self._name}' is indexed, not iterated")
 
     def view(self, layout: Layout) -> TensorValue:
-        """The same memory, indexed through another layout of as many elements.
+        """Return the same memory, indexed through another layout of as many elements.
 
         Raises:
             LegoError: it has another size, or only some rows of this one are written.
@@ -214,7 +214,7 @@ class TensorValue:
         return self._with(layout=layout, sizes=())
 
     def staged(self, layout: Layout) -> TensorValue:
-        """The same tensor, whose tiles a schedule moves through shared memory.
+        """Return the same tensor, whose tiles a schedule copies through shared memory.
 
         Where `t.staged(layout)[m, k, :, :]` is read or written, the block's threads bring the tile
         in or out together, and meanwhile it lies in shared memory in this layout. Without such a
@@ -228,7 +228,7 @@ class TensorValue:
         return self._with(staging=layout)
 
     def exclusive(self) -> TensorValue:
-        """The same tensor, of which the kernel promises that no two threads update one element.
+        """Return the same tensor, with the promise that no two threads update one element.
 
         `t.exclusive()[i] += v` is then right where the compiler cannot see it. Without the promise
         that is an error; where several threads do have the same element, use `lg.atomic_add`.
@@ -236,7 +236,7 @@ class TensorValue:
         return self._with(is_exclusive=True)
 
     def rows(self, first: Operand, last: Operand) -> TensorValue:
-        """The same tensor, of which stores of tiles write only some rows.
+        """Return the same tensor; stores of tiles to it write only some rows.
 
         A schedule sees to it: without one it is an error.
 
@@ -247,21 +247,21 @@ class TensorValue:
         return self._with(rows=(as_index(first, self._trace), as_index(last, self._trace)))
 
     def _with(self, **changes: Any) -> TensorValue:
-        """The same tensor but for these attributes."""
+        """Return the same tensor with these attributes replaced."""
         other = copy(self)
         for name, value in changes.items():
             setattr(other, f"_{name}", value)
         return other
 
     def _piece(self, index: Any) -> Slice:
-        """The slice of the layout that an index means."""
+        """Return the slice of the layout that an index selects."""
         try:
             return self._layout[index]
         except LegoError as e:
             raise self._trace.error(f"tensor '{self._name}': {e.message}", e.hint) from None
 
     def _kind(self, piece: Slice) -> Any:
-        """The type of an element, or of the vector that a slice holds."""
+        """Return the type of an element, or of the vector that a slice holds."""
         element = ir.Type.parse(self._dtype)
         sizes = [_number(n, self._layout) for n in piece.shape]
         return ir.VectorType.get(sizes, element) if sizes else element
@@ -276,7 +276,7 @@ class TensorValue:
         return dialect.access_attributes(layout, whole, shared, exclusive=exclusive, within=within)
 
     def _staged(self, layout: Layout, piece: Slice) -> Any:
-        """The attribute of a tile's layout in shared memory."""
+        """Return the attribute of a tile's layout in shared memory."""
         pairs = zip(piece.shape, layout.dims, strict=False)
         divides = all(
             n == d or (isinstance(n, int) and isinstance(d, int) and n % d == 0) for n, d in pairs
@@ -306,7 +306,7 @@ def _number(n: Int, layout: Layout) -> int:
 
 
 def _is_row_major(layout: Layout) -> bool:
-    """Whether the tensor lies in memory row-major, whatever tiles it is viewed by."""
+    """Return whether the tensor lies in memory row-major, whatever tiles it is viewed by."""
     index = [Sym(f"i{k}", 0, _number(n, layout) - 1) for k, n in enumerate(layout.dims)]
     tiled = layout.view is not None and layout.view.kind == "TileBy"
     at = coordinates(layout.view, tuple(index)) if layout.view and tiled else tuple(index)

@@ -17,7 +17,7 @@ _MAPS = ("(i, j, k) -> (i, k)", "(i, j, k) -> (k, j)", "(i, j, k) -> (i, j)")
 
 
 def zeros(shape: Sequence[int], dtype: str) -> Value:
-    """A vector of zeros.
+    """Return a vector of zeros.
 
     Args:
         shape: its sizes.
@@ -35,7 +35,7 @@ def zeros(shape: Sequence[int], dtype: str) -> Value:
 
 
 def dot(x: Value, y: Value, total: Value | None = None, *, warps: Layout | None = None) -> Value:
-    """The product of two matrices, added to a third: `total + x @ y`.
+    """Return the matrix multiplication of two tiles plus an accumulator, `total + x @ y`.
 
     Args:
         x: a vector, m×k.
@@ -78,7 +78,7 @@ def dot(x: Value, y: Value, total: Value | None = None, *, warps: Layout | None 
 
 
 def _shape(x: Any, y: Any, trace: Trace) -> tuple[int, int]:
-    """The sizes of a product of matrices."""
+    """Return the sizes m, n and k of a matrix multiplication."""
     kinds = [value.ssa.type if isinstance(value, Value) else None for value in (x, y)]
     if not all(isinstance(kind, ir.VectorType) and kind.rank == 2 for kind in kinds):
         names = " and ".join(str(kind or repr(v)) for kind, v in zip(kinds, (x, y), strict=True))
@@ -98,7 +98,7 @@ def _shape(x: Any, y: Any, trace: Trace) -> tuple[int, int]:
 
 
 def _warps(layout: Layout, shape: tuple[int, int], trace: Trace) -> Any:
-    """The attribute of a layout that distributes a product of these sizes."""
+    """Return the attribute of a layout that distributes a dot of these sizes among warps."""
     dims = layout.dims
     sizes = [d for d in dims if isinstance(d, int)]
     if len(dims) != 2 or len(sizes) != 2 or any(n % d for n, d in zip(shape, sizes, strict=True)):

@@ -62,7 +62,7 @@ class Trace:
     def create(
         self, name: str, results: list[Any], operands: list[Any], **attributes: Any
     ) -> list[Any]:
-        """Record an operation at the caller's line; its result values.
+        """Record an operation at the caller's line and return its results.
 
         Raises:
             LegoError: the kernel of these operands has been traced.
@@ -82,7 +82,7 @@ class Trace:
         return self.location()
 
     def layout(self, layout: Layout, *, is_bound: bool = False) -> Any:
-        """The attribute of a layout; the functions of its permutations join the module.
+        """Return the attribute of a layout, and define its permutation functions in the module.
 
         Args:
             layout: what the attribute is of.
@@ -120,7 +120,7 @@ class Trace:
             raise self.error(f"{layout!r} is no layout", hint="OrderBy(Row(32, 32)) is one")
 
     def _define(self, block: GenP) -> None:
-        """Put the pair of functions of a user's permutation into the module, as func.func's."""
+        """Define the two functions of a user's permutation in the module."""
         assert block.permutation.functions is not None
         forward, inverse = block.permutation.functions
         own = GenP(block.dims, forward, inverse)  # `block` may be their inverse
@@ -131,7 +131,7 @@ class Trace:
             self._define_function(inverse.__name__, 1, n, own.inv)
 
     def _is_new(self, function: Callable[..., Any]) -> bool:
-        """Whether a function has yet to join the module; its name must be its own there."""
+        """Return whether a function is not yet in the module; its name must be unique there."""
         name = function.__name__
         known = self._functions.get(name)
         if known is function:
@@ -157,22 +157,22 @@ class Trace:
                 func.ReturnOp([printer.print(x) for x in compute(*symbols)])
 
     def location(self) -> Any:
-        """The user's line that is running, as an MLIR location."""
-        place = user_location()
-        name = relative_name(place.file)
+        """Return the user's line that is running, as an MLIR location."""
+        location = user_location()
+        name = relative_name(location.file)
         if name not in self.texts:
-            self.texts[name] = source_text(place.file)
-        return ir.Location.file(name, place.line, max(place.column, 1))
+            self.texts[name] = source_text(location.file)
+        return ir.Location.file(name, location.line, max(location.column, 1))
 
     def error(self, message: str, hint: str | None = None) -> LegoError:
-        """An error at the user's line that is running."""
-        place = user_location()
-        text = self.source.text if relative_name(place.file) == self.source.file else None
-        return LegoError(message, location=place, hint=hint, source=text)
+        """Return an error at the user's line that is running."""
+        location = user_location()
+        text = self.source.text if relative_name(location.file) == self.source.file else None
+        return LegoError(message, location=location, hint=hint, source=text)
 
 
 def current(what: str) -> Trace:
-    """The trace that is active.
+    """Return the trace that is active.
 
     Raises:
         LegoError: no kernel is being traced.
@@ -212,7 +212,7 @@ def user_location() -> Location:
 
 
 def user_frame() -> FrameType:
-    """The innermost frame of the user's code."""
+    """Return the innermost frame of the user's code."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_back is not None:
         if not _is_ours(frame):

@@ -59,7 +59,7 @@ class Value:
         raise self._trace.error("a kernel value is one element and cannot be unpacked")
 
     def __getitem__(self, index: Any) -> Value:
-        """An element of a vector, or one of its rows: `v[1]`, `v[1, 2]`, the indices numbers.
+        """Return an element of a vector or one of its rows: `v[1]`, `v[1, 2]`.
 
         `v[:, None]` is the vector as a column, as in NumPy.
         """
@@ -75,13 +75,13 @@ class Value:
         rest = list(shape[len(at) :])
         element = self.ssa.type.element_type
         kind = ir.VectorType.get(rest, element) if rest else element
-        place = [i % n for i, n in zip(at, shape, strict=False)]
-        static = ir.DenseI64ArrayAttr.get(place)
+        position = [i % n for i, n in zip(at, shape, strict=False)]
+        static = ir.DenseI64ArrayAttr.get(position)
         (result,) = self._trace.create("vector.extract", [kind], [self.ssa], static_position=static)
         return Value(result, self._trace)
 
     def _with_axes(self, shape: tuple[int, ...], at: tuple[Any, ...]) -> Value:
-        """The vector with a dimension of size 1 for each `None` among its `:`."""
+        """Return the vector with a dimension of size 1 for each `None` in the index."""
         given = [i for i in at if i is not None]
         if len(given) != len(shape) or any(i != slice(None) for i in given):
             raise self._trace.error(
@@ -95,7 +95,7 @@ class Value:
         return Value(result, self._trace)
 
     def to(self, dtype: str) -> Value:
-        """The value, or each element of the vector, as another type, such as "f16".
+        """Convert the value, or each element of the vector, to another type, such as "f16".
 
         Floating point rounds to nearest even, and towards zero where it becomes an integer. An
         index is a number of 64 bits, a truth value 1 or 0.
@@ -106,7 +106,7 @@ class Value:
         return Value(cast(self.ssa, dtype, self._trace), self._trace)
 
     def below(self, limit: int) -> Value:
-        """The value as an index of which it is known that it is from 0 on, and below a limit.
+        """Return the value as an index that the kernel may assume to be in `0 .. limit - 1`.
 
         Args:
             limit: what the kernel relies on. Where it is not proven, it is checked: at the launch
@@ -138,7 +138,7 @@ class Value:
         return Value(result, self._trace)
 
     def _shape(self, what: str) -> tuple[int, ...]:
-        """The sizes of a vector, for an operation on vectors alone."""
+        """Return the sizes of a vector, for an operation on vectors alone."""
         kind = self.ssa.type
         if not isinstance(kind, ir.VectorType):
             raise self._trace.error(f"'{what}' is for vectors, not {kind}")
@@ -212,7 +212,7 @@ class Value:
         return self._create(f"arith.{name}{'f' if floating else 'i'}", kind, lhs, rhs)
 
     def _extreme(self, name: str, a: Operand, b: Operand) -> Value:
-        """The greater or the lesser; of floating point NaN where one is, as in NumPy."""
+        """Return the greater or the smaller value; NaN if one is NaN, as in NumPy."""
         self.check_arithmetic(name)
         lhs, rhs, kind = self._together(a, b)
         floating = isinstance(element_type(kind), ir.FloatType)
@@ -233,7 +233,7 @@ class Value:
             )
 
     def _together(self, a: Operand, b: Operand) -> tuple[Value, Value, Any]:
-        """Both operands as values of the one type that they have together."""
+        """Return both operands as values of their common type, and that type."""
         trace, kind = self._trace, self.ssa.type
         for x in (a, b):
             if isinstance(x, Value) and isinstance(x.ssa.type, ir.VectorType):
@@ -258,26 +258,26 @@ class Value:
 
 
 def apply(layout: Layout, index: tuple[Any, ...]) -> Value:
-    """`layout.apply` on kernel values, as a lego.apply."""
+    """Apply a layout to kernel values, as a lego.apply."""
     trace = current("a layout on kernel values")
     operands = [as_index(i, trace).ssa for i in index]
     return Value(dialect.apply(trace.layout(layout), operands, trace.here()), trace)
 
 
 def mask(layout: Layout, index: tuple[Any, ...]) -> Value:
-    """`layout.mask` on kernel values, as a lego.mask: a truth value."""
+    """Return a layout's mask of kernel values, as a lego.mask: a truth value."""
     trace = current("a layout on kernel values")
     operands = [as_index(i, trace).ssa for i in index]
     return Value(dialect.mask(trace.layout(layout), operands, trace.here()), trace)
 
 
 def as_index(x: Any, trace: Trace) -> Value:
-    """`x` as an index value."""
+    """Return `x` as an index value."""
     return as_value(x, ir.IndexType.get(), trace)
 
 
 def as_value(x: Any, kind: Any, trace: Trace) -> Value:
-    """`x` as a value of an MLIR type: itself, or a constant; broadcast where the type is a vector.
+    """Return `x` as a value of an MLIR type: itself, a constant, or a broadcast vector.
 
     Raises:
         LegoError: it has another type, or is no number.
@@ -309,7 +309,7 @@ def as_value(x: Any, kind: Any, trace: Trace) -> Value:
 
 
 def _constant(x: int | float, element: Any) -> Any:
-    """A number as an attribute of an element type; `None` if the type does not have it."""
+    """Return a number as an attribute of an element type; `None` if it is out of range."""
     if not isinstance(element, ir.FloatType):
         width = 64 if isinstance(element, ir.IndexType) else element.width
         fits = isinstance(x, int) and -(1 << (width - 1)) <= x < 1 << (width - 1)
@@ -323,7 +323,7 @@ def _constant(x: int | float, element: Any) -> Any:
 
 
 def _spreads(kind: Any, wider: Any) -> bool:
-    """Whether a value of one type is broadcast to another: dimensions are missing, or are 1."""
+    """Return whether a value of one type can be broadcast to another type."""
     if not isinstance(wider, ir.VectorType) or element_type(kind) != wider.element_type:
         return False
     sizes = tuple(kind.shape) if isinstance(kind, ir.VectorType) else ()
@@ -332,7 +332,7 @@ def _spreads(kind: Any, wider: Any) -> bool:
 
 
 def _broadcast_type(a: Any, b: Any, trace: Trace) -> Any:
-    """The type of the vectors that two types become together, as NumPy broadcasts.
+    """Return the type that two types have after broadcasting as in NumPy.
 
     Raises:
         LegoError: their sizes do not go together.

@@ -78,8 +78,8 @@ def run(
         device: `auto`, `cuda`, `sim`, or a device from `select`.
         seed: of the random data.
         functions: what `@name` stands for in the arguments' layouts: an artifact does not hold it.
-        costs: count what each launch costs; `auto` is then `sim`. (A device from `select` has been
-            told so there.)
+        costs: count what each launch costs; `auto` is then `sim`. (For a device from `select`,
+            pass `costs` to `select`.)
         limits: on the work and memory of the simulator; those of the context if None.
 
     Raises:
@@ -119,7 +119,7 @@ def launch(
     stream: Any = None,
     limits: Limits | None = None,
 ) -> None:
-    """Run an artifact in place on one's own arrays.
+    """Run an artifact in place on the caller's arrays.
 
     Args:
         artifact: what to run.
@@ -142,5 +142,5 @@ def launch(
 
 
 def _worst(comparisons: Sequence[Comparison]) -> Comparison | None:
-    """The first that differs, else the first."""
+    """Return the first comparison that differs, else the first."""
     return next((c for c in comparisons if not c.equal), comparisons[0] if comparisons else None)

@@ -53,7 +53,7 @@ class BoundArgument:
     offsets: npt.NDArray[np.integer[Any]] | None = None
 
     def tensor(self) -> Array:
-        """The logical tensor now in the buffer, as a copy of it."""
+        """Return a copy of the logical tensor that is in the buffer now."""
         if self.offsets is None:
             return np.array(self.value)
         gathered: Array = np.asarray(self.value).reshape(-1)[self.offsets]
@@ -67,7 +67,7 @@ def bind(
     seed: int = 0,
     functions: Functions | None = None,
 ) -> tuple[BoundArgument, ...]:
-    """A value for every argument; what is given is copied, never changed.
+    """Return a value for every argument; arrays of the caller are copied, never changed.
 
     Args:
         artifact: whose arguments.
@@ -102,7 +102,7 @@ def bind(
 
 
 def layout_offsets(argument: Argument, functions: Functions) -> npt.NDArray[np.integer[Any]] | None:
-    """The buffer's flat offset of each element of an argument's tensor; `None` without a layout.
+    """Return the buffer's offset of each element of a tensor; `None` without a layout.
 
     Raises:
         LegoError: the layout's text is wrong, names a function that is not given, or it reaches
@@ -181,10 +181,10 @@ def _scalar(argument: Argument, value: Given) -> np.generic:
 
 
 def _tensor(argument: Argument, shape: tuple[int, ...], value: Given) -> Array:
-    """What was given, as an array of the argument's dtype and the tensor's shape."""
-    name, place = argument.name, None
+    """Return a caller's array with the argument's dtype and the tensor's shape."""
+    name, location = argument.name, None
     if isinstance(value, str | os.PathLike):
-        place = Location(os.fspath(value))
+        location = Location(os.fspath(value))
         value = load_npy(value)
     if not isinstance(value, np.ndarray):
         value = _lent(argument, value)
@@ -193,19 +193,19 @@ def _tensor(argument: Argument, shape: tuple[int, ...], value: Given) -> Array:
         raise LegoError(
             f"argument '{name}' holds {dtypes.describe(argument.dtype)}, "
             f"the array holds {value.dtype.name}",
-            location=place,
+            location=location,
             hint=f"convert it: array.astype(numpy.{dtype.name})",
         )
     if value.shape != shape:
         raise LegoError(
             f"argument '{name}' has shape {list(shape)}, the array has {list(value.shape)}",
-            location=place,
+            location=location,
         )
     return in_dtype(value, argument.dtype)
 
 
 def in_dtype(array: Array, name: str) -> Array:
-    """A matching array in the dtype that carries the MLIR type: native byte order, raw bits."""
+    """Return an array in the dtype that carries the MLIR type, in native byte order."""
     dtype = dtypes.numpy_dtype(name)
     if array.dtype == dtype:
         return array
@@ -216,7 +216,7 @@ def in_dtype(array: Array, name: str) -> Array:
 
 
 def _lent(argument: Argument, value: Given) -> Array:
-    """An array of another library in host memory, as NumPy's."""
+    """Return an array of another library in host memory as a NumPy array."""
     if views.gpu_of(value) is not None:
         raise LegoError(
             f"the array for argument '{argument.name}' lives on a GPU",
@@ -231,7 +231,7 @@ def _lent(argument: Argument, value: Given) -> Array:
 def _buffer(
     argument: Argument, tensor: Array, offsets: npt.NDArray[np.integer[Any]] | None
 ) -> Array:
-    """The buffer that holds a tensor; elements that are no tensor element are poison."""
+    """Return the buffer that holds a tensor; elements outside the tensor are poison."""
     assert argument.shape is not None
     if offsets is None:
         return np.array(tensor, order="C")

@@ -28,7 +28,7 @@ def parse_target(target: str) -> tuple[Capability, bool]:
 
 
 def cubin_fits(target: str, device: Capability) -> bool:
-    """Whether the device runs a cubin: same major capability, minor not below the cubin's."""
+    """Return whether the device runs a cubin: same major version, minor not below."""
     built, exact = parse_target(target)
     if exact or built in _INTEGRATED or device in _INTEGRATED:
         return built == device
@@ -36,7 +36,7 @@ def cubin_fits(target: str, device: Capability) -> bool:
 
 
 def ptx_fits(target: str, device: Capability) -> bool:
-    """Whether the driver can compile the PTX for the device: any later one, unless `exact`."""
+    """Return whether the driver can compile the PTX for the device."""
     built, exact = parse_target(target)
     return built == device if exact else built <= device
 

@@ -63,12 +63,12 @@ class Cuda:
 
     @property
     def target(self) -> str:
-        """`sm_90a` on compute capability 9.0."""
+        """The target for which to compile: `sm_90a` for compute capability 9.0."""
         major, minor = _capability(_device(self.index))
         return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
 
     def describe(self) -> str:
-        """`cuda (NVIDIA H200, sm_90)`."""
+        """Return the device in a few words: `cuda (NVIDIA H200, sm_90)`."""
         device = _device(self.index)
         major, minor = _capability(device)
         return f"{self.name} ({device.name}, sm_{major}{minor})"
@@ -93,17 +93,17 @@ class Cuda:
         return ()
 
     def _index_for(self, artifact: Artifact, values: Sequence[Any]) -> int | None:
-        """The device to use: this one's index, else where the arrays are."""
+        """Return the index of the device to use: this one's, else that of the arrays."""
         homes = [views.gpu_of(value) for value in values]
         wanted = {self.index, *homes} - {None, views.ANY_GPU}
         if len(wanted) > 1:
-            told = ", ".join(
+            listed = ", ".join(
                 f"'{argument.name}' on cuda:{home}"
                 for argument, home in zip(artifact.arguments, homes, strict=True)
                 if home not in (None, views.ANY_GPU)
             )
             raise LegoError(
-                f"the arrays of '{artifact.name}' live on different devices: {told}",
+                f"the arrays of '{artifact.name}' live on different devices: {listed}",
                 hint="move them to one device"
                 + (f", cuda:{self.index}" if self.index is not None else ""),
             )
@@ -233,7 +233,7 @@ def load(
 
 
 def as_stream(stream: Any) -> Any:
-    """A stream of any library as cuda-core's.
+    """Return a stream of any library as cuda-core's stream.
 
     Args:
         stream: cuda-core's own, one with `__cuda_stream__`, a PyTorch stream (`cuda_stream`), or
@@ -318,7 +318,7 @@ def _load(artifact: Artifact, index: int, code: Code | None) -> LoadedArtifact:
 def _direct(
     call: tuple[KernelLaunch, Any, Any, tuple[Any, ...]],
 ) -> tuple[KernelLaunch, Any, Any, Any]:
-    """The launch by the driver itself where cuda-core does not take its parameters."""
+    """Prepare a launch by the driver itself if cuda-core does not take its parameters."""
     launch, config, kernel, values = call
     if not launch.pdl and not any(map(is_tensor_map, values)):
         return call
@@ -339,7 +339,7 @@ def _allow_shared(kernel: Any, size: int, index: int) -> None:
 
 
 def _copy_in(array: Array, device: Any, stream: Any, cleanup: ExitStack) -> int:
-    """The device address of a copy of a C-contiguous host array, freed at the end."""
+    """Copy a C-contiguous host array to the device; return the address, freed at the end."""
     from cuda.bindings import driver
 
     if array.nbytes == 0:
@@ -373,7 +373,7 @@ def _check(result: tuple[Any, ...]) -> None:
 
 @contextmanager
 def _failure(doing: str, *, checked: bool = False) -> Iterator[None]:
-    """Any exception of the driver or of cuda-core, as a `LegoError` that says what was tried.
+    """Turn an exception of the driver or of cuda-core into a LegoError with `doing`.
 
     Args:
         doing: what was tried.
@@ -394,8 +394,8 @@ def _error(doing: str, error: Exception, *, checked: bool = False) -> LegoError:
             hint='run with device="sim" (legoc --device=sim) to see which and where; this process '
             "cannot use CUDA again",
         )
-    said = str(error).strip().splitlines()
-    text = said[0].rstrip(".") if said else type(error).__name__
+    lines = str(error).strip().splitlines()
+    text = lines[0].rstrip(".") if lines else type(error).__name__
     return LegoError(f"{doing}: {text}", hint=_hint(str(error)))
 
 
@@ -414,9 +414,9 @@ def _hint(text: str) -> str | None:
 
 
 def _running(launches: Sequence[KernelLaunch]) -> str:
-    """Names launches in an error: `kernel 't' with grid (8, 8, 1), block (256, 1, 1) failed`."""
-    told = [f"'{x.kernel}' with grid {x.grid}, block {x.block}" for x in launches]
-    return f"kernel {'; '.join(told)} failed"
+    """Return `kernel 't' with grid (8, 8, 1), block (256, 1, 1) failed` for launches."""
+    named = [f"'{x.kernel}' with grid {x.grid}, block {x.block}" for x in launches]
+    return f"kernel {'; '.join(named)} failed"
 
 
 def _names(launches: Sequence[KernelLaunch]) -> dict[str, None]:
@@ -429,7 +429,7 @@ def _capability(device: Any) -> Capability:
 
 
 def _device(index: int | None) -> Any:
-    """cuda-core's device, made current."""
+    """Return cuda-core's device after making it current."""
     with _failure("no CUDA device can be used"):
         core = _core()
         device = core.Device() if index is None else core.Device(index)
@@ -438,7 +438,7 @@ def _device(index: int | None) -> Any:
 
 
 def _core() -> Any:
-    """cuda-core's module; before 1.0 the names stood in `experimental`."""
+    """Import cuda-core's module; before 1.0 its names were in `experimental`."""
     try:
         import cuda.core as core
 

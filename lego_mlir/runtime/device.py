@@ -38,7 +38,7 @@ class Device(Protocol):
         ...
 
     def describe(self) -> str:
-        """The device in a few words, for messages."""
+        """Return the device in a few words, for messages."""
         ...
 
     def run(
@@ -64,15 +64,14 @@ class Device(Protocol):
 def select(
     name: str = "auto", *, costs: bool = False, order: str | None = None, on_gpu: bool = False
 ) -> Device:
-    """A device by name; `auto` is `cuda` where a GPU answers and `sim` elsewhere.
+    """Return a device by name; `auto` is `cuda` if there is a GPU, else `sim`.
 
     Args:
         name: `auto`, `cuda` or `sim`.
         costs: a device that counts what launches cost: `sim`.
         order: a device that performs asynchronous operations in this order: `sim` with `late`,
             `early`, `random` or `random:SEED`.
-        on_gpu: arrays are on a GPU: `auto` is `cuda`, and no driver need be asked whether it is
-            there.
+        on_gpu: arrays are on a GPU: `auto` is `cuda`, without a query of the driver.
 
     Raises:
         LegoError: no such device or order, or `cuda` where no GPU answers, or with what only `sim`
@@ -100,7 +99,7 @@ def select(
         return Cuda()
     if name == "cuda":
         raise LegoError(
-            f"device 'cuda' was asked for, but: {missing}",
+            f"device 'cuda' cannot be used: {missing}",
             hint="pip install cuda-core" if "cuda-core" in missing else "use --device sim",
         )
     from lego_mlir.runtime.simulator import Simulator
@@ -109,7 +108,7 @@ def select(
 
 
 def missing_for_cuda() -> str | None:
-    """What is missing to run on a GPU, in a few words; `None` if nothing is.
+    """Return what is missing to run on a GPU, in a few words; `None` if nothing is.
 
     Asks the driver's library itself: importing cuda-core only to learn that there is no driver
     would cost ten times as much.

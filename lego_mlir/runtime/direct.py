@@ -23,7 +23,7 @@ _DRIVER_KINDS = {"f": "FLOAT", "bf": "BFLOAT", "u": "UINT", "s": "INT"}
 
 
 def encoded(found: TensorMapParameter, argument: Argument, address: int) -> Any:
-    """A tensor map of a buffer, as the 128 bytes that a kernel gets.
+    """Encode a tensor map of a buffer as the 128 bytes that a kernel gets.
 
     Args:
         found: what to encode.
@@ -123,12 +123,12 @@ class DirectLaunch:
 
 
 def is_tensor_map(value: Any) -> bool:
-    """Whether the value of a parameter is a tensor map, or a tuple of these."""
+    """Return whether the value of a parameter is a tensor map, or a tuple of these."""
     return isinstance(value, ctypes.Array | tuple)
 
 
 def _stored(value: Any) -> Any:
-    """A parameter's value in memory of its own."""
+    """Copy a parameter's value to memory of its own."""
     if isinstance(value, tuple):
         words = [word for one in value for word in one]
         return (ctypes.c_uint64 * len(words))(*words)

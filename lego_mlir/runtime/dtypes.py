@@ -55,7 +55,7 @@ _NUMPY: dict[str, np.dtype[Any]] = {
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:
-    """The NumPy dtype that carries an MLIR element type.
+    """Return the NumPy dtype that carries an MLIR element type.
 
     Raises:
         LegoError: the type cannot cross to NumPy.
@@ -70,17 +70,17 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 
 
 def names() -> tuple[str, ...]:
-    """The MLIR names of all element types that cross to NumPy."""
+    """Return the MLIR names of all element types that NumPy can carry."""
     return tuple(_NUMPY)
 
 
 def is_float(name: str) -> bool:
-    """Whether the MLIR type is a floating-point type."""
+    """Return whether the MLIR type is a floating-point type."""
     return name in FLOATS
 
 
 def matches(found: np.dtype[Any], name: str) -> bool:
-    """Whether an array of dtype `found` holds elements of the MLIR type, byte order aside.
+    """Return whether arrays of dtype `found` hold elements of the MLIR type.
 
     `i32` has no sign in MLIR: it takes `int32` and `uint32`.
     """
@@ -94,7 +94,7 @@ def matches(found: np.dtype[Any], name: str) -> bool:
 
 
 def describe(name: str) -> str:
-    """The type as a user should make it: `f32 (NumPy float32)`."""
+    """Return the type as a user would make it: `f32 (NumPy float32)`."""
     raw = _RAW.get(name)
     dtype = numpy_dtype(name).name
     if raw is not None:
@@ -103,7 +103,7 @@ def describe(name: str) -> str:
 
 
 def scalar(name: str, value: Any) -> np.generic:
-    """A value as the NumPy scalar that a kernel parameter of this MLIR type takes.
+    """Convert a value to the NumPy scalar for a kernel parameter of this MLIR type.
 
     For raw formats a Python float is rounded to the format, an integer is taken as its bits.
 
@@ -134,7 +134,7 @@ def _fits(value: int, dtype: np.dtype[Any]) -> bool:
 
 
 def encode(values: npt.NDArray[np.floating[Any]], name: str) -> Array:
-    """Floats as raw bits of a raw format, rounded to nearest even.
+    """Round floats to nearest even in a raw format, and return the bits.
 
     What is too large becomes the largest finite value; NaN stays NaN.
     """
@@ -156,7 +156,7 @@ def encode(values: npt.NDArray[np.floating[Any]], name: str) -> Array:
 
 
 def decode(values: Array, name: str) -> npt.NDArray[np.float64]:
-    """Elements of any type as float64: raw formats decoded, others converted."""
+    """Return elements of any type as float64: raw formats decoded, others converted."""
     raw = _RAW.get(name)
     if raw is None:
         return np.asarray(values).astype(np.float64)
@@ -176,7 +176,7 @@ def decode(values: Array, name: str) -> npt.NDArray[np.float64]:
 
 
 def _largest(name: str) -> int:
-    """The bits of the largest finite value."""
+    """Return the bits of the largest finite value."""
     raw = _RAW[name]
     top = (1 << (raw.exponent + raw.mantissa)) - 1
     return top - 1 if name == "f8E4M3FN" else top - (1 << raw.mantissa)
@@ -187,7 +187,7 @@ def _largest_value(name: str) -> float:
 
 
 def poison(shape: tuple[int, ...], name: str) -> Array:
-    """An array that shows what a kernel left unwritten: NaN for floats, 0xCD bytes for integers.
+    """Return an array of NaN for floats, of 0xCD bytes for integers: unwritten elements show.
 
     All bits set is a NaN in every float format here, the raw ones included.
     """
@@ -200,7 +200,7 @@ def poison(shape: tuple[int, ...], name: str) -> Array:
 
 
 def random(shape: tuple[int, ...], name: str, rng: np.random.Generator) -> Array:
-    """Random elements: standard normal for floats, small integers for integers.
+    """Return random elements: standard normal for floats, small integers for integers.
 
     Integers are drawn from -8 to 8 (0 to 8 where unsigned): small enough that sums of products
     stay exact, signed enough that a wrong extension shows.

@@ -61,7 +61,7 @@ def evaluated(expression: str, values: Sequence[Any]) -> int:
 
 
 def _text(expression: str, artifact: Artifact) -> str:
-    """The expression as one writes it, by the names of the arguments."""
+    """Return the expression in infix notation, with the names of the arguments."""
 
     def leaf(token: str) -> str:
         return artifact.arguments[int(token[1:])].name if token[0] == "a" else token
@@ -74,7 +74,7 @@ def _text(expression: str, artifact: Artifact) -> str:
 
 
 def _folded(expression: str, leaf: Callable[[str], T], join: Callable[[T, str, T], T]) -> T:
-    """What becomes of an expression, bottom up."""
+    """Evaluate an expression in postfix notation by `leaf` and `join`."""
     stack: list[T] = []
     try:
         for token in _tokens(expression):
@@ -98,7 +98,7 @@ def _tokens(expression: str) -> tuple[str, ...]:
 
 
 def _place(fact: Fact) -> Location | None:
-    """The place of `file:line:column`."""
+    """Return the location that a text `file:line:column` describes."""
     file, _, column = fact.place.rpartition(":")
     file, _, line = file.rpartition(":")
     if not file or not line.isdecimal() or not column.isdecimal():

@@ -35,34 +35,34 @@ def load_npy(path: str | os.PathLike[str]) -> Array:
         LegoError: the file is missing, holds no plain array, is longer or shorter than its header
             says, or exceeds the limit `tensor_bytes`.
     """
-    place = Location(os.fspath(path))
+    location = Location(os.fspath(path))
     try:
         kind = os.stat(path).st_mode  # noqa: PTH116 - what cannot be waited for is not opened
         if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
-            raise _no_array(place)
+            raise _no_array(location)
         with Path(path).open("rb") as file:
             head = io.BytesIO(file.read(_MOST_HEADER))
             try:
                 shape, is_fortran, dtype = _header(head)
             except _MALFORMED:
-                raise _no_array(place) from None
+                raise _no_array(location) from None
             size, start = prod(shape) * dtype.itemsize, head.tell()
             held = os.fstat(file.fileno()).st_size - start
             if size != held:
                 raise LegoError(
                     f"the array's header says shape {list(shape)} of {dtype}, {size} bytes; "
                     f"the file has {held} bytes of data",
-                    location=place,
+                    location=location,
                     hint="the file is damaged or cut off: write it with numpy.save(path, array)",
                 )
             try:
                 check_limit("tensor_bytes", size, "this array has {} bytes")
             except LegoError as e:
-                raise e.at(place) from None
+                raise e.at(location) from None
             file.seek(start)
             data = np.fromfile(file, dtype, prod(shape))
     except OSError as e:
-        raise LegoError(f"the array cannot be read: {e.strerror or e}", location=place) from None
+        raise LegoError(f"the array cannot be read: {e.strerror or e}", location=location) from None
     return data.reshape(shape, order="F" if is_fortran else "C")
 
 
@@ -82,8 +82,8 @@ def save_npy(directory: str | os.PathLike[str], tensors: Mapping[str, Array]) ->
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as e:
-        place = Location(str(e.filename or folder))
-        raise LegoError(f"the outputs cannot be saved: {e.strerror}", location=place) from None
+        location = Location(str(e.filename or folder))
+        raise LegoError(f"the outputs cannot be saved: {e.strerror}", location=location) from None
     write_together({path: partial(_save, tensor) for path, tensor in paths.items()})
     return tuple(paths)
 
@@ -120,7 +120,9 @@ _MOST_RANK = 64
 _MOST_ELEMENTS = 1 << 63
 
 
-def _no_array(place: Location) -> LegoError:
+def _no_array(location: Location) -> LegoError:
     return LegoError(
-        "this file is no .npy array", location=place, hint="write one with numpy.save(path, array)"
+        "this file is no .npy array",
+        location=location,
+        hint="write one with numpy.save(path, array)",
     )

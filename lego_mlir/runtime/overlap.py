@@ -33,42 +33,42 @@ def check_overlap(artifact: Artifact, addresses: Sequence[int | None]) -> None:
     if not buffers:
         return
     spans = []
-    for place, size, written in buffers:
-        start = addresses[place]
+    for position, size, written in buffers:
+        start = addresses[position]
         if start is not None:
-            spans.append((start, start + size, written, place))
+            spans.append((start, start + size, written, position))
     spans.sort()
     # Of the buffers that begin before: where the last of all ends, and where the last written one.
     end, last, end_written, last_written = 0, 0, 0, 0
-    for start, stop, written, place in spans:
+    for start, stop, written, position in spans:
         if start < end_written:
-            raise _overlap(artifact, last_written, place)
+            raise _overlap(artifact, last_written, position)
         if written and start < end:
-            raise _overlap(artifact, last, place)
+            raise _overlap(artifact, last, position)
         if stop > end:
-            end, last = stop, place
+            end, last = stop, position
         if written and stop > end_written:
-            end_written, last_written = stop, place
+            end_written, last_written = stop, position
 
 
 @lru_cache(maxsize=1024)
 def _buffers(artifact: Artifact) -> tuple[tuple[int, int, bool], ...]:
-    """The position, size in bytes, and whether it is written, of each buffer that counts."""
+    """Return position, size in bytes and `written` of each buffer to be checked."""
     if artifact.in_place:
         return ()
     found = []
-    for place, argument in enumerate(artifact.arguments):
+    for position, argument in enumerate(artifact.arguments):
         if argument.shape is None or argument.access == "none":
             continue
         elements = prod(argument.shape)
         if elements:
             size = elements * dtypes.numpy_dtype(argument.dtype).itemsize
-            found.append((place, size, argument.access in WRITES))
+            found.append((position, size, argument.access in WRITES))
     return tuple(found) if any(written for _, _, written in found) else ()
 
 
 def _overlap(artifact: Artifact, a: int, b: int) -> LegoError:
-    first, second = (artifact.arguments[place] for place in sorted((a, b)))
+    first, second = (artifact.arguments[position] for position in sorted((a, b)))
     written = [_quoted(x) for x in (first, second) if x.access in WRITES]
     return LegoError(
         f"the arrays for the arguments {_quoted(first)} and {_quoted(second)} of "

@@ -34,7 +34,7 @@ def resolve(
     sizes: Sequence[int],
     mapped: Callable[[TensorMapParameter, Argument, Value], Value],
 ) -> tuple[Value, ...]:
-    """The values of a launch's kernel parameters.
+    """Return the values of a launch's kernel parameters.
 
     Args:
         launch: says what each parameter is.

@@ -44,9 +44,9 @@ Expected: TypeAlias = "Array | Bounded"
 
 
 def matmul(a: Array, b: Array) -> Bounded:
-    """The product of matrices, or of batches of them, whose sums are taken in f32 in any order.
+    """Multiply matrices, or batches of them, accumulating in f32 in any order.
 
-    A sum of k products is off by at most `k u |a| |b|` then, with u = 2⁻²⁴ (Higham, Accuracy and
+    The error of a sum of k products is at most `k u |a| |b|` with u = 2⁻²⁴ (Higham, Accuracy and
     Stability of Numerical Algorithms, section 3.1). Tensor cores cut off what others round, which
     doubles u; and this function sums in f32 itself.
 
@@ -55,11 +55,11 @@ def matmul(a: Array, b: Array) -> Bounded:
         b: …×k×n.
 
     Raises:
-        LegoError: these are no matrices to multiply.
+        LegoError: the shapes are not those of a GEMM.
     """
     shapes = f"{list(a.shape)} and {list(b.shape)}"
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-2]:
-        raise LegoError(f"there is no product of matrices of the shapes {shapes}")
+        raise LegoError(f"matrices of the shapes {shapes} cannot be multiplied")
     if a.dtype.kind == "i":
         product = np.matmul(a.astype(np.float64), b.astype(np.float64))
         return Bounded(product, np.zeros_like(product))
@@ -69,17 +69,17 @@ def matmul(a: Array, b: Array) -> Bounded:
 
 
 def coarse_matmul(a: Array, b: Array) -> Bounded:
-    """The same where 32 products at a time are added to a sum that keeps 13 bits of its fraction.
+    """Multiply matrices as `wgmma` does on 8-bit floats: 32 products at a time.
 
-    So does `wgmma` on 8-bit floats: all terms are cut off 13 bits below the exponent of the largest
-    of them, and the sum too (`sim.numerics.fp8_accumulation`).
+    All 32 terms, and the accumulator, are truncated 13 bits below the exponent of the largest of
+    them (`sim.numerics.fp8_accumulation`).
 
     Args:
         a: …×m×k.
         b: …×k×n.
 
     Raises:
-        LegoError: these are no matrices to multiply.
+        LegoError: the shapes are not those of a GEMM.
     """
     exact = matmul(a, b)
     a, b = a.astype(np.float32), b.astype(np.float32)
@@ -155,7 +155,7 @@ class Comparison:
 
 
 def _permutation(reference: str) -> Reference | None:
-    """The reference that `permute(1, 0, 2)` names: NumPy's transpose by these axes."""
+    """Return the reference of `permute(1, 0, 2)`: NumPy's transpose by these axes."""
     found = re.fullmatch(r"permute\((\d+(?: *, *\d+)*)\)", reference)
     if found is None:
         return None
@@ -190,7 +190,7 @@ def find(reference: str) -> Callable[..., Any]:
 def expect(
     reference: str, inputs: Sequence[Array], outputs: int, types: Sequence[str] = ()
 ) -> tuple[Expected, ...]:
-    """The tensors that a reference says `outputs` written arguments hold.
+    """Return the tensors that the written arguments hold according to a reference.
 
     Args:
         reference: its name.
@@ -220,7 +220,7 @@ def expect(
 
 
 def _values(tensor: Array, kind: str) -> Array:
-    """A tensor's values: those that NumPy has no type for as numbers."""
+    """Return a tensor's values; types that NumPy has not become numbers."""
     raw = dtypes.is_float(kind) and tensor.dtype.kind != "f"
     return dtypes.decode(tensor, kind) if raw else tensor
 
@@ -249,7 +249,7 @@ def compare(expected: Expected, actual: Array, *, name: str = "result", dtype: s
 
 
 def _compare_bounded(expected: Bounded, actual: Array, name: str, dtype: str) -> Comparison:
-    """Whether each element is as near to what is expected as bounds and rounding allow."""
+    """Compare each element with what is expected, within bounds and rounding."""
     want, have = expected.values, dtypes.decode(actual, dtype)
     if want.shape != have.shape:
         raise LegoError(f"'{name}' has shape {list(have.shape)}, its reference {list(want.shape)}")
@@ -269,7 +269,7 @@ def _compare_bounded(expected: Bounded, actual: Array, name: str, dtype: str) ->
 def _difference(
     name: str, differs: Array, want: Array, have: Array, *, exact: bool = True
 ) -> Comparison:
-    """What there is to say of elements that differ.
+    """Return the comparison of tensors that differ.
 
     Args:
         name: of the argument.
@@ -298,6 +298,6 @@ def _difference(
 
 
 def _bits(array: Array) -> Array:
-    """The elements as unsigned integers of their size, so that NaNs compare by their bits."""
+    """Return the elements as unsigned integers, so that NaNs compare by their bits."""
     unsigned: np.dtype[Any] = np.dtype(f"u{array.dtype.itemsize}")
     return np.ascontiguousarray(array).view(unsigned).reshape(array.shape)

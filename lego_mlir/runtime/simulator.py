@@ -36,7 +36,7 @@ class Simulator:
     target: None = None
 
     def describe(self) -> str:
-        """`sim`, and why where it was not asked for: `sim (no CUDA driver)`."""
+        """Return `sim`, and the reason if it was chosen by `auto`: `sim (no CUDA driver)`."""
         return f"{self.name} ({self.reason})" if self.reason else self.name
 
     def run(
@@ -90,7 +90,7 @@ def _parameter_sizes(module: Module, kernel: str) -> tuple[int, ...]:
 
 
 def _mapped(found: TensorMapParameter, argument: Argument, array: Any) -> Any:
-    """A tensor map of an array, as the simulator takes it."""
+    """Return a tensor map of an array in the simulator's form."""
     from lego_mlir import sim
 
     flat = array.reshape(-1)
@@ -105,7 +105,7 @@ def _mapped(found: TensorMapParameter, argument: Argument, array: Any) -> Any:
 
 
 def order_named(text: str) -> tuple[str, int]:
-    """An order as a user writes it: `late`, `early`, `random` or `random:SEED`.
+    """Parse an order: `late`, `early`, `random` or `random:SEED`.
 
     Raises:
         LegoError: no such order.

@@ -25,13 +25,13 @@ class TensorStrides:
     strides: tuple[int, ...]
 
     def match(self, strides: Sequence[int]) -> bool:
-        """Whether an array of this shape has these strides; those of size 1 do not count."""
+        """Return whether an array has these strides; dimensions of size 1 do not count."""
         each = zip(self.shape, self.strides, strides, strict=True)
         return all(size == 1 or own == given for size, own, given in each)
 
     @property
     def remedy(self) -> str:
-        """What to write in Python to get an array with these strides."""
+        """The expression in Python that makes an array with these strides."""
         if self.match(row_major(self.shape)):
             return "np.ascontiguousarray(x) is such a copy, in PyTorch x.contiguous()"
         if self.match(row_major(self.shape[::-1])[::-1]):

@@ -101,7 +101,7 @@ class View:
 
 
 def gpu_of(array: object) -> int | None:
-    """The CUDA device an array lives on; `None` for host memory and for what is no array.
+    """Return the CUDA device an array lives on; `None` for all else.
 
     `__cuda_array_interface__` does not tell which: `ANY_GPU`.
     """
@@ -115,7 +115,7 @@ def gpu_of(array: object) -> int | None:
 
 
 def view(array: Any, name: str, *, stream: int | None = None) -> View:
-    """See an array of another library.
+    """Return a view of an array of another library.
 
     Args:
         array: has `__dlpack__` or `__cuda_array_interface__`.
@@ -138,7 +138,7 @@ def view(array: Any, name: str, *, stream: int | None = None) -> View:
 
 
 def of_numpy(array: Array) -> View:
-    """See a NumPy array, those with ml_dtypes' or non-native elements included."""
+    """Return a view of a NumPy array, including ml_dtypes' or non-native elements."""
     strides = _in_elements(array.strides, array.itemsize)
     types, type_name = _types_of(array.dtype)
     native = array.dtype.isnative
@@ -197,7 +197,7 @@ def _in_elements(strides: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def _of_other_shape(seen: View, argument: Argument) -> str | None:
-    """What to do with an array that is as large as a buffer in a layout, of another shape."""
+    """Return the hint for an array with a buffer's size and another shape."""
     is_tensor = argument.layout is not None and argument.shape is not None
     if not is_tensor or prod(seen.shape) != prod(argument.shape or ()):
         return None
@@ -308,19 +308,19 @@ def _from_cuda_array_interface(array: Any, name: str) -> View:
 
 
 def _has_interface(array: object) -> bool:
-    """Whether an array has `__cuda_array_interface__`, mostly without computing it."""
+    """Return whether an array has `__cuda_array_interface__`; avoid computing it."""
     name = "__cuda_array_interface__"
     return hasattr(type(array), name) or hasattr(array, name)
 
 
 @functools.lru_cache(maxsize=256)
 def _types_of(dtype: np.dtype[Any]) -> tuple[tuple[str, ...], str]:
-    """The MLIR element types that a NumPy dtype can stand for, and NumPy's name of it."""
+    """Return the MLIR element types that a NumPy dtype can carry, and its NumPy name."""
     return tuple(name for name in dtypes.names() if dtypes.matches(dtype, name)), dtype.name
 
 
 def _wait_for(stream: int) -> None:
-    """Wait until the producer's stream has done its work (the interface asks for that)."""
+    """Wait until the producer's stream has done its work, as the interface requires."""
     from cuda.bindings import driver
 
     driver.cuStreamSynchronize(driver.CUstream(stream))

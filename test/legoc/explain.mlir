@@ -14,4 +14,4 @@
 // NONE-NEXT: schedule   none
 // NONE-NEXT: kernel     transpose_kernel  grid
 
-// BOTH: legoc: error: --explain compiles, and says what it made; leave out --run and --emit
+// BOTH: legoc: error: --explain compiles to machine code: leave out --run and --emit

@@ -11,6 +11,6 @@
 // SOON-NEXT: hint: orders: late, early, random, random:SEED
 
 // RUN: not %legoc %t.mlir --run --device=cuda --sim-order=late 2>&1 | FileCheck %s --check-prefix=CUDA
-// CUDA: --sim-order is for the simulator: leave out --device=cuda
+// CUDA: --sim-order applies to the simulator: leave out --device=cuda
 // RUN: not %legoc %t.mlir --sim-order=late 2>&1 | FileCheck %s --check-prefix=ALONE
 // ALONE: --sim-order needs --run

@@ -206,9 +206,13 @@ def carries_more(a: Any) -> None:
 @pytest.mark.parametrize(
     ("use", "says", "hint"),
     [
-        (carries_nothing, "carries vector<8xf32>, its function returns None", "returns what"),
-        (carries_another_type, "carries vector<8xf32>, .* returns vector<4xf32>", "returns what"),
-        (carries_more, "returns vector<8xf32>, vector<8xf32>", "returns what"),
+        (carries_nothing, "carries vector<8xf32>, its function returns None", "returns the values"),
+        (
+            carries_another_type,
+            "carries vector<8xf32>, .* returns vector<4xf32>",
+            "returns the values",
+        ),
+        (carries_more, "returns vector<8xf32>, vector<8xf32>", "returns the values"),
         (lambda _a: lg.fold(4, 0), "a loop carries kernel values, not 0", "lg.zeros"),
         (lambda _a: lg.zeros((4, 0), "f32"), "positive integers, not \\(4, 0\\)", ""),
         (lambda _a: lg.zeros((4,), "f3"), "'f3' is no element type", "known: f16"),
@@ -245,7 +249,7 @@ def carries_more(a: Any) -> None:
         ),
     ],
 )
-def test_what_cannot_be(use: Any, says: str, hint: str) -> None:
+def test_wrong_uses_of_tiles_are_errors_with_a_hint(use: Any, says: str, hint: str) -> None:
     def kernel(a: Any) -> None:
         use(a)
 
