@@ -1,4 +1,4 @@
-"""How many registers a kernel needs, and whether `setmaxnreg` leaves it as many.
+"""The number of registers that a kernel needs, checked against `setmaxnreg`.
 
 Registers of PTX are virtual. What may have to be in a register of the machine at some point are the
 values that live there: 32-bit words, two for 64 bits, a half for 16; predicates have registers of
@@ -46,14 +46,14 @@ _BY_THREAD = ("%tid", "%laneid", "%lanemask", "%warpid", "%clock")
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """The most registers that live at once: how many a thread, and where."""
+    """The maximum number of live registers of a thread, and its location."""
 
     registers: int
     instruction: Instruction
 
 
 def pressure(program: Program) -> Pressure:
-    """Where a kernel needs most registers."""
+    """Return where a kernel needs most registers."""
     most = max(
         (
             (count, instruction)
@@ -67,7 +67,7 @@ def pressure(program: Program) -> Pressure:
 
 
 def needed(program: Program) -> list[list[int]]:
-    """Registers that live before or after each instruction, whichever are more, by block."""
+    """Return the live registers before or after each instruction (the larger), by basic block."""
     words = _words(program)
     return [
         [
@@ -79,7 +79,7 @@ def needed(program: Program) -> list[list[int]]:
 
 
 def _words(program: Program) -> Callable[[Registers], int]:
-    """A function that says how many registers of the machine values need."""
+    """Return a function that counts the machine registers of a set of values."""
     varying = _varying(program)
     narrow, single, double = (
         registers(i for i, kind in enumerate(program.registers) if kind.bits in bits) & varying
@@ -94,7 +94,7 @@ def _words(program: Program) -> Callable[[Registers], int]:
 
 
 def _carried(blocks: Sequence[BasicBlock], among: Registers) -> list[Registers]:
-    """Of these registers those with a carried value, by block: at its beginning.
+    """Return those of the registers that hold a carried value at the start of each basic block.
 
     Each register has one of these values at the beginning of a block: 0 if it is unwritten, a
     number of its own for each instruction that writes it, negative for a `wgmma`, and -1 - k for
@@ -146,7 +146,7 @@ def _carried(blocks: Sequence[BasicBlock], among: Registers) -> list[Registers]:
 
 
 def _only(coming: Array, own: int) -> Array:
-    """In each column the only number beside `own`; `own` where there are several, or none."""
+    """Return the only number besides `own` in each column; `own` if there are several, or none."""
     most = np.iinfo(np.int64).max
     least = np.where(coming == own, most, coming).min(axis=0)
     greatest = np.where(coming == own, -most, coming).max(axis=0)
@@ -154,7 +154,7 @@ def _only(coming: Array, own: int) -> Array:
 
 
 def _written(blocks: Sequence[BasicBlock]) -> Iterator[dict[int, int]]:
-    """For each block the registers that it writes, with the number of the last value."""
+    """Yield, for each basic block, the registers that it writes with their last value numbers."""
     number = len(blocks)
     for block in blocks:
         found: dict[int, int] = {}
@@ -166,7 +166,7 @@ def _written(blocks: Sequence[BasicBlock]) -> Iterator[dict[int, int]]:
 
 
 def _varying(program: Program) -> Registers:
-    """The registers whose values may differ between threads."""
+    """Return the registers whose values may differ between threads."""
     flows: list[tuple[Registers, Registers]] = []
     varying = 0
     for block in program.basic_blocks:
@@ -185,7 +185,7 @@ def _varying(program: Program) -> Registers:
 
 
 def _differs(program: Program, instruction: Instruction) -> bool:
-    """Whether threads that have the same operands may get different results."""
+    """Return whether threads with the same operands may get different results."""
     if instruction.opcode.startswith("ld.param"):
         return False
     if class_of(find(program.module, instruction).section, instruction) not in PURE:
@@ -198,7 +198,7 @@ def _differs(program: Program, instruction: Instruction) -> bool:
 
 
 def sets(instruction: Instruction) -> int | None:
-    """The number of registers that a `setmaxnreg` sets; None for another instruction."""
+    """Return the number of registers that a `setmaxnreg` sets; None for another instruction."""
     if not instruction.opcode.startswith(_SETS):
         return None
     (count,) = instruction.operands
@@ -208,7 +208,7 @@ def sets(instruction: Instruction) -> int | None:
 
 @lru_cache(maxsize=64)
 def at_entry(kernel: Kernel) -> int | None:
-    """Registers that each thread has when a kernel with `setmaxnreg` begins.
+    """Return the registers of each thread at the start of a kernel with `setmaxnreg`.
 
     None where it has no `setmaxnreg`, or says too little for the assembler to know: without
     `.maxnreg`, or `.minnctapersm` and the number of threads, `setmaxnreg` has no effect.

@@ -45,7 +45,7 @@ _RANK = "1d|2d|3d|4d|5d"
 
 
 class Box:
-    """A tensor map and coordinates, as operands: which box each lane names."""
+    """The operands that name a box: a tensor map and coordinates."""
 
     def __init__(self, form: Form, at: int) -> None:
         operand = form.operands[at]
@@ -62,7 +62,7 @@ class Box:
         self.coordinates = [form.read(c, kind) for c in operand.coordinates.elements]
 
     def of_lanes(self, w: Wave) -> dict[int, tuple[Tiles, tuple[int, ...]]]:
-        """The box of each active lane: the map's fields, and the coordinates.
+        """Return the map's fields and the coordinates of each active lane.
 
         Raises:
             Fault: there is no tensor map, or one of another rank.
@@ -103,7 +103,7 @@ class Box:
 
 
 def _map_address(form: Form, operand: Address) -> Reader:
-    """The generic address of a tensor map; a parameter may stand itself."""
+    """Return the reader of a tensor map's generic address, or of a parameter itself."""
     if isinstance(operand.base, Symbol):
         home, start = form.address(operand.base, operand.base.name)
         if home == "param":
@@ -113,7 +113,7 @@ def _map_address(form: Form, operand: Address) -> Reader:
 
 
 def units(tiles: Tiles, place: tuple[int, ...], start: int, width: int) -> tuple[Array, ...]:
-    """Where the pieces of a box lie.
+    """Return the addresses of the pieces of a box.
 
     Args:
         tiles: the tensor and its box.
@@ -141,13 +141,13 @@ def units(tiles: Tiles, place: tuple[int, ...], start: int, width: int) -> tuple
 
 
 def _width(tiles: Tiles, place: tuple[int, ...]) -> int:
-    """The largest piece, up to 8 bytes, that is whole inside or outside the tensor."""
+    """Return the largest piece, up to 8 bytes, that never crosses the tensor's boundary."""
     element = tiles.element
     return gcd(8, place[0] * element, tiles.shape[0] * element, tiles.box[0] * element)
 
 
 def _outside(tiles: Tiles, width: int) -> Array:
-    """What a piece outside the tensor reads as: a NaN of an H200, the same for all types."""
+    """Return the fill value of a piece outside the tensor: 0, or the NaN of an H200."""
     fill = 0x7FF77FF77FF77FF7 if tiles.nan else 0
     return np.array([fill % (1 << 8 * width)], UNSIGNED[8 * width])
 
@@ -168,7 +168,7 @@ _LOAD = f"cp async bulk tensor {_RANK} {SHARED} global"
     "9.7.9.25.5.2", f"{_LOAD} {_MODES} {DONE} [multicast::cluster] [cta_group::1] [L2::cache_hint]"
 )
 def load(form: Form) -> Handler:
-    """Copy a box into shared memory, and tell an mbarrier."""
+    """Copy a box into shared memory, and signal an mbarrier."""
     _check_mode(form)
     hint, many = form.has("L2::cache_hint"), form.has("multicast::cluster")
     form.expect(3 + hint + many)
@@ -223,7 +223,7 @@ def _check_stored(opcode: str, boxes: dict[int, tuple[Tiles, tuple[int, ...]]]) 
     f"[L2::cache_hint]",
 )
 def store(form: Form) -> Handler:
-    """Copy a box from shared memory, or combine it with what stands in the tensor."""
+    """Copy a box from shared memory to the tensor, or combine it with the tensor."""
     _check_mode(form)
     hint = form.has("L2::cache_hint")
     form.expect(2 + hint)
@@ -269,7 +269,7 @@ def store(form: Form) -> Handler:
     "9.7.9.25.5.4", f"cp async bulk prefetch tensor {_RANK} L2 global {_MODES} [L2::cache_hint]"
 )
 def prefetch(form: Form) -> Handler:
-    """Bring a box into the cache: the simulator has none."""
+    """Prefetch a box: the simulator has no cache."""
     _check_mode(form)
     form.expect(1 + form.has("L2::cache_hint"))
     box = Box(form, 0)
