@@ -16,7 +16,7 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB")
 class _Line:
     """The cost of the instructions of one kind at one source location."""
 
-    place: str
+    location: str
     opcode: str
     space: str
     requests: int
@@ -49,7 +49,7 @@ def report(costs: Costs) -> str:
             (f"{line.cost} {unit}", str(line.least), _times(line)) if line.cost else ("", "", "")
         )
         asked = _bytes(line.bytes)
-        memory.append((line.place, line.opcode, line.space, str(line.requests), asked, *moved))
+        memory.append((line.location, line.opcode, line.space, str(line.requests), asked, *moved))
     classes = [("instructions", "by warps", "by lanes", "a thread")]
     total = sum(costs.classes.values(), IssueCount())
     for name, issues in (*costs.classes.items(), ("all", total)):
@@ -63,8 +63,8 @@ def _merged(rows: Iterable[MemoryCost]) -> list[_Line]:
     """Return the rows merged by location, opcode and memory, in order of first occurrence."""
     found: dict[tuple[str, str, str], _Line] = {}
     for row in rows:
-        place = str(row.source) if row.source else f"PTX line {row.instruction.line}"
-        key = place, row.instruction.opcode, row.space
+        location = str(row.source) if row.source else f"PTX line {row.instruction.line}"
+        key = location, row.instruction.opcode, row.space
         old = found.get(key, _Line(*key, 0, 0, 0, 0))
         found[key] = _Line(
             *key,

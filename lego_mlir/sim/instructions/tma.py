@@ -3,7 +3,7 @@
 The 128 bytes of the tensor map are read when the copy is issued. In shared memory the rows of a
 box, its innermost dimension, lie behind each other, padded to the swizzle's width where there is
 one; then the pieces are swizzled by the bits of their addresses. Elements outside the tensor read
-as zero or NaN and are not written; the mbarrier is told of the bytes of the whole box.
+as zero or NaN and are not written; the whole box counts in the bytes of the mbarrier.
 
 That rows are padded was measured on an H200, and that a box must begin at a multiple of 16 bytes in
 its row, and for a store at no negative coordinate: anything else is an illegal instruction there.
@@ -69,16 +69,16 @@ class Box:
         """
         lanes = np.flatnonzero(w.active())
         maps = of_lanes(w, self.map, lanes)
-        places = zip(*(of_lanes(w, c, lanes).tolist() for c in self.coordinates), strict=True)
+        positions = zip(*(of_lanes(w, c, lanes).tolist() for c in self.coordinates), strict=True)
         found = {
-            int(lane): (self._tiles(w, int(lane), address), place)
-            for lane, address, place in zip(lanes, maps, places, strict=True)
+            int(lane): (self._tiles(w, int(lane), address), position)
+            for lane, address, position in zip(lanes, maps, positions, strict=True)
         }
-        for lane, (tiles, place) in found.items():
-            if place[0] * tiles.element % 16:
+        for lane, (tiles, position) in found.items():
+            if position[0] * tiles.element % 16:
                 raise Fault(
-                    f"misaligned: {self.opcode} of a box that begins at element {place[0]} of a "
-                    f"row, byte {place[0] * tiles.element}, which is no multiple of 16",
+                    f"misaligned: {self.opcode} of a box that begins at element {position[0]} of a "
+                    f"row, byte {position[0] * tiles.element}, which is no multiple of 16",
                     lane,
                 )
         return found
@@ -112,12 +112,12 @@ def _map_address(form: Form, operand: Address) -> Reader:
     return address_of(form, operand, "generic")
 
 
-def units(tiles: Tiles, place: tuple[int, ...], start: int, width: int) -> tuple[Array, ...]:
+def units(tiles: Tiles, position: tuple[int, ...], start: int, width: int) -> tuple[Array, ...]:
     """Return the addresses of the pieces of a box.
 
     Args:
         tiles: the tensor and its box.
-        place: coordinates of the box's first element, innermost first.
+        position: coordinates of the box's first element, innermost first.
         start: address of the box in shared memory.
         width: bytes of a piece; no piece is partly outside the tensor.
 
@@ -126,11 +126,11 @@ def units(tiles: Tiles, place: tuple[int, ...], start: int, width: int) -> tuple
         addresses of those.
     """
     element = tiles.element
-    inner = np.arange(0, tiles.box[0] * element, width) + place[0] * element
+    inner = np.arange(0, tiles.box[0] * element, width) + position[0] * element
     inside = (inner >= 0) & (inner < tiles.shape[0] * element)
     offset = inner
     for dimension in range(1, tiles.rank):
-        steps = np.arange(tiles.moved[dimension]) * tiles.steps[dimension] + place[dimension]
+        steps = np.arange(tiles.moved[dimension]) * tiles.steps[dimension] + position[dimension]
         fine = (steps >= 0) & (steps < tiles.shape[dimension])
         inside = (fine[:, None] & inside).reshape(-1)
         offset = (steps[:, None] * tiles.strides[dimension] + offset).reshape(-1)
@@ -140,10 +140,10 @@ def units(tiles: Tiles, place: tuple[int, ...], start: int, width: int) -> tuple
     return shared, inside, np.uint64(tiles.address) + offset[inside].astype(np.uint64)
 
 
-def _width(tiles: Tiles, place: tuple[int, ...]) -> int:
+def _width(tiles: Tiles, position: tuple[int, ...]) -> int:
     """Return the largest piece, up to 8 bytes, that never crosses the tensor's boundary."""
     element = tiles.element
-    return gcd(8, place[0] * element, tiles.shape[0] * element, tiles.box[0] * element)
+    return gcd(8, position[0] * element, tiles.shape[0] * element, tiles.box[0] * element)
 
 
 def _outside(tiles: Tiles, width: int) -> Array:
@@ -189,12 +189,12 @@ def load(form: Form) -> Handler:
             size[lane] = tiles.size
 
         def copy(w: Wave, lane: int, targets: Array) -> None:
-            tiles, place = boxes[lane]
-            width = _width(tiles, place)
+            tiles, position = boxes[lane]
+            width = _width(tiles, position)
             reads = MemoryAccess(form.instruction, "global", width, 1, False, "async")
             writes = MemoryAccess(form.instruction, space, width, 1, True, "async")
             for start in targets:
-                shared, inside, source = units(tiles, place, start, width)
+                shared, inside, source = units(tiles, position, start, width)
                 values = np.repeat(_outside(tiles, width), len(shared))
                 values[inside] = w.memory.read(reads, source, np.full(len(source), lane))
                 w.memory.write(writes, shared, values, np.full(len(shared), lane))
@@ -208,9 +208,11 @@ _STORE = "global shared::cta"
 
 
 def _check_stored(opcode: str, boxes: dict[int, tuple[Tiles, tuple[int, ...]]]) -> None:
-    for lane, (_, place) in boxes.items():
-        if min(place) < 0:
-            raise Fault(f"{opcode} of a box that begins at {place}: below 0 only a load may", lane)
+    for lane, (_, position) in boxes.items():
+        if min(position) < 0:
+            raise Fault(
+                f"{opcode} of a box that begins at {position}: below 0 only a load may", lane
+            )
 
 
 @instruction(
@@ -242,10 +244,10 @@ def store(form: Form) -> Handler:
         data: dict[int, tuple[Array, Array]] = {}
 
         def read(w: Wave, lane: int) -> None:
-            tiles, place = boxes[lane]
-            width = tiles.element if operation else _width(tiles, place)
+            tiles, position = boxes[lane]
+            width = tiles.element if operation else _width(tiles, position)
             access = MemoryAccess(form.instruction, "shared", width, 1, False, "async")
-            shared, inside, target = units(tiles, place, where[lane], width)
+            shared, inside, target = units(tiles, position, where[lane], width)
             # What lies outside the tensor goes nowhere: nobody need have written it.
             data[lane] = target, w.memory.read(access, shared[inside], np.full(len(target), lane))
 
