@@ -1,17 +1,17 @@
 """The effects of instructions on uninitialized registers.
 
-A value that nothing has written does no harm while it only goes from register to register: LLVM
-leaves the registers of values that do not matter unwritten, moves them about, computes with them
-and drops the result. So an instruction either *needs* a register, because what it does shows
-(it accesses memory, branches, talks to other threads), or it makes its result unwritten in turn:
+An unwritten value is harmless while it only moves between registers: LLVM leaves registers of
+undefined values unwritten, copies them, computes with them and drops the result. So an instruction
+either *needs* a register, because its effect is visible (it accesses memory, branches, communicates
+with other threads), or its result is unwritten too:
 
 - `mov` keeps what is unwritten byte by byte, also where it packs and unpacks, and so does `prmt`
   with a constant selector;
-- `selp` takes what it picks; `and` and `or` do not need an operand that the other overrules;
-- the result of other arithmetic is unwritten where all of some operand is.
+- `selp` keeps what it selects; `and` and `or` ignore an operand that the other one overrides;
+- the result of other arithmetic is unwritten where all bytes of an operand are.
 
-Needed is a register as a whole: it is an error where none of its bytes has been written. The same
-goes for the elements of a store, of which some may be left undefined. The address registers of a
+A register is needed as a whole: it is an error if none of its bytes has been written. The same
+holds for the elements of a store, of which some may be undefined. The address registers of a
 `ldmatrix` are needed in those lanes whose rows it loads, and the accumulators of a `wgmma` where
 they are added. What a thread stores in its own local memory is not needed: that is how LLVM keeps
 a vector of which it sets one element after another.

@@ -1,10 +1,10 @@
 """Reads of uninitialized registers, found while a kernel runs.
 
-Where every register is written on every way to each of its reads, which liveness tells when the
-kernel is decoded, there is nothing to do, and running it costs nothing. Otherwise each register
-that may bring a missing value to where it is needed (see `unwritten`) gets a *shadow*: a further
-register that says, in each lane, which of its bytes are unwritten. Instructions that write such
-registers write their shadows; those that need one look at its shadow in the active lanes.
+If every register is written on every path to its reads, which liveness analysis finds when the
+kernel is decoded, nothing is checked at run time. Otherwise each register that may carry an
+unwritten value to a need (see `uninitialized_effects`) gets a *shadow*: an additional register that
+holds, in each lane, which of its bytes are unwritten. Instructions that write such registers write
+their shadows; those that need one check its shadow in the active lanes.
 
 Source: PTX ISA 5.1.1 (registers).
 """

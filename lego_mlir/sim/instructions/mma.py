@@ -1,6 +1,6 @@
 """Matrix multiply-accumulate by a warp: `mma.sync`. Source: PTX ISA 9.7.14.5.
 
-All warps that come together are multiplied together, as one batch of matrices. Numerics are those
+All warps that execute it together are computed as one batch of matrices. Numerics are those
 of `elements`: sums in float64, rounded once.
 """
 
@@ -38,7 +38,7 @@ _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 def mma(form: Form) -> WarpCollective:
     """Compute D = A·B + C of matrices in the registers of the warp's lanes (see `fragments`).
 
-    Of single bits the product of a row and a column is the number of ones in their `and` or `xor`.
+    For single bits, the dot product is the number of ones in the `and` or `xor` of row and column.
     """
     form.expect(4)
     rows, _, depth = shape_of(form)

@@ -1,6 +1,6 @@
 """Instructions that the lanes of a warp perform together. Source: PTX ISA 9.7.9.6, 9.7.13.9–14.
 
-Lanes wait until all living lanes that the member mask names have come (see `machine`); a lane that
+Lanes wait until all living lanes in the member mask have arrived (see `machine`). A lane that
 executes such an instruction without being named in its own mask is an error.
 """
 
