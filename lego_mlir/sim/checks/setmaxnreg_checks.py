@@ -1,16 +1,15 @@
-"""How many registers a kernel needs, and whether `setmaxnreg` leaves it as many.
+"""The number of registers that a kernel needs, checked against `setmaxnreg`.
 
-Registers of PTX are virtual. What may have to be in a register of the machine at some point are the
-values that live there: 32-bit words, two for 64 bits, a half for 16; predicates have registers of
-their own. Values that are the same in all threads are left out, since the assembler may keep them
-in uniform registers or in constant memory.
+PTX registers are virtual. The values that may need machine registers at a point are the live ones:
+a 32-bit value takes one, a 64-bit value two, a 16-bit value half of one; predicates have their own
+registers. Values that are equal in all threads do not count, since the assembler may keep them in
+uniform registers or in constant memory.
 
-How many live in the order of the PTX is an estimate. The assembler orders instructions anew, so
-that it can make do with fewer: what is computed or loaded once may be computed or loaded later, or
-again. It cannot do so with what is *carried*: a value that depends on the way that a thread has
-come, such as the accumulators of a loop, or the result of a `wgmma`. Where a block of instructions
-begins, the carried values that live there are a lower bound: with fewer registers the assembler
-must spill. Only that is an error.
+The number of live values in PTX order is an estimate. The assembler reorders instructions and may
+need fewer registers: a computation or load may be moved or repeated. That is impossible for a
+*carried* value, which depends on the path that a thread took, such as the accumulators of a loop or
+the result of a `wgmma`. The live carried values at the start of a basic block are a lower bound:
+with fewer registers the assembler must spill. Only that is an error.
 
 Source: PTX ISA 9.7.19.5 (setmaxnreg), 11.4 (.maxnreg, .minnctapersm); how `ptxas` counts registers
 at entry was measured (CUDA 13.0).
@@ -46,14 +45,14 @@ _BY_THREAD = ("%tid", "%laneid", "%lanemask", "%warpid", "%clock")
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """The most registers that live at once: how many a thread, and where."""
+    """The maximum number of live registers of a thread, and its location."""
 
     registers: int
     instruction: Instruction
 
 
 def pressure(program: Program) -> Pressure:
-    """Where a kernel needs most registers."""
+    """Return where a kernel needs most registers."""
     most = max(
         (
             (count, instruction)
@@ -67,7 +66,7 @@ def pressure(program: Program) -> Pressure:
 
 
 def needed(program: Program) -> list[list[int]]:
-    """Registers that live before or after each instruction, whichever are more, by block."""
+    """Return the live registers before or after each instruction (the larger), by basic block."""
     words = _words(program)
     return [
         [
@@ -79,7 +78,7 @@ def needed(program: Program) -> list[list[int]]:
 
 
 def _words(program: Program) -> Callable[[Registers], int]:
-    """A function that says how many registers of the machine values need."""
+    """Return a function that counts the machine registers of a set of values."""
     varying = _varying(program)
     narrow, single, double = (
         registers(i for i, kind in enumerate(program.registers) if kind.bits in bits) & varying
@@ -94,12 +93,12 @@ def _words(program: Program) -> Callable[[Registers], int]:
 
 
 def _carried(blocks: Sequence[BasicBlock], among: Registers) -> list[Registers]:
-    """Of these registers those with a carried value, by block: at its beginning.
+    """Return those of the registers that hold a carried value at the start of each basic block.
 
-    Each register has one of these values at the beginning of a block: 0 if it is unwritten, a
-    number of its own for each instruction that writes it, negative for a `wgmma`, and -1 - k for
-    what comes together in block k. At first something comes together everywhere. Then wherever
-    all that comes is the same, or is what comes together there, it is that.
+    The value of a register at the start of a basic block is 0 if it is unwritten, a number of its
+    own for each instruction that writes it (negative for a `wgmma`), and -1 - k for a merge (phi)
+    at basic block k. Initially there is a merge everywhere. A merge whose incoming values are all
+    the same value, or the merge itself, is replaced by that value.
 
     Source: J. Aycock and N. Horspool, Simple generation of static single-assignment form, 2000.
     """
@@ -111,7 +110,7 @@ def _carried(blocks: Sequence[BasicBlock], among: Registers) -> list[Registers]:
     value = np.repeat(-1 - np.arange(len(blocks))[:, None], len(of_column), axis=1)
 
     def settled(row: Array) -> Array:
-        """These values, by what is known of where they come together."""
+        """Replace merges in a row by the values that they are known to have."""
         while True:
             together = (row < 0) & (row >= -len(blocks))
             known = value[np.where(together, -1 - row, 0), np.arange(len(of_column))]
@@ -128,11 +127,11 @@ def _carried(blocks: Sequence[BasicBlock], among: Registers) -> list[Registers]:
     order = list(range(len(blocks)))
     while changed:
         changed = False
-        # Loops settle from the inside out, what follows each other from the front.
+        # Alternate directions: loops converge from the inside out, sequences from the front.
         order.reverse()
         for at in order:
             before = sources[at]
-            # The kernel's beginning is one more way to come to the first block.
+            # The kernel's start is one more predecessor of the first basic block.
             coming = np.zeros((len(before) + (at == 0), len(of_column)), np.int64)
             for row, k in zip(coming, before, strict=False):
                 row[:] = value[k] = settled(value[k])
@@ -146,7 +145,7 @@ def _carried(blocks: Sequence[BasicBlock], among: Registers) -> list[Registers]:
 
 
 def _only(coming: Array, own: int) -> Array:
-    """In each column the only number beside `own`; `own` where there are several, or none."""
+    """Return the only number besides `own` in each column; `own` if there are several, or none."""
     most = np.iinfo(np.int64).max
     least = np.where(coming == own, most, coming).min(axis=0)
     greatest = np.where(coming == own, -most, coming).max(axis=0)
@@ -154,7 +153,7 @@ def _only(coming: Array, own: int) -> Array:
 
 
 def _written(blocks: Sequence[BasicBlock]) -> Iterator[dict[int, int]]:
-    """For each block the registers that it writes, with the number of the last value."""
+    """Yield, for each basic block, the registers that it writes with their last value numbers."""
     number = len(blocks)
     for block in blocks:
         found: dict[int, int] = {}
@@ -166,7 +165,7 @@ def _written(blocks: Sequence[BasicBlock]) -> Iterator[dict[int, int]]:
 
 
 def _varying(program: Program) -> Registers:
-    """The registers whose values may differ between threads."""
+    """Return the registers whose values may differ between threads."""
     flows: list[tuple[Registers, Registers]] = []
     varying = 0
     for block in program.basic_blocks:
@@ -185,7 +184,7 @@ def _varying(program: Program) -> Registers:
 
 
 def _differs(program: Program, instruction: Instruction) -> bool:
-    """Whether threads that have the same operands may get different results."""
+    """Return whether threads with the same operands may get different results."""
     if instruction.opcode.startswith("ld.param"):
         return False
     if class_of(find(program.module, instruction).section, instruction) not in PURE:
@@ -198,7 +197,7 @@ def _differs(program: Program, instruction: Instruction) -> bool:
 
 
 def sets(instruction: Instruction) -> int | None:
-    """The number of registers that a `setmaxnreg` sets; None for another instruction."""
+    """Return the number of registers that a `setmaxnreg` sets; None for another instruction."""
     if not instruction.opcode.startswith(_SETS):
         return None
     (count,) = instruction.operands
@@ -208,16 +207,16 @@ def sets(instruction: Instruction) -> int | None:
 
 @lru_cache(maxsize=64)
 def at_entry(kernel: Kernel) -> int | None:
-    """Registers that each thread has when a kernel with `setmaxnreg` begins.
+    """Return the registers of each thread at the start of a kernel with `setmaxnreg`.
 
-    None where it has no `setmaxnreg`, or says too little for the assembler to know: without
-    `.maxnreg`, or `.minnctapersm` and the number of threads, `setmaxnreg` has no effect.
+    None if it has no `setmaxnreg`, or if the assembler cannot know the number: without `.maxnreg`,
+    or `.minnctapersm` and the number of threads, `setmaxnreg` has no effect.
     """
     counts = [n for i in kernel.instructions if (n := sets(i)) is not None]
     threads = kernel.reqntid or kernel.maxntid
     limits = [] if kernel.maxnreg is None else [min(kernel.maxnreg, MAX_THREAD_REGISTERS)]
     if kernel.minnctapersm is not None and threads is not None:
-        # Registers are handed out to warpgroups, in eights for each thread.
+        # Registers are allocated to warpgroups, in multiples of 8 for each thread.
         whole = -(-prod(threads) // 128) * 128
         limits.append(
             min(SM_REGISTERS // (whole * kernel.minnctapersm) // 8 * 8, MAX_THREAD_REGISTERS)

@@ -1,8 +1,8 @@
-"""The registers that `setmaxnreg` moves between the threads of a block.
+"""The registers that `setmaxnreg` moves between the threads of a CTA.
 
-A block has as many registers as it was launched with. `setmaxnreg.dec` gives some back to a pool of
-the block, `setmaxnreg.inc` takes some out of it, and blocks until there are enough. All warps of a
-warpgroup execute the same ones. A kernel for which the assembler cannot know the registers at entry
+A CTA has the registers that it was launched with. `setmaxnreg.dec` returns some to the CTA's pool;
+`setmaxnreg.inc` takes some from it, and waits until there are enough. All warps of a warpgroup
+execute the same `setmaxnreg`. A kernel for which the assembler cannot know the registers at entry
 (see `pressure.at_entry`) moves none, as on a GPU.
 
 Source: PTX ISA 9.7.19.5.
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IssueDigest:
-    """How often each lane has executed an instruction."""
+    """The number of times that each lane executed an instruction."""
 
     instruction: Instruction
     times: Array
 
 
 class Grants:
-    """How many registers each thread of a wave has.
+    """The number of registers of each thread of a wave.
 
     Attributes:
         entry: at the start, or None where no registers are moved.
@@ -48,15 +48,15 @@ class Grants:
         self.tallies: dict[int, IssueDigest] = {}
 
     def free(self) -> Array:
-        """Registers in the pool of each block of the wave."""
+        """Return the free registers of each CTA of the wave."""
         w = self.wave
         free: Array = (self.entry or 0) * w.threads - self.held.reshape(-1, w.threads).sum(axis=1)
         return free
 
     def enough(self, count: int) -> Array:
-        """Of the active lanes those that can have so many registers now; true in the others.
+        """Return which active lanes can have so many registers now; True for other lanes.
 
-        The warps of a block are served in their order, each as a whole.
+        The warps of a CTA are served in order, each as a whole.
         """
         w = self.wave
         if self.entry is None:
@@ -68,7 +68,7 @@ class Grants:
         return fits
 
     def set(self, instruction: Instruction, count: int, *, more: bool) -> None:
-        """The active lanes have so many registers from now on.
+        """Set the number of registers of the active lanes.
 
         Raises:
             Fault: they had more before an `inc` or fewer before a `dec`, or have no warpgroup.
@@ -94,7 +94,7 @@ class Grants:
         w.progress += 1
 
     def reason(self, lane: int, count: int) -> str:
-        """What a lane waits for that cannot have so many registers."""
+        """Return what a lane waits for that cannot have so many registers, as text."""
         w = self.wave
         free = int(self.free()[lane // w.threads])
         return (
@@ -103,7 +103,7 @@ class Grants:
         )
 
     def finish(self) -> None:
-        """The wave is done: the threads of a warpgroup must have executed the same `setmaxnreg`.
+        """Check, at the end, that the threads of each warpgroup executed the same `setmaxnreg`.
 
         Raises:
             LegoError: they have not.

@@ -312,7 +312,7 @@ class Log:
 
     Attributes:
         sorted_records: most of them, ordered by granule.
-        recent: those since, with their turns; `recent_count` elements together.
+        recent: the later ones, with their access ids; `recent_count` elements in all.
         latest: the time of the last.
     """
 

@@ -1,4 +1,4 @@
-"""The error of a trap: what the comment behind it says, if it is that of a check.
+"""The error of a trap, with the message of a compiled-in check from its comment.
 
     trap; // lego.check: index 1 of 'a' is %rd5, it is to be from 0 to 3
 

@@ -1,17 +1,17 @@
-"""What instructions do with registers that have never been written.
+"""The effects of instructions on uninitialized registers.
 
-A value that nothing has written does no harm while it only goes from register to register: LLVM
-leaves the registers of values that do not matter unwritten, moves them about, computes with them
-and drops the result. So an instruction either *needs* a register, because what it does shows
-(it accesses memory, branches, talks to other threads), or it makes its result unwritten in turn:
+An unwritten value is harmless while it only moves between registers: LLVM leaves registers of
+undefined values unwritten, copies them, computes with them and drops the result. So an instruction
+either *needs* a register, because its effect is visible (it accesses memory, branches, communicates
+with other threads), or its result is unwritten too:
 
 - `mov` keeps what is unwritten byte by byte, also where it packs and unpacks, and so does `prmt`
   with a constant selector;
-- `selp` takes what it picks; `and` and `or` do not need an operand that the other overrules;
-- the result of other arithmetic is unwritten where all of some operand is.
+- `selp` keeps what it selects; `and` and `or` ignore an operand that the other one overrides;
+- the result of other arithmetic is unwritten where all bytes of an operand are.
 
-Needed is a register as a whole: it is an error where none of its bytes has been written. The same
-goes for the elements of a store, of which some may be left undefined. The address registers of a
+A register is needed as a whole: it is an error if none of its bytes has been written. The same
+holds for the elements of a store, of which some may be undefined. The address registers of a
 `ldmatrix` are needed in those lanes whose rows it loads, and the accumulators of a `wgmma` where
 they are added. What a thread stores in its own local memory is not needed: that is how LLVM keeps
 a vector of which it sets one element after another.
@@ -53,7 +53,7 @@ Rule = Callable[["Wave", Sequence[Mask]], Mask]
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Some register of these must have been written.
+    """A need: at least one of these registers must have been written.
 
     Attributes:
         where: the lanes that need it; None: all that execute the instruction.
@@ -65,7 +65,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """A register that may be unwritten because its sources are.
+    """A flow: a register that may be unwritten because its sources are.
 
     Attributes:
         rule: its mask, from those of the sources.
@@ -78,19 +78,19 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """What an instruction needs, and which of its results may be unwritten; others are not."""
+    """The effect of an instruction: its needs, and the results that may be unwritten."""
 
     needs: tuple[Need, ...]
     flows: tuple[Flow, ...]
 
 
 def whole(kind: Type) -> np.uint8:
-    """The mask of a register of which nothing is written."""
+    """Return the mask of a register of which no byte is written."""
     return np.uint8(1 if kind == PRED else (1 << kind.bytes) - 1)
 
 
 def effect(program: Program, index: dict[str, int], instruction: Instruction, uses: Uses) -> Effect:
-    """What the instruction needs where its guard holds, and what spreads; `index` is by name."""
+    """Return the effect of an instruction where its guard holds; `index` is by name."""
     section = find(program.module, instruction).section
     if class_of(section, instruction) not in PURE:
         return Effect(tuple(_needs(instruction, uses, index)), ())
@@ -126,7 +126,7 @@ def _needs(instruction: Instruction, uses: Uses, index: dict[str, int]) -> list[
 
 
 def _not_local(address: Operand, index: dict[str, int]) -> Callable[[Wave], Array] | None:
-    """Where a generic address does not lie in local memory."""
+    """Return the lanes whose generic address is not in local memory."""
     if not isinstance(address, Address) or not isinstance(address.base, Register):
         return None
     base = index[address.base.name]
@@ -134,13 +134,13 @@ def _not_local(address: Operand, index: dict[str, int]) -> Callable[[Wave], Arra
 
 
 def _rows(instruction: Instruction) -> Callable[[Wave], Array]:
-    """The lanes that give the address of a row."""
+    """Return the lanes that give the address of a row."""
     count = next(int(word[1:]) for word in instruction.opcode.split(".") if word[0] == "x")
     return lambda w: w.lane_in_warp < 8 * count
 
 
 def _adds(scale: Operand, index: dict[str, int]) -> Callable[[Wave], Array] | None:
-    """Where the old value of an accumulator counts."""
+    """Return the lanes in which the old value of an accumulator is added."""
     match scale:
         case Integer(value):
             fixed = np.array([value != 0])
@@ -193,7 +193,7 @@ def _spread(
 def _unpacked(
     kinds: Sequence[Type], elements: Sequence[Operand], source: int, index: dict[str, int]
 ) -> list[Flow]:
-    """The parts of a register, the lowest first."""
+    """Split a register's mask into its elements, the lowest first."""
     size = kinds[source].bytes // len(elements)
     part = np.uint8((1 << size) - 1)
 
@@ -210,7 +210,7 @@ def _unpacked(
 def _packed(
     kinds: Sequence[Type], target: int, elements: Sequence[Operand], index: dict[str, int]
 ) -> Flow:
-    """A register of several parts, the lowest first."""
+    """Join elements' masks into the mask of a register, the lowest first."""
     size = kinds[target].bytes // len(elements)
     places = [
         (index[e.name], np.uint8(k * size))
@@ -230,7 +230,7 @@ def _packed(
 def _permuted(
     target: int, operands: Sequence[Operand], selector: int, index: dict[str, int]
 ) -> Flow:
-    """Four bytes of eight; a sign is as unwritten as the byte that it is taken from."""
+    """Select four bytes of eight; a sign is as unwritten as its byte."""
     sources, of = _registers(operands, index)
 
     def rule(w: Wave, masks: Sequence[Mask]) -> Mask:
@@ -247,7 +247,7 @@ def _permuted(
 def _chosen(
     target: int, operands: Sequence[Operand], by: int, negated: bool, index: dict[str, int]
 ) -> Flow:
-    """One of two operands."""
+    """Select the mask of one of two operands."""
     sources, of = _registers(operands, index)
 
     def rule(w: Wave, masks: Sequence[Mask]) -> Mask:
@@ -259,7 +259,7 @@ def _chosen(
 def _registers(
     operands: Sequence[Operand], index: dict[str, int]
 ) -> tuple[tuple[int, ...], Callable[[Sequence[Mask], int], Mask]]:
-    """Those operands that are registers, and the mask of each operand from theirs."""
+    """Return the operands that are registers, and a function to the masks of all operands."""
     found = [index[o.name] for o in operands if isinstance(o, Register) and o.name in index]
     which: list[int | None] = []
     for operand in operands:
@@ -275,7 +275,7 @@ def _registers(
 
 
 def _overruled(kinds: Sequence[Type], target: int, a: int, b: int, is_and: bool) -> Flow:
-    """A conjunction with zero, or a disjunction with ones, is what it is whatever the other is."""
+    """Combine masks of `and` or `or`, where an operand may override the other."""
     full = whole(kinds[target])
 
     def rule(w: Wave, masks: Sequence[Mask]) -> Mask:

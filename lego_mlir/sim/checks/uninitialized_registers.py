@@ -1,10 +1,10 @@
-"""Reads of registers that have never been written, found while a kernel runs.
+"""Reads of uninitialized registers, found while a kernel runs.
 
-Where every register is written on every way to each of its reads, which liveness tells when the
-kernel is decoded, there is nothing to do, and running it costs nothing. Otherwise each register
-that may bring a missing value to where it is needed (see `unwritten`) gets a *shadow*: a further
-register that says, in each lane, which of its bytes are unwritten. Instructions that write such
-registers write their shadows; those that need one look at its shadow in the active lanes.
+If every register is written on every path to its reads, which liveness analysis finds when the
+kernel is decoded, nothing is checked at run time. Otherwise each register that may carry an
+unwritten value to a need (see `uninitialized_effects`) gets a *shadow*: an additional register that
+holds, in each lane, which of its bytes are unwritten. Instructions that write such registers write
+their shadows; those that need one check its shadow in the active lanes.
 
 Source: PTX ISA 5.1.1 (registers).
 """
@@ -35,7 +35,7 @@ _WRITTEN = np.zeros(1, np.uint8)
 
 
 def checked(program: Program) -> Program:
-    """The program, with a check before each instruction that may need an unwritten register."""
+    """Return a program with a check before each instruction that may need an unwritten register."""
     start = live(program.basic_blocks)[0][0]
     if not start:
         return program
@@ -65,7 +65,7 @@ def checked(program: Program) -> Program:
 def _unwritten(
     blocks: Sequence[BasicBlock], effects: Sequence[Sequence[Effect]], start: Registers
 ) -> list[list[Registers]]:
-    """What may be unwritten, by block: at each of its instructions."""
+    """Return the registers that may be unwritten at each instruction of each basic block."""
     steps = [
         [
             (
@@ -97,7 +97,7 @@ def _unwritten(
 
 
 class _Watching:
-    """What is looked at while the program runs.
+    """The checks of a program at run time.
 
     Attributes:
         start: the registers that may be needed without ever having been written.
@@ -137,18 +137,18 @@ class _Watching:
         self.shadows = {r: first + k for k, r in enumerate(self._behind(needed))}
 
     def open(self, found: Effect, lost: Registers) -> list[Need]:
-        """The needs that may not be met where some registers may be unwritten."""
+        """Return the needs that may not be met if some registers are unwritten."""
         return [n for n in found.needs if not registers(n.registers) & ~lost]
 
     def _behind(self, needed: Registers) -> list[int]:
-        """These registers, and those that what they lack may come from, the nearest first."""
+        """Return these registers and their sources of unwritten bytes, the nearest first."""
         found = members(needed)
         for register in found:
             found += sorted(self.sources.get(register, set()).difference(found))
         return found
 
     def steps(self, at: int) -> dict[int, Handler]:
-        """What to do before instructions of a block, by their number in it."""
+        """Return the handlers to run before instructions of a basic block, by index."""
         block = self.program.basic_blocks[at]
         found = {}
         for i, uses in enumerate(block.uses):
@@ -192,7 +192,7 @@ class _Watching:
         return step
 
     def _mask(self, flow: Flow | None) -> Callable[[Wave], Array]:
-        """What is unwritten of a register after it has been written."""
+        """Return the mask of a register after it has been written."""
         if flow is None:
             return lambda w: _WRITTEN
         sources, rule = flow.sources, flow.rule
@@ -201,14 +201,14 @@ class _Watching:
     # --- errors ---
 
     def _missing(self, w: Wave, register: int) -> Array:
-        """Of each lane which bytes of a register have not been written, one bit a byte."""
+        """Return the unwritten bytes of a register in each lane, one bit for each byte."""
         if register not in self.shadows:
             return _WRITTEN
         missing: Array = w.regs[self.shadows[register]] & whole(self.program.registers[register])
         return missing
 
     def _lost(self, w: Wave, register: int) -> Array:
-        """Where nothing of a register has been written."""
+        """Return the lanes in which no byte of a register has been written."""
         lost: Array = self._missing(w, register) == whole(self.program.registers[register])
         return lost
 
@@ -243,14 +243,14 @@ class _Watching:
         )
 
     def _origin(self, w: Wave, register: int, lane: int) -> int:
-        """A register that a missing value has come from; if possible one that still lacks it."""
+        """Return the origin of an unwritten value, if possible one that is still unwritten."""
         first = [r for r in self._behind(1 << register) if self.start >> r & 1]
         lost = (r for r in first if np.broadcast_to(self._lost(w, r), w.lanes)[lane])
         return next(lost, first[0])
 
 
 def _put(w: Wave, shadow: int, value: Array, active: Array) -> None:
-    """Write a shadow in some lanes."""
+    """Write a shadow register in some lanes."""
     old = w.regs[shadow]
     if len(old) == len(value) == 1 and old[0] == value[0]:
         return
@@ -269,7 +269,7 @@ def _before(first: Handler, then: Callable[[Wave], Result]) -> Callable[[Wave], 
 
 
 def _watched(block: BasicBlock, steps: dict[int, Handler]) -> BasicBlock:
-    """The block, with what is to be done before some of its instructions."""
+    """Return a basic block with handlers before some of its instructions."""
     if not steps:
         return block
     entry, end = block.entry, block.end

@@ -216,11 +216,13 @@ class Warpgroups:
         self._check_fence(instruction, wgmma, warps)
         number = self.numbers.setdefault(wgmma.shape, len(self.numbers) + 1)
         self.shapes[np.ix_(wgmma.accumulators, warps)] = number
-        place = instruction.line, instruction.column
-        record = self.digests.get(place)
+        location = instruction.line, instruction.column
+        record = self.digests.get(location)
         if record is None:
             zeros = np.zeros(self.wave.warps, np.uint64)
-            record = self.digests[place] = IssueDigest(instruction, zeros.astype(np.int64), zeros)
+            record = self.digests[location] = IssueDigest(
+                instruction, zeros.astype(np.int64), zeros
+            )
         record.count[warps] += 1
         for column in words.T:
             # A linear congruence: digests that differ once stay different.

@@ -1,1 +1,1 @@
-"""What a kernel costs: instructions by class, what each memory access moves, a report."""
+"""Costs of a kernel: instructions by class, the traffic of each memory access, a report."""

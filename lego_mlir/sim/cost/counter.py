@@ -1,16 +1,16 @@
-"""What a kernel costs: instructions by class, and what each access of memory moves.
+"""Costs of a kernel: instructions by class, and the traffic of each memory access.
 
-Counted is what the simulator runs, the PTX, and nothing has a time:
+The simulator counts PTX instructions; it has no notion of time:
 
 - *issues*: how often a warp executes an instruction with at least one active lane, and with how
-  many; lanes whose guard does not hold count as active. The assembler makes other instructions of
-  these, so the numbers compare kernels, not clocks.
+  many; lanes whose guard does not hold count as active. The assembler translates
+  them to other instructions, so the numbers compare kernels; they are not clock cycles.
 - *requests*: how often a warp accesses memory, in lanes whose guard holds. A request to global
-  memory touches 32-byte sectors, one to shared memory takes wavefronts, and the least that any
-  layout could do with the same request is counted beside them. The models are those of
+  memory touches 32-byte sectors, one to shared memory takes wavefronts. The least that any layout
+  could need for the same request is counted too. The models are those of
   `analysis.memory_costs`; every buffer begins at a multiple of 128 bytes.
 - Local memory is interleaved: the same 4-byte word of the 32 lanes of a warp is one line.
-- Of what the copy engine and the tensor cores access by themselves only the bytes are counted.
+- For accesses of the copy engine and the tensor cores, only bytes are counted.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MemoryCost:
-    """What one instruction did to one memory, in all warps of a launch.
+    """The accesses of one instruction to one memory, in all warps of a launch.
 
     Attributes:
         instruction: with its line in the PTX.
-        source: the line of the program that the PTX was compiled from; None: not known.
+        source: the source location that the PTX was compiled from; None: unknown.
         space: `global`, `shared` or `local`.
-        requests: warp-wide requests; for what the copy engine does, operations.
+        requests: warp-wide requests; for the copy engine, operations.
         lanes: active lanes of all requests.
-        bytes: that those lanes ask for, together.
+        bytes: the bytes that those lanes request together.
         sectors, least_sectors: 32-byte sectors touched, and the fewest that could hold what the
             requests ask for. Global and local memory.
-        wavefronts, least_wavefronts: turns of the 32 banks taken, and the fewest that requests of
+        wavefronts, least_wavefronts: wavefronts taken, and the fewest that requests of
             this width could take. Shared memory.
     """
 
@@ -78,7 +78,7 @@ class MemoryCost:
 
 @dataclass(frozen=True, slots=True)
 class IssueCount:
-    """How often instructions are executed: by warps, and by active lanes of them."""
+    """How often instructions are executed: by warps, and by their active lanes."""
 
     warps: int = 0
     lanes: int = 0
@@ -89,13 +89,13 @@ class IssueCount:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What one launch costs.
+    """The costs of one launch.
 
     Attributes:
         kernel: its name.
-        threads: of all blocks.
-        memory: what accesses memory, in the order of the PTX. What is never executed is left out.
-        issues: by PTX instruction, in their order; what is never executed is 0.
+        threads: number of threads in all CTAs.
+        memory: the executed instructions that access memory, in the order of the PTX.
+        issues: by PTX instruction, in order; 0 if it is never executed.
         classes: the same by class; classes without any are left out.
     """
 
@@ -107,18 +107,18 @@ class Costs:
 
     @property
     def excess_sectors(self) -> int:
-        """Sectors beyond the least, of all instructions."""
+        """Return the sectors beyond the least, of all instructions."""
         return sum(row.excess_sectors for row in self.memory)
 
     @property
     def excess_wavefronts(self) -> int:
-        """Wavefronts lost to bank conflicts, of all instructions."""
+        """Return the wavefronts lost to bank conflicts, of all instructions."""
         return sum(row.excess_wavefronts for row in self.memory)
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What one access by the lanes of a wave costs."""
+    """The cost of one access by the lanes of a wave."""
 
     requests: int
     lanes: int
@@ -128,7 +128,7 @@ class _Request:
 
 @dataclass(eq=False, slots=True)
 class _Row:
-    """One instruction's accesses of one memory so far.
+    """The accesses of one instruction to one memory so far.
 
     Attributes:
         pattern, request: the last access, as offsets of the lanes within their warp, and what it
@@ -147,7 +147,7 @@ class _Row:
 
 
 class Counter(Observer):
-    """Counts what the waves of a launch do."""
+    """Counts the costs of the waves of a launch."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -207,7 +207,7 @@ class Counter(Observer):
         row.least += row.request.least
 
     def _by_warp(self, offsets: Array, lanes: Array | None) -> tuple[Array, Array | None]:
-        """Offsets of shape (warps, 32), of those warps that take part, and which lanes do."""
+        """Return the offsets and active lanes of participating warps, of shape (warps, 32)."""
         wave = self.wave
         lanes = self.all_lanes if lanes is None else lanes
         if lanes is None:
@@ -221,7 +221,7 @@ class Counter(Observer):
         return addresses[some], mask[some]
 
     def costs(self) -> Costs:
-        """What has been counted so far."""
+        """Return the costs so far."""
         program = self.program
         issues = dict.fromkeys(map(id, program.kernel.instructions), IssueCount())
         for block, entered in zip(program.basic_blocks, self.entries, strict=True):
@@ -260,7 +260,7 @@ class Counter(Observer):
 
 
 def _pattern(addresses: Array, mask: Array | None) -> Array:
-    """Where the lanes of each warp are, from the line of its first one; equal for equal costs."""
+    """Return lane offsets from the cache line of the warp's first lane; equal for equal costs."""
     if mask is None:
         offsets: Array = addresses - (addresses[:, :1] & -CACHE_LINE_BYTES)
         return offsets
@@ -269,13 +269,13 @@ def _pattern(addresses: Array, mask: Array | None) -> Array:
 
 
 def _cost(access: MemoryAccess, space: str, addresses: Array, mask: Array | None) -> _Request:
-    """The cost of warp-wide requests, added up."""
+    """Return the total cost of warp-wide requests."""
     warps = len(addresses)
     lanes = warps * WARP_THREADS if mask is None else int(np.count_nonzero(mask))
     if space == "shared":
         atomic = access.instruction.opcode.startswith(("atom.", "red."))
-        turns = wavefronts(addresses, access.bytes, mask, combine=not atomic)
-        return _Request(warps, lanes, int(turns.executed.sum()), int(turns.ideal.sum()))
+        conflicts = wavefronts(addresses, access.bytes, mask, combine=not atomic)
+        return _Request(warps, lanes, int(conflicts.executed.sum()), int(conflicts.ideal.sum()))
     width = access.bytes
     if space == "local":
         word, byte = addresses // BANK_BYTES, addresses % BANK_BYTES

@@ -1,4 +1,4 @@
-"""What kind of work an instruction is: the class it is counted under.
+"""Classes of instructions, under which costs are counted.
 
 The chapter of the PTX ISA that describes an instruction says what it does, but for data movement
 (9.7.9) and for what threads do together (9.7.13), whose chapters hold several kinds.
@@ -66,7 +66,7 @@ _SPACES: dict[str, Class] = {
 
 
 def class_of(section: str, instruction: Instruction) -> Class:
-    """The class of an instruction that a section of the PTX ISA describes."""
+    """Return the class of an instruction that a section of the PTX ISA describes."""
     word, *modifiers = instruction.opcode.split(".")
     match word:
         case "cp":

@@ -1,4 +1,4 @@
-"""Costs as a table to read: what wastes most stands first."""
+"""Costs as a text table: what wastes most comes first."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB")
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """What instructions of one kind at one place of the source cost together."""
+    """The cost of the instructions of one kind at one source location."""
 
-    place: str
+    location: str
     opcode: str
     space: str
     requests: int
@@ -26,13 +26,13 @@ class _Line:
 
     @property
     def waste(self) -> int:
-        """Bytes that could have been moved with what was moved in vain."""
+        """Return the bytes of the excess sectors or wavefronts."""
         unit = _WAVEFRONT_BYTES if self.space == "shared" else SECTOR_BYTES
         return (self.cost - self.least) * unit
 
 
 def report(costs: Costs) -> str:
-    """What a launch costs, as text: its accesses of memory by waste, its instructions by class.
+    """Return the costs of a launch as text: memory accesses by waste, instructions by class.
 
     Instructions of the same kind that come from the same line and column of the source, such as
     those of an unrolled loop, share a row.
@@ -49,7 +49,7 @@ def report(costs: Costs) -> str:
             (f"{line.cost} {unit}", str(line.least), _times(line)) if line.cost else ("", "", "")
         )
         asked = _bytes(line.bytes)
-        memory.append((line.place, line.opcode, line.space, str(line.requests), asked, *moved))
+        memory.append((line.location, line.opcode, line.space, str(line.requests), asked, *moved))
     classes = [("instructions", "by warps", "by lanes", "a thread")]
     total = sum(costs.classes.values(), IssueCount())
     for name, issues in (*costs.classes.items(), ("all", total)):
@@ -60,11 +60,11 @@ def report(costs: Costs) -> str:
 
 
 def _merged(rows: Iterable[MemoryCost]) -> list[_Line]:
-    """The rows by place, opcode and memory, in the order of their first ones."""
+    """Return the rows merged by location, opcode and memory, in order of first occurrence."""
     found: dict[tuple[str, str, str], _Line] = {}
     for row in rows:
-        place = str(row.source) if row.source else f"PTX line {row.instruction.line}"
-        key = place, row.instruction.opcode, row.space
+        location = str(row.source) if row.source else f"PTX line {row.instruction.line}"
+        key = location, row.instruction.opcode, row.space
         old = found.get(key, _Line(*key, 0, 0, 0, 0))
         found[key] = _Line(
             *key,
@@ -77,13 +77,13 @@ def _merged(rows: Iterable[MemoryCost]) -> list[_Line]:
 
 
 def _times(line: _Line) -> str:
-    """How far from the least: `0`, or `31744 (32.0×)`."""
+    """Return the excess over the least: `0`, or `31744 (32.0×)`."""
     excess = line.cost - line.least
     return f"{excess} ({line.cost / line.least:.1f}×)" if excess else "0"
 
 
 def _bytes(count: int) -> str:
-    """A number of bytes in the largest unit that leaves at least 1: `4.0 MiB`."""
+    """Return a number of bytes in the largest unit that leaves at least 1: `4.0 MiB`."""
     size, unit = float(count), 0
     while size >= 1024 and unit < len(_UNITS) - 1:
         size, unit = size / 1024, unit + 1
@@ -95,7 +95,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]], align: str) -> list[str]:
-    """Rows with their columns aligned, `<` to the left and `>` to the right."""
+    """Return rows with aligned columns, `<` to the left and `>` to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  "

@@ -65,7 +65,7 @@ def cp_async(form: Form) -> Handler:
 
 
 def _source_size(form: Form, operand: Operand, size: int) -> Reader:
-    """How many bytes are read: a number, or none where a predicate holds (ignore-src)."""
+    """Return the reader of the source size: a number, or 0 where a predicate holds (ignore-src)."""
     declared = form.symbols.registers.get(str(operand))
     if declared is None or declared[1] is not PRED:
         return form.read(operand, U32)
@@ -82,7 +82,7 @@ def _check_length(w: Wave, given: Array, size: int) -> None:
 
 
 def _padded(w: Wave, access: MemoryAccess, source: Array, given: Array) -> list[Array]:
-    """What a copy reads, with zeros behind the bytes that are given."""
+    """Load the source of a copy, padded with zeros behind its `given` bytes."""
     mask = w.active()
     full = mask & (given == access.bytes)
     values = [np.zeros(w.lanes, f"u{access.width}") for _ in range(access.count)]
@@ -103,14 +103,14 @@ def _padded(w: Wave, access: MemoryAccess, source: Array, given: Array) -> list[
 
 @instruction("9.7.9.25.3.2", "cp async commit_group")
 def commit_group(form: Form) -> Handler:
-    """Close a group of the copies that the thread has issued since the last."""
+    """Close a group of the copies issued since the last group."""
     form.expect(0)
     return lambda w: w.queues.copies.commit()
 
 
 @instruction("9.7.9.25.3.3", "cp async wait_group")
 def wait_group(form: Form) -> Handler:
-    """Wait until at most N of the newest groups are left."""
+    """Wait until at most the N newest groups are pending."""
     form.expect(1)
     most = form.constant(form.operands[0], 0, (1 << 31) - 1)
     return lambda w: w.queues.copies.wait(most)
@@ -125,7 +125,7 @@ def wait_all(form: Form) -> Handler:
 
 @instruction("9.7.13.15.15", "cp async mbarrier arrive [noinc] [shared|shared::cta] b64")
 def mbarrier_arrive(form: Form) -> Handler:
-    """Arrive at an mbarrier when all copies that the thread has issued so far are done.
+    """Arrive at an mbarrier when all copies that the thread issued so far are complete.
 
     The pending count is raised by one before, so that the two make no difference, unless `.noinc`
     says that the arrival is counted already.

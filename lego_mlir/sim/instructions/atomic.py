@@ -58,14 +58,14 @@ _OPS = (
     f"atom {_HEAD} cas b16|b32|b64",
 )
 def atom(form: Form) -> Handler:
-    """d = the value at an address, which becomes `d op b`; for `cas` c where it equals b."""
+    """Compute d = the value at an address, which becomes `d op b`; for `cas` c if it equals b."""
     form.expect(4 if form.has("cas") else 3)
     return _atomic(form, True)
 
 
 @instruction("9.7.13.6", *(f"red {_RED_HEAD} {row}" for row in _OPS))
 def red(form: Form) -> Handler:
-    """As `atom`, without a result."""
+    """Update a value as `atom`, without a result."""
     form.expect(2)
     return _atomic(form, False)
 
@@ -95,7 +95,7 @@ def _atomic(form: Form, returns: bool) -> Handler:
 def exchange(
     w: Wave, access: MemoryAccess, target: Array, update: Update, b: Array, c: Array
 ) -> Array:
-    """Each active lane updates the element at its address; as a result what stood there before."""
+    """Update the element at each active lane's address; return the old values."""
     before = np.zeros(w.lanes, UNSIGNED[8 * access.width])
     for buffer, index, where in w.memory.locate(access, target, w.mask):
         view = buffer.view(access.width)
@@ -109,7 +109,7 @@ def exchange(
 
 
 def update_of(operation: str, kind: types.Type) -> Update:
-    """An operation on register bits of a type.
+    """Return an operation on the register bits of a type.
 
     Of a number and a NaN, `min` and `max` take the number.
     """
@@ -127,7 +127,7 @@ def update_of(operation: str, kind: types.Type) -> Update:
 
 
 def _turns(index: Array) -> Iterator[Array]:
-    """Positions of `index` in turns, none of which has an address twice.
+    """Yield positions of `index` in rounds, none of which contains an address twice.
 
     First come the first lanes of each address, then the second ones, and so on.
     """

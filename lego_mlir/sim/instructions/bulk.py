@@ -1,7 +1,8 @@
-"""Bulk copies: runs of bytes, moved by the copy engine for one thread.
+"""Bulk copies: contiguous bytes, moved by the copy engine for one thread.
 
-Into shared memory they complete on an mbarrier, by its tx-count; to global memory in bulk groups.
-A multicast reaches the same place, and the same mbarrier, in several blocks of the cluster.
+Copies into shared memory complete on an mbarrier, by its tx-count; those to global memory in bulk
+groups.
+A multicast writes to the same offset, and signals the same mbarrier, in several CTAs.
 
 Source: PTX ISA 9.7.9.25.4 (cp.async.bulk, cp.reduce.async.bulk), 9.7.9.25.4.6–7 (bulk groups).
 """
@@ -33,7 +34,7 @@ LaneAction = Callable[["Wave", int], None]
 
 
 def for_each_lane(do: LaneAction) -> Handler:
-    """A stage that is performed for one lane after the other."""
+    """Return a stage that is performed for one lane after the other."""
 
     def stage(w: Wave) -> None:
         mask = w.mask
@@ -45,12 +46,12 @@ def for_each_lane(do: LaneAction) -> Handler:
 
 
 class Signal:
-    """The mbarrier on which a copy into shared memory completes, and the blocks that it reaches.
+    """The mbarrier on which a copy into shared memory completes, and its destination CTAs.
 
     Args:
         form: the copy.
-        at: number of its operand that names the mbarrier.
-        ranks: the operand with the blocks of a multicast, as a bit for each rank.
+        at: index of the operand that names the mbarrier.
+        ranks: the operand with the CTAs of a multicast, one bit for each rank.
     """
 
     def __init__(self, form: Form, at: int, space: str, ranks: Reader | None) -> None:
@@ -60,14 +61,14 @@ class Signal:
         self.form = form
 
     def issue(self, w: Wave, target: Array, size: Array, copy: Callable[..., None]) -> None:
-        """The active lanes issue a copy that completes on their mbarriers.
+        """Issue a copy of the active lanes that completes on their mbarriers.
 
         Args:
             w: the wave.
-            target: where each lane copies to, in shared memory.
-            size: the bytes of each lane, that the mbarriers are told of.
-            copy: what is copied: a function of the wave, the lane and the targets (uint64), one
-                for each block that is reached.
+            target: the destination of each lane in shared memory.
+            size: the bytes of each lane, which are completed on the mbarriers.
+            copy: performs the copy: a function of the wave, the lane and the targets (uint64),
+                one for each destination CTA.
         """
         lanes = np.flatnonzero(w.active())
         reach = self._reached(w, lanes)
@@ -75,13 +76,13 @@ class Signal:
         words = np.full((w.lanes, most), -1)
         targets = np.zeros((w.lanes, most), np.uint64)
         barriers = of_lanes(w, self.address, lanes)
-        for lane, place, barrier, ranks in zip(
+        for lane, address, barrier, ranks in zip(
             lanes, of_lanes(w, lambda w: target, lanes), barriers, reach, strict=True
         ):
             who = np.full(len(ranks), lane)
             words[lane, : len(ranks)] = w.mbarriers.locate(self.access, _at(barrier, ranks), who)
             w.mbarriers.rows(words[lane, : len(ranks)], who)
-            targets[lane, : len(ranks)] = _at(place, ranks)
+            targets[lane, : len(ranks)] = _at(address, ranks)
         amounts = np.broadcast_to(size, w.lanes).astype(np.int64)
 
         def do(w: Wave, lane: int) -> None:
@@ -100,7 +101,7 @@ class Signal:
         )
 
     def _reached(self, w: Wave, lanes: Array) -> list[list[int]]:
-        """The ranks that each lane reaches; -1 for the one that its addresses name."""
+        """Return the destination ranks of each lane; -1 for the CTA that its addresses name."""
         if self.ranks is None:
             return [[-1]] * len(lanes)
         found = []
@@ -108,7 +109,7 @@ class Signal:
             ranks = [r for r in range(16) if int(mask) >> r & 1]
             if not ranks or ranks[-1] >= w.cluster_size:
                 raise Fault(
-                    f"{self.form.instruction.opcode} to the blocks {int(mask):#x} of a cluster of "
+                    f"{self.form.instruction.opcode} to the CTAs {int(mask):#x} of a cluster of "
                     f"{w.cluster_size}",
                     int(lane),
                 )
@@ -117,7 +118,7 @@ class Signal:
 
 
 def _at(address: np.uint64, ranks: list[int]) -> Array:
-    """An address of shared memory in the blocks of these ranks; -1 leaves it as it is."""
+    """Return a shared memory address in the CTAs of these ranks; -1 keeps it as it is."""
     named = [address if r < 0 else (address & _OFFSET) | _named(r) for r in ranks]
     return np.array(named, np.uint64)
 
@@ -127,7 +128,7 @@ def _named(rank: int) -> np.uint64:
 
 
 def check_aligned(w: Wave, address: Array, to: int, opcode: str, what: str) -> None:
-    """Refuse addresses or sizes of active lanes that are no multiple of `to`.
+    """Check that addresses or sizes of active lanes are multiples of `to`.
 
     Raises:
         Fault: there are any.
@@ -156,7 +157,7 @@ class BulkCopy:
         self.writes = MemoryAccess(form.instruction, self.target_space, 8, 1, True, "async")
 
     def operands(self, w: Wave) -> tuple[Array, Array, Array]:
-        """Target, source and size in each lane, checked for alignment."""
+        """Return target, source and size of each lane, checked for alignment."""
         target, source, size = self.target(w), self.source(w), self.size(w)
         check_aligned(w, target, 16, self.opcode, "a target at byte")
         check_aligned(w, source, 16, self.opcode, "a source at byte")
@@ -166,7 +167,7 @@ class BulkCopy:
 
 
 def addresses(start: np.uint64, size: int, step: int) -> Array:
-    """The addresses of a run of bytes, `step` apart."""
+    """Return the addresses of contiguous bytes, `step` apart."""
     return start + np.arange(0, size, step).astype(np.uint64)
 
 
@@ -176,7 +177,7 @@ def addresses(start: np.uint64, size: int, step: int) -> Array:
     f"cp async bulk shared::cluster shared::cta {DONE}",
 )
 def load(form: Form) -> Handler:
-    """Copy a run of bytes into shared memory, and tell an mbarrier."""
+    """Copy bytes into shared memory, and signal an mbarrier."""
     hint, many = form.has("L2::cache_hint"), form.has("multicast::cluster")
     form.expect(4 + hint + many)
     copy_operands = BulkCopy(form)
@@ -192,10 +193,8 @@ def load(form: Form) -> Handler:
             where = addresses(source[lane], int(size[lane]), 8)
             who = np.full(len(where), lane)
             values = w.memory.read(copy_operands.reads, where, who)
-            for place in targets:
-                w.memory.write(
-                    copy_operands.writes, addresses(place, int(size[lane]), 8), values, who
-                )
+            for to in targets:
+                w.memory.write(copy_operands.writes, addresses(to, int(size[lane]), 8), values, who)
 
         signal.issue(w, target, size, copy)
 
@@ -206,7 +205,7 @@ def load(form: Form) -> Handler:
     "9.7.9.25.4.1", "cp async bulk global shared::cta bulk_group [L2::cache_hint] [cp_mask]"
 )
 def store(form: Form) -> Handler:
-    """Copy a run of bytes from shared to global memory; with a mask, chosen bytes of every 16."""
+    """Copy bytes from shared to global memory; with a mask, selected bytes of every 16."""
     hint, masked = form.has("L2::cache_hint"), form.has("cp_mask")
     form.expect(3 + hint + masked)
     copy_operands = BulkCopy(form)
@@ -241,7 +240,7 @@ def store(form: Form) -> Handler:
 
 
 def issue_store(form: Form, w: Wave, read: LaneAction, write: LaneAction) -> None:
-    """The active lanes issue a copy from their shared memory, for a bulk group."""
+    """Issue a copy of the active lanes from their shared memory, for a bulk group."""
     ctas = np.where(w.active(), w.cta_index_of_lane, -1)
     w.queues.stores.issue(form.instruction, for_each_lane(read), for_each_lane(write), ctas=ctas)
 
@@ -265,7 +264,7 @@ _TO_GLOBAL = (
     ),
 )
 def reduce(form: Form) -> Handler:
-    """Combine a run of elements in shared memory with one elsewhere, element by element."""
+    """Combine elements in shared memory with elements elsewhere."""
     hint, signals = form.has("L2::cache_hint"), form.has(DONE)
     form.expect(3 + hint + signals)
     copy_operands = BulkCopy(form)
@@ -325,7 +324,7 @@ def combine(
 
 @instruction("9.7.9.25.4.3", "cp async bulk prefetch L2 global [L2::cache_hint]")
 def prefetch(form: Form) -> Handler:
-    """Bring a run of bytes into the cache: the simulator has none."""
+    """Prefetch bytes: the simulator has no cache."""
     form.expect(2 + form.has("L2::cache_hint"))
     address = address_of(form, form.operands[0], "global")
     size = form.read(form.operands[1], U32)
@@ -339,14 +338,14 @@ def prefetch(form: Form) -> Handler:
 
 @instruction("9.7.9.25.4.6", "cp async bulk commit_group")
 def commit_group(form: Form) -> Handler:
-    """Close a group of the bulk copies to global memory that the thread has issued."""
+    """Close a group of the thread's bulk copies to global memory."""
     form.expect(0)
     return lambda w: w.queues.stores.commit()
 
 
 @instruction("9.7.9.25.4.7", "cp async bulk wait_group [read]")
 def wait_group(form: Form) -> Handler:
-    """Wait until at most N bulk groups are left; `.read`: of those that have not read yet."""
+    """Wait until at most N bulk groups are pending; `.read`: have not read their source."""
     form.expect(1)
     most = form.constant(form.operands[0], 0, (1 << 31) - 1)
     stage = 1 if form.has("read") else None

@@ -1,4 +1,4 @@
-"""Clusters: addresses in other blocks, their barrier, and stores and reductions that signal.
+"""Clusters: addresses in other CTAs, the cluster barrier, and stores that signal mbarriers.
 
 Source: PTX ISA 9.7.9.23–24 (mapa, getctarank), 9.7.13.3 (barrier.cluster), 9.7.9.12 (st.async),
 9.7.13.7 (red.async).
@@ -27,7 +27,7 @@ _RANK = 0xFF << int(RANK_SHIFT)
 
 @instruction("9.7.9.23", "mapa u32|u64", "mapa shared::cluster u32|u64")
 def mapa(form: Form) -> Handler:
-    """The address in another block of the cluster that corresponds to one in the own block."""
+    """Map an address of the own CTA to another CTA of the cluster."""
     form.expect(3)
     kind = form.types[0]
     if kind.bits == 32 and not form.has("shared::cluster"):
@@ -51,7 +51,7 @@ def mapa(form: Form) -> Handler:
 
 @instruction("9.7.9.24", "getctarank u32|u64", "getctarank shared::cluster u32|u64")
 def getctarank(form: Form) -> Handler:
-    """The rank of the block that an address of shared memory lies in."""
+    """Return the rank of the CTA that a shared memory address lies in."""
     form.expect(2)
     write, read = form.write(form.operands[0], U32), form.read(form.operands[1], form.types[0])
     return lambda w: write(w, rank_of(w, read(w)).astype(np.uint32))
@@ -59,7 +59,7 @@ def getctarank(form: Form) -> Handler:
 
 @instruction("9.7.13.3", "barrier cluster arrive [release|relaxed] [aligned]")
 def cluster_arrive(form: Form) -> Handler:
-    """Arrive at the barrier of the cluster, and go on."""
+    """Arrive at the barrier of the cluster without waiting."""
     form.expect(0)
     release = not form.has("relaxed")
     return lambda w: w.cluster.arrive(release=release)
@@ -67,7 +67,7 @@ def cluster_arrive(form: Form) -> Handler:
 
 @instruction("9.7.13.3", "barrier cluster wait [acquire] [aligned]")
 def cluster_wait(form: Form) -> Wait:
-    """Wait until all threads of the cluster that have not exited have arrived."""
+    """Wait until all living threads of the cluster have arrived."""
     form.expect(0)
 
     def reason(w: Wave, lane: int) -> str:
@@ -89,7 +89,7 @@ _DONE = "mbarrier::complete_tx::bytes"
     "9.7.9.12", f"st async [weak] [shared::cluster] {_DONE} [v2|v4] b32|b64|u32|u64|s32|s64|f32|f64"
 )
 def st_async(form: Form) -> Handler:
-    """Store to the shared memory of a block of the cluster, and tell an mbarrier there."""
+    """Store to the shared memory of a CTA of the cluster, and signal an mbarrier there."""
     form.expect(3)
     kind = form.types[0]
     bits = TYPES[f"b{kind.bits}"]
@@ -128,7 +128,7 @@ def _elements(form: Form, operand: Operand) -> tuple[Operand, ...]:
     f"red async [relaxed] [cluster] [shared::cluster] {_DONE} add u32|s32|u64",
 )
 def red_async(form: Form) -> Handler:
-    """Combine with shared memory of a block of the cluster, and tell an mbarrier there."""
+    """Combine with shared memory of a CTA of the cluster, and signal an mbarrier there."""
     form.expect(3)
     kind = form.types[0]
     operation = form.one_of("inc", "dec", "min", "max", "and", "or", "xor", "add")
@@ -159,7 +159,7 @@ def _barrier(form: Form, operand: Operand, space: str) -> tuple[MemoryAccess, Re
 def _issue(
     form: Form, w: Wave, barrier: tuple[MemoryAccess, Reader], access: MemoryAccess, store: Handler
 ) -> None:
-    """Issue a store that tells an mbarrier how many bytes have come."""
+    """Issue a store that completes its bytes on an mbarrier."""
     words, lanes = active_words(w, *barrier)
     w.mbarriers.rows(words, lanes)
     signals = np.full(w.lanes, -1)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @instruction("9.7.12.3", "bra [uni]")
 def bra(form: Form) -> Branch:
-    """Go to a label. `.uni` promises what needs no promise here."""
+    """Branch to a label; `.uni` changes nothing."""
     form.expect(1)
     target = form.operands[0]
     if not isinstance(target, Symbol) or target.name not in form.symbols.labels:
@@ -39,14 +39,14 @@ def bra(form: Form) -> Branch:
 
 @instruction("9.7.12.6", "ret [uni]")
 def ret(form: Form) -> Exit:
-    """Return; from a kernel that is the end of the thread."""
+    """End the thread, as a kernel has no caller."""
     form.expect(0)
     return Exit()
 
 
 @instruction("9.7.12.7", "exit")
 def exit_(form: Form) -> Exit:
-    """The end of the thread."""
+    """End the thread."""
     form.expect(0)
     return Exit()
 
@@ -60,7 +60,7 @@ def trap(form: Form) -> Trap:
 
 @instruction("9.7.13.1", "bar [cta] sync", "barrier [cta] sync [aligned]")
 def barrier(form: Form) -> Barrier:
-    """Wait until the threads of the block have come; threads that have exited do not count.
+    """Wait until the threads of the CTA have arrived; exited threads do not count.
 
     With a thread count, wait for so many. Threads are counted one by one, not by warps, so the
     `.aligned` forms allow the lanes of a warp to come from different instructions.
@@ -73,7 +73,7 @@ def barrier(form: Form) -> Barrier:
 
 @instruction("9.7.13.1", "bar [cta] arrive", "barrier [cta] arrive [aligned]")
 def barrier_arrive(form: Form) -> Barrier:
-    """Count as one that has come to a barrier, and go on."""
+    """Arrive at a barrier without waiting."""
     form.expect(2)
     number, count = (form.read(operand, U32) for operand in form.operands)
     return Barrier(number, count, waits=False)
@@ -87,7 +87,7 @@ def barrier_arrive(form: Form) -> Barrier:
     "barrier [cta] red and|or [aligned] pred",
 )
 def barrier_reduce(form: Form) -> Barrier:
-    """As `bar.sync`; and in how many threads a predicate holds, or whether in all, or in any."""
+    """Wait as `bar.sync`, and count the threads where a predicate holds, or test all or any."""
     form.expect(3, 4)
     target, number, *counts, predicate = form.operands
     operation = form.one_of("popc", "and", "or")
@@ -102,7 +102,7 @@ def barrier_reduce(form: Form) -> Barrier:
 
 @instruction("9.7.13.2", "bar warp sync")
 def bar_warp_sync(form: Form) -> WarpCollective:
-    """The named lanes of a warp wait for each other."""
+    """Wait for the named lanes of the warp."""
     form.expect(1)
     members = form.read(form.operands[0], U32)
     return WarpCollective(members, lambda w: w.observer.warp_converged(members(w), w.mask))
@@ -137,7 +137,7 @@ def fence(form: Form) -> Handler:
     "fence proxy async::generic release sync_restrict::shared::cta cluster",
 )
 def fence_proxy(form: Form) -> Handler:
-    """Order accesses that two proxies make, such as those of threads and of the copy engine.
+    """Order accesses of two proxies, such as those of threads and of the copy engine.
 
     The simulator has one memory for all: there is nothing to do.
     """
@@ -152,7 +152,7 @@ def fence_proxy(form: Form) -> Handler:
 
 @instruction("9.7.13.13", "griddepcontrol launch_dependents|wait")
 def griddepcontrol(form: Form) -> Handler:
-    """Overlap with the grids before and after: there is only this one, and nothing to do."""
+    """Overlap with other grids: there is only this one, so nothing is done."""
     form.expect(0)
     return lambda w: None
 

@@ -29,26 +29,26 @@ _SEEN = "[acquire|relaxed] [cta|cluster]"
 
 
 def active_words(w: Wave, access: MemoryAccess, address: Reader) -> tuple[Array, Array]:
-    """The mbarriers that the active lanes name, as words, and the numbers of those lanes."""
+    """Return the mbarriers that the active lanes name, as words, and those lanes."""
     lanes = np.flatnonzero(w.active())
     return w.mbarriers.locate(access, of_lanes(w, address, lanes), lanes), lanes
 
 
 def of_lanes(w: Wave, read: Reader, lanes: Array) -> Array:
-    """The values of an operand in lanes given by number."""
+    """Return the values of an operand in lanes, given by number."""
     values = read(w)
     return values[lanes] if len(values) > 1 else np.repeat(values, len(lanes))
 
 
 def _barrier(form: Form, at: int, *, sync: bool = True) -> tuple[MemoryAccess, Reader]:
-    """The operand that names an mbarrier."""
+    """Return the operand that names an mbarrier."""
     access = MemoryAccess(form.instruction, space_of(form), 8, 1, True, sync=sync)
     return access, address_of(form, form.operands[at], access.space)
 
 
 @instruction("9.7.13.15.9", f"mbarrier init {_OWN} b64")
 def init(form: Form) -> Handler:
-    """Make an mbarrier whose phases wait for a number of arrivals."""
+    """Initialize an mbarrier whose phases expect a number of arrivals."""
     form.expect(2)
     access, address = _barrier(form, 0, sync=False)
     count = form.read(form.operands[1], U32)
@@ -62,7 +62,7 @@ def init(form: Form) -> Handler:
 
 @instruction("9.7.13.15.10", f"mbarrier inval {_OWN} b64")
 def inval(form: Form) -> Handler:
-    """Make an mbarrier plain memory again."""
+    """Turn an mbarrier back into plain memory."""
     form.expect(1)
     access, address = _barrier(form, 0, sync=False)
     return lambda w: w.mbarriers.inval(*active_words(w, access, address))
@@ -74,7 +74,7 @@ def inval(form: Form) -> Handler:
     f"mbarrier complete_tx [relaxed] [cta|cluster] {_ANY} b64",
 )
 def transact(form: Form) -> Handler:
-    """Expect more bytes in the current phase, or count bytes as come."""
+    """Expect more bytes in the current phase, or complete bytes."""
     form.expect(2)
     access, address = _barrier(form, 0)
     amount = form.read(form.operands[1], U32)
@@ -101,7 +101,7 @@ def transact(form: Form) -> Handler:
     f"mbarrier arrive_drop noComplete [release] [cta] {_OWN} b64",
 )
 def arrive(form: Form) -> Handler:
-    """Arrive, with a count of 1 or as given; as a result the state before.
+    """Arrive with a count (1 by default); the result is the state before.
 
     With `expect_tx` the thread expects bytes before it arrives; `arrive_drop` lowers the count of
     later phases, too; `noComplete` promises that the phase does not become complete by it.
@@ -169,7 +169,7 @@ def _check_incomplete(w: Wave, words: Array, lanes: Array, state: Array) -> None
     f"mbarrier try_wait parity {_SEEN} {_OWN} b64",
 )
 def wait(form: Form) -> Wait:
-    """Whether a phase is complete: that of a state, or the last one of a parity.
+    """Test whether a phase is complete: that of a state, or the last one of a parity.
 
     Both forms wait for it here, from the second time on; no time limit means anything.
     """
@@ -209,7 +209,7 @@ def wait(form: Form) -> Wait:
 
 @instruction("9.7.13.15.17", "mbarrier pending_count b64")
 def query_pending_count(form: Form) -> Handler:
-    """The pending count in a state that `mbarrier.arrive` gave."""
+    """Read the pending count of a state that `mbarrier.arrive` returned."""
     form.expect(2)
     write, read = form.write(form.operands[0], U32), form.read(form.operands[1], B64)
     return lambda w: write(w, pending_count(read(w)))

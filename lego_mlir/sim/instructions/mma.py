@@ -1,6 +1,6 @@
 """Matrix multiply-accumulate by a warp: `mma.sync`. Source: PTX ISA 9.7.14.5.
 
-All warps that come together are multiplied together, as one batch of matrices. Numerics are those
+All warps that execute it together are computed as one batch of matrices. Numerics are those
 of `elements`: sums in float64, rounded once.
 """
 
@@ -36,9 +36,9 @@ _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
     "mma sync aligned m8n8k128|m16n8k128|m16n8k256 row col s32 b1 b1 s32 xor|and popc",
 )
 def mma(form: Form) -> WarpCollective:
-    """D = A·B + C, with the matrices in the registers of the warp's lanes (see `fragments`).
+    """Compute D = A·B + C of matrices in the registers of the warp's lanes (see `fragments`).
 
-    Of single bits the product of a row and a column is the number of ones in their `and` or `xor`.
+    For single bits, the dot product is the number of ones in the `and` or `xor` of row and column.
     """
     form.expect(4)
     rows, _, depth = shape_of(form)
@@ -68,14 +68,14 @@ def mma(form: Form) -> WarpCollective:
 
 
 def shape_of(form: Form) -> tuple[int, int, int]:
-    """m, n and k of a matrix instruction."""
+    """Return m, n and k of a matrix instruction."""
     found = next(filter(None, map(_SHAPE.fullmatch, form.modifiers)))
     m, n, k = map(int, found.groups())
     return m, n, k
 
 
 def _differing_bits(a: Array, b: Array) -> Array:
-    """Ones in the `xor` of rows of a and columns of b: those of each but for the common ones."""
+    """Return the number of ones in the `xor` of the rows of a and the columns of b."""
     ones = a.sum(axis=-1, keepdims=True, dtype=float) + b.sum(axis=-2, keepdims=True, dtype=float)
     value: Array = ones - 2 * multiplied(a, b)
     return value

@@ -3,7 +3,7 @@
 The 128 bytes of the tensor map are read when the copy is issued. In shared memory the rows of a
 box, its innermost dimension, lie behind each other, padded to the swizzle's width where there is
 one; then the pieces are swizzled by the bits of their addresses. Elements outside the tensor read
-as zero or NaN and are not written; the mbarrier is told of the bytes of the whole box.
+as zero or NaN and are not written; the whole box counts in the bytes of the mbarrier.
 
 That rows are padded was measured on an H200, and that a box must begin at a multiple of 16 bytes in
 its row, and for a store at no negative coordinate: anything else is an illegal instruction there.
@@ -45,7 +45,7 @@ _RANK = "1d|2d|3d|4d|5d"
 
 
 class Box:
-    """A tensor map and coordinates, as operands: which box each lane names."""
+    """The operands that name a box: a tensor map and coordinates."""
 
     def __init__(self, form: Form, at: int) -> None:
         operand = form.operands[at]
@@ -62,23 +62,23 @@ class Box:
         self.coordinates = [form.read(c, kind) for c in operand.coordinates.elements]
 
     def of_lanes(self, w: Wave) -> dict[int, tuple[Tiles, tuple[int, ...]]]:
-        """The box of each active lane: the map's fields, and the coordinates.
+        """Return the map's fields and the coordinates of each active lane.
 
         Raises:
             Fault: there is no tensor map, or one of another rank.
         """
         lanes = np.flatnonzero(w.active())
         maps = of_lanes(w, self.map, lanes)
-        places = zip(*(of_lanes(w, c, lanes).tolist() for c in self.coordinates), strict=True)
+        positions = zip(*(of_lanes(w, c, lanes).tolist() for c in self.coordinates), strict=True)
         found = {
-            int(lane): (self._tiles(w, int(lane), address), place)
-            for lane, address, place in zip(lanes, maps, places, strict=True)
+            int(lane): (self._tiles(w, int(lane), address), position)
+            for lane, address, position in zip(lanes, maps, positions, strict=True)
         }
-        for lane, (tiles, place) in found.items():
-            if place[0] * tiles.element % 16:
+        for lane, (tiles, position) in found.items():
+            if position[0] * tiles.element % 16:
                 raise Fault(
-                    f"misaligned: {self.opcode} of a box that begins at element {place[0]} of a "
-                    f"row, byte {place[0] * tiles.element}, which is no multiple of 16",
+                    f"misaligned: {self.opcode} of a box that begins at element {position[0]} of a "
+                    f"row, byte {position[0] * tiles.element}, which is no multiple of 16",
                     lane,
                 )
         return found
@@ -103,7 +103,7 @@ class Box:
 
 
 def _map_address(form: Form, operand: Address) -> Reader:
-    """The generic address of a tensor map; a parameter may stand itself."""
+    """Return the reader of a tensor map's generic address, or of a parameter itself."""
     if isinstance(operand.base, Symbol):
         home, start = form.address(operand.base, operand.base.name)
         if home == "param":
@@ -112,12 +112,12 @@ def _map_address(form: Form, operand: Address) -> Reader:
     return address_of(form, operand, "generic")
 
 
-def units(tiles: Tiles, place: tuple[int, ...], start: int, width: int) -> tuple[Array, ...]:
-    """Where the pieces of a box lie.
+def units(tiles: Tiles, position: tuple[int, ...], start: int, width: int) -> tuple[Array, ...]:
+    """Return the addresses of the pieces of a box.
 
     Args:
         tiles: the tensor and its box.
-        place: coordinates of the box's first element, innermost first.
+        position: coordinates of the box's first element, innermost first.
         start: address of the box in shared memory.
         width: bytes of a piece; no piece is partly outside the tensor.
 
@@ -126,11 +126,11 @@ def units(tiles: Tiles, place: tuple[int, ...], start: int, width: int) -> tuple
         addresses of those.
     """
     element = tiles.element
-    inner = np.arange(0, tiles.box[0] * element, width) + place[0] * element
+    inner = np.arange(0, tiles.box[0] * element, width) + position[0] * element
     inside = (inner >= 0) & (inner < tiles.shape[0] * element)
     offset = inner
     for dimension in range(1, tiles.rank):
-        steps = np.arange(tiles.moved[dimension]) * tiles.steps[dimension] + place[dimension]
+        steps = np.arange(tiles.moved[dimension]) * tiles.steps[dimension] + position[dimension]
         fine = (steps >= 0) & (steps < tiles.shape[dimension])
         inside = (fine[:, None] & inside).reshape(-1)
         offset = (steps[:, None] * tiles.strides[dimension] + offset).reshape(-1)
@@ -140,14 +140,14 @@ def units(tiles: Tiles, place: tuple[int, ...], start: int, width: int) -> tuple
     return shared, inside, np.uint64(tiles.address) + offset[inside].astype(np.uint64)
 
 
-def _width(tiles: Tiles, place: tuple[int, ...]) -> int:
-    """The largest piece, up to 8 bytes, that is whole inside or outside the tensor."""
+def _width(tiles: Tiles, position: tuple[int, ...]) -> int:
+    """Return the largest piece, up to 8 bytes, that never crosses the tensor's boundary."""
     element = tiles.element
-    return gcd(8, place[0] * element, tiles.shape[0] * element, tiles.box[0] * element)
+    return gcd(8, position[0] * element, tiles.shape[0] * element, tiles.box[0] * element)
 
 
 def _outside(tiles: Tiles, width: int) -> Array:
-    """What a piece outside the tensor reads as: a NaN of an H200, the same for all types."""
+    """Return the fill value of a piece outside the tensor: 0, or the NaN of an H200."""
     fill = 0x7FF77FF77FF77FF7 if tiles.nan else 0
     return np.array([fill % (1 << 8 * width)], UNSIGNED[8 * width])
 
@@ -168,7 +168,7 @@ _LOAD = f"cp async bulk tensor {_RANK} {SHARED} global"
     "9.7.9.25.5.2", f"{_LOAD} {_MODES} {DONE} [multicast::cluster] [cta_group::1] [L2::cache_hint]"
 )
 def load(form: Form) -> Handler:
-    """Copy a box into shared memory, and tell an mbarrier."""
+    """Copy a box into shared memory, and signal an mbarrier."""
     _check_mode(form)
     hint, many = form.has("L2::cache_hint"), form.has("multicast::cluster")
     form.expect(3 + hint + many)
@@ -189,12 +189,12 @@ def load(form: Form) -> Handler:
             size[lane] = tiles.size
 
         def copy(w: Wave, lane: int, targets: Array) -> None:
-            tiles, place = boxes[lane]
-            width = _width(tiles, place)
+            tiles, position = boxes[lane]
+            width = _width(tiles, position)
             reads = MemoryAccess(form.instruction, "global", width, 1, False, "async")
             writes = MemoryAccess(form.instruction, space, width, 1, True, "async")
             for start in targets:
-                shared, inside, source = units(tiles, place, start, width)
+                shared, inside, source = units(tiles, position, start, width)
                 values = np.repeat(_outside(tiles, width), len(shared))
                 values[inside] = w.memory.read(reads, source, np.full(len(source), lane))
                 w.memory.write(writes, shared, values, np.full(len(shared), lane))
@@ -208,9 +208,11 @@ _STORE = "global shared::cta"
 
 
 def _check_stored(opcode: str, boxes: dict[int, tuple[Tiles, tuple[int, ...]]]) -> None:
-    for lane, (_, place) in boxes.items():
-        if min(place) < 0:
-            raise Fault(f"{opcode} of a box that begins at {place}: below 0 only a load may", lane)
+    for lane, (_, position) in boxes.items():
+        if min(position) < 0:
+            raise Fault(
+                f"{opcode} of a box that begins at {position}: below 0 only a load may", lane
+            )
 
 
 @instruction(
@@ -223,7 +225,7 @@ def _check_stored(opcode: str, boxes: dict[int, tuple[Tiles, tuple[int, ...]]]) 
     f"[L2::cache_hint]",
 )
 def store(form: Form) -> Handler:
-    """Copy a box from shared memory, or combine it with what stands in the tensor."""
+    """Copy a box from shared memory to the tensor, or combine it with the tensor."""
     _check_mode(form)
     hint = form.has("L2::cache_hint")
     form.expect(2 + hint)
@@ -242,10 +244,10 @@ def store(form: Form) -> Handler:
         data: dict[int, tuple[Array, Array]] = {}
 
         def read(w: Wave, lane: int) -> None:
-            tiles, place = boxes[lane]
-            width = tiles.element if operation else _width(tiles, place)
+            tiles, position = boxes[lane]
+            width = tiles.element if operation else _width(tiles, position)
             access = MemoryAccess(form.instruction, "shared", width, 1, False, "async")
-            shared, inside, target = units(tiles, place, where[lane], width)
+            shared, inside, target = units(tiles, position, where[lane], width)
             # What lies outside the tensor goes nowhere: nobody need have written it.
             data[lane] = target, w.memory.read(access, shared[inside], np.full(len(target), lane))
 
@@ -269,7 +271,7 @@ def store(form: Form) -> Handler:
     "9.7.9.25.5.4", f"cp async bulk prefetch tensor {_RANK} L2 global {_MODES} [L2::cache_hint]"
 )
 def prefetch(form: Form) -> Handler:
-    """Bring a box into the cache: the simulator has none."""
+    """Prefetch a box: the simulator has no cache."""
     _check_mode(form)
     form.expect(1 + form.has("L2::cache_hint"))
     box = Box(form, 0)

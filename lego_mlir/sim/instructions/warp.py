@@ -1,6 +1,6 @@
 """Instructions that the lanes of a warp perform together. Source: PTX ISA 9.7.9.6, 9.7.13.9–14.
 
-Lanes wait until all living lanes that the member mask names have come (see `machine`); a lane that
+Lanes wait until all living lanes in the member mask have arrived (see `machine`). A lane that
 executes such an instruction without being named in its own mask is an error.
 """
 
@@ -24,7 +24,7 @@ _FIVE = np.uint32(31)
 
 
 def _together(form: Form, members: Reader, execute: Handler) -> WarpCollective:
-    """The step, after a check that every lane names itself."""
+    """Return the handler, after a check that every lane names itself."""
     opcode = form.instruction.opcode
 
     def checked(w: Wave) -> None:
@@ -118,7 +118,7 @@ def vote(form: Form) -> WarpCollective:
 
 @instruction("9.7.13.11", "activemask b32")
 def activemask(form: Form) -> Handler:
-    """Which lanes of the warp execute this now: those that the simulator runs together."""
+    """Return the lanes of the warp that the simulator runs together now."""
     form.expect(1)
     write = form.write(form.operands[0], B32)
     return lambda w: write(w, w.warp_bits(w.mask))
@@ -179,7 +179,7 @@ def redux(form: Form) -> WarpCollective:
 
 
 def _same_members(w: Wave, members: Array) -> Iterator[Array]:
-    """The active lanes, by the member mask they name."""
+    """Yield the active lanes, by the member mask that they name."""
     active = np.ones(w.lanes, np.bool_) if w.mask is None else w.mask
     if len(members) == 1:
         yield np.flatnonzero(active)

@@ -1,4 +1,4 @@
-"""What instructions that a whole warp performs have in common: all its lanes, and their registers.
+"""Shared parts of instructions that a whole warp executes: its lanes and their registers.
 
 Source: PTX ISA 9.7.14 (`.sync.aligned`: all threads of the warp execute the same instruction).
 """
@@ -25,12 +25,12 @@ WarpWriter = Callable[["Wave", Array | None, Array], None]
 
 
 def everyone(w: Wave) -> Array:
-    """The member mask of an instruction that all lanes of a warp perform."""
+    """Return the member mask of an instruction that all lanes of a warp execute."""
     return _ALL
 
 
 def whole_warps(w: Wave, opcode: str) -> Array | None:
-    """The active lanes, 32 of each warp in their order; None where those are all of the wave.
+    """Return the active lanes, 32 of each warp in order; None if all lanes are active.
 
     Raises:
         Fault: a lane of some warp is missing.
@@ -52,7 +52,7 @@ def whole_warps(w: Wave, opcode: str) -> Array | None:
 
 
 def source(form: Form, operand: Operand, count: int, kind: Type) -> WarpReader:
-    """A reader of `count` registers `{a, b, …}` in whole warps: (warps, 32, count) values."""
+    """Return a reader of `count` registers `{a, b, …}` of whole warps: (warps, 32, count)."""
     readers = [form.read(element, kind) for element in elements(form, operand, count, kind)]
 
     def read(w: Wave, lanes: Array | None) -> Array:
@@ -66,7 +66,7 @@ def source(form: Form, operand: Operand, count: int, kind: Type) -> WarpReader:
 
 
 def target(form: Form, operand: Operand, count: int, kind: Type) -> WarpWriter:
-    """The reverse of `source`."""
+    """Return a writer of registers in whole warps, the inverse of `source`."""
     writers = [form.write(element, kind) for element in elements(form, operand, count, kind)]
 
     def write(w: Wave, lanes: Array | None, values: Array) -> None:
@@ -81,7 +81,7 @@ def target(form: Form, operand: Operand, count: int, kind: Type) -> WarpWriter:
 
 
 def elements(form: Form, operand: Operand, count: int, kind: Type) -> tuple[Operand, ...]:
-    """The parts of an operand that must be so many registers."""
+    """Return the elements of an operand that must be `count` registers."""
     found = operand.elements if isinstance(operand, Vector) else (operand,)
     if len(found) != count:
         form.fail(f"the operand {operand} where {count} {kind} registers should stand", operand)

@@ -1,9 +1,9 @@
-"""Asynchronous matrix products of a warpgroup: `wgmma`. Source: PTX ISA 9.7.15.
+"""Asynchronous matrix multiply-accumulate of a warpgroup: `wgmma`. Source: PTX ISA 9.7.15.
 
-A product D = A·B + D has 64 rows, of which each warp of the warpgroup computes 16 on its own; B it
-reads whole. It stands in the wave's queue of matrix operations (see `asynchronous`): D is written,
-and shared memory read, when the queue performs it. Descriptors and scale-d are read when it is
-issued. Numerics are those of `elements`, and for 8-bit floats those of `coarse`.
+D = A·B + D has 64 rows. Each warp of the warpgroup computes 16 of them and reads all of B. The
+operation is in the wave's queue of matrix operations (see `asynchronous`), which reads shared
+memory and writes D when it performs it. Descriptors and scale-d are read at issue. Numerics are
+those of `elements`, and for 8-bit floats those of `fp8_accumulation`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Fetch = Callable[["Wave"], Array]
 """Gives an operand of the active warps as matrices (warps, rows, k), when it is performed."""
 
 Bind = Callable[["Wave"], tuple[Array, Fetch]]
-"""Reads what describes an operand, one word for each active warp, when the product is issued."""
+"""Reads what describes an operand, one word for each active warp, at issue."""
 
 
 def _shapes(depth: int, columns: range | tuple[int, ...]) -> str:
@@ -59,7 +59,7 @@ _INTEGER, _BITS = _shapes(32, _INTEGER_N), _shapes(256, _INTEGER_N)
     f"wgmma mma_async sync aligned {_BITS} s32 b1 b1 and popc",
 )
 def mma_async(form: Form) -> WarpCollective:
-    """Issue D = ±A·±B + D, or without the `+ D` where scale-d does not hold.
+    """Issue D = ±A·±B + D, without `+ D` where scale-d does not hold.
 
     A comes from registers, in the fragments of `mma`, or as B from shared memory (see
     `descriptors`).
@@ -116,16 +116,16 @@ def mma_async(form: Form) -> WarpCollective:
 
 
 def _immediates(form: Form, element: Element) -> tuple[int, bool, bool]:
-    """The sign of the product, and whether A and B are MN-major."""
-    given = form.operands[4:]
+    """Return the sign of A·B, and whether A and B are MN-major."""
+    immediates = form.operands[4:]
     if element.name not in _FLOATS:
         form.expect(4)
         return 1, False, False
     transposes = element.bits == 16
     in_registers = isinstance(form.operands[1], Vector)
     form.expect(6 + transposes * (1 if in_registers else 2))
-    a_scale, b_scale = (_sign(form, operand) for operand in given[:2])
-    major = [bool(form.constant(operand, 0, 1)) for operand in given[2:]]
+    a_scale, b_scale = (_sign(form, operand) for operand in immediates[:2])
+    major = [bool(form.constant(operand, 0, 1)) for operand in immediates[2:]]
     a_major, b_major = [False, *major][-2:] if transposes else (False, False)
     return a_scale * b_scale, a_major, b_major
 
@@ -138,12 +138,12 @@ def _sign(form: Form, operand: Operand) -> int:
 
 
 def _indices(form: Form, operand: Operand) -> list[int]:
-    """Places of an operand's registers in the wave's register file."""
+    """Return the indices of an operand's registers in the wave's register file."""
     return [form.symbols.registers[name][0] for name in registers_of(operand)]
 
 
 def _in_registers(form: Form, operand: Operand, element: Element, depth: int) -> Bind:
-    """The operand A in the registers of its warp: 16 rows."""
+    """Return the reader of operand A in the registers of its warp: 16 rows."""
     fragment = fragments.operand_a(16, depth, element.packed)
     read = source(form, operand, fragment.registers, element.register)
     opcode = form.instruction.opcode
@@ -162,7 +162,7 @@ def _in_shared(
     transposed: bool,
     split: bool = False,
 ) -> Bind:
-    """An operand in shared memory; `split` where each warp reads a quarter of it only."""
+    """Return the reader of an operand in shared memory; `split`: each warp reads a quarter."""
     descriptor = form.read(operand, B64)
     opcode = form.instruction.opcode
     access = MemoryAccess(form.instruction, "shared", 8, 1, False, proxy="async")
@@ -194,9 +194,9 @@ def _in_shared(
 
 
 def _read_chunks(w: Wave, access: MemoryAccess, address: Array) -> Array:
-    """Chunks of 16 bytes of the active warps: from (warps, chunks) to (warps, chunks · 16).
+    """Read 16-byte chunks of the active warps: from (warps, chunks) to (warps, chunks · 16).
 
-    The lanes of a warp take turns in reading.
+    The reads are distributed over the lanes of a warp.
     """
     lanes = np.arange(w.lanes) if w.mask is None else np.flatnonzero(w.mask)
     reader = lanes.reshape(-1, WARP_THREADS)[:, np.arange(address.shape[1]) % WARP_THREADS]
@@ -206,7 +206,7 @@ def _read_chunks(w: Wave, access: MemoryAccess, address: Array) -> Array:
 
 
 def _matrices(octets: Array, element: Element, transposed: bool) -> Array:
-    """The bytes of chunks as matrices (warps, rows, k)."""
+    """Convert the bytes of chunks to matrices (warps, rows, k)."""
     if not transposed:
         return element.unpack(octets.reshape(len(octets), -1, 32).view(np.uint32))
     # Chunks of 8 rows, of 16 along k.
@@ -216,7 +216,7 @@ def _matrices(octets: Array, element: Element, transposed: bool) -> Array:
 
 
 def _warps(w: Wave) -> Array:
-    """The warps of the active lanes, which are whole."""
+    """Return the warps of the active lanes, which are complete."""
     if w.mask is None:
         return np.arange(w.warps)
     first = np.flatnonzero(w.mask)[::WARP_THREADS]
@@ -225,7 +225,7 @@ def _warps(w: Wave) -> Array:
 
 
 def _of_warps(w: Wave, value: Array, opcode: str) -> Array:
-    """An operand that is the same in all lanes of a warp: its value in the active ones, uint64."""
+    """Return the value of a warp-uniform operand in the active warps, as uint64."""
     lanes = whole_warps(w, opcode)
     everywhere = np.broadcast_to(value, w.lanes)
     held = (everywhere if lanes is None else everywhere[lanes]).reshape(-1, WARP_THREADS)
@@ -238,21 +238,21 @@ def _of_warps(w: Wave, value: Array, opcode: str) -> Array:
 
 @instruction("9.7.15.7.1", "wgmma fence sync aligned")
 def fence(form: Form) -> WarpCollective:
-    """Order what the warp has done to registers before what its products do to them."""
+    """Order the warp's register accesses before those of its `wgmma`."""
     form.expect(0)
     return WarpCollective(everyone, lambda w: w.warpgroups.fence())
 
 
 @instruction("9.7.15.7.2", "wgmma commit_group sync aligned")
 def commit_group(form: Form) -> WarpCollective:
-    """The products issued since the last group become a group."""
+    """Close a group of the `wgmma` issued since the last group."""
     form.expect(0)
     return WarpCollective(everyone, lambda w: w.queues.matrix.commit())
 
 
 @instruction("9.7.15.7.3", "wgmma wait_group sync aligned")
 def wait_group(form: Form) -> WarpCollective:
-    """Wait until at most so many of the newest groups are not done."""
+    """Wait until at most N of the newest groups are pending."""
     form.expect(1)
     most = form.constant(form.operands[0], 0, (1 << 31) - 1)
     return WarpCollective(everyone, lambda w: w.queues.matrix.wait(most))

@@ -1,8 +1,8 @@
-"""The barriers of a block: which of its threads have come, and when they pass.
+"""The barriers of a CTA: which threads arrived, and when they pass.
 
-Threads are counted one by one. A barrier with a thread count opens as soon as so many have come,
-one without when no lane of the wave can run otherwise, so that lanes that come at different times
-go on together.
+Threads are counted one by one. A barrier with a thread count opens as soon as that many arrived.
+One without opens when no other lane of the wave can run, so that lanes that arrive at different
+times continue together.
 
 Source: PTX ISA 9.7.13.1 (bar, barrier).
 """
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Lanes at a barrier.
+    """Lanes that wait at, or arrived at, a barrier.
 
     Attributes:
-        number, count: the barrier, and for how many threads it is (None: all of the block).
+        number, count: the barrier, and its thread count (None: all threads of the CTA).
         mask: the lanes.
-        after: where they go on; None for those that have not waited (`arrive`).
-        reduction: what they combine (`red`).
+        after: the basic block where they continue; None if they do not wait (`arrive`).
+        reduction: the reduction of `red`.
     """
 
     number: int
@@ -45,21 +45,21 @@ class Waiting:
 
 
 class Barriers:
-    """The barriers 0 to 15 of each block of a wave."""
+    """The barriers 0 to 15 of each CTA of a wave."""
 
     def __init__(self, wave: Wave) -> None:
         self.wave = wave
         self.waiting: list[Waiting] = []
 
     def arrive(self, barrier: Barrier, after: int, mask: Mask, instruction: Instruction) -> None:
-        """Lanes come to a barrier. Those of different barriers wait apart."""
+        """Let lanes arrive at a barrier; lanes of different barriers wait separately."""
         wave = self.wave
         wave.mask = mask
         number = barrier.number(wave)
         count = None if barrier.count is None else barrier.count(wave)
         goes = after if barrier.waits else None
         if mask is None and count is None and barrier.reduction is None and len(number) == 1:
-            # The whole wave comes at once, as it does mostly.
+            # The whole wave arrives at once: the common case.
             everyone = wave.active()
             _check(int(number[0]), None, 0)
             wave.observer.barrier_arrived(int(number[0]), everyone)
@@ -77,16 +77,16 @@ class Barriers:
             wave.make_ready(after, mask)
 
     def open_all(self) -> None:
-        """Open what can be opened; lanes may have exited."""
+        """Open all barriers that are complete; lanes may have exited."""
         for number, count in {(w.number, w.count) for w in self.waiting}:
             self._open(number, count)
 
     def _open(self, number: int, count: int | None) -> None:
-        """Let those blocks pass of whose threads enough have come, the first to come first."""
+        """Open a barrier in the CTAs where enough threads arrived, in the order of arrival."""
         wave = self.wave
         here = [w for w in self.waiting if (w.number, w.count) == (number, count)]
-        arrived = sum(self._per_block(w.mask) for w in here)
-        needed = self._per_block(wave.alive) if count is None else np.array(count)
+        arrived = sum(self._per_cta(w.mask) for w in here)
+        needed = self._per_cta(wave.alive) if count is None else np.array(count)
         opens = (arrived > 0) & (arrived >= needed)
         if not opens.any():
             return
@@ -115,7 +115,7 @@ class Barriers:
         self._open(number, count)
 
     def _reduce(self, passed: list[Waiting]) -> None:
-        """Combine the predicates of the threads that pass together, and give each the result."""
+        """Combine the predicates of threads that pass together; write the result to each."""
         wave = self.wave
         holds, come = np.zeros(wave.lanes, np.bool_), np.zeros(wave.lanes, np.bool_)
         reducing = [(w.mask, w.reduction) for w in passed if w.reduction is not None]
@@ -124,10 +124,10 @@ class Barriers:
             come = come | mask
         for mask, reduction in reducing:
             wave.mask = mask
-            result = _REDUCE[reduction.operation](self._per_block(holds), self._per_block(come))
+            result = _REDUCE[reduction.operation](self._per_cta(holds), self._per_cta(come))
             reduction.write(wave, np.repeat(result, wave.threads))
 
-    def _per_block(self, mask: Array) -> Array:
+    def _per_cta(self, mask: Array) -> Array:
         counts: Array = mask.reshape(len(self.wave.ctas), -1).sum(axis=1)
         return counts
 
@@ -142,7 +142,7 @@ _REDUCE: dict[str, Callable[[Array, Array], Array]] = {
 def _by_barrier(
     number: Array, count: Array | None, lanes: Array
 ) -> Iterator[tuple[int, int | None, Array]]:
-    """Lanes by the number of the barrier that they come to and its thread count."""
+    """Yield the barrier, its thread count and its lanes, for each barrier that lanes arrive at."""
     if len(number) == 1 and (count is None or len(count) == 1):
         yield int(number[0]), None if count is None else int(count[0]), lanes
         return
@@ -161,4 +161,4 @@ def _check(number: int, threads: int | None, lane: int) -> None:
             lane,
         )
     if number >= MAX_NAMED_BARRIERS:
-        raise Fault(f"barrier {number}: a block has the barriers 0 to 15 (PTX ISA 9.7.13.1)", lane)
+        raise Fault(f"barrier {number}: a CTA has the barriers 0 to 15 (PTX ISA 9.7.13.1)", lane)

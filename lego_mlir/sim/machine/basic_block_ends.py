@@ -1,4 +1,4 @@
-"""What happens at the edges of a basic block: what its lanes wait for, and how they go on.
+"""The entry and the end of a basic block: what lanes wait for, and where they continue.
 
 Source: PTX ISA 9.7.12 (control flow), 9.7.13.1 (barriers), 9.3 (predicated execution).
 """
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BasicBlockEnd:
-    """How a basic block ends: a function that sends the group of lanes on."""
+    """The end of a basic block: a function that sets where the active lanes continue."""
 
     run: Callable[[Wave], None]
 
     @staticmethod
     def branch(guard: Reader | None, target: int | None, after: int | None) -> BasicBlockEnd:
-        """To `target` where the guard holds (everywhere without one), else to `after`."""
+        """Continue at `target` where the guard holds (everywhere without one), else at `after`."""
         assert target is not None
         goal = target
         if guard is None:
@@ -78,7 +78,7 @@ class BasicBlockEnd:
 
 @dataclass(frozen=True, slots=True)
 class Convergence:
-    """Before this instruction lanes wait for the lanes of their warp that `members` names.
+    """The wait of lanes, before an instruction, for the lanes of their warp in `members`.
 
     Attributes:
         warpgroup: whether they wait for all lanes of their warpgroup, too.
@@ -90,13 +90,13 @@ class Convergence:
     warpgroup: bool = False
 
     def admits(self, w: Wave, at: int) -> bool:
-        """Whether any lane that has come to block `at` goes on now; those stay in the mask."""
+        """Keep the lanes that can continue at basic block `at` in the mask; False: none."""
         return w.wait_for_warp(at, self)
 
 
 @dataclass(frozen=True, slots=True)
 class StallCondition:
-    """Before this instruction lanes stall until something holds for them (see `form.Wait`)."""
+    """The stall of lanes, before an instruction, until a condition holds (see `form.Wait`)."""
 
     holds: Reader
     reason: Callable[[Wave, int], str]
@@ -106,5 +106,5 @@ class StallCondition:
     instruction: Instruction
 
     def admits(self, w: Wave, at: int) -> bool:
-        """Whether any lane that has come to block `at` goes on now; those stay in the mask."""
+        """Keep the lanes that can continue at basic block `at` in the mask; False: none."""
         return w.stalls.admits(at, self)

@@ -1,7 +1,7 @@
-"""The barrier of a thread block cluster. Source: PTX ISA 9.7.13.3 (barrier.cluster).
+"""The barrier of a cluster. Source: PTX ISA 9.7.13.3 (barrier.cluster).
 
-Every thread of the cluster arrives, goes on, and later waits for the phase in which it arrived; it
-may not arrive again before. Exited threads do not count.
+Every thread of the cluster arrives, continues, and later waits for the phase in which it arrived.
+It must not arrive again before that. Exited threads do not count.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class ClusterBarrier:
 
     Attributes:
         phase: number of the current phase of each cluster.
-        arrived: for each lane the phase in which it arrived and for which it has not waited; -1
-            where there is none.
+        arrived: for each lane, the phase in which it arrived and for which it has not waited;
+            -1: none.
     """
 
     def __init__(self, wave: Wave) -> None:
@@ -35,7 +35,7 @@ class ClusterBarrier:
         self.arrived = np.full(wave.lanes, _NONE)
 
     def arrive(self, *, release: bool) -> None:
-        """The active lanes arrive.
+        """Let the active lanes arrive.
 
         Raises:
             Fault: a lane has arrived already.
@@ -53,7 +53,7 @@ class ClusterBarrier:
         self.open()
 
     def open(self) -> None:
-        """Complete the phase of each cluster all of whose living threads have arrived."""
+        """Complete the phase of each cluster in which all living threads have arrived."""
         here = self.arrived == self._of_lanes(self.phase)
         missing = self._per_cluster(self.wave.alive & ~here)
         opens = (missing == 0) & (self._per_cluster(here) > 0)
@@ -64,7 +64,7 @@ class ClusterBarrier:
             self.wave.progress += 1
 
     def passable(self) -> Array:
-        """Which lanes may pass `barrier.cluster.wait`.
+        """Return which lanes may pass `barrier.cluster.wait`.
 
         Raises:
             Fault: an active lane has not arrived.
@@ -80,13 +80,13 @@ class ClusterBarrier:
         return passes
 
     def leave(self) -> None:
-        """The active lanes have passed."""
+        """Record that the active lanes have passed."""
         mask = self.wave.active()
         self.wave.observer.cluster_opened(mask)
         self.arrived = np.where(mask, _NONE, self.arrived)
 
     def missing(self, lane: int) -> int:
-        """How many living threads of a lane's cluster have not arrived."""
+        """Return how many living threads of a lane's cluster have not arrived."""
         here = self.arrived == self._of_lanes(self.phase)
         return int(self._per_cluster(self.wave.alive & ~here)[lane // self.size])
 

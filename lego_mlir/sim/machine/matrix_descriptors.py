@@ -1,13 +1,13 @@
-"""Matrix descriptors: 64 bits that say how a `wgmma` operand lies in shared memory.
+"""Matrix descriptors: 64 bits that encode the shared-memory layout of a `wgmma` operand.
 
     bits 0–13   start address / 16         bits 49–51  base offset
     bits 16–29  leading byte offset / 16   bits 62–63  swizzle: 0 none, 1 128, 2 64, 3 32 bytes
     bits 32–45  stride byte offset / 16    all others  0
 
 An operand is a matrix of `extent` rows (m of A, n of B) and 32 bytes along k. It is made of core
-matrices of 8 rows of 16 bytes, its *chunks*. Let S be the swizzle in bytes, 16 where there is
-none. Along its major direction, in which elements are contiguous, an operand runs on for S bytes;
-8 such runs lie below each other, S bytes apart:
+matrices of 8 rows of 16 bytes, its *chunks*. Let S be the swizzle in bytes, 16 if there is
+none. Along its major direction, in which elements are contiguous, an operand has runs of S bytes;
+8 such runs follow each other, S bytes apart:
 
     K-major    chunk c of row r:               (r%8)·S + (r/8)·stride + c·16
                                                with no swizzle c·leading instead of c·16
@@ -15,10 +15,10 @@ none. Along its major direction, in which elements are contiguous, an operand ru
                                                + (c/(S/16))·leading
                                                with no swizzle (k/8)·leading + c·stride
 
-A swizzle exchanges the chunks of a run by the run's number: bits 4 and up of the address, as many
-as S/16 has, are combined by exclusive or with those from bit 7 on. The pattern is a matter of
-addresses, not of the operand: it repeats every 8·S bytes, and the base offset tells where it begins
-(in 128 bytes) if not at such a multiple.
+A swizzle permutes the chunks of a run by the run's number: log2(S/16) address bits from bit 4 on
+are combined by exclusive or with those from bit 7 on. The pattern depends on addresses, not on the
+operand: it repeats every 8·S bytes. If it does not start at such a multiple, the base offset says
+where (in 128 bytes).
 
 Source: PTX ISA 9.7.15.5.1 (shared memory layouts, strides, matrix descriptor).
 """
@@ -42,7 +42,7 @@ class Descriptor:
 
     Attributes:
         start, leading, stride: as above.
-        base: where the swizzle's pattern begins, in 128 bytes.
+        base: where the swizzle pattern starts, in 128 bytes.
         swizzle: 0, 32, 64 or 128 bytes.
     """
 
@@ -54,12 +54,12 @@ class Descriptor:
 
     @staticmethod
     def of(word: int) -> Descriptor:
-        """Take a descriptor apart."""
+        """Return the fields of a descriptor."""
         start, leading, stride = ((word >> at & 0x3FFF) << 4 for at in (0, 16, 32))
         return Descriptor(start, leading, stride, word >> 49 & 7, _SWIZZLE[word >> 62])
 
     def swizzled(self, address: Array) -> Array:
-        """Where an address of the layout lies in memory."""
+        """Return the swizzled address of an address of the layout."""
         if not self.swizzle:
             return address
         run = (address >> 7) - self.base & self.swizzle // 16 - 1
@@ -68,7 +68,7 @@ class Descriptor:
 
 
 def problem(word: int) -> str | None:
-    """What is wrong with a descriptor, if anything."""
+    """Return why a descriptor is invalid, or None."""
     if stray := word & _RESERVED:
         bits = ", ".join(str(i) for i in range(64) if stray >> i & 1)
         return f"the matrix descriptor {word:#018x} sets the bits {bits}, which must be 0"
@@ -77,7 +77,7 @@ def problem(word: int) -> str | None:
 
 @lru_cache(maxsize=8192)
 def chunks(word: int, extent: int, transposed: bool) -> Array:
-    """Addresses in shared memory of an operand's chunks, in bytes, as uint64.
+    """Return the byte addresses of an operand's chunks in shared memory, as uint64.
 
     Args:
         word: the descriptor.

@@ -1,13 +1,13 @@
 """The mbarrier objects in the shared memory of a wave.
 
-An mbarrier counts the arrivals that its current phase still waits for (the pending count) and the
-bytes that asynchronous copies still owe it (the tx-count, which may fall below zero when bytes come
-before they are expected). When both are zero the phase is complete: the next begins, with the
-expected count of arrivals pending again.
+An mbarrier counts the pending arrivals of its current phase (the pending count) and the pending
+bytes of asynchronous copies (the tx-count, which is negative if bytes arrive before they are
+expected). When both are zero, the phase is complete and the next one starts with the expected count
+of arrivals.
 
-Barriers are named by *words*: word `n` is the n-th eight bytes of the shared memory of all blocks
-of the wave. A word holds the object's state in a form of its own, so that a program which writes
-over its barriers is found out.
+An mbarrier is identified by its *word*: word `n` is the n-th eight bytes of shared memory of all
+CTAs of the wave. The word contains the mbarrier's state in a private encoding, so that a program
+that overwrites an mbarrier is detected.
 
 Source: PTX ISA 9.7.13.15.
 """
@@ -34,9 +34,9 @@ class Mbarriers:
     """All mbarriers of a wave: each has a row in the tables below.
 
     Attributes:
-        row_of_word: for each word of shared memory the row of the barrier there; -1: there is none.
-        word: of each row; the counts and the number of the current phase; and the state as it
-            stands in memory.
+        row_of_word: for each word of shared memory, the row of its mbarrier; -1: none.
+        word: for each row its word; further tables hold the counts, the number of the current
+            phase, and the state in memory.
     """
 
     def __init__(self, wave: Wave) -> None:
@@ -52,7 +52,7 @@ class Mbarriers:
     # --- finding them ---
 
     def locate(self, access: MemoryAccess, address: Array, lanes: Array) -> Array:
-        """The words at addresses, the k-th on behalf of the lane `lanes[k]`.
+        """Return the words at addresses, the k-th on behalf of the lane `lanes[k]`.
 
         Raises:
             Fault: an address out of bounds, misaligned, or not in shared memory.
@@ -67,7 +67,7 @@ class Mbarriers:
         return words
 
     def rows(self, words: Array, lanes: Array) -> Array:
-        """The rows of the barriers at words.
+        """Return the rows of the mbarriers at words.
 
         Raises:
             Fault: there is none, or something has been written over it.
@@ -83,14 +83,14 @@ class Mbarriers:
         return rows
 
     def cta_indices(self, words: Array) -> Array:
-        """The slots of the blocks in whose shared memory words lie; -1 for the word -1."""
+        """Return the indices in the wave of the CTAs that words belong to; -1 for the word -1."""
         stride = self.wave.memory.buffers[SHARED].stride // 8
         return np.where(words < 0, -1, words // stride)
 
     # --- life and death ---
 
     def init(self, words: Array, lanes: Array, counts: Array) -> None:
-        """`mbarrier.init`: make barriers, each with its count of arrivals.
+        """Initialize mbarriers, each with its count of arrivals (`mbarrier.init`).
 
         Raises:
             Fault: a count out of range, or a barrier where one is.
@@ -120,7 +120,7 @@ class Mbarriers:
         self.wave.observer.mbarrier_made(words, lanes)
 
     def inval(self, words: Array, lanes: Array) -> None:
-        """`mbarrier.inval`: these words are plain memory again."""
+        """Turn words back into plain memory (`mbarrier.inval`)."""
         self.rows(words, lanes)
         assert self.row_of_word is not None
         self.row_of_word[words] = -1
@@ -128,15 +128,15 @@ class Mbarriers:
     # --- counting ---
 
     def arrive(self, words: Array, lanes: Array, counts: Array, *, drop: bool = False) -> Array:
-        """Arrivals; as a result the state before.
+        """Arrive, and return the states before.
 
-        Lanes that arrive together all see the state before any of them, as a warp does on a GPU.
+        Lanes that arrive together all get the state before any of them, as a warp does on a GPU.
 
         Args:
             words: the barriers.
-            lanes: who arrives.
-            counts: how many arrivals each of them is.
-            drop: expect so many fewer in later phases, too.
+            lanes: the arriving lanes.
+            counts: the number of arrivals of each.
+            drop: whether to decrease the expected counts of later phases too.
 
         Raises:
             Fault: more arrivals than are pending.
@@ -169,7 +169,7 @@ class Mbarriers:
         return state
 
     def add_pending(self, words: Array, lanes: Array) -> None:
-        """One more arrival is pending in the current phase, for each lane."""
+        """Add one pending arrival to the current phase for each lane."""
         rows = self.rows(words, lanes)
         np.add.at(self.pending, rows, 1)
         over = self.pending[rows] > MOST
@@ -178,7 +178,7 @@ class Mbarriers:
         self._changed(_distinct(rows))
 
     def expect(self, words: Array, lanes: Array, amounts: Array) -> None:
-        """Raise the tx-counts.
+        """Increase the tx-counts.
 
         Raises:
             Fault: a tx-count out of range.
@@ -186,7 +186,7 @@ class Mbarriers:
         self._transact(words, lanes, amounts)
 
     def complete(self, words: Array, lanes: Array, amounts: Array) -> None:
-        """Lower the tx-counts: so many bytes have come.
+        """Decrease the tx-counts by the bytes that arrived.
 
         Raises:
             Fault: a tx-count out of range.
@@ -205,7 +205,7 @@ class Mbarriers:
         self._changed(_distinct(rows))
 
     def _changed(self, rows: Array) -> None:
-        """Begin the next phase where the current one is complete, and note the state in memory."""
+        """Start the next phase where the current one is complete; write the state to memory."""
         done = rows[(self.pending[rows] == 0) & (self.tx[rows] == 0)]
         self.wave.progress += 1
         if len(done):
@@ -219,7 +219,7 @@ class Mbarriers:
     # --- testing ---
 
     def passed(self, words: Array, lanes: Array, state: Array) -> Array:
-        """Whether the phase of a state that `arrive` gave is complete.
+        """Return whether the phase of a state that `arrive` returned is complete.
 
         Raises:
             Fault: the state is neither of the current phase nor of the one before.
@@ -240,7 +240,7 @@ class Mbarriers:
         return passed
 
     def passed_parity(self, words: Array, lanes: Array, parity: Array) -> Array:
-        """Whether the phase of a parity is complete: the last, if it is not the current one.
+        """Return whether the last phase with a parity is complete.
 
         Raises:
             Fault: a parity other than 0 and 1.
@@ -256,14 +256,14 @@ class Mbarriers:
     # --- reports ---
 
     def name(self, word: int) -> str:
-        """A barrier in words: `the mbarrier full+8`."""
+        """Return the name of an mbarrier: `the mbarrier full+8`."""
         stride = self.wave.memory.buffers[SHARED].stride // 8
         cta_index, at = divmod(word, stride)
         where = self.wave.program.shared_name(8 * at)
         return f"the mbarrier {where} of {self.wave.cta_name(cta_index)}"
 
     def describe(self, word: int) -> str:
-        """What the current phase of a barrier still waits for."""
+        """Return what the current phase of an mbarrier still waits for, as text."""
         row = -1 if self.row_of_word is None else int(self.row_of_word[word])
         if row < 0:
             return f"{self.name(word)}, which is not initialised"
@@ -288,7 +288,7 @@ class Mbarriers:
         return self.wave.memory.buffers[SHARED].view(8)
 
     def _encoded(self, rows: Array) -> Array:
-        """The states as 64 bits: counts of 20, 20 and 21 bits, the phase's parity, and a one."""
+        """Return the states as 64 bits: counts of 20, 20 and 21 bits, the parity, and a one."""
         word = self.pending[rows] | self.expected[rows] << 20 | (self.tx[rows] & 0x1FFFFF) << 40
         word = word | (self.phase[rows] & 1) << 61 | 1 << 62
         return word.astype(np.uint64)
@@ -298,10 +298,10 @@ _UNMADE = "is not initialised (mbarrier.init)"
 
 
 def pending_count(state: Array) -> Array:
-    """The pending count in a state that `arrive` gave."""
+    """Return the pending count in a state that `arrive` returned."""
     return (state & np.uint64(MOST)).astype(np.uint32)
 
 
 def _distinct(rows: Array) -> Array:
-    """The different rows among some, in order. There are few rows, so counting beats sorting."""
+    """Return the distinct rows, sorted. Rows are few, so counting beats sorting."""
     return np.flatnonzero(np.bincount(rows))

@@ -20,7 +20,7 @@ _ONE = np.uint32(1)
 
 
 def _lanes(name: str, make: Callable[[Wave], Array]) -> Callable[[Wave], Array]:
-    """Computed once a wave."""
+    """Return a special register's reader that is computed once for each wave."""
 
     def read(w: Wave) -> Array:
         found = w.specials.get(name)
@@ -50,7 +50,7 @@ def _block(axis: int) -> Callable[[Wave], Array]:
 
 
 def _cluster(axis: int) -> Callable[[Wave], Array]:
-    """Number of the cluster in the grid."""
+    """Return the linear id of each lane's cluster in the grid."""
 
     def make(w: Wave) -> Array:
         return _block(axis)(w) // np.uint32(w.launch.cluster[axis])
@@ -59,7 +59,7 @@ def _cluster(axis: int) -> Callable[[Wave], Array]:
 
 
 def _in_cluster(axis: int) -> Callable[[Wave], Array]:
-    """Number of the block in its cluster."""
+    """Return the rank of each lane's CTA in its cluster."""
 
     def make(w: Wave) -> Array:
         return _block(axis)(w) % np.uint32(w.launch.cluster[axis])

@@ -1,13 +1,12 @@
-"""Lanes that stall before an instruction until something holds, such as a phase of an mbarrier.
+"""Lanes that stall before an instruction until a condition holds, such as an mbarrier phase.
 
-Waits that may fail (`mbarrier.try_wait`) do so once, each in each lane, if there is something to
-wait for, so that it shows whether the program tries again; in the random order they may fail at any
-time.
+A wait that may fail (`mbarrier.try_wait`) fails once in each lane if its phase is incomplete, which
+shows whether the program retries. In the random order it may fail at any time.
 
-Stalled lanes look again whenever a phase is complete. When nothing else can run, asynchronous
-operations that would complete what they wait for are performed, one by one. If there is none, the
-waits that may fail do fail, and the program does what it does then; that it only tries again shows
-by nothing having changed, and is a deadlock.
+Stalled lanes check again whenever a phase completes. When nothing else can run, asynchronous
+operations that complete what they wait for are performed, one by one. If there is none, the waits
+that may fail do fail, and the program continues. If it only retries, so that nothing changes, it is
+a deadlock.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ if TYPE_CHECKING:
     from lego_mlir.sim.machine.wave import Mask, Wave
 
 PATIENCE = 64
-"""How often lanes may find, with nothing else to run, that what they try for has not come."""
+"""The number of failed waits, with nothing else to run, after which a retry is a deadlock."""
 
 
 class Stalls:
     """The stalled lanes of a wave.
 
     Attributes:
-        lanes: by the block of the program that they stall before.
-        tried: by the same, those whose wait has failed since it last held.
-        must_recheck: whether they should look again.
+        lanes: by the basic block before which they stall.
+        tried: by basic block, the lanes whose wait failed since it last succeeded.
+        must_recheck: whether they must check their condition again.
     """
 
     def __init__(self, wave: Wave) -> None:
@@ -44,13 +43,13 @@ class Stalls:
         self._fruitless = (0, 0)
 
     def gate(self, at: int) -> StallCondition:
-        """What the lanes before a block wait for."""
+        """Return the condition that the lanes before a basic block wait for."""
         entry = self.wave.program.basic_blocks[at].entry
         assert isinstance(entry, StallCondition)
         return entry
 
     def admits(self, at: int, gate: StallCondition) -> bool:
-        """Stall those active lanes that must wait; the others stay in the mask. False: none."""
+        """Stall the active lanes that must wait; return whether any lane stays in the mask."""
         wave = self.wave
         mask = asking = wave.active()
         if gate.guard is not None:
@@ -72,7 +71,7 @@ class Stalls:
         return bool(passing.any())
 
     def _failing(self, at: int, waiting: Array) -> Array:
-        """Which of the lanes that must wait before a block fail to, and go on."""
+        """Return which of the waiting lanes have their wait fail, and continue."""
         wave = self.wave
         if wave.order.random is not None:
             return waiting & wave.order.chance(0.25)
@@ -82,14 +81,14 @@ class Stalls:
         return failing
 
     def wake(self) -> None:
-        """Stalled lanes look again."""
+        """Let stalled lanes check their condition again."""
         self.must_recheck = False
         for at, mask in self.lanes.items():
             self.wave.make_ready(at, mask)
         self.lanes.clear()
 
     def resolve(self) -> None:
-        """Nothing else can run: let stalled lanes go on, if anything helps."""
+        """Let stalled lanes continue when nothing else can run, if any operation allows it."""
         while self.lanes and not self.must_recheck and self.wave.queues.signal(self._awaited()):
             pass
         if self.must_recheck:
@@ -98,7 +97,7 @@ class Stalls:
             self._excuse()
 
     def _awaited(self) -> Array:
-        """The mbarriers that they wait for, as words of shared memory."""
+        """Return the mbarriers that stalled lanes wait on, as words of shared memory."""
         found = [np.zeros(0, np.int64)]
         for at, mask in self.lanes.items():
             self.wave.mask = mask
@@ -106,7 +105,7 @@ class Stalls:
         return np.concatenate(found)
 
     def _excuse(self) -> None:
-        """Let the lanes whose waiting may fail go on without what they wait for."""
+        """Let the lanes whose wait may fail continue with a failed wait."""
         since, times = self._fruitless
         progress = self.wave.progress
         times = times + 1 if since == progress else 0

@@ -1,8 +1,8 @@
-"""Tensor maps: what a bulk tensor copy knows of a tensor in global memory and of its box.
+"""Tensor maps: the description of a tensor in global memory and its box, for TMA copies.
 
 A `TensorMap` is what the host makes (`cuTensorMapEncodeTiled`), an argument of `launch`. The
-kernel sees 128 opaque bytes: here the fields themselves in a form of our own, so that they may lie
-in a parameter, in constant or in global memory, and be copied.
+kernel gets 128 opaque bytes: here the fields in a private encoding, so that they may be in a
+parameter, in constant or in global memory, and be copied.
 
 Dimensions go from the innermost to the outermost everywhere, as in the driver's call and in the
 coordinates of the instructions; a NumPy shape is the other way round.
@@ -53,7 +53,7 @@ _FORM = struct.Struct("<8s4BIQ5I4Q5H5B")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TensorMap:
-    """A tensor in an array, and the box of it that one copy moves.
+    """A tensor in an array, and the box that one copy moves.
 
     Attributes:
         array: a C-contiguous array; its bytes are the buffer. It is changed in place.
@@ -65,8 +65,8 @@ class TensorMap:
         element_strides: step between elements of the box in each dimension, 1 to 8; None: 1. Of a
             box extent `b` with a step `s`, `ceil(b / s)` elements are moved.
         swizzle: `none`, `32B`, `64B` or `128B`.
-        fill: what elements outside the tensor read as: `zero`, or `nan` in float types.
-        offset: byte of the array at which the tensor begins.
+        fill: the value of elements outside the tensor: `zero`, or `nan` in float types.
+        offset: byte of the array at which the tensor starts.
 
     Raises:
         LegoError: what `cuTensorMapEncodeTiled` refuses too.
@@ -97,7 +97,7 @@ class TensorMap:
             raise refused(f"its address, offset {self.offset}, is no multiple of 16 bytes")
 
     def tiles(self, address: int) -> Tiles:
-        """The map's fields, for a tensor at an address."""
+        """Return the map's fields, for a tensor at an address."""
         name = self.dtype or _NUMPY.get(self.array.dtype.str[1:], str(self.array.dtype))
         if name not in ELEMENTS:
             raise refused(f"no element type {name!r}", f"they are {', '.join(ELEMENTS)}")
@@ -120,7 +120,7 @@ class TensorMap:
         )
 
     def encoded(self, base: int) -> bytes:
-        """The 128 bytes, for an array at the address `base`."""
+        """Return the 128 bytes of the map, for an array at the address `base`."""
         return self.tiles(base + self.offset).encoded()
 
 
@@ -132,7 +132,7 @@ class Tiles:
         address: of the tensor's first element, in global memory.
         dtype: one of `ELEMENTS`.
         shape, strides, box, steps: for each dimension, innermost first: elements of the tensor,
-            bytes between them, elements of the box, and how many of them each one moved stands for.
+            bytes between them, elements of the box, and their element strides.
         swizzle: one of `SWIZZLES`.
         nan: whether elements outside read as NaN.
     """
@@ -152,28 +152,28 @@ class Tiles:
 
     @property
     def element(self) -> int:
-        """Bytes of an element."""
+        """Return the bytes of an element."""
         return ELEMENTS[self.dtype][0]
 
     @property
     def moved(self) -> tuple[int, ...]:
-        """Elements that a copy moves in each dimension. There is no step in the innermost."""
+        """Return the elements that a copy moves in each dimension."""
         outer = [-(-b // s) for b, s in zip(self.box[1:], self.steps[1:], strict=True)]
         return (self.box[0], *outer)
 
     @property
     def size(self) -> int:
-        """Bytes that a copy moves, elements outside the tensor counted in."""
+        """Return the bytes that a copy moves, including elements outside the tensor."""
         return prod(self.moved) * self.element
 
     @property
     def pitch(self) -> int:
-        """Bytes from one row of the box to the next in shared memory: a swizzle pads the rows."""
+        """Return the bytes from one row of the box to the next, which a swizzle pads."""
         bits = SWIZZLES[self.swizzle]
         return 16 << bits if bits else self.box[0] * self.element
 
     def encoded(self) -> bytes:
-        """The fields as 128 bytes."""
+        """Return the fields as 128 bytes."""
 
         def five(values: tuple[int, ...], fill: int) -> tuple[int, ...]:
             return values + (fill,) * (5 - len(values))
@@ -196,7 +196,7 @@ class Tiles:
 
 @lru_cache(maxsize=256)
 def decoded(data: bytes) -> Tiles | None:
-    """The fields in 128 bytes; None where these are no tensor map."""
+    """Return the fields in 128 bytes; None if these are not a tensor map."""
     magic, rank, dtype, swizzle, nan, _, address, *rest = _FORM.unpack_from(data)
     if magic != _MAGIC:
         return None
@@ -214,10 +214,10 @@ def decoded(data: bytes) -> Tiles | None:
 
 
 def swizzled(address: Array, mode: str) -> Array:
-    """Where a byte of a box lies in shared memory that would lie at an address without swizzling.
+    """Return the swizzled addresses of bytes of a box in shared memory.
 
-    Bits 4 and up are combined, by exclusive or, with as many bits from bit 7 on: 16-byte pieces
-    change places within 32, 64 or 128 bytes, in a pattern that repeats after 256, 512 or 1024.
+    Bits from 4 on are combined by exclusive or with as many bits from 7 on: this permutes the
+    16-byte pieces of 32, 64 or 128 bytes, with a period of 256, 512 or 1024 bytes.
     """
     bits = (1 << SWIZZLES[mode]) - 1
     if not bits:
@@ -227,7 +227,7 @@ def swizzled(address: Array, mode: str) -> Array:
 
 
 def _check(tiles: Tiles) -> None:
-    """Refuse what the driver refuses."""
+    """Check the fields as the driver does."""
     steps = tiles.steps
     bits = SWIZZLES[tiles.swizzle]
     check_tensor_map(

@@ -1,17 +1,18 @@
-"""Matrix elements: how they are packed in words, and how products of them are summed.
+"""Matrix elements: how they are packed in words, and how their products are accumulated.
 
 A matrix instruction multiplies small matrices whose elements are f16, bf16, tf32, 8-bit floats,
 integers of 8 or 4 bits, single bits or f64. All of them are exact in float64, and so is the
-product of any two but f64.
+product of any two except f64.
 
-What a GPU promises of the sum is little: its order, its intermediate precision and its rounding
-are unspecified; only for f32 accumulators the precision is at least single. (Tensor cores are
-known to align the products to the largest exponent, to cut off what lies below, and to round
-towards zero.) Here products are summed in float64, the accumulator is added, and the total is
-rounded once, to nearest even: what an ideal tensor core would give. Integers are exact on both.
+The ISA does not specify the order, the intermediate precision or the rounding of the sum; it only
+requires at least single precision for f32 accumulators. (Tensor cores are known to align the
+products to the largest exponent, to truncate what lies below, and to round towards zero.) Here
+products are summed in float64, the accumulator is added, and the total is rounded once, to nearest
+even, as an ideal tensor core would. Integers are exact on both.
 
-An H200 gave on random matrices, against this: f16 accumulators the same but for ties; f32 up to two
-units in the last place of the largest term. wgmma on 8-bit floats is another matter, see `coarse`.
+On random matrices, an H200 returned the same for f16 accumulators except for ties, and differed for
+f32 by up to two units in the last place of the largest term. For wgmma on 8-bit floats see
+`fp8_accumulation`.
 
 Source: PTX ISA 9.7.14.2 (data types), 9.7.14.5.14 (mma), 9.7.15.5.2 (wgmma.mma_async).
 """
@@ -66,7 +67,7 @@ def _bits(words: Array) -> Array:
 
 
 def _tf32(words: Array) -> Array:
-    """The low 13 bits do not count."""
+    """Return tf32 values; the low 13 bits are ignored."""
     return (words & np.uint32(0xFFFFE000)).view(np.float32)
 
 
@@ -94,7 +95,7 @@ ELEMENTS: dict[str, Element] = {
 
 
 def pack(values: Array, element: Element) -> Array:
-    """Values of an accumulator as register values; the last axis shrinks as `unpack` grew it."""
+    """Return the values of an accumulator as register values, the inverse of `unpack`."""
     if element.name != "f16":
         return values
     words: Array = np.ascontiguousarray(values).view(np.uint32)
@@ -102,13 +103,13 @@ def pack(values: Array, element: Element) -> Array:
 
 
 def multiplied(a: Array, b: Array) -> Array:
-    """The product of matrices (…, m, k) and (…, k, n) in float64."""
+    """Return the matrix product of (…, m, k) and (…, k, n) in float64."""
     product: Array = a.astype(np.float64) @ b.astype(np.float64)
     return product
 
 
 def accumulated(product: Array, c: Array, element: Element, saturate: bool = False) -> Array:
-    """product + c, as values of the accumulator's type.
+    """Return product + c as values of the accumulator's type.
 
     Args:
         product: exact (integers) or in float64.

@@ -22,7 +22,7 @@ NAN = 0x7F
 
 
 def _all_values(exponent: int, fraction: int) -> Array:
-    """The value of each byte, by the rule of IEEE 754 and without special numbers, as float32."""
+    """Return the float32 value of each byte by the rule of IEEE 754, without special numbers."""
     code = np.arange(256)
     bias = (1 << exponent - 1) - 1
     power = code >> fraction & (1 << exponent) - 1
@@ -50,7 +50,7 @@ VALUES: dict[Format, Array] = {"e4m3": _e4m3(), "e5m2": _e5m2()}
 
 
 def _ties(form: Format) -> Array:
-    """The numbers halfway between one finite magnitude and the next."""
+    """Return the numbers halfway between adjacent finite magnitudes."""
     magnitude = VALUES[form][:128]
     finite = magnitude[np.isfinite(magnitude)].astype(np.float64)
     return (finite[1:] + finite[:-1]) / 2
@@ -60,13 +60,13 @@ _TIES: dict[Format, Array] = {"e4m3": _ties("e4m3"), "e5m2": _ties("e5m2")}
 
 
 def widen(code: Array, form: Format) -> Array:
-    """Bytes as float32, exactly."""
+    """Convert bytes to float32, exactly."""
     value: Array = VALUES[form][code]
     return value
 
 
 def narrow(x: Array, form: Format) -> Array:
-    """Numbers as bytes: rounded to nearest even; what is too large becomes the largest number.
+    """Convert numbers to bytes, rounded to nearest even and clamped to the largest number.
 
     Magnitudes grow with their codes, so the code is the number of ties below; a tie itself goes
     to the even code.

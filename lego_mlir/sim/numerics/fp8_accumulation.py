@@ -1,11 +1,11 @@
-"""Sums of products of 8-bit floats as Hopper's `wgmma` makes them: of few bits, and cut off.
+"""The accumulation of 8-bit float products by Hopper's `wgmma`: few bits, truncated.
 
-All terms of a sum, the products and the accumulator, are shifted to the largest exponent among
-them, and cut off 13 bits below it. Their sum is exact from there on; of the result an f32 keeps 13
-bits of its fraction. Nothing is rounded to nearest, so errors add up: a long sum of positive terms
-stops growing when it is some 2¹³ times as large as they are.
+All terms of a sum, the products and the accumulator, are aligned to the largest exponent among them
+and truncated 13 bits below it. Their sum is exact from there on. An f32 result keeps 13 bits of its
+fraction. Nothing is rounded to nearest, so errors accumulate: a long sum of positive terms stops
+growing when it is about 2¹³ times as large as a term.
 
-This is bit for bit what an H200 gave for random operands of both formats (the recorded programs
+This matches an H200 bit for bit for random operands of both formats (the recorded programs
 `wgmma_e4m3`, `wgmma_e5m2_e4m3`). `mma` of the same formats keeps more, there and here.
 
 Source: P. Xie et al., MMA-Sim: bit-accurate reference model of tensor cores and matrix cores, 2025.
@@ -29,7 +29,7 @@ _NOTHING = -(1 << 14)
 
 
 def multiply_accumulate(a: Array, b: Array, c: Array, formats: tuple[str, str]) -> Array:
-    """a b + c, of c's type.
+    """Return a·b + c in c's type.
 
     Args:
         a: (…, m, k), values of 8-bit floats, or their negatives.
@@ -56,14 +56,14 @@ def multiply_accumulate(a: Array, b: Array, c: Array, formats: tuple[str, str]) 
 
 
 def _exponent(x: Array, least: int) -> Array:
-    """The exponents of numbers, as integers."""
+    """Return the exponents of numbers, as integers."""
     fraction, exponent = np.frexp(np.asarray(x, np.float64))
     found: Array = np.where(fraction == 0, _NOTHING, np.maximum(exponent - 1, least))
     return found
 
 
 def _cut(total: Array) -> Array:
-    """Towards zero, to an f32 with few bits of fraction."""
+    """Truncate to an f32 with few bits of fraction."""
     fraction, exponent = np.frexp(total)
     kept: Array = np.ldexp(np.trunc(np.ldexp(fraction, _FRACTION + 1)), exponent - _FRACTION - 1)
     return kept.astype(np.float32)

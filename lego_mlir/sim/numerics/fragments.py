@@ -1,20 +1,20 @@
 """Fragments: which element of a matrix each register of a warp's lanes holds.
 
-All matrix instructions of a warp deal out their matrices by one rule. Lanes form 8 groups of 4.
-For a multiplicand, group and place in the group pick a row of A (a column of B) and a run of
+All matrix instructions of a warp distribute their matrices by one rule. Lanes form 8 groups of 4.
+For an operand, the group and the position in it select a row of A (a column of B) and adjacent
 elements along k, as many as a register holds:
 
     A, 16 × k     register 0 of lane l: row l/4, k from (l%4)·P; register 1: 8 rows below;
                   registers 2 and 3: the same, 4·P further along k; and so on
     B, k × 8      register r of lane l: column l/4, k from (l%4)·P + 4·P·r
 
-with P elements in a register. Accumulators go by pairs, whatever their type:
+with P elements in a register. Accumulators are distributed by pairs, for every type:
 
     D, 16 × n     pair 0 of lane l: row l/4, columns 2·(l%4) and the next; pair 1: 8 rows below;
                   pairs 2 and 3: the same, 8 columns further; and so on
 
-Matrices of 8 rows lack the registers "8 rows below". A warp's part of a `wgmma` is the case of 16
-rows and n up to 256.
+Matrices of 8 rows lack the registers "8 rows below". A warp's tile of a `wgmma` has 16 rows
+and n up to 256.
 
 Source: PTX ISA 9.7.14.5.1-13 (fragments of mma), 9.7.15.5.1.1 (register fragments of wgmma).
 """
@@ -32,14 +32,14 @@ from lego_mlir.sim.ptx.types import Array
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fragment:
-    """A matrix dealt out to the registers of a warp.
+    """A matrix distributed over the registers of a warp.
 
     Attributes:
         rows, columns: of the matrix.
         registers: of each lane.
-        source: for each element, in row-major order, its place among all lanes' elements: those
+        source: for each element, in row-major order, its position among all lanes' elements: those
             of lane 0 come first, register by register, lowest bits first.
-        target: the inverse: for each place the element.
+        target: the inverse: for each position its element.
     """
 
     rows: int
@@ -49,25 +49,25 @@ class Fragment:
     target: Array
 
     def gather(self, held: Array) -> Array:
-        """What lanes hold, (warps, 32, elements of a lane), as matrices (warps, rows, columns)."""
+        """Convert elements (warps, 32, elements of a lane) to matrices (warps, rows, columns)."""
         flat = held.reshape(len(held), -1)
         return flat[:, self.source].reshape(len(held), self.rows, self.columns)
 
     def scatter(self, matrices: Array) -> Array:
-        """The inverse of `gather`."""
+        """Convert matrices to the lanes' elements, the inverse of `gather`."""
         flat = matrices.reshape(len(matrices), -1)
         return flat[:, self.target].reshape(len(matrices), WARP_THREADS, -1)
 
 
 def _fragment(rows: int, columns: int, packed: int, row: Array, column: Array) -> Fragment:
-    """A fragment from the row and column of the element at each place."""
+    """Return the fragment with these rows and columns of the element at each position."""
     target = row * columns + column
     registers = rows * columns // (WARP_THREADS * packed)
     return Fragment(rows, columns, registers, np.argsort(target), target)
 
 
 def _positions(elements: int, packed: int) -> tuple[Array, Array, Array]:
-    """Lane, register and place in the register, for all places of a matrix's elements."""
+    """Return the lane, the register and the position in it of each position of the elements."""
     position = np.arange(elements)
     a_lane = elements // WARP_THREADS
     return position // a_lane, position % a_lane // packed, position % packed
@@ -75,7 +75,7 @@ def _positions(elements: int, packed: int) -> tuple[Array, Array, Array]:
 
 @lru_cache
 def operand_a(rows: int, depth: int, packed: int) -> Fragment:
-    """The multiplicand A, `rows` × `depth`."""
+    """Return the fragment of operand A, `rows` × `depth`."""
     lane, register, i = _positions(rows * depth, packed)
     halves = rows // 8
     row = lane // 4 + 8 * (register % halves)
@@ -85,7 +85,7 @@ def operand_a(rows: int, depth: int, packed: int) -> Fragment:
 
 @lru_cache
 def operand_b(depth: int, packed: int) -> Fragment:
-    """The multiplicand B, `depth` × 8."""
+    """Return the fragment of operand B, `depth` × 8."""
     lane, register, i = _positions(8 * depth, packed)
     k = lane % 4 * packed + i + 4 * packed * register
     return _fragment(depth, 8, packed, k, lane // 4)
@@ -93,7 +93,7 @@ def operand_b(depth: int, packed: int) -> Fragment:
 
 @lru_cache
 def accumulator(rows: int, columns: int, packed: int) -> Fragment:
-    """The accumulators C and D, `rows` × `columns`."""
+    """Return the fragment of the accumulators C and D, `rows` × `columns`."""
     lane, register, i = _positions(rows * columns, packed)
     halves = rows // 8
     position = register * packed + i

@@ -21,7 +21,7 @@ _CANONICAL = {2: (np.uint16, 0x7FFF), 4: (np.uint32, 0x7FFFFFFF)}
 
 
 def canonical(x: Array) -> Array:
-    """Every NaN replaced by the one that f16 and f32 instructions give."""
+    """Replace every NaN by the canonical one of f16 and f32 instructions."""
     lost = np.isnan(x)
     if x.dtype.itemsize == 8 or not lost.any():
         return x
@@ -30,31 +30,31 @@ def canonical(x: Array) -> Array:
 
 
 def flush(x: Array) -> Array:
-    """Subnormal numbers replaced by zeros of their sign (`.ftz`)."""
+    """Replace subnormal numbers by zeros of their sign (`.ftz`)."""
     small = np.abs(x) < np.finfo(x.dtype).tiny
     return np.where(small, np.copysign(x.dtype.type(0), x), x) if small.any() else x
 
 
 def saturate(x: Array) -> Array:
-    """Clamped to [0, 1]; a NaN becomes 0 (`.sat`)."""
+    """Clamp to [0, 1]; a NaN becomes 0 (`.sat`)."""
     value: Array = np.where(np.isnan(x), x.dtype.type(0), np.clip(x, 0, 1)) + x.dtype.type(0)
     return value
 
 
 def relu(x: Array) -> Array:
-    """Negative numbers replaced by 0; a NaN stays one (`.relu`)."""
+    """Replace negative numbers by 0; a NaN stays one (`.relu`)."""
     return np.where(x <= 0, x.dtype.type(0), x)
 
 
 def two_sum(x: Array, y: Array) -> tuple[Array, Array]:
-    """x + y as a rounded sum and its exact error (Knuth)."""
+    """Return x + y as a rounded sum and its exact error (Knuth)."""
     s = x + y
     z = s - x
     return s, (x - (s - z)) + (y - z)
 
 
 def two_product(x: Array, y: Array) -> tuple[Array, Array]:
-    """x * y of float64 as a rounded product and its exact error, barring over- and underflow.
+    """Return x * y of float64 as a rounded product and its exact error, without overflow.
 
     Dekker's product, with Veltkamp's splitting.
     """
@@ -71,7 +71,7 @@ def _halves(x: Array) -> tuple[Array, Array]:
 
 
 def to_odd(rounded: Array, error: Array) -> Array:
-    """The float64 `rounded + error`, rounded to odd.
+    """Return the float64 `rounded + error`, rounded to odd.
 
     Where something is lost and the last bit of the rounded value is even, that is the neighbour
     in the direction of the error.
@@ -113,7 +113,7 @@ def directed(rounded: Array, above: Array, below: Array, mode: str) -> Array:
 
 
 def round_to(x: Array, kind: Type, mode: str = "rn") -> Array:
-    """float64 to the values of a float type, rounded once.
+    """Round float64 to the values of a float type, once.
 
     Args:
         x: exact, or rounded to odd.
@@ -143,7 +143,7 @@ def round_to(x: Array, kind: Type, mode: str = "rn") -> Array:
 
 
 def fused(a: Array, b: Array, c: Array, kind: Type, mode: str = "rn") -> Array:
-    """a * b + c rounded once, on values of a float type."""
+    """Return a * b + c of a float type, rounded once."""
     if kind.bits == 64:
         return _fused64(a, b, c)
     # The product of two short floats is exact in float64.
@@ -152,13 +152,13 @@ def fused(a: Array, b: Array, c: Array, kind: Type, mode: str = "rn") -> Array:
 
 
 def added(a: Array, b: Array, kind: Type, mode: str) -> Array:
-    """a + b of a float type shorter than f64, rounded once as `mode` says."""
+    """Return a + b of a float type shorter than f64, rounded once as `mode` says."""
     total = two_sum(a.astype(np.float64), b.astype(np.float64))
     return _zero_sign(round_to(to_odd(*total), kind, mode), a, b, mode)
 
 
 def _zero_sign(x: Array, a: Array, b: Array, mode: str) -> Array:
-    """Exact cancellation gives +0, but -0 where rounding is downwards."""
+    """Set the sign of exact cancellation: +0, but -0 if rounding is downwards."""
     if mode != "rm":
         return x
     cancelled = (x == 0) & (np.signbit(a) != np.signbit(b))
@@ -166,12 +166,12 @@ def _zero_sign(x: Array, a: Array, b: Array, mode: str) -> Array:
 
 
 def multiplied(a: Array, b: Array, kind: Type, mode: str) -> Array:
-    """a * b of a float type shorter than f64, rounded once as `mode` says."""
+    """Return a * b of a float type shorter than f64, rounded once as `mode` says."""
     return round_to(a.astype(np.float64) * b.astype(np.float64), kind, mode)
 
 
 def _fused64(a: Array, b: Array, c: Array) -> Array:
-    """a * b + c of float64, rounded once.
+    """Return a * b + c of float64, rounded once.
 
     The error of the product is added to c, and what that loses is kept by rounding to odd. Lanes
     near over- or underflow are computed with fractions instead.
@@ -205,19 +205,19 @@ def _exact(a: float, b: float, c: float) -> float:
 
 
 def least(a: Array, b: Array, propagate: bool) -> Array:
-    """The smaller; -0 is below +0. A NaN loses, or wins if `propagate`."""
+    """Return the smaller; -0 < +0. The result is NaN if both are, or either if `propagate`."""
     smaller = (np.minimum if propagate else np.fmin)(a, b)
     return np.where(a == b, np.where(np.signbit(a), a, b), smaller)
 
 
 def greatest(a: Array, b: Array, propagate: bool) -> Array:
-    """The larger; +0 is above -0. A NaN loses, or wins if `propagate`."""
+    """Return the larger; +0 > -0. The result is NaN if both are, or either if `propagate`."""
     larger = (np.maximum if propagate else np.fmax)(a, b)
     return np.where(a == b, np.where(np.signbit(a), b, a), larger)
 
 
 def through_double(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """A function of one float array, computed in float64 and rounded back."""
+    """Return a function of a float array, computed in float64 and rounded back."""
 
     def apply(x: Array) -> Array:
         return function(x.astype(np.float64)).astype(x.dtype)

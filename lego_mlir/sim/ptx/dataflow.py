@@ -20,7 +20,7 @@ Registers = int
 
 
 def registers(indices: Iterable[int]) -> Registers:
-    """The set of these registers."""
+    """Return the set of these registers."""
     found = 0
     for index in indices:
         found |= 1 << index
@@ -28,7 +28,7 @@ def registers(indices: Iterable[int]) -> Registers:
 
 
 def members(found: Registers) -> list[int]:
-    """The registers of a set, in their order."""
+    """Return the registers of a set, in order."""
     listed = []
     while found:
         lowest = found & -found
@@ -38,12 +38,12 @@ def members(found: Registers) -> list[int]:
 
 
 def replaced_by(uses: Uses) -> Registers:
-    """What surely has a new value after an instruction: a guard may keep the old one."""
+    """Return the registers that certainly get a new value; a guard may keep the old one."""
     return 0 if uses.guard is not None else registers(uses.writes)
 
 
 def live(blocks: Sequence[BasicBlock]) -> list[list[Registers]]:
-    """What may still be read, by block: before each of its instructions, and last after them all.
+    """Return the live registers of each basic block: before each instruction, and at its end.
 
     A register that is live before the first instruction of a kernel may be read on some way
     without ever having been written.
@@ -71,7 +71,7 @@ def live(blocks: Sequence[BasicBlock]) -> list[list[Registers]]:
 
 
 def _read_and_kept(uses: Uses) -> tuple[Registers, Registers]:
-    """What an instruction needs from before, and what is not lost by it."""
+    """Return the registers that an instruction reads, and those that it does not overwrite."""
     undefined = registers(uses.undefined)
     read = registers(uses.reads) | registers(uses.decides)
     return read & ~undefined, ~(replaced_by(uses) | undefined)
@@ -83,7 +83,7 @@ def fixpoint(
     transfer: Callable[[int, int], int],
     order: Iterable[int],
 ) -> list[int]:
-    """The least sets, one for each node, that hold the start and what comes over the edges.
+    """Return the least fixpoint of a data-flow problem: one set for each node.
 
     Args:
         edges: for each node those that its result goes to.

@@ -1,10 +1,10 @@
 """Control flow of a kernel: basic blocks, and the order in which divergent lanes run them.
 
-Lanes that take different ways meet again only if those behind run first. The order below says who
-is behind: of several groups of lanes the one whose block comes first in the order runs. Inside a
-loop every block precedes what follows the loop, and otherwise a block precedes its successors, so
-lanes of an `if` meet at its end and lanes of a loop at its exit, wherever the compiler placed the
-blocks in the text.
+Divergent lanes reconverge only if those behind run first. The order below says which are behind: of
+several groups of lanes, the one whose basic block comes first in the order runs. Every basic block
+of a loop precedes what follows the loop, and otherwise a basic block precedes its successors. So
+the lanes of an `if` reconverge at its end and those of a loop at its exit, wherever the compiler
+placed the basic blocks in the text.
 
 That order is a weak topological order: strongly connected components in topological order, each
 component's entry first and the rest of it ordered the same way without the edges back to that
@@ -19,7 +19,7 @@ Edges = Sequence[Sequence[int]]
 
 
 def weak_topological_order(successors: Edges) -> list[int]:
-    """The nodes reachable from node 0 in a weak topological order.
+    """Return the nodes reachable from node 0 in a weak topological order.
 
     Args:
         successors: for each node the nodes it goes to.
@@ -28,7 +28,7 @@ def weak_topological_order(successors: Edges) -> list[int]:
 
 
 def _ordered(entries: Sequence[int], successors: Edges, among: set[int]) -> list[int]:
-    """Order what the entries reach inside `among`."""
+    """Return the nodes that the entries reach inside `among`, in a weak topological order."""
     order: list[int] = []
     for head, *rest in _components(entries, successors, among):
         order.append(head)
@@ -38,7 +38,7 @@ def _ordered(entries: Sequence[int], successors: Edges, among: set[int]) -> list
 
 
 def _components(entries: Sequence[int], successors: Edges, among: set[int]) -> list[list[int]]:
-    """Strongly connected components reachable from the entries, in topological order.
+    """Return the strongly connected components reachable from the entries, topologically sorted.
 
     The first node of each is the one reached first. Tarjan's algorithm, without recursion: an
     item of `work` is a node and how many of its successors are done.

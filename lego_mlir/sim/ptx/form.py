@@ -1,8 +1,8 @@
-"""An instruction being decoded: its modifiers, and its operands as readers and writers.
+"""The decoding of an instruction: its modifiers, and its operands as readers and writers.
 
 Decoding turns each instruction once into a `Handler`, a function of the wave that performs it.
-Whatever can be settled before a run — types, constants, register numbers, addresses of variables —
-is settled here, and everything that is wrong with an instruction is found here.
+Types, constants, register numbers and addresses of variables are resolved here, and all errors in
+an instruction are found here.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ Writer = Callable[["Wave", Array], None]
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Go to `target` where the guard holds, else on."""
+    """A branch to `target` where the guard holds."""
 
     target: str
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """The thread is done."""
+    """The exit of the thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trap:
-    """The kernel is aborted."""
+    """A trap, which aborts the kernel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """What the threads at a barrier combine: `popc`, `and` or `or` of a predicate."""
+    """The reduction of a predicate over the threads at a barrier: `popc`, `and` or `or`."""
 
     operation: str
     predicate: Reader
@@ -65,10 +65,10 @@ class Reduction:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """Come to barrier `number`, and wait there for `count` threads, or for all of the block.
+    """An arrival at barrier `number`, of `count` threads or of all threads of the CTA.
 
     Attributes:
-        waits: whether the thread waits, or only counts as one that has come.
+        waits: whether the thread waits, or only arrives.
     """
 
     number: Reader
@@ -79,10 +79,10 @@ class Barrier:
 
 @dataclass(frozen=True, slots=True)
 class WarpCollective:
-    """A step that the lanes of a warp named by `members` perform together.
+    """A handler that the lanes of a warp in `members` execute together.
 
     Attributes:
-        warpgroup: whether all warps of the warpgroup come together first.
+        warpgroup: whether all warps of the warpgroup must converge first.
     """
 
     members: Reader
@@ -92,15 +92,15 @@ class WarpCollective:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A step before which a lane stalls until something holds.
+    """A handler before which a lane stalls until a condition holds.
 
     Attributes:
-        execute: what it does then.
-        holds: whether each lane may go on; asked of the active lanes.
+        execute: the handler.
+        holds: whether each active lane may continue.
         reason: what a lane waits for, for the report of a deadlock: `for ...`.
         awaits: the mbarriers of the active lanes, as words of shared memory (see `mbarrier`).
-        tries: whether a lane may go on without, the first time and when nothing else can run; the
-            step then does what the instruction does when it fails.
+        tries: whether the wait may fail, the first time and when nothing else can run; the handler
+            then does what the instruction does when it fails.
     """
 
     execute: Handler
@@ -115,13 +115,13 @@ Decoded = Handler | Branch | Exit | Trap | Barrier | WarpCollective | Wait
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """The registers that an instruction touches, by their index.
+    """The registers that an instruction accesses, by index.
 
     Attributes:
         reads, writes: of its operands, in those lanes where the guard holds.
         guard: where the instruction is performed; None: in all lanes.
         decides: the register of the guard, where it is one.
-        undefined: what before the instruction gets a value that does not matter (see `Kernel`).
+        undefined: the registers that get an undefined value before the instruction (see `Kernel`).
     """
 
     reads: tuple[int, ...]
@@ -133,7 +133,7 @@ class Uses:
 
 @dataclass(frozen=True, slots=True)
 class SymbolTable:
-    """What names mean inside a kernel.
+    """The names that a kernel can use.
 
     Attributes:
         registers: name → (index in the wave's register file, declared type).
@@ -149,13 +149,13 @@ class SymbolTable:
 
 
 class Form:
-    """One instruction, seen by its decoder.
+    """One instruction, as its decoder sees it.
 
     Attributes:
         modifiers: the opcode's words after the first.
         types: those of them that are types, in order.
         section: of the PTX ISA, for errors.
-        reads, writes: the registers that have been asked for so far, by their index.
+        reads, writes: the registers that its readers and writers access so far, by index.
     """
 
     def __init__(self, instruction: Instruction, symbols: SymbolTable, section: str) -> None:
@@ -170,7 +170,7 @@ class Form:
         self.writes: list[int] = []
 
     def fail(self, message: str, operand: Operand | None = None) -> NoReturn:
-        """Refuse the instruction."""
+        """Raise an error at the instruction, or at one of its operands."""
         column = operand.column if operand is not None else 0
         raise self.symbols.module.error(
             f"{message} in {self.instruction.opcode} (PTX ISA {self.section})",
@@ -182,7 +182,7 @@ class Form:
         return modifier in self.modifiers
 
     def one_of(self, *modifiers: str) -> str:
-        """Which of these modifiers stands; the empty string where none does."""
+        """Return the first of these modifiers that the instruction has, or the empty string."""
         return next((word for word in self.modifiers if word in modifiers), "")
 
     def expect(self, least: int, most: int | None = None) -> None:
@@ -193,7 +193,7 @@ class Form:
             self.fail(f"{len(self.operands)} operands where {wanted} should stand")
 
     def constant(self, operand: Operand, least: int, most: int) -> int:
-        """An operand that must be an integer constant in a range."""
+        """Return the value of an operand that must be an integer constant in a range."""
         if not isinstance(operand, Integer) or not least <= operand.value <= most:
             self.fail(
                 f"the operand {operand} where a constant from {least} to {most} should stand",
@@ -204,14 +204,14 @@ class Form:
     # --- reading ---
 
     def read(self, operand: Operand, kind: Type, *, wider: bool = False) -> Reader:
-        """A function of the wave that gives the operand as values of `kind`.
+        """Return a function of the wave that reads the operand as values of `kind`.
 
         Its result has one element for each lane, or a single one that stands for all lanes.
 
         Args:
             operand: a register, a special register, a constant or the name of a variable.
-            kind: the type the instruction gives it.
-            wider: a register wider than the type may stand; its low bits are read (ld, st and
+            kind: the type to read it as.
+            wider: whether a wider register is allowed, whose low bits are read (ld, st and
                 cvt, PTX ISA 9.4.1).
         """
         convert = types.values(kind)
@@ -283,14 +283,14 @@ class Form:
                 return self.fail(f"the operand {operand} where a {kind} should stand", operand)
 
     def address(self, operand: Operand, name: str) -> tuple[str, int]:
-        """State space of a variable or parameter, and its address in it."""
+        """Return the state space of a variable or parameter, and its address there."""
         found = self.symbols.addresses.get(name)
         if found is None:
             self.fail(f"the name {name} is not declared", operand)
         return found
 
     def predicate(self, operand: Operand) -> Reader:
-        """A predicate operand, negated or not."""
+        """Return the reader of a predicate operand, negated or not."""
         if isinstance(operand, Negated):
             read = self.read(operand.register, PRED)
             return lambda w: ~read(w)
@@ -299,15 +299,15 @@ class Form:
     # --- writing ---
 
     def write(self, operand: Operand, kind: Type, *, wider: bool = False) -> Writer:
-        """A function that writes values of `kind` to the operand, in the active lanes.
+        """Return a function that writes values of `kind` to the operand in the active lanes.
 
         Arrays in registers are never changed in place: two registers may share one.
 
         Args:
             operand: a register, or the sink `_`.
             kind: the type of the result.
-            wider: a register wider than the type may stand; the value is extended, with its sign
-                where the type has one (ld and cvt, PTX ISA 9.4.1).
+            wider: whether a wider register is allowed; the value is extended, with its sign if
+                the type has one (ld and cvt, PTX ISA 9.4.1).
         """
         if isinstance(operand, Sink):
             return lambda w, value: None
@@ -336,7 +336,7 @@ class Form:
         *,
         wider: bool = False,
     ) -> Handler:
-        """The step `d = function(a, b, …)`: the first operand is written, the others are read."""
+        """Return the handler of `d = function(a, b, …)`, which writes the first operand."""
         self.expect(1 + len(sources))
         write = self.write(self.operands[0], result, wider=wider)
         readers = [
@@ -355,7 +355,7 @@ class Form:
 
 
 def _extended(declared: Type, kind: Type) -> Callable[[Array], Array]:
-    """Values of `kind` as bits of a wider register."""
+    """Return a function from values of `kind` to bits of a wider register."""
     storage = declared.storage
     if kind.is_signed:
         signed = np.dtype(f"i{declared.bits // 8}")
@@ -371,5 +371,5 @@ def _double(bits: int) -> Array:
 
 
 def uniform(value: int, bits: int = 32) -> Array:
-    """A constant that stands for all lanes."""
+    """Return a constant, as one element for all lanes."""
     return np.array([value % (1 << bits)], UNSIGNED[bits])

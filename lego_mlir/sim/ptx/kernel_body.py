@@ -1,4 +1,4 @@
-"""What the statements of one kernel gather while it is parsed. Source: PTX ISA 5.4.6, 9.7.12.1."""
+"""The state of parsing a kernel's body. Source: PTX ISA 5.4.6, 9.7.12.1."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lego_mlir.sim.ptx.types import Type
 
 
 class Body:
-    """Registers, variables, instructions and labels so far, and the braces that are open.
+    """The registers, variables, instructions and labels so far, and the open scopes.
 
     A register or label declared between inner braces hides one of the same name outside. It is
     kept under a name of its own, with a prime, and from the third on with a number.
@@ -32,7 +32,7 @@ class Body:
         self.undefine(line)
 
     def open(self, labels: list[str]) -> None:
-        """Begin a scope, in which these labels stand: a branch may come before its label."""
+        """Open a scope with these labels; a branch may come before its label."""
         self.scopes.append({})
         self.label_scopes.append({name: self._unique(name) for name in labels})
 
@@ -46,7 +46,7 @@ class Body:
         self.registers[unique] = kind
 
     def undefine(self, line: int) -> None:
-        """An instruction begins at a line: what the marks before it name has some value now."""
+        """Start an instruction: registers marked before it have an undefined value."""
         names = []
         while self.marks and self.marks[0][0] < line:
             names.append(self.register_named(self.marks.popleft()[1]))
@@ -55,14 +55,14 @@ class Body:
             self.undefined[len(self.instructions)] = known
 
     def label_named(self, name: str) -> str:
-        """The label that a name means here; the name itself for a variable."""
+        """Return the label that a name refers to here, or the name itself for a variable."""
         for scope in reversed(self.label_scopes):
             if name in scope:
                 return scope[name]
         return name
 
     def register_named(self, name: str) -> str | None:
-        """The register that a name means here; None for a variable or a label.
+        """Return the register that a name refers to here; None for a variable or a label.
 
         A name with a `%` that is not declared is taken for a special register.
         """
@@ -72,7 +72,7 @@ class Body:
         return name if name.startswith("%") else None
 
     def _unique(self, name: str) -> str:
-        """A name of its own for one more declaration of a name: `%r`, `%r'`, `%r'2`, `%r'3`."""
+        """Return a unique name for another declaration of a name: `%r`, `%r'`, `%r'2`, `%r'3`."""
         before = self.taken[name]
         self.taken[name] += 1
         return name if before == 0 else f"{name}'{before if before > 1 else ''}"

@@ -1,4 +1,4 @@
-"""Splits PTX text into tokens. Source: PTX ISA 4.1–4.5 (source format, identifiers, constants)."""
+"""The lexer of PTX. Source: PTX ISA 4.1–4.5 (source format, identifiers, constants)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _UNDEFINED = re.compile(r"\n|//[ \t]*implicit-def:[ \t]*(?P<name>%[A-Za-z0-9_$]+
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word of the text and its 1-based line and column.
+    """A token of the text, with its 1-based line and column.
 
     Its kind is `name`, `directive`, `int`, `float`, `string`, `punct` or `end`.
     """
@@ -46,7 +46,7 @@ class Token:
 
 
 def tokens(text: str, file: str) -> list[Token]:
-    """All tokens of `text`, ending with one of kind `end`.
+    """Return all tokens of `text`, ending with one of kind `end`.
 
     An instruction with its modifiers (`ld.global.v4.b32`) is one name token.
 
@@ -85,7 +85,7 @@ def tokens(text: str, file: str) -> list[Token]:
 
 
 def undefined_marks(text: str) -> deque[tuple[int, str]]:
-    """The comments `// implicit-def: %r5`, as (line, register), in their order.
+    """Return the comments `// implicit-def: %r5` as (line, register), in order.
 
     With such a comment LLVM says that a register has a value from here on, and that it does not
     matter which.
@@ -102,7 +102,7 @@ def undefined_marks(text: str) -> deque[tuple[int, str]]:
 
 
 def labels_ahead(stream: list[Token], start: int) -> Iterator[Token]:
-    """The labels from a position on to the brace that closes its scope, but not in inner braces."""
+    """Return the labels from a position to the end of its scope, without inner scopes."""
     depth = 0
     for at in range(start, len(stream) - 1):
         token = stream[at]

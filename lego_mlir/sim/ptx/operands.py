@@ -1,4 +1,4 @@
-"""Instruction operands from tokens. Source: PTX ISA 6 (operands), 4.5 (constants)."""
+"""The parser of instruction operands. Source: PTX ISA 6 (operands), 4.5 (constants)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from lego_mlir.sim.ptx.syntax import (
 
 
 class _Unknown(Exception):
-    """An operand form that the grammar below does not have."""
+    """An operand form outside the grammar below."""
 
 
 def integer_of(operand: Operand) -> int | None:
-    """The value of an integer constant; None for anything else."""
+    """Return the value of an integer constant; None for anything else."""
     return operand.value if isinstance(operand, Integer) else None
 
 
@@ -87,7 +87,7 @@ class OperandParser:
     # --- operands ---
 
     def operands(self) -> tuple[Operand, ...]:
-        """All operands up to the semicolon, which stays."""
+        """Parse the operands up to the semicolon, which is not consumed."""
         found: list[Operand] = []
         while self.token.text != ";":
             found.append(self.operand())
@@ -96,7 +96,7 @@ class OperandParser:
         return tuple(found)
 
     def operand(self) -> Operand:
-        """One operand; `Unparsed` where its form is unknown."""
+        """Parse one operand; `Unparsed` if its form is unknown."""
         start = self.at
         try:
             operand = self._operand()
@@ -139,7 +139,7 @@ class OperandParser:
         return Vector(tuple(elements), column)
 
     def _element(self) -> Operand:
-        """An operand that holds no others."""
+        """Parse an operand that contains no others."""
         column = self.token.column
         if self.accept("!"):
             return Negated(self._register(), column)
@@ -178,7 +178,7 @@ class OperandParser:
         return operand
 
     def _plain(self) -> Operand:
-        """A register, symbol or constant."""
+        """Parse a register, symbol or constant."""
         token = self.token
         if token.kind == "name":
             self.take()
@@ -195,7 +195,7 @@ class OperandParser:
         return Integer(self._constant(), token.column)
 
     def _offset(self) -> int:
-        """`+8`, `-8` or `+-8` after a base."""
+        """Parse `+8`, `-8` or `+-8` after a base."""
         sign = -1 if self.take().text == "-" else 1
         return sign * self._constant()
 

@@ -65,7 +65,7 @@ def _parsed(text: str, file: str, sources: Sources) -> Module:
 
 
 class _Parser(VariableParser):
-    """Directives, kernels and statements; variables and operands come from the base classes."""
+    """The grammar of directives, kernels and statements."""
 
     def __init__(self, text: str, file: str, sources: Sources) -> None:
         super().__init__(tokens(text, file))
@@ -90,7 +90,7 @@ class _Parser(VariableParser):
         )
 
     def check(self, limit: str, value: int, what: str, token: Token) -> None:
-        """Fail at a token if a value exceeds a limit."""
+        """Raise an error at a token if a value exceeds a limit."""
         try:
             check_limit(limit, value, what)
         except LegoError as e:
@@ -156,7 +156,7 @@ class _Parser(VariableParser):
                 )
 
     def skip_function(self) -> None:
-        """A `.func` is passed over: calls are not modelled, and `call` says so."""
+        """Skip a `.func`: calls are not supported, and `call` is an error."""
         self.skip_to("{", ";")
         if self.token.text == "{":
             self.skip_braces()
@@ -184,13 +184,13 @@ class _Parser(VariableParser):
             depth += {"{": 1, "}": -1}.get(token.text, 0)
 
     def pragma(self) -> None:
-        """A hint to the assembler, such as "nounroll" (PTX ISA 11.5)."""
+        """Skip a hint to the assembler, such as "nounroll" (PTX ISA 11.5)."""
         self.take()
         self.take()
         self.expect(";")
 
     def file_directive(self) -> None:
-        """`.file 1 "transpose.mlir"`, perhaps with a time and a size (PTX ISA 11.4.4)."""
+        """Parse `.file 1 "transpose.mlir"`, with an optional time and size (PTX ISA 11.4.4)."""
         self.take()
         number = self.number()
         if self.token.kind != "string":
@@ -199,7 +199,7 @@ class _Parser(VariableParser):
         self.skip_line(self.before.line)
 
     def loc_directive(self) -> None:
-        """`.loc 1 34 9`: the file, line and column of what follows (PTX ISA 11.4.5)."""
+        """Parse `.loc 1 34 9`, the location of what follows (PTX ISA 11.4.5)."""
         line = self.take().line
         self.loc = self.number(), self.number(), self.number()
         self.skip_line(line)
@@ -299,7 +299,7 @@ class _Parser(VariableParser):
     # --- statements ---
 
     def block(self, body: Body, opening: Token) -> None:
-        """Statements between braces. Registers declared inside hide those outside."""
+        """Parse statements between braces; registers declared inside hide those outside."""
         self.depth += 1
         self.check("ptx_nesting", self.depth, "{} braces are open here", opening)
         self.expect("{")
@@ -340,7 +340,7 @@ class _Parser(VariableParser):
                 body.instructions.append(self.instruction(body))
 
     def registers(self, body: Body) -> None:
-        """`.reg .b32 %r<25>, %x;` (PTX ISA 5.4.6)."""
+        """Parse `.reg .b32 %r<25>, %x;` (PTX ISA 5.4.6)."""
         self.take()
         word = self.take()
         kind = TYPES.get(word.text[1:])

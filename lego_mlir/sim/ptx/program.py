@@ -1,7 +1,7 @@
-"""A kernel decoded: basic blocks of handlers, in the order that divergent lanes run them.
+"""A decoded kernel: basic blocks of handlers, in the order that divergent lanes run them.
 
-Decoding looks at every instruction of the kernel, so whatever the simulator does not know about
-it is an error before its first instruction runs.
+Decoding checks every instruction of the kernel, so unsupported ones are errors before the first
+instruction runs.
 """
 
 from __future__ import annotations
@@ -52,15 +52,14 @@ class BasicBlock:
     """A basic block.
 
     Attributes:
-        handlers: performed by all lanes that enter together.
-        instructions: the instruction of each step, and last that of the end.
-        end: sends the lanes on.
-        entry: what lanes wait for before the first step: the others of their warp, or something
-            that must hold.
-        length: how many instructions of the kernel it holds; a block that runs on into the next,
-            or off the end, has an end that is none.
+        handlers: executed by all lanes that enter together.
+        instructions: the instruction of each handler, and last that of the end.
+        end: sets where the lanes continue.
+        entry: what lanes wait for before the first handler: the other lanes of their warp, or a
+            condition.
+        length: the number of instructions; the end is not one if the basic block falls through.
         uses: the registers of each of those instructions.
-        successors: the blocks that lanes may go on to.
+        successors: the basic blocks where lanes may continue.
     """
 
     handlers: tuple[Handler, ...]
@@ -74,13 +73,13 @@ class BasicBlock:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """A kernel ready to run.
+    """A decoded kernel.
 
     Attributes:
-        basic_blocks: in running order; a block's position is its priority.
+        basic_blocks: in running order; the position of a basic block is its priority.
         registers: type of each register, by index.
-        shared_bytes: static shared memory of one block; dynamic memory follows it.
-        dynamic_start: byte at which dynamic shared memory begins.
+        shared_bytes: static shared memory of one CTA; dynamic memory follows it.
+        dynamic_start: byte at which dynamic shared memory starts.
         local_bytes: of one thread.
         variables: the module's global and constant variables, by address window.
         shared: the shared variables, as (first byte, name) in the order of their addresses.
@@ -97,7 +96,7 @@ class Program:
     shared: tuple[tuple[int, str], ...]
 
     def shared_name(self, at: int) -> str:
-        """A byte of shared memory by the variable that it lies in: `tile+96`."""
+        """Return the name of a byte of shared memory: its variable and offset, `tile+96`."""
         start, name = max((v for v in self.shared if v[0] <= at), default=(0, "shared"))
         return f"{name}+{at - start}" if at > start else name
 
@@ -107,7 +106,7 @@ def decode(module: Module, kernel: Kernel) -> Program:
     """Decode a kernel of a module.
 
     Raises:
-        LegoError: it uses something that is not modelled, or that no PTX assembler would take.
+        LegoError: it contains something unsupported, or something that is not valid PTX.
     """
     layout = _Layout(module, kernel)
     names = [*kernel.registers, CARRY]
@@ -141,7 +140,7 @@ def decode(module: Module, kernel: Kernel) -> Program:
 
 
 class _Layout:
-    """Addresses of parameters and variables."""
+    """The addresses of parameters and variables."""
 
     def __init__(self, module: Module, kernel: Kernel) -> None:
         self.addresses: dict[str, tuple[str, int]] = {}
@@ -190,7 +189,7 @@ def _aligned(at: int, align: int) -> int:
 
 
 def _symbols(instruction: Instruction) -> list[str]:
-    """Names of variables among the operands."""
+    """Return the names of variables among the operands."""
     found = []
     for operand in instruction.operands:
         match operand:
@@ -209,7 +208,7 @@ def _decode(form: Form) -> Decoded:
 
 
 def _uses(form: Form, undefined: Sequence[str]) -> Uses:
-    """The registers that a decoded instruction touches."""
+    """Return the registers that a decoded instruction accesses."""
     instruction, symbols = form.instruction, form.symbols
     asking = Form(instruction, symbols, "9.3")
     return Uses(
@@ -227,7 +226,7 @@ def _guard(instruction: Instruction, symbols: SymbolTable) -> Reader:
 
 
 def _guarded(execute: Handler, guard: Reader) -> Handler:
-    """The step, in those active lanes where the guard holds (PTX ISA 9.3)."""
+    """Return a handler for the active lanes where the guard holds (PTX ISA 9.3)."""
 
     def guarded(w: Wave) -> None:
         mask = w.mask
@@ -248,7 +247,7 @@ def _guarded(execute: Handler, guard: Reader) -> Handler:
 def _basic_blocks(
     kernel: Kernel, symbols: SymbolTable, decoded: Sequence[Decoded], uses: Sequence[Uses]
 ) -> tuple[BasicBlock, ...]:
-    """Cut the instructions into basic blocks and order them."""
+    """Divide the instructions into basic blocks, and order those."""
     count = len(decoded)
     leaders = {0, count}
     for i, d in enumerate(decoded):

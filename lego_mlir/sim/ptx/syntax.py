@@ -1,4 +1,4 @@
-"""The parsed form of PTX: immutable, and without any idea of what an instruction does.
+"""The syntax tree of PTX: immutable, without the semantics of instructions.
 
 Source: PTX ISA 4 (syntax), 5.4 (variables), 6 (operands), 11 (directives).
 """
@@ -73,7 +73,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class TensorAddress:
-    """A place in a tensor `[map, {x, y}]`: the address of a tensor map, and coordinates."""
+    """A tensor operand `[map, {x, y}]`: the address of a tensor map, and coordinates."""
 
     map: Address
     coordinates: Vector
@@ -107,7 +107,7 @@ class Negated:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two destinations `p|q`; a part that is `_` is a `Sink`."""
+    """Two destinations `p|q`; `_` is a `Sink`."""
 
     first: Register | Sink
     second: Register | Sink
@@ -215,12 +215,12 @@ class Kernel:
     Attributes:
         registers: name → type.
         labels: name → index of the instruction it stands before.
-        maxntid, reqntid: threads a block in x, y, z at most, and exactly.
-        reqnctapercluster: blocks a cluster in x, y, z.
-        maxclusterrank: blocks a cluster at most.
+        maxntid, reqntid: threads of a CTA in x, y, z, at most and exactly.
+        reqnctapercluster: CTAs of a cluster in x, y, z.
+        maxclusterrank: CTAs of a cluster at most.
         explicitcluster: whether the launch must name a cluster.
-        maxnreg: registers a thread at most.
-        minnctapersm: blocks that a multiprocessor should hold at least.
+        maxnreg: registers of a thread at most.
+        minnctapersm: CTAs per multiprocessor at least.
         undefined: index of an instruction → registers that before it get values which do not
             matter, as LLVM's comment `// implicit-def: %r5` says.
     """
@@ -259,20 +259,20 @@ class Module:
     sources: Sources = NO_SOURCES
 
     def source_of(self, instruction: Instruction) -> Location | None:
-        """Where the instruction comes from in the program that the PTX was compiled from."""
+        """Return the source location that an instruction was compiled from."""
         if instruction.loc is None or instruction.loc[0] not in self.files:
             return None
         file, line, column = instruction.loc
         return Location(self.files[file], line, column)
 
     def error(self, message: str, line: int, column: int = 0, hint: str | None = None) -> LegoError:
-        """A diagnostic at a place of this module."""
+        """Return an error at a location of this module."""
         return LegoError(
             message, location=Location(self.file, line, column), hint=hint, source=self.text
         )
 
     def error_at(self, at: Instruction, message: str, hint: str | None = None) -> LegoError:
-        """A diagnostic at what an instruction was compiled from, or, if nobody has that, at it."""
+        """Return an error at an instruction's source location or, if unavailable, at its PTX."""
         place = self.source_of(at)
         if place is None:
             return self.error(message, at.line, at.column, hint)

@@ -1,4 +1,4 @@
-"""The instruction table: which forms of which instructions the simulator knows.
+"""The instruction table: the instruction forms that the simulator supports.
 
 An entry is written as the PTX ISA writes its syntax, so that the two can be read side by side:
 
@@ -28,7 +28,7 @@ Decoder = Callable[["Form"], "Decoded"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One row: an ISA section, the syntaxes it covers and the function that decodes them."""
+    """One row: an ISA section, its syntaxes, and the function that decodes them."""
 
     section: str
     syntaxes: tuple[str, ...]
@@ -74,7 +74,7 @@ NOT_MODELLED: dict[str, str] = {
 
 
 def instruction(section: str, *syntaxes: str) -> Callable[[Decoder], Decoder]:
-    """Enter a decoder in the table for these syntaxes of an ISA section."""
+    """Add a decoder to the table for these syntaxes of an ISA section."""
 
     def enter(decode: Decoder) -> Decoder:
         by_opcode: dict[str, list[str]] = {}
@@ -89,7 +89,7 @@ def instruction(section: str, *syntaxes: str) -> Callable[[Decoder], Decoder]:
 
 
 def find(module: Module, instruction: Instruction) -> Entry:
-    """The entry for an instruction.
+    """Return the entry for an instruction.
 
     Raises:
         LegoError: no entry has this form; naming the instruction, its place and the ISA section.
@@ -128,7 +128,7 @@ def _pattern(syntax: str) -> tuple[tuple[frozenset[str], bool], ...]:
 
 
 def _matches(pattern: tuple[tuple[frozenset[str], bool], ...], modifiers: tuple[str, ...]) -> bool:
-    """Whether the modifiers spell the pattern. Optional groups are tried both ways."""
+    """Return whether the modifiers match the pattern, with or without its optional groups."""
     if not pattern:
         return not modifiers
     (words, optional), rest = pattern[0], pattern[1:]

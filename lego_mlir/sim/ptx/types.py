@@ -1,4 +1,4 @@
-"""Scalar types of PTX and how their values live in NumPy arrays.
+"""Scalar types of PTX, and their representation in NumPy arrays.
 
 A register is an array of unsigned bits, one element a lane (`bool` for a predicate). An
 instruction gives those bits a type: `values` reads bits as numbers, `bits` writes numbers as
@@ -55,17 +55,17 @@ class Type:
 
     @property
     def storage(self) -> np.dtype[Any]:
-        """The dtype of a register that holds it."""
+        """Return the dtype of a register of this type."""
         return UNSIGNED[self.bits]
 
     @property
     def bytes(self) -> int:
-        """Size in memory."""
+        """Return the size in memory."""
         return self.bits // 8
 
     @property
     def element(self) -> Type:
-        """The type of one packed element; the type itself where nothing is packed."""
+        """Return the type of one packed element, or the type itself."""
         return self if self.lanes == 1 else TYPES[self.name.removesuffix("x2")]
 
     @property
@@ -120,7 +120,7 @@ B64 = TYPES["b64"]
 
 
 def compatible(declared: Type, wanted: Type) -> bool:
-    """Whether a register declared as one type may be an operand of another of the same size.
+    """Return whether a register of one type may be an operand of another type of the same size.
 
     Untyped bits agree with everything but predicates, signed with unsigned, floats with floats
     of their own format (PTX ISA 9.4.1).
@@ -133,7 +133,7 @@ def compatible(declared: Type, wanted: Type) -> bool:
 
 
 def values(kind: Type) -> Callable[[Array], Array] | None:
-    """The function from register bits to values; None where they are the same array."""
+    """Return the function from register bits to values; None if they are the same array."""
     dtype = kind.dtype
     if kind.kind == "e4m3" or kind.kind == "e5m2":
         form: fp8.Format = kind.kind
@@ -150,7 +150,7 @@ def values(kind: Type) -> Callable[[Array], Array] | None:
 
 
 def bits(kind: Type) -> Callable[[Array], Array] | None:
-    """The function from values to register bits; None where they are the same array."""
+    """Return the function from values to register bits; None if they are the same array."""
     storage = kind.storage
     if kind.kind == "e4m3" or kind.kind == "e5m2":
         form: fp8.Format = kind.kind
@@ -167,12 +167,12 @@ def bits(kind: Type) -> Callable[[Array], Array] | None:
 
 
 def widen_bf16(half: Array) -> Array:
-    """bf16 bits (uint16) as float32, exactly."""
+    """Convert bf16 bits (uint16) to float32, exactly."""
     return (half.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
 def narrow_bf16(x: Array) -> Array:
-    """float32 to bf16 bits, round to nearest even; a NaN becomes the canonical 0x7fff."""
+    """Convert float32 to bf16 bits, rounded to nearest even; a NaN becomes 0x7fff."""
     word = x.view(np.uint32)
     odd = (word >> np.uint32(16)) & np.uint32(1)
     rounded = ((word + np.uint32(0x7FFF) + odd) >> np.uint32(16)).astype(np.uint16)

@@ -1,4 +1,4 @@
-"""Variables in memory, and their initial values, from tokens. Source: PTX ISA 5.4."""
+"""The parser of variables and their initial values. Source: PTX ISA 5.4."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class VariableParser(OperandParser):
     """The grammar of variables."""
 
     def extent(self) -> tuple[int | None, bool]:
-        """Elements of `[4][8]` (1 where there is none, None for `[]`), and whether any stands."""
+        """Parse `[4][8]`; return the elements (None for `[]`), and whether there is any."""
         count: int | None = 1
         is_array = False
         while self.accept("["):
@@ -67,7 +67,7 @@ class VariableParser(OperandParser):
         )
 
     def initializer(self, kind: Type) -> Iterator[bytes]:
-        """The bytes of each number of an initial value, whatever braces group them."""
+        """Parse the numbers of an initial value, in any braces; return the bytes of each."""
         depth = 0
         while True:
             while self.accept("{"):
@@ -93,7 +93,7 @@ class VariableParser(OperandParser):
                 return (number % (1 << kind.bits)).to_bytes(kind.bytes, "little")
 
     def rounded(self, bits: int, kind: Type, token: Token) -> bytes:
-        """The bytes of a float of 64 bits as one of another type."""
+        """Return the bytes of a 64-bit float converted to another type."""
         (value,) = struct.unpack("<d", bits.to_bytes(8, "little"))
         if kind.name not in _FORMATS:
             self.fail(f"initial values of type {kind.name} are not modelled (PTX ISA 5.4.4)", token)

@@ -1,4 +1,4 @@
-"""cp.async: sizes, zeros, groups, waits, and what each order shows of a missing one."""
+"""cp.async: sizes, zeros, groups, waits, and what each completion order shows of a missing wait."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Clusters: geometry, shared memory of other blocks, their barrier, stores that signal."""
+"""Clusters: geometry, shared memory of other CTAs, their barrier, stores that signal."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Threads that go different ways, and the order in which they meet again."""
+"""Divergent threads, and where they reconverge."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What the simulator refuses, with the place, before anything runs."""
+"""Errors before anything runs, with their locations."""
 
 import os
 
@@ -56,7 +56,7 @@ def test_instructions_that_are_not_modelled(line):
     assert f"PTX ISA {NOT_MODELLED[line]}" in text
 
 
-def test_what_is_listed_as_not_modelled_is_not():
+def test_every_instruction_listed_as_unsupported_is_an_error():
     words = {word.split(".")[0] for word in table.NOT_MODELLED if "." not in word}
     assert not words & set(table.TABLE)
 
@@ -264,7 +264,7 @@ def trap(file, **sources):
     return e.value
 
 
-def test_an_error_is_at_what_was_compiled():
+def test_an_error_is_located_in_the_compiled_source():
     compiled = sim.Sources.of({"kernel.mlir": "module {\n  gpu.trap\n}\n"})
     found = trap("kernel.mlir", sources=compiled)
     assert found.location == Location("kernel.mlir", 2, 3)

@@ -38,7 +38,7 @@ BEYOND = {
 
 
 @pytest.mark.parametrize("name", BEYOND)
-def test_what_exceeds_a_limit_is_refused_before_it_costs_anything(name: str) -> None:
+def test_a_program_over_a_limit_is_an_error_before_it_runs(name: str) -> None:
     text, grid, limit = BEYOND[name]
     with pytest.raises(LegoError, match=f"the limit {limit} is ") as e:
         sim.launch(text, "k", grid, (512, 1, 1), [])

@@ -1,4 +1,4 @@
-"""Right kernels run without a word in every order, and every way of breaking them is seen.
+"""Correct kernels run without an error in every order, and every mutant of them is detected.
 
 `test/support/mutants` has the kernels and their mutants, each with what a GPU does wrong and what
 the checks, or the result, show of it in which order.
@@ -43,7 +43,7 @@ def test_kernels_are_right(kernel, texts, programs):
 
 
 @pytest.mark.parametrize(("kernel", "mutant"), CASES)
-def test_mutants_are_seen(kernel, mutant, texts, programs):
+def test_every_mutant_is_detected(kernel, mutant, texts, programs):
     text = mutant.of(texts[kernel.name])
     programs.setdefault(text, f"{kernel.name}: {mutant.name}")
     assert mutant.late in outcome(kernel, text, "late")

@@ -1,7 +1,7 @@
-"""Which accesses of shared memory race, and what is said of those that do.
+"""Which accesses of shared memory race, and the errors of those that do.
 
-Every case of `test/support/race_cases` is right in all orders of execution, and broken in each way
-that leaves two accesses unordered.
+Every case of `test/support/race_cases` is correct in all completion orders, and is broken in each
+way that leaves two accesses unordered.
 """
 
 import re
@@ -24,13 +24,13 @@ def launch(run, case, body, order):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_ordered(run, case, order):
+def test_ordered_accesses_do_not_race(run, case, order):
     launch(run, case, CASES[case].body, order)
 
 
 @pytest.mark.parametrize(("case", "wrong"), WRONG)
-def test_what_is_not(run, case, wrong, order):
-    """In every order, and with both lines, whichever of them comes first."""
+def test_unordered_accesses_race_in_every_order(run, case, wrong, order):
+    """The error names both accesses, in every order."""
     old, new, *lines = CASES[case].wrong[wrong]
     assert CASES[case].body.count(old) == 1
     with pytest.raises(LegoError, match=r"data race|no proxy fence|not initialised") as e:

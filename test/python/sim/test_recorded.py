@@ -1,4 +1,4 @@
-"""Small programs of every instruction family, against the answers that a GPU gave.
+"""Small programs of every instruction family, against the results of a GPU.
 
 `test/support/recorded` has the programs, the answers of an H200, and how they were recorded.
 """

@@ -1,4 +1,4 @@
-"""Registers that are read but were never written."""
+"""Reads of uninitialized registers."""
 
 import numpy as np
 import pytest
@@ -187,7 +187,7 @@ def decoded(lines):
     return decode(module, module.kernels["k"])
 
 
-def test_what_is_written_or_marked_in_time_costs_nothing():
+def test_a_program_with_initialized_registers_has_no_checks():
     """No instruction is checked, and no register kept for it, unless one may be unwritten."""
     plain = decoded("mov.b32 %r0, 0; L: add.u32 %r1, %r0, 1; setp.lt.u32 %p, %r1, 9; @%p bra L;")
     assert len(plain.registers) == len(plain.kernel.registers) + 1

@@ -1,4 +1,4 @@
-"""`setmaxnreg`: registers that go round in a block, and more values than they can hold."""
+"""`setmaxnreg`: registers moved within a CTA, and more values than registers."""
 
 import numpy as np
 import pytest
@@ -88,7 +88,7 @@ def test_registers_that_go_round(groups, order):
         (inc(232) + inc(200), "setmaxnreg.inc.sync.aligned.u32 to 200 registers where the thread"),
     ],
 )
-def test_what_setmaxnreg_forbids(groups, first, message):
+def test_a_wrong_setmaxnreg_is_an_error(groups, first, message):
     assert message in wrong(groups, first, dec(24), dec(24), record=False)
 
 
@@ -156,7 +156,7 @@ def decoded(lines, directives=LAUNCH):
 
 
 @pytest.mark.parametrize("count", [1, 7, 100])
-def test_pressure_counts_what_lives(count):
+def test_pressure_counts_live_registers(count):
     """The numbers, and two words of address."""
     found = pressure(decoded(holding(count)))
     assert found.registers == count + 2
@@ -193,7 +193,7 @@ def carrying(name, count, between=""):
     """
 
 
-def test_what_is_loaded_once_may_be_loaded_later(groups):
+def test_values_that_can_be_reloaded_do_not_count(groups):
     groups(dec(24) + holding(60), "", "")
 
 

@@ -1,4 +1,4 @@
-"""Reads of shared memory that nothing has written: byte by byte, whoever reads."""
+"""Reads of uninitialized shared memory, byte by byte, by every kind of reader."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,7 @@
-"""Three right kernels, and the ways in which each is broken for a test of the simulator.
+"""Three correct kernels, and their mutants, for tests of the simulator.
 
-A transpose that the compiler makes, a matrix product over a ring of tiles that `cp.async` fills,
-and one over a ring that TMA fills. Of each, `KERNEL` has the PTX, what runs it, and its mutants.
+They are a transpose from the compiler, a GEMM with a `cp.async` pipeline, and a GEMM with a TMA
+pipeline. `KERNEL` of each module has the PTX, a function that runs it, and the mutants.
 """
 
 from mutants import ring, staged, transpose

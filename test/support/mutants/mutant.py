@@ -1,4 +1,4 @@
-"""What a mutant is."""
+"""Mutants: kernels with one mistake each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 RIGHT = "right"
 WRONG = "wrong result"
-"""What is seen of a kernel that the simulator runs to its end without a word."""
+"""The outcomes of a kernel that the simulator runs to its end without an error."""
 
 RACE = "data race"
 UNWRITTEN = "which nothing has written"
@@ -18,7 +18,7 @@ DEADLOCK = "deadlock"
 TOO_MANY = "has 0 arrivals pending"
 EXIT = "exits while its shared memory is in use"
 IN_FLIGHT = "until wgmma.wait_group has waited for it"
-"""Parts of what the checks say."""
+"""Parts of the checks' error messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,12 @@ class Mutant:
     Attributes:
         name: the mistake.
         old: the text, or a pattern for PTX that a compiler writes.
-        new: what stands there instead; for a pattern its template.
-        gpu: what a GPU does wrong then, under some timing at least.
-        late, early: what is seen in that order: a part of the simulator's error, `WRONG`, or
-            `RIGHT`; in early order the same as in late if it is None. In random order something
-            is seen of every mutant, by one seed of a few.
-        times: how often the text stands in the kernel.
+        new: the replacement; for a pattern its template.
+        gpu: what goes wrong on a GPU, at least under some timing.
+        late, early: the outcome in that completion order: a part of the simulator's error,
+            `WRONG`, or `RIGHT`; None: early as late. In the random order every mutant is detected
+            by one of a few seeds.
+        times: how often the text occurs in the kernel.
     """
 
     name: str
@@ -45,27 +45,27 @@ class Mutant:
     times: int = 1
 
     def of(self, text: str) -> str:
-        """The broken kernel.
+        """Return the broken kernel.
 
         Raises:
-            AssertionError: what is replaced is not there exactly `times` times.
+            AssertionError: the text does not occur exactly `times` times.
         """
         pattern = self.old if isinstance(self.old, re.Pattern) else re.compile(re.escape(self.old))
         new = self.new if isinstance(self.old, re.Pattern) else self.new.replace("\\", r"\\")
         broken, found = pattern.subn(new, text)
-        assert found == self.times, f"{self.name}: {found} places, {self.times} are meant"
+        assert found == self.times, f"{self.name}: {found} occurrences, expected {self.times}"
         assert broken != text, self.name
         return broken
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A right kernel and its mutants.
+    """A correct kernel and its mutants.
 
     Attributes:
-        text: makes its PTX.
-        run: runs some PTX in its place, on random data of a seed, with options of `sim.launch`;
-            whether the result is right.
+        text: returns its PTX.
+        run: runs PTX in its stead, on random data of a seed, with options of `sim.launch`; returns
+            whether the result is correct.
     """
 
     name: str

@@ -1,6 +1,6 @@
-"""Programs without a race, and the ways to break each so that two accesses are in no order.
+"""Programs without a race, and the ways to break each so that two accesses are unordered.
 
-Every way of ordering two accesses of shared memory stands here once where it is right.
+There is one correct program for every way of ordering two accesses of shared memory.
 """
 
 from race_cases import barriers, clusters, copies, flags, proxies

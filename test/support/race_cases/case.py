@@ -1,4 +1,4 @@
-"""What a case is, and the PTX that many of them share."""
+"""The form of a case, and the PTX that many of them share."""
 
 from __future__ import annotations
 

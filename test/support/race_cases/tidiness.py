@@ -1,4 +1,4 @@
-"""How soon the checks forget what they no longer need."""
+"""How early the checks free what they no longer need."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from lego_mlir.sim.checks import shadow_memory, vector_clocks
 
 @contextmanager
 def tidy(yes: bool) -> Iterator[None]:
-    """Have everything forgotten as soon as it may be, or else as long as it may."""
+    """Free everything as early as possible, or as late as possible."""
     with (
         patch.object(shadow_memory, "_MAX_RECENT", 0 if yes else 1 << 16),
         patch.object(vector_clocks, "_MIN_ROWS", 2 if yes else 256),
