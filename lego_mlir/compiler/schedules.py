@@ -26,7 +26,7 @@ from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.lowering.lower_lego import functions_of, sizes_of
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.library import load_transform_dialect
-from lego_mlir.mlir.schedule.transform_step import Machine, PassContext, run_in
+from lego_mlir.mlir.schedule.transform_step import PassContext, run_in
 
 ATTRIBUTE = "lego.schedule"
 """The attribute of a module that names its schedule."""
@@ -97,7 +97,7 @@ class Schedule:
 
     Attributes:
         kept: names and texts of what was kept, in order.
-        asked: the parameters that its steps have asked for, with the values they took.
+        used_parameters: the parameters that its steps have asked for, with the values they took.
 
     Raises:
         LegoError: there is no such schedule.
@@ -109,7 +109,7 @@ class Schedule:
     parameters: Mapping[str, int] = field(default_factory=dict)
     keep: bool = False
     kept: list[tuple[str, str]] = field(default_factory=list)
-    asked: dict[str, int] = field(default_factory=dict)
+    used_parameters: dict[str, int] = field(default_factory=dict)
 
     def has(self, entry: str, context: Any) -> bool:
         """Whether it has a named sequence.
@@ -170,8 +170,9 @@ class Schedule:
     def _pass_context(self, module: Any, script: Source) -> PassContext:
         source, target = self.source, self.target
         layouts = Layouts(source, sizes_of(module, source), functions_of(module, source))
-        machine = Machine(target.name, target.capability, target.optin_shared_bytes)
-        return PassContext(source, script, layouts, machine, self.parameters, self.kept, self.asked)
+        return PassContext(
+            source, script, layouts, target, self.parameters, self.kept, self.used_parameters
+        )
 
 
 def _sequences(library: Any, script: Source) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 // The step specialize_warps: one warp fetches, the others multiply, with a ring between them.
 // RUN: %legoc %s --schedule=%S/Inputs/specialize_warps.mlir --emit=scheduled --keep %t -o %t.out
 // RUN: cat %t/05-specialize_warps.mlir | FileCheck %s --check-prefixes=CHECK,ALONE
-// RUN: %legoc %s --schedule=%S/Inputs/specialize_warps.mlir --param cluster=2 --param dependent=1 \
+// RUN: %legoc %s --schedule=%S/Inputs/specialize_warps.mlir --param cluster=2 --param pdl=1 \
 // RUN:     --param consumer_registers=240 --emit=scheduled --keep %t2 -o %t2.out
 // RUN: cat %t2/05-specialize_warps.mlir | FileCheck %s --check-prefixes=CHECK,PAIRS
 // RUN: not %legoc %s --schedule=%S/Inputs/specialize_warps.mlir --target=sm_80 --emit=scheduled \

@@ -8,7 +8,7 @@
 // RUN: %legoc %s --schedule=%S/Inputs/specialize_warps.promote.mlir --param promote=2 \
 // RUN:     --emit=scheduled --keep %t2 -o %t2.out
 // RUN: cat %t2/03-specialize_warps.mlir | FileCheck %s --check-prefix=EVEN
-// RUN: not %legoc %s --schedule=%S/Inputs/specialize_warps.promote.mlir --param deferred=1 \
+// RUN: not %legoc %s --schedule=%S/Inputs/specialize_warps.promote.mlir --param overlap_epilogue=1 \
 // RUN:     --emit=scheduled 2>&1 | FileCheck %s --check-prefix=LATER
 
 // LATER: specialize_warps.promote.mlir:{{[0-9]+}}:{{[0-9]+}}: error: specialize_warps: sums of parts leave no registers

@@ -3,10 +3,10 @@
 // RUN: cat %t/03-split_k.mlir | FileCheck %s
 // RUN: cat %t/04-specialize_warps.mlir | FileCheck %s --check-prefix=ROLES
 // RUN: cat %t/07-contract_to_wgmma.mlir | FileCheck %s --check-prefix=SEND
-// RUN: %legoc %s --schedule=%S/Inputs/split_k.mlir --param parts=1 --emit=ptx | FileCheck %s --check-prefix=ONE
+// RUN: %legoc %s --schedule=%S/Inputs/split_k.mlir --param split_k=1 --emit=ptx | FileCheck %s --check-prefix=ONE
 // RUN: %legoc %s --schedule=%S/Inputs/split_k.mlir --param over_ring=1 --emit=scheduled --keep %t1 -o %t1.out
 // RUN: cat %t1/07-contract_to_wgmma.mlir | FileCheck %s --check-prefix=OVER
-// RUN: not %legoc %s --schedule=%S/Inputs/split_k.mlir --param parts=4 --emit=ptx 2>&1 | FileCheck %s --check-prefix=UNEVEN
+// RUN: not %legoc %s --schedule=%S/Inputs/split_k.mlir --param split_k=4 --emit=ptx 2>&1 | FileCheck %s --check-prefix=UNEVEN
 // RUN: not %legoc %s --schedule=%S/Inputs/split_k.mlir --target=sm_80 --emit=ptx 2>&1 | FileCheck %s --check-prefix=AMPERE
 
 #A = #lego.layout<"OrderBy(Row(64, 384)).TileBy([1, 6], [64, 64])">

@@ -9,60 +9,62 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lego_mlir.mlir.fragments.thread_fragment import PAIR, Held, as_vector
+from lego_mlir.mlir.fragments.thread_fragment import PAIR, FragmentValue, as_vector
 
 
-class Carrier(Protocol):
+class LoopCarrier(Protocol):
     """A way to carry one tile."""
 
     @property
     def count(self) -> int:
         """How many values that are."""
 
-    def flat(self, held: Held) -> list[Any]:
+    def flatten(self, fragment: FragmentValue) -> list[Any]:
         """The values, in order."""
 
-    def held(self, values: Iterator[Any]) -> Held:
+    def unflatten(self, values: Iterator[Any]) -> FragmentValue:
         """What the next `count` values are."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class PairCarrier:
     """Two numbers for each part.
 
     Attributes:
-        places: of the parts, by row and column.
+        positions: of the parts, by row and column.
     """
 
-    places: Sequence[tuple[int, int]]
+    positions: Sequence[tuple[int, int]]
 
     @property
     def count(self) -> int:
-        return PAIR * len(self.places)
+        return PAIR * len(self.positions)
 
-    def flat(self, held: Held) -> list[Any]:
-        return [x for pair in held.values(self.places) for x in pair]
+    def flatten(self, fragment: FragmentValue) -> list[Any]:
+        return [x for pair in fragment.values(self.positions) for x in pair]
 
-    def held(self, values: Iterator[Any]) -> Held:
-        return Held({place: (next(values), next(values)) for place in self.places}, (True, True))
+    def unflatten(self, values: Iterator[Any]) -> FragmentValue:
+        return FragmentValue(
+            {position: (next(values), next(values)) for position in self.positions}, (True, True)
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class PackedPairs:
+class PackedPairCarrier:
     """A vector of two for each part.
 
     Attributes:
-        places: of the parts, by row and column.
+        positions: of the parts, by row and column.
     """
 
-    places: Sequence[tuple[int, int]]
+    positions: Sequence[tuple[int, int]]
 
     @property
     def count(self) -> int:
-        return len(self.places)
+        return len(self.positions)
 
-    def flat(self, held: Held) -> list[Any]:
-        return [as_vector(held.at(*place)) for place in self.places]
+    def flatten(self, fragment: FragmentValue) -> list[Any]:
+        return [as_vector(fragment.at(*position)) for position in self.positions]
 
-    def held(self, values: Iterator[Any]) -> Held:
-        return Held({place: next(values) for place in self.places}, (True, True))
+    def unflatten(self, values: Iterator[Any]) -> FragmentValue:
+        return FragmentValue({position: next(values) for position in self.positions}, (True, True))

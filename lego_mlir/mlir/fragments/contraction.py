@@ -21,8 +21,8 @@ class Contraction:
 
     Attributes:
         op: the vector.contract.
-        left: the operand whose rows are the result's.
-        right: the operand whose columns are the result's.
+        a: the operand whose rows are the result's.
+        b: the operand whose columns are the result's.
         left_inner, right_inner: which of an operand's two dimensions is summed over.
         sizes: rows, columns, and the products summed up.
         warps: from a warp's place along rows and columns to its number.
@@ -30,26 +30,26 @@ class Contraction:
     """
 
     op: Any
-    left: Tile
-    right: Tile
-    left_inner: int
-    right_inner: int
+    a: Tile
+    b: Tile
+    a_k_dim: int
+    b_k_dim: int
     sizes: tuple[int, int, int]
     warps: Layout
     instruction: Instruction
 
     @property
-    def fragments(self) -> tuple[int, int, int]:
+    def mma_counts(self) -> tuple[int, int, int]:
         """Instructions of a warp along rows, columns and products."""
-        rows, columns, products = self.sizes
+        rows, columns, k_size = self.sizes
         m, n, k = self.instruction.shape
         down, across = self.warps.dims
         assert isinstance(down, int)
         assert isinstance(across, int)
-        return rows // down // m, columns // across // n, products // k
+        return rows // down // m, columns // across // n, k_size // k
 
 
-def contraction(step: TransformStep, op: Any) -> Contraction:
+def read_contraction(step: TransformStep, op: Any) -> Contraction:
     """Read a vector.contract.
 
     Raises:
@@ -62,20 +62,20 @@ def contraction(step: TransformStep, op: Any) -> Contraction:
             op,
             hint='transform.structured.match ops{["vector.contract"]} finds those',
         )
-    dimensions = _dimensions(step, op)
+    dimensions = _operand_dimensions(step, op)
     instruction = _instruction(step, op)
     operands = [_operand(step, op, number) for number in (0, 1)]
     inner = dimensions[0].index(2) if 2 in dimensions[0] else 0, dimensions[1].index(2)
     shape = tuple(ir.VectorType(op.operands[2].type).shape)
-    products = operands[0].shape[inner[0]]
-    left = 0 if 0 in dimensions[0] else 1
+    k_size = operands[0].shape[inner[0]]
+    a = 0 if 0 in dimensions[0] else 1
     found = Contraction(
         op,
-        operands[left],
-        operands[1 - left],
-        inner[left],
-        inner[1 - left],
-        (shape[0], shape[1], products),
+        operands[a],
+        operands[1 - a],
+        inner[a],
+        inner[1 - a],
+        (shape[0], shape[1], k_size),
         _warps(step, op),
         instruction,
     )
@@ -83,23 +83,23 @@ def contraction(step: TransformStep, op: Any) -> Contraction:
     return found
 
 
-def _dimensions(step: TransformStep, op: Any) -> list[list[int]]:
+def _operand_dimensions(step: TransformStep, op: Any) -> list[list[int]]:
     """For lhs and rhs what their dimensions are: 0 rows of the result, 1 columns, 2 summed over."""
     maps = [ir.AffineMapAttr(a).value for a in ir.ArrayAttr(op.attributes["indexing_maps"])]
     kinds = [
         str(a).split("<")[-1].rstrip(">") for a in ir.ArrayAttr(op.attributes["iterator_types"])
     ]
-    places = [[_position(e) for e in m.results] for m in maps]
+    dimensions = [[_position(e) for e in m.results] for m in maps]
     summed = [k for k, kind in enumerate(kinds) if kind == "reduction"]
-    result = places[2]
-    is_product = (
+    result = dimensions[2]
+    is_matmul = (
         len(kinds) == 3
         and len(summed) == 1
         and len(result) == 2
-        and sorted(map(sorted, places[:2]))
+        and sorted(map(sorted, dimensions[:2]))
         == sorted([sorted([result[0], summed[0]]), sorted([result[1], summed[0]])])
     )
-    if not is_product:
+    if not is_matmul:
         shown = ", ".join(str(m) for m in maps)
         raise step.error(
             f"looked for a product of matrices, found a contraction with the maps {shown} and the "
@@ -116,7 +116,7 @@ def _dimensions(step: TransformStep, op: Any) -> list[list[int]]:
             hint="mma.sync adds up products; another kind has no such instruction",
         )
     order = [*result, summed[0]]
-    return [[order.index(p) for p in operand] for operand in places[:2]]
+    return [[order.index(p) for p in operand] for operand in dimensions[:2]]
 
 
 def _position(expression: Any) -> int:
@@ -125,11 +125,11 @@ def _position(expression: Any) -> int:
 
 def _instruction(step: TransformStep, op: Any) -> Instruction:
     """The instruction for the types of a contraction."""
-    lhs, rhs, sums = (ir.VectorType(op.operands[k].type).element_type for k in range(3))
-    known = [i for i in INSTRUCTIONS if i.capability <= step.pass_context.machine.capability]
+    lhs, rhs, accumulator = (ir.VectorType(op.operands[k].type).element_type for k in range(3))
+    known = [i for i in INSTRUCTIONS if i.capability <= step.pass_context.target.capability]
     listed = ", ".join(map(str, known)) or "none"
     for instruction in INSTRUCTIONS:
-        if (str(lhs), str(rhs), str(sums)) != (
+        if (str(lhs), str(rhs), str(accumulator)) != (
             instruction.element,
             instruction.element,
             instruction.accumulator,
@@ -138,7 +138,7 @@ def _instruction(step: TransformStep, op: Any) -> Instruction:
         if instruction not in known:
             major, minor = instruction.capability
             raise step.error(
-                f"{step.pass_context.machine.name} has no mma.sync of {instruction}",
+                f"{step.pass_context.target.name} has no mma.sync of {instruction}",
                 op,
                 hint=f"it takes sm_{major}{minor} or later; this target has: {listed}",
             )
@@ -150,7 +150,7 @@ def _instruction(step: TransformStep, op: Any) -> Instruction:
                 )
         return instruction
     raise step.error(
-        f"{step.pass_context.machine.name} has no mma.sync of {lhs} by {rhs} to {sums}",
+        f"{step.pass_context.target.name} has no mma.sync of {lhs} by {rhs} to {accumulator}",
         op,
         hint=f"it has: {listed}",
     )
@@ -177,7 +177,7 @@ def _operand(step: TransformStep, op: Any, number: int) -> Tile:
             hint="give the load a `shared` layout, and run stage_in_shared before",
         )
     between = _between(load, op)
-    if between is None or any(_orders(o, tile) for o in between):
+    if between is None or any(_prevents_moving(o, tile) for o in between):
         raise step.error(
             f"the {which} operand is not read right before it: a barrier, a write of the tile, or "
             "the end of a block lies between",
@@ -195,7 +195,7 @@ def _between(first: Any, last: Any) -> list[Any] | None:
     return operations[operations.index(first) + 1 : operations.index(last)]
 
 
-def _orders(op: Any, tile: Tile) -> bool:
+def _prevents_moving(op: Any, tile: Tile) -> bool:
     """Whether a read of a tile must not be moved behind an operation."""
     writes = op.name == "lego.store" and op.operands[1] == tile.buffer
     return bool(op.name in ("gpu.barrier", "nvvm.barrier", "nvvm.barrier0") or writes)

@@ -50,16 +50,18 @@ INSTRUCTIONS = (
 )
 
 
-class Multiplier:
+class MmaBuilder:
     """Makes one kind of `mma.sync`, in the context that is current."""
 
     def __init__(self, instruction: Instruction) -> None:
-        self._number = ir.Type.parse(instruction.accumulator)
-        self._pair = None
+        self._element_type = ir.Type.parse(instruction.accumulator)
+        self._operand_type = None
         if instruction.element == "f16":
-            self._pair = ir.VectorType.get([2], ir.F16Type.get())
-        self._sums = ir.Type.parse(f"!llvm.struct<({', '.join([instruction.accumulator] * 4)})>")
-        self._places = [ir.DenseI64ArrayAttr.get([k]) for k in range(4)]
+            self._operand_type = ir.VectorType.get([2], ir.F16Type.get())
+        self._accumulator_type = ir.Type.parse(
+            f"!llvm.struct<({', '.join([instruction.accumulator] * 4)})>"
+        )
+        self._positions = [ir.DenseI64ArrayAttr.get([k]) for k in range(4)]
         if instruction.element.startswith("f8"):
             self._name, self._attributes = "llvm.inline_asm", _as_text(instruction)
         else:
@@ -67,29 +69,31 @@ class Multiplier:
 
     def operands(self, registers: Sequence[Any]) -> list[Any]:
         """Registers of 32 bits as the instruction takes them."""
-        if self._pair is None:
+        if self._operand_type is None:
             return list(registers)
         return [
-            ir.Operation.create("llvm.bitcast", results=[self._pair], operands=[r]).results[0]
+            ir.Operation.create("llvm.bitcast", results=[self._operand_type], operands=[r]).results[
+                0
+            ]
             for r in registers
         ]
 
-    def __call__(self, a: Sequence[Any], b: Sequence[Any], sums: Sequence[Any]) -> list[Any]:
+    def __call__(self, a: Sequence[Any], b: Sequence[Any], accumulator: Sequence[Any]) -> list[Any]:
         """The four sums of a lane, from its operands and the sums so far."""
         made = ir.Operation.create(
             self._name,
-            results=[self._sums],
-            operands=[*a, *b, *sums],
+            results=[self._accumulator_type],
+            operands=[*a, *b, *accumulator],
             attributes=self._attributes,
         ).results[0]
         return [
             ir.Operation.create(
                 "llvm.extractvalue",
-                results=[self._number],
+                results=[self._element_type],
                 operands=[made],
-                attributes={"position": place},
+                attributes={"position": position},
             ).results[0]
-            for place in self._places
+            for position in self._positions
         ]
 
 

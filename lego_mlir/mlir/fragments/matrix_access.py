@@ -75,7 +75,7 @@ class MatrixAccess:
             index = found.index((warp[0], i, row), (warp[1], j, column), slots)
             self._pointers[i, j] = pointer(tile.buffer, found.split.layout, index)
 
-    def behind(self, distance: int) -> MatrixAccess:
+    def at_distance(self, distance: int) -> MatrixAccess:
         """That of a tile so many elements behind this one, by the same addresses."""
         other = copy(self)
         other._shift += distance

@@ -17,12 +17,12 @@ from typing import Any
 
 from lego_mlir.hardware.limits import MMA_COLUMNS
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.fragments.thread_fragment import PAIR, Held, as_values, is_undefined
+from lego_mlir.mlir.fragments.thread_fragment import PAIR, FragmentValue, as_values, is_undefined
 
 _HALVES = 2
 
 
-class Sums(Mapping[tuple[int, int], tuple[Any, Any]]):
+class Accumulator(Mapping[tuple[int, int], tuple[Any, Any]]):
     """The parts of a thread's share, taken out of the structs.
 
     A number is taken out anew each time: where it was before need not come before this place.
@@ -37,8 +37,8 @@ class Sums(Mapping[tuple[int, int], tuple[Any, Any]]):
         self._columns = columns
         self._kind = kind
 
-    def __getitem__(self, place: tuple[int, int]) -> tuple[Any, Any]:
-        row, column = place
+    def __getitem__(self, position: tuple[int, int]) -> tuple[Any, Any]:
+        row, column = position
         block, half = divmod(row, _HALVES)
         first = (column * _HALVES + half) * PAIR
         return tuple(_number(self.blocks[block], self._kind, k) for k in (first, first + 1))
@@ -51,8 +51,8 @@ class Sums(Mapping[tuple[int, int], tuple[Any, Any]]):
         return _HALVES * len(self.blocks) * self._columns // MMA_COLUMNS
 
 
-class Registers:
-    """The sums of a tile in registers; a `Carrier` of them.
+class AccumulatorRegisters:
+    """The sums of a tile in registers; a `LoopCarrier` of them.
 
     Args:
         blocks: of 64 rows that a warpgroup has.
@@ -71,26 +71,26 @@ class Registers:
         kind = self._kind
         return [_number(block, kind, k) for k in range(self._columns // 2)]
 
-    def flat(self, held: Held) -> list[Any]:
+    def flatten(self, fragment: FragmentValue) -> list[Any]:
         """The structs of what a thread holds."""
-        if isinstance(held.parts, Sums):
-            return list(held.parts.blocks)
-        return [self._packed(held, block) for block in range(self.count)]
+        if isinstance(fragment.pairs, Accumulator):
+            return list(fragment.pairs.blocks)
+        return [self._packed(fragment, block) for block in range(self.count)]
 
-    def held(self, values: Iterator[Any]) -> Held:
+    def unflatten(self, values: Iterator[Any]) -> FragmentValue:
         """What a thread holds in the next structs."""
         blocks = [next(values) for _ in range(self.count)]
-        return Held(Sums(blocks, self._columns, self._kind), (True, True))
+        return FragmentValue(Accumulator(blocks, self._columns, self._kind), (True, True))
 
-    def _packed(self, held: Held, block: int) -> Any:
+    def _packed(self, fragment: FragmentValue, block: int) -> Any:
         value = ir.Operation.create("llvm.mlir.undef", results=[self.struct]).results[0]
-        if is_undefined(held):
+        if is_undefined(fragment):
             return value
         numbers = [
             x
             for column in range(self._columns // MMA_COLUMNS)
             for half in range(_HALVES)
-            for x in as_values(held.at(_HALVES * block + half, column))
+            for x in as_values(fragment.at(_HALVES * block + half, column))
         ]
         for k, number in enumerate(numbers):
             value = ir.Operation.create(

@@ -37,10 +37,10 @@ from lego_mlir.mlir.lowering.access_checks import OTHER
 from lego_mlir.mlir.tiles import accesses
 from lego_mlir.mlir.tiles.accesses import Tile
 
-Part: TypeAlias = Any
+Pair: TypeAlias = Any
 """Two neighbours: a vector of two, or a pair of values."""
 
-Parts: TypeAlias = Mapping[tuple[int, int], Part]
+PairsByPosition: TypeAlias = Mapping[tuple[int, int], Pair]
 """The parts of a share, by row and column of it."""
 
 PAIR = 2
@@ -50,32 +50,32 @@ Axes: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class FragmentValue:
     """What a thread holds of one value.
 
     Attributes:
-        parts: by row and column; along an axis on which the value does not depend only at 0.
+        pairs: by row and column; along an axis on which the value does not depend only at 0.
         varies: on which axes it depends.
     """
 
-    parts: Parts
+    pairs: PairsByPosition
     varies: tuple[bool, bool]
 
-    def at(self, row: int, column: int) -> Part:
+    def at(self, row: int, column: int) -> Pair:
         """The part at a row and column of the share."""
-        return self.parts[row * self.varies[0], column * self.varies[1]]
+        return self.pairs[row * self.varies[0], column * self.varies[1]]
 
-    def values(self, places: Iterable[tuple[int, int]]) -> Iterator[tuple[Any, Any]]:
+    def values(self, positions: Iterable[tuple[int, int]]) -> Iterator[tuple[Any, Any]]:
         """The parts at some places as pairs of values, one of several places taken apart once."""
         found: dict[tuple[int, int], tuple[Any, Any]] = {}
-        for row, column in places:
+        for row, column in positions:
             key = row * self.varies[0], column * self.varies[1]
             if key not in found:
-                found[key] = as_values(self.parts[key])
+                found[key] = as_values(self.pairs[key])
             yield found[key]
 
 
-class Restarted(Mapping[tuple[int, int], Part]):
+class RestartedPairs(Mapping[tuple[int, int], Pair]):
     """Parts that begin anew where a condition holds, each chosen where it is asked for.
 
     Attributes:
@@ -84,58 +84,60 @@ class Restarted(Mapping[tuple[int, int], Part]):
         before: what they are otherwise.
     """
 
-    def __init__(self, condition: Any, start: Held, before: Held) -> None:
+    def __init__(self, condition: Any, start: FragmentValue, before: FragmentValue) -> None:
         self.condition = condition
         self.start = start
         self.before = before
 
-    def __getitem__(self, place: tuple[int, int]) -> Part:
-        start, before = (as_vector(held.at(*place)) for held in (self.start, self.before))
+    def __getitem__(self, position: tuple[int, int]) -> Pair:
+        start, before = (
+            as_vector(fragment.at(*position)) for fragment in (self.start, self.before)
+        )
         return arith.SelectOp(self.condition, start, before).result
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        return iter(self.before.parts)
+        return iter(self.before.pairs)
 
     def __len__(self) -> int:
-        return len(self.before.parts)
+        return len(self.before.pairs)
 
 
-def is_undefined(held: Held) -> bool:
+def is_undefined(fragment: FragmentValue) -> bool:
     """Whether nothing is known of a value."""
-    if any(held.varies):
+    if any(fragment.varies):
         return False
-    part = held.at(0, 0)
-    return not isinstance(part, tuple) and bool(part.owner.name == "ub.poison")
+    pair = fragment.at(0, 0)
+    return not isinstance(pair, tuple) and bool(pair.owner.name == "ub.poison")
 
 
-def as_vector(part: Part) -> Any:
+def as_vector(pair: Pair) -> Any:
     """A part as a vector of two."""
-    if not isinstance(part, tuple):
-        return part
-    kind = ir.VectorType.get([PAIR], part[0].type)
-    made = ir.Operation.create("vector.from_elements", results=[kind], operands=list(part))
+    if not isinstance(pair, tuple):
+        return pair
+    kind = ir.VectorType.get([PAIR], pair[0].type)
+    made = ir.Operation.create("vector.from_elements", results=[kind], operands=list(pair))
     return made.results[0]
 
 
-def as_values(part: Part) -> tuple[Any, Any]:
+def as_values(pair: Pair) -> tuple[Any, Any]:
     """A part as a pair of values."""
-    if isinstance(part, tuple):
-        return part
-    first, second = (_extracted(part, k) for k in range(PAIR))
+    if isinstance(pair, tuple):
+        return pair
+    first, second = (_extracted(pair, k) for k in range(PAIR))
     return first, second
 
 
-def _extracted(part: Any, k: int) -> Any:
+def _extracted(pair: Any, k: int) -> Any:
     # Without the bindings' class: of these there are two for each of many parts.
     return ir.Operation.create(
         "vector.extract",
-        results=[ir.VectorType(part.type).element_type],
-        operands=[part],
+        results=[ir.VectorType(pair.type).element_type],
+        operands=[pair],
         attributes={"static_position": ir.DenseI64ArrayAttr.get([k])},
     ).results[0]
 
 
-class Share:
+class ThreadFragment:
     """A thread's share of tiles of one shape.
 
     Args:
@@ -160,21 +162,21 @@ class Share:
         self._warps = down, across
         rows: tuple[int, ...] = (down, fragments[0])
         row: tuple[Any, ...] = (thread.warp[0], None)
-        if thread.quad is not None:
-            group, warp = thread.quad
+        if thread.warpgroup is not None:
+            group, warp = thread.warpgroup
             rows, row = (
                 (down // WARPGROUP_WARPS, fragments[0], WARPGROUP_WARPS),
                 (group, None, warp),
             )
         self._split = ((*rows, *inner[0]), (across, fragments[1], *inner[1]))
-        self._place = (
+        self._position = (
             (*row, None, thread.group),
             (thread.warp[1], None, thread.thread, None),
         )
         self._thread = thread
         self._has_stmatrix = has_stmatrix
 
-    def places(self, varies: tuple[bool, bool] = (True, True)) -> Iterator[tuple[int, int]]:
+    def positions(self, varies: tuple[bool, bool] = (True, True)) -> Iterator[tuple[int, int]]:
         """The rows and columns of the parts of a value."""
         rows, columns = (n if v else 1 for n, v in zip(self.counts, varies, strict=True))
         return ((row, column) for row in range(rows) for column in range(columns))
@@ -184,43 +186,45 @@ class Share:
         long = {axis for n, axis in zip(shape, axes, strict=True) if n != 1}
         return 0 in long, 1 in long
 
-    def load(self, tile: Tile, axes: Axes) -> Held:
+    def load(self, tile: Tile, axes: Axes) -> FragmentValue:
         """Read the thread's share of a tile or of a row or column of one."""
-        layout, index, at = self._seen(tile, axes)
+        layout, index, at = self._subdivided(tile, axes)
         value = accesses.load(layout, tile.buffer, index)
         if OTHER in tile.op.attributes:
             value.owner.attributes[OTHER] = tile.op.attributes[OTHER]
         row = _reshaped(value, [prod(value.type.shape)])
         varies = self.varies(tile.shape, axes)
-        parts = {}
-        for place in self.places(varies):
-            start = at(*place)
+        pairs = {}
+        for position in self.positions(varies):
+            start = at(*position)
             if varies[1]:
                 kind = ir.VectorType.get([PAIR], tile.element)
                 op = vector.ExtractStridedSliceOp(kind, row, [start], [PAIR], [1])
-                parts[place] = op.result
+                pairs[position] = op.result
             else:
                 one = vector.ExtractOp(row, [], [start]).result
-                parts[place] = (one, one)
-        return Held(parts, varies)
+                pairs[position] = (one, one)
+        return FragmentValue(pairs, varies)
 
-    def store(self, held: Held, tile: Tile) -> None:
+    def store(self, fragment: FragmentValue, tile: Tile) -> None:
         """Write the thread's share of a tile."""
         if (writes := self.writers(tile, [0])) is not None:
-            writes[0](held)
+            writes[0](fragment)
             return
-        layout, index, at = self._seen(tile, (0, 1))
+        layout, index, at = self._subdivided(tile, (0, 1))
         sizes = [cast("int", layout.dims[k]) for k, i in enumerate(index) if i is None]
         kind = ir.VectorType.get([prod(sizes)], tile.element)
         zero = ir.FloatAttr.get if isinstance(tile.element, ir.FloatType) else ir.IntegerAttr.get
         splat = ir.DenseElementsAttr.get_splat(kind, zero(tile.element, 0))
         row = arith.ConstantOp(kind, splat).result
-        for place in self.places():
-            part = as_vector(held.at(*place))
-            row = vector.InsertStridedSliceOp(part, row, [at(*place)], [1]).result
+        for position in self.positions():
+            pair = as_vector(fragment.at(*position))
+            row = vector.InsertStridedSliceOp(pair, row, [at(*position)], [1]).result
         accesses.store(_reshaped(row, sizes), layout, tile.buffer, index)
 
-    def writers(self, tile: Tile, distances: Sequence[int]) -> list[Callable[[Held], None]] | None:
+    def writers(
+        self, tile: Tile, distances: Sequence[int]
+    ) -> list[Callable[[FragmentValue], None]] | None:
         """Makes the thread's stores by stmatrix, to addresses that are made here.
 
         Args:
@@ -231,7 +235,7 @@ class Share:
             For each of them what makes the stores; `None` where stmatrix cannot write the tile.
         """
         bits = tile.element.width
-        is_plain = self._has_stmatrix and self._thread.quad is None
+        is_plain = self._has_stmatrix and self._thread.warpgroup is None
         if not (is_plain and tile.is_shared and bits == 16):
             return None
         fragment = accumulator(2 - self._fragments[1] % 2)
@@ -241,21 +245,21 @@ class Share:
         except LegoError:
             return None
         matrices.prepare(tile, self._thread.lane, self._thread.warp)
-        return [partial(self._store_matrices, matrices.behind(n)) for n in distances]
+        return [partial(self._store_matrices, matrices.at_distance(n)) for n in distances]
 
-    def _store_matrices(self, matrices: MatrixAccess, held: Held) -> None:
+    def _store_matrices(self, matrices: MatrixAccess, fragment: FragmentValue) -> None:
         i32 = ir.IntegerType.get_signless(32)
         rows, columns = matrices.counts
         halves, tiles = self.counts[0] // rows, self.counts[1] // columns
         for i, j in product(range(rows), range(columns)):
             registers = []
             for neighbour, half in product(range(tiles), range(halves)):
-                part = as_vector(held.at(i * halves + half, j * tiles + neighbour))
-                packed = ir.Operation.create("llvm.bitcast", results=[i32], operands=[part])
+                pair = as_vector(fragment.at(i * halves + half, j * tiles + neighbour))
+                packed = ir.Operation.create("llvm.bitcast", results=[i32], operands=[pair])
                 registers.append(packed.results[0])
             matrices.store(i, j, registers)
 
-    def _seen(self, tile: Tile, axes: Axes) -> tuple[Layout, tuple[Any, ...], Any]:
+    def _subdivided(self, tile: Tile, axes: Axes) -> tuple[Layout, tuple[Any, ...], Any]:
         """A tile's layout split, the thread's index of it, and where a part is in the value.
 
         The last takes the row and column of a part to the number of its first element among those
@@ -265,7 +269,7 @@ class Share:
         long = {k: axis for k, axis in along.items() if tile.layout.dims[k] != 1}
         split = subdivide(tile.layout, {k: self._split[axis] for k, axis in long.items()})
         entries = [
-            self._place[long[k]] if k in long else 0 if i is None else i
+            self._position[long[k]] if k in long else 0 if i is None else i
             for k, i in enumerate(tile.index)
         ]
         index = split.index(*entries)

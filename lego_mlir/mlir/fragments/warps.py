@@ -12,7 +12,7 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.tiles import accesses
-from lego_mlir.mlir.tiles.kernels import thread_count, thread_number
+from lego_mlir.mlir.tiles.kernels import flat_thread_id, thread_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Thread:
         warp: its warp's place along rows and columns.
         lane: its number in the warp.
         group, thread: the lane's place in a fragment.
-        quad: its warpgroup, and its warp's number in that, where a warpgroup's rows are not one
+        warpgroup: its warpgroup, and its warp's number in that, where a warpgroup's rows are not one
             warp's after another's but, for each fragment, four warps' one below the other.
     """
 
@@ -31,7 +31,7 @@ class Thread:
     lane: Any
     group: Any
     thread: Any
-    quad: tuple[Any, Any] | None = None
+    warpgroup: tuple[Any, Any] | None = None
 
 
 def thread_of(step: TransformStep, op: Any, warps: Layout) -> Thread:
@@ -57,8 +57,8 @@ def thread_of(step: TransformStep, op: Any, warps: Layout) -> Thread:
             hint="the size of a block is 32 times that of lego.warps",
         )
     with ir.InsertionPoint.at_block_begin(kernel.regions[0].blocks[0]), op.location:
-        warp, lane = accesses.inv(OrderBy(Row(number, WARP_THREADS)), thread_number(step, kernel))
+        warp, lane = accesses.inv(OrderBy(Row(number, WARP_THREADS)), flat_thread_id(step, kernel))
         row, column = accesses.inv(warps, warp)
-        places = accumulator().sizes
-        group, thread = accesses.inv(OrderBy(Row(places[GROUP], places[THREAD])), lane)
+        sizes = accumulator().sizes
+        group, thread = accesses.inv(OrderBy(Row(sizes[GROUP], sizes[THREAD])), lane)
     return Thread((row, column), lane, group, thread)

@@ -16,7 +16,7 @@ from lego_mlir.analysis.instructions.wgmma_operands import Major
 from lego_mlir.hardware.limits import WGMMA_K_BYTES, WGMMA_ROWS
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.fragments.instructions import Instruction
-from lego_mlir.mlir.fragments.registers import Registers
+from lego_mlir.mlir.fragments.registers import AccumulatorRegisters
 from lego_mlir.mlir.tiles.pointers import i32_constant
 
 _KINDS = {"f32": ("f32", "f"), "i32": ("s32", "r")}
@@ -24,7 +24,7 @@ _KINDS = {"f32": ("f32", "f"), "i32": ("s32", "r")}
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class WgmmaChain:
     """The instructions that add a product to the sums of 64 rows.
 
     Attributes:
@@ -36,28 +36,28 @@ class Chain:
     """
 
     instruction: Instruction
-    registers: Registers
+    registers: AccumulatorRegisters
     columns: int
     majors: Sequence[tuple[Major, Major]]
 
     def __call__(
-        self, sums: Any, descriptors: Sequence[tuple[Any, Any]], begins: Any = None
+        self, accumulator: Any, descriptors: Sequence[tuple[Any, Any]], begins: Any = None
     ) -> Any:
         """The sums after it, a struct.
 
         Args:
-            sums: before it, a struct; `None` where they begin with this product.
+            accumulator: before it, a struct; `None` where they begin with this product.
             descriptors: of the left and the right operand, for each step along k.
             begins: an i1 that says whether they do where that is not known before; else `None`.
         """
         count = self.columns // 2
-        numbers = self.registers.numbers(sums) if sums is not None else []
+        numbers = self.registers.numbers(accumulator) if accumulator is not None else []
         words = [word for pair in descriptors for word in pair]
         _, letter = _KINDS[self.instruction.accumulator]
         constraints = [f"={letter}"] * count
         constraints += [*map(str, range(len(numbers))), *["l"] * len(words)]
-        adds = "0" if sums is None else "1"
-        if sums is not None and begins is not None:
+        adds = "0" if accumulator is None else "1"
+        if accumulator is not None and begins is not None:
             words.append(_word_of_not(begins))
             constraints.append("r")
             adds = f"${len(constraints) - 1}"
@@ -85,9 +85,9 @@ class Chain:
         depth = WGMMA_K_BYTES * 8 // self.instruction.bits
         shape = f"m{WGMMA_ROWS}n{self.columns}k{depth}"
         types = f"{kind}.{self.instruction.ptx}.{self.instruction.ptx}"
-        sums = ", ".join(f"${k}" for k in range(count))
+        accumulator = ", ".join(f"${k}" for k in range(count))
         lines = [
-            f"wgmma.mma_async.sync.aligned.{shape}.{types} {{{sums}}}, "
+            f"wgmma.mma_async.sync.aligned.{shape}.{types} {{{accumulator}}}, "
             f"${first + 2 * k}, ${first + 2 * k + 1}, "
             f"{'begin' if adds != '1' and k == 0 else 'add'}{self._modifiers(*majors)};"
             for k, majors in enumerate(self.majors)

@@ -21,6 +21,7 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.bindings import ir, native
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.layouts import Layouts
@@ -31,21 +32,6 @@ _SUCCESS = dialect.DiagnosedSilenceableFailure.Success
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
-    """What a schedule is made for.
-
-    Attributes:
-        name: of the target, such as `sm_90a`.
-        capability: its compute capability.
-        shared_bytes: shared memory that a block may have.
-    """
-
-    name: str
-    capability: tuple[int, int]
-    shared_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class PassContext:
     """What the steps of one run of a schedule share.
 
@@ -53,19 +39,19 @@ class PassContext:
         source: the payload's text, in which errors are shown.
         script: the schedule's text.
         layouts: reads the payload's layouts.
-        machine: the target.
+        target: the target.
         parameters: values that replace the defaults of the schedule's parameters.
         kept: the texts that `keep` made, by name, in order.
-        asked: the parameters that the schedule has, with the values they took.
+        used_parameters: the parameters that the schedule has, with the values they took.
     """
 
     source: Source
     script: Source
     layouts: Layouts
-    machine: Machine
+    target: Target
     parameters: Mapping[str, int]
     kept: list[tuple[str, str]] = field(default_factory=list)
-    asked: dict[str, int] = field(default_factory=dict)
+    used_parameters: dict[str, int] = field(default_factory=dict)
 
 
 _pass_context: ContextVar[PassContext] = ContextVar("setting")

@@ -45,10 +45,10 @@ class ColumnSlices:
 
     def __init__(self, step: TransformStep, slices: Layout, number: Any) -> None:
         self._step = step
-        parts, width = slices.dims
-        assert isinstance(parts, int)
+        count, width = slices.dims
+        assert isinstance(count, int)
         assert isinstance(width, int)
-        self._sizes = parts, width
+        self._sizes = count, width
         self._number = number
         self._slices: dict[Any, Any] = {}
         self._sliced: list[Any] = []
@@ -75,7 +75,7 @@ class ColumnSlices:
             for use in value.uses:
                 op = use.owner.operation
                 if op != own and op not in replaced:  # in a region, or before
-                    raise self._refused(op)
+                    raise self._unsupported(op)
         for op in reversed(replaced):
             self._step.erase(op)
         # What was combined with the tile, and with nothing else.
@@ -89,14 +89,14 @@ class ColumnSlices:
         if op.name == "lego.store" and op.operands[0] in self._slices:
             tile = tile_of(op, self._step.pass_context)
             if len(tile.whole) == 2:
-                layout, index = self._piece(tile, (0, 1))
+                layout, index = self._sliced_index(tile, (0, 1))
                 made = store(self._slices[op.operands[0]], layout, tile.buffer, index)
                 _keep_attributes(op, made)
                 return
         elif _is_elementwise(op):
             self._slices[op.results[0]] = self._elementwise(op, (0, 1))
             return
-        raise self._refused(op)
+        raise self._unsupported(op)
 
     def _slice(self, value: Any, axes: Axes) -> Any:
         """The slice of a value that the tile is combined with; itself where it has no columns."""
@@ -106,14 +106,14 @@ class ColumnSlices:
         if all(axis != _COLUMNS or n == 1 for n, axis in zip(kind.shape, axes, strict=True)):
             return value
         if isinstance(value, ir.BlockArgument):
-            raise self._refused(value.owner.owner)
+            raise self._unsupported(value.owner.owner)
         op = value.owner.operation
         with ir.InsertionPoint(op), op.location:
-            self._slices[value] = self._made(op, axes)
+            self._slices[value] = self._made_slice(op, axes)
         self._sliced.append(op.operation)
         return self._slices[value]
 
-    def _made(self, op: Any, axes: Axes) -> Any:
+    def _made_slice(self, op: Any, axes: Axes) -> Any:
         kind = self._type(op.results[0], axes)
         match op.name:
             case "arith.constant":
@@ -123,7 +123,7 @@ class ColumnSlices:
                     return arith.ConstantOp(kind, splat).result
             case "lego.load":
                 tile = tile_of(op, self._step.pass_context)
-                layout, index = self._piece(tile, axes)
+                layout, index = self._sliced_index(tile, axes)
                 found = load(layout, tile.buffer, index)
                 _keep_attributes(op, found.owner)
                 return found
@@ -134,7 +134,7 @@ class ColumnSlices:
                 return ir.Operation.create(op.name, results=[kind], operands=[given]).results[0]
             case _ if _is_elementwise(op):
                 return self._elementwise(op, axes)
-        raise self._refused(op)
+        raise self._unsupported(op)
 
     def _elementwise(self, op: Any, axes: Axes) -> Any:
         return ir.Operation.create(
@@ -154,10 +154,12 @@ class ColumnSlices:
         ]
         return ir.VectorType.get(shape, kind.element_type)
 
-    def _piece(self, tile: Tile, axes: Axes) -> tuple[Layout, tuple[Any, ...]]:
+    def _sliced_index(self, tile: Tile, axes: Axes) -> tuple[Layout, tuple[Any, ...]]:
         """The layout of a tile's memory, and the index of the slice in it."""
-        places = dict(zip(tile.whole, axes, strict=True))
-        columns = [k for k, axis in places.items() if axis == _COLUMNS and tile.layout.dims[k] != 1]
+        axis_of = dict(zip(tile.whole, axes, strict=True))
+        columns = [
+            k for k, axis in axis_of.items() if axis == _COLUMNS and tile.layout.dims[k] != 1
+        ]
         try:
             split = subdivide(tile.layout, dict.fromkeys(columns, self._sizes))
         except LegoError as e:
@@ -165,7 +167,7 @@ class ColumnSlices:
         entries = [(self._number, None) if k in columns else i for k, i in enumerate(tile.index)]
         return split.layout, split.index(*entries)
 
-    def _refused(self, op: Any) -> Exception:
+    def _unsupported(self, op: Any) -> Exception:
         return self._step.error(
             f"'{op.name}' has no meaning for some of the columns alone",
             op,

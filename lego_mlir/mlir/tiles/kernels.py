@@ -63,7 +63,7 @@ def thread_count(step: TransformStep, kernel: Any) -> int:
     return prod(block_size(step, kernel))
 
 
-def thread_number(step: TransformStep, kernel: Any) -> Any:
+def flat_thread_id(step: TransformStep, kernel: Any) -> Any:
     """The number of the thread in its block, x fastest; made at the insertion point."""
     x, y, z = block_size(step, kernel)
     if kernel.name == LAUNCH:
@@ -97,12 +97,12 @@ def iteration(loop: Any) -> Any:
     """The number of a scf.for's iteration, from 0; made at the insertion point."""
     variable = loop.regions[0].blocks[0].arguments[0]
     lower, _, step = list(loop.operands)[:3]
-    if number_of(lower) != 0:
+    if constant_value(lower) != 0:
         variable = arith.SubIOp(variable, lower).result
-    return variable if number_of(step) == 1 else arith.DivUIOp(variable, step).result
+    return variable if constant_value(step) == 1 else arith.DivUIOp(variable, step).result
 
 
-def number_of(value: Any) -> int | None:
+def constant_value(value: Any) -> int | None:
     """The number that an index value is known to be."""
     x = IndexReader().read(value)
     return x if isinstance(x, int) else None

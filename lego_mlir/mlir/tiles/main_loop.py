@@ -21,7 +21,7 @@ from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import SHARED, Tile, tile_of
 from lego_mlir.mlir.tiles.structure import operands_of
 
-CHOICE = "scf.index_switch"
+INDEX_SWITCH = "scf.index_switch"
 """What chooses a tile among several."""
 
 _SHAPE = (
@@ -48,12 +48,12 @@ class LoadedOperand:
         return self.value.owner.operation
 
     @property
-    def is_choice(self) -> bool:
+    def is_switch(self) -> bool:
         """Whether there are several loads."""
-        return bool(self.op.name == CHOICE)
+        return bool(self.op.name == INDEX_SWITCH)
 
     @property
-    def needs(self) -> list[Any]:
+    def used_values(self) -> list[Any]:
         """The values that it is computed from."""
         return operands_of(self.op)
 
@@ -120,7 +120,7 @@ def find_main_loop(step: TransformStep, launch: Any) -> MainLoop:
         raise step.error(f"looked for {_SHAPE}; found it in a '{loop.name}'", contract)
     operands = []
     for value, name in zip(list(contract.operands)[:2], "AB", strict=True):
-        operand = _operand(step, value, f"looked for {_SHAPE}; {name}", contract)
+        operand = _loaded_operand(step, value, f"looked for {_SHAPE}; {name}", contract)
         if operand.op.parent != loop:
             raise step.error(
                 f"looked for {_SHAPE}; {name} is loaded outside of the loop", operand.op
@@ -136,10 +136,10 @@ def find_main_loop(step: TransformStep, launch: Any) -> MainLoop:
     return MainLoop(loop, contract, operands[0], operands[1], warps)
 
 
-def _operand(step: TransformStep, value: Any, what: str, contract: Any) -> LoadedOperand:
+def _loaded_operand(step: TransformStep, value: Any, what: str, contract: Any) -> LoadedOperand:
     """What loads an operand."""
     op = None if _is_argument(value) else value.owner.operation
-    if op is not None and op.name == CHOICE:
+    if op is not None and op.name == INDEX_SWITCH:
         ends = [list(region.blocks[0].operations)[-1].operation for region in op.regions]
         values = [end.operands[list(op.results).index(value)] for end in ends]
     else:

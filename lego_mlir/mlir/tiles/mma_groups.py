@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def is_product(op: Any) -> bool:
+def is_mma(op: Any) -> bool:
     """Whether an operation multiplies fragments on tensor cores."""
     if op.name == "llvm.inline_asm":
         return "mma.sync" in str(op.attributes["asm_string"])
     return op.name in ("nvvm.mma.sync", "nvgpu.mma.sync")
 
 
-def product_steps(operations: Sequence[Any]) -> list[list[int]]:
+def mma_groups(operations: Sequence[Any]) -> list[list[int]]:
     """The products among the operations of a block, step by step.
 
     Args:
@@ -27,16 +27,16 @@ def product_steps(operations: Sequence[Any]) -> list[list[int]]:
         For each step, from the first on, the places of its products among the operations.
     """
     through: dict[Any, int] = {}
-    steps: list[list[int]] = []
-    for place, op in enumerate(operations):
+    groups: list[list[int]] = []
+    for position, op in enumerate(operations):
         number = 0
         for operand in op.operands if through else ():
             number = max(number, through.get(operand, 0))
-        if is_product(op):
-            if number == len(steps):
-                steps.append([])
-            steps[number].append(place)
+        if is_mma(op):
+            if number == len(groups):
+                groups.append([])
+            groups[number].append(position)
             number += 1
         if number:
             through.update((result, number) for result in op.results)
-    return steps
+    return groups

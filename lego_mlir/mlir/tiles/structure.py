@@ -45,7 +45,7 @@ def move(operations: Iterable[Any], before: Any) -> None:
         op.move_before(before)
 
 
-def copied(op: Any, values: dict[Any, Any]) -> Any:
+def clone(op: Any, values: dict[Any, Any]) -> Any:
     """A copy of an operation at the current insertion point, on what stands for its operands.
 
     Args:
@@ -71,17 +71,17 @@ def _inside(op: Any) -> Iterable[Any]:
     return operations_in(op) if len(op.regions) else ()
 
 
-def backward_slice(wanted: Sequence[Any], block: Any, given: Sequence[Any] = ()) -> list[Any]:
+def backward_slice(wanted: Sequence[Any], block: Any, available: Sequence[Any] = ()) -> list[Any]:
     """The operations of a block that some of its values are computed by, in order.
 
     Args:
         wanted: the values.
         block: the block.
-        given: operations whose results are there already.
+        available: operations whose results are there already.
     """
     found: list[Any] = []
     stack = list(wanted)
-    operations = [op.operation for op in block.operations if op.operation not in given]
+    operations = [op.operation for op in block.operations if op.operation not in available]
     inside = {value: op for op in operations for value in op.results}
     while stack:
         op = inside.get(stack.pop())

@@ -42,7 +42,7 @@ _DYNAMIC = -(1 << 31)
 
 
 @dataclass(frozen=True, slots=True)
-class Mapped:
+class TileTensorMaps:
     """The maps of a tile.
 
     Attributes:
@@ -87,14 +87,14 @@ class TensorMaps:
         self._launch = launch
         self._made: dict[Any, Any] = {}
 
-    def __call__(self, tile: Tile, shared: Tile, parts: int = 1) -> Mapped:
+    def __call__(self, tile: Tile, shared: Tile, parts: int = 1) -> TileTensorMaps:
         """The maps for copies between a tile and its copy in shared memory.
 
         Raises:
             LegoError: at the tile's access: TMA cannot copy it.
         """
-        number, members = self._members(tile)
-        found = [self._map(member, shared, parts) for member in members]
+        number, tensors = self._tensors(tile)
+        found = [self._map(tensor, shared, parts) for tensor in tensors]
         shape = found[0]
         require_alignment(shared, shape.alignment)
         boxes = {(one.dims, one.box, one.swizzle, one.boxes) for one in found}
@@ -102,12 +102,12 @@ class TensorMaps:
             raise self._step.error(
                 "the tensors that the tile may be of take copies of different boxes", tile.op
             )
-        values = [self._made_of(*pair) for pair in zip(members, found, strict=True)]
-        layouts = tuple(member.layout for member in members)
+        values = [self._made_of(*pair) for pair in zip(tensors, found, strict=True)]
+        layouts = tuple(tensor.layout for tensor in tensors)
         value = values[0] if number is None else self._joined(values, tile)
-        return Mapped(shape, layouts, value, number)
+        return TileTensorMaps(shape, layouts, value, number)
 
-    def _members(self, tile: Tile) -> tuple[Any, list[Tile]]:
+    def _tensors(self, tile: Tile) -> tuple[Any, list[Tile]]:
         """The number of the tensor that a tile is of, and the tile as it is in each of them."""
         owner = None if isinstance(tile.buffer, ir.BlockArgument) else tile.buffer.owner.operation
         if owner is None or owner.name != PICK:
@@ -121,12 +121,12 @@ class TensorMaps:
             return None, [tile]
         number, *buffers = list(owner.operands)
         known = [self._numbers(tile, name, value, number) for name, value in tile.sizes]
-        members = []
+        tensors = []
         for place, buffer in enumerate(buffers):
             (argument,) = sources_of(buffer)
             layout = tile.layout.bind(**{name: values[place] for name, values in known})
-            members.append(replace(tile, layout=layout, buffer=argument, sizes=()))
-        return number, members
+            tensors.append(replace(tile, layout=layout, buffer=argument, sizes=()))
+        return number, tensors
 
     def _numbers(
         self, tile: Tile, name: str, value: Any, number: Any
@@ -195,7 +195,7 @@ _MOST_OFFSETS = (1 << 31) - 1
 """Coordinates of a tensor map are signed, of 32 bits (PTX ISA 9.7.9.27, cp.async.bulk.tensor)."""
 
 
-class Corners:
+class TileCoordinates:
     """Where tiles begin in their tensors.
 
     What several have in common is computed once, at the insertion point of the first.
@@ -204,17 +204,17 @@ class Corners:
     def __init__(self) -> None:
         self._made: dict[Any, Any] = {}
 
-    def __call__(self, tile: Tile, mapped: Mapped) -> list[Location]:
+    def __call__(self, tile: Tile, maps: TileTensorMaps) -> list[Coordinate]:
         """Where a tile begins, one place a dimension of its tensor, innermost first.
 
         Args:
             tile: of the tensor, or of one of several.
-            mapped: its maps.
+            maps: its maps.
         """
-        views = [_levels(layout) for layout in mapped.layouts]
+        views = [_levels(layout) for layout in maps.layouts]
         rank = len(views[0][0])
-        places = []
-        for dim in mapped.shape.dims:
+        coordinates = []
+        for dim in maps.shape.dims:
             # Of several tensors the one of most tiles: how many there are has no part in this.
             sizes = [max(view[level][dim] for view in views) for level in range(len(views[0]))]
             # TMA fills in zeros for a tile that begins beyond the end, as the last one of a split K
@@ -223,8 +223,8 @@ class Corners:
             index = [tile.index[level * rank + dim] for level in range(len(sizes))]
             known = [i if isinstance(i, int) else 0 for i in index]
             rest = tuple(0 if i is None or isinstance(i, int) else i for i in index)
-            places.append(Location(self._of(row, rest), int(row.apply(*known))))
-        return places
+            coordinates.append(Coordinate(self._of(row, rest), int(row.apply(*known))))
+        return coordinates
 
     def _of(self, row: Layout, index: tuple[Any, ...]) -> Any:
         """The offset in a row-major order, an i32; `None` for the first."""
@@ -236,7 +236,7 @@ class Corners:
         return self._made[row, index]
 
 
-class Location(NamedTuple):
+class Coordinate(NamedTuple):
     """A coordinate: a number, and an i32 that comes to it if there is one."""
 
     value: Any
@@ -245,11 +245,11 @@ class Location(NamedTuple):
     def plus(self, distance: Any) -> Any:
         """The coordinate so much further on: a number, or an i32."""
         if isinstance(distance, int):
-            return total(self.value, self.number + distance)
-        return total(total(self.value, self.number), distance)
+            return add_i32(self.value, self.number + distance)
+        return add_i32(add_i32(self.value, self.number), distance)
 
 
-def total(value: Any, other: Any) -> Any:
+def add_i32(value: Any, other: Any) -> Any:
     """The sum of two numbers as an i32, either of them an i32 or an int; `None` is 0."""
     if isinstance(other, int):
         if value is None:

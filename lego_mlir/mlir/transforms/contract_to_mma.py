@@ -34,11 +34,11 @@ from typing import Any
 
 from lego_mlir.analysis.instructions import mma_fragments
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.mlir.fragments.contraction import Contraction, contraction
-from lego_mlir.mlir.fragments.distribute import Spread
-from lego_mlir.mlir.fragments.instructions import Multiplier
+from lego_mlir.mlir.fragments.contraction import Contraction, read_contraction
+from lego_mlir.mlir.fragments.distribute import TileDistribution
+from lego_mlir.mlir.fragments.instructions import MmaBuilder
 from lego_mlir.mlir.fragments.matrix_access import MatrixAccess
-from lego_mlir.mlir.fragments.thread_fragment import Held
+from lego_mlir.mlir.fragments.thread_fragment import FragmentValue
 from lego_mlir.mlir.fragments.warps import Thread, thread_of
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles.accesses import tile_of
@@ -47,13 +47,13 @@ from lego_mlir.mlir.tiles.accesses import tile_of
 @transform("contract_to_mma")
 def contract_to_mma(step: TransformStep) -> list[list[Any]]:
     """Give contractions, and all that is computed from them tile by tile, to warps."""
-    left = [contraction(step, op) for op in step.payload()]
-    while left:
-        first = left[0]
+    a_tile = [read_contraction(step, op) for op in step.payload()]
+    while a_tile:
+        first = a_tile[0]
         thread = thread_of(step, first.op, first.warps)
-        spread = Spread(step, thread, first.sizes[:2], first.warps)
-        together = spread.gather(first.op, {c.op: c for c in left})
-        for other in together:
+        distribution = TileDistribution(step, thread, first.sizes[:2], first.warps)
+        joined = distribution.collect(first.op, {c.op: c for c in a_tile})
+        for other in joined:
             if (other.sizes[:2], other.warps) != (first.sizes[:2], first.warps):
                 raise step.error(
                     f"its sums meet those of another contraction, which '{first.warps}' gives to "
@@ -61,12 +61,12 @@ def contract_to_mma(step: TransformStep) -> list[list[Any]]:
                     other.op,
                     hint="what is combined lies with the same threads: give both the same warps",
                 )
-        spread.rewrite({c.op: _Product(step, c, thread) for c in together})
-        left = [c for c in left if c not in together]
+        distribution.rewrite({c.op: _MmaLowering(step, c, thread) for c in joined})
+        a_tile = [c for c in a_tile if c not in joined]
     return []
 
 
-class _Product:
+class _MmaLowering:
     """Makes the instructions of one contraction.
 
     Raises:
@@ -80,20 +80,24 @@ class _Product:
         self._prefetch = step.number("prefetch", 0) > 0
         bits = found.instruction.bits
         down, across = (n for n in found.warps.dims if isinstance(n, int))
-        _, columns, steps = found.fragments
+        _, columns, steps = found.mma_counts
         # Two right operands make the four matrices that ldmatrix reads at most.
         tiles = 2 - columns % 2
         pair = tiles, 1 if tiles == 2 else 2 - steps % 2
-        self._pair = pair
-        left, right = found.left.whole, found.right.whole
-        inner = left[found.left_inner], right[found.right_inner]
-        outer = left[1 - found.left_inner], right[1 - found.right_inner]
+        self._b_matrices = pair
+        a_dims, b_dims = found.a.whole, found.b.whole
+        inner = a_dims[found.a_k_dim], b_dims[found.b_k_dim]
+        outer = a_dims[1 - found.a_k_dim], b_dims[1 - found.b_k_dim]
         try:
-            self._left = MatrixAccess(
-                found.left.layout, (outer[0], inner[0]), mma_fragments.left(bits), (down, 1), bits
+            self._a_access = MatrixAccess(
+                found.a.layout,
+                (outer[0], inner[0]),
+                mma_fragments.left(bits),
+                (down, 1),
+                bits,
             )
-            self._right = MatrixAccess(
-                found.right.layout,
+            self._b_access = MatrixAccess(
+                found.b.layout,
                 (inner[1], outer[1]),
                 mma_fragments.right(bits, *pair),
                 (1, across),
@@ -102,24 +106,22 @@ class _Product:
         except LegoError as e:
             raise step.error(e.message, found.op, e.hint) from None
 
-    def __call__(self, sums: Held) -> Held:
+    def __call__(self, accumulator: FragmentValue) -> FragmentValue:
         """The instructions, where the contraction stands."""
         down, across = self._thread.warp
         # Read again: the loop around may be another by now, and its variables with it.
-        left, right = (
-            tile_of(t.op, self._pass_context) for t in (self._found.left, self._found.right)
-        )
-        self._left.prepare(left, self._thread.lane, (down, 0))
-        self._right.prepare(right, self._thread.lane, (0, across))
-        multiply = Multiplier(self._found.instruction)
-        rows, columns, steps = self._found.fragments
-        places = list(product(range(2 * rows), range(columns)))
-        found = dict(zip(places, sums.values(places), strict=True))
+        a_tile, b_tile = (tile_of(t.op, self._pass_context) for t in (self._found.a, self._found.b))
+        self._a_access.prepare(a_tile, self._thread.lane, (down, 0))
+        self._b_access.prepare(b_tile, self._thread.lane, (0, across))
+        mma = MmaBuilder(self._found.instruction)
+        rows, columns, steps = self._found.mma_counts
+        positions = list(product(range(2 * rows), range(columns)))
+        found = dict(zip(positions, accumulator.values(positions), strict=True))
         pairs: dict[tuple[int, int], list[Any]] = {}
 
         def operands(k: int) -> tuple[list[Any], list[Any]]:
-            a = [multiply.operands(self._left.load(i, k)) for i in range(rows)]
-            return a, [self._right_operand(multiply, j, k, pairs) for j in range(columns)]
+            a = [mma.operands(self._a_access.load(i, k)) for i in range(rows)]
+            return a, [self._b_registers(mma, j, k, pairs) for j in range(columns)]
 
         following = operands(0)
         for k in range(steps):
@@ -131,20 +133,20 @@ class _Product:
                 for j in reversed(range(columns)) if i % 2 else range(columns):
                     upper, lower = (2 * i, j), (2 * i + 1, j)
                     before = (*found[upper], *found[lower])
-                    after = multiply(a[i], b[j], before)
+                    after = mma(a[i], b[j], before)
                     found[upper], found[lower] = tuple(after[:2]), tuple(after[2:])
             if not self._prefetch and k + 1 < steps:
                 following = operands(k + 1)
-        return Held(found, (True, True))
+        return FragmentValue(found, (True, True))
 
-    def _right_operand(
-        self, multiply: Multiplier, j: int, k: int, pairs: dict[tuple[int, int], list[Any]]
+    def _b_registers(
+        self, mma: MmaBuilder, j: int, k: int, pairs: dict[tuple[int, int], list[Any]]
     ) -> list[Any]:
         """The registers of a right operand, of which one load fills several."""
-        tiles, steps = self._pair
+        tiles, steps = self._b_matrices
         at = k // steps, j // tiles
         if at not in pairs:
-            pairs[at] = multiply.operands(self._right.load(*at))
+            pairs[at] = mma.operands(self._b_access.load(*at))
         size = len(pairs[at]) // (tiles * steps)
         start = (j % tiles * steps + k % steps) * size
         return pairs[at][start : start + size]

@@ -37,20 +37,20 @@ from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_WARPS, WGMMA_K_BYT
 from lego_mlir.hardware.swizzle import swizzled
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.emit import nvvm
-from lego_mlir.mlir.fragments.contraction import Contraction, contraction
-from lego_mlir.mlir.fragments.distribute import Spread
-from lego_mlir.mlir.fragments.registers import Registers
-from lego_mlir.mlir.fragments.thread_fragment import Held, Restarted
+from lego_mlir.mlir.fragments.contraction import Contraction, read_contraction
+from lego_mlir.mlir.fragments.distribute import TileDistribution
+from lego_mlir.mlir.fragments.registers import AccumulatorRegisters
+from lego_mlir.mlir.fragments.thread_fragment import FragmentValue, RestartedPairs
 from lego_mlir.mlir.fragments.warps import Thread
-from lego_mlir.mlir.fragments.wgmma import Chain
+from lego_mlir.mlir.fragments.wgmma import WgmmaChain
 from lego_mlir.mlir.schedule.transform_step import PassContext, TransformStep, transform
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.tiles.accesses import Tile, apply, inv, tile_of
 from lego_mlir.mlir.tiles.pointers import address, element_bytes, i32_constant
 from lego_mlir.mlir.tiles.structure import is_zero
 from lego_mlir.mlir.tiles.tensor_maps import require_alignment
-from lego_mlir.mlir.warp_specialized.cluster_reduction import ClusterSums
-from lego_mlir.mlir.warp_specialized.tma_stores import ResultStores, is_stored_by_tma
+from lego_mlir.mlir.warp_specialized.cluster_reduction import ClusterReduction
+from lego_mlir.mlir.warp_specialized.tma_stores import TmaStores, is_stored_by_tma
 
 _WINDOW = (1 << 18) - 1
 """The bits of a shared-memory address within its block: in a cluster others tell the block."""
@@ -59,37 +59,37 @@ _WINDOW = (1 << 18) - 1
 @transform("contract_to_wgmma")
 def contract_to_wgmma(step: TransformStep) -> list[list[Any]]:
     """Give contractions of tiles in shared memory to warpgroups."""
-    left = [contraction(step, op) for op in step.payload()]
+    left = [read_contraction(step, op) for op in step.payload()]
     while left:
         first = left[0]
         group, thread, own = _thread(step, first)
-        spread = Spread(step, thread, first.sizes[:2], first.warps)
-        together = spread.gather(first.op, {c.op: c for c in left})
+        distribution = TileDistribution(step, thread, first.sizes[:2], first.warps)
+        joined = distribution.collect(first.op, {c.op: c for c in left})
         groups = first.warps.size
         assert isinstance(groups, int)
         launch = scope_of(first.op).kernel
-        results = ResultStores(step, launch, own, group, groups // WARPGROUP_WARPS)
-        stores = [op for op in spread.stores if is_stored_by_tma(op)]
+        results = TmaStores(step, launch, own, group, groups // WARPGROUP_WARPS)
+        stores = [op for op in distribution.stores if is_stored_by_tma(op)]
         for op in stores:
             results.prepare(op)
-        sums = {
-            op: ClusterSums(
-                step, launch, op, own, group, groups // WARPGROUP_WARPS, [first.left, first.right]
+        reductions = {
+            op: ClusterReduction(
+                step, launch, op, own, group, groups // WARPGROUP_WARPS, [first.a, first.b]
             )
-            for op in spread.reductions
+            for op in distribution.reductions
         }
         end = _end(first.op)
-        products = {c.op: _Product(step, c, group) for c in together}
-        spread.rewrite(
-            products,
+        lowerings = {c.op: _WgmmaLowering(step, c, group) for c in joined}
+        distribution.rewrite(
+            lowerings,
             {op: partial(results.store, op) for op in stores},
-            sums,
-            products[first.op].registers,
+            reductions,
+            lowerings[first.op].registers,
         )
         if stores:
             with ir.InsertionPoint(end), launch.location:
                 results.finish()
-        left = [c for c in left if c not in together]
+        left = [c for c in left if c not in joined]
     return []
 
 
@@ -133,7 +133,7 @@ def _thread(step: TransformStep, found: Contraction) -> tuple[Any, Thread, Threa
 
 
 @dataclass(frozen=True, slots=True)
-class _Pieces:
+class _OperandDescriptors:
     """The pieces of a tile that instructions read, one after another along k, for each block.
 
     Attributes:
@@ -159,7 +159,7 @@ class _Pieces:
         return arith.ExtUIOp(ir.IntegerType.get_signless(64), units).result
 
 
-class _Product:
+class _WgmmaLowering:
     """Makes the instructions of one contraction.
 
     Raises:
@@ -176,46 +176,54 @@ class _Product:
         self._groups = warps // WARPGROUP_WARPS
         self._blocks = rows // self._groups // WGMMA_ROWS
         try:
-            self._left = _pieces(found.left, found.left_inner, WGMMA_ROWS, rows, self._groups)
-            self._right = _pieces(found.right, found.right_inner, columns, columns, 1)
+            self._a = _operand_descriptors(found.a, found.a_k_dim, WGMMA_ROWS, rows, self._groups)
+            self._b = _operand_descriptors(found.b, found.b_k_dim, columns, columns, 1)
         except LegoError as e:
             raise step.error(e.message, found.op, e.hint) from None
-        for pieces in (self._left, self._right):
-            require_alignment(pieces.tile, pieces.by_block[0][0].alignment)
+        for descriptors in (self._a, self._b):
+            require_alignment(descriptors.tile, descriptors.by_block[0][0].alignment)
 
     @property
-    def registers(self) -> Registers:
+    def registers(self) -> AccumulatorRegisters:
         """The sums as the instructions hold them."""
-        return Registers(self._blocks, self._found.sizes[1], self._found.instruction.accumulator)
+        return AccumulatorRegisters(
+            self._blocks, self._found.sizes[1], self._found.instruction.accumulator
+        )
 
-    def __call__(self, sums: Held) -> Held:
+    def __call__(self, accumulator: FragmentValue) -> FragmentValue:
         """The instructions, where the contraction stands."""
         op = self._found.op
         own = apply(
             OrderBy(Row(self._groups, self._found.sizes[0] // self._groups)), [self._group, 0]
         )
-        first = [own, 0] if self._found.left_inner == 1 else [0, own]
-        left = self._left.base(first, self._pass_context)
-        right = self._right.base([0, 0], self._pass_context)
+        first = [own, 0] if self._found.a_k_dim == 1 else [0, own]
+        a_base = self._a.base(first, self._pass_context)
+        b_base = self._b.base([0, 0], self._pass_context)
         registers = self.registers
-        (columns,) = self._right.by_block
+        (columns,) = self._b.by_block
         nvvm.wgmma_fence()
-        words = [_sum(right, piece.word) for piece in columns]
+        words = [_add_descriptor(b_base, b.word) for b in columns]
         begins = None
-        if isinstance(sums.parts, Restarted):
-            begins, sums = sums.parts.condition, sums.parts.before
-        befores = [None] * self._blocks if is_zero(op.operands[2]) else registers.flat(sums)
+        if isinstance(accumulator.pairs, RestartedPairs):
+            begins, accumulator = accumulator.pairs.condition, accumulator.pairs.before
+        befores = (
+            [None] * self._blocks if is_zero(op.operands[2]) else registers.flatten(accumulator)
+        )
         blocks = []
-        for before, rows in zip(befores, self._left.by_block, strict=True):
+        for before, rows in zip(befores, self._a.by_block, strict=True):
             majors = [(a.major, b.major) for a, b in zip(rows, columns, strict=True)]
-            chain = Chain(self._found.instruction, registers, self._found.sizes[1], majors)
-            descriptors = [(_sum(left, a.word), b) for a, b in zip(rows, words, strict=True)]
+            chain = WgmmaChain(self._found.instruction, registers, self._found.sizes[1], majors)
+            descriptors = [
+                (_add_descriptor(a_base, a.word), b) for a, b in zip(rows, words, strict=True)
+            ]
             blocks.append(chain(before, descriptors, begins))
         nvvm.wgmma_commit()
-        return registers.held(iter(blocks))
+        return registers.unflatten(iter(blocks))
 
 
-def _pieces(tile: Tile, inner: int, extent: int, total: int, groups: int) -> _Pieces:
+def _operand_descriptors(
+    tile: Tile, inner: int, extent: int, total: int, groups: int
+) -> _OperandDescriptors:
     """The pieces of one warpgroup, which those of the others repeat at a distance.
 
     Args:
@@ -226,7 +234,7 @@ def _pieces(tile: Tile, inner: int, extent: int, total: int, groups: int) -> _Pi
         groups: of warps that share it.
     """
     size = element_bytes(tile.element)
-    return _Pieces(tile, _operands(tile.piece(), size, inner, extent, total, groups))
+    return _OperandDescriptors(tile, _operands(tile.piece(), size, inner, extent, total, groups))
 
 
 @functools.lru_cache(maxsize=16)
@@ -269,7 +277,7 @@ def _operands(
     return found[0]
 
 
-def _sum(base: Any, word: int) -> Any:
+def _add_descriptor(base: Any, word: int) -> Any:
     """A descriptor: that of a piece, of a tile that begins at a base."""
     i64 = ir.IntegerType.get_signless(64)
     signed = word - (1 << 64) if word >> 63 else word

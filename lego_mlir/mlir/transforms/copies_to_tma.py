@@ -33,7 +33,7 @@ from lego_mlir.mlir.tiles.pointers import (
     i32_constant,
     in_cluster,
 )
-from lego_mlir.mlir.tiles.tensor_maps import Corners, TensorMaps, total
+from lego_mlir.mlir.tiles.tensor_maps import TensorMaps, TileCoordinates, add_i32
 
 MULTICAST = "multicast"
 """The attribute of a store to shared memory that all blocks of the cluster do together."""
@@ -58,25 +58,25 @@ def _fetch(step: TransformStep, source: Tile, stored: Tile, maps: TensorMaps) ->
     op = stored.op
     barrier = _barrier_before(step, op)
     parts = ir.IntegerAttr(op.attributes[MULTICAST]).value if MULTICAST in op.attributes else 1
-    mapped = maps(source, stored, parts)
-    found = mapped.shape
+    tile_maps = maps(source, stored, parts)
+    found = tile_maps.shape
     size = element_bytes(source.element)
     with ir.InsertionPoint(op), op.location:
         rank = mask = None
         if parts > 1:
             rank = nvvm.rank_in_cluster()
             mask = arith.ConstantOp(ir.IntegerType.get_signless(16), (1 << parts) - 1).result
-        corner = Corners()(source, mapped)
-        pointer = mapped.pointer()
+        coordinates = TileCoordinates()(source, tile_maps)
+        pointer = tile_maps.pointer()
         index = [0 if i is None else i for i in stored.index]
         start = address(stored.buffer, stored.layout, index)
         for first in range(0, len(found.boxes), parts):
             boxes = found.boxes[first : first + parts]
             at = [
-                place.plus(_of_rank([box.at[d] for box in boxes], rank))
-                for d, place in enumerate(corner)
+                coordinate.plus(_of_rank([box.at[d] for box in boxes], rank))
+                for d, coordinate in enumerate(coordinates)
             ]
-            room = as_pointer(total(start, _of_rank([box.offset * size for box in boxes], rank)))
+            room = as_pointer(add_i32(start, _of_rank([box.offset * size for box in boxes], rank)))
             nvvm.fetch_tile(in_cluster(room), pointer, at, barrier, mask)
     load = source.op
     step.erase(op)

@@ -31,7 +31,7 @@ from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.tiles import copy_groups
 from lego_mlir.mlir.tiles.copies import TileCopy, copies_among
-from lego_mlir.mlir.tiles.kernels import kernels_of, thread_count, thread_number
+from lego_mlir.mlir.tiles.kernels import flat_thread_id, kernels_of, thread_count
 from lego_mlir.mlir.tiles.thread_copies import ThreadCopies
 
 _WIDTHS = (16, 8, 4, 2)
@@ -50,7 +50,7 @@ def distribute_copies(step: TransformStep) -> list[list[Any]]:
             read, written = copy.read, copy.written
             plan, size = _plan(step, kernel, copy), _bytes_of(read.element)
             with ir.InsertionPoint(written.op), written.op.location:
-                copies = ThreadCopies(read, written, plan, thread_number(step, kernel))
+                copies = ThreadCopies(read, written, plan, flat_thread_id(step, kernel))
                 if size is not None and _is_async(step, copy, plan.width * size):
                     source, target = (
                         flat(tile.buffer, scope_of(tile.op), tile.op) for tile in (read, written)
@@ -88,7 +88,7 @@ def _is_async(step: TransformStep, copy: TileCopy, width: int) -> bool:
     """Whether a copy by chunks of `width` bytes need not pass through registers."""
     return (
         copy.fills_shared
-        and step.pass_context.machine.capability >= (8, 0)
+        and step.pass_context.target.capability >= (8, 0)
         and width >= _LEAST_ASYNC
         and OTHER not in copy.read.op.attributes
     )

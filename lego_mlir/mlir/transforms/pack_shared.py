@@ -135,8 +135,8 @@ def _buffer(
             first = around
         if last is None or last.is_before_in_block(around):
             last = around
-    places = [0 if o is None else operations.index(o) for o in (first, last)]
-    return _Buffer(op, kind, Room(_bytes_of(kind), _alignment(step, op), *places))
+    positions = [0 if o is None else operations.index(o) for o in (first, last)]
+    return _Buffer(op, kind, Room(_bytes_of(kind), _alignment(step, op), *positions))
 
 
 def _alignment(step: TransformStep, op: Any) -> int:
@@ -190,14 +190,14 @@ def _ancestor_in(block: Any, op: Any) -> Any:
 
 
 def _check_size(step: TransformStep, kernel: Any, size: int, buffers: Sequence[_Buffer]) -> None:
-    machine = step.pass_context.machine
+    target = step.pass_context.target
     static = sum(_bytes_of(ir.MemRefType(a.type)) for a in _static_buffers(kernel))
-    if size + static <= machine.shared_bytes:
+    if size + static <= target.optin_shared_bytes:
         return
     largest = max(buffers, key=lambda b: b.room.size)
     layout = step.pass_context.layouts(largest.op.attributes["layout"], largest.op.location)
     raise step.error(
-        TargetMemory(machine.name, machine.shared_bytes).too_much(size + static),
+        TargetMemory(target.name, target.optin_shared_bytes).too_much(size + static),
         kernel,
         hint=f"take fewer buffers or smaller tiles; the largest is {largest.room.size} bytes, "
         f"'{layout}' of {largest.kind.element_type}",

@@ -18,5 +18,5 @@ def parameter(step: TransformStep) -> list[list[Any]]:
     name = step.op.attributes["name"].value
     default = step.number("default")
     value = step.pass_context.parameters.get(name, default)
-    step.pass_context.asked[name] = value
+    step.pass_context.used_parameters[name] = value
     return [[ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)]]

@@ -25,8 +25,8 @@ from lego_mlir.mlir.tiles.structure import body_of, known_size, move, set_launch
 
 @transform("persist")
 def persist(step: TransformStep) -> list[list[Any]]:
-    """Let at most `blocks` blocks of a launch do all its work."""
-    blocks = step.number("persistent_ctas")
+    """Let at most `persistent_ctas` blocks of a launch do all its work."""
+    persistent_ctas = step.number("persistent_ctas")
     for launch in step.payload():
         if launch.name != "gpu.launch":
             raise step.error(f"looked for a gpu.launch, found '{launch.name}'", launch)
@@ -38,25 +38,25 @@ def persist(step: TransformStep) -> list[list[Any]]:
                 hint="number the blocks along x; a layout gives them their tiles",
             )
         (tiles, _, _) = sizes
-        if tiles is not None and tiles > blocks:
-            _loop(launch, tiles, blocks)
+        if tiles is not None and tiles > persistent_ctas:
+            _loop(launch, tiles, persistent_ctas)
     return []
 
 
-def _loop(launch: Any, tiles: int, blocks: int) -> None:
+def _loop(launch: Any, tiles: int, persistent_ctas: int) -> None:
     body = body_of(launch)
-    block, grid = body.arguments[0], body.arguments[6]
+    cta_id, grid = body.arguments[0], body.arguments[6]
     inside = [op.operation for op in body.operations][:-1]
     with ir.InsertionPoint.at_block_begin(body), launch.location:
         all_tiles = constant(tiles)
-        loop = scf.ForOp(block, all_tiles, constant(blocks))
+        loop = scf.ForOp(cta_id, all_tiles, constant(persistent_ctas))
         with ir.InsertionPoint(loop.body):
             end = scf.YieldOp([]).operation
         move(inside, end)
         if any(op.name == "lego.alloc" for op in inside):
             with ir.InsertionPoint(end):
                 barrier()  # the next tile is written where this one may still be read
-    for use in list(block.uses):
+    for use in list(cta_id.uses):
         # The loop's own start stays the block's id.
         if use.owner.operation != loop.operation:
             use.owner.operation.operands[use.operand_number] = loop.induction_variable
@@ -65,4 +65,4 @@ def _loop(launch: Any, tiles: int, blocks: int) -> None:
         stands_for = {"gpu.block_id": loop.induction_variable, "gpu.grid_dim": all_tiles}
         if op.name in stands_for and "dim x" in str(op.attributes["dimension"]):
             op.results[0].replace_all_uses_with(stands_for[op.name])
-    set_launch_size(launch, 0, blocks)
+    set_launch_size(launch, 0, persistent_ctas)

@@ -37,8 +37,8 @@ from lego_mlir.mlir.lowering.index_reader import bound_of
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles import accesses, copy_groups
 from lego_mlir.mlir.tiles.copies import PURE, TileCopy, copies_among
-from lego_mlir.mlir.tiles.kernels import barrier, number_of
-from lego_mlir.mlir.tiles.structure import backward_slice, copied, known_size
+from lego_mlir.mlir.tiles.kernels import barrier, constant_value
+from lego_mlir.mlir.tiles.structure import backward_slice, clone, known_size
 
 
 @transform("pipeline_copies")
@@ -47,9 +47,9 @@ def pipeline_copies(step: TransformStep) -> list[list[Any]]:
     depth = step.number("depth")
     if depth < 1:
         raise step.misuse(f"depth {depth}", hint="copies go ahead by one iteration or more")
-    if step.pass_context.machine.capability < (8, 0):
+    if step.pass_context.target.capability < (8, 0):
         raise step.misuse(
-            f"{step.pass_context.machine.name} has no asynchronous copies (cp.async)",
+            f"{step.pass_context.target.name} has no asynchronous copies (cp.async)",
             hint="they begin with sm_80; leave this step out",
         )
     found = False
@@ -84,7 +84,7 @@ class _Pipeline:
         self.variable, *self.carried = list(self.body.arguments)
         self.lower, self.upper, self.by = list(loop.operands)[:3]
         for copy in copies:
-            self._check_slots(copy)
+            self._check_stages(copy)
         stores = [copy.written.op for copy in copies]
         needed = backward_slice([operand for op in stores for operand in op.operands], self.body)
         operations = [op.operation for op in self.body.operations]
@@ -101,7 +101,7 @@ class _Pipeline:
             copy_groups.wait(self.depth - 1)
             barrier()
             self._copy_ahead(self.depth, self._shifted(self.variable, self.depth))
-        for op in self._barriers(operations):
+        for op in self._replaced_barriers(operations):
             self.step.erase(op)
         for copy in self.copies:
             self.step.erase(copy.written.op)
@@ -123,15 +123,15 @@ class _Pipeline:
         values = {self.variable: variable}
         for op in self.moved:
             with op.location:
-                copied(op, values)
+                clone(op, values)
 
     def _is_within(self, ahead: int, variable: Any) -> Any:
         """The truth of there being such an iteration: `None` if always, `False` if never."""
         pass_context = self.step.pass_context
         lower, upper, by = (known_size(v, pass_context) for v in (self.lower, self.upper, self.by))
-        most = _most(self.upper) if upper is None else upper
-        if lower is not None and most is not None and by is not None:
-            iterations = max(0, -(-(most - lower) // by))
+        limit = _upper_limit(self.upper) if upper is None else upper
+        if lower is not None and limit is not None and by is not None:
+            iterations = max(0, -(-(limit - lower) // by))
             if ahead >= iterations:
                 return False
             if upper is not None and ahead < self.depth:
@@ -142,7 +142,7 @@ class _Pipeline:
         """A value of the loop's variable, so many iterations on."""
         if iterations == 0:
             return variable
-        start, by = number_of(variable), number_of(self.by)
+        start, by = constant_value(variable), constant_value(self.by)
         if by is None:
             distance = arith.MulIOp(self.by, accesses.constant(iterations)).result
         elif start is not None:
@@ -151,36 +151,36 @@ class _Pipeline:
             distance = accesses.constant(by * iterations)
         return arith.AddIOp(variable, distance).result
 
-    def _barriers(self, operations: Sequence[Any]) -> list[Any]:
+    def _replaced_barriers(self, operations: Sequence[Any]) -> list[Any]:
         """The barriers that have parted the copies from what uses them."""
         found: list[Any] = []
         for copy in self.copies:
-            place = operations.index(copy.written.op)
-            following = (op for op in operations[place:] if op.name == "gpu.barrier")
+            position = operations.index(copy.written.op)
+            following = (op for op in operations[position:] if op.name == "gpu.barrier")
             barrier = next(following, None)
             if barrier is not None and barrier not in found:
                 found.append(barrier)
         return found
 
-    def _check_slots(self, copy: TileCopy) -> None:
+    def _check_stages(self, copy: TileCopy) -> None:
         """Whether a copy goes round enough slots."""
         tile = copy.written
-        slots = prod(
+        stages = prod(
             cast("int", tile.layout.dims[k]) for k, i in enumerate(tile.index) if i is not None
         )
         given = [i for i in tile.index if i is not None]
         by_iteration = len(given) == 1 and _name_of(given[0]) == "arith.remui"
-        if slots > 1 and not by_iteration:
+        if stages > 1 and not by_iteration:
             raise self.step.error(
                 "looked for a slot that is the iteration modulo the number of slots, found "
                 f"'{_name_of(given[0])}'",
                 tile.op,
                 hint="stage_in_shared {buffers = ...} makes such copies",
             )
-        if slots < self.depth + 1:
+        if stages < self.depth + 1:
             raise self.step.error(
                 f"copies {self.depth} iterations ahead need {self.depth + 1} buffers, "
-                f"there {'is' if slots == 1 else 'are'} {slots}",
+                f"there {'is' if stages == 1 else 'are'} {stages}",
                 tile.op,
                 hint=f"stage_in_shared {{buffers = {self.depth + 1} : i64}}",
             )
@@ -202,7 +202,7 @@ class _Pipeline:
                 )
 
 
-def _most(value: Any) -> int | None:
+def _upper_limit(value: Any) -> int | None:
     """What a value is at most, where that is said of it."""
     if isinstance(value, ir.BlockArgument) or value.owner.name == "scf.for":
         return None

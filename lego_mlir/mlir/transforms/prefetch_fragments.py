@@ -39,8 +39,8 @@ from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles import accesses
 from lego_mlir.mlir.tiles.copies import PURE
-from lego_mlir.mlir.tiles.mma_groups import is_product, product_steps
-from lego_mlir.mlir.tiles.structure import copied, known_size
+from lego_mlir.mlir.tiles.mma_groups import is_mma, mma_groups
+from lego_mlir.mlir.tiles.structure import clone, known_size
 
 _WAIT, _BARRIER = "nvvm.cp.async.wait.group", "gpu.barrier"
 _LOADS = ("nvvm.ldmatrix", "nvgpu.ldmatrix")
@@ -69,7 +69,7 @@ def prefetch_fragments(step: TransformStep) -> list[list[Any]]:
     for loop in step.payload():
         if loop.name != "scf.for":
             raise step.error(f"expected a scf.for, found '{loop.name}'", loop)
-        if any(is_product(op.operation) for op in loop.regions[0].blocks[0].operations):
+        if any(is_mma(op.operation) for op in loop.regions[0].blocks[0].operations):
             _Rotation(step, loop).run()
             found = True
     if not found:
@@ -97,10 +97,10 @@ class _Rotation:
                 hint="run it after pipeline_copies",
             )
         self.head = self.operations[:2]
-        self.places = {v: n for n, op in enumerate(self.operations) for v in op.results}
+        self.positions = {v: n for n, op in enumerate(self.operations) for v in op.results}
         self.operands = [list(op.operands) for op in self.operations]
         self.carried = set(list(self.body.arguments)[1:])
-        self.steps = product_steps(self.operations)
+        self.groups = mma_groups(self.operations)
         self.fragments = self._fragments()
         self.loading = self._needed(self.fragments)
         self.resume = self._resume()
@@ -113,8 +113,8 @@ class _Rotation:
         variable, *carried = list(self.body.arguments)
         with ir.InsertionPoint(self.loop), self.loop.location:
             last = self._last(lower, upper, by)
-            early = self._load_early(variable, lower)
-            inits = [*list(self.loop.operands)[3:], *early]
+            first_fragments = self._load_first_fragments(variable, lower)
+            inits = [*list(self.loop.operands)[3:], *first_fragments]
             rotated = scf.ForOp(lower, upper, by, inits)
             self._attribute(rotated.operation)
         new_variable, *new_carried = list(rotated.body.arguments)
@@ -126,12 +126,12 @@ class _Rotation:
             op.move_before(late_yield.operation)
         resume = late_yield.operation if self.resume is None else self.operations[self.resume]
         with ir.InsertionPoint(resume), self.loop.location:
-            late = self._load_early(variable, following)
+            next_fragments = self._load_first_fragments(variable, following)
         variable.replace_all_uses_with(new_variable)
         for old, new in zip([*carried, *self.fragments], new_carried, strict=True):
             old.replace_all_uses_with(new)
         with ir.InsertionPoint(late_yield), end.location:
-            scf.YieldOp([*end.operands, *late])
+            scf.YieldOp([*end.operands, *next_fragments])
         late_yield.operation.erase()
         for old, new in zip(self.loop.results, rotated.results, strict=False):
             old.replace_all_uses_with(new)
@@ -140,13 +140,13 @@ class _Rotation:
             if not any(True for result in op.results for _ in result.uses):
                 self.step.erase(op)
 
-    def _load_early(self, variable: Any, value: Any) -> list[Any]:
+    def _load_first_fragments(self, variable: Any, value: Any) -> list[Any]:
         """Wait, and load the first fragments of the iteration that a value of the variable is."""
         for op in self.head:
-            copied(op, {})
+            clone(op, {})
         values = {variable: value}
         for n in self.loading:
-            copied(self.operations[n], values)
+            clone(self.operations[n], values)
         return [values[fragment] for fragment in self.fragments]
 
     def _last(self, lower: Any, upper: Any, by: Any) -> Any:
@@ -180,22 +180,22 @@ class _Rotation:
         Returns:
             `None` if the loop still reads when no products are left.
         """
-        products = {n for step in self.steps for n in step}
+        mmas = {n for step in self.groups for n in step}
         read = max(
             n
             for n, op in enumerate(self.operations[:-1])
-            if n not in products and not op.name.startswith(_IN_REGISTERS)
+            if n not in mmas and not op.name.startswith(_IN_REGISTERS)
         )
-        rest = range(max(read + 1, min(self.steps[-1])), len(self.operations) - 1)
-        return next((n for n in rest if n in products), None)
+        rest = range(max(read + 1, min(self.groups[-1])), len(self.operations) - 1)
+        return next((n for n in rest if n in mmas), None)
 
     def _fragments(self) -> list[Any]:
         """What the first products take that is loaded in the loop's body, each once."""
-        first = [self.operands[n] for n in self.steps[0]]
-        wanted = dict.fromkeys(v for operands in first for v in operands if v in self.places)
-        return [v for v in wanted if self._is_loaded_early(v)]
+        first = [self.operands[n] for n in self.groups[0]]
+        wanted = dict.fromkeys(v for operands in first for v in operands if v in self.positions)
+        return [v for v in wanted if self._can_prefetch(v)]
 
-    def _is_loaded_early(self, value: Any) -> bool:
+    def _can_prefetch(self, value: Any) -> bool:
         """Whether a value is a fragment whose address is known a turn earlier."""
         needed = self._needed([value])
         names = [self.operations[n].name for n in needed]
@@ -208,10 +208,10 @@ class _Rotation:
     def _needed(self, values: Sequence[Any]) -> list[int]:
         """The places of the operations that values are computed by, in order."""
         found: set[int] = set()
-        stack = [self.places[v] for v in values]
+        stack = [self.positions[v] for v in values]
         while stack:
             n = stack.pop()
             if n not in found:
                 found.add(n)
-                stack.extend(self.places[v] for v in self.operands[n] if v in self.places)
+                stack.extend(self.positions[v] for v in self.operands[n] if v in self.positions)
         return sorted(found)

@@ -55,7 +55,7 @@ from lego_mlir.mlir.tiles.pointers import i32_constant
 from lego_mlir.mlir.tiles.structure import (
     backward_slice,
     body_of,
-    copied,
+    clone,
     depends_on,
     known_size,
     operands_of,
@@ -63,7 +63,7 @@ from lego_mlir.mlir.tiles.structure import (
 )
 from lego_mlir.mlir.warp_specialized import cluster_reduction
 from lego_mlir.mlir.warp_specialized.consumer import Consumers, bound_stages
-from lego_mlir.mlir.warp_specialized.overlapped_epilogue import DeferredStore
+from lego_mlir.mlir.warp_specialized.overlapped_epilogue import OverlappedEpilogue
 from lego_mlir.mlir.warp_specialized.producer import Producer
 from lego_mlir.mlir.warp_specialized.ring_buffer import RingBuffer, RingPosition
 from lego_mlir.mlir.warp_specialized.tma_stores import is_stored_by_tma
@@ -74,9 +74,9 @@ def specialize_warps(step: TransformStep) -> list[list[Any]]:
     """Give a kernel's loads to a warpgroup of their own."""
     stages, cluster = step.number("stages"), step.number("cluster", 1)
     registers = step.number("producer_registers", 0), step.number("consumer_registers", 0)
-    if step.pass_context.machine.name != "sm_90a":
+    if step.pass_context.target.name != "sm_90a":
         raise step.misuse(
-            f"warpgroups, TMA and their barriers are Hopper's, not {step.pass_context.machine.name}'s",
+            f"warpgroups, TMA and their barriers are Hopper's, not {step.pass_context.target.name}'s",
             hint="--target=sm_90a, or --schedule=hmma",
         )
     if stages < 2:
@@ -84,7 +84,7 @@ def specialize_warps(step: TransformStep) -> list[list[Any]]:
             f"a ring of {stages} slot{'s' * (stages != 1)}: one is read while another is filled",
             hint="stages = 2, or more",
         )
-    dependent, deferred = bool(step.number("pdl", 0)), bool(step.number("overlap_epilogue", 0))
+    pdl, overlap_epilogue = bool(step.number("pdl", 0)), bool(step.number("overlap_epilogue", 0))
     promote = step.number("promote", 0)
     for launch in step.payload():
         main_loop = find_main_loop(step, launch)
@@ -95,8 +95,8 @@ def specialize_warps(step: TransformStep) -> list[list[Any]]:
             )
         _check_registers(step, *registers, main_loop.warp_count // WARPGROUP_WARPS)
         cluster_reduction.check(step, launch, main_loop, cluster)
-        _check_promotion(step, main_loop, promote, deferred)
-        roles = _Roles(step, launch, main_loop, stages, cluster, dependent, deferred, promote)
+        _check_promotion(step, main_loop, promote, overlap_epilogue)
+        roles = _Roles(step, launch, main_loop, stages, cluster, pdl, overlap_epilogue, promote)
         roles.build(registers)
     return []
 
@@ -111,8 +111,8 @@ class _Roles:
         main_loop: MainLoop,
         stages: int,
         cluster: int,
-        dependent: bool,
-        deferred: bool,
+        pdl: bool,
+        overlap_epilogue: bool,
         promote: int,
     ) -> None:
         self.step = step
@@ -120,20 +120,20 @@ class _Roles:
         self.main_loop = main_loop
         self.stages = stages
         self.cluster = cluster
-        self.dependent = dependent
-        self.deferred = deferred
+        self.pdl = pdl
+        self.overlap_epilogue = overlap_epilogue
         self.promote = promote
         self.body = body_of(launch)
         self.groups = main_loop.warp_count // WARPGROUP_WARPS
-        self.rooms: dict[Any, tuple[Layout, Any]] = {}
+        self.buffers: dict[Any, tuple[Layout, Any]] = {}
         self.ring: Any = None
-        self.adds_up = cluster_reduction.is_in(launch)
+        self.reduces_over_cluster = cluster_reduction.is_used_in(launch)
 
     def build(self, registers: tuple[int, int]) -> None:
         """Replace the kernel's loop, and what it is in, by the two roles."""
-        main_loop, body, rest = self.main_loop, self.body, self._rest()
+        main_loop, body, epilogue = self.main_loop, self.body, self._epilogue_ops()
         set_launch_size(self.launch, 3, (self.groups + 1) * WARPGROUP_WARPS * WARP_THREADS)
-        if self.dependent:
+        if self.pdl:
             self.launch.attributes[DEPENDENT] = ir.UnitAttr.get()
         if self.cluster > 1:
             i64 = ir.IntegerType.get_signless(64)
@@ -141,12 +141,12 @@ class _Roles:
         end = list(body.operations)[-1].operation
         with self.launch.location:
             with ir.InsertionPoint.at_block_begin(body):
-                self._make_room()
+                self._allocate_ring()
                 thread = body.arguments[3]
                 threads = OrderBy(Row(self.groups + 1, WARPGROUP_WARPS, WARP_THREADS))
                 group, warp, lane = inv(threads, thread)
                 self._initialize(thread)
-                if self.dependent:
+                if self.pdl:
                     nvvm.griddepcontrol("launch_dependents")
             with ir.InsertionPoint(end):
                 group, warp = _uniform(group), _uniform(warp)
@@ -157,26 +157,26 @@ class _Roles:
                     elected = arith.AndIOp(_equal(warp, 0), nvvm.elect()).result
                     fetching = scf.IfOp(elected)
                     with ir.InsertionPoint(fetching.then_block):
-                        if self.dependent:  # what is fetched may be what runs before writes
+                        if self.pdl:  # what is fetched may be what runs before writes
                             nvvm.griddepcontrol("wait")
                         self._produce()
                         scf.YieldOp([])
-                    if self.adds_up:
-                        cluster_reduction.attend(self.launch)
+                    if self.reduces_over_cluster:
+                        cluster_reduction.join_barriers(self.launch)
                     scf.YieldOp([])
                 with ir.InsertionPoint(roles.else_block):
                     _set_registers(registers[1], "increase")
-                    self._consume(self._consumers(warp, lane), rest)
+                    self._consume(self._consumers(warp, lane), epilogue)
                     scf.YieldOp([])
                 if self.cluster > 1:  # a block's memory must last until the others are done with it
                     nvvm.cluster_arrive()
                     nvvm.cluster_wait()
-        doomed = [main_loop.outer] if main_loop.outer else [main_loop.loop, *rest]
-        for op in reversed(doomed):
+        replaced = [main_loop.outer] if main_loop.outer else [main_loop.loop, *epilogue]
+        for op in reversed(replaced):
             self.step.erase(op)
 
     # Setting up.
-    def _make_room(self) -> None:
+    def _allocate_ring(self) -> None:
         pass_context = self.step.pass_context
         for tile in (self.main_loop.a, self.main_loop.b):
             shared = self.main_loop.shared_layout(tile, pass_context.layouts)
@@ -188,7 +188,7 @@ class _Roles:
                     hint="'shared' is a layout with the dimensions of the tile",
                 )
             layout = multibuffered(shared, self.stages)
-            self.rooms[tile.op] = layout, alloc(layout, tile.element)
+            self.buffers[tile.op] = layout, alloc(layout, tile.element)
         self.ring = RingBuffer.make(self.stages, self.cluster)
 
     def _initialize(self, thread: Any) -> None:
@@ -202,12 +202,12 @@ class _Roles:
             nvvm.cluster_wait()
         else:
             barrier()
-        if self.adds_up:
-            cluster_reduction.begin(self.launch)
+        if self.reduces_over_cluster:
+            cluster_reduction.announce_start(self.launch)
 
     def _producer(self) -> Producer:
-        common = self._is_common(self.main_loop.a), self._is_common(self.main_loop.b)
-        return Producer(self.main_loop, self.ring, self.rooms, common, self.cluster)
+        multicast = self._is_multicast(self.main_loop.a), self._is_multicast(self.main_loop.b)
+        return Producer(self.main_loop, self.ring, self.buffers, multicast, self.cluster)
 
     def _consumers(self, warp: Any, lane: Any) -> Consumers:
         """The consumers: lane r of a warpgroup's first warp signals to block r of the cluster."""
@@ -220,10 +220,16 @@ class _Roles:
         rank = arith.RemUIOp(block, i32_constant(self.cluster)).result
         peer = rank if self.cluster > 1 else None
         return Consumers(
-            self.main_loop, self.ring, self.rooms, signals, peer, self.promote, self._is_even()
+            self.main_loop,
+            self.ring,
+            self.buffers,
+            signals,
+            peer,
+            self.promote,
+            self._is_divisible(),
         )
 
-    def _is_even(self) -> bool:
+    def _is_divisible(self) -> bool:
         """Whether the steps over k are a multiple of those that are promoted together."""
         pass_context = self.step.pass_context
         sizes = [known_size(v, pass_context) for v in list(self.main_loop.loop.operands)[:3]]
@@ -234,7 +240,7 @@ class _Roles:
         return (upper - lower) % (stride * self.promote) == 0
 
     # The loops of a role.
-    def _rest(self) -> list[Any]:
+    def _epilogue_ops(self) -> list[Any]:
         """What follows the loop over k: the consumers' epilogue."""
         home = self.main_loop.loop.block
         operations = [op.operation for op in home.operations]
@@ -251,58 +257,58 @@ class _Roles:
         tiles = scf.ForOp(*list(outer.operands)[:3], [start.stage, start.parity])
         bound_stages(tiles.operation, self.stages, 0)
         with ir.InsertionPoint(tiles.body):
-            self._enter(values, tiles, [])
+            self._clone_setup(values, tiles, [])
             end = self._producer().fetch(values, RingPosition(*tiles.inner_iter_args))
             scf.YieldOp([end.stage, end.parity])
 
-    def _consume(self, consumers: Consumers, rest: list[Any]) -> None:
-        """The consumers' loops; `rest` follows that over k."""
+    def _consume(self, consumers: Consumers, epilogue: list[Any]) -> None:
+        """The consumers' loops; `epilogue` follows that over k."""
         outer, values = self.main_loop.outer, dict[Any, Any]()
         if outer is None:
             consumers.multiply(values, self.ring.start())
-            for op in rest:
-                copied(op, values)
+            for op in epilogue:
+                clone(op, values)
             return
-        last = self._deferred(rest)
+        last = self._overlapped_epilogue(epilogue)
         if last is not None:
-            rest = [op for op in rest if op != last.op]
+            epilogue = [op for op in epilogue if op != last.op]
         start = self.ring.start()
         carried = [start.stage, start.parity, *(last.initial() if last else [])]
         tiles = scf.ForOp(*list(outer.operands)[:3], carried)
         known = [self.stages, 0, *(last.bounds if last else ())]
         tiles.operation.attributes[BOUNDS] = ir.DenseI64ArrayAttr.get(known)
         with ir.InsertionPoint(tiles.body):
-            self._enter(values, tiles, rest if last is None else [*rest, last.op])
+            self._clone_setup(values, tiles, epilogue if last is None else [*epilogue, last.op])
             stage, parity, *before = tiles.inner_iter_args
             chunks = last.before(before) if last else None
             end = consumers.multiply(values, RingPosition(stage, parity), chunks)
-            for op in rest:
-                copied(op, values)
+            for op in epilogue:
+                clone(op, values)
             scf.YieldOp([end.stage, end.parity, *(last.carried(values) if last else [])])
         if last is not None:
             last.flush(list(tiles.results)[2:])
 
-    def _enter(self, values: dict[Any, Any], tiles: Any, rest: list[Any]) -> None:
+    def _clone_setup(self, values: dict[Any, Any], tiles: Any, epilogue: list[Any]) -> None:
         """What a tile's loops and epilogue need that the kernel computes before them."""
         inside = self.main_loop.outer.regions[0].blocks[0]
         values[inside.arguments[0]] = tiles.induction_variable
         wanted = [*self.main_loop.loop.operands, *self._indices()]
-        wanted += [v for op in rest for v in operands_of(op)]
+        wanted += [v for op in epilogue for v in operands_of(op)]
         for op in backward_slice(wanted, inside):
-            if op != self.main_loop.loop and op not in rest:
-                copied(op, values)
+            if op != self.main_loop.loop and op not in epilogue:
+                clone(op, values)
 
-    def _deferred(self, rest: list[Any]) -> DeferredStore | None:
+    def _overlapped_epilogue(self, epilogue: list[Any]) -> OverlappedEpilogue | None:
         """The store that goes into the next tile's first steps, if one is to."""
-        if not self.deferred:
+        if not self.overlap_epilogue:
             return None
-        stores = [op for op in rest if is_stored_by_tma(op)]
+        stores = [op for op in epilogue if is_stored_by_tma(op)]
         if len(stores) != 1:
             raise self.step.error(
                 f"looked for one store of a tile with '{SHARED}' to defer, found {len(stores)}",
                 self.main_loop.loop,
             )
-        last = DeferredStore(self.step, stores[0], self.groups)
+        last = OverlappedEpilogue(self.step, stores[0], self.groups)
         steps = known_size(self.main_loop.loop.operands[1], self.step.pass_context)
         if steps is None or steps < last.count:
             raise self.step.error(
@@ -315,13 +321,13 @@ class _Roles:
     def _indices(self) -> list[Any]:
         """What the loads' indices are computed from, outside of the loop over k."""
         inside = self.main_loop.loop.regions[0].blocks[0]
-        found = [*self.main_loop.a.needs, *self.main_loop.b.needs]
+        found = [*self.main_loop.a.used_values, *self.main_loop.b.used_values]
         for op in backward_slice(found, inside):
             found.extend(operands_of(op))
         return found
 
     # What is known of the tiles.
-    def _is_common(self, operand: LoadedOperand) -> bool:
+    def _is_multicast(self, operand: LoadedOperand) -> bool:
         """Whether the blocks of a cluster have a tile in common, at every step."""
         if self.cluster == 1:
             return False
@@ -339,7 +345,7 @@ class _Roles:
                     self.launch,
                     hint="a cluster whose size divides both, or none: cluster = 1",
                 )
-        if operand.is_choice or depends_on(operand.tiles[0].buffer, number):
+        if operand.is_switch or depends_on(operand.tiles[0].buffer, number):
             return False
         for index in operand.tiles[0].index:
             if index is None or not depends_on(index, number):
@@ -373,14 +379,14 @@ def _index(n: int) -> Any:
 
 
 def _check_promotion(
-    step: TransformStep, main_loop: MainLoop, promote: int, deferred: bool
+    step: TransformStep, main_loop: MainLoop, promote: int, overlap_epilogue: bool
 ) -> None:
     """Check that parts of a loop's sums can be added up by themselves."""
     if not promote:
         return
     if promote < 0:
         raise step.misuse(f"promote = {promote}", hint="a number of steps, or 0 for all of them")
-    if deferred:
+    if overlap_epilogue:
         raise step.misuse(
             "sums of parts leave no registers for a result that is stored later",
             hint="deferred = 0, or promote = 0",

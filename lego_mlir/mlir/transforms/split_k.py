@@ -43,75 +43,77 @@ from lego_mlir.mlir.tiles.main_loop import MainLoop, find_main_loop
 from lego_mlir.mlir.tiles.structure import body_of, known_size, set_launch_size
 from lego_mlir.mlir.warp_specialized.cluster_reduction import OVER_RING, REDUCE_SCATTER
 
-_MOST_PARTS = 8
+_MAX_SPLIT_K = 8
 """Blocks of a cluster that every GPU with clusters can have (PTX ISA, cluster_dim)."""
 
 
 @transform("split_k")
 def split_k(step: TransformStep) -> list[list[Any]]:
-    """Divide a product's sums among the blocks of a cluster; `parts` of 1 leave it as it is."""
-    parts = step.number("split_k")
-    if not 1 <= parts <= _MOST_PARTS:
-        raise step.misuse(f"a cluster has up to {_MOST_PARTS} blocks, so parts is not {parts}")
-    if parts == 1:
+    """Divide a product's sums among the blocks of a cluster; `split_k` of 1 leave it as it is."""
+    split_k = step.number("split_k")
+    if not 1 <= split_k <= _MAX_SPLIT_K:
+        raise step.misuse(f"a cluster has up to {_MAX_SPLIT_K} blocks, so parts is not {split_k}")
+    if split_k == 1:
         return []
-    if step.pass_context.machine.capability < (9, 0):
+    if step.pass_context.target.capability < (9, 0):
         raise step.misuse(
-            f"clusters of blocks begin with sm_90, the target is {step.pass_context.machine.name}",
+            f"clusters of blocks begin with sm_90, the target is {step.pass_context.target.name}",
             hint="--target=sm_90a, or parts = 1",
         )
     for launch in step.payload():
-        _split(step, launch, parts, over_ring=bool(step.number(OVER_RING, 0)))
+        _split(step, launch, split_k, over_ring=bool(step.number(OVER_RING, 0)))
     return []
 
 
-def _split(step: TransformStep, launch: Any, parts: int, *, over_ring: bool) -> None:
+def _split(step: TransformStep, launch: Any, split_k: int, *, over_ring: bool) -> None:
     main_loop = find_main_loop(step, launch)
-    _check_sums(step, main_loop)
-    steps, tiles = _steps(step, main_loop, parts), _tiles(step, launch)
+    _check_accumulator(step, main_loop)
+    iterations, tiles = _slice_iterations(step, main_loop, split_k), _tiles(step, launch)
     rows, columns = ir.VectorType(main_loop.loop.results[0].type).shape
-    if columns % (parts * MMA_COLUMNS):
+    if columns % (split_k * MMA_COLUMNS):
         raise step.error(
-            f"{columns} columns of the result do not make {parts} slices of whole fragments, "
+            f"{columns} columns of the result do not make {split_k} slices of whole fragments, "
             f"{MMA_COLUMNS} columns each",
             main_loop.contract,
         )
     body = body_of(launch)
     block, count = body.arguments[0], body.arguments[6]
     with ir.InsertionPoint.at_block_begin(body), launch.location:
-        tile, part = inv(OrderBy(Row(tiles, parts)), block)
+        tile, k_slice = inv(OrderBy(Row(tiles, split_k)), block)
         _replace_uses(block, tile)
         if any(True for _ in count.uses):
             _replace_uses(count, constant(tiles))
-    set_launch_size(launch, 0, tiles * parts)
+    set_launch_size(launch, 0, tiles * split_k)
     i64 = ir.IntegerType.get_signless(64)
-    launch.attributes[CLUSTER] = ir.IntegerAttr.get(i64, parts)
-    _shorten(main_loop, part, parts, steps)
-    slices = OrderBy(Row(parts, columns // parts))
-    own = _reduce(step, main_loop, part, slices, rows)
+    launch.attributes[CLUSTER] = ir.IntegerAttr.get(i64, split_k)
+    _shorten(main_loop, k_slice, split_k, iterations)
+    slices = OrderBy(Row(split_k, columns // split_k))
+    kept = _reduce(step, main_loop, k_slice, slices, rows)
     if over_ring:
-        own.attributes[OVER_RING] = ir.UnitAttr.get()
+        kept.attributes[OVER_RING] = ir.UnitAttr.get()
 
 
-def _reduce(step: TransformStep, main_loop: MainLoop, part: Any, slices: Layout, rows: int) -> Any:
+def _reduce(
+    step: TransformStep, main_loop: MainLoop, k_slice: Any, slices: Layout, rows: int
+) -> Any:
     """Go on behind the loop with this block's columns of the sums of all."""
     loop = main_loop.loop
-    (sums,) = loop.results
+    (accumulator,) = loop.results
     home = [op.operation for op in loop.block.operations]
     after = home[home.index(loop) + 1]
-    kind = ir.VectorType.get([rows, slices.dims[1]], ir.VectorType(sums.type).element_type)
+    kind = ir.VectorType.get([rows, slices.dims[1]], ir.VectorType(accumulator.type).element_type)
     with ir.InsertionPoint(after), loop.location:
-        own = ir.Operation.create(
+        kept = ir.Operation.create(
             REDUCE_SCATTER,
             results=[kind],
-            operands=[sums, part],
+            operands=[accumulator, k_slice],
             attributes={"layout": layout_attribute(slices)},
         )
-    ColumnSlices(step, slices, part).replace(sums, own)
-    return own
+    ColumnSlices(step, slices, k_slice).replace(accumulator, kept)
+    return kept
 
 
-def _check_sums(step: TransformStep, main_loop: MainLoop) -> None:
+def _check_accumulator(step: TransformStep, main_loop: MainLoop) -> None:
     """Check that the loop carries the sums alone, begins them at zero, and is in no other loop."""
     loop = main_loop.loop
     if main_loop.outer is not None:
@@ -135,7 +137,7 @@ def _check_sums(step: TransformStep, main_loop: MainLoop) -> None:
         )
 
 
-def _steps(step: TransformStep, main_loop: MainLoop, parts: int) -> int:
+def _slice_iterations(step: TransformStep, main_loop: MainLoop, split_k: int) -> int:
     """The steps over k of each part; the last part may take some beyond the end."""
     lower, upper, stride = (
         known_size(v, step.pass_context) for v in list(main_loop.loop.operands)[:3]
@@ -146,10 +148,10 @@ def _steps(step: TransformStep, main_loop: MainLoop, parts: int) -> int:
             f"by {stride}",
             main_loop.loop,
         )
-    each = -(-upper // parts)
-    if each * (parts - 1) >= upper:
+    each = -(-upper // split_k)
+    if each * (split_k - 1) >= upper:
         raise step.error(
-            f"{upper} steps over k leave none for the last of {parts} parts of {each}",
+            f"{upper} steps over k leave none for the last of {split_k} parts of {each}",
             main_loop.loop,
             hint="fewer parts, or smaller tiles along k",
         )
@@ -173,15 +175,15 @@ def _tiles(step: TransformStep, launch: Any) -> int:
     return tiles
 
 
-def _shorten(main_loop: MainLoop, part: Any, parts: int, steps: int) -> None:
+def _shorten(main_loop: MainLoop, k_slice: Any, split_k: int, iterations: int) -> None:
     """Let the loop take the steps of a part, numbered as they are among all."""
     loop = main_loop.loop
     body = loop.regions[0].blocks[0]
     number = body.arguments[0]
     with ir.InsertionPoint(loop), loop.location:
-        loop.operands[1] = constant(steps)
+        loop.operands[1] = constant(iterations)
     with ir.InsertionPoint.at_block_begin(body), loop.location:
-        _replace_uses(number, apply(OrderBy(Row(parts, steps)), [part, number]))
+        _replace_uses(number, apply(OrderBy(Row(split_k, iterations)), [k_slice, number]))
 
 
 def _replace_uses(value: Any, other: Any) -> None:

@@ -39,7 +39,7 @@ from typing import Any
 
 from lego_mlir.mlir.bindings import ir, scf
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
-from lego_mlir.mlir.tiles.mma_groups import product_steps
+from lego_mlir.mlir.tiles.mma_groups import mma_groups
 from lego_mlir.mlir.tiles.structure import backward_slice
 
 _COPY, _COMMIT = "nvgpu.device_async_copy", "nvvm.cp.async.commit.group"
@@ -68,34 +68,36 @@ def _spread(step: TransformStep, guard: Any, operations: Sequence[Any]) -> None:
         return
     commit = operations[ordering[0]]
     end = ordering[1] if len(ordering) > 1 else len(operations) - 1
-    steps = product_steps(operations)
+    groups = mma_groups(operations)
     # The last step's products are there to wait for the next turn's fragments.
-    firsts = [min(places) for places in (steps[:-1] or steps)]
-    places = [operations[n] for n in firsts if start < n < end]
-    if not places:
+    firsts = [min(positions) for positions in (groups[:-1] or groups)]
+    positions = [operations[n] for n in firsts if start < n < end]
+    if not positions:
         return
     block = guard.regions[0].blocks[0]
     copies = [op.operation for op in block.operations if op.operation.name == _COPY]
-    parts = _parts(copies, len(places))
-    needed = [backward_slice([v for copy in part for v in copy.operands], block) for part in parts]
+    chunks = _split_evenly(copies, len(positions))
+    needed = [
+        backward_slice([v for copy in chunk for v in copy.operands], block) for chunk in chunks
+    ]
     common = [op for k, ops in enumerate(needed) for op in ops if _is_in(op, needed[:k])]
     for op in [o.operation for o in block.operations]:
         if op in common:
             op.move_before(guard)
-    for place, part, ops in zip(places, parts, needed, strict=True):
-        if not part:
+    for position, chunk, ops in zip(positions, chunks, needed, strict=True):
+        if not chunk:
             continue
-        with ir.InsertionPoint(place), guard.location:
+        with ir.InsertionPoint(position), guard.location:
             here = scf.IfOp(guard.operands[0])
             with ir.InsertionPoint(here.then_block):
                 end_of_it = scf.YieldOp([]).operation
-        for op in [*(o for o in ops if o not in common), *part]:
+        for op in [*(o for o in ops if o not in common), *chunk]:
             op.move_before(end_of_it)
-    commit.move_before(places[-1])
+    commit.move_before(positions[-1])
     step.erase(guard)
 
 
-def _parts(copies: Sequence[Any], number: int) -> list[list[Any]]:
+def _split_evenly(copies: Sequence[Any], number: int) -> list[list[Any]]:
     """Copies in so many parts, in order, as equal as may be."""
     bounds = [len(copies) * k // number for k in range(number + 1)]
     return [list(copies[a:b]) for a, b in pairwise(bounds)]

@@ -104,8 +104,8 @@ def _groups(loads: Sequence[Staged]) -> Iterator[list[Staged]]:
     for load in loads:
         op = load[0].op
         block = _operations(op.block)
-        place, first = block.index(op), _first_use(op, block)
-        if group and (group[0][0].op.block != op.block or place > used):
+        position, first = block.index(op), _first_use(op, block)
+        if group and (group[0][0].op.block != op.block or position > used):
             yield group
             group = []
         used = min(used, first) if group else first
@@ -116,20 +116,20 @@ def _groups(loads: Sequence[Staged]) -> Iterator[list[Staged]]:
 
 def _first_use(op: Any, block: Sequence[Any]) -> int:
     """The place in an operation's block of the first that uses its result, inside or itself."""
-    places = [len(block)]
+    positions = [len(block)]
     for use in op.results[0].uses:
         user = use.owner.operation
         while user.block != op.block:
             user = user.parent.operation
-        places.append(block.index(user))
-    return min(places)
+        positions.append(block.index(user))
+    return min(positions)
 
 
 def _stage_loads(group: Sequence[Staged], buffers: int) -> None:
     last = group[-1][0].op
     loop = loop_around(last)
-    slots = buffers if loop is not None else 1
-    moved = [_Copy(tile, layout, slots) for tile, layout in group]
+    stages = buffers if loop is not None else 1
+    moved = [_Copy(tile, layout, stages) for tile, layout in group]
     for copy in moved:
         with ir.InsertionPoint(_next(copy.tile.op)), copy.tile.op.location:
             copy.write(loop)
@@ -140,27 +140,27 @@ def _stage_loads(group: Sequence[Staged], buffers: int) -> None:
         with ir.InsertionPoint(after), copy.tile.op.location:
             copy.read()
     if loop is not None:
-        if slots == 1:
+        if stages == 1:
             _barrier_before(_terminator(loop))
-        _part_from_next_time(loop)
+        _barrier_after_nested_loop(loop)
 
 
 class _Copy:
     """One load's copy in shared memory."""
 
-    def __init__(self, tile: Tile, layout: Layout, slots: int) -> None:
+    def __init__(self, tile: Tile, layout: Layout, stages: int) -> None:
         self.tile = tile
-        self.slots = slots
-        self.layout = layout if slots == 1 else multibuffered(layout, slots)
-        self.buffer = _room(self.layout, tile)
+        self.stages = stages
+        self.layout = layout if stages == 1 else multibuffered(layout, stages)
+        self.buffer = _alloc(self.layout, tile)
         self.index: list[Any] = [None] * len(tile.whole)
         self.end: Any = None
 
     def write(self, loop: Any) -> None:
         """Store what was loaded, at the insertion point, into the slot of the loop's iteration."""
-        if self.slots > 1:
-            slot = arith.RemUIOp(iteration(loop), accesses.constant(self.slots)).result
-            self.index.insert(0, slot)
+        if self.stages > 1:
+            stage = arith.RemUIOp(iteration(loop), accesses.constant(self.stages)).result
+            self.index.insert(0, stage)
         self.uses = [(use.owner, use.operand_number) for use in self.tile.value.uses]
         self.end = _next(accesses.store(self.tile.value, self.layout, self.buffer, self.index))
 
@@ -172,7 +172,7 @@ class _Copy:
 
 
 def _stage_store(tile: Tile, layout: Layout) -> None:
-    buffer, index = _room(layout, tile), [None] * len(tile.whole)
+    buffer, index = _alloc(layout, tile), [None] * len(tile.whole)
     with ir.InsertionPoint(tile.op), tile.op.location:
         accesses.store(tile.value, layout, buffer, index)
         barrier()
@@ -182,13 +182,13 @@ def _stage_store(tile: Tile, layout: Layout) -> None:
         _barrier_before(_terminator(loop))
 
 
-def _room(layout: Layout, tile: Tile) -> Any:
+def _alloc(layout: Layout, tile: Tile) -> Any:
     """Shared memory, allocated where the kernel begins."""
     with ir.InsertionPoint.at_block_begin(scope_of(tile.op).body), tile.op.location:
         return accesses.alloc(layout, tile.element)
 
 
-def _part_from_next_time(loop: Any) -> None:
+def _barrier_after_nested_loop(loop: Any) -> None:
     """A barrier after a loop that another one repeats: it begins with the slots it ends with."""
     if loop_around(loop) is not None:
         _barrier_before(_next(loop))
@@ -196,8 +196,8 @@ def _part_from_next_time(loop: Any) -> None:
 
 def _barrier_before(op: Any) -> None:
     block = _operations(op.block)
-    place = block.index(op)
-    if place and block[place - 1].name == "gpu.barrier":
+    position = block.index(op)
+    if position and block[position - 1].name == "gpu.barrier":
         return
     with ir.InsertionPoint(op), op.location:
         barrier()

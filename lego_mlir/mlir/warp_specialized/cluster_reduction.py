@@ -33,7 +33,7 @@ from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.hardware.limits import MMA_COLUMNS, MMA_ROWS
 from lego_mlir.mlir.bindings import arith, ir, memref, scf, vector
 from lego_mlir.mlir.emit import nvvm
-from lego_mlir.mlir.fragments.thread_fragment import Held, Parts, as_values
+from lego_mlir.mlir.fragments.thread_fragment import FragmentValue, PairsByPosition, as_values
 from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.modules import CLUSTER, operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep
@@ -53,9 +53,9 @@ _QUAD = 4
 """Sums that are moved at once: 16 bytes."""
 
 
-def is_in(launch: Any) -> bool:
+def is_used_in(launch: Any) -> bool:
     """Whether the blocks of a cluster add up their sums."""
-    return _reduction(launch) is not None
+    return _find_reduction(launch) is not None
 
 
 def check(step: TransformStep, launch: Any, main_loop: MainLoop, cluster: int) -> None:
@@ -70,7 +70,7 @@ def check(step: TransformStep, launch: Any, main_loop: MainLoop, cluster: int) -
     Raises:
         LegoError: it takes several tiles one after another, or blocks are to fetch together.
     """
-    if not is_in(launch):
+    if not is_used_in(launch):
         return
     if main_loop.outer is not None:
         raise step.error(
@@ -85,19 +85,19 @@ def check(step: TransformStep, launch: Any, main_loop: MainLoop, cluster: int) -
         )
 
 
-def begin(launch: Any) -> None:
+def announce_start(launch: Any) -> None:
     """Say that the block has begun; all its threads do."""
-    if not _is_over_ring(_reduction(launch)):
+    if not _is_over_ring(_find_reduction(launch)):
         nvvm.cluster_arrive_relaxed()
 
 
-def attend(launch: Any) -> None:
+def join_barriers(launch: Any) -> None:
     """What threads do that have no sums: the cluster's barriers wait for them too."""
-    _enter(_is_over_ring(_reduction(launch)))
-    _meet()
+    _wait_until_writable(_is_over_ring(_find_reduction(launch)))
+    _wait_until_written()
 
 
-def _reduction(launch: Any) -> Any:
+def _find_reduction(launch: Any) -> Any:
     return next((op for op in operations_in(launch) if op.name == REDUCE_SCATTER), None)
 
 
@@ -105,20 +105,20 @@ def _is_over_ring(op: Any) -> bool:
     return OVER_RING in op.attributes
 
 
-def _enter(over_ring: bool) -> None:
+def _wait_until_writable(over_ring: bool) -> None:
     """Wait until all blocks may be written to."""
     if over_ring:
         nvvm.cluster_arrive()
     nvvm.cluster_wait()
 
 
-def _meet() -> None:
+def _wait_until_written() -> None:
     """Wait until all blocks have written."""
     nvvm.cluster_arrive()
     nvvm.cluster_wait()
 
 
-class ClusterSums:
+class ClusterReduction:
     """Makes the operations of one lego.reduce_scatter.
 
     Args:
@@ -128,7 +128,7 @@ class ClusterSums:
         thread: that runs, its warp the one in its warpgroup.
         group: the thread's warpgroup.
         groups: of warps that share the tile, one below the other.
-        factors: what was multiplied: tiles in shared memory, which nothing needs any more.
+        operands: what was multiplied: tiles in shared memory, which nothing needs any more.
 
     Raises:
         LegoError: the slices are not those of fragments, or not as many as a cluster has blocks, or
@@ -143,12 +143,12 @@ class ClusterSums:
         thread: Thread,
         group: Any,
         groups: int,
-        factors: Sequence[Tile],
+        operands: Sequence[Tile],
     ) -> None:
         self._op = op
         slices = _slices(step, op)
-        self._blocks, width = (n for n in slices.dims if isinstance(n, int))
-        _check_cluster(step, launch, op, self._blocks)
+        self._ctas, width = (n for n in slices.dims if isinstance(n, int))
+        _check_cluster(step, launch, op, self._ctas)
         self._columns = _fragments(step, op, slices)
         kind = ir.VectorType(op.operands[0].type)
         self._vector = ir.VectorType.get([_QUAD], kind.element_type)
@@ -157,57 +157,59 @@ class ClusterSums:
             Row(kind.shape[0] // (groups * _WARPS * MMA_ROWS), width // MMA_COLUMNS)
         )
         threads = groups * _WARPS * _LANES
-        self._layout = OrderBy(Row(self._blocks - 1, self._quads.size, threads, _QUAD))
+        self._layout = OrderBy(Row(self._ctas - 1, self._quads.size, threads, _QUAD))
         self._size = element_bytes(kind.element_type)
         if _is_over_ring(op):
-            self._room = _ring(step, op, self._layout, self._size, factors)
+            self._buffer = _ring_memory(step, op, self._layout, self._size, operands)
         else:
             with ir.InsertionPoint.at_block_begin(launch.regions[0].blocks[0]), op.location:
-                self._room = alloc(self._layout, kind.element_type)
+                self._buffer = alloc(self._layout, kind.element_type)
         self._threads = OrderBy(Row(groups, _WARPS, _LANES))
         self._place = [group, thread.warp[0], thread.lane]
 
-    def __call__(self, sums: Held) -> Held:
+    def __call__(self, accumulator: FragmentValue) -> FragmentValue:
         """The operations, where the reduction stands: from a thread's sums to those it keeps."""
         thread = apply(self._threads, self._place)
         equal = arith.CmpIPredicate.eq
-        part = self._op.operands[1]
-        own = [arith.CmpIOp(equal, part, constant(b)).result for b in range(self._blocks)]
-        _enter(_is_over_ring(self._op))
-        for block, here in enumerate(own):
+        cta_rank = self._op.operands[1]
+        own = [arith.CmpIOp(equal, cta_rank, constant(b)).result for b in range(self._ctas)]
+        _wait_until_writable(_is_over_ring(self._op))
+        for cta, here in enumerate(own):
             guard = scf.IfOp(here)
             with ir.InsertionPoint(guard.then_block):
-                for other in range(self._blocks):
-                    if other != block:
-                        self._send(sums, block, other, thread)
+                for other in range(self._ctas):
+                    if other != cta:
+                        self._send(accumulator, cta, other, thread)
                 scf.YieldOp([])
-        _meet()
-        return Held(self._received(sums, own, thread), (True, True))
+        _wait_until_written()
+        return FragmentValue(self._reduced(accumulator, own, thread), (True, True))
 
-    def _send(self, sums: Held, block: int, other: int, thread: Any) -> None:
+    def _send(self, accumulator: FragmentValue, cta: int, other: int, thread: Any) -> None:
         """Write what a block has for another's columns into that one's memory."""
         # Among the others, as the receiver counts them.
-        stage = (block - other - 1) % self._blocks
+        stage = (cta - other - 1) % self._ctas
         space = ir.Type.parse(f"!llvm.ptr<{CLUSTER_SPACE}>")
         remote = nvvm.of_block(space, self._first(stage, thread), i32_constant(other))
         for row, column in np.ndindex(*self._quads.dims):
-            values = self._quad(sums, row, self._columns[other, column])
+            values = self._quad(accumulator, row, self._columns[other, column])
             ir.Operation.create(
                 "llvm.store",
                 operands=[
                     vector.FromElementsOp(self._vector, values).result,
-                    self._behind(remote, row, column),
+                    self._offset_pointer(remote, row, column),
                 ],
                 attributes=self._aligned(),
             )
 
-    def _received(self, sums: Held, own: Sequence[Any], thread: Any) -> Parts:
+    def _reduced(
+        self, accumulator: FragmentValue, own: Sequence[Any], thread: Any
+    ) -> PairsByPosition:
         """The own sums of the columns that the block keeps, and to them what the others sent."""
         add = arith.AddFOp if isinstance(self._vector.element_type, ir.FloatType) else arith.AddIOp
-        sent = [self._first(stage, thread) for stage in range(self._blocks - 1)]
+        sent = [self._first(stage, thread) for stage in range(self._ctas - 1)]
         found = {}
         for row, column in np.ndindex(*self._quads.dims):
-            every = [self._quad(sums, row, starts[column]) for starts in self._columns]
+            every = [self._quad(accumulator, row, starts[column]) for starts in self._columns]
             total = every[0]
             for here, values in zip(own[1:], every[1:], strict=True):
                 total = [
@@ -217,7 +219,7 @@ class ClusterSums:
                 quad = ir.Operation.create(
                     "llvm.load",
                     results=[self._vector],
-                    operands=[self._behind(first, row, column)],
+                    operands=[self._offset_pointer(first, row, column)],
                     attributes=self._aligned(),
                 ).result
                 total = [
@@ -228,19 +230,21 @@ class ClusterSums:
             found[2 * row + 1, column] = (total[2], total[3])
         return found
 
-    def _quad(self, sums: Held, row: int, column: int) -> list[Any]:
+    def _quad(self, accumulator: FragmentValue, row: int, column: int) -> list[Any]:
         """A thread's sums of a fragment."""
-        return [x for half in (0, 1) for x in as_values(sums.at(2 * row + half, int(column)))]
+        return [
+            x for half in (0, 1) for x in as_values(accumulator.at(2 * row + half, int(column)))
+        ]
 
     def _first(self, stage: int, thread: Any) -> Any:
         """Where the first quad of a thread lies, as a pointer to the own block's memory."""
         i32 = ir.IntegerType.get_signless(32)
-        start = memref.ExtractAlignedPointerAsIndexOp(self._room).result
+        start = memref.ExtractAlignedPointerAsIndexOp(self._buffer).result
         offset = arith.IndexCastOp(i32, apply(self._layout, [stage, 0, thread, 0])).result
         distance = arith.MulIOp(offset, i32_constant(self._size)).result
         return as_pointer(arith.AddIOp(arith.IndexCastOp(i32, start).result, distance).result)
 
-    def _behind(self, first: Any, row: int, column: int) -> Any:
+    def _offset_pointer(self, first: Any, row: int, column: int) -> Any:
         """Where another quad of the same thread lies."""
         number = self._quads.apply(row, column)
         distance = self._layout.apply(0, number, 0, 0) - self._layout.apply(0, 0, 0, 0)
@@ -259,26 +263,28 @@ class ClusterSums:
         return {"alignment": ir.IntegerAttr.get(i64, _QUAD * self._size)}
 
 
-def _ring(step: TransformStep, op: Any, layout: Layout, size: int, factors: Sequence[Tile]) -> Any:
+def _ring_memory(
+    step: TransformStep, op: Any, layout: Layout, size: int, operands: Sequence[Tile]
+) -> Any:
     """The memory of the larger factor's slots."""
-    rooms = [(int(f.layout.size) * element_bytes(f.element), f.buffer) for f in factors]
-    room, buffer = max(rooms, key=lambda found: found[0])
+    memories = [(int(f.layout.size) * element_bytes(f.element), f.buffer) for f in operands]
+    available, buffer = max(memories, key=lambda found: found[0])
     needed = int(layout.size) * size
-    if room < needed:
+    if available < needed:
         raise step.error(
-            f"the sums that a block gets are {needed} bytes, the larger half of the ring is {room}",
+            f"the sums that a block gets are {needed} bytes, the larger half of the ring is {available}",
             op,
             hint=f"more stages, or {OVER_RING} = 0",
         )
     return buffer
 
 
-def _check_cluster(step: TransformStep, launch: Any, op: Any, blocks: int) -> None:
-    said = launch.attributes.get(CLUSTER, None)
-    cluster = 1 if said is None else ir.IntegerAttr(said).value
-    if cluster != blocks:
+def _check_cluster(step: TransformStep, launch: Any, op: Any, ctas: int) -> None:
+    attribute = launch.attributes.get(CLUSTER, None)
+    cluster = 1 if attribute is None else ir.IntegerAttr(attribute).value
+    if cluster != ctas:
         raise step.error(
-            f"the columns are divided among {blocks} blocks, and a cluster has {cluster}",
+            f"the columns are divided among {ctas} blocks, and a cluster has {cluster}",
             op,
             hint="transform_lego.split_k makes both",
         )

@@ -45,14 +45,14 @@ from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.lowering.index_reader import BOUNDS
 from lego_mlir.mlir.tiles.accesses import load
 from lego_mlir.mlir.tiles.main_loop import MainLoop
-from lego_mlir.mlir.tiles.structure import backward_slice, copied, is_zero, keep_rolled
+from lego_mlir.mlir.tiles.structure import backward_slice, clone, is_zero, keep_rolled
 from lego_mlir.mlir.warp_specialized.ring_buffer import RingBuffer, RingPosition
 
-_MANY = 128
+_LARGE_ACCUMULATOR = 128
 """Sums of a thread from which on there is one copy of a step: those of `wgmma` of 256 columns."""
 
 
-class Chunks(Protocol):
+class EpilogueChunks(Protocol):
     """What is stored beside the first steps of a product, a chunk each."""
 
     def store(self, number: Any) -> None:
@@ -74,161 +74,171 @@ class Consumers:
     Attributes:
         main_loop: what they compute.
         ring: that its operands come through.
-        rooms: by the operand's load its slots: their layout, and the memory.
+        buffers: by the operand's load its slots: their layout, and the memory.
         signals: whether this thread is the one of its warpgroup, or in a cluster the one for a
             block of it, that releases slots.
-        block: in a cluster the rank of that block, an i32.
+        cta_rank: in a cluster the rank of that block, an i32.
         promote: steps that tensor cores add up before threads do; 0 for all of them.
-        is_even: the steps are a multiple of that.
+        is_divisible: the steps are a multiple of that.
     """
 
     main_loop: MainLoop
     ring: RingBuffer
-    rooms: Mapping[Any, tuple[Layout, Any]]
+    buffers: Mapping[Any, tuple[Layout, Any]]
     signals: Any
-    block: Any
+    cta_rank: Any
     promote: int = 0
-    is_even: bool = False
+    is_divisible: bool = False
 
     def multiply(
         self,
         values: dict[Any, Any],
         start: RingPosition,
-        deferred: Chunks | None = None,
+        epilogue: EpilogueChunks | None = None,
     ) -> RingPosition:
         """The loop over k; where it leaves the ring.
 
         Args:
             values: what stands for the kernel's values; the loop's results are added.
             start: where it enters the ring.
-            deferred: what the first steps store beside.
+            epilogue: what the first steps store beside.
         """
         old = self.main_loop.loop
-        lower, upper, stride, *sums = (values.get(v, v) for v in old.operands)
+        lower, upper, stride, *accumulators = (values.get(v, v) for v in old.operands)
         bounds = _Bounds(lower, upper, stride)
         if self.promote:
-            results, end = self._promoted(values, start, bounds, sums)
+            results, end = self._accumulate_promoted(values, start, bounds, accumulators)
         else:
-            results, end = self._add_up(values, start, bounds, sums, deferred)
+            results, end = self._accumulate(values, start, bounds, accumulators, epilogue)
         values.update(zip(old.results, results, strict=True))
         return end
 
-    def _promoted(
-        self, values: Mapping[Any, Any], start: RingPosition, bounds: _Bounds, sums: Sequence[Any]
+    def _accumulate_promoted(
+        self,
+        values: Mapping[Any, Any],
+        start: RingPosition,
+        bounds: _Bounds,
+        accumulators: Sequence[Any],
     ) -> tuple[list[Any], RingPosition]:
         """Sums of the parts of `promote` steps each, and where they leave the ring."""
         count = arith.ConstantOp(ir.IndexType.get(), self.promote).result
         reach = arith.MulIOp(bounds.stride, count).result
-        zeros = [_zeros(value.type) for value in sums]
-        loop = scf.ForOp(bounds.lower, bounds.upper, reach, [*sums, start.stage, start.parity])
-        bound_stages(loop.operation, self.ring.stages, len(sums))
+        zeros = [_zeros(value.type) for value in accumulators]
+        loop = scf.ForOp(
+            bounds.lower, bounds.upper, reach, [*accumulators, start.stage, start.parity]
+        )
+        bound_stages(loop.operation, self.ring.stages, len(accumulators))
         *totals, stage, parity = loop.inner_iter_args
         with ir.InsertionPoint(loop.body):
             k = loop.induction_variable
             upper = arith.AddIOp(k, reach).result
-            if not self.is_even:
+            if not self.is_divisible:
                 upper = arith.MinUIOp(upper, bounds.upper).result
-            part = _Bounds(k, upper, bounds.stride)
-            parts, end = self._add_up(values, RingPosition(stage, parity), part, zeros)
+            part_bounds = _Bounds(k, upper, bounds.stride)
+            partials, end = self._accumulate(
+                values, RingPosition(stage, parity), part_bounds, zeros
+            )
             totals = [
-                arith.AddFOp(total, part).result for total, part in zip(totals, parts, strict=True)
+                arith.AddFOp(total, x).result for total, x in zip(totals, partials, strict=True)
             ]
             scf.YieldOp([*totals, end.stage, end.parity])
         *results, stage, parity = loop.results
         return results, RingPosition(stage, parity)
 
-    def _add_up(
+    def _accumulate(
         self,
         values: Mapping[Any, Any],
         start: RingPosition,
         bounds: _Bounds,
-        sums: Sequence[Any],
-        deferred: Chunks | None = None,
+        accumulators: Sequence[Any],
+        epilogue: EpilogueChunks | None = None,
     ) -> tuple[list[Any], RingPosition]:
         """The sums of steps that tensor cores add up, and where they leave the ring."""
         lower, upper, stride = bounds
-        if deferred is not None or (not self.promote and self._has_many_sums()):
-            return self._add_up_in_loop(values, start, bounds, sums, deferred)
-        sums = self._step(values, start, lower, sums)
+        if epilogue is not None or (not self.promote and self._has_large_accumulator()):
+            return self._accumulate_in_loop(values, start, bounds, accumulators, epilogue)
+        accumulators = self._iteration(values, start, lower, accumulators)
         if self.promote == 1:
             nvvm.wgmma_wait(0)
             self._release(start.stage)
-            return sums, self.ring.next(start)
+            return accumulators, self.ring.next(start)
         k = arith.AddIOp(lower, stride).result
         here = self.ring.next(start)
-        loop = scf.ForOp(k, upper, stride, [*sums, here.stage, here.parity, start.stage])
-        bound_stages(loop.operation, self.ring.stages, len(sums), len(sums) + 2)
-        *parts, stage, parity, previous = loop.inner_iter_args
+        loop = scf.ForOp(k, upper, stride, [*accumulators, here.stage, here.parity, start.stage])
+        bound_stages(loop.operation, self.ring.stages, len(accumulators), len(accumulators) + 2)
+        *partials, stage, parity, previous = loop.inner_iter_args
         with ir.InsertionPoint(loop.body):
             here = RingPosition(stage, parity)
-            parts = self._step(values, here, loop.induction_variable, parts)
+            partials = self._iteration(values, here, loop.induction_variable, partials)
             nvvm.wgmma_wait(1)
             self._release(previous)
             following = self.ring.next(here)
-            scf.YieldOp([*parts, following.stage, following.parity, stage])
+            scf.YieldOp([*partials, following.stage, following.parity, stage])
         *results, stage, parity, previous = loop.results
         nvvm.wgmma_wait(0)
         self._release(previous)
         return results, RingPosition(stage, parity)
 
-    def _add_up_in_loop(
+    def _accumulate_in_loop(
         self,
         values: Mapping[Any, Any],
         start: RingPosition,
         bounds: _Bounds,
-        sums: Sequence[Any],
-        deferred: Chunks | None,
+        accumulators: Sequence[Any],
+        epilogue: EpilogueChunks | None,
     ) -> tuple[list[Any], RingPosition]:
         """The same by one copy of a step, with chunks beside the first ones."""
         lower, _, stride = bounds
-        begins = all(is_zero(value) for value in sums)
+        begins = all(is_zero(value) for value in accumulators)
         i1 = ir.IntegerType.get_signless(1)
         no, yes = (arith.ConstantOp(i1, n).result for n in (0, 1))
-        carried = [ub.PoisonOp(value.type).result for value in sums] if begins else sums
+        carried = (
+            [ub.PoisonOp(value.type).result for value in accumulators] if begins else accumulators
+        )
         loop = scf.ForOp(*bounds, [*carried, start.stage, start.parity, start.stage, yes, no])
-        bound_stages(loop.operation, self.ring.stages, len(sums), len(sums) + 2)
+        bound_stages(loop.operation, self.ring.stages, len(accumulators), len(accumulators) + 2)
         keep_rolled(loop.operation)
-        *parts, stage, parity, previous, is_first, signals = loop.inner_iter_args
+        *partials, stage, parity, previous, is_first, signals = loop.inner_iter_args
         with ir.InsertionPoint(loop.body):
             k = loop.induction_variable
             if begins:
-                pairs = zip(sums, parts, strict=True)
-                parts = [arith.SelectOp(is_first, zeros, part).result for zeros, part in pairs]
+                pairs = zip(accumulators, partials, strict=True)
+                partials = [arith.SelectOp(is_first, zeros, x).result for zeros, x in pairs]
             here = RingPosition(stage, parity)
-            parts = self._step(values, here, k, parts)
-            if deferred is not None:
+            partials = self._iteration(values, here, k, partials)
+            if epilogue is not None:
                 number = arith.DivUIOp(arith.SubIOp(k, lower).result, stride).result
-                deferred.store(number)
+                epilogue.store(number)
             nvvm.wgmma_wait(1)
             self._release(previous, signals)
             following = self.ring.next(here)
-            scf.YieldOp([*parts, following.stage, following.parity, stage, no, self.signals])
+            scf.YieldOp([*partials, following.stage, following.parity, stage, no, self.signals])
         *results, stage, parity, previous, _, _ = loop.results
         nvvm.wgmma_wait(0)
         self._release(previous)
         return results, RingPosition(stage, parity)
 
-    def _has_many_sums(self) -> bool:
+    def _has_large_accumulator(self) -> bool:
         """Whether another copy of a step would take the assembler long."""
         tile = ir.VectorType(self.main_loop.contract.results[0].type)
         threads = self.main_loop.warp_count * WARP_THREADS
-        return bool(prod(tile.shape) >= _MANY * threads)
+        return bool(prod(tile.shape) >= _LARGE_ACCUMULATOR * threads)
 
-    def _step(
-        self, values: Mapping[Any, Any], at: RingPosition, k: Any, sums: Sequence[Any]
+    def _iteration(
+        self, values: Mapping[Any, Any], at: RingPosition, k: Any, accumulators: Sequence[Any]
     ) -> list[Any]:
         """One step: the sums after it."""
         body = self.main_loop.loop.regions[0].blocks[0]
-        inner = {**values, **dict(zip(body.arguments, [k, *sums], strict=True))}
+        inner = {**values, **dict(zip(body.arguments, [k, *accumulators], strict=True))}
         self.ring.wait_full(at)
         operands = (self.main_loop.a, self.main_loop.b)
         for tile in operands:
-            layout, room = self.rooms[tile.op]
+            layout, buffer = self.buffers[tile.op]
             with tile.op.location:
-                inner[tile.value] = load(layout, room, [at.stage, *[None] * len(tile.shape)])
+                inner[tile.value] = load(layout, buffer, [at.stage, *[None] * len(tile.shape)])
         *_, end = list(body.operations)
         for op in backward_slice(list(end.operands), body, [tile.op for tile in operands]):
-            copied(op, inner)
+            clone(op, inner)
         return [inner[v] for v in end.operands]
 
     def _release(self, stage: Any, signals: Any = None) -> None:
@@ -240,7 +250,7 @@ class Consumers:
         """
         guard = scf.IfOp(self.signals if signals is None else signals)
         with ir.InsertionPoint(guard.then_block):
-            self.ring.release(stage, self.block)
+            self.ring.release(stage, self.cta_rank)
             scf.YieldOp([])
 
 

@@ -25,14 +25,14 @@ from lego_mlir.mlir.bindings import arith, ir, scf, ub
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import SHARED, tile_of
-from lego_mlir.mlir.tiles.main_loop import CHOICE
+from lego_mlir.mlir.tiles.main_loop import INDEX_SWITCH
 
 CHUNK = "chunk"
 """The attribute of a store: the number of the chunk of the tile that is due there. The other chunks
 have stores of their own."""
 
 
-class DeferredStore:
+class OverlappedEpilogue:
     """The store of a tile's result, put off.
 
     Args:
@@ -70,13 +70,13 @@ class DeferredStore:
         where = [values.get(v, v) for v in self._indices]
         return [arith.ConstantOp(i1, 1).result, *where, values[self.op.operands[0]]]
 
-    def before(self, carried: Sequence[Any]) -> StoresBefore:
+    def before(self, carried: Sequence[Any]) -> PreviousTileEpilogue:
         """The stores of the result before, as the loop carries it."""
         is_there, *where = carried
         index = ir.IndexType.get()
         none, all_chunks = (arith.ConstantOp(index, n).result for n in (0, self.count))
         limit = arith.SelectOp(is_there, all_chunks, none).result
-        return StoresBefore(self, limit, where)
+        return PreviousTileEpilogue(self, limit, where)
 
     def flush(self, carried: Sequence[Any]) -> None:
         """The store of the last result, behind the loop."""
@@ -98,32 +98,32 @@ class DeferredStore:
 
 
 @dataclass(frozen=True, slots=True)
-class StoresBefore:
+class PreviousTileEpilogue:
     """The stores of the result before, if there is one, chunk by chunk.
 
     Attributes:
-        deferred: the store that was put off.
+        epilogue: the store that was put off.
         limit: what the numbers of chunks stay below, an index; 0 where there is no result.
         where: the result's indices, and the result.
     """
 
-    deferred: DeferredStore
+    epilogue: OverlappedEpilogue
     limit: Any
     where: Sequence[Any]
 
     def store(self, number: Any) -> None:
         """Store the chunk of a number, an index, if there is one."""
-        *chosen, last = range(self.deferred.count)
+        *chosen, last = range(self.epilogue.count)
         guard = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, number, self.limit).result)
         with ir.InsertionPoint(guard.then_block):
             choice = ir.Operation.create(
-                CHOICE,
+                INDEX_SWITCH,
                 operands=[number],
                 attributes={"cases": ir.DenseI64ArrayAttr.get(chosen)},
-                regions=self.deferred.count,
+                regions=self.epilogue.count,
             )
             for region, chunk in zip(choice.regions, (last, *chosen), strict=True):
                 with ir.InsertionPoint(region.blocks.append()):
-                    self.deferred.store(self.where, chunk)
+                    self.epilogue.store(self.where, chunk)
                     scf.YieldOp([])
             scf.YieldOp([])

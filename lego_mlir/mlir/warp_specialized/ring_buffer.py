@@ -79,10 +79,10 @@ class RingBuffer:
         """The position after another."""
         following = arith.AddIOp(at.stage, constant(1)).result
         around = arith.CmpIOp(arith.CmpIPredicate.eq, following, constant(self.stages)).result
-        turned = arith.XOrIOp(at.parity, i32_constant(1)).result
+        flipped = arith.XOrIOp(at.parity, i32_constant(1)).result
         return RingPosition(
             arith.SelectOp(around, constant(0), following).result,
-            arith.SelectOp(around, turned, at.parity).result,
+            arith.SelectOp(around, flipped, at.parity).result,
         )
 
     def wait_empty(self, at: RingPosition) -> None:
@@ -100,18 +100,18 @@ class RingBuffer:
         nvvm.mbarrier_arrive_expect_tx(barrier, i32_constant(size))
         return barrier
 
-    def release(self, stage: Any, block: Any = None) -> None:
+    def release(self, stage: Any, cta_rank: Any = None) -> None:
         """Say that this consumer has done with a slot.
 
         Args:
             stage: an index.
-            block: the rank in the cluster of the block to say it to, an i32; its own by default.
+            cta_rank: the rank in the cluster of the block to say it to, an i32; its own by default.
         """
-        if block is None:
+        if cta_rank is None:
             nvvm.mbarrier_arrive(self._at(self.empty, stage))
             return
         own = as_pointer(address(self.empty, self.layout, [stage]))
-        remote = nvvm.of_block(ir.Type.parse(f"!llvm.ptr<{CLUSTER}>"), own, block)
+        remote = nvvm.of_block(ir.Type.parse(f"!llvm.ptr<{CLUSTER}>"), own, cta_rank)
         nvvm.mbarrier_arrive(remote)
 
     def _wait(self, barriers: Any, stage: Any, parity: Any) -> None:

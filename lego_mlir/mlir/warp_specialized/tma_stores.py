@@ -28,14 +28,14 @@ from lego_mlir.analysis.copies import Side, plan_copy
 from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_WARPS, WGMMA_ROWS
 from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.emit import nvvm
-from lego_mlir.mlir.fragments.thread_fragment import Held, Share
+from lego_mlir.mlir.fragments.thread_fragment import FragmentValue, ThreadFragment
 from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.lowering.buffers import alignment_of
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.tiles.accesses import SHARED, Tile, alloc, apply, tile_of
 from lego_mlir.mlir.tiles.pointers import beyond, element_bytes, i32_constant, pointer
-from lego_mlir.mlir.tiles.tensor_maps import Corners, Mapped, TensorMaps
+from lego_mlir.mlir.tiles.tensor_maps import TensorMaps, TileCoordinates, TileTensorMaps
 from lego_mlir.mlir.tiles.thread_copies import ThreadCopies
 from lego_mlir.mlir.warp_specialized.overlapped_epilogue import CHUNK
 
@@ -60,35 +60,35 @@ class _Buffer(NamedTuple):
 
     tile: Tile
     start: Any
-    write: Callable[[Held], None]
+    write: Callable[[FragmentValue], None]
 
 
-_NUMBER = "lego.chunk"
+_CHUNK_NUMBER = "lego.chunk"
 """The attribute that tells a chunk's operations from those of the others."""
 
 
 @dataclass(slots=True)
-class _Room:
+class _ChunkBuffers:
     """Shared memory for the chunks of a layout.
 
     Attributes:
         layout: of all warpgroups' buffers.
         memory: that they are in.
         size: of a buffer, in elements.
-        share: a thread's share of a chunk.
+        thread_fragment: a thread's share of a chunk.
         stores: how many go through it.
-        told: what they have in common.
+        state: what they have in common.
     """
 
     layout: Layout
     memory: Any
     size: int
-    share: Share
+    thread_fragment: ThreadFragment
     stores: int = 0
-    told: _Told | None = None
+    state: _StoreState | None = None
 
 
-class _Told(NamedTuple):
+class _StoreState(NamedTuple):
     """What a thread has to know to store chunks.
 
     Attributes:
@@ -100,7 +100,7 @@ class _Told(NamedTuple):
     elected: Any
 
 
-class ResultStores:
+class TmaStores:
     """The stores of a kernel's tiles of sums.
 
     Args:
@@ -120,7 +120,7 @@ class ResultStores:
         self._groups = groups
         self._body = launch.regions[0].blocks[0]
         self._maps = TensorMaps(step, launch)
-        self._rooms: dict[Layout, _Room] = {}
+        self._chunk_buffers: dict[Layout, _ChunkBuffers] = {}
 
     def prepare(self, op: Any) -> None:
         """Make room for the chunks of a store, which those of the same layout have in common.
@@ -142,84 +142,91 @@ class ResultStores:
             raise self._step.error(
                 f"{rows} rows are not those of {self._groups} warpgroups of {WGMMA_ROWS}", op
             )
-        if chunk not in self._rooms:
+        if chunk not in self._chunk_buffers:
             stages = multibuffered(chunk, self._groups * BUFFERS)
             shape = WGMMA_ROWS, int(chunk.dims[1])
-            share = Share(self._thread, shape, OrderBy(Row(WARPGROUP_WARPS, 1)), has_stmatrix=True)
+            thread_fragment = ThreadFragment(
+                self._thread, shape, OrderBy(Row(WARPGROUP_WARPS, 1)), has_stmatrix=True
+            )
             with ir.InsertionPoint.at_block_begin(self._body), op.location:
                 memory = alloc(stages, tile.element)
-                self._rooms[chunk] = _Room(stages, memory, prod(shape), share)
-        self._rooms[chunk].stores += 1
+                self._chunk_buffers[chunk] = _ChunkBuffers(
+                    stages, memory, prod(shape), thread_fragment
+                )
+        self._chunk_buffers[chunk].stores += 1
 
-    def _told(self, op: Any, room: _Room) -> _Told:
+    def _state(self, op: Any, chunk_buffers: _ChunkBuffers) -> _StoreState:
         """What is to know of a room: for the one store, or for all together."""
-        if room.stores == 1:
-            return self._tell(op, room)
-        if room.told is None:
+        if chunk_buffers.stores == 1:
+            return self._make_state(op, chunk_buffers)
+        if chunk_buffers.state is None:
             last = self._thread.thread.owner.operation  # of those that tell who the thread is
             with ir.InsertionPoint.after(last), op.location:
-                room.told = self._tell(op, room)
-        return room.told
+                chunk_buffers.state = self._make_state(op, chunk_buffers)
+        return chunk_buffers.state
 
-    def _tell(self, op: Any, room: _Room) -> _Told:
+    def _make_state(self, op: Any, chunk_buffers: _ChunkBuffers) -> _StoreState:
         numbers = OrderBy(Row(self._groups, BUFFERS))
-        stages = [apply(numbers, [self._group, turn]) for turn in range(BUFFERS)]
-        tiles = [Tile(op, room.layout, room.memory, (stage, None, None)) for stage in stages]
+        stages = [apply(numbers, [self._group, k]) for k in range(BUFFERS)]
+        tiles = [
+            Tile(op, chunk_buffers.layout, chunk_buffers.memory, (stage, None, None))
+            for stage in stages
+        ]
         # A group's buffers lie one after another: one address is held, and distances from it.
-        distances = [turn * room.size for turn in range(BUFFERS)]
-        writes = room.share.writers(tiles[0], distances)
+        distances = [k * chunk_buffers.size for k in range(BUFFERS)]
+        writes = chunk_buffers.thread_fragment.writers(tiles[0], distances)
         if writes is None:
-            writes = [partial(room.share.store, tile=tile) for tile in tiles]
-        start = pointer(room.memory, room.layout, [stages[0], 0, 0])
+            writes = [partial(chunk_buffers.thread_fragment.store, tile=tile) for tile in tiles]
+        start = pointer(chunk_buffers.memory, chunk_buffers.layout, [stages[0], 0, 0])
         size = element_bytes(tiles[0].element)
         starts = [beyond(start, n * size) for n in distances]
-        buffers = [_Buffer(*parts) for parts in zip(tiles, starts, writes, strict=True)]
-        return _Told(buffers, self._is_elected())
+        buffers = [_Buffer(*fields) for fields in zip(tiles, starts, writes, strict=True)]
+        return _StoreState(buffers, self._is_elected())
 
-    def store(self, op: Any, held: Held) -> None:
+    def store(self, op: Any, fragment: FragmentValue) -> None:
         """The operations, where a store stands: of all chunks of its tile, or of the one due."""
         tile = tile_of(op, self._step.pass_context)
         chunk = self._chunk(op)
-        room = self._rooms[chunk]
+        chunk_buffers = self._chunk_buffers[chunk]
         width = int(chunk.dims[1])
         blocks, across = tile.shape[0] // self._groups // WGMMA_ROWS, tile.shape[1] // width
-        rows, columns = room.share.counts
+        rows, columns = chunk_buffers.thread_fragment.counts
         down, right = tile.whole
         split = subdivide(
             tile.layout, {down: (self._groups, blocks, WGMMA_ROWS), right: (across, width)}
         )
-        buffers, elected = self._told(op, room)
-        corners = Corners()
-        for number in self._due(op, blocks * across):
+        buffers, elected = self._state(op, chunk_buffers)
+        tile_coordinates = TileCoordinates()
+        for number in self._chunk_numbers(op, blocks * across):
             block, column = divmod(number, across)
             buffer = buffers[number % BUFFERS]
             with self._only(elected):
                 others = _copies_since(number, blocks * across)
                 nvvm.wait_for_stores_read(others)
             self._barrier()
-            parts = {
-                (i, j): held.at(block * rows + i, column * columns + j)
-                for i, j in room.share.places()
+            pairs = {
+                (i, j): fragment.at(block * rows + i, column * columns + j)
+                for i, j in chunk_buffers.thread_fragment.positions()
             }
-            buffer.write(Held(parts, (True, True)))
+            buffer.write(FragmentValue(pairs, (True, True)))
             # Passes merge blocks that differ in their values alone, here the chunks that a step
             # chooses among: all of a chunk's registers would be copied first, and these are scarce.
-            nvvm.fence_async_shared({_NUMBER: _number(number)})
+            nvvm.fence_async_shared({_CHUNK_NUMBER: _number(number)})
             self._barrier()
             index = [0 if i is None else i for i in tile.index]
             index[down], index[right] = (self._group, block, None), (column, None)
-            piece = replace(tile, layout=split.layout, index=split.index(*index))
-            mapped = self._map(piece, buffer.tile)
-            corner = corners(piece, mapped)
+            chunk_tile = replace(tile, layout=split.layout, index=split.index(*index))
+            maps = self._map(chunk_tile, buffer.tile)
+            coordinates = tile_coordinates(chunk_tile, maps)
             with self._only(elected):
-                with nullcontext() if tile.rows is None else self._only(self._is_whole(piece)):
-                    at = mapped.shape.boxes[0].at
-                    where = [p.plus(n) for p, n in zip(corner, at, strict=True)]
-                    nvvm.store_tile(mapped.pointer(), buffer.start, where)
+                with nullcontext() if tile.rows is None else self._only(self._is_whole(chunk_tile)):
+                    at = maps.shape.boxes[0].at
+                    where = [p.plus(n) for p, n in zip(coordinates, at, strict=True)]
+                    nvvm.store_tile(maps.pointer(), buffer.start, where)
                 # Of each chunk one, be it empty: they are counted.
                 nvvm.commit_stores()
             if tile.rows is not None:
-                self._store_rows(piece, buffer.tile)
+                self._store_rows(chunk_tile, buffer.tile)
 
     def finish(self) -> None:
         """Wait until nothing is read from shared memory any more; before the block ends."""
@@ -229,50 +236,50 @@ class ResultStores:
     def _chunk(self, op: Any) -> Layout:
         return self._step.pass_context.layouts(op.attributes[SHARED], op.location)
 
-    def _due(self, op: Any, count: int) -> range:
+    def _chunk_numbers(self, op: Any, count: int) -> range:
         """The numbers of the chunks that a store is to store."""
         if CHUNK not in op.attributes:
             return range(count)
         number = ir.IntegerAttr(op.attributes[CHUNK]).value
         return range(number, number + 1)
 
-    def _map(self, piece: Tile, buffer: Tile) -> Mapped:
+    def _map(self, chunk_tile: Tile, buffer: Tile) -> TileTensorMaps:
         """The tensor maps of a chunk, which one copy takes."""
-        mapped = self._maps(piece, buffer)
-        if (count := len(mapped.shape.boxes)) > 1:
+        maps = self._maps(chunk_tile, buffer)
+        if (count := len(maps.shape.boxes)) > 1:
             raise self._step.error(
-                f"a chunk of {list(piece.shape)} takes {count} copies by TMA, not one",
-                piece.op,
+                f"a chunk of {list(chunk_tile.shape)} takes {count} copies by TMA, not one",
+                chunk_tile.op,
                 hint="no more columns than a row of its swizzle has: 128 bytes",
             )
-        return mapped
+        return maps
 
-    def _is_whole(self, piece: Tile) -> Any:
+    def _is_whole(self, chunk_tile: Tile) -> Any:
         """Whether all rows of a chunk are among those that the store writes."""
-        down, _ = piece.whole
+        down, _ = chunk_tile.whole
         ends = []
         for row in (0, WGMMA_ROWS - 1):
-            index = [0 if i is None else i for i in piece.index]
+            index = [0 if i is None else i for i in chunk_tile.index]
             index[down] = row
-            ends.append(piece.row(index))
-        return piece.is_within(*ends)
+            ends.append(chunk_tile.row(index))
+        return chunk_tile.is_within(*ends)
 
-    def _store_rows(self, piece: Tile, buffer: Tile) -> None:
+    def _store_rows(self, chunk_tile: Tile, buffer: Tile) -> None:
         """Where a chunk is not written whole, write its rows that are: by the threads."""
         true = arith.ConstantOp(ir.IntegerType.get_signless(1), 1).result
-        size = element_bytes(piece.element)
+        size = element_bytes(chunk_tile.element)
         source, target = (
-            Side(t.layout, t.whole, alignment_of(t.buffer, scope_of(piece.op)))
-            for t in (buffer, piece)
+            Side(t.layout, t.whole, alignment_of(t.buffer, scope_of(chunk_tile.op)))
+            for t in (buffer, chunk_tile)
         )
         widths = (_ACCESS // size, 1)
         plan = plan_copy(
             source, target, size, WARPGROUP_WARPS * WARP_THREADS, lead=target, widths=widths
         )
         warp, _ = self._thread.warp
-        with self._only(arith.XOrIOp(self._is_whole(piece), true).result):
+        with self._only(arith.XOrIOp(self._is_whole(chunk_tile), true).result):
             thread = apply(OrderBy(Row(WARPGROUP_WARPS, WARP_THREADS)), [warp, self._thread.lane])
-            ThreadCopies(buffer, piece, plan, thread).through_registers()
+            ThreadCopies(buffer, chunk_tile, plan, thread).through_registers()
 
     def _is_elected(self) -> Any:
         """Whether this is the warpgroup's thread for copies: always the same one."""

@@ -151,7 +151,7 @@ module attributes {{transform.with_named_sequence}} {{
   transform.named_sequence @__transform_tiles(%module: !transform.any_op) {{
     %ops = transform.structured.match ops{{["{handle}"]}} in %module
         : (!transform.any_op) -> !transform.any_op
-    "transform_lego.{step}"(%ops) {{blocks = 2 : i64}} : (!transform.any_op) -> ()
+    "transform_lego.{step}"(%ops) {{persistent_ctas = 2 : i64}} : (!transform.any_op) -> ()
     transform.yield
   }}
 }}
