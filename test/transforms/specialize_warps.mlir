@@ -11,11 +11,11 @@
 // RUN: not %legoc %s --schedule=%S/Inputs/specialize_warps.mlir --param stages=1 --emit=scheduled \
 // RUN:     2>&1 | FileCheck %s --check-prefix=STAGES
 
-// TARGET: specialize_warps.mlir:{{[0-9]+}}:{{[0-9]+}}: error: specialize_warps: {{.*}} not sm_80's
+// TARGET: specialize_warps.mlir:{{[0-9]+}}:{{[0-9]+}}: error: specialize_warps: {{.*}} need sm_90a, the target is sm_80
 // TARGET: hint: --target=sm_90a
-// PORTABLE: specialize_warps.mlir:{{[0-9]+}}:{{[0-9]+}}: error: specialize_warps: {{.*}} not sm_90's
+// PORTABLE: specialize_warps.mlir:{{[0-9]+}}:{{[0-9]+}}: error: specialize_warps: {{.*}} need sm_90a, the target is sm_90
 // PORTABLE: hint: --target=sm_90a
-// STAGES: error: specialize_warps: a ring of 1 slot
+// STAGES: error: specialize_warps: stages is 1, but a ring buffer needs 2
 
 #A = #lego.layout<"OrderBy(Row(32, 64)).TileBy([2, 4], [16, 16])">
 #S = #lego.layout<"OrderBy(GenP([16, 16], tma_swizzle(32, 2)))">

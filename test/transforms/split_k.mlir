@@ -111,8 +111,8 @@ func.func @product(%a: memref<24576xf16> {lego.layout = #A, lego.alignment = 16 
 // ONE-NOT: cluster.arrive
 // ONE: wgmma.mma_async
 
-// UNEVEN: split_k.mlir:{{[0-9:]+}} error: split_k: 6 steps over k leave none for the last of 4 parts of 2
+// UNEVEN: split_k.mlir:{{[0-9:]+}} error: split_k: 6 iterations of the K loop leave none for the last of 4 slices of 2
 // UNEVEN: %sum = scf.for
-// UNEVEN: hint: fewer parts
+// UNEVEN: hint: a smaller split_k
 
-// AMPERE: Inputs/split_k.mlir:{{[0-9:]+}} error: split_k: clusters of blocks begin with sm_90, the target is sm_80
+// AMPERE: Inputs/split_k.mlir:{{[0-9:]+}} error: split_k: the target sm_80 has no clusters

@@ -17,7 +17,8 @@
 // CHECK: mbarrier.arrive.expect_tx
 // CHECK-COUNT-5: cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [
 // CHECK-NOT: cp.async.bulk.tensor.2d.shared::cluster
-// The others multiply: 64 rows each, four instructions a turn, one turn ahead of what is released.
+// Consumer warpgroups: 64 rows each, four instructions an iteration, one iteration ahead of the
+// stage that is released.
 // CHECK: setmaxnreg.inc.sync.aligned.u32 232;
 // CHECK: mbarrier.try_wait.parity
 // CHECK: wgmma.fence.sync.aligned;
@@ -60,9 +61,9 @@
 
 // LARGE: hopper.mlir:{{[0-9:]+}} error: pack_shared: the kernel needs 327856 bytes of shared memory, 95408 more than the 232448 that a block on sm_90a may have
 
-// CLUSTER: hopper.mlir:{{[0-9:]+}} error: specialize_warps: 4 blocks make no whole clusters of 3 blocks
+// CLUSTER: hopper.mlir:{{[0-9:]+}} error: specialize_warps: 4 CTAs are no multiple of a cluster's 3 CTAs
 
-// AMPERE: wgmma.mlir:{{[0-9:]+}} error: specialize_warps: warpgroups, TMA and their barriers are Hopper's, not sm_80's
+// AMPERE: wgmma.mlir:{{[0-9:]+}} error: specialize_warps: {{.*}} need sm_90a, the target is sm_80
 // AMPERE: hint: {{.*}}--schedule=hmma
 
 // SWIZZLE: matmul.mlir:{{[0-9:]+}} error: copies_to_tma: TMA cannot write the tile [64, 128]

@@ -1,6 +1,6 @@
-"""How a loop carries what a thread holds of a tile: as values of which types.
+"""The loop-carried values of a thread's fragment of a tile.
 
-Numbers of 32 bits each by themselves, pairs of 16 bits as the one register that they fill.
+Elements of 32 bits are a value each; pairs of 16 bits are one value, since they fill one register.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from lego_mlir.mlir.fragments.thread_fragment import PAIR, FragmentValue, as_vec
 
 
 class LoopCarrier(Protocol):
-    """A way to carry one tile."""
+    """A mapping between a thread's fragment and the values that a loop carries."""
 
     @property
     def count(self) -> int:
-        """How many values that are."""
+        """The number of values."""
 
     def flatten(self, fragment: FragmentValue) -> list[Any]:
-        """The values, in order."""
+        """Return the values of a fragment, in order."""
 
     def unflatten(self, values: Iterator[Any]) -> FragmentValue:
-        """What the next `count` values are."""
+        """Return the fragment of the next `count` values."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairCarrier:
-    """Two numbers for each part.
+    """Carries each pair as two values.
 
     Attributes:
-        positions: of the parts, by row and column.
+        positions: the row and column of each pair in the fragment.
     """
 
     positions: Sequence[tuple[int, int]]
@@ -51,10 +51,10 @@ class PairCarrier:
 
 @dataclass(frozen=True, slots=True)
 class PackedPairCarrier:
-    """A vector of two for each part.
+    """Carries each pair as a vector of two.
 
     Attributes:
-        positions: of the parts, by row and column.
+        positions: the row and column of each pair in the fragment.
     """
 
     positions: Sequence[tuple[int, int]]

@@ -1,9 +1,9 @@
-"""Everything that is done with a tile whose elements lie in fragments, done by the threads.
+"""The distribution of operations on tiles in fragments over the threads.
 
-From a contraction on, and back to where its sums begin, the values that are the tile, or that
-meet it element by element, are gathered: loop-carried values, constants, arithmetic, broadcasts
-of rows, columns and numbers, reads and writes of memory. Then each is rewritten, in the order of
-the program, for a thread's share of it. Nothing moves between threads.
+From a contraction, forward to its uses and backward to the start of its accumulator, it collects
+the values that are combined with the tile element by element: loop-carried values, constants,
+arithmetic, broadcasts of rows, columns and scalars, loads and stores. Then it rewrites each, in
+program order, for a thread's fragment. No element moves between threads.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from lego_mlir.mlir.tiles.accesses import tile_of
 from lego_mlir.mlir.tiles.structure import is_zero
 
 ContractionLowering: TypeAlias = Callable[[FragmentValue], FragmentValue]
-"""Makes the instructions of a contraction: from the sums so far to the sums."""
+"""Makes the instructions of a contraction, from the old to the new accumulator."""
 
 _T = TypeVar("_T")
 
@@ -41,10 +41,10 @@ _KNOWN = (
 
 
 class _PendingValue(NamedTuple):
-    """A value that is to be spread, along which axes, and whether sums of products went into it.
+    """A value to distribute, its axes, and whether it depends on an accumulator.
 
-    Everything that is done with those that are sums is spread; of the others it is each time made
-    anew what a sum is combined with.
+    All uses of values that depend on an accumulator are distributed. The others are computed again
+    for the threads, and keep their other uses.
     """
 
     value: Any
@@ -53,13 +53,13 @@ class _PendingValue(NamedTuple):
 
 
 class TileDistribution:
-    """The values that lie in fragments along with one contraction's sums.
+    """The distribution of the values that are combined with one contraction's accumulator.
 
     Args:
-        step: for errors, and to erase what is replaced.
-        thread: that runs.
-        shape: of the tile.
-        warps: that share it.
+        step: the transform step, for errors and to erase operations.
+        thread: the position of the thread.
+        shape: the tile's rows and columns.
+        warps: the layout of the warps over the tile.
     """
 
     def __init__(
@@ -71,25 +71,25 @@ class TileDistribution:
         self._warps = warps
         self._thread_fragments: dict[int, ThreadFragment] = {}
         self._axes: dict[Any, Axes] = {}
-        # An operation's hash is made of its operands, and these change: so no sets, no keys.
+        # The hash of an operation depends on its operands, which change: so lists, not sets.
         self._ops: list[Any] = []
         self._accumulators: set[Any] = set()
         self._fragment_values: dict[Any, FragmentValue] = {}
         self._replaced: list[Any] = []
 
-    # Gathering.
+    # Collecting.
     def collect(self, contract: Any, candidates: Mapping[Any, _T]) -> list[_T]:
-        """Find all that has to be spread with a contraction.
+        """Collect all values to distribute with a contraction.
 
         Args:
             contract: the contraction.
-            candidates: the contractions that are to be replaced.
+            candidates: the contractions to lower.
 
         Returns:
-            Those of them that share sums with it.
+            The candidates that are connected with it.
 
         Raises:
-            LegoError: something is done with the tile that cannot be spread.
+            LegoError: an operation on the tile cannot be distributed.
         """
         self._known = candidates
         pending = [_PendingValue(contract.results[0], (0, 1), is_accumulator=True)]
@@ -106,7 +106,7 @@ class TileDistribution:
         return [found for op, found in candidates.items() if op in self._ops]
 
     def _definitions(self, value: Any, axes: Axes) -> list[_PendingValue]:
-        """What the value that is spread is made of."""
+        """Return the operands of a value's definition that are distributed with it."""
         if isinstance(value, ir.BlockArgument):
             loop = value.owner.owner.operation
             if loop.name != "scf.for":
@@ -135,7 +135,7 @@ class TileDistribution:
         raise self._unsupported(value, f"is made by '{op.name}'")
 
     def _uses(self, value: Any, axes: Axes) -> list[_PendingValue]:
-        """What is made of a value that sums went into."""
+        """Return the results of the uses of a value that depends on an accumulator."""
         found: list[_PendingValue] = []
         for use in value.uses:
             op, number = use.owner.operation, use.operand_number
@@ -157,7 +157,7 @@ class TileDistribution:
         return found
 
     def _loop_carried(self, loop: Any, number: int) -> list[_PendingValue]:
-        """A value that a loop carries: before, inside, at the end of the body, and after."""
+        """Return the initial value, block argument, yielded value and result of a carried value."""
         self._add_op(loop)
         body = loop.regions[0].blocks[0]
         end = list(body.operations)[-1].operation
@@ -173,7 +173,7 @@ class TileDistribution:
             self._ops.append(op)
 
     def _shape_cast_axes(self, op: Any, axes: Axes) -> Axes:
-        """The axes of what a shape_cast gives dimensions of size 1, or takes them from."""
+        """Return the operand's axes of a shape_cast that adds or removes dimensions of size 1."""
         before, after = (list(ir.VectorType(v.type).shape) for v in (op.operands[0], op.results[0]))
         long = [axis for n, axis in zip(after, axes, strict=True) if n != 1]
         if [n for n in before if n != 1] != [n for n in after if n != 1]:
@@ -184,20 +184,20 @@ class TileDistribution:
     def _unsupported(self, value: Any, why: str, op: Any = None) -> Exception:
         at = op or (value.owner.owner if isinstance(value, ir.BlockArgument) else value.owner)
         return self._step.error(
-            f"the {value.type} that lies in fragments {why}",
+            f"the {value.type} in fragments {why}",
             at.operation,
-            hint=f"what can be done with it: {_KNOWN}",
+            hint=f"supported operations on it: {_KNOWN}",
         )
 
     # Rewriting.
     @property
     def stores(self) -> list[Any]:
-        """The stores that are spread."""
+        """The stores to distribute."""
         return [op for op in self._ops if op.name == "lego.store"]
 
     @property
     def reductions(self) -> list[Any]:
-        """The reductions over a cluster that are spread."""
+        """The reductions over a cluster to distribute."""
         return [op for op in self._ops if op.name == "lego.reduce_scatter"]
 
     def rewrite(
@@ -207,16 +207,17 @@ class TileDistribution:
         reductions: Mapping[Any, Callable[[FragmentValue], FragmentValue]] | None = None,
         carrier: LoopCarrier | None = None,
     ) -> None:
-        """Replace everything gathered.
+        """Replace all collected operations.
 
         Args:
-            lowerings: by contraction, what makes its instructions.
-            stores: by lego.store, what makes those of one that is more than each thread's own.
-            reductions: by lego.reduce_scatter, what makes those of it.
-            carrier: how a loop carries sums from one product to the next; as numbers by default.
+            lowerings: the lowering of each contraction.
+            stores: the lowerings of the stores in which threads cooperate.
+            reductions: the lowering of each lego.reduce_scatter.
+            carrier: how a loop carries an accumulator that only contractions use; by default as
+                one value for each element.
 
         Raises:
-            LegoError: sums are reduced over a cluster, and `reductions` does not say how.
+            LegoError: a lego.reduce_scatter has no lowering.
         """
         self._lowerings = list(lowerings.items())
         self._stores = list((stores or {}).items())
@@ -228,7 +229,7 @@ class TileDistribution:
             body = body.parent.operation
         self._visit(body.block)
         read = {o.owner.operation for op in lowerings for o in list(op.operands)[:2]}
-        # What others use too stays for them: the sums of another contraction may begin with it.
+        # Values with other uses stay: another contraction's accumulator may start with one.
         for op in (*reversed(self._replaced), *read):
             if not any(True for result in op.results for _ in result.uses):
                 self._step.erase(op)
@@ -294,9 +295,9 @@ class TileDistribution:
                 self._elementwise(op)
 
     def _thread_fragment(self, value: Any) -> ThreadFragment:
-        """A thread's share of tiles like the one that a value is, or that it meets.
+        """Return the thread's fragment of tiles with the columns of `value`.
 
-        They differ in their columns: some are a slice of the others'.
+        After a reduction over a cluster some tiles are a slice of the columns.
         """
         columns = self._shape[1]
         if _rank(value):
@@ -312,7 +313,7 @@ class TileDistribution:
         return self._thread_fragments[columns]
 
     def _of(self, value: Any) -> FragmentValue:
-        """What a thread holds of an operand; a number is the same for all."""
+        """Return the fragment of an operand; a scalar is the same for all elements."""
         if value in self._fragment_values:
             return self._fragment_values[value]
         kind = ir.VectorType.get([PAIR], value.type)
@@ -336,7 +337,7 @@ class TileDistribution:
         self._fragment_values[op.results[0]] = FragmentValue(pairs, varies)
 
     def _loop(self, op: Any) -> None:
-        """A loop that carries the parts of what is spread, as values."""
+        """Replace a loop by one that carries fragments."""
         old = op.regions[0].blocks[0]
         carriers = [self._carrier_of(op, number) for number in range(len(op.results))]
         inits: list[Any] = []
@@ -363,7 +364,7 @@ class TileDistribution:
         self._map_carried(list(op.results), list(loop.results), carriers)
 
     def _carrier_of(self, loop: Any, number: int) -> LoopCarrier | None:
-        """How a loop carries one of its values; `None` where it is not spread."""
+        """Return how a loop carries one of its values, `None` if it is not distributed."""
         value = loop.results[number]
         if value not in self._axes:
             return None
@@ -373,7 +374,7 @@ class TileDistribution:
         return PackedPairCarrier(positions) if _is_packed(value) else PairCarrier(positions)
 
     def _only_accumulates(self, loop: Any, number: int) -> bool:
-        """Whether all that is done with a value in a loop's body is that products are added."""
+        """Return whether contractions are the only uses of a carried value in the loop's body."""
         body = loop.regions[0].blocks[0]
         uses = [(u.owner.operation, u.operand_number) for u in body.arguments[1 + number].uses]
         if len(uses) == 1 and _is_restart(uses[0][0]):
@@ -389,7 +390,7 @@ class TileDistribution:
     def _map_carried(
         self, old: list[Any], new: list[Any], carriers: list[LoopCarrier | None]
     ) -> None:
-        """Say what the new values are, of which those that are spread may be several."""
+        """Map the old loop's values to those of the new one, several for each distributed one."""
         rest = iter(new)
         for value, carrier in zip(old, carriers, strict=True):
             if carrier is None:
@@ -399,7 +400,7 @@ class TileDistribution:
 
 
 def _bounds(known: Any, carriers: list[LoopCarrier | None]) -> Any:
-    """What is known of the indices that a loop carries, with the parts among them."""
+    """Return the bounds of the carried indices, with 0 for each value of a fragment."""
     bounds: list[int] = []
     for bound, carrier in zip(known, carriers, strict=True):
         bounds += [0] * carrier.count if carrier else [bound]
@@ -407,23 +408,23 @@ def _bounds(known: Any, carriers: list[LoopCarrier | None]) -> Any:
 
 
 def _lookup(pairs: list[tuple[Any, Any]], op: Any) -> Any:
-    """What belongs to an operation; `None` if nothing does."""
-    return next((what for known, what in pairs if known == op), None)
+    """Return the entry of an operation, else `None`."""
+    return next((entry for known, entry in pairs if known == op), None)
 
 
 def _is_packed(value: Any) -> bool:
-    """Whether a pair of elements fits one register: a loop then carries it as one value."""
+    """Return whether a pair of elements fits one register, and is carried as one value."""
     element = ir.VectorType(value.type).element_type if _rank(value) else value.type
     return bool(getattr(element, "width", 32) <= 16)
 
 
 def _rank(value: Any) -> int:
-    """The number of dimensions of a vector; 0 of a number."""
+    """Return the rank of a vector, and 0 for a scalar."""
     return len(ir.VectorType(value.type).shape) if isinstance(value.type, ir.VectorType) else 0
 
 
 def _splat(op: Any) -> Any:
-    """The one value of a constant vector, as an attribute; `None` if it has several."""
+    """Return the splat value of a constant vector as an attribute, else `None`."""
     value = op.attributes["value"]
     if not isinstance(value, ir.DenseElementsAttr) or not ir.DenseElementsAttr(value).is_splat:
         return None
@@ -431,7 +432,7 @@ def _splat(op: Any) -> Any:
 
 
 def _is_restart(op: Any) -> bool:
-    """Whether an operation lets sums begin at zero where a condition holds."""
+    """Return whether an operation resets an accumulator to zero under a scalar condition."""
     return bool(
         op.name == "arith.select"
         and not isinstance(op.operands[0].type, ir.VectorType)
@@ -440,7 +441,7 @@ def _is_restart(op: Any) -> bool:
 
 
 def _is_elementwise(op: Any) -> bool:
-    """Whether each element of the result is made of those in the same place."""
+    """Return whether each element of the result depends on the operands' elements at its index."""
     dialect = op.name.partition(".")[0]
     return (
         dialect in ("arith", "math")

@@ -1,4 +1,4 @@
-"""The `mma.sync` instructions, and the operations that stand for them.
+"""The `mma.sync` instructions, and the operations that represent them.
 
 Source: PTX ISA, "Multiply-and-Accumulate Instruction: mma".
 """
@@ -18,10 +18,10 @@ class Instruction:
     """An `mma.sync.aligned.m16n8kK.row.col`.
 
     Attributes:
-        element: the type of the operands' elements, as MLIR names it.
-        ptx: the same as PTX names it.
-        accumulator: the type of the sums, as MLIR names it.
-        bits: of an operand's element.
+        element: the operands' element type in MLIR.
+        ptx: the same type in PTX.
+        accumulator: the accumulator's element type in MLIR.
+        bits: the size of an operand's element.
         capability: the first compute capability that has it.
     """
 
@@ -33,7 +33,7 @@ class Instruction:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Rows, columns, and the products that it sums up."""
+        """M, N and K."""
         return MMA_ROWS, MMA_COLUMNS, 256 // self.bits
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ INSTRUCTIONS = (
 
 
 class MmaBuilder:
-    """Makes one kind of `mma.sync`, in the context that is current."""
+    """Builds `mma.sync` operations of one kind in the current context."""
 
     def __init__(self, instruction: Instruction) -> None:
         self._element_type = ir.Type.parse(instruction.accumulator)
@@ -68,7 +68,7 @@ class MmaBuilder:
             self._name, self._attributes = "nvvm.mma.sync", _as_operation(instruction)
 
     def operands(self, registers: Sequence[Any]) -> list[Any]:
-        """Registers of 32 bits as the instruction takes them."""
+        """Cast 32-bit registers to the operand type of the instruction."""
         if self._operand_type is None:
             return list(registers)
         return [
@@ -79,7 +79,7 @@ class MmaBuilder:
         ]
 
     def __call__(self, a: Sequence[Any], b: Sequence[Any], accumulator: Sequence[Any]) -> list[Any]:
-        """The four sums of a lane, from its operands and the sums so far."""
+        """Make an instruction, and return the four accumulator elements of a lane."""
         made = ir.Operation.create(
             self._name,
             results=[self._accumulator_type],
@@ -98,7 +98,7 @@ class MmaBuilder:
 
 
 def _as_operation(instruction: Instruction) -> dict[str, Any]:
-    """The attributes of an nvvm.mma.sync."""
+    """Return the attributes of an nvvm.mma.sync."""
     m, n, k = instruction.shape
     kind = ir.Attribute.parse(f"#nvvm.mma_type<{instruction.ptx}>")
     attributes = {
@@ -115,10 +115,10 @@ def _as_operation(instruction: Instruction) -> dict[str, Any]:
 
 
 def _as_text(instruction: Instruction) -> dict[str, Any]:
-    """The attributes of the instruction as inline PTX, where nvvm.mma.sync does not know it.
+    """Return the attributes of the instruction as inline PTX, if nvvm.mma.sync does not have it.
 
-    It counts as one with side effects: LLVM would else be free to move it under a condition that
-    some lanes of the warp do not meet.
+    It is marked as having side effects, since LLVM could otherwise move it under a condition that
+    is false for some lanes of the warp.
     """
     m, n, k = instruction.shape
     kind = instruction.ptx

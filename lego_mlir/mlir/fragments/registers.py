@@ -1,11 +1,10 @@
-"""A warpgroup's sums as `wgmma` holds them: for each block of 64 rows one value, a struct.
+"""The accumulator of `wgmma` in registers: one struct for each block of 64 rows.
 
-It goes from one instruction to the next, and around a loop, as it is. A number is taken out of it
-where something else is done with it:
+Instructions and loops pass the struct on as a whole. Other operations extract its elements:
 
-    !llvm.struct<(f32, f32, ...)>     64 rows by 8 columns: 4 numbers of each thread
+    !llvm.struct<(f32, f32, ...)>     64 rows by 8 columns: 4 elements of each thread
 
-of which the first two lie in the upper, the other two in the lower half of the warp's 16 rows.
+The first two are in the upper half of the warp's 16 rows, the other two in the lower half.
 
 Source: PTX ISA 9.7.15.5.2 (matrix fragments of wgmma: accumulator D).
 """
@@ -23,13 +22,14 @@ _HALVES = 2
 
 
 class Accumulator(Mapping[tuple[int, int], tuple[Any, Any]]):
-    """The parts of a thread's share, taken out of the structs.
+    """The pairs of a thread's fragment, extracted from the structs on access.
 
-    A number is taken out anew each time: where it was before need not come before this place.
+    Each access extracts again, because an earlier extract need not dominate the insertion point.
 
-    Attributes:
+    Args:
         blocks: the structs, by block of rows.
-        columns: of the tile.
+        columns: the tile's columns.
+        kind: the element type.
     """
 
     def __init__(self, blocks: Sequence[Any], columns: int, kind: Any) -> None:
@@ -52,12 +52,12 @@ class Accumulator(Mapping[tuple[int, int], tuple[Any, Any]]):
 
 
 class AccumulatorRegisters:
-    """The sums of a tile in registers; a `LoopCarrier` of them.
+    """The registers of a tile's accumulator, and the `LoopCarrier` of it.
 
     Args:
-        blocks: of 64 rows that a warpgroup has.
-        columns: of the tile.
-        element: the type of a sum, as MLIR names it.
+        blocks: the blocks of 64 rows of a warpgroup.
+        columns: the tile's columns.
+        element: the accumulator's element type in MLIR.
     """
 
     def __init__(self, blocks: int, columns: int, element: str) -> None:
@@ -67,18 +67,18 @@ class AccumulatorRegisters:
         self.struct = ir.Type.parse(f"!llvm.struct<({', '.join([element] * (columns // 2))})>")
 
     def numbers(self, block: Any) -> list[Any]:
-        """The numbers of a struct, in order."""
+        """Extract the elements of a struct, in order."""
         kind = self._kind
         return [_number(block, kind, k) for k in range(self._columns // 2)]
 
     def flatten(self, fragment: FragmentValue) -> list[Any]:
-        """The structs of what a thread holds."""
+        """Return the structs of a fragment."""
         if isinstance(fragment.pairs, Accumulator):
             return list(fragment.pairs.blocks)
         return [self._packed(fragment, block) for block in range(self.count)]
 
     def unflatten(self, values: Iterator[Any]) -> FragmentValue:
-        """What a thread holds in the next structs."""
+        """Return the fragment of the next structs."""
         blocks = [next(values) for _ in range(self.count)]
         return FragmentValue(Accumulator(blocks, self._columns, self._kind), (True, True))
 

@@ -1,13 +1,13 @@
-"""A thread's share of a tile: the elements that its lane has of its warp's accumulator fragments.
+"""A thread's fragment of a tile: its elements of the warp's accumulator fragments.
 
-A row of the tile is split into warp, fragment, half and group of lanes; a column into warp,
-fragment, thread of the group and element. Warp, group and thread are the thread's own place; what
-is left is its share: for each fragment and half, that is each of its rows, and each fragment along
-the columns, a pair of neighbours.
+A row index of the tile splits into warp, fragment, half and group of lanes; a column index into
+warp, fragment, thread of the group and element. Warp, group and thread are the thread's position.
+The other factors are its fragment: a pair of adjacent elements for each row, which is a fragment's
+half, and each fragment along the columns.
 
     vector<128x128xf32>, 2 by 2 warps     ->     8 rows by 8 columns of vector<2xf32>
 
-What lies in memory is read and written through its own layout, its dimensions split like this.
+Loads and stores use the memory's own layout with its dimensions split in this way.
 """
 
 from __future__ import annotations
@@ -38,35 +38,35 @@ from lego_mlir.mlir.tiles import accesses
 from lego_mlir.mlir.tiles.accesses import Tile
 
 Pair: TypeAlias = Any
-"""Two neighbours: a vector of two, or a pair of values."""
+"""Two adjacent elements: a vector of two, or two values."""
 
 PairsByPosition: TypeAlias = Mapping[tuple[int, int], Pair]
-"""The parts of a share, by row and column of it."""
+"""The pairs of a fragment, by row and column."""
 
 PAIR = 2
 
 Axes: TypeAlias = tuple[int, ...]
-"""For each dimension of a vector which axis of the tile it runs along: 0 rows, 1 columns."""
+"""The axis of the tile of each dimension of a vector: 0 for rows, 1 for columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class FragmentValue:
-    """What a thread holds of one value.
+    """A thread's fragment of one value.
 
     Attributes:
-        pairs: by row and column; along an axis on which the value does not depend only at 0.
-        varies: on which axes it depends.
+        pairs: the pairs, by row and column; on an axis that the value does not depend on only at 0.
+        varies: the axes that the value depends on.
     """
 
     pairs: PairsByPosition
     varies: tuple[bool, bool]
 
     def at(self, row: int, column: int) -> Pair:
-        """The part at a row and column of the share."""
+        """Return the pair at a row and column of the fragment."""
         return self.pairs[row * self.varies[0], column * self.varies[1]]
 
     def values(self, positions: Iterable[tuple[int, int]]) -> Iterator[tuple[Any, Any]]:
-        """The parts at some places as pairs of values, one of several places taken apart once."""
+        """Yield the pairs at `positions` as two values each; a broadcast pair is unpacked once."""
         found: dict[tuple[int, int], tuple[Any, Any]] = {}
         for row, column in positions:
             key = row * self.varies[0], column * self.varies[1]
@@ -76,12 +76,12 @@ class FragmentValue:
 
 
 class RestartedPairs(Mapping[tuple[int, int], Pair]):
-    """Parts that begin anew where a condition holds, each chosen where it is asked for.
+    """Pairs that restart if a condition holds, each selected on access.
 
-    Attributes:
+    Args:
         condition: an i1.
-        start: what they begin with.
-        before: what they are otherwise.
+        start: the fragment if it holds.
+        before: the fragment otherwise.
     """
 
     def __init__(self, condition: Any, start: FragmentValue, before: FragmentValue) -> None:
@@ -103,7 +103,7 @@ class RestartedPairs(Mapping[tuple[int, int], Pair]):
 
 
 def is_undefined(fragment: FragmentValue) -> bool:
-    """Whether nothing is known of a value."""
+    """Return whether a value is poison."""
     if any(fragment.varies):
         return False
     pair = fragment.at(0, 0)
@@ -111,7 +111,7 @@ def is_undefined(fragment: FragmentValue) -> bool:
 
 
 def as_vector(pair: Pair) -> Any:
-    """A part as a vector of two."""
+    """Return a pair as a vector of two."""
     if not isinstance(pair, tuple):
         return pair
     kind = ir.VectorType.get([PAIR], pair[0].type)
@@ -120,7 +120,7 @@ def as_vector(pair: Pair) -> Any:
 
 
 def as_values(pair: Pair) -> tuple[Any, Any]:
-    """A part as a pair of values."""
+    """Return a pair as two values."""
     if isinstance(pair, tuple):
         return pair
     first, second = (_extracted(pair, k) for k in range(PAIR))
@@ -128,7 +128,7 @@ def as_values(pair: Pair) -> tuple[Any, Any]:
 
 
 def _extracted(pair: Any, k: int) -> Any:
-    # Without the bindings' class: of these there are two for each of many parts.
+    # Without the bindings' class, which is slow: there are two of these for each of many pairs.
     return ir.Operation.create(
         "vector.extract",
         results=[ir.VectorType(pair.type).element_type],
@@ -138,16 +138,16 @@ def _extracted(pair: Any, k: int) -> Any:
 
 
 class ThreadFragment:
-    """A thread's share of tiles of one shape.
+    """A thread's fragment of tiles of one shape.
 
     Args:
-        thread: whose.
-        shape: rows and columns of the tile.
-        warps: from a warp's place along both to its number.
+        thread: the thread's position.
+        shape: the tile's rows and columns.
+        warps: the layout from a warp's row and column to its id.
         has_stmatrix: whether the target has that instruction.
 
     Attributes:
-        counts: rows and columns of the share.
+        counts: the fragment's rows, and its pairs in a row.
     """
 
     def __init__(
@@ -177,17 +177,17 @@ class ThreadFragment:
         self._has_stmatrix = has_stmatrix
 
     def positions(self, varies: tuple[bool, bool] = (True, True)) -> Iterator[tuple[int, int]]:
-        """The rows and columns of the parts of a value."""
+        """Return the positions of the pairs of a value."""
         rows, columns = (n if v else 1 for n, v in zip(self.counts, varies, strict=True))
         return ((row, column) for row in range(rows) for column in range(columns))
 
     def varies(self, shape: Sequence[int], axes: Axes) -> tuple[bool, bool]:
-        """On which axes a vector of a shape depends."""
+        """Return whether a vector of this shape depends on rows and on columns."""
         long = {axis for n, axis in zip(shape, axes, strict=True) if n != 1}
         return 0 in long, 1 in long
 
     def load(self, tile: Tile, axes: Axes) -> FragmentValue:
-        """Read the thread's share of a tile or of a row or column of one."""
+        """Load the thread's fragment of a tile, or of a row or column of one."""
         layout, index, at = self._subdivided(tile, axes)
         value = accesses.load(layout, tile.buffer, index)
         if OTHER in tile.op.attributes:
@@ -207,7 +207,7 @@ class ThreadFragment:
         return FragmentValue(pairs, varies)
 
     def store(self, fragment: FragmentValue, tile: Tile) -> None:
-        """Write the thread's share of a tile."""
+        """Store the thread's fragment of a tile."""
         if (writes := self.writers(tile, [0])) is not None:
             writes[0](fragment)
             return
@@ -225,14 +225,14 @@ class ThreadFragment:
     def writers(
         self, tile: Tile, distances: Sequence[int]
     ) -> list[Callable[[FragmentValue], None]] | None:
-        """Makes the thread's stores by stmatrix, to addresses that are made here.
+        """Compute addresses for stmatrix, and return functions that make the stores.
 
         Args:
-            tile: in shared memory.
-            distances: elements by which the tiles that are written are behind it.
+            tile: a tile in shared memory.
+            distances: the distances, in elements, of the tiles to write from `tile`.
 
         Returns:
-            For each of them what makes the stores; `None` where stmatrix cannot write the tile.
+            A function for each distance; `None` if stmatrix cannot write the tile.
         """
         bits = tile.element.width
         is_plain = self._has_stmatrix and self._thread.warpgroup is None
@@ -260,10 +260,9 @@ class ThreadFragment:
             matrices.store(i, j, registers)
 
     def _subdivided(self, tile: Tile, axes: Axes) -> tuple[Layout, tuple[Any, ...], Any]:
-        """A tile's layout split, the thread's index of it, and where a part is in the value.
+        """Return a tile's layout split by fragments, the thread's index, and a map of positions.
 
-        The last takes the row and column of a part to the number of its first element among those
-        of the slice.
+        The map takes a pair's row and column to the offset of its first element in the slice.
         """
         along = dict(zip(tile.whole, axes, strict=True))
         long = {k: axis for k, axis in along.items() if tile.layout.dims[k] != 1}

@@ -1,18 +1,18 @@
-"""`transform_lego.contract_to_mma`: products of tiles on tensor cores, by ldmatrix and mma.sync.
+"""`transform_lego.contract_to_mma`: lower contractions of tiles to ldmatrix and mma.sync.
 
     %sum = scf.for ... iter_args(%part = %zero) -> vector<128x128xf32> {
-      %x = "lego.load"(%sa, %slot) {layout = #SA, slice = array<i64: 1, 2>}
-      %y = "lego.load"(%sb, %slot) {layout = #SB, slice = array<i64: 1, 2>}
+      %x = "lego.load"(%sa, %stage) {layout = #SA, slice = array<i64: 1, 2>}
+      %y = "lego.load"(%sb, %stage) {layout = #SB, slice = array<i64: 1, 2>}
       %next = vector.contract {..., lego.warps = #warps} %x, %y, %part
       scf.yield %next
     }
     "lego.store"(%sum, %c, %m, %n) {layout = #C, slice = array<i64: 2, 3>}
 
-becomes, for each of the threads,
+becomes, for each thread,
 
     %wm, %wn = "lego.inv"(%warp) {layout = #warps}
     %sum:128 = scf.for ... iter_args(%part...) -> f32, ... {
-      %0 = "lego.apply"(%slot, %wm, ...) {layout = #SA with split dimensions}
+      %0 = "lego.apply"(%stage, %wm, ...) {layout = #SA with split dimensions}
       %a = nvvm.ldmatrix ...
       %b = nvvm.ldmatrix ...
       %next = nvvm.mma.sync A[%a] B[%b] C[%part]
@@ -20,11 +20,11 @@ becomes, for each of the threads,
     }
     "lego.store"(%own, %c, %m, %n, %wm, %wn, ...) {layout = #C with split dimensions}
 
-A warp's part of the tile is in accumulator fragments from the first value on to the last use:
-what else is done with the tile, each thread does with its own elements (`fragments.spread`).
+A warp tile is held in accumulator fragments from its definition to its last use. For the other
+operations on the tile each thread computes its own elements (`fragments.distribute`).
 
-Attributes, all of which may be left out: `m`, `n` and `k` name the instruction, `prefetch = 1` has
-the fragments of a step loaded before the products of the step before.
+All attributes are optional: `m`, `n` and `k` check the instruction's shape. With `prefetch = 1` the
+fragments of a step along K are loaded before the mmas of the previous step.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from lego_mlir.mlir.tiles.accesses import tile_of
 
 @transform("contract_to_mma")
 def contract_to_mma(step: TransformStep) -> list[list[Any]]:
-    """Give contractions, and all that is computed from them tile by tile, to warps."""
+    """Lower contractions, and distribute the operations on their results over the threads."""
     a_tile = [read_contraction(step, op) for op in step.payload()]
     while a_tile:
         first = a_tile[0]
@@ -56,10 +56,10 @@ def contract_to_mma(step: TransformStep) -> list[list[Any]]:
         for other in joined:
             if (other.sizes[:2], other.warps) != (first.sizes[:2], first.warps):
                 raise step.error(
-                    f"its sums meet those of another contraction, which '{first.warps}' gives to "
-                    f"warps, not '{other.warps}'",
+                    f"its result is combined with that of a contraction whose lego.warps is "
+                    f"'{first.warps}', not '{other.warps}'",
                     other.op,
-                    hint="what is combined lies with the same threads: give both the same warps",
+                    hint="give both the same tile sizes and the same lego.warps",
                 )
         distribution.rewrite({c.op: _MmaLowering(step, c, thread) for c in joined})
         a_tile = [c for c in a_tile if c not in joined]
@@ -67,7 +67,7 @@ def contract_to_mma(step: TransformStep) -> list[list[Any]]:
 
 
 class _MmaLowering:
-    """Makes the instructions of one contraction.
+    """The lowering of one contraction to mma.sync.
 
     Raises:
         LegoError: `ldmatrix` cannot read an operand's layout.
@@ -81,7 +81,7 @@ class _MmaLowering:
         bits = found.instruction.bits
         down, across = (n for n in found.warps.dims if isinstance(n, int))
         _, columns, steps = found.mma_counts
-        # Two right operands make the four matrices that ldmatrix reads at most.
+        # Two fragments of operand B are the four matrices that one ldmatrix reads.
         tiles = 2 - columns % 2
         pair = tiles, 1 if tiles == 2 else 2 - steps % 2
         self._b_matrices = pair
@@ -107,9 +107,9 @@ class _MmaLowering:
             raise step.error(e.message, found.op, e.hint) from None
 
     def __call__(self, accumulator: FragmentValue) -> FragmentValue:
-        """The instructions, where the contraction stands."""
+        """Make the instructions at the contraction, and return the new accumulator."""
         down, across = self._thread.warp
-        # Read again: the loop around may be another by now, and its variables with it.
+        # Read again: the loop around it, and so its induction variable, may be new ones.
         a_tile, b_tile = (tile_of(t.op, self._pass_context) for t in (self._found.a, self._found.b))
         self._a_access.prepare(a_tile, self._thread.lane, (down, 0))
         self._b_access.prepare(b_tile, self._thread.lane, (0, across))
@@ -129,7 +129,7 @@ class _MmaLowering:
             if self._prefetch and k + 1 < steps:
                 following = operands(k + 1)
             for i in range(rows):
-                # Back and forth, so that of two neighbours one operand is the same.
+                # Alternate directions, so that consecutive mmas share an operand.
                 for j in reversed(range(columns)) if i % 2 else range(columns):
                     upper, lower = (2 * i, j), (2 * i + 1, j)
                     before = (*found[upper], *found[lower])
@@ -142,7 +142,7 @@ class _MmaLowering:
     def _b_registers(
         self, mma: MmaBuilder, j: int, k: int, pairs: dict[tuple[int, int], list[Any]]
     ) -> list[Any]:
-        """The registers of a right operand, of which one load fills several."""
+        """Return the registers of a fragment of B; one ldmatrix loads several."""
         tiles, steps = self._b_matrices
         at = k // steps, j // tiles
         if at not in pairs:

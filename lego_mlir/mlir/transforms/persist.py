@@ -1,13 +1,13 @@
-"""`transform_lego.persist`: blocks that stay, and take one tile after another.
+"""`transform_lego.persist`: persistent CTAs, each of which computes several tiles in a loop.
 
     gpu.launch blocks(%b, …) in (%tiles, …) { body(%b) }
 
-becomes, with `blocks = 132`,
+becomes, with `persistent_ctas = 132`,
 
     gpu.launch blocks(%b, …) in (%c132, …) { scf.for %t = %b to %tiles step %c132 { body(%t) } }
 
-What a block sets up it sets up once, and the next tile's loads go on while a tile is stored. A
-launch of no more blocks than that is left alone.
+Each CTA runs its prologue once, and the next tile's loads run while a tile is stored. A launch with
+no more CTAs than `persistent_ctas` is unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lego_mlir.mlir.tiles.structure import body_of, known_size, move, set_launch
 
 @transform("persist")
 def persist(step: TransformStep) -> list[list[Any]]:
-    """Let at most `persistent_ctas` blocks of a launch do all its work."""
+    """Rewrite launches so that at most `persistent_ctas` CTAs compute all tiles."""
     persistent_ctas = step.number("persistent_ctas")
     for launch in step.payload():
         if launch.name != "gpu.launch":
@@ -35,7 +35,7 @@ def persist(step: TransformStep) -> list[list[Any]]:
             raise step.error(
                 f"looked for a grid of known size along x, found {sizes}",
                 launch,
-                hint="number the blocks along x; a layout gives them their tiles",
+                hint="use a one-dimensional grid: CTA ids along x, mapped to tiles by a layout",
             )
         (tiles, _, _) = sizes
         if tiles is not None and tiles > persistent_ctas:
@@ -55,9 +55,9 @@ def _loop(launch: Any, tiles: int, persistent_ctas: int) -> None:
         move(inside, end)
         if any(op.name == "lego.alloc" for op in inside):
             with ir.InsertionPoint(end):
-                barrier()  # the next tile is written where this one may still be read
+                barrier()  # the next tile's writes must follow the reads of this one
     for use in list(cta_id.uses):
-        # The loop's own start stays the block's id.
+        # The loop's lower bound stays the CTA's id.
         if use.owner.operation != loop.operation:
             use.owner.operation.operands[use.operand_number] = loop.induction_variable
     grid.replace_all_uses_with(all_tiles)

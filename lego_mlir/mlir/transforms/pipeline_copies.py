@@ -1,13 +1,13 @@
-"""`transform_lego.pipeline_copies`: tiles are fetched iterations before they are needed.
+"""`transform_lego.pipeline_copies`: copy tiles `depth` iterations before they are used.
 
-What `stage_in_shared` made of a loop,
+The output of `stage_in_shared` for a loop,
 
     scf.for %k = %lower to %upper step %c1 {
-      %slot = arith.remui %k, %c4
+      %stage = arith.remui %k, %c4
       %x = "lego.load"(%a, %m, %k) ...
-      "lego.store"(%x, %s, %slot) ...
+      "lego.store"(%x, %s, %stage) ...
       gpu.barrier
-      use of %s at %slot
+      use of %s at %stage
     }
 
 becomes, with `depth = 3`,
@@ -18,12 +18,12 @@ becomes, with `depth = 3`,
       gpu.barrier
       scf.if (%k + 3 < %upper) { the copies of iteration %k + 3 }
       nvvm.cp.async.commit.group
-      use of %s at %slot
+      use of %s at %stage
     }
 
-Each iteration commits one group, be it empty: so all but the last depth - 1 groups are those of
-this iteration and of earlier ones. One barrier an iteration is enough, as there are more slots than
-iterations ahead: the slot that is filled is one that no thread has been reading since the barrier.
+Each iteration commits one group, which may be empty. So all but the last depth - 1 groups belong to
+this iteration and earlier ones. There are more stages than iterations ahead, so one barrier an
+iteration is enough: no thread has read the stage that is filled since the barrier.
 """
 
 from __future__ import annotations
@@ -43,14 +43,17 @@ from lego_mlir.mlir.tiles.structure import backward_slice, clone, known_size
 
 @transform("pipeline_copies")
 def pipeline_copies(step: TransformStep) -> list[list[Any]]:
-    """Pipeline the copies into shared memory of every loop that has some."""
+    """Pipeline the copies to shared memory of the loops that have some."""
     depth = step.number("depth")
     if depth < 1:
-        raise step.misuse(f"depth {depth}", hint="copies go ahead by one iteration or more")
+        raise step.misuse(
+            f"depth is {depth}, but copies are at least one iteration ahead",
+            hint=f"{step.option('depth', 1)}, or more",
+        )
     if step.pass_context.target.capability < (8, 0):
         raise step.misuse(
             f"{step.pass_context.target.name} has no asynchronous copies (cp.async)",
-            hint="they begin with sm_80; leave this step out",
+            hint="target sm_80 or later, or leave this step out",
         )
     found = False
     for loop in step.payload():
@@ -63,15 +66,15 @@ def pipeline_copies(step: TransformStep) -> list[list[Any]]:
             found = True
     if not found:
         raise step.misuse(
-            f"looked for copies of tiles into shared memory in {len(step.payload())} loops, "
+            f"looked for copies of tiles to shared memory in {len(step.payload())} loops, "
             "found none",
-            hint="stage_in_shared makes them of loads that say {shared = #layout}",
+            hint="run stage_in_shared first, which makes them from loads with the attribute shared",
         )
     return []
 
 
 class _Pipeline:
-    """The pipelining of one loop."""
+    """The rewrite of one loop."""
 
     def __init__(
         self, step: TransformStep, loop: Any, copies: Sequence[TileCopy], depth: int
@@ -92,7 +95,7 @@ class _Pipeline:
         self._check_independent()
 
     def run(self) -> None:
-        """Rewrite the loop, in place."""
+        """Rewrite the loop in place."""
         with ir.InsertionPoint(self.loop), self.loop.location:
             for ahead in range(self.depth):
                 self._copy_ahead(ahead, self._shifted(self.lower, ahead))
@@ -108,7 +111,7 @@ class _Pipeline:
             self.step.erase(copy.read.op)
 
     def _copy_ahead(self, ahead: int, variable: Any) -> None:
-        """The copies of the iteration of a value of the loop's variable, if there is one."""
+        """Make the copies of the iteration at `variable`, if it exists, and commit a group."""
         within = self._is_within(ahead, variable)
         if within is None:
             self._copy(variable)
@@ -126,7 +129,7 @@ class _Pipeline:
                 clone(op, values)
 
     def _is_within(self, ahead: int, variable: Any) -> Any:
-        """The truth of there being such an iteration: `None` if always, `False` if never."""
+        """Return whether the iteration exists, an i1; `None` for always, `False` for never."""
         pass_context = self.step.pass_context
         lower, upper, by = (known_size(v, pass_context) for v in (self.lower, self.upper, self.by))
         limit = _upper_limit(self.upper) if upper is None else upper
@@ -139,7 +142,7 @@ class _Pipeline:
         return arith.CmpIOp(arith.CmpIPredicate.slt, variable, self.upper).result
 
     def _shifted(self, variable: Any, iterations: int) -> Any:
-        """A value of the loop's variable, so many iterations on."""
+        """Return the induction variable so many iterations later."""
         if iterations == 0:
             return variable
         start, by = constant_value(variable), constant_value(self.by)
@@ -152,7 +155,7 @@ class _Pipeline:
         return arith.AddIOp(variable, distance).result
 
     def _replaced_barriers(self, operations: Sequence[Any]) -> list[Any]:
-        """The barriers that have parted the copies from what uses them."""
+        """Return the barriers between the copies and their uses, which the new one replaces."""
         found: list[Any] = []
         for copy in self.copies:
             position = operations.index(copy.written.op)
@@ -163,7 +166,7 @@ class _Pipeline:
         return found
 
     def _check_stages(self, copy: TileCopy) -> None:
-        """Whether a copy goes round enough slots."""
+        """Check that a copy writes to a ring of enough stages."""
         tile = copy.written
         stages = prod(
             cast("int", tile.layout.dims[k]) for k, i in enumerate(tile.index) if i is not None
@@ -172,38 +175,38 @@ class _Pipeline:
         by_iteration = len(given) == 1 and _name_of(given[0]) == "arith.remui"
         if stages > 1 and not by_iteration:
             raise self.step.error(
-                "looked for a slot that is the iteration modulo the number of slots, found "
+                "looked for a stage that is the iteration modulo the number of stages, found "
                 f"'{_name_of(given[0])}'",
                 tile.op,
-                hint="stage_in_shared {buffers = ...} makes such copies",
+                hint="stage_in_shared makes such copies",
             )
         if stages < self.depth + 1:
             raise self.step.error(
                 f"copies {self.depth} iterations ahead need {self.depth + 1} buffers, "
                 f"there {'is' if stages == 1 else 'are'} {stages}",
                 tile.op,
-                hint=f"stage_in_shared {{buffers = {self.depth + 1} : i64}}",
+                hint=f"for stage_in_shared: {self.step.option('buffers', self.depth + 1)}",
             )
 
     def _check_independent(self) -> None:
-        """Whether the copies of an iteration can be made before the earlier ones have run."""
+        """Check that the copies of an iteration do not depend on earlier iterations."""
         own = [op for copy in self.copies for op in (copy.read.op, copy.written.op)]
         for op in self.moved:
             if op not in own and not op.name.startswith(PURE):
                 raise self.step.error(
-                    f"where a copy reads or writes depends on '{op.name}', which cannot be moved",
+                    f"the address of a copy depends on '{op.name}', which cannot be moved",
                     op,
                 )
             if any(operand == carried for operand in op.operands for carried in self.carried):
                 raise self.step.error(
-                    "where a copy reads or writes depends on a value that the loop carries",
+                    "the address of a copy depends on a value that the loop carries",
                     op,
-                    hint="compute it of the loop's variable",
+                    hint="compute it from the loop's induction variable",
                 )
 
 
 def _upper_limit(value: Any) -> int | None:
-    """What a value is at most, where that is said of it."""
+    """Return a known upper limit of a value, else `None`."""
     if isinstance(value, ir.BlockArgument) or value.owner.name == "scf.for":
         return None
     bound = bound_of(value)
@@ -211,5 +214,5 @@ def _upper_limit(value: Any) -> int | None:
 
 
 def _name_of(value: Any) -> str:
-    """The name of the operation that a value is a result of."""
+    """Return the name of the operation that defines a value."""
     return "a block argument" if isinstance(value, ir.BlockArgument) else str(value.owner.name)

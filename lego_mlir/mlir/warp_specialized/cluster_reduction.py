@@ -1,23 +1,23 @@
-"""Sums that lie in fragments, added up over the blocks of a cluster, each of which keeps a slice.
+"""The reduction of accumulators over a cluster, of which each CTA keeps a slice of the columns.
 
-    %own = "lego.reduce_scatter"(%sum, %part) {layout = #slices}
+    %kept = "lego.reduce_scatter"(%sum, %slice) {layout = #slices}
 
-becomes, for each thread of every block,
+becomes, for each thread of every CTA,
 
-    wait until all blocks of the cluster have begun: only then may one write into another's memory
-    for each other block:  write the sums of the columns that it keeps into its shared memory
+    wait until all CTAs of the cluster run: only then may one write to another's shared memory
+    for each other CTA:  write the accumulator's columns that it keeps to its shared memory
     cluster barrier
-    add what the others wrote to the own sums of the own columns
+    add what the other CTAs wrote to the columns that this CTA keeps
 
-A thread of one block holds the same places of the tile as that of the same number in another. So
-sums go from thread to thread, four at a time, and neither side needs to know what place they are
-of: the other block, the four, thread and number are a layout of the buffer in which the 16 bytes of
-neighbouring threads are neighbours, and so in different banks.
+Threads of the same id hold the same elements of the tile in every CTA. So elements go from thread
+to thread, four at a time, and neither side needs their position in the tile. The buffer's layout
+has the dimensions other CTA, quad, thread and element: the 16 bytes of adjacent threads are
+adjacent, and so in different banks.
 
-With the attribute `over_ring` the buffer lies where the factors of the product are. Then all blocks
-first wait until all have done with these, and not only until all have begun.
+With the attribute `over_ring` the buffer reuses the memory of operand A or B. Then all CTAs first
+wait until all have finished their main loops, and not only until all run.
 
-After the cluster barrier no block writes into another's memory any more, and each may leave.
+After the cluster barrier no CTA writes to another's shared memory, and each may exit.
 
 Source: PTX ISA 9.7.9.23 (mapa), 9.7.13.3 (barrier.cluster).
 """
@@ -43,56 +43,56 @@ from lego_mlir.mlir.tiles.pointers import CLUSTER as CLUSTER_SPACE
 from lego_mlir.mlir.tiles.pointers import as_pointer, element_bytes, i32_constant
 
 REDUCE_SCATTER = "lego.reduce_scatter"
-"""The operation: sums of a tile over the blocks of a cluster, of which each keeps some columns."""
+"""The operation: a tile summed over the CTAs of a cluster, each of which keeps some columns."""
 
 OVER_RING = "over_ring"
-"""The attribute of a reduction: the sums go where the factors of the product were."""
+"""The attribute of a reduction whose buffer reuses the memory of operand A or B."""
 
 _WARPS, _LANES = 4, 32
 _QUAD = 4
-"""Sums that are moved at once: 16 bytes."""
+"""Elements that are moved at once: 16 bytes."""
 
 
 def is_used_in(launch: Any) -> bool:
-    """Whether the blocks of a cluster add up their sums."""
+    """Return whether a kernel has a reduction over a cluster."""
     return _find_reduction(launch) is not None
 
 
 def check(step: TransformStep, launch: Any, main_loop: MainLoop, cluster: int) -> None:
-    """Check that a kernel whose blocks add up their sums takes one tile, and fetches it alone.
+    """Check that CTAs of a kernel with a reduction compute one tile each, without multicast.
 
     Args:
-        step: for errors.
+        step: the transform step, for errors.
         launch: the kernel.
-        main_loop: what it computes.
-        cluster: blocks that are to fetch together what they have in common.
+        main_loop: its main loop.
+        cluster: the CTAs that load common tiles by multicast.
 
     Raises:
-        LegoError: it takes several tiles one after another, or blocks are to fetch together.
+        LegoError: CTAs are persistent, or load tiles by multicast.
     """
     if not is_used_in(launch):
         return
     if main_loop.outer is not None:
         raise step.error(
-            "the blocks of a cluster add up their sums once, and here take several tiles each",
+            "CTAs that split K compute one tile each, but these are persistent",
             main_loop.outer,
-            hint="split_k without persist: blocks = the number of tiles, times parts",
+            hint="persistent_ctas no less than tiles times split_k, or split_k = 1",
         )
     if cluster > 1:
         raise step.misuse(
-            "the blocks of a cluster multiply other parts of k, and have no tiles in common",
-            hint="cluster = 1, or split_k with parts = 1",
+            "CTAs of a cluster that split K load different slices, and have no tiles in common",
+            hint=f"{step.option('cluster', 1)}, or {step.option('split_k', 1)}",
         )
 
 
 def announce_start(launch: Any) -> None:
-    """Say that the block has begun; all its threads do."""
+    """Announce, by all threads, that the CTA runs and its shared memory may be written to."""
     if not _is_over_ring(_find_reduction(launch)):
         nvvm.cluster_arrive_relaxed()
 
 
 def join_barriers(launch: Any) -> None:
-    """What threads do that have no sums: the cluster's barriers wait for them too."""
+    """Arrive at the reduction's barriers, for threads without an accumulator."""
     _wait_until_writable(_is_over_ring(_find_reduction(launch)))
     _wait_until_written()
 
@@ -106,33 +106,33 @@ def _is_over_ring(op: Any) -> bool:
 
 
 def _wait_until_writable(over_ring: bool) -> None:
-    """Wait until all blocks may be written to."""
+    """Wait until the shared memory of all CTAs may be written to."""
     if over_ring:
         nvvm.cluster_arrive()
     nvvm.cluster_wait()
 
 
 def _wait_until_written() -> None:
-    """Wait until all blocks have written."""
+    """Wait until all CTAs have written."""
     nvvm.cluster_arrive()
     nvvm.cluster_wait()
 
 
 class ClusterReduction:
-    """Makes the operations of one lego.reduce_scatter.
+    """The lowering of one lego.reduce_scatter.
 
     Args:
-        step: for errors.
+        step: the transform step, for errors.
         launch: the kernel.
         op: the lego.reduce_scatter.
-        thread: that runs, its warp the one in its warpgroup.
+        thread: the thread's position in its warpgroup.
         group: the thread's warpgroup.
-        groups: of warps that share the tile, one below the other.
-        operands: what was multiplied: tiles in shared memory, which nothing needs any more.
+        groups: the warpgroups, which divide the tile's rows.
+        operands: the tiles A and B in shared memory, which are not used after the main loop.
 
     Raises:
-        LegoError: the slices are not those of fragments, or not as many as a cluster has blocks, or
-            they are to go where the factors are and have no room there.
+        LegoError: slices divide fragments, are not as many as the cluster's CTAs, or do not fit
+            into the memory of the operands.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class ClusterReduction:
         self._columns = _fragments(step, op, slices)
         kind = ir.VectorType(op.operands[0].type)
         self._vector = ir.VectorType.get([_QUAD], kind.element_type)
-        # A thread's quads: two rows of a fragment, two neighbours in each.
+        # A thread's quads: two rows of a fragment, with two adjacent elements each.
         self._quads = OrderBy(
             Row(kind.shape[0] // (groups * _WARPS * MMA_ROWS), width // MMA_COLUMNS)
         )
@@ -168,7 +168,7 @@ class ClusterReduction:
         self._place = [group, thread.warp[0], thread.lane]
 
     def __call__(self, accumulator: FragmentValue) -> FragmentValue:
-        """The operations, where the reduction stands: from a thread's sums to those it keeps."""
+        """Make the operations at the reduction, and return the kept columns' fragment."""
         thread = apply(self._threads, self._place)
         equal = arith.CmpIPredicate.eq
         cta_rank = self._op.operands[1]
@@ -185,8 +185,8 @@ class ClusterReduction:
         return FragmentValue(self._reduced(accumulator, own, thread), (True, True))
 
     def _send(self, accumulator: FragmentValue, cta: int, other: int, thread: Any) -> None:
-        """Write what a block has for another's columns into that one's memory."""
-        # Among the others, as the receiver counts them.
+        """Write the columns that CTA `other` keeps to its shared memory."""
+        # The index of this CTA among the others from which the receiver reads.
         stage = (cta - other - 1) % self._ctas
         space = ir.Type.parse(f"!llvm.ptr<{CLUSTER_SPACE}>")
         remote = nvvm.of_block(space, self._first(stage, thread), i32_constant(other))
@@ -204,7 +204,7 @@ class ClusterReduction:
     def _reduced(
         self, accumulator: FragmentValue, own: Sequence[Any], thread: Any
     ) -> PairsByPosition:
-        """The own sums of the columns that the block keeps, and to them what the others sent."""
+        """Add what the other CTAs sent to the columns that this CTA keeps."""
         add = arith.AddFOp if isinstance(self._vector.element_type, ir.FloatType) else arith.AddIOp
         sent = [self._first(stage, thread) for stage in range(self._ctas - 1)]
         found = {}
@@ -231,13 +231,13 @@ class ClusterReduction:
         return found
 
     def _quad(self, accumulator: FragmentValue, row: int, column: int) -> list[Any]:
-        """A thread's sums of a fragment."""
+        """Return a thread's elements of a fragment."""
         return [
             x for half in (0, 1) for x in as_values(accumulator.at(2 * row + half, int(column)))
         ]
 
     def _first(self, stage: int, thread: Any) -> Any:
-        """Where the first quad of a thread lies, as a pointer to the own block's memory."""
+        """Return the pointer to a thread's first quad in this CTA's shared memory."""
         i32 = ir.IntegerType.get_signless(32)
         start = memref.ExtractAlignedPointerAsIndexOp(self._buffer).result
         offset = arith.IndexCastOp(i32, apply(self._layout, [stage, 0, thread, 0])).result
@@ -245,7 +245,7 @@ class ClusterReduction:
         return as_pointer(arith.AddIOp(arith.IndexCastOp(i32, start).result, distance).result)
 
     def _offset_pointer(self, first: Any, row: int, column: int) -> Any:
-        """Where another quad of the same thread lies."""
+        """Return the pointer to another quad of the same thread."""
         number = self._quads.apply(row, column)
         distance = self._layout.apply(0, number, 0, 0) - self._layout.apply(0, 0, 0, 0)
         return ir.Operation.create(
@@ -266,15 +266,15 @@ class ClusterReduction:
 def _ring_memory(
     step: TransformStep, op: Any, layout: Layout, size: int, operands: Sequence[Tile]
 ) -> Any:
-    """The memory of the larger factor's slots."""
+    """Return the memory of the larger operand's stages."""
     memories = [(int(f.layout.size) * element_bytes(f.element), f.buffer) for f in operands]
     available, buffer = max(memories, key=lambda found: found[0])
     needed = int(layout.size) * size
     if available < needed:
         raise step.error(
-            f"the sums that a block gets are {needed} bytes, the larger half of the ring is {available}",
+            f"the reduction needs {needed} bytes, the ring buffer's larger operand has {available}",
             op,
-            hint=f"more stages, or {OVER_RING} = 0",
+            hint=f"more stages, or {step.option(OVER_RING, 0)}",
         )
     return buffer
 
@@ -284,14 +284,14 @@ def _check_cluster(step: TransformStep, launch: Any, op: Any, ctas: int) -> None
     cluster = 1 if attribute is None else ir.IntegerAttr(attribute).value
     if cluster != ctas:
         raise step.error(
-            f"the columns are divided among {ctas} blocks, and a cluster has {cluster}",
+            f"the columns are divided among {ctas} CTAs, but a cluster has {cluster}",
             op,
-            hint="transform_lego.split_k makes both",
+            hint="transform_lego.split_k sets both",
         )
 
 
 def _slices(step: TransformStep, op: Any) -> Layout:
-    """The layout of the slices, which divides the columns of the sums."""
+    """Return the layout of the slices, which divides the accumulator's columns."""
     slices = step.pass_context.layouts(op.attributes["layout"], op.location)
     before, after = (list(ir.VectorType(v.type).shape) for v in (op.operands[0], op.results[0]))
     sizes = [slices.dims, slices.size]
@@ -303,13 +303,11 @@ def _slices(step: TransformStep, op: Any) -> Layout:
 
 
 def _fragments(step: TransformStep, op: Any, slices: Layout) -> Any:
-    """By slice, and fragment along its columns, the number of the fragment in the tile."""
+    """Return the index in the tile of each slice's fragments along the columns."""
     offsets = slices.offsets()
     if offsets.shape[1] % MMA_COLUMNS == 0:
         runs = offsets.reshape(offsets.shape[0], -1, MMA_COLUMNS)
         starts = runs[..., :1]
         if not (starts % MMA_COLUMNS).any() and (runs == starts + np.arange(MMA_COLUMNS)).all():
             return starts[..., 0] // MMA_COLUMNS
-    raise step.error(
-        f"the slices '{slices}' do not keep fragments of {MMA_COLUMNS} columns whole", op
-    )
+    raise step.error(f"the slices '{slices}' divide fragments of {MMA_COLUMNS} columns", op)

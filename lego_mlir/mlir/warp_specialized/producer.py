@@ -1,12 +1,12 @@
-"""The producer of a ring: the loop over k that fetches a product's operands into the slots.
+"""The producer of a ring buffer: the K loop that loads the operands into stages.
 
     for k {
-      wait empty[slot];  expect full[slot], bytes
-      a[slot] = load A[m, k];  b[slot] = load B[k, n]
+      wait empty[stage];  expect full[stage], bytes
+      a[stage] = load A[m, k];  b[stage] = load B[k, n]
     }
 
-Where the payload chooses a tile among several, by an scf.index_switch, so does the producer: all of
-them go to the same slot. What blocks of a cluster have in common is marked to be fetched together.
+If the payload selects a tile among several by an scf.index_switch, so does the producer: all go to
+the same stage. Tiles that CTAs of a cluster have in common are marked for multicast.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from lego_mlir.mlir.warp_specialized.ring_buffer import RingBuffer, RingPosition
 
 @dataclass(frozen=True)
 class Producer:
-    """The thread that fetches.
+    """The producer thread.
 
     Attributes:
-        main_loop: whose operands.
-        ring: that they go through.
-        buffers: by what loads an operand its slots: their layout, and the memory.
-        multicast: of A and of B whether the blocks of a cluster have the tile in common.
-        cluster: blocks of a cluster.
+        main_loop: the main loop of the payload.
+        ring: the ring buffer of its operands.
+        buffers: the layout and memory of each operand's stages, by the operand's load.
+        multicast: whether the CTAs of a cluster have the tiles of A and of B in common.
+        cluster: the CTAs of a cluster.
     """
 
     main_loop: MainLoop
@@ -47,18 +47,18 @@ class Producer:
     cluster: int
 
     def fetch(self, values: Mapping[Any, Any], start: RingPosition) -> RingPosition:
-        """The loop over k; where it leaves the ring.
+        """Make the K loop, and return its final ring position.
 
         Args:
-            values: what stands for the kernel's values.
-            start: where it enters the ring.
+            values: the new values of the payload's values.
+            start: its first ring position.
         """
         old = self.main_loop.loop
         body = old.regions[0].blocks[0]
         bounds = [values.get(v, v) for v in list(old.operands)[:3]]
         loop = scf.ForOp(*bounds, [start.stage, start.parity])
         bound_stages(loop.operation, self.ring.stages, 0)
-        # Unrolled, it would take more registers than a producer has, and win nothing.
+        # Unrolling would need more registers than a producer has, for no gain.
         keep_rolled(loop.operation)
         inner = {**values, body.arguments[0]: loop.induction_variable}
         operands = (self.main_loop.a, self.main_loop.b)
@@ -83,7 +83,7 @@ class Producer:
     def _load(
         self, operand: LoadedOperand, tile: Tile, values: Mapping[Any, Any], at: RingPosition
     ) -> Any:
-        """Load a tile into a slot; the store."""
+        """Load a tile into a stage, and return the store."""
         layout, buffer = self.buffers[operand.op]
         index = [None if i is None else values.get(i, i) for i in tile.index]
         sizes = tuple((name, values.get(size, size)) for name, size in tile.sizes)
@@ -94,7 +94,7 @@ class Producer:
     def _load_switch(
         self, operand: LoadedOperand, values: Mapping[Any, Any], at: RingPosition
     ) -> None:
-        """Load the tile that is chosen into a slot."""
+        """Load the selected tile into a stage."""
         with operand.op.location:
             choice = ir.Operation.create(
                 INDEX_SWITCH,

@@ -1,13 +1,13 @@
-"""Tiles of sums from fragments to global memory: by stmatrix into shared memory, and on by TMA.
+"""Stores of accumulator tiles: by stmatrix to shared memory, then by TMA to global memory.
 
-A warpgroup stores its part of the tile in chunks of 64 rows, each with columns enough for a row of
-the swizzle. Per chunk, and `BUFFERS` of them in turn:
+A warpgroup stores its rows of the tile in chunks of 64 rows and as many columns as a row of the
+swizzle has. For each chunk, through `BUFFERS` buffers in turn:
 
     the elected thread waits until the buffer's last copy has been read;  barrier of the warpgroup
-    all store their fragments;  fence.proxy.async;                        barrier of the warpgroup
-    the elected thread has TMA copy the chunk, which goes on by itself
+    all threads store their fragments;  fence.proxy.async;                barrier of the warpgroup
+    the elected thread starts an asynchronous TMA store of the chunk
 
-The layout of a chunk in shared memory is what the payload's store says by `shared`.
+The attribute `shared` of the payload's store is a chunk's shared-memory layout.
 
 Source: PTX ISA 9.7.9.25 (cp.async.bulk.tensor), 9.7.13.14 (fence.proxy.async).
 """
@@ -40,13 +40,13 @@ from lego_mlir.mlir.tiles.thread_copies import ThreadCopies
 from lego_mlir.mlir.warp_specialized.overlapped_epilogue import CHUNK
 
 BUFFERS = 2
-"""Chunks of a warpgroup that are under way at once."""
+"""Chunks of a warpgroup that are stored concurrently."""
 
 _ACCESS = 16
-"""Bytes of a thread's widest access."""
+"""Bytes of the widest access of a thread."""
 
 _FIRST_BARRIER = 1
-"""Of the named barriers, one a warpgroup; 0 is the block's."""
+"""The first of the named barriers, one for each warpgroup; 0 is the CTA's."""
 
 
 class _Buffer(NamedTuple):
@@ -55,7 +55,7 @@ class _Buffer(NamedTuple):
     Attributes:
         tile: the memory.
         start: its address.
-        write: makes a thread's stores to it.
+        write: a function that makes a thread's stores to it.
     """
 
     tile: Tile
@@ -64,20 +64,20 @@ class _Buffer(NamedTuple):
 
 
 _CHUNK_NUMBER = "lego.chunk"
-"""The attribute that tells a chunk's operations from those of the others."""
+"""The attribute that distinguishes the operations of chunks."""
 
 
 @dataclass(slots=True)
 class _ChunkBuffers:
-    """Shared memory for the chunks of a layout.
+    """The buffers for chunks of one shared-memory layout.
 
     Attributes:
-        layout: of all warpgroups' buffers.
-        memory: that they are in.
-        size: of a buffer, in elements.
-        thread_fragment: a thread's share of a chunk.
-        stores: how many go through it.
-        state: what they have in common.
+        layout: the layout of all warpgroups' buffers.
+        memory: their shared memory.
+        size: the elements of a buffer.
+        thread_fragment: a thread's fragment of a chunk.
+        stores: the number of stores that use them.
+        state: the values that several stores share.
     """
 
     layout: Layout
@@ -89,11 +89,11 @@ class _ChunkBuffers:
 
 
 class _StoreState(NamedTuple):
-    """What a thread has to know to store chunks.
+    """The values that a thread needs to store chunks.
 
     Attributes:
-        buffers: its warpgroup's own, which chunks go through in turn.
-        elected: whether it is the one for copies.
+        buffers: its warpgroup's buffers, which chunks use in turn.
+        elected: whether it is the thread that starts TMA stores.
     """
 
     buffers: list[_Buffer]
@@ -101,14 +101,14 @@ class _StoreState(NamedTuple):
 
 
 class TmaStores:
-    """The stores of a kernel's tiles of sums.
+    """The TMA stores of a kernel's accumulator tiles.
 
     Args:
-        step: for errors.
+        step: the transform step, for errors.
         launch: the kernel.
-        thread: that runs, its warp the one in its warpgroup.
+        thread: the thread's position in its warpgroup.
         group: the thread's warpgroup.
-        groups: of warps that share a tile.
+        groups: the warpgroups, which divide a tile's rows.
     """
 
     def __init__(
@@ -123,24 +123,26 @@ class TmaStores:
         self._chunk_buffers: dict[Layout, _ChunkBuffers] = {}
 
     def prepare(self, op: Any) -> None:
-        """Make room for the chunks of a store, which those of the same layout have in common.
+        """Allocate buffers for the chunks of a store, unless they exist for this layout.
 
         Raises:
-            LegoError: the chunk that the store names does not divide its tile.
+            LegoError: chunks of this layout do not divide the tile.
         """
         chunk = self._chunk(op)
         tile = tile_of(op, self._step.pass_context)
         rows, columns = tile.shape
         if len(chunk.dims) != 2 or chunk.dims[0] != WGMMA_ROWS or columns % int(chunk.dims[1]):
             raise self._step.error(
-                f"the result's tile is {list(tile.shape)}, and a chunk of it in shared memory "
+                f"the output tile is {list(tile.shape)}, and a chunk of it in shared memory "
                 f"{list(chunk.dims)}",
                 op,
-                hint=f"{WGMMA_ROWS} rows, and columns that divide the tile's: one chunk's layout",
+                hint=f"write a layout in 'shared' with {WGMMA_ROWS} rows, and columns that divide "
+                "the tile's",
             )
         if rows % (self._groups * WGMMA_ROWS):
             raise self._step.error(
-                f"{rows} rows are not those of {self._groups} warpgroups of {WGMMA_ROWS}", op
+                f"{rows} rows are no multiple of {self._groups} warpgroups' {WGMMA_ROWS} rows each",
+                op,
             )
         if chunk not in self._chunk_buffers:
             stages = multibuffered(chunk, self._groups * BUFFERS)
@@ -156,11 +158,13 @@ class TmaStores:
         self._chunk_buffers[chunk].stores += 1
 
     def _state(self, op: Any, chunk_buffers: _ChunkBuffers) -> _StoreState:
-        """What is to know of a room: for the one store, or for all together."""
+        """Return the values for a store, which several stores of one layout share."""
         if chunk_buffers.stores == 1:
             return self._make_state(op, chunk_buffers)
         if chunk_buffers.state is None:
-            last = self._thread.thread.owner.operation  # of those that tell who the thread is
+            last = (
+                self._thread.thread.owner.operation
+            )  # the last operation that computes the position
             with ir.InsertionPoint.after(last), op.location:
                 chunk_buffers.state = self._make_state(op, chunk_buffers)
         return chunk_buffers.state
@@ -172,7 +176,7 @@ class TmaStores:
             Tile(op, chunk_buffers.layout, chunk_buffers.memory, (stage, None, None))
             for stage in stages
         ]
-        # A group's buffers lie one after another: one address is held, and distances from it.
+        # A warpgroup's buffers are consecutive, so one address and constants are enough.
         distances = [k * chunk_buffers.size for k in range(BUFFERS)]
         writes = chunk_buffers.thread_fragment.writers(tiles[0], distances)
         if writes is None:
@@ -184,7 +188,7 @@ class TmaStores:
         return _StoreState(buffers, self._is_elected())
 
     def store(self, op: Any, fragment: FragmentValue) -> None:
-        """The operations, where a store stands: of all chunks of its tile, or of the one due."""
+        """Make the operations at a store, of all chunks of its tile or of its one chunk."""
         tile = tile_of(op, self._step.pass_context)
         chunk = self._chunk(op)
         chunk_buffers = self._chunk_buffers[chunk]
@@ -209,8 +213,8 @@ class TmaStores:
                 for i, j in chunk_buffers.thread_fragment.positions()
             }
             buffer.write(FragmentValue(pairs, (True, True)))
-            # Passes merge blocks that differ in their values alone, here the chunks that a step
-            # chooses among: all of a chunk's registers would be copied first, and these are scarce.
+            # Passes merge basic blocks that differ only in values, here those of an iteration's
+            # chunks. All of a chunk's registers would be copied first, and registers are scarce.
             nvvm.fence_async_shared({_CHUNK_NUMBER: _number(number)})
             self._barrier()
             index = [0 if i is None else i for i in tile.index]
@@ -223,13 +227,13 @@ class TmaStores:
                     at = maps.shape.boxes[0].at
                     where = [p.plus(n) for p, n in zip(coordinates, at, strict=True)]
                     nvvm.store_tile(maps.pointer(), buffer.start, where)
-                # Of each chunk one, be it empty: they are counted.
+                # Commit a group for each chunk, even an empty one, because waits count groups.
                 nvvm.commit_stores()
             if tile.rows is not None:
                 self._store_rows(chunk_tile, buffer.tile)
 
     def finish(self) -> None:
-        """Wait until nothing is read from shared memory any more; before the block ends."""
+        """Wait, before the CTA exits, until TMA has read all shared memory."""
         with self._only(self._is_elected()):
             nvvm.wait_for_stores_read(0)
 
@@ -237,25 +241,25 @@ class TmaStores:
         return self._step.pass_context.layouts(op.attributes[SHARED], op.location)
 
     def _chunk_numbers(self, op: Any, count: int) -> range:
-        """The numbers of the chunks that a store is to store."""
+        """Return the numbers of the chunks that a store writes."""
         if CHUNK not in op.attributes:
             return range(count)
         number = ir.IntegerAttr(op.attributes[CHUNK]).value
         return range(number, number + 1)
 
     def _map(self, chunk_tile: Tile, buffer: Tile) -> TileTensorMaps:
-        """The tensor maps of a chunk, which one copy takes."""
+        """Return the tensor maps of a chunk, which has a single box."""
         maps = self._maps(chunk_tile, buffer)
         if (count := len(maps.shape.boxes)) > 1:
             raise self._step.error(
-                f"a chunk of {list(chunk_tile.shape)} takes {count} copies by TMA, not one",
+                f"a chunk of {list(chunk_tile.shape)} needs {count} TMA stores, not one",
                 chunk_tile.op,
-                hint="no more columns than a row of its swizzle has: 128 bytes",
+                hint="use no more columns than a row of its swizzle, which has up to 128 bytes",
             )
         return maps
 
     def _is_whole(self, chunk_tile: Tile) -> Any:
-        """Whether all rows of a chunk are among those that the store writes."""
+        """Return whether the store writes all rows of a chunk."""
         down, _ = chunk_tile.whole
         ends = []
         for row in (0, WGMMA_ROWS - 1):
@@ -265,7 +269,7 @@ class TmaStores:
         return chunk_tile.is_within(*ends)
 
     def _store_rows(self, chunk_tile: Tile, buffer: Tile) -> None:
-        """Where a chunk is not written whole, write its rows that are: by the threads."""
+        """Write a chunk of which the store writes only some rows, by the threads."""
         true = arith.ConstantOp(ir.IntegerType.get_signless(1), 1).result
         size = element_bytes(chunk_tile.element)
         source, target = (
@@ -282,7 +286,7 @@ class TmaStores:
             ThreadCopies(buffer, chunk_tile, plan, thread).through_registers()
 
     def _is_elected(self) -> Any:
-        """Whether this is the warpgroup's thread for copies: always the same one."""
+        """Return whether this is the warpgroup's first thread, which starts all TMA stores."""
         first = arith.ConstantOp(ir.IndexType.get(), 0).result
         warp, _ = self._thread.warp
         number = apply(OrderBy(Row(WARPGROUP_WARPS, WARP_THREADS)), [warp, self._thread.lane])
@@ -290,14 +294,14 @@ class TmaStores:
 
     @contextmanager
     def _only(self, condition: Any) -> Iterator[None]:
-        """What is made inside is done where a condition holds."""
+        """Guard the operations that are made inside by a condition."""
         guard = scf.IfOp(condition)
         with ir.InsertionPoint(guard.then_block):
             yield
             scf.YieldOp([])
 
     def _barrier(self) -> None:
-        """Wait for the warpgroup."""
+        """Make a barrier of the warpgroup."""
         i32 = ir.IntegerType.get_signless(32)
         number = arith.IndexCastOp(i32, self._group).result
         which = arith.AddIOp(number, i32_constant(_FIRST_BARRIER)).result
@@ -305,16 +309,16 @@ class TmaStores:
 
 
 def is_stored_by_tma(op: Any) -> bool:
-    """Whether a store says where its chunks lie in shared memory."""
+    """Return whether a store has a shared-memory layout for its chunks."""
     return bool(op.name == "lego.store" and SHARED in op.attributes)
 
 
 def _copies_since(number: int, count: int) -> int:
-    """How many chunks have left since the one that was in a chunk's buffer before it.
+    """Return how many chunks were stored since the previous one in a chunk's buffer.
 
     Args:
-        number: of the chunk in its tile.
-        count: chunks of a tile; the tile before had as many.
+        number: the chunk's number in its tile.
+        count: the chunks of a tile, also of the previous one.
     """
     before = max(k for k in range(number - count, number) if (k % count - number) % BUFFERS == 0)
     return number - before - 1

@@ -218,18 +218,18 @@ def maps_of(artifact: Artifact) -> list[TensorMapParameter]:
     [
         (WarpgroupProduct(k=100), "a row of .* has 200 bytes, no multiple of 16"),
         (WarpgroupProduct(parameters={"stages": 40}), "shared memory"),
-        (WarpgroupProduct(parameters={"stages": 1}), "a ring of 1 slot"),
+        (WarpgroupProduct(parameters={"stages": 1}), "stages is 1, but a ring buffer needs 2"),
         (WarpgroupProduct(parameters={"producer_registers": 20}), "20 registers"),
-        (WarpgroupProduct(parameters={"cluster": 3}), "4 blocks make no whole clusters of 3"),
+        (WarpgroupProduct(parameters={"cluster": 3}), "4 CTAs are no multiple of a cluster's 3"),
         (
             WarpgroupProduct(m=192, n=64, parameters={"cluster": 2, "persistent_ctas": 2}),
-            "3 tiles make no whole clusters of 2 blocks",
+            "3 tiles are no multiple of a cluster's 2 CTAs",
         ),
         (
             WarpgroupProduct(
                 tile=(64, 128, 64), parameters={"persistent_ctas": 1, "overlap_epilogue": 1}, k=64
             ),
-            "a result of 2 chunks cannot be stored in 1 steps",
+            "the 2 chunks of the output tile need as many iterations",
         ),
         (WarpgroupProduct(groups=2), "the tile has 64 rows, no multiple of 128"),
         (
