@@ -27,7 +27,7 @@ from lego_mlir.mlir.lowering.index_reader import BOUNDS
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import tile_of
-from lego_mlir.mlir.tiles.structure import is_zero
+from lego_mlir.mlir.tiles.structure import is_elementwise, is_zero
 
 ContractionLowering: TypeAlias = Callable[[FragmentValue], FragmentValue]
 """Makes the instructions of a contraction, from the old to the new accumulator."""
@@ -130,7 +130,7 @@ class TileDistribution:
                 return [_PendingValue(source, axes[-_rank(source) :])] if _rank(source) else []
             case "vector.shape_cast":
                 return [_PendingValue(op.operands[0], self._shape_cast_axes(op, axes))]
-            case _ if _is_elementwise(op):
+            case _ if is_elementwise(op):
                 return [_PendingValue(o, axes) for o in op.operands if _rank(o)]
         raise self._unsupported(value, f"is made by '{op.name}'")
 
@@ -150,7 +150,7 @@ class TileDistribution:
                     self._add_op(op)
                 case "lego.reduce_scatter":
                     found.append(_PendingValue(op.results[0], axes, is_accumulator=True))
-                case _ if _is_elementwise(op):
+                case _ if is_elementwise(op):
                     found.append(_PendingValue(op.results[0], axes, is_accumulator=True))
                 case _:
                     raise self._unsupported(value, f"is used by '{op.name}'", op)
@@ -437,15 +437,4 @@ def _is_restart(op: Any) -> bool:
         op.name == "arith.select"
         and not isinstance(op.operands[0].type, ir.VectorType)
         and is_zero(op.operands[1])
-    )
-
-
-def _is_elementwise(op: Any) -> bool:
-    """Return whether each element of the result depends on the operands' elements at its index."""
-    dialect = op.name.partition(".")[0]
-    return (
-        dialect in ("arith", "math")
-        and op.name != "arith.constant"
-        and len(op.results) == 1
-        and isinstance(op.results[0].type, ir.VectorType)
     )

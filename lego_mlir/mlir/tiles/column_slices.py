@@ -25,6 +25,7 @@ from lego_mlir.mlir.lowering.access_checks import SLICE
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import Tile, load, store, tile_of
+from lego_mlir.mlir.tiles.structure import is_elementwise
 
 _COLUMNS = 1
 """The axis of a tile that is divided."""
@@ -93,7 +94,7 @@ class ColumnSlices:
                 made = store(self._slices[op.operands[0]], layout, tile.buffer, index)
                 _keep_attributes(op, made)
                 return
-        elif _is_elementwise(op):
+        elif is_elementwise(op):
             self._slices[op.results[0]] = self._elementwise(op, (0, 1))
             return
         raise self._unsupported(op)
@@ -132,7 +133,7 @@ class ColumnSlices:
                 rank = len(ir.VectorType(source.type).shape) if _is_vector(source) else 0
                 given = self._slice(source, axes[len(axes) - rank :]) if rank else source
                 return ir.Operation.create(op.name, results=[kind], operands=[given]).results[0]
-            case _ if _is_elementwise(op):
+            case _ if is_elementwise(op):
                 return self._elementwise(op, axes)
         raise self._unsupported(op)
 
@@ -188,14 +189,3 @@ def _is_used(op: Any) -> bool:
 
 def _is_vector(value: Any) -> bool:
     return isinstance(value.type, ir.VectorType)
-
-
-def _is_elementwise(op: Any) -> bool:
-    """Whether each element of the result is made of those in the same place."""
-    dialect = op.name.partition(".")[0]
-    return (
-        dialect in ("arith", "math")
-        and op.name != "arith.constant"
-        and len(op.results) == 1
-        and _is_vector(op.results[0])
-    )

@@ -42,7 +42,7 @@ import numpy as np
 
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.multibuffer import multibuffered
-from lego_mlir.hardware.limits import SM_REGISTERS, WARP_THREADS, WARPGROUP_WARPS
+from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_WARPS
 from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.lowering.index_reader import BOUNDS, launch_sizes
@@ -65,6 +65,7 @@ from lego_mlir.mlir.warp_specialized import cluster_reduction
 from lego_mlir.mlir.warp_specialized.consumer import Consumers, bound_stages
 from lego_mlir.mlir.warp_specialized.overlapped_epilogue import OverlappedEpilogue
 from lego_mlir.mlir.warp_specialized.producer import Producer
+from lego_mlir.mlir.warp_specialized.register_checks import check_promotion, check_registers
 from lego_mlir.mlir.warp_specialized.ring_buffer import RingBuffer, RingPosition
 from lego_mlir.mlir.warp_specialized.tma_stores import is_stored_by_tma
 
@@ -93,9 +94,9 @@ def specialize_warps(step: TransformStep) -> list[list[Any]]:
                 f"{main_loop.warp_count} warps are no multiple of a warpgroup's {WARPGROUP_WARPS}",
                 main_loop.contract,
             )
-        _check_registers(step, *registers, main_loop.warp_count // WARPGROUP_WARPS)
+        check_registers(step, *registers, main_loop.warp_count // WARPGROUP_WARPS)
         cluster_reduction.check(step, launch, main_loop, cluster)
-        _check_promotion(step, main_loop, promote, overlap_epilogue)
+        check_promotion(step, main_loop, promote, overlap_epilogue)
         roles = _Roles(step, launch, main_loop, stages, cluster, pdl, overlap_epilogue, promote)
         roles.build(registers)
     return []
@@ -379,56 +380,6 @@ def _equal(word: Any, n: int) -> Any:
 
 def _index(n: int) -> Any:
     return arith.ConstantOp(ir.IndexType.get(), n).result
-
-
-def _check_promotion(
-    step: TransformStep, main_loop: MainLoop, promote: int, overlap_epilogue: bool
-) -> None:
-    """Check that threads can accumulate the partial sums of a loop.
-
-    Raises:
-        LegoError: `promote` is negative, the epilogue is overlapped, or the sums are integers.
-    """
-    if not promote:
-        return
-    if promote < 0:
-        raise step.misuse(
-            f"promote = {promote} is no number of iterations", hint=step.option("promote", 0)
-        )
-    if overlap_epilogue:
-        raise step.misuse(
-            "promoted accumulators leave no registers for an overlapped epilogue",
-            hint=f"{step.option('overlap_epilogue', 0)}, or {step.option('promote', 0)}",
-        )
-    for value in list(main_loop.loop.operands)[3:]:
-        kind = value.type
-        if not isinstance(kind, ir.VectorType) or not isinstance(kind.element_type, ir.FloatType):
-            raise step.error(
-                f"only floating-point accumulators are promoted, but the loop carries {kind}",
-                main_loop.loop,
-                hint=step.option("promote", 0),
-            )
-
-
-def _check_registers(step: TransformStep, producer: int, consumer: int, groups: int) -> None:
-    """Check the operands of setmaxnreg, and that a multiprocessor has enough registers.
-
-    Source: PTX ISA 9.7.19.5 (setmaxnreg).
-    """
-    for count in (producer, consumer):
-        if count and (count % 8 or not 24 <= count <= 256):
-            raise step.misuse(
-                f"setmaxnreg does not take {count} registers a thread",
-                hint="a multiple of 8 from 24 to 256, or 0",
-            )
-    total = (producer + groups * consumer) * WARPGROUP_WARPS * WARP_THREADS
-    if producer and consumer and total > SM_REGISTERS:
-        most = (SM_REGISTERS // (WARPGROUP_WARPS * WARP_THREADS) - producer) // groups // 8 * 8
-        raise step.misuse(
-            f"a CTA of {groups + 1} warpgroups needs {total} registers, "
-            f"a multiprocessor has {SM_REGISTERS}",
-            hint=step.option("consumer_registers", most),
-        )
 
 
 def _set_registers(count: int, action: Any) -> None:
