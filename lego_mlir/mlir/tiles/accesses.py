@@ -1,8 +1,8 @@
-"""Reads and writes of tiles through layouts: how transforms see them, and how they make new ones.
+"""Loads and stores of tiles through layouts: reading them, and making new ones.
 
-A tile is what a `lego.load` or `lego.store` with a `slice` moves: all elements of the layout's
-whole dimensions, at one index of the others. Until a schedule has given it to threads, it is the
-whole block's: one value that all threads of the block hold together.
+A tile is the operand of a `lego.load` or `lego.store` with a `slice`: all elements of the layout's
+whole dimensions, at one index of the others. Until a schedule distributes it over threads, it is a
+value of the CTA, which all threads hold together.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Sizes: TypeAlias = tuple[tuple[str, Any], ...]
 
 WORKGROUP = "#gpu.address_space<workgroup>"
 SHARED = "shared"
-"""The attribute of a tile's load or store: the layout of its copy in shared memory."""
+"""The attribute of a tile's load or store: its shared-memory layout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,11 @@ class Tile:
 
     Attributes:
         op: the operation.
-        layout: of the memory it is in.
+        layout: the layout of the memory.
         buffer: the memory.
-        index: one value for each dimension of the layout; `None` where it is whole.
+        index: one value for each dimension of the layout, `None` for a whole dimension.
         sizes: the values of the layout's symbolic sizes, by name.
-        rows: of a store what it writes of the tensor, from one row to another, exclusive; `None`
-            for all of the tile.
+        rows: the first and last row, exclusive, that a store may write; `None` for all.
     """
 
     op: Any
@@ -52,7 +51,7 @@ class Tile:
 
     @property
     def whole(self) -> tuple[int, ...]:
-        """The dimensions that are whole."""
+        """The whole dimensions."""
         return tuple(k for k, i in enumerate(self.index) if i is None)
 
     @property
@@ -62,26 +61,26 @@ class Tile:
 
     @property
     def element(self) -> Any:
-        """The type of an element."""
+        """The element type."""
         return ir.MemRefType(self.buffer.type).element_type
 
     @property
     def is_shared(self) -> bool:
-        """Whether it lies in shared memory."""
+        """Whether it is in shared memory."""
         return str(ir.MemRefType(self.buffer.type).memory_space) == WORKGROUP
 
     @property
     def is_load(self) -> bool:
-        """Whether it is read; else it is written."""
+        """Whether it is a load, not a store."""
         return bool(self.op.name == "lego.load")
 
     @property
     def value(self) -> Any:
-        """What is read or written."""
+        """The value that is loaded or stored."""
         return self.op.results[0] if self.is_load else self.op.operands[0]
 
     def row(self, index: Sequence[Index]) -> Any:
-        """The row of the tensor that an index of the tile's layout is in."""
+        """Compute the row of the tensor at an index of the tile's layout."""
         view = self.layout.view
         assert view is not None
         rank = len(view.tiles[0])
@@ -89,7 +88,7 @@ class Tile:
         return apply(OrderBy(Row(*levels)), [index[k * rank] for k in range(len(levels))])
 
     def is_within(self, first: Any, last: Any) -> Any:
-        """Whether the tensor's rows from one to another are among those that a store writes."""
+        """Compute whether the store may write the rows from `first` to `last`."""
         assert self.rows is not None
         lower, upper = self.rows
         begins = arith.CmpIOp(arith.CmpIPredicate.sle, lower, first).result
@@ -97,12 +96,12 @@ class Tile:
         return arith.AndIOp(begins, ends).result
 
     def piece(self) -> Slice:
-        """The slice of the layout, its index symbols of no further meaning."""
+        """Return the slice of the layout at index 0."""
         return self.layout[tuple(slice(None) if i is None else 0 for i in self.index)]
 
 
 def tile_of(op: Any, pass_context: PassContext) -> Tile:
-    """What a lego.load or lego.store accesses; of a single element nothing is whole.
+    """Return the tile of a lego.load or lego.store; a single element has no whole dimensions.
 
     Raises:
         LegoError: the operands do not fit its layout, or a whole dimension has a symbolic size.
@@ -126,7 +125,7 @@ def tile_of(op: Any, pass_context: PassContext) -> Tile:
     if not all(isinstance(layout.dims[k], int) for k in whole):
         names = ", ".join(s.name for s in known)
         raise pass_context.source.error(
-            f"a schedule needs tiles whose sizes are numbers, the layout '{layout}' has {names}",
+            f"a schedule needs tiles of constant sizes, the layout '{layout}' has {names}",
             op.location,
             hint="give the sizes values in lego.sizes, or by --set",
         )
@@ -136,21 +135,21 @@ def tile_of(op: Any, pass_context: PassContext) -> Tile:
     return Tile(op, layout, op.operands[start - 1], index, sizes, rows)
 
 
-# Making operations, at the insertion point and location that are current.
+# Builders, at the current insertion point and location.
 def constant(n: int) -> Any:
-    """An index constant."""
+    """Make an index constant."""
     return number(n, ir.IndexType.get())
 
 
 def number(n: int, kind: Any) -> Any:
-    """A constant of an integer type, or of index."""
-    # Without the bindings' class, which takes longer than all else that is done here.
+    """Make a constant of an integer type, or of index."""
+    # Without the bindings' class, which takes longer than everything else here.
     attributes = {"value": ir.IntegerAttr.get(kind, n)}
     return ir.Operation.create("arith.constant", results=[kind], attributes=attributes).results[0]
 
 
 def load(layout: Layout, buffer: Any, index: Sequence[Index | None], known: Sizes = ()) -> Any:
-    """A lego.load: an element, or the tile of the dimensions whose index is `None`."""
+    """Make a lego.load of an element, or of the tile of the dimensions whose index is `None`."""
     element = ir.MemRefType(buffer.type).element_type
     sizes = [layout.dims[k] for k, i in enumerate(index) if i is None]
     kind = ir.VectorType.get(sizes, element) if sizes else element
@@ -162,20 +161,20 @@ def load(layout: Layout, buffer: Any, index: Sequence[Index | None], known: Size
 def store(
     value: Any, layout: Layout, buffer: Any, index: Sequence[Index | None], known: Sizes = ()
 ) -> Any:
-    """A lego.store: of an element, or of the tile of the dimensions whose index is `None`."""
+    """Make a lego.store of an element, or of the tile of the dimensions whose index is `None`."""
     attributes = _attributes(layout, index)
     operands = [value, buffer, *_values(index), *_in_order(layout, attributes, known)]
     return ir.Operation.create("lego.store", operands=operands, attributes=attributes)
 
 
 def apply(layout: Layout, index: Sequence[Index], known: Sizes = ()) -> Any:
-    """The flat offset: a lego.apply, where it is not plain without."""
+    """Compute the flat offset of an index, by a lego.apply if needed."""
     at = offset(layout, index, known)
     return constant(at) if isinstance(at, int) else at
 
 
 def offset(layout: Layout, index: Sequence[Index], known: Sizes = ()) -> Index:
-    """The same, an int where the index is."""
+    """Compute the flat offset of an index, as an int if the index is constant."""
     if not known and all(isinstance(i, int) for i in index):
         return int(layout.apply(*index))
     if layout.rank == 1 and layout == OrderBy(Row(layout.dims[0])):
@@ -185,18 +184,18 @@ def offset(layout: Layout, index: Sequence[Index], known: Sizes = ()) -> Index:
 
 
 def mask(layout: Layout, index: Sequence[Index], known: Sizes = ()) -> Any:
-    """A lego.mask: whether there is an element."""
+    """Make a lego.mask: whether the element exists."""
     kinds = [ir.IntegerType.get_signless(1)]
     return _create("lego.mask", kinds, _values(index), layout, known=known)[0]
 
 
 def inv(layout: Layout, flat: Index) -> list[Any]:
-    """A lego.inv: the index at a flat offset."""
+    """Make a lego.inv: the index at a flat offset."""
     return _create("lego.inv", [ir.IndexType.get()] * layout.rank, _values([flat]), layout)
 
 
 def alloc(layout: Layout, element: Any) -> Any:
-    """A lego.alloc of shared memory."""
+    """Make a lego.alloc of shared memory."""
     space = ir.Attribute.parse(WORKGROUP)
     kind = ir.MemRefType.get([ir.ShapedType.get_dynamic_size()], element, memory_space=space)
     return _create("lego.alloc", [kind], [], layout)[0]
@@ -221,7 +220,7 @@ def _create(
 
 
 def _in_order(layout: Layout, attributes: dict[str, Any], known: Sizes) -> list[Any]:
-    """The values of a layout's symbols, in the order in which the operation takes them."""
+    """Return the values of a layout's symbols, in the operation's order."""
     values = dict(known)
     return [values[s.name] for s in symbols_of(layout, attributes["layout"])]
 

@@ -1,15 +1,15 @@
-"""The same computation for a slice of a tile's columns: what is made of it, and what with it.
+"""Restricting the computation on a tile to a slice of its columns.
 
     %r = arith.truncf %sum : vector<64x64xf32> to vector<64x64xf16>
     "lego.store"(%r, %c, %m, %n) {layout = "…TileBy([4, 4], [64, 64])", slice = array<i64: 2, 3>}
 
-becomes, for slice %part of two,
+becomes, for slice %slice of two,
 
-    %r = arith.truncf %own : vector<64x32xf32> to vector<64x32xf16>
-    "lego.store"(%r, %c, %m, %n, 0, %part)
+    %r = arith.truncf %kept : vector<64x32xf32> to vector<64x32xf16>
+    "lego.store"(%r, %c, %m, %n, 0, %slice)
         {layout = "…TileBy([4, 4], [1, 2], [64, 32])", slice = array<i64: 4, 5>}
 
-What lies in memory is reached through its own layout, its columns split.
+Loads and stores use the memory's own layout with its columns split.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lego_mlir.mlir.tiles.accesses import Tile, load, store, tile_of
 from lego_mlir.mlir.tiles.structure import is_elementwise
 
 _COLUMNS = 1
-"""The axis of a tile that is divided."""
+"""The axis of a tile that is sliced."""
 
 _KNOWN = (
     "arithmetic of arith and math, constants of one value, vector.broadcast, lego.load, lego.store"
@@ -36,12 +36,12 @@ _KNOWN = (
 
 
 class ColumnSlices:
-    """What is computed from a tile, for one slice of its columns.
+    """The computation on one slice of a tile's columns.
 
     Args:
-        step: for errors, and to erase what is replaced.
-        slices: from (slice, column of the slice) to the column of the tile.
-        number: of the slice, an index value.
+        step: the transform step, for errors and to erase operations.
+        slices: the layout from (slice, column of the slice) to the tile's column.
+        number: the number of the slice, an index value.
     """
 
     def __init__(self, step: TransformStep, slices: Layout, number: Any) -> None:
@@ -55,14 +55,14 @@ class ColumnSlices:
         self._sliced: list[Any] = []
 
     def replace(self, tile: Any, own: Any) -> None:
-        """Replace all that follows from a tile by the same on its slice.
+        """Replace all operations that depend on a tile by operations on its slice.
 
         Args:
             tile: the value, of two dimensions.
-            own: the operation that makes its slice, and the one that still uses the tile.
+            own: the operation that makes its slice, which still uses the tile.
 
         Raises:
-            LegoError: something is done with the tile that has no meaning for a slice alone.
+            LegoError: an operation on the tile cannot be computed for a slice alone.
         """
         self._slices[tile] = own.results[0]
         replaced: list[Any] = []
@@ -75,18 +75,18 @@ class ColumnSlices:
         for value in (tile, *(result for op in replaced for result in op.results)):
             for use in value.uses:
                 op = use.owner.operation
-                if op != own and op not in replaced:  # in a region, or before
+                if op != own and op not in replaced:  # inside a region, or in another block
                     raise self._unsupported(op)
         for op in reversed(replaced):
             self._step.erase(op)
-        # What was combined with the tile, and with nothing else.
+        # Values that were combined only with the tile.
         while unused := [op for op in self._sliced if not _is_used(op)]:
             for op in unused:
                 self._sliced.remove(op)
                 self._step.erase(op)
 
     def _follow(self, op: Any) -> None:
-        """The same operation for the slice."""
+        """Make the operation on the slice."""
         if op.name == "lego.store" and op.operands[0] in self._slices:
             tile = tile_of(op, self._step.pass_context)
             if len(tile.whole) == 2:
@@ -100,7 +100,7 @@ class ColumnSlices:
         raise self._unsupported(op)
 
     def _slice(self, value: Any, axes: Axes) -> Any:
-        """The slice of a value that the tile is combined with; itself where it has no columns."""
+        """Return the slice of a value that meets the tile, itself if it has no columns."""
         if value in self._slices:
             return self._slices[value]
         kind = ir.VectorType(value.type)
@@ -146,7 +146,7 @@ class ColumnSlices:
         ).results[0]
 
     def _type(self, value: Any, axes: Axes) -> Any:
-        """The type of the slice of a value."""
+        """Return the type of a value's slice."""
         kind = ir.VectorType(value.type)
         _, width = self._sizes
         shape = [
@@ -156,7 +156,7 @@ class ColumnSlices:
         return ir.VectorType.get(shape, kind.element_type)
 
     def _sliced_index(self, tile: Tile, axes: Axes) -> tuple[Layout, tuple[Any, ...]]:
-        """The layout of a tile's memory, and the index of the slice in it."""
+        """Return the split layout of a tile's memory, and the slice's index in it."""
         axis_of = dict(zip(tile.whole, axes, strict=True))
         columns = [
             k for k, axis in axis_of.items() if axis == _COLUMNS and tile.layout.dims[k] != 1
@@ -170,14 +170,14 @@ class ColumnSlices:
 
     def _unsupported(self, op: Any) -> Exception:
         return self._step.error(
-            f"'{op.name}' has no meaning for some of the columns alone",
+            f"'{op.name}' cannot be computed for a slice of the columns",
             op,
-            hint=f"what can be done with the sums: {_KNOWN}",
+            hint=f"supported operations on the accumulator: {_KNOWN}",
         )
 
 
 def _keep_attributes(op: Any, made: Any) -> None:
-    """Let a new access say what the one that it stands for says."""
+    """Copy the attributes of an access to the one that replaces it."""
     for name, attribute in named_attributes(op).items():
         if name not in ("layout", SLICE):
             made.attributes[name] = attribute

@@ -32,7 +32,7 @@ _SHAPE = (
 
 @dataclass(frozen=True, slots=True)
 class LoadedOperand:
-    """An operand of the contraction: a lego.load, or an scf.index_switch that selects one of several.
+    """An operand of the contraction: a lego.load, or an scf.index_switch that selects one.
 
     Attributes:
         value: the operand.
@@ -152,9 +152,9 @@ def _loaded_operand(step: TransformStep, value: Any, what: str, contract: Any) -
             raise step.error(f"{what} is {found}", contract)
         if load.attributes[SHARED] != values[0].owner.attributes[SHARED]:
             raise step.error(
-                f"{what} has two shared-memory layouts",
+                f"{what} has two layouts in shared memory",
                 load,
-                hint="give all tiles of an scf.index_switch the same 'shared' layout",
+                hint="give the tiles that a kernel selects among the same shared-memory layout",
             )
         tiles.append(tile_of(load, step.pass_context))
     return LoadedOperand(value, tuple(tiles))

@@ -1,18 +1,18 @@
-"""Tensor maps of a kernel's tiles: values that its launch makes, each once.
+"""The tensor maps of a kernel's tiles: values that the host encodes before the launch, each once.
 
     %x = "lego.load"(%a, %m, %k) {layout = #A, slice = array<i64: 2, 3>}
 
-is of one tensor, and has one map, which the host makes in front of the launch:
+is a tile of one tensor, and has one map:
 
     %map = "lego.tensor_map"(%a) {box = array<i64: 64, 128>, swizzle = 128 : i64, ...}
 
-A tile of one of several tensors, whose number only the kernel knows,
+A tile of one of several tensors, which the kernel picks,
 
     %t = "lego.pick"(%which, %a, %b)
     %M = "lego.table"(%which) {values = array<i64: 512, 64>}
     %x = "lego.load"(%t, %m, %k, %M) {layout = #A, slice = array<i64: 2, 3>}
 
-has one for each, and all of them, one behind the other, are one parameter of the kernel:
+has a map for each. They are consecutive in one parameter of the kernel:
 
     %maps = "lego.tensor_maps"(%map_of_a, %map_of_b)
     %map = llvm.getelementptr %maps[%which]
@@ -38,18 +38,18 @@ from lego_mlir.mlir.tiles.accesses import Tile, apply
 from lego_mlir.mlir.tiles.pointers import element_bytes, i32_constant
 
 _DYNAMIC = -(1 << 31)
-"""Stands among the indices of llvm.getelementptr for one that is an operand."""
+"""Marks an index of llvm.getelementptr that is an operand."""
 
 
 @dataclass(frozen=True, slots=True)
 class TileTensorMaps:
-    """The maps of a tile.
+    """The tensor maps of a tile.
 
     Attributes:
-        shape: how boxes lie in the tile, the same for all tensors that it may be of.
-        layouts: of these tensors.
+        shape: the boxes of the tile, which are the same for all its possible tensors.
+        layouts: the layouts of these tensors.
         value: the map, or the first of them.
-        number: of the tensor; `None` where there is one.
+        number: the number of the tensor; `None` if there is one.
     """
 
     shape: TensorMap
@@ -58,7 +58,7 @@ class TileTensorMaps:
     number: Any
 
     def pointer(self) -> Any:
-        """The address of the tile's map, computed at the current insertion point."""
+        """Compute the address of the tile's map at the current insertion point."""
         if self.number is None:
             return self.value
         kind = ir.Type.parse(f"!llvm.array<{TENSOR_MAP_BYTES} x i8>")
@@ -78,8 +78,8 @@ class TensorMaps:
     """The tensor maps of one launch, each made once.
 
     Args:
-        step: that makes them.
-        launch: before which they are made.
+        step: the transform step, for errors.
+        launch: the launch before which they are made.
     """
 
     def __init__(self, step: TransformStep, launch: Any) -> None:
@@ -88,10 +88,10 @@ class TensorMaps:
         self._made: dict[Any, Any] = {}
 
     def __call__(self, tile: Tile, shared: Tile, parts: int = 1) -> TileTensorMaps:
-        """The maps for copies between a tile and its copy in shared memory.
+        """Return the maps for copies between a tile and shared memory, each box in `parts` slices.
 
         Raises:
-            LegoError: at the tile's access: TMA cannot copy it.
+            LegoError: TMA cannot copy the tile.
         """
         number, tensors = self._tensors(tile)
         found = [self._map(tensor, shared, parts) for tensor in tensors]
@@ -100,7 +100,7 @@ class TensorMaps:
         boxes = {(one.dims, one.box, one.swizzle, one.boxes) for one in found}
         if len(boxes) > 1:
             raise self._step.error(
-                "the tensors that the tile may be of take copies of different boxes", tile.op
+                "the tensors that lego.pick picks from need different TMA boxes", tile.op
             )
         values = [self._made_of(*pair) for pair in zip(tensors, found, strict=True)]
         layouts = tuple(tensor.layout for tensor in tensors)
@@ -108,12 +108,12 @@ class TensorMaps:
         return TileTensorMaps(shape, layouts, value, number)
 
     def _tensors(self, tile: Tile) -> tuple[Any, list[Tile]]:
-        """The number of the tensor that a tile is of, and the tile as it is in each of them."""
+        """Return the number of a tile's tensor, and the tile in each possible tensor."""
         owner = None if isinstance(tile.buffer, ir.BlockArgument) else tile.buffer.owner.operation
         if owner is None or owner.name != PICK:
             if tile.sizes:
                 raise self._step.error(
-                    f"TMA takes tensors of known sizes, and '{tile.layout}' has "
+                    f"TMA needs tensors of constant sizes, but '{tile.layout}' has "
                     + ", ".join(name for name, _ in tile.sizes),
                     tile.op,
                     hint="give the sizes values in lego.sizes, or by --set",
@@ -131,11 +131,12 @@ class TensorMaps:
     def _numbers(
         self, tile: Tile, name: str, value: Any, number: Any
     ) -> tuple[str, tuple[int, ...]]:
-        """The sizes that a symbol of a tile's layout has, tensor by tensor."""
+        """Return the value of a layout's symbolic size for each tensor."""
         op = None if isinstance(value, ir.BlockArgument) else value.owner.operation
         if op is None or op.name != TABLE or op.operands[0] != number:
             raise self._step.error(
-                f"TMA takes tensors of known sizes, and {name} of '{tile.layout}' is from no table",
+                f"TMA needs tensors of constant sizes, but {name} of '{tile.layout}' is from no "
+                "table",
                 tile.op,
                 hint='a "lego.table" at the number of the tensor that "lego.pick" picks',
             )
@@ -154,7 +155,7 @@ class TensorMaps:
         return self._made[key]
 
     def _joined(self, maps: list[Any], tile: Tile) -> Any:
-        """Several maps as one parameter."""
+        """Return several maps as one parameter."""
         key = tuple(maps)
         if key not in self._made:
             with ir.InsertionPoint(self._launch), tile.op.location:
@@ -183,7 +184,7 @@ class TensorMaps:
 
 
 def require_alignment(shared: Tile, alignment: int) -> None:
-    """Let the buffer of a tile begin at a multiple of so many bytes."""
+    """Require a tile's buffer to begin at a multiple of `alignment` bytes."""
     room = shared.buffer.owner
     i64 = ir.IntegerType.get_signless(64)
     known = room.attributes
@@ -196,26 +197,26 @@ _MOST_OFFSETS = (1 << 31) - 1
 
 
 class TileCoordinates:
-    """Where tiles begin in their tensors.
+    """The coordinates of tiles in their tensors.
 
-    What several have in common is computed once, at the insertion point of the first.
+    Common terms are computed once, at the insertion point of the first tile.
     """
 
     def __init__(self) -> None:
         self._made: dict[Any, Any] = {}
 
     def __call__(self, tile: Tile, maps: TileTensorMaps) -> list[Coordinate]:
-        """Where a tile begins, one place a dimension of its tensor, innermost first.
+        """Compute a tile's coordinates, one for each dimension of its tensor, innermost first.
 
         Args:
-            tile: of the tensor, or of one of several.
-            maps: its maps.
+            tile: the tile.
+            maps: its tensor maps.
         """
         views = [_levels(layout) for layout in maps.layouts]
         rank = len(views[0][0])
         coordinates = []
         for dim in maps.shape.dims:
-            # Of several tensors the one of most tiles: how many there are has no part in this.
+            # Any number of tiles gives the same coordinates: take the largest of the tensors.
             sizes = [max(view[level][dim] for view in views) for level in range(len(views[0]))]
             # TMA fills in zeros for a tile that begins beyond the end, as the last one of a split K
             # may, so the first size is no bound: a row-major order needs it for nothing else.
@@ -227,7 +228,7 @@ class TileCoordinates:
         return coordinates
 
     def _of(self, row: Layout, index: tuple[Any, ...]) -> Any:
-        """The offset in a row-major order, an i32; `None` for the first."""
+        """Compute the offset in a row-major order, an i32; `None` for offset 0."""
         if all(isinstance(i, int) for i in index):
             return None
         if (row, index) not in self._made:
@@ -237,20 +238,20 @@ class TileCoordinates:
 
 
 class Coordinate(NamedTuple):
-    """A coordinate: a number, and an i32 that comes to it if there is one."""
+    """A coordinate: a constant, plus an i32 unless that is `None`."""
 
     value: Any
     number: int
 
     def plus(self, distance: Any) -> Any:
-        """The coordinate so much further on: a number, or an i32."""
+        """Return the coordinate plus a distance, an int or an i32."""
         if isinstance(distance, int):
             return add_i32(self.value, self.number + distance)
         return add_i32(add_i32(self.value, self.number), distance)
 
 
 def add_i32(value: Any, other: Any) -> Any:
-    """The sum of two numbers as an i32, either of them an i32 or an int; `None` is 0."""
+    """Add an i32, or `None` for 0, and an i32 or int."""
     if isinstance(other, int):
         if value is None:
             return i32_constant(other)
@@ -261,6 +262,6 @@ def add_i32(value: Any, other: Any) -> Any:
 
 
 def _levels(layout: Layout) -> list[tuple[int, ...]]:
-    """The sizes of a tiled tensor, level by level."""
+    """Return the sizes of a tiled tensor, level by level."""
     assert layout.view is not None
     return [tuple(int(n) for n in sizes) for sizes in layout.view.tiles]

@@ -204,7 +204,7 @@ ROUNDS = "%result = arith.truncf %sum : vector<64x64xf32> to vector<64x64xf16>"
                 f"vector<64x64xf32> to vector<64x64xf32>\n{ROUNDS}",
                 parameters=SMALL,
             ),
-            "'vector.transpose' has no meaning for some of the columns alone",
+            "'vector.transpose' cannot be computed for a slice of the columns",
         ),
         (
             WarpgroupProduct(
@@ -216,7 +216,7 @@ ROUNDS = "%result = arith.truncf %sum : vector<64x64xf32> to vector<64x64xf16>"
                 }}""",
                 parameters=SMALL,
             ),
-            "'lego.store' has no meaning for some of the columns alone",
+            "'lego.store' cannot be computed for a slice of the columns",
         ),
     ],
 )

@@ -86,7 +86,7 @@ def test_three_warpgroups_and_what_registers_they_may_have() -> None:
     check(WarpgroupProduct(192, 64, 128, (192, 64, 64), groups=3, parameters=registers))
     with pytest.raises(LegoError, match="94208 registers") as caught:
         WarpgroupProduct(192, 64, 128, (192, 64, 64), groups=3).artifact()
-    assert caught.value.hint == "consumer_registers = 152"
+    assert caught.value.hint == "--param consumer_registers=152"
 
 
 @pytest.mark.parametrize("element", ["f8E4M3FN", "f8E5M2"])
