@@ -1,4 +1,4 @@
-// The step prefetch_fragments: the loop begins with products, and waits before the last of them.
+// The step prefetch_fragments: the loop begins with mmas, and waits before the last group.
 // RUN: %legoc %s --schedule=%S/Inputs/prefetch_fragments.mlir --emit=scheduled --keep %t -o %t.out
 // RUN: cat %t/09-prefetch_fragments.mlir | FileCheck %s
 // RUN: %legoc %s --schedule=%S/Inputs/prefetch_fragments.mlir --run --device=sim --sim-order=late

@@ -1,4 +1,4 @@
-// The step specialize_warps: one warp fetches, the others multiply, with a ring between them.
+// The step specialize_warps: a producer warp, consumers, and a ring buffer between them.
 // RUN: %legoc %s --schedule=%S/Inputs/specialize_warps.mlir --emit=scheduled --keep %t -o %t.out
 // RUN: cat %t/05-specialize_warps.mlir | FileCheck %s --check-prefixes=CHECK,ALONE
 // RUN: %legoc %s --schedule=%S/Inputs/specialize_warps.mlir --param cluster=2 --param pdl=1 \

@@ -1,4 +1,4 @@
-// The step split_k: two blocks of a cluster share a tile, each half of the steps over k.
+// The step split_k: two CTAs of a cluster share an output tile, each for half of K.
 // RUN: %legoc %s --schedule=%S/Inputs/split_k.mlir --emit=scheduled --keep %t -o %t.out
 // RUN: cat %t/03-split_k.mlir | FileCheck %s
 // RUN: cat %t/04-specialize_warps.mlir | FileCheck %s --check-prefix=ROLES

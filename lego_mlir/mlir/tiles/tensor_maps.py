@@ -185,9 +185,9 @@ class TensorMaps:
 
 def require_alignment(shared: Tile, alignment: int) -> None:
     """Require a tile's buffer to begin at a multiple of `alignment` bytes."""
-    room = shared.buffer.owner
+    allocation = shared.buffer.owner
     i64 = ir.IntegerType.get_signless(64)
-    known = room.attributes
+    known = allocation.attributes
     before = ir.IntegerAttr(known[ALIGNMENT]).value if ALIGNMENT in known else 1
     known[ALIGNMENT] = ir.IntegerAttr.get(i64, max(before, alignment))
 
