@@ -25,7 +25,7 @@ def explain(compilation: Compilation) -> str:
         lines.append("schedule   none")
     else:
         lines.append(f"schedule   {schedule.name}")
-        for name, value in schedule.asked.items():
+        for name, value in schedule.used_parameters.items():
             lines.append(f"  {name} = {value}{', given' * (name in schedule.parameters)}")
     resources = {found.kernel: found for found in compilation.cubin.resources}
     for launch in artifact.launches:

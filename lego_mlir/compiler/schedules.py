@@ -26,7 +26,7 @@ from lego_mlir.mlir.context import Source, mlir_errors, parse
 from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.library import load_transform_dialect
-from lego_mlir.mlir.schedule.transform_step import KEEP, PARAMETER, Machine, PassContext, run_in
+from lego_mlir.mlir.schedule.transform_step import KEEP, PARAMETER, PassContext, run_in
 
 TILES, MAIN = "__transform_tiles", "__transform_main"
 """The named sequences that the compiler runs, before and after the lego operations are lowered."""
@@ -94,7 +94,7 @@ class Schedule:
 
     Attributes:
         kept: names and texts of what was kept, in order.
-        asked: the parameters that its steps have asked for, with the values they took.
+        used_parameters: the parameters that its steps have asked for, with the values they took.
 
     Raises:
         LegoError: there is no such schedule.
@@ -106,7 +106,7 @@ class Schedule:
     parameters: Mapping[str, int] = field(default_factory=dict)
     keep: bool = False
     kept: list[tuple[str, str]] = field(default_factory=list)
-    asked: dict[str, int] = field(default_factory=dict)
+    used_parameters: dict[str, int] = field(default_factory=dict)
 
     def has(self, entry: str, context: Any) -> bool:
         """Return whether the schedule has a named sequence.
@@ -171,8 +171,9 @@ class Schedule:
 
     def _pass_context(self, layouts: Layouts, script: Source) -> PassContext:
         source, target = self.source, self.target
-        machine = Machine(target.name, target.capability, target.optin_shared_bytes)
-        return PassContext(source, script, layouts, machine, self.parameters, self.kept, self.asked)
+        return PassContext(
+            source, script, layouts, target, self.parameters, self.kept, self.used_parameters
+        )
 
 
 def _sequences(library: Any, script: Source) -> dict[str, Any]:

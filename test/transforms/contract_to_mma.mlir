@@ -1,4 +1,4 @@
-// The step contract_to_mma: what becomes of a product, and of what is done with it.
+// The step contract_to_mma: a contraction and the operations on its result, lowered.
 // RUN: %legoc %s --schedule=%S/Inputs/contract_to_mma.mlir --emit=scheduled --keep %t -o %t.out
 // RUN: cat %t/02-contract_to_mma.mlir | FileCheck %s --check-prefixes=CHECK,PLAIN
 // RUN: %legoc %s --schedule=%S/Inputs/contract_to_mma.mlir --emit=scheduled --param prefetch=1 \

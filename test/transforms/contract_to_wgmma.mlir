@@ -1,4 +1,4 @@
-// The step contract_to_wgmma: a product of tiles in shared memory, and what is done with it.
+// The step contract_to_wgmma: a contraction of tiles in shared memory, lowered.
 // RUN: %legoc %s --schedule=%S/Inputs/contract_to_wgmma.mlir --emit=scheduled --keep %t -o %t.out
 // RUN: cat %t/01-contract_to_wgmma.mlir | FileCheck %s
 

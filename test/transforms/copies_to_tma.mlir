@@ -1,4 +1,4 @@
-// The step copies_to_tma: a tile that is loaded only to be stored in shared memory.
+// The step copies_to_tma: a copy from global to shared memory becomes a TMA load.
 // RUN: %legoc %s --schedule=%S/Inputs/copies_to_tma.mlir --emit=scheduled --keep %t -o %t.out
 // RUN: cat %t/01-copies_to_tma.mlir | FileCheck %s
 

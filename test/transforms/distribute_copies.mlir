@@ -1,4 +1,4 @@
-// The step distribute_copies: the copies of single threads, lowered.
+// The step distribute_copies: the copies of each thread, lowered.
 // RUN: %legoc %s --schedule=%S/Inputs/distribute_copies.mlir --emit=scheduled | FileCheck %s
 // RUN: %legoc %s --schedule=%S/Inputs/distribute_copies.mlir --emit=scheduled --target=sm_75 \
 // RUN:     | FileCheck %s --check-prefix=OLD

@@ -1,4 +1,4 @@
-// The step persist: blocks that take one tile after another.
+// The step persist: persistent CTAs compute several tiles in a loop.
 // RUN: %legoc %s --schedule=%S/Inputs/persist.mlir --emit=scheduled --keep %t -o %t.out
 // RUN: cat %t/02-persist.mlir | FileCheck %s
 

@@ -1,4 +1,4 @@
-// The step prefetch_fragments: the loop begins with products, and waits before the last of them.
+// The step prefetch_fragments: the loop begins with mmas, and waits before the last group.
 // RUN: %legoc %s --schedule=%S/Inputs/prefetch_fragments.mlir --emit=scheduled --keep %t -o %t.out
 // RUN: cat %t/09-prefetch_fragments.mlir | FileCheck %s
 // RUN: %legoc %s --schedule=%S/Inputs/prefetch_fragments.mlir --run --device=sim --sim-order=late
@@ -23,9 +23,9 @@
 // ANY-NEXT: %[[THERE:.*]] = arith.cmpi slt, %[[AFTER]], %[[N:.*]]
 // ANY-NEXT: arith.select %[[THERE]], %[[AFTER]], %[[K]]
 
-// WITHOUT: error: prefetch_fragments: looked for products (mma.sync) in
-// WITHOUT: hint: contract_to_mma makes them
-// WAITLESS: error: prefetch_fragments: looked for nvvm.cp.async.wait.group and gpu.barrier where
+// WITHOUT: error: prefetch_fragments: looked for mma.sync in
+// WITHOUT: hint: run contract_to_mma first
+// WAITLESS: error: prefetch_fragments: looked for nvvm.cp.async.wait.group and gpu.barrier at
 // WAITLESS: hint: run it after pipeline_copies
 
 #A = #lego.layout<"OrderBy(Row(16, K)).TileBy([1, K/32], [16, 32])">

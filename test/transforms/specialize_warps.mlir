@@ -1,7 +1,7 @@
-// The step specialize_warps: one warp fetches, the others multiply, with a ring between them.
+// The step specialize_warps: a producer warp, consumers, and a ring buffer between them.
 // RUN: %legoc %s --schedule=%S/Inputs/specialize_warps.mlir --emit=scheduled --keep %t -o %t.out
 // RUN: cat %t/05-specialize_warps.mlir | FileCheck %s --check-prefixes=CHECK,ALONE
-// RUN: %legoc %s --schedule=%S/Inputs/specialize_warps.mlir --param cluster=2 --param dependent=1 \
+// RUN: %legoc %s --schedule=%S/Inputs/specialize_warps.mlir --param cluster=2 --param pdl=1 \
 // RUN:     --param consumer_registers=240 --emit=scheduled --keep %t2 -o %t2.out
 // RUN: cat %t2/05-specialize_warps.mlir | FileCheck %s --check-prefixes=CHECK,PAIRS
 // RUN: not %legoc %s --schedule=%S/Inputs/specialize_warps.mlir --target=sm_80 --emit=scheduled \
@@ -11,11 +11,11 @@
 // RUN: not %legoc %s --schedule=%S/Inputs/specialize_warps.mlir --param stages=1 --emit=scheduled \
 // RUN:     2>&1 | FileCheck %s --check-prefix=STAGES
 
-// TARGET: specialize_warps.mlir:{{[0-9]+}}:{{[0-9]+}}: error: specialize_warps: {{.*}} not sm_80's
+// TARGET: specialize_warps.mlir:{{[0-9]+}}:{{[0-9]+}}: error: specialize_warps: {{.*}} need sm_90a, the target is sm_80
 // TARGET: hint: --target=sm_90a
-// PORTABLE: specialize_warps.mlir:{{[0-9]+}}:{{[0-9]+}}: error: specialize_warps: {{.*}} not sm_90's
+// PORTABLE: specialize_warps.mlir:{{[0-9]+}}:{{[0-9]+}}: error: specialize_warps: {{.*}} need sm_90a, the target is sm_90
 // PORTABLE: hint: --target=sm_90a
-// STAGES: error: specialize_warps: a ring of 1 slot
+// STAGES: error: specialize_warps: stages is 1, but a ring buffer needs 2
 
 #A = #lego.layout<"OrderBy(Row(32, 64)).TileBy([2, 4], [16, 16])">
 #S = #lego.layout<"OrderBy(GenP([16, 16], tma_swizzle(32, 2)))">

@@ -8,11 +8,11 @@
 // RUN: %legoc %s --schedule=%S/Inputs/specialize_warps.promote.mlir --param promote=2 \
 // RUN:     --emit=scheduled --keep %t2 -o %t2.out
 // RUN: cat %t2/03-specialize_warps.mlir | FileCheck %s --check-prefix=EVEN
-// RUN: not %legoc %s --schedule=%S/Inputs/specialize_warps.promote.mlir --param deferred=1 \
+// RUN: not %legoc %s --schedule=%S/Inputs/specialize_warps.promote.mlir --param overlap_epilogue=1 \
 // RUN:     --emit=scheduled 2>&1 | FileCheck %s --check-prefix=LATER
 
-// LATER: specialize_warps.promote.mlir:{{[0-9]+}}:{{[0-9]+}}: error: specialize_warps: sums of parts leave no registers
-// LATER: hint: deferred = 0, or promote = 0
+// LATER: specialize_warps.promote.mlir:{{[0-9]+}}:{{[0-9]+}}: error: specialize_warps: promoted accumulators leave no registers
+// LATER: hint: --param overlap_epilogue=0, or --param promote=0
 
 #A = #lego.layout<"OrderBy(Row(16, 64)).TileBy([1, 4], [16, 16])">
 #B = #lego.layout<"OrderBy(Row(64, 16)).TileBy([4, 1], [16, 16])">

@@ -1,12 +1,12 @@
-// The step split_k: two blocks of a cluster share a tile, each half of the steps over k.
+// The step split_k: two CTAs of a cluster share an output tile, each for half of K.
 // RUN: %legoc %s --schedule=%S/Inputs/split_k.mlir --emit=scheduled --keep %t -o %t.out
 // RUN: cat %t/03-split_k.mlir | FileCheck %s
 // RUN: cat %t/04-specialize_warps.mlir | FileCheck %s --check-prefix=ROLES
 // RUN: cat %t/07-contract_to_wgmma.mlir | FileCheck %s --check-prefix=SEND
-// RUN: %legoc %s --schedule=%S/Inputs/split_k.mlir --param parts=1 --emit=ptx | FileCheck %s --check-prefix=ONE
+// RUN: %legoc %s --schedule=%S/Inputs/split_k.mlir --param split_k=1 --emit=ptx | FileCheck %s --check-prefix=ONE
 // RUN: %legoc %s --schedule=%S/Inputs/split_k.mlir --param over_ring=1 --emit=scheduled --keep %t1 -o %t1.out
 // RUN: cat %t1/07-contract_to_wgmma.mlir | FileCheck %s --check-prefix=OVER
-// RUN: not %legoc %s --schedule=%S/Inputs/split_k.mlir --param parts=4 --emit=ptx 2>&1 | FileCheck %s --check-prefix=UNEVEN
+// RUN: not %legoc %s --schedule=%S/Inputs/split_k.mlir --param split_k=4 --emit=ptx 2>&1 | FileCheck %s --check-prefix=UNEVEN
 // RUN: not %legoc %s --schedule=%S/Inputs/split_k.mlir --target=sm_80 --emit=ptx 2>&1 | FileCheck %s --check-prefix=AMPERE
 
 #A = #lego.layout<"OrderBy(Row(64, 384)).TileBy([1, 6], [64, 64])">
@@ -111,8 +111,8 @@ func.func @product(%a: memref<24576xf16> {lego.layout = #A, lego.alignment = 16 
 // ONE-NOT: cluster.arrive
 // ONE: wgmma.mma_async
 
-// UNEVEN: split_k.mlir:{{[0-9:]+}} error: split_k: 6 steps over k leave none for the last of 4 parts of 2
+// UNEVEN: split_k.mlir:{{[0-9:]+}} error: split_k: 6 iterations of the K loop leave none for the last of 4 slices of 2
 // UNEVEN: %sum = scf.for
-// UNEVEN: hint: fewer parts
+// UNEVEN: hint: a smaller split_k
 
-// AMPERE: Inputs/split_k.mlir:{{[0-9:]+}} error: split_k: clusters of blocks begin with sm_90, the target is sm_80
+// AMPERE: Inputs/split_k.mlir:{{[0-9:]+}} error: split_k: the target sm_80 has no clusters

@@ -1,4 +1,4 @@
-// The step spread_copies: four copies of A and four of B, before the products of three steps.
+// The step spread_copies: four copies of A and four of B, before three groups of mmas.
 // RUN: %legoc %s --schedule=%S/Inputs/spread_copies.mlir --emit=scheduled | FileCheck %s
 // RUN: %legoc %s --schedule=%S/Inputs/spread_copies.mlir --run --device=sim --sim-order=late
 // RUN: %legoc %s --schedule=%S/Inputs/spread_copies.mlir --run --device=sim --sim-order=early

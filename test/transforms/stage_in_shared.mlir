@@ -1,4 +1,4 @@
-// The step stage_in_shared: what becomes of tiles that say where in shared memory they go.
+// The step stage_in_shared: tiles with the attribute `shared` pass through shared memory.
 // RUN: %legoc %s --schedule=%S/Inputs/stage_in_shared.mlir --emit=scheduled --keep %t2 -o %t2.out
 // RUN: cat %t2/02-stage_in_shared.mlir | FileCheck %s --check-prefixes=CHECK,TWO
 // RUN: %legoc %s --schedule=%S/Inputs/stage_in_shared.mlir --param buffers=1 --emit=scheduled \

@@ -1,8 +1,8 @@
 // The schedule `wgmma`: products of tiles on Hopper, step by step.
 // RUN: %legoc %examples/hopper.mlir --schedule=wgmma --emit=ptx | FileCheck %s
-// RUN: %legoc %examples/hopper.mlir --schedule=wgmma --param blocks=2 --param cluster=2 --param deferred=1 --param stages=3 --emit=ptx | FileCheck %s --check-prefix=STAY
-// RUN: %legoc %examples/hopper.mlir --schedule=wgmma --param producer_registers=0 --param consumer_registers=0 --param dependent=0 --emit=ptx | FileCheck %s --check-prefix=PLAIN
-// RUN: %legoc %examples/hopper.mlir --schedule=wgmma --param least_shared=231000 --emit=scheduled | FileCheck %s --check-prefix=LEAST
+// RUN: %legoc %examples/hopper.mlir --schedule=wgmma --param persistent_ctas=2 --param cluster=2 --param overlap_epilogue=1 --param stages=3 --emit=ptx | FileCheck %s --check-prefix=STAY
+// RUN: %legoc %examples/hopper.mlir --schedule=wgmma --param producer_registers=0 --param consumer_registers=0 --param pdl=0 --emit=ptx | FileCheck %s --check-prefix=PLAIN
+// RUN: %legoc %examples/hopper.mlir --schedule=wgmma --param min_shared_bytes=231000 --emit=scheduled | FileCheck %s --check-prefix=LEAST
 // RUN: not %legoc %examples/hopper.mlir --schedule=wgmma --param stages=6 --emit=scheduled 2>&1 | FileCheck %s --check-prefix=LARGE
 // RUN: not %legoc %examples/hopper.mlir --schedule=wgmma --param cluster=3 --emit=scheduled 2>&1 | FileCheck %s --check-prefix=CLUSTER
 // RUN: not %legoc %examples/hopper.mlir --schedule=wgmma --target=sm_80 --emit=scheduled 2>&1 | FileCheck %s --check-prefix=AMPERE
@@ -17,7 +17,8 @@
 // CHECK: mbarrier.arrive.expect_tx
 // CHECK-COUNT-5: cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [
 // CHECK-NOT: cp.async.bulk.tensor.2d.shared::cluster
-// The others multiply: 64 rows each, four instructions a turn, one turn ahead of what is released.
+// Consumer warpgroups: 64 rows each, four instructions an iteration, one iteration ahead of the
+// stage that is released.
 // CHECK: setmaxnreg.inc.sync.aligned.u32 232;
 // CHECK: mbarrier.try_wait.parity
 // CHECK: wgmma.fence.sync.aligned;
@@ -60,9 +61,9 @@
 
 // LARGE: hopper.mlir:{{[0-9:]+}} error: pack_shared: the kernel needs 327856 bytes of shared memory, 95408 more than the 232448 that a block on sm_90a may have
 
-// CLUSTER: hopper.mlir:{{[0-9:]+}} error: specialize_warps: 4 blocks make no whole clusters of 3 blocks
+// CLUSTER: hopper.mlir:{{[0-9:]+}} error: specialize_warps: 4 CTAs are no multiple of a cluster's 3 CTAs
 
-// AMPERE: wgmma.mlir:{{[0-9:]+}} error: specialize_warps: warpgroups, TMA and their barriers are Hopper's, not sm_80's
+// AMPERE: wgmma.mlir:{{[0-9:]+}} error: specialize_warps: {{.*}} need sm_90a, the target is sm_80
 // AMPERE: hint: {{.*}}--schedule=hmma
 
 // SWIZZLE: matmul.mlir:{{[0-9:]+}} error: copies_to_tma: TMA cannot write the tile [64, 128]

@@ -1,6 +1,6 @@
-"""Tiles that a warp's lanes hold in fragments of tensor-core instructions.
+"""Tiles in registers, as fragments of tensor-core instructions.
 
-`contraction` reads what is to be computed, `warps` says who computes it, `matrix_access` moves
-fragments from and to shared memory, `instructions` multiplies them, `share` is what a thread holds
-of a tile, and `spread` gives everything else that is done with it to the threads.
+`contraction` reads a vector.contract, `warps` computes a thread's position, `matrix_access` loads
+and stores fragments in shared memory, `instructions` and `wgmma` multiply them, `thread_fragment`
+is a thread's fragment of a tile, and `distribute` distributes the other operations.
 """

@@ -1,6 +1,6 @@
-"""How a loop carries what a thread holds of a tile: as values of which types.
+"""The loop-carried values of a thread's fragment of a tile.
 
-Numbers of 32 bits each by themselves, pairs of 16 bits as the one register that they fill.
+Elements of 32 bits are a value each; pairs of 16 bits are one value, since they fill one register.
 """
 
 from __future__ import annotations
@@ -9,60 +9,62 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lego_mlir.mlir.fragments.thread_fragment import PAIR, Held, as_vector
+from lego_mlir.mlir.fragments.thread_fragment import PAIR, FragmentValue, as_vector
 
 
-class Carrier(Protocol):
-    """A way to carry one tile."""
+class LoopCarrier(Protocol):
+    """A mapping between a thread's fragment and the values that a loop carries."""
 
     @property
     def count(self) -> int:
-        """How many values that are."""
+        """The number of values."""
 
-    def flat(self, held: Held) -> list[Any]:
-        """The values, in order."""
+    def flatten(self, fragment: FragmentValue) -> list[Any]:
+        """Return the values of a fragment, in order."""
 
-    def held(self, values: Iterator[Any]) -> Held:
-        """What the next `count` values are."""
+    def unflatten(self, values: Iterator[Any]) -> FragmentValue:
+        """Return the fragment of the next `count` values."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
-    """Two numbers for each part.
+class PairCarrier:
+    """Carries each pair as two values.
 
     Attributes:
-        places: of the parts, by row and column.
+        positions: the row and column of each pair in the fragment.
     """
 
-    places: Sequence[tuple[int, int]]
+    positions: Sequence[tuple[int, int]]
 
     @property
     def count(self) -> int:
-        return PAIR * len(self.places)
+        return PAIR * len(self.positions)
 
-    def flat(self, held: Held) -> list[Any]:
-        return [x for pair in held.values(self.places) for x in pair]
+    def flatten(self, fragment: FragmentValue) -> list[Any]:
+        return [x for pair in fragment.values(self.positions) for x in pair]
 
-    def held(self, values: Iterator[Any]) -> Held:
-        return Held({place: (next(values), next(values)) for place in self.places}, (True, True))
+    def unflatten(self, values: Iterator[Any]) -> FragmentValue:
+        return FragmentValue(
+            {position: (next(values), next(values)) for position in self.positions}, (True, True)
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class PackedPairs:
-    """A vector of two for each part.
+class PackedPairCarrier:
+    """Carries each pair as a vector of two.
 
     Attributes:
-        places: of the parts, by row and column.
+        positions: the row and column of each pair in the fragment.
     """
 
-    places: Sequence[tuple[int, int]]
+    positions: Sequence[tuple[int, int]]
 
     @property
     def count(self) -> int:
-        return len(self.places)
+        return len(self.positions)
 
-    def flat(self, held: Held) -> list[Any]:
-        return [as_vector(held.at(*place)) for place in self.places]
+    def flatten(self, fragment: FragmentValue) -> list[Any]:
+        return [as_vector(fragment.at(*position)) for position in self.positions]
 
-    def held(self, values: Iterator[Any]) -> Held:
-        return Held({place: next(values) for place in self.places}, (True, True))
+    def unflatten(self, values: Iterator[Any]) -> FragmentValue:
+        return FragmentValue({position: next(values) for position in self.positions}, (True, True))

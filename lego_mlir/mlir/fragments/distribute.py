@@ -1,9 +1,9 @@
-"""Everything that is done with a tile whose elements lie in fragments, done by the threads.
+"""The distribution of operations on tiles in fragments over the threads.
 
-From a contraction on, and back to where its sums begin, the values that are the tile, or that
-meet it element by element, are gathered: loop-carried values, constants, arithmetic, broadcasts
-of rows, columns and numbers, reads and writes of memory. Then each is rewritten, in the order of
-the program, for a thread's share of it. Nothing moves between threads.
+From a contraction, forward to its uses and backward to the start of its accumulator, it collects
+the values that are combined with the tile element by element: loop-carried values, constants,
+arithmetic, broadcasts of rows, columns and scalars, loads and stores. Then it rewrites each, in
+program order, for a thread's fragment. No element moves between threads.
 """
 
 from __future__ import annotations
@@ -14,16 +14,23 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from lego_mlir.algebra import Layout
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, scf, ub, vector
-from lego_mlir.mlir.fragments.carriers import Carrier, PackedPairs, Pairs
-from lego_mlir.mlir.fragments.thread_fragment import PAIR, Axes, Held, Restarted, Share, as_vector
+from lego_mlir.mlir.fragments.carriers import LoopCarrier, PackedPairCarrier, PairCarrier
+from lego_mlir.mlir.fragments.thread_fragment import (
+    PAIR,
+    Axes,
+    FragmentValue,
+    RestartedPairs,
+    ThreadFragment,
+    as_vector,
+)
 from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import tile_of
-from lego_mlir.mlir.tiles.structure import is_zero
+from lego_mlir.mlir.tiles.structure import is_elementwise, is_zero
 
-Product: TypeAlias = Callable[[Held], Held]
-"""Makes the instructions of a contraction: from the sums so far to the sums."""
+ContractionLowering: TypeAlias = Callable[[FragmentValue], FragmentValue]
+"""Makes the instructions of a contraction, from the old to the new accumulator."""
 
 _T = TypeVar("_T")
 
@@ -33,26 +40,26 @@ _KNOWN = (
 )
 
 
-class _Wanted(NamedTuple):
-    """A value that is to be spread, along which axes, and whether sums of products went into it.
+class _PendingValue(NamedTuple):
+    """A value to distribute, its axes, and whether it depends on an accumulator.
 
-    Everything that is done with those that are sums is spread; of the others it is each time made
-    anew what a sum is combined with.
+    All uses of values that depend on an accumulator are distributed. The others are computed again
+    for the threads, and keep their other uses.
     """
 
     value: Any
     axes: Axes
-    is_sum: bool = False
+    is_accumulator: bool = False
 
 
-class Spread:
-    """The values that lie in fragments along with one contraction's sums.
+class TileDistribution:
+    """The distribution of the values that are combined with one contraction's accumulator.
 
     Args:
-        step: for errors, and to erase what is replaced.
-        thread: that runs.
-        shape: of the tile.
-        warps: that share it.
+        step: the transform step, for errors and to erase operations.
+        thread: the position of the thread.
+        shape: the tile's rows and columns.
+        warps: the layout of the warps over the tile.
     """
 
     def __init__(
@@ -62,166 +69,167 @@ class Spread:
         self._thread = thread
         self._shape = shape
         self._warps = warps
-        self._shares: dict[int, Share] = {}
+        self._thread_fragments: dict[int, ThreadFragment] = {}
         self._axes: dict[Any, Axes] = {}
-        # An operation's hash is made of its operands, and these change: so no sets, no keys.
+        # The hash of an operation depends on its operands, which change: so lists, not sets.
         self._ops: list[Any] = []
-        self._sums: set[Any] = set()
-        self._held: dict[Any, Held] = {}
+        self._accumulators: set[Any] = set()
+        self._fragment_values: dict[Any, FragmentValue] = {}
         self._replaced: list[Any] = []
 
-    # Gathering.
-    def gather(self, contract: Any, candidates: Mapping[Any, _T]) -> list[_T]:
-        """Find all that has to be spread with a contraction.
+    # Collecting.
+    def collect(self, contract: Any, candidates: Mapping[Any, _T]) -> list[_T]:
+        """Collect all values to distribute with a contraction.
 
         Args:
             contract: the contraction.
-            candidates: the contractions that are to be replaced.
+            candidates: the contractions to lower.
 
         Returns:
-            Those of them that share sums with it.
+            The candidates that are connected with it.
 
         Raises:
-            LegoError: something is done with the tile that cannot be spread.
+            LegoError: an operation on the tile cannot be distributed.
         """
         self._known = candidates
-        pending = [_Wanted(contract.results[0], (0, 1), is_sum=True)]
+        pending = [_PendingValue(contract.results[0], (0, 1), is_accumulator=True)]
         while pending:
-            value, axes, is_sum = pending.pop()
+            value, axes, is_accumulator = pending.pop()
             if value not in self._axes:
                 self._axes[value] = axes
-                pending += self._makers(value, axes)
+                pending += self._definitions(value, axes)
             elif self._axes[value] != axes:
-                raise self._refused(value, "runs along rows here and along columns there")
-            if is_sum and value not in self._sums:
-                self._sums.add(value)
-                pending += self._users(value, axes)
+                raise self._unsupported(value, "runs along rows here and along columns there")
+            if is_accumulator and value not in self._accumulators:
+                self._accumulators.add(value)
+                pending += self._uses(value, axes)
         return [found for op, found in candidates.items() if op in self._ops]
 
-    def _makers(self, value: Any, axes: Axes) -> list[_Wanted]:
-        """What the value that is spread is made of."""
+    def _definitions(self, value: Any, axes: Axes) -> list[_PendingValue]:
+        """Return the operands of a value's definition that are distributed with it."""
         if isinstance(value, ir.BlockArgument):
             loop = value.owner.owner.operation
             if loop.name != "scf.for":
-                raise self._refused(value, f"is an argument of '{loop.name}'")
-            return self._carried(loop, value.arg_number - 1)
+                raise self._unsupported(value, f"is an argument of '{loop.name}'")
+            return self._loop_carried(loop, value.arg_number - 1)
         op = value.owner.operation
-        self._note(op)
+        self._add_op(op)
         match op.name:
             case "scf.for":
-                return self._carried(op, list(op.results).index(value))
+                return self._loop_carried(op, list(op.results).index(value))
             case "vector.contract" if op in self._known:
-                return [_Wanted(op.operands[2], axes)]
+                return [_PendingValue(op.operands[2], axes)]
             case "arith.constant" if _splat(op) is not None:
                 return []
             case "ub.poison" | dialect.LOAD:
                 return []
             case dialect.REDUCE_SCATTER:
-                return [_Wanted(op.operands[0], axes)]
+                return [_PendingValue(op.operands[0], axes)]
             case "vector.broadcast":
                 source = op.operands[0]
-                return [_Wanted(source, axes[-_rank(source) :])] if _rank(source) else []
+                return [_PendingValue(source, axes[-_rank(source) :])] if _rank(source) else []
             case "vector.shape_cast":
-                return [_Wanted(op.operands[0], self._squeezed(op, axes))]
-            case _ if _is_elementwise(op):
-                return [_Wanted(o, axes) for o in op.operands if _rank(o)]
-        raise self._refused(value, f"is made by '{op.name}'")
+                return [_PendingValue(op.operands[0], self._shape_cast_axes(op, axes))]
+            case _ if is_elementwise(op):
+                return [_PendingValue(o, axes) for o in op.operands if _rank(o)]
+        raise self._unsupported(value, f"is made by '{op.name}'")
 
-    def _users(self, value: Any, axes: Axes) -> list[_Wanted]:
-        """What is made of a value that sums went into."""
-        found: list[_Wanted] = []
+    def _uses(self, value: Any, axes: Axes) -> list[_PendingValue]:
+        """Return the results of the uses of a value that depends on an accumulator."""
+        found: list[_PendingValue] = []
         for use in value.uses:
             op, number = use.owner.operation, use.operand_number
             match op.name:
                 case "scf.for":
-                    found += self._carried(op, number - 3)
+                    found += self._loop_carried(op, number - 3)
                 case "scf.yield" if op.parent.name == "scf.for":
-                    found += self._carried(op.parent.operation, number)
+                    found += self._loop_carried(op.parent.operation, number)
                 case "vector.contract" if op in self._known and number == 2:
-                    found.append(_Wanted(op.results[0], axes, is_sum=True))
+                    found.append(_PendingValue(op.results[0], axes, is_accumulator=True))
                 case dialect.STORE if number == 0:
-                    self._note(op)
+                    self._add_op(op)
                 case dialect.REDUCE_SCATTER:
-                    found.append(_Wanted(op.results[0], axes, is_sum=True))
-                case _ if _is_elementwise(op):
-                    found.append(_Wanted(op.results[0], axes, is_sum=True))
+                    found.append(_PendingValue(op.results[0], axes, is_accumulator=True))
+                case _ if is_elementwise(op):
+                    found.append(_PendingValue(op.results[0], axes, is_accumulator=True))
                 case _:
-                    raise self._refused(value, f"is used by '{op.name}'", op)
+                    raise self._unsupported(value, f"is used by '{op.name}'", op)
         return found
 
-    def _carried(self, loop: Any, number: int) -> list[_Wanted]:
-        """A value that a loop carries: before, inside, at the end of the body, and after."""
-        self._note(loop)
+    def _loop_carried(self, loop: Any, number: int) -> list[_PendingValue]:
+        """Return the initial value, block argument, yielded value and result of a carried value."""
+        self._add_op(loop)
         body = loop.regions[0].blocks[0]
         end = list(body.operations)[-1].operation
         return [
-            _Wanted(loop.operands[3 + number], (0, 1)),
-            _Wanted(body.arguments[1 + number], (0, 1), is_sum=True),
-            _Wanted(end.operands[number], (0, 1)),
-            _Wanted(loop.results[number], (0, 1), is_sum=True),
+            _PendingValue(loop.operands[3 + number], (0, 1)),
+            _PendingValue(body.arguments[1 + number], (0, 1), is_accumulator=True),
+            _PendingValue(end.operands[number], (0, 1)),
+            _PendingValue(loop.results[number], (0, 1), is_accumulator=True),
         ]
 
-    def _note(self, op: Any) -> None:
+    def _add_op(self, op: Any) -> None:
         if op not in self._ops:
             self._ops.append(op)
 
-    def _squeezed(self, op: Any, axes: Axes) -> Axes:
-        """The axes of what a shape_cast gives dimensions of size 1, or takes them from."""
+    def _shape_cast_axes(self, op: Any, axes: Axes) -> Axes:
+        """Return the operand's axes of a shape_cast that adds or removes dimensions of size 1."""
         before, after = (list(ir.VectorType(v.type).shape) for v in (op.operands[0], op.results[0]))
         long = [axis for n, axis in zip(after, axes, strict=True) if n != 1]
         if [n for n in before if n != 1] != [n for n in after if n != 1]:
-            raise self._refused(op.results[0], "is reshaped by 'vector.shape_cast'")
+            raise self._unsupported(op.results[0], "is reshaped by 'vector.shape_cast'")
         rest = iter(long)
         return tuple(next(rest) if n != 1 else 0 for n in before)
 
-    def _refused(self, value: Any, why: str, op: Any = None) -> Exception:
+    def _unsupported(self, value: Any, why: str, op: Any = None) -> Exception:
         at = op or (value.owner.owner if isinstance(value, ir.BlockArgument) else value.owner)
         return self._step.error(
-            f"the {value.type} that lies in fragments {why}",
+            f"the {value.type} in fragments {why}",
             at.operation,
-            hint=f"what can be done with it: {_KNOWN}",
+            hint=f"supported operations on it: {_KNOWN}",
         )
 
     # Rewriting.
     @property
     def stores(self) -> list[Any]:
-        """The stores that are spread."""
+        """The stores to distribute."""
         return [op for op in self._ops if op.name == dialect.STORE]
 
     @property
     def reductions(self) -> list[Any]:
-        """The reductions over a cluster that are spread."""
+        """The reductions over a cluster to distribute."""
         return [op for op in self._ops if op.name == dialect.REDUCE_SCATTER]
 
     def rewrite(
         self,
-        products: Mapping[Any, Product],
-        stores: Mapping[Any, Callable[[Held], None]] | None = None,
-        reductions: Mapping[Any, Callable[[Held], Held]] | None = None,
-        carrier: Carrier | None = None,
+        lowerings: Mapping[Any, ContractionLowering],
+        stores: Mapping[Any, Callable[[FragmentValue], None]] | None = None,
+        reductions: Mapping[Any, Callable[[FragmentValue], FragmentValue]] | None = None,
+        carrier: LoopCarrier | None = None,
     ) -> None:
-        """Replace everything gathered.
+        """Replace all collected operations.
 
         Args:
-            products: by contraction, what makes its instructions.
-            stores: by lego.store, what makes those of one that is more than each thread's own.
-            reductions: by lego.reduce_scatter, what makes those of it.
-            carrier: how a loop carries sums from one product to the next; as numbers by default.
+            lowerings: the lowering of each contraction.
+            stores: the lowerings of the stores in which threads cooperate.
+            reductions: the lowering of each lego.reduce_scatter.
+            carrier: how a loop carries an accumulator that only contractions use; by default as
+                one value for each element.
 
         Raises:
-            LegoError: sums are reduced over a cluster, and `reductions` does not say how.
+            LegoError: a lego.reduce_scatter has no lowering.
         """
-        self._products = list(products.items())
+        self._lowerings = list(lowerings.items())
         self._stores = list((stores or {}).items())
         self._reductions = list((reductions or {}).items())
         self._carrier = carrier
-        first = next(iter(products))
+        first = next(iter(lowerings))
         body = first
         while body.parent.name not in ("gpu.launch", "gpu.func"):
             body = body.parent.operation
         self._visit(body.block)
-        read = {o.owner.operation for op in products for o in list(op.operands)[:2]}
-        # What others use too stays for them: the sums of another contraction may begin with it.
+        read = {o.owner.operation for op in lowerings for o in list(op.operands)[:2]}
+        # Values with other uses stay: another contraction's accumulator may start with one.
         for op in (*reversed(self._replaced), *read):
             if not any(True for result in op.results for _ in result.uses):
                 self._step.erase(op)
@@ -242,86 +250,99 @@ class Spread:
             case "scf.for":
                 self._loop(op)
             case "vector.contract":
-                product = _found(self._products, op)
-                self._held[op.results[0]] = product(self._held[op.operands[2]])
+                lowering = _lookup(self._lowerings, op)
+                self._fragment_values[op.results[0]] = lowering(
+                    self._fragment_values[op.operands[2]]
+                )
             case "arith.constant":
                 kind = ir.VectorType.get([PAIR], ir.VectorType(op.results[0].type).element_type)
                 splat = ir.DenseElementsAttr.get_splat(kind, _splat(op))
-                part = arith.ConstantOp(kind, splat).result
-                self._held[op.results[0]] = Held({(0, 0): part}, (False, False))
+                pair = arith.ConstantOp(kind, splat).result
+                self._fragment_values[op.results[0]] = FragmentValue({(0, 0): pair}, (False, False))
             case "ub.poison":
                 kind = ir.VectorType.get([PAIR], ir.VectorType(op.results[0].type).element_type)
-                self._held[op.results[0]] = Held({(0, 0): ub.PoisonOp(kind).result}, (False, False))
+                self._fragment_values[op.results[0]] = FragmentValue(
+                    {(0, 0): ub.PoisonOp(kind).result}, (False, False)
+                )
             case dialect.LOAD:
                 tile = tile_of(op, self._step.pass_context)
-                share, axes = self._share(op.results[0]), self._axes[op.results[0]]
-                self._held[op.results[0]] = share.load(tile, axes)
+                thread_fragment, axes = (
+                    self._thread_fragment(op.results[0]),
+                    self._axes[op.results[0]],
+                )
+                self._fragment_values[op.results[0]] = thread_fragment.load(tile, axes)
             case dialect.STORE:
-                held = self._held[op.operands[0]]
-                own = _found(self._stores, op)
+                fragment = self._fragment_values[op.operands[0]]
+                own = _lookup(self._stores, op)
                 if own is not None:
-                    own(held)
+                    own(fragment)
                 else:
-                    self._share(op.operands[0]).store(held, tile_of(op, self._step.pass_context))
+                    self._thread_fragment(op.operands[0]).store(
+                        fragment, tile_of(op, self._step.pass_context)
+                    )
             case dialect.REDUCE_SCATTER:
-                own = _found(self._reductions, op)
+                own = _lookup(self._reductions, op)
                 if own is None:
-                    raise self._refused(op.results[0], f"is made by '{op.name}'")
-                self._held[op.results[0]] = own(self._held[op.operands[0]])
+                    raise self._unsupported(op.results[0], f"is made by '{op.name}'")
+                self._fragment_values[op.results[0]] = own(self._fragment_values[op.operands[0]])
             case "vector.broadcast" | "vector.shape_cast":
-                self._held[op.results[0]] = self._of(op.operands[0])
-            case "arith.select" if _restarts(op):
+                self._fragment_values[op.results[0]] = self._of(op.operands[0])
+            case "arith.select" if _is_restart(op):
                 start, before = (self._of(o) for o in list(op.operands)[1:])
-                parts = Restarted(op.operands[0], start, before)
-                self._held[op.results[0]] = Held(parts, before.varies)
+                pairs = RestartedPairs(op.operands[0], start, before)
+                self._fragment_values[op.results[0]] = FragmentValue(pairs, before.varies)
             case _:
                 self._elementwise(op)
 
-    def _share(self, value: Any) -> Share:
-        """A thread's share of tiles like the one that a value is, or that it meets.
+    def _thread_fragment(self, value: Any) -> ThreadFragment:
+        """Return the thread's fragment of tiles with the columns of `value`.
 
-        They differ in their columns: some are a slice of the others'.
+        After a reduction over a cluster some tiles are a slice of the columns.
         """
         columns = self._shape[1]
         if _rank(value):
             sizes = zip(ir.VectorType(value.type).shape, self._axes[value], strict=True)
             columns = next((n for n, axis in sizes if axis == 1 and n != 1), columns)
-        if columns not in self._shares:
+        if columns not in self._thread_fragments:
             shape = self._shape[0], columns
-            has_stmatrix = self._step.pass_context.machine.capability >= (9, 0)
-            share = Share(self._thread, shape, self._warps, has_stmatrix=has_stmatrix)
-            self._shares[columns] = share
-        return self._shares[columns]
+            has_stmatrix = self._step.pass_context.target.capability >= (9, 0)
+            thread_fragment = ThreadFragment(
+                self._thread, shape, self._warps, has_stmatrix=has_stmatrix
+            )
+            self._thread_fragments[columns] = thread_fragment
+        return self._thread_fragments[columns]
 
-    def _of(self, value: Any) -> Held:
-        """What a thread holds of an operand; a number is the same for all."""
-        if value in self._held:
-            return self._held[value]
+    def _of(self, value: Any) -> FragmentValue:
+        """Return the fragment of an operand; a scalar is the same for all elements."""
+        if value in self._fragment_values:
+            return self._fragment_values[value]
         kind = ir.VectorType.get([PAIR], value.type)
-        return Held({(0, 0): vector.BroadcastOp(kind, value).result}, (False, False))
+        return FragmentValue({(0, 0): vector.BroadcastOp(kind, value).result}, (False, False))
 
     def _elementwise(self, op: Any) -> None:
-        held = [self._of(o) if isinstance(o.type, ir.VectorType) else o for o in op.operands]
-        shares = [h for h in held if isinstance(h, Held)]
-        varies = (any(h.varies[0] for h in shares), any(h.varies[1] for h in shares))
+        fragment = [self._of(o) if isinstance(o.type, ir.VectorType) else o for o in op.operands]
+        fragments = [h for h in fragment if isinstance(h, FragmentValue)]
+        varies = (any(h.varies[0] for h in fragments), any(h.varies[1] for h in fragments))
         kind = ir.VectorType.get([PAIR], ir.VectorType(op.results[0].type).element_type)
         attributes = named_attributes(op)
-        parts = {}
-        for place in self._share(op.results[0]).places(varies):
-            operands = [as_vector(h.at(*place)) if isinstance(h, Held) else h for h in held]
+        pairs = {}
+        for position in self._thread_fragment(op.results[0]).positions(varies):
+            operands = [
+                as_vector(h.at(*position)) if isinstance(h, FragmentValue) else h for h in fragment
+            ]
             made = ir.Operation.create(
                 op.name, results=[kind], operands=operands, attributes=attributes
             )
-            parts[place] = made.results[0]
-        self._held[op.results[0]] = Held(parts, varies)
+            pairs[position] = made.results[0]
+        self._fragment_values[op.results[0]] = FragmentValue(pairs, varies)
 
     def _loop(self, op: Any) -> None:
-        """A loop that carries the parts of what is spread, as values."""
+        """Replace a loop by one that carries fragments."""
         old = op.regions[0].blocks[0]
         carriers = [self._carrier_of(op, number) for number in range(len(op.results))]
         inits: list[Any] = []
         for value, carrier in zip(list(op.operands)[3:], carriers, strict=True):
-            inits += carrier.flat(self._held[value]) if carrier else [value]
+            inits += carrier.flatten(self._fragment_values[value]) if carrier else [value]
         lower, upper, stride = list(op.operands)[:3]
         loop = scf.ForOp(lower, upper, stride, inits)
         for name, attribute in named_attributes(op).items():
@@ -333,98 +354,89 @@ class Spread:
         old.arguments[0].replace_all_uses_with(loop.induction_variable)
         for o in [o.operation for o in old.operations]:
             loop.body.append(o)
-        self._carry(list(old.arguments)[1:], list(loop.inner_iter_args), carriers)
+        self._map_carried(list(old.arguments)[1:], list(loop.inner_iter_args), carriers)
         self._visit(loop.body)
         end = [o.operation for o in loop.body.operations][-1]
         with ir.InsertionPoint(end), end.location:
             ends: list[Any] = []
             for value, carrier in zip(end.operands, carriers, strict=True):
-                ends += carrier.flat(self._held[value]) if carrier else [value]
+                ends += carrier.flatten(self._fragment_values[value]) if carrier else [value]
             scf.YieldOp(ends)
         self._replaced.append(end)
-        self._carry(list(op.results), list(loop.results), carriers)
+        self._map_carried(list(op.results), list(loop.results), carriers)
 
-    def _carrier_of(self, loop: Any, number: int) -> Carrier | None:
-        """How a loop carries one of its values; `None` where it is not spread."""
+    def _carrier_of(self, loop: Any, number: int) -> LoopCarrier | None:
+        """Return how a loop carries one of its values, `None` if it is not distributed."""
         value = loop.results[number]
         if value not in self._axes:
             return None
-        if self._carrier is not None and self._is_product_of_products(loop, number):
+        if self._carrier is not None and self._only_accumulates(loop, number):
             return self._carrier
-        places = list(self._share(value).places())
-        return PackedPairs(places) if _is_packed(value) else Pairs(places)
+        positions = list(self._thread_fragment(value).positions())
+        return PackedPairCarrier(positions) if _is_packed(value) else PairCarrier(positions)
 
-    def _is_product_of_products(self, loop: Any, number: int) -> bool:
-        """Whether all that is done with a value in a loop's body is that products are added."""
+    def _only_accumulates(self, loop: Any, number: int) -> bool:
+        """Return whether contractions are the only uses of a carried value in the loop's body."""
         body = loop.regions[0].blocks[0]
         uses = [(u.owner.operation, u.operand_number) for u in body.arguments[1 + number].uses]
-        if len(uses) == 1 and _restarts(uses[0][0]):
+        if len(uses) == 1 and _is_restart(uses[0][0]):
             ((restart, _),) = uses
             uses = [(u.owner.operation, u.operand_number) for u in restart.results[0].uses]
         end = list(body.operations)[-1].operation.operands[number]
         if isinstance(end, ir.BlockArgument) or not uses:
             return False
-        return _found(self._products, end.owner.operation) is not None and all(
-            k == 2 and _found(self._products, user) is not None for user, k in uses
+        return _lookup(self._lowerings, end.owner.operation) is not None and all(
+            k == 2 and _lookup(self._lowerings, user) is not None for user, k in uses
         )
 
-    def _carry(self, old: list[Any], new: list[Any], carriers: list[Carrier | None]) -> None:
-        """Say what the new values are, of which those that are spread may be several."""
+    def _map_carried(
+        self, old: list[Any], new: list[Any], carriers: list[LoopCarrier | None]
+    ) -> None:
+        """Map the old loop's values to those of the new one, several for each distributed one."""
         rest = iter(new)
         for value, carrier in zip(old, carriers, strict=True):
             if carrier is None:
                 value.replace_all_uses_with(next(rest))
             else:
-                self._held[value] = carrier.held(rest)
+                self._fragment_values[value] = carrier.unflatten(rest)
 
 
-def _bounds(known: Any, carriers: list[Carrier | None]) -> Any:
-    """What is known of the indices that a loop carries, with the parts among them."""
+def _bounds(known: Any, carriers: list[LoopCarrier | None]) -> Any:
+    """Return the bounds of the carried indices, with 0 for each value of a fragment."""
     bounds: list[int] = []
     for bound, carrier in zip(known, carriers, strict=True):
         bounds += [0] * carrier.count if carrier else [bound]
     return ir.DenseI64ArrayAttr.get(bounds)
 
 
-def _found(pairs: list[tuple[Any, Any]], op: Any) -> Any:
-    """What belongs to an operation; `None` if nothing does."""
-    return next((what for known, what in pairs if known == op), None)
+def _lookup(pairs: list[tuple[Any, Any]], op: Any) -> Any:
+    """Return the entry of an operation, else `None`."""
+    return next((entry for known, entry in pairs if known == op), None)
 
 
 def _is_packed(value: Any) -> bool:
-    """Whether a pair of elements fits one register: a loop then carries it as one value."""
+    """Return whether a pair of elements fits one register, and is carried as one value."""
     element = ir.VectorType(value.type).element_type if _rank(value) else value.type
     return bool(getattr(element, "width", 32) <= 16)
 
 
 def _rank(value: Any) -> int:
-    """The number of dimensions of a vector; 0 of a number."""
+    """Return the rank of a vector, and 0 for a scalar."""
     return len(ir.VectorType(value.type).shape) if isinstance(value.type, ir.VectorType) else 0
 
 
 def _splat(op: Any) -> Any:
-    """The one value of a constant vector, as an attribute; `None` if it has several."""
+    """Return the splat value of a constant vector as an attribute, else `None`."""
     value = op.attributes["value"]
     if not isinstance(value, ir.DenseElementsAttr) or not ir.DenseElementsAttr(value).is_splat:
         return None
     return ir.DenseElementsAttr(value).get_splat_value()
 
 
-def _restarts(op: Any) -> bool:
-    """Whether an operation lets sums begin at zero where a condition holds."""
+def _is_restart(op: Any) -> bool:
+    """Return whether an operation resets an accumulator to zero under a scalar condition."""
     return bool(
         op.name == "arith.select"
         and not isinstance(op.operands[0].type, ir.VectorType)
         and is_zero(op.operands[1])
-    )
-
-
-def _is_elementwise(op: Any) -> bool:
-    """Whether each element of the result is made of those in the same place."""
-    namespace = op.name.partition(".")[0]
-    return (
-        namespace in ("arith", "math")
-        and op.name != "arith.constant"
-        and len(op.results) == 1
-        and isinstance(op.results[0].type, ir.VectorType)
     )

@@ -1,4 +1,4 @@
-"""The `mma.sync` instructions, and the operations that stand for them.
+"""The `mma.sync` instructions, and the operations that represent them.
 
 Source: PTX ISA, "Multiply-and-Accumulate Instruction: mma".
 """
@@ -18,10 +18,10 @@ class Instruction:
     """An `mma.sync.aligned.m16n8kK.row.col`.
 
     Attributes:
-        element: the type of the operands' elements, as MLIR names it.
-        ptx: the same as PTX names it.
-        accumulator: the type of the sums, as MLIR names it.
-        bits: of an operand's element.
+        element: the operands' element type in MLIR.
+        ptx: the same type in PTX.
+        accumulator: the accumulator's element type in MLIR.
+        bits: the size of an operand's element.
         capability: the first compute capability that has it.
     """
 
@@ -33,7 +33,7 @@ class Instruction:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Rows, columns, and the products that it sums up."""
+        """M, N and K."""
         return MMA_ROWS, MMA_COLUMNS, 256 // self.bits
 
     def __str__(self) -> str:
@@ -50,51 +50,55 @@ INSTRUCTIONS = (
 )
 
 
-class Multiplier:
-    """Makes one kind of `mma.sync`, in the context that is current."""
+class MmaBuilder:
+    """Builds `mma.sync` operations of one kind in the current context."""
 
     def __init__(self, instruction: Instruction) -> None:
-        self._number = ir.Type.parse(instruction.accumulator)
-        self._pair = None
+        self._element_type = ir.Type.parse(instruction.accumulator)
+        self._operand_type = None
         if instruction.element == "f16":
-            self._pair = ir.VectorType.get([2], ir.F16Type.get())
-        self._sums = ir.Type.parse(f"!llvm.struct<({', '.join([instruction.accumulator] * 4)})>")
-        self._places = [ir.DenseI64ArrayAttr.get([k]) for k in range(4)]
+            self._operand_type = ir.VectorType.get([2], ir.F16Type.get())
+        self._accumulator_type = ir.Type.parse(
+            f"!llvm.struct<({', '.join([instruction.accumulator] * 4)})>"
+        )
+        self._positions = [ir.DenseI64ArrayAttr.get([k]) for k in range(4)]
         if instruction.element.startswith("f8"):
             self._name, self._attributes = "llvm.inline_asm", _as_text(instruction)
         else:
             self._name, self._attributes = "nvvm.mma.sync", _as_operation(instruction)
 
     def operands(self, registers: Sequence[Any]) -> list[Any]:
-        """Registers of 32 bits as the instruction takes them."""
-        if self._pair is None:
+        """Cast 32-bit registers to the operand type of the instruction."""
+        if self._operand_type is None:
             return list(registers)
         return [
-            ir.Operation.create("llvm.bitcast", results=[self._pair], operands=[r]).results[0]
+            ir.Operation.create("llvm.bitcast", results=[self._operand_type], operands=[r]).results[
+                0
+            ]
             for r in registers
         ]
 
-    def __call__(self, a: Sequence[Any], b: Sequence[Any], sums: Sequence[Any]) -> list[Any]:
-        """The four sums of a lane, from its operands and the sums so far."""
+    def __call__(self, a: Sequence[Any], b: Sequence[Any], accumulator: Sequence[Any]) -> list[Any]:
+        """Make an instruction, and return the four accumulator elements of a lane."""
         made = ir.Operation.create(
             self._name,
-            results=[self._sums],
-            operands=[*a, *b, *sums],
+            results=[self._accumulator_type],
+            operands=[*a, *b, *accumulator],
             attributes=self._attributes,
         ).results[0]
         return [
             ir.Operation.create(
                 "llvm.extractvalue",
-                results=[self._number],
+                results=[self._element_type],
                 operands=[made],
-                attributes={"position": place},
+                attributes={"position": position},
             ).results[0]
-            for place in self._places
+            for position in self._positions
         ]
 
 
 def _as_operation(instruction: Instruction) -> dict[str, Any]:
-    """The attributes of an nvvm.mma.sync."""
+    """Return the attributes of an nvvm.mma.sync."""
     m, n, k = instruction.shape
     kind = ir.Attribute.parse(f"#nvvm.mma_type<{instruction.ptx}>")
     attributes = {
@@ -111,10 +115,10 @@ def _as_operation(instruction: Instruction) -> dict[str, Any]:
 
 
 def _as_text(instruction: Instruction) -> dict[str, Any]:
-    """The attributes of the instruction as inline PTX, where nvvm.mma.sync does not know it.
+    """Return the attributes of the instruction as inline PTX, if nvvm.mma.sync does not have it.
 
-    It counts as one with side effects: LLVM would else be free to move it under a condition that
-    some lanes of the warp do not meet.
+    It is marked as having side effects, since LLVM could otherwise move it under a condition that
+    is false for some lanes of the warp.
     """
     m, n, k = instruction.shape
     kind = instruction.ptx

@@ -1,7 +1,7 @@
-"""Fragments to and from tiles in shared memory, by `ldmatrix` and `stmatrix`.
+"""Loads and stores of fragments in shared memory by `ldmatrix` and `stmatrix`.
 
-Where a lane points, `analysis.instructions.ldmatrix` says. Of fragments whose addresses differ by a constant one
-address is computed, and the constant is part of the other's instruction.
+`analysis.instructions.ldmatrix` derives the address of each lane. Fragments whose addresses differ
+by a constant share one computed address, and their instructions contain the constants.
 
 Source: PTX ISA, "ldmatrix", "stmatrix".
 """
@@ -23,14 +23,14 @@ from lego_mlir.mlir.tiles.pointers import beyond, pointer
 
 
 class MatrixAccess:
-    """How the warps of a block read or write the fragments of tiles in shared memory.
+    """The access of a CTA's warps to the fragments of tiles in shared memory.
 
     Args:
-        layout: that the tiles are part of.
-        dims: which of its dimensions are a tile's rows and columns; the others are stages.
-        fragment: what is moved at once.
-        warps: how many of them share the tile along rows and columns.
-        bits: of an element.
+        layout: the layout of the shared memory.
+        dims: its dimensions that are a tile's rows and columns; the others are stages.
+        fragment: the fragment of one instruction.
+        warps: the warps along the tile's rows and columns.
+        bits: the size of an element.
 
     Attributes:
         counts: the fragments of a warp along rows and columns.
@@ -55,12 +55,12 @@ class MatrixAccess:
         self._shift = 0
 
     def prepare(self, tile: Tile, lane: Any, warp: tuple[Any, Any]) -> None:
-        """Make the addresses in a tile that all others are constants away from.
+        """Compute the addresses in a tile from which all others differ by constants.
 
         Args:
-            tile: of the layout.
-            lane: the thread's number in its warp.
-            warp: the warp's place along rows and columns; 0 where there is only one.
+            tile: a tile of the layout.
+            lane: the thread's lane id.
+            warp: the row and column of the warp; 0 if there is only one.
         """
         found = self._found
         rows = self._fragment.matrix_rows(transposed=found.transposed)
@@ -75,14 +75,17 @@ class MatrixAccess:
             index = found.index((warp[0], i, row), (warp[1], j, column), stages)
             self._pointers[i, j] = pointer(tile.buffer, found.split.layout, index)
 
-    def behind(self, distance: int) -> MatrixAccess:
-        """That of a tile so many elements behind this one, by the same addresses."""
+    def at_distance(self, distance: int) -> MatrixAccess:
+        """Return the access to a tile `distance` elements after this one, by the same addresses."""
         other = copy(self)
         other._shift += distance
         return other
 
     def load(self, i: int, j: int) -> list[Any]:
-        """The registers of a fragment, in the order of its layout; `prepare` comes first."""
+        """Load a fragment, and return its registers in the order of its layout.
+
+        `prepare` must have been called.
+        """
         number = self._fragment.register_count
         i32 = ir.IntegerType.get_signless(32)
         kind = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * number)})>")
@@ -103,7 +106,7 @@ class MatrixAccess:
         ]
 
     def store(self, i: int, j: int, registers: Sequence[Any]) -> None:
-        """Write a fragment from its registers, in the order of its layout; on sm_90 and later."""
+        """Store a fragment from registers in the order of its layout; needs sm_90 or later."""
         ir.Operation.create(
             "nvvm.stmatrix",
             operands=[self._pointer(i, j), *registers],

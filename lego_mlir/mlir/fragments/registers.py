@@ -1,11 +1,10 @@
-"""A warpgroup's sums as `wgmma` holds them: for each block of 64 rows one value, a struct.
+"""The accumulator of `wgmma` in registers: one struct for each block of 64 rows.
 
-It goes from one instruction to the next, and around a loop, as it is. A number is taken out of it
-where something else is done with it:
+Instructions and loops pass the struct on as a whole. Other operations extract its elements:
 
-    !llvm.struct<(f32, f32, ...)>     64 rows by 8 columns: 4 numbers of each thread
+    !llvm.struct<(f32, f32, ...)>     64 rows by 8 columns: 4 elements of each thread
 
-of which the first two lie in the upper, the other two in the lower half of the warp's 16 rows.
+The first two are in the upper half of the warp's 16 rows, the other two in the lower half.
 
 Source: PTX ISA 9.7.15.5.2 (matrix fragments of wgmma: accumulator D).
 """
@@ -17,19 +16,20 @@ from typing import Any
 
 from lego_mlir.hardware.limits import MMA_COLUMNS
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.fragments.thread_fragment import PAIR, Held, as_values, is_undefined
+from lego_mlir.mlir.fragments.thread_fragment import PAIR, FragmentValue, as_values, is_undefined
 
 _HALVES = 2
 
 
-class Sums(Mapping[tuple[int, int], tuple[Any, Any]]):
-    """The parts of a thread's share, taken out of the structs.
+class Accumulator(Mapping[tuple[int, int], tuple[Any, Any]]):
+    """The pairs of a thread's fragment, extracted from the structs on access.
 
-    A number is taken out anew each time: where it was before need not come before this place.
+    Each access extracts again, because an earlier extract need not dominate the insertion point.
 
-    Attributes:
+    Args:
         blocks: the structs, by block of rows.
-        columns: of the tile.
+        columns: the tile's columns.
+        kind: the element type.
     """
 
     def __init__(self, blocks: Sequence[Any], columns: int, kind: Any) -> None:
@@ -37,8 +37,8 @@ class Sums(Mapping[tuple[int, int], tuple[Any, Any]]):
         self._columns = columns
         self._kind = kind
 
-    def __getitem__(self, place: tuple[int, int]) -> tuple[Any, Any]:
-        row, column = place
+    def __getitem__(self, position: tuple[int, int]) -> tuple[Any, Any]:
+        row, column = position
         block, half = divmod(row, _HALVES)
         first = (column * _HALVES + half) * PAIR
         return tuple(_number(self.blocks[block], self._kind, k) for k in (first, first + 1))
@@ -51,13 +51,13 @@ class Sums(Mapping[tuple[int, int], tuple[Any, Any]]):
         return _HALVES * len(self.blocks) * self._columns // MMA_COLUMNS
 
 
-class Registers:
-    """The sums of a tile in registers; a `Carrier` of them.
+class AccumulatorRegisters:
+    """The registers of a tile's accumulator, and the `LoopCarrier` of it.
 
     Args:
-        blocks: of 64 rows that a warpgroup has.
-        columns: of the tile.
-        element: the type of a sum, as MLIR names it.
+        blocks: the blocks of 64 rows of a warpgroup.
+        columns: the tile's columns.
+        element: the accumulator's element type in MLIR.
     """
 
     def __init__(self, blocks: int, columns: int, element: str) -> None:
@@ -67,30 +67,30 @@ class Registers:
         self.struct = ir.Type.parse(f"!llvm.struct<({', '.join([element] * (columns // 2))})>")
 
     def numbers(self, block: Any) -> list[Any]:
-        """The numbers of a struct, in order."""
+        """Extract the elements of a struct, in order."""
         kind = self._kind
         return [_number(block, kind, k) for k in range(self._columns // 2)]
 
-    def flat(self, held: Held) -> list[Any]:
-        """The structs of what a thread holds."""
-        if isinstance(held.parts, Sums):
-            return list(held.parts.blocks)
-        return [self._packed(held, block) for block in range(self.count)]
+    def flatten(self, fragment: FragmentValue) -> list[Any]:
+        """Return the structs of a fragment."""
+        if isinstance(fragment.pairs, Accumulator):
+            return list(fragment.pairs.blocks)
+        return [self._packed(fragment, block) for block in range(self.count)]
 
-    def held(self, values: Iterator[Any]) -> Held:
-        """What a thread holds in the next structs."""
+    def unflatten(self, values: Iterator[Any]) -> FragmentValue:
+        """Return the fragment of the next structs."""
         blocks = [next(values) for _ in range(self.count)]
-        return Held(Sums(blocks, self._columns, self._kind), (True, True))
+        return FragmentValue(Accumulator(blocks, self._columns, self._kind), (True, True))
 
-    def _packed(self, held: Held, block: int) -> Any:
+    def _packed(self, fragment: FragmentValue, block: int) -> Any:
         value = ir.Operation.create("llvm.mlir.undef", results=[self.struct]).results[0]
-        if is_undefined(held):
+        if is_undefined(fragment):
             return value
         numbers = [
             x
             for column in range(self._columns // MMA_COLUMNS)
             for half in range(_HALVES)
-            for x in as_values(held.at(_HALVES * block + half, column))
+            for x in as_values(fragment.at(_HALVES * block + half, column))
         ]
         for k, number in enumerate(numbers):
             value = ir.Operation.create(

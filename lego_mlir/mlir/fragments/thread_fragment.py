@@ -1,13 +1,13 @@
-"""A thread's share of a tile: the elements that its lane has of its warp's accumulator fragments.
+"""A thread's fragment of a tile: its elements of the warp's accumulator fragments.
 
-A row of the tile is split into warp, fragment, half and group of lanes; a column into warp,
-fragment, thread of the group and element. Warp, group and thread are the thread's own place; what
-is left is its share: for each fragment and half, that is each of its rows, and each fragment along
-the columns, a pair of neighbours.
+A row index of the tile splits into warp, fragment, half and group of lanes; a column index into
+warp, fragment, thread of the group and element. Warp, group and thread are the thread's position.
+The other factors are its fragment: a pair of adjacent elements for each row, which is a fragment's
+half, and each fragment along the columns.
 
     vector<128x128xf32>, 2 by 2 warps     ->     8 rows by 8 columns of vector<2xf32>
 
-What lies in memory is read and written through its own layout, its dimensions split like this.
+Loads and stores use the memory's own layout with its dimensions split in this way.
 """
 
 from __future__ import annotations
@@ -37,115 +37,117 @@ from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.tiles import accesses
 from lego_mlir.mlir.tiles.accesses import Tile
 
-Part: TypeAlias = Any
-"""Two neighbours: a vector of two, or a pair of values."""
+Pair: TypeAlias = Any
+"""Two adjacent elements: a vector of two, or two values."""
 
-Parts: TypeAlias = Mapping[tuple[int, int], Part]
-"""The parts of a share, by row and column of it."""
+PairsByPosition: TypeAlias = Mapping[tuple[int, int], Pair]
+"""The pairs of a fragment, by row and column."""
 
 PAIR = 2
 
 Axes: TypeAlias = tuple[int, ...]
-"""For each dimension of a vector which axis of the tile it runs along: 0 rows, 1 columns."""
+"""The axis of the tile of each dimension of a vector: 0 for rows, 1 for columns."""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What a thread holds of one value.
+class FragmentValue:
+    """A thread's fragment of one value.
 
     Attributes:
-        parts: by row and column; along an axis on which the value does not depend only at 0.
-        varies: on which axes it depends.
+        pairs: the pairs, by row and column; on an axis that the value does not depend on only at 0.
+        varies: the axes that the value depends on.
     """
 
-    parts: Parts
+    pairs: PairsByPosition
     varies: tuple[bool, bool]
 
-    def at(self, row: int, column: int) -> Part:
-        """The part at a row and column of the share."""
-        return self.parts[row * self.varies[0], column * self.varies[1]]
+    def at(self, row: int, column: int) -> Pair:
+        """Return the pair at a row and column of the fragment."""
+        return self.pairs[row * self.varies[0], column * self.varies[1]]
 
-    def values(self, places: Iterable[tuple[int, int]]) -> Iterator[tuple[Any, Any]]:
-        """The parts at some places as pairs of values, one of several places taken apart once."""
+    def values(self, positions: Iterable[tuple[int, int]]) -> Iterator[tuple[Any, Any]]:
+        """Yield the pairs at `positions` as two values each; a broadcast pair is unpacked once."""
         found: dict[tuple[int, int], tuple[Any, Any]] = {}
-        for row, column in places:
+        for row, column in positions:
             key = row * self.varies[0], column * self.varies[1]
             if key not in found:
-                found[key] = as_values(self.parts[key])
+                found[key] = as_values(self.pairs[key])
             yield found[key]
 
 
-class Restarted(Mapping[tuple[int, int], Part]):
-    """Parts that begin anew where a condition holds, each chosen where it is asked for.
+class RestartedPairs(Mapping[tuple[int, int], Pair]):
+    """Pairs that restart if a condition holds, each selected on access.
 
-    Attributes:
+    Args:
         condition: an i1.
-        start: what they begin with.
-        before: what they are otherwise.
+        start: the fragment if it holds.
+        before: the fragment otherwise.
     """
 
-    def __init__(self, condition: Any, start: Held, before: Held) -> None:
+    def __init__(self, condition: Any, start: FragmentValue, before: FragmentValue) -> None:
         self.condition = condition
         self.start = start
         self.before = before
 
-    def __getitem__(self, place: tuple[int, int]) -> Part:
-        start, before = (as_vector(held.at(*place)) for held in (self.start, self.before))
+    def __getitem__(self, position: tuple[int, int]) -> Pair:
+        start, before = (
+            as_vector(fragment.at(*position)) for fragment in (self.start, self.before)
+        )
         return arith.SelectOp(self.condition, start, before).result
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        return iter(self.before.parts)
+        return iter(self.before.pairs)
 
     def __len__(self) -> int:
-        return len(self.before.parts)
+        return len(self.before.pairs)
 
 
-def is_undefined(held: Held) -> bool:
-    """Whether nothing is known of a value."""
-    if any(held.varies):
+def is_undefined(fragment: FragmentValue) -> bool:
+    """Return whether a value is poison."""
+    if any(fragment.varies):
         return False
-    part = held.at(0, 0)
-    return not isinstance(part, tuple) and bool(part.owner.name == "ub.poison")
+    pair = fragment.at(0, 0)
+    return not isinstance(pair, tuple) and bool(pair.owner.name == "ub.poison")
 
 
-def as_vector(part: Part) -> Any:
-    """A part as a vector of two."""
-    if not isinstance(part, tuple):
-        return part
-    kind = ir.VectorType.get([PAIR], part[0].type)
-    made = ir.Operation.create("vector.from_elements", results=[kind], operands=list(part))
+def as_vector(pair: Pair) -> Any:
+    """Return a pair as a vector of two."""
+    if not isinstance(pair, tuple):
+        return pair
+    kind = ir.VectorType.get([PAIR], pair[0].type)
+    made = ir.Operation.create("vector.from_elements", results=[kind], operands=list(pair))
     return made.results[0]
 
 
-def as_values(part: Part) -> tuple[Any, Any]:
-    """A part as a pair of values."""
-    if isinstance(part, tuple):
-        return part
-    first, second = (_extracted(part, k) for k in range(PAIR))
+def as_values(pair: Pair) -> tuple[Any, Any]:
+    """Return a pair as two values."""
+    if isinstance(pair, tuple):
+        return pair
+    first, second = (_extracted(pair, k) for k in range(PAIR))
     return first, second
 
 
-def _extracted(part: Any, k: int) -> Any:
-    # Without the bindings' class: of these there are two for each of many parts.
+def _extracted(pair: Any, k: int) -> Any:
+    # Without the bindings' class, which is slow: there are two of these for each of many pairs.
     return ir.Operation.create(
         "vector.extract",
-        results=[ir.VectorType(part.type).element_type],
-        operands=[part],
+        results=[ir.VectorType(pair.type).element_type],
+        operands=[pair],
         attributes={"static_position": ir.DenseI64ArrayAttr.get([k])},
     ).results[0]
 
 
-class Share:
-    """A thread's share of tiles of one shape.
+class ThreadFragment:
+    """A thread's fragment of tiles of one shape.
 
     Args:
-        thread: whose.
-        shape: rows and columns of the tile.
-        warps: from a warp's place along both to its number.
+        thread: the thread's position.
+        shape: the tile's rows and columns.
+        warps: the layout from a warp's row and column to its id.
         has_stmatrix: whether the target has that instruction.
 
     Attributes:
-        counts: rows and columns of the share.
+        counts: the fragment's rows, and its pairs in a row.
     """
 
     def __init__(
@@ -160,78 +162,80 @@ class Share:
         self._warps = down, across
         rows: tuple[int, ...] = (down, fragments[0])
         row: tuple[Any, ...] = (thread.warp[0], None)
-        if thread.quad is not None:
-            group, warp = thread.quad
+        if thread.warpgroup is not None:
+            group, warp = thread.warpgroup
             rows, row = (
                 (down // WARPGROUP_WARPS, fragments[0], WARPGROUP_WARPS),
                 (group, None, warp),
             )
         self._split = ((*rows, *inner[0]), (across, fragments[1], *inner[1]))
-        self._place = (
+        self._position = (
             (*row, None, thread.group),
             (thread.warp[1], None, thread.thread, None),
         )
         self._thread = thread
         self._has_stmatrix = has_stmatrix
 
-    def places(self, varies: tuple[bool, bool] = (True, True)) -> Iterator[tuple[int, int]]:
-        """The rows and columns of the parts of a value."""
+    def positions(self, varies: tuple[bool, bool] = (True, True)) -> Iterator[tuple[int, int]]:
+        """Return the positions of the pairs of a value."""
         rows, columns = (n if v else 1 for n, v in zip(self.counts, varies, strict=True))
         return ((row, column) for row in range(rows) for column in range(columns))
 
     def varies(self, shape: Sequence[int], axes: Axes) -> tuple[bool, bool]:
-        """On which axes a vector of a shape depends."""
+        """Return whether a vector of this shape depends on rows and on columns."""
         long = {axis for n, axis in zip(shape, axes, strict=True) if n != 1}
         return 0 in long, 1 in long
 
-    def load(self, tile: Tile, axes: Axes) -> Held:
-        """Read the thread's share of a tile or of a row or column of one."""
-        layout, index, at = self._seen(tile, axes)
+    def load(self, tile: Tile, axes: Axes) -> FragmentValue:
+        """Load the thread's fragment of a tile, or of a row or column of one."""
+        layout, index, at = self._subdivided(tile, axes)
         value = accesses.load(layout, tile.buffer, index)
         if dialect.OTHER in tile.op.attributes:
             value.owner.attributes[dialect.OTHER] = tile.op.attributes[dialect.OTHER]
         row = _reshaped(value, [prod(value.type.shape)])
         varies = self.varies(tile.shape, axes)
-        parts = {}
-        for place in self.places(varies):
-            start = at(*place)
+        pairs = {}
+        for position in self.positions(varies):
+            start = at(*position)
             if varies[1]:
                 kind = ir.VectorType.get([PAIR], tile.element)
                 op = vector.ExtractStridedSliceOp(kind, row, [start], [PAIR], [1])
-                parts[place] = op.result
+                pairs[position] = op.result
             else:
                 one = vector.ExtractOp(row, [], [start]).result
-                parts[place] = (one, one)
-        return Held(parts, varies)
+                pairs[position] = (one, one)
+        return FragmentValue(pairs, varies)
 
-    def store(self, held: Held, tile: Tile) -> None:
-        """Write the thread's share of a tile."""
+    def store(self, fragment: FragmentValue, tile: Tile) -> None:
+        """Store the thread's fragment of a tile."""
         if (writes := self.writers(tile, [0])) is not None:
-            writes[0](held)
+            writes[0](fragment)
             return
-        layout, index, at = self._seen(tile, (0, 1))
+        layout, index, at = self._subdivided(tile, (0, 1))
         sizes = [cast("int", layout.dims[k]) for k, i in enumerate(index) if i is None]
         kind = ir.VectorType.get([prod(sizes)], tile.element)
         zero = ir.FloatAttr.get if isinstance(tile.element, ir.FloatType) else ir.IntegerAttr.get
         splat = ir.DenseElementsAttr.get_splat(kind, zero(tile.element, 0))
         row = arith.ConstantOp(kind, splat).result
-        for place in self.places():
-            part = as_vector(held.at(*place))
-            row = vector.InsertStridedSliceOp(part, row, [at(*place)], [1]).result
+        for position in self.positions():
+            pair = as_vector(fragment.at(*position))
+            row = vector.InsertStridedSliceOp(pair, row, [at(*position)], [1]).result
         accesses.store(_reshaped(row, sizes), layout, tile.buffer, index)
 
-    def writers(self, tile: Tile, distances: Sequence[int]) -> list[Callable[[Held], None]] | None:
-        """Makes the thread's stores by stmatrix, to addresses that are made here.
+    def writers(
+        self, tile: Tile, distances: Sequence[int]
+    ) -> list[Callable[[FragmentValue], None]] | None:
+        """Compute addresses for stmatrix, and return functions that make the stores.
 
         Args:
-            tile: in shared memory.
-            distances: elements by which the tiles that are written are behind it.
+            tile: a tile in shared memory.
+            distances: the distances, in elements, of the tiles to write from `tile`.
 
         Returns:
-            For each of them what makes the stores; `None` where stmatrix cannot write the tile.
+            A function for each distance; `None` if stmatrix cannot write the tile.
         """
         bits = tile.element.width
-        is_plain = self._has_stmatrix and self._thread.quad is None
+        is_plain = self._has_stmatrix and self._thread.warpgroup is None
         if not (is_plain and tile.is_shared and bits == 16):
             return None
         fragment = accumulator(2 - self._fragments[1] % 2)
@@ -241,31 +245,30 @@ class Share:
         except LegoError:
             return None
         matrices.prepare(tile, self._thread.lane, self._thread.warp)
-        return [partial(self._store_matrices, matrices.behind(n)) for n in distances]
+        return [partial(self._store_matrices, matrices.at_distance(n)) for n in distances]
 
-    def _store_matrices(self, matrices: MatrixAccess, held: Held) -> None:
+    def _store_matrices(self, matrices: MatrixAccess, fragment: FragmentValue) -> None:
         i32 = ir.IntegerType.get_signless(32)
         rows, columns = matrices.counts
         halves, tiles = self.counts[0] // rows, self.counts[1] // columns
         for i, j in product(range(rows), range(columns)):
             registers = []
             for neighbour, half in product(range(tiles), range(halves)):
-                part = as_vector(held.at(i * halves + half, j * tiles + neighbour))
-                packed = ir.Operation.create("llvm.bitcast", results=[i32], operands=[part])
+                pair = as_vector(fragment.at(i * halves + half, j * tiles + neighbour))
+                packed = ir.Operation.create("llvm.bitcast", results=[i32], operands=[pair])
                 registers.append(packed.results[0])
             matrices.store(i, j, registers)
 
-    def _seen(self, tile: Tile, axes: Axes) -> tuple[Layout, tuple[Any, ...], Any]:
-        """A tile's layout split, the thread's index of it, and where a part is in the value.
+    def _subdivided(self, tile: Tile, axes: Axes) -> tuple[Layout, tuple[Any, ...], Any]:
+        """Return a tile's layout split by fragments, the thread's index, and a map of positions.
 
-        The last takes the row and column of a part to the number of its first element among those
-        of the slice.
+        The map takes a pair's row and column to the offset of its first element in the slice.
         """
         along = dict(zip(tile.whole, axes, strict=True))
         long = {k: axis for k, axis in along.items() if tile.layout.dims[k] != 1}
         split = subdivide(tile.layout, {k: self._split[axis] for k, axis in long.items()})
         entries = [
-            self._place[long[k]] if k in long else 0 if i is None else i
+            self._position[long[k]] if k in long else 0 if i is None else i
             for k, i in enumerate(tile.index)
         ]
         index = split.index(*entries)

@@ -1,4 +1,4 @@
-"""Who a thread is: its warp's place among the warps, its lane, the lane's place in a fragment."""
+"""A thread's position: its warp's row and column, its lane, and that lane in a fragment."""
 
 from __future__ import annotations
 
@@ -12,53 +12,53 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.tiles import accesses
-from lego_mlir.mlir.tiles.kernels import thread_count, thread_number
+from lego_mlir.mlir.tiles.kernels import flat_thread_id, thread_count
 
 
 @dataclass(frozen=True, slots=True)
 class Thread:
-    """The thread, as index values.
+    """A thread's position, as index values.
 
     Attributes:
-        warp: its warp's place along rows and columns.
-        lane: its number in the warp.
-        group, thread: the lane's place in a fragment.
-        quad: its warpgroup, and its warp's number in that, where a warpgroup's rows are not one
-            warp's after another's but, for each fragment, four warps' one below the other.
+        warp: the row and column of its warp.
+        lane: its lane id.
+        group, thread: the lane's position in a fragment.
+        warpgroup: its warpgroup and the warp's number in that, if the four warps of a warpgroup
+            divide the rows of each fragment instead of all rows; else `None`.
     """
 
     warp: tuple[Any, Any]
     lane: Any
     group: Any
     thread: Any
-    quad: tuple[Any, Any] | None = None
+    warpgroup: tuple[Any, Any] | None = None
 
 
 def thread_of(step: TransformStep, op: Any, warps: Layout) -> Thread:
-    """The thread that runs an operation; what tells it is computed where the kernel begins.
+    """Compute the position of a thread at the beginning of the kernel that contains `op`.
 
     Args:
-        step: for errors.
+        step: the transform step, for errors.
         op: an operation in a kernel.
-        warps: from the place along rows and columns to the warp's number.
+        warps: the layout from a warp's row and column to its id.
 
     Raises:
-        LegoError: the operation is in no kernel, or a block has another number of threads.
+        LegoError: the operation is in no kernel, or a CTA has another number of threads.
     """
     kernel = scope_of(op).kernel
     if kernel is None:
-        raise step.error("found no kernel around it", op, hint="put it into a gpu.launch")
+        raise step.error("it is in no kernel", op, hint="put it into a gpu.launch")
     number, count = warps.size, thread_count(step, kernel)
     assert isinstance(number, int)
     if count != WARP_THREADS * number:
         raise step.error(
-            f"{number} warps of '{warps}' are {WARP_THREADS * number} threads, a block has {count}",
+            f"{number} warps of '{warps}' are {WARP_THREADS * number} threads, a CTA has {count}",
             op,
-            hint="the size of a block is 32 times that of lego.warps",
+            hint="launch 32 times as many threads as lego.warps has warps",
         )
     with ir.InsertionPoint.at_block_begin(kernel.regions[0].blocks[0]), op.location:
-        warp, lane = accesses.inv(OrderBy(Row(number, WARP_THREADS)), thread_number(step, kernel))
+        warp, lane = accesses.inv(OrderBy(Row(number, WARP_THREADS)), flat_thread_id(step, kernel))
         row, column = accesses.inv(warps, warp)
-        places = accumulator().sizes
-        group, thread = accesses.inv(OrderBy(Row(places[GROUP], places[THREAD])), lane)
+        sizes = accumulator().sizes
+        group, thread = accesses.inv(OrderBy(Row(sizes[GROUP], sizes[THREAD])), lane)
     return Thread((row, column), lane, group, thread)

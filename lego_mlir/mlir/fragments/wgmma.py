@@ -1,7 +1,7 @@
-"""The `wgmma` instructions of one product: one after another along k, on the same registers.
+"""The `wgmma` instructions of one contraction: a sequence along K on the same registers.
 
-They are one piece of inline PTX. By an operation for each, the lowering would take all the sums out
-of the struct and put them in again between any two instructions, 128 numbers and more.
+They are one inline PTX operation. With one operation each, the lowering would extract the whole
+accumulator from the struct and insert it again between instructions, 128 elements and more.
 
 Source: PTX ISA 9.7.15.5.2 (wgmma.mma_async).
 """
@@ -16,48 +16,47 @@ from lego_mlir.analysis.instructions.wgmma_operands import Major
 from lego_mlir.hardware.limits import WGMMA_K_BYTES, WGMMA_ROWS
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.fragments.instructions import Instruction
-from lego_mlir.mlir.fragments.registers import Registers
+from lego_mlir.mlir.fragments.registers import AccumulatorRegisters
 from lego_mlir.mlir.tiles.pointers import i32_constant
 
 _KINDS = {"f32": ("f32", "f"), "i32": ("s32", "r")}
-"""By the type of the sums how PTX names it, and the register's letter in inline PTX."""
+"""The PTX type of each accumulator type, and its register constraint in inline PTX."""
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
-    """The instructions that add a product to the sums of 64 rows.
+class WgmmaChain:
+    """The instructions that add a matmul to the accumulator of 64 rows.
 
     Attributes:
-        instruction: the types.
-        registers: the sums.
-        columns: of the tile.
-        majors: for each step along k the direction in which the elements of the left and of the
-            right operand lie together.
+        instruction: the element types.
+        registers: the accumulator's registers.
+        columns: the tile's columns.
+        majors: whether A and B are K-major or MN-major, for each step along K.
     """
 
     instruction: Instruction
-    registers: Registers
+    registers: AccumulatorRegisters
     columns: int
     majors: Sequence[tuple[Major, Major]]
 
     def __call__(
-        self, sums: Any, descriptors: Sequence[tuple[Any, Any]], begins: Any = None
+        self, accumulator: Any, descriptors: Sequence[tuple[Any, Any]], begins: Any = None
     ) -> Any:
-        """The sums after it, a struct.
+        """Make the instructions, and return the new accumulator, a struct.
 
         Args:
-            sums: before it, a struct; `None` where they begin with this product.
-            descriptors: of the left and the right operand, for each step along k.
-            begins: an i1 that says whether they do where that is not known before; else `None`.
+            accumulator: the old one, a struct; `None` to start at zero.
+            descriptors: the matrix descriptors of A and B, for each step along K.
+            begins: an i1, whether to start at zero; `None` if that is known statically.
         """
         count = self.columns // 2
-        numbers = self.registers.numbers(sums) if sums is not None else []
+        numbers = self.registers.numbers(accumulator) if accumulator is not None else []
         words = [word for pair in descriptors for word in pair]
         _, letter = _KINDS[self.instruction.accumulator]
         constraints = [f"={letter}"] * count
         constraints += [*map(str, range(len(numbers))), *["l"] * len(words)]
-        adds = "0" if sums is None else "1"
-        if sums is not None and begins is not None:
+        adds = "0" if accumulator is None else "1"
+        if accumulator is not None and begins is not None:
             words.append(_word_of_not(begins))
             constraints.append("r")
             adds = f"${len(constraints) - 1}"
@@ -74,20 +73,20 @@ class Chain:
         ).results[0]
 
     def _text(self, count: int, first: int, adds: str) -> str:
-        """The instructions.
+        """Return the PTX of the instructions.
 
         Args:
-            count: of the numbers that are the sums, the operands from 0 on.
-            first: the operand from which on they are descriptors.
-            adds: what is 0 where the sums begin with the first instruction.
+            count: the elements of the accumulator, which are the operands from 0 on.
+            first: the operand that is the first descriptor.
+            adds: the operand or number that is 0 if the accumulator starts at zero.
         """
         kind, _ = _KINDS[self.instruction.accumulator]
         depth = WGMMA_K_BYTES * 8 // self.instruction.bits
         shape = f"m{WGMMA_ROWS}n{self.columns}k{depth}"
         types = f"{kind}.{self.instruction.ptx}.{self.instruction.ptx}"
-        sums = ", ".join(f"${k}" for k in range(count))
+        accumulator = ", ".join(f"${k}" for k in range(count))
         lines = [
-            f"wgmma.mma_async.sync.aligned.{shape}.{types} {{{sums}}}, "
+            f"wgmma.mma_async.sync.aligned.{shape}.{types} {{{accumulator}}}, "
             f"${first + 2 * k}, ${first + 2 * k + 1}, "
             f"{'begin' if adds != '1' and k == 0 else 'add'}{self._modifiers(*majors)};"
             for k, majors in enumerate(self.majors)
@@ -98,7 +97,7 @@ class Chain:
         return "\n".join(["{", *predicates, *lines, "}"])
 
     def _modifiers(self, *majors: Major) -> str:
-        """What follows the predicate: signs of floats, and how elements of 16 bits lie."""
+        """Return the operands after the predicate: signs of floats, and majors of 16-bit types."""
         if self.instruction.accumulator == "i32":
             return ""
         if self.instruction.bits != 16:
@@ -107,6 +106,6 @@ class Chain:
 
 
 def _word_of_not(condition: Any) -> Any:
-    """An i32 that is 0 where a condition holds, and 1 elsewhere."""
+    """Return an i32 that is 0 if a condition holds, else 1."""
     one, zero = i32_constant(1), i32_constant(0)
     return arith.SelectOp(condition, zero, one).result

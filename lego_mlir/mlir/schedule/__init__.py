@@ -1,1 +1,1 @@
-"""How a transform step is written in Python, and the library of the transform_lego dialect."""
+"""The interface of transform steps in Python, and the library of the transform_lego dialect."""

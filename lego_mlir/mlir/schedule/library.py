@@ -1,4 +1,4 @@
-"""The transform_lego dialect: its operations, and what they do, made known to a context."""
+"""Loading the transform_lego dialect, with its operations and their implementations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lego_mlir.mlir.schedule.transform_step import DIALECT, attach
 
 
 def load_transform_dialect(context: Any) -> None:
-    """Make the dialect known to a context, where it is not yet."""
+    """Load the dialect into `context` unless it is there already."""
     if context.is_registered_operation(f"{DIALECT}.{operations()[0]}"):
         return
     with context:
@@ -23,7 +23,7 @@ def load_transform_dialect(context: Any) -> None:
 
 @cache
 def operations() -> tuple[str, ...]:
-    """The names of the dialect's operations."""
+    """Return the names of the dialect's operations."""
     return tuple(re.findall(r"irdl\.operation @(\w+)", _text()))
 
 

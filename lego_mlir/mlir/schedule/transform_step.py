@@ -1,13 +1,13 @@
-"""How a transform operation is written in Python: a function of one `TransformStep`.
+"""Transform operations in Python: each is a function of one `TransformStep`.
 
     @transform("stage_in_shared")
-    def stage_in_shared(step: Step) -> list[list[Any]]:
+    def stage_in_shared(step: TransformStep) -> list[list[Any]]:
         for load in step.payload():
             ...
         return [staged]           # the payload of each result
 
-The operation itself is declared in `dialects/transform_lego.irdl.mlir`; the function stands in the
-module of its name.
+`dialects/transform_lego.irdl.mlir` declares the operation. The function is in the module of the
+same name in `mlir/transforms`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.bindings import ir, native
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.layouts import Layouts
@@ -32,49 +33,34 @@ _SUCCESS = transform_bindings.DiagnosedSilenceableFailure.Success
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
-    """What a schedule is made for.
-
-    Attributes:
-        name: of the target, such as `sm_90a`.
-        capability: its compute capability.
-        shared_bytes: shared memory that a block may have.
-    """
-
-    name: str
-    capability: tuple[int, int]
-    shared_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class PassContext:
-    """What the steps of one run of a schedule share.
+    """The state that the steps of one run of a schedule share.
 
     Attributes:
-        source: the payload's text, in which errors are shown.
+        source: the payload's text, which errors quote.
         script: the schedule's text.
         layouts: reads the payload's layouts.
-        machine: the target.
+        target: the target.
         parameters: values that replace the defaults of the schedule's parameters.
-        kept: the texts that `keep` made, by name, in order.
-        asked: the parameters that the schedule has, with the values they took.
+        kept: the names and texts that `keep` recorded, in order.
+        used_parameters: the parameters that have been evaluated, with their values.
     """
 
     source: Source
     script: Source
     layouts: Layouts
-    machine: Machine
+    target: Target
     parameters: Mapping[str, int]
     kept: list[tuple[str, str]] = field(default_factory=list)
-    asked: dict[str, int] = field(default_factory=dict)
+    used_parameters: dict[str, int] = field(default_factory=dict)
 
 
-_pass_context: ContextVar[PassContext] = ContextVar("setting")
+_pass_context: ContextVar[PassContext] = ContextVar("pass_context")
 
 
 @contextmanager
 def run_in(pass_context: PassContext) -> Iterator[None]:
-    """Let the transform operations that run inside work in this setting."""
+    """Run the transform operations inside the `with` statement in `pass_context`."""
     token = _pass_context.set(pass_context)
     try:
         yield
@@ -83,11 +69,11 @@ def run_in(pass_context: PassContext) -> Iterator[None]:
 
 
 class TransformStep:
-    """One transform operation at work.
+    """One transform operation while it runs.
 
     Attributes:
         op: the transform operation.
-        pass_context: that of the run.
+        pass_context: the state of the run.
     """
 
     def __init__(self, op: Any, rewriter: Any, state: Any, pass_context: PassContext) -> None:
@@ -98,18 +84,18 @@ class TransformStep:
 
     @property
     def name(self) -> str:
-        """The operation's, without the dialect."""
+        """The operation's name without the dialect."""
         return str(self.op.name).partition(".")[2]
 
     def payload(self, operand: int = 0) -> list[Any]:
-        """The payload operations of a handle."""
+        """Return the payload operations of the handle that is this operand."""
         return [op.operation for op in self._state.get_payload_ops(self.op.operands[operand])]
 
     def number(self, name: str, default: int | None = None) -> int:
-        """An integer that the operation says: by attribute, or by a parameter as its last operand.
+        """Return an integer of the operation: an attribute, or a parameter among its operands.
 
         Raises:
-            LegoError: it says none, and there is no default.
+            LegoError: there is neither, and no default.
         """
         if name in self.op.attributes:
             return ir.IntegerAttr(self.op.attributes[name]).value  # type: ignore[no-any-return]
@@ -122,27 +108,37 @@ class TransformStep:
             return default
         raise self.misuse(f"'{name}' is missing", hint=f"{{{name} = 4 : i64}}")
 
+    def option(self, name: str, value: int) -> str:
+        """Return the text by which the user sets a number: `--param`, or an attribute.
+
+        It is an attribute if the schedule has no parameter of this name, or the operation does not
+        take the parameter.
+        """
+        if name in self.pass_context.used_parameters and name not in self.op.attributes:
+            return f"--param {name}={value}"
+        return f"{{{name} = {value} : i64}}"
+
     def erase(self, op: Any) -> None:
-        """Erase a payload operation, and let handles know."""
+        """Erase a payload operation, and remove it from the handles."""
         self._rewriter.erase_op(op)
 
     def error(self, message: str, at: Any, hint: str | None = None) -> LegoError:
-        """An error at a payload operation: the schedule does not fit it."""
+        """Return an error at a payload operation that the step does not support."""
         return self.pass_context.source.error(f"{self.name}: {message}", at.location, hint)
 
     def misuse(self, message: str, hint: str | None = None) -> LegoError:
-        """An error at the transform operation: the script is wrong."""
+        """Return an error at the transform operation: the script or a parameter is wrong."""
         return self.pass_context.script.error(f"{self.name}: {message}", self.op.location, hint)
 
 
 Action: TypeAlias = Callable[[TransformStep], Sequence[Sequence[Any]]]
-"""Works on the payload; what each result of the transform operation stands for."""
+"""Rewrites the payload, and returns the payload of each result of the transform operation."""
 
 _ACTIONS: dict[str, Action] = {}
 
 
 def transform(name: str) -> Callable[[Action], Action]:
-    """Make a function the meaning of the transform operation of this name."""
+    """Register a function as the implementation of the transform operation `name`."""
 
     def register(action: Action) -> Action:
         assert name not in _ACTIONS
@@ -153,14 +149,14 @@ def transform(name: str) -> Callable[[Action], Action]:
 
 
 def _action(name: str) -> Action:
-    """What the transform operation of this name does: its module is loaded when it first runs."""
+    """Return the implementation of `name`; its module is imported when it first runs."""
     if name not in _ACTIONS:
         import_module(f"lego_mlir.mlir.transforms.{name}")
     return _ACTIONS[name]
 
 
 def attach(name: str, context: Any) -> None:
-    """Give an operation of the loaded dialect its meaning, in a context."""
+    """Attach the implementation of an operation of the loaded dialect in `context`."""
     _implementation(name).attach(f"{DIALECT}.{name}", context=context)
     _Effects.attach(f"{DIALECT}.{name}", context=context)
 
@@ -186,7 +182,7 @@ def _implementation(name: str) -> Any:
 
 
 class _Effects(ir.MemoryEffectsOpInterface):  # type: ignore[misc]
-    """Handles are read, not consumed: what a step erases leaves them by itself."""
+    """Steps read handles and do not consume them: erased operations leave handles by themselves."""
 
     @staticmethod
     def get_effects(op: Any, effects: Any) -> None:

@@ -1,4 +1,4 @@
-"""What several passes share: accesses of tiles, copies, structure of a kernel, tensor maps.
+"""Code that several passes share: accesses of tiles, copies, kernel structure, tensor maps.
 
-A file here is no pass.
+There are no passes here.
 """

@@ -1,15 +1,15 @@
-"""The same computation for a slice of a tile's columns: what is made of it, and what with it.
+"""Restricting the computation on a tile to a slice of its columns.
 
     %r = arith.truncf %sum : vector<64x64xf32> to vector<64x64xf16>
     "lego.store"(%r, %c, %m, %n) {layout = "…TileBy([4, 4], [64, 64])", slice = array<i64: 2, 3>}
 
-becomes, for slice %part of two,
+becomes, for slice %slice of two,
 
-    %r = arith.truncf %own : vector<64x32xf32> to vector<64x32xf16>
-    "lego.store"(%r, %c, %m, %n, 0, %part)
+    %r = arith.truncf %kept : vector<64x32xf32> to vector<64x32xf16>
+    "lego.store"(%r, %c, %m, %n, 0, %slice)
         {layout = "…TileBy([4, 4], [1, 2], [64, 32])", slice = array<i64: 4, 5>}
 
-What lies in memory is reached through its own layout, its columns split.
+Loads and stores use the memory's own layout with its columns split.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from lego_mlir.mlir.fragments.thread_fragment import Axes
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import Tile, load, store, tile_of
+from lego_mlir.mlir.tiles.structure import is_elementwise
 
 _COLUMNS = 1
-"""The axis of a tile that is divided."""
+"""The axis of a tile that is sliced."""
 
 _KNOWN = (
     "arithmetic of arith and math, constants of one value, vector.broadcast, lego.load, lego.store"
@@ -35,33 +36,33 @@ _KNOWN = (
 
 
 class ColumnSlices:
-    """What is computed from a tile, for one slice of its columns.
+    """The computation on one slice of a tile's columns.
 
     Args:
-        step: for errors, and to erase what is replaced.
-        slices: from (slice, column of the slice) to the column of the tile.
-        number: of the slice, an index value.
+        step: the transform step, for errors and to erase operations.
+        slices: the layout from (slice, column of the slice) to the tile's column.
+        number: the number of the slice, an index value.
     """
 
     def __init__(self, step: TransformStep, slices: Layout, number: Any) -> None:
         self._step = step
-        parts, width = slices.dims
-        assert isinstance(parts, int)
+        count, width = slices.dims
+        assert isinstance(count, int)
         assert isinstance(width, int)
-        self._sizes = parts, width
+        self._sizes = count, width
         self._number = number
         self._slices: dict[Any, Any] = {}
         self._sliced: list[Any] = []
 
     def replace(self, tile: Any, own: Any) -> None:
-        """Replace all that follows from a tile by the same on its slice.
+        """Replace all operations that depend on a tile by operations on its slice.
 
         Args:
             tile: the value, of two dimensions.
-            own: the operation that makes its slice, and the one that still uses the tile.
+            own: the operation that makes its slice, which still uses the tile.
 
         Raises:
-            LegoError: something is done with the tile that has no meaning for a slice alone.
+            LegoError: an operation on the tile cannot be computed for a slice alone.
         """
         self._slices[tile] = own.results[0]
         replaced: list[Any] = []
@@ -74,46 +75,46 @@ class ColumnSlices:
         for value in (tile, *(result for op in replaced for result in op.results)):
             for use in value.uses:
                 op = use.owner.operation
-                if op != own and op not in replaced:  # in a region, or before
-                    raise self._refused(op)
+                if op != own and op not in replaced:  # inside a region, or in another block
+                    raise self._unsupported(op)
         for op in reversed(replaced):
             self._step.erase(op)
-        # What was combined with the tile, and with nothing else.
+        # Values that were combined only with the tile.
         while unused := [op for op in self._sliced if not _is_used(op)]:
             for op in unused:
                 self._sliced.remove(op)
                 self._step.erase(op)
 
     def _follow(self, op: Any) -> None:
-        """The same operation for the slice."""
+        """Make the operation on the slice."""
         if op.name == dialect.STORE and op.operands[0] in self._slices:
             tile = tile_of(op, self._step.pass_context)
             if len(tile.whole) == 2:
-                layout, index = self._piece(tile, (0, 1))
+                layout, index = self._sliced_index(tile, (0, 1))
                 made = store(self._slices[op.operands[0]], layout, tile.buffer, index)
                 _keep_attributes(op, made)
                 return
-        elif _is_elementwise(op):
+        elif is_elementwise(op):
             self._slices[op.results[0]] = self._elementwise(op, (0, 1))
             return
-        raise self._refused(op)
+        raise self._unsupported(op)
 
     def _slice(self, value: Any, axes: Axes) -> Any:
-        """The slice of a value that the tile is combined with; itself where it has no columns."""
+        """Return the slice of a value that meets the tile, itself if it has no columns."""
         if value in self._slices:
             return self._slices[value]
         kind = ir.VectorType(value.type)
         if all(axis != _COLUMNS or n == 1 for n, axis in zip(kind.shape, axes, strict=True)):
             return value
         if isinstance(value, ir.BlockArgument):
-            raise self._refused(value.owner.owner)
+            raise self._unsupported(value.owner.owner)
         op = value.owner.operation
         with ir.InsertionPoint(op), op.location:
-            self._slices[value] = self._made(op, axes)
+            self._slices[value] = self._made_slice(op, axes)
         self._sliced.append(op.operation)
         return self._slices[value]
 
-    def _made(self, op: Any, axes: Axes) -> Any:
+    def _made_slice(self, op: Any, axes: Axes) -> Any:
         kind = self._type(op.results[0], axes)
         match op.name:
             case "arith.constant":
@@ -123,7 +124,7 @@ class ColumnSlices:
                     return arith.ConstantOp(kind, splat).result
             case dialect.LOAD:
                 tile = tile_of(op, self._step.pass_context)
-                layout, index = self._piece(tile, axes)
+                layout, index = self._sliced_index(tile, axes)
                 found = load(layout, tile.buffer, index)
                 _keep_attributes(op, found.owner)
                 return found
@@ -132,9 +133,9 @@ class ColumnSlices:
                 rank = len(ir.VectorType(source.type).shape) if _is_vector(source) else 0
                 given = self._slice(source, axes[len(axes) - rank :]) if rank else source
                 return ir.Operation.create(op.name, results=[kind], operands=[given]).results[0]
-            case _ if _is_elementwise(op):
+            case _ if is_elementwise(op):
                 return self._elementwise(op, axes)
-        raise self._refused(op)
+        raise self._unsupported(op)
 
     def _elementwise(self, op: Any, axes: Axes) -> Any:
         return ir.Operation.create(
@@ -145,7 +146,7 @@ class ColumnSlices:
         ).results[0]
 
     def _type(self, value: Any, axes: Axes) -> Any:
-        """The type of the slice of a value."""
+        """Return the type of a value's slice."""
         kind = ir.VectorType(value.type)
         _, width = self._sizes
         shape = [
@@ -154,10 +155,12 @@ class ColumnSlices:
         ]
         return ir.VectorType.get(shape, kind.element_type)
 
-    def _piece(self, tile: Tile, axes: Axes) -> tuple[Layout, tuple[Any, ...]]:
-        """The layout of a tile's memory, and the index of the slice in it."""
-        places = dict(zip(tile.whole, axes, strict=True))
-        columns = [k for k, axis in places.items() if axis == _COLUMNS and tile.layout.dims[k] != 1]
+    def _sliced_index(self, tile: Tile, axes: Axes) -> tuple[Layout, tuple[Any, ...]]:
+        """Return the split layout of a tile's memory, and the slice's index in it."""
+        axis_of = dict(zip(tile.whole, axes, strict=True))
+        columns = [
+            k for k, axis in axis_of.items() if axis == _COLUMNS and tile.layout.dims[k] != 1
+        ]
         try:
             split = subdivide(tile.layout, dict.fromkeys(columns, self._sizes))
         except LegoError as e:
@@ -165,16 +168,16 @@ class ColumnSlices:
         entries = [(self._number, None) if k in columns else i for k, i in enumerate(tile.index)]
         return split.layout, split.index(*entries)
 
-    def _refused(self, op: Any) -> Exception:
+    def _unsupported(self, op: Any) -> Exception:
         return self._step.error(
-            f"'{op.name}' has no meaning for some of the columns alone",
+            f"'{op.name}' cannot be computed for a slice of the columns",
             op,
-            hint=f"what can be done with the sums: {_KNOWN}",
+            hint=f"supported operations on the accumulator: {_KNOWN}",
         )
 
 
 def _keep_attributes(op: Any, made: Any) -> None:
-    """Let a new access say what the one that it stands for says."""
+    """Copy the attributes of an access to the one that replaces it."""
     for name, attribute in named_attributes(op).items():
         if name not in (dialect.LAYOUT, dialect.SLICE):
             made.attributes[name] = attribute
@@ -186,14 +189,3 @@ def _is_used(op: Any) -> bool:
 
 def _is_vector(value: Any) -> bool:
     return isinstance(value.type, ir.VectorType)
-
-
-def _is_elementwise(op: Any) -> bool:
-    """Whether each element of the result is made of those in the same place."""
-    namespace = op.name.partition(".")[0]
-    return (
-        namespace in ("arith", "math")
-        and op.name != "arith.constant"
-        and len(op.results) == 1
-        and _is_vector(op.results[0])
-    )

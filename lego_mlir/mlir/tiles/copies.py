@@ -1,4 +1,4 @@
-"""Copies of tiles, as transforms see them: loads that nothing but a store uses."""
+"""Copies of tiles: loads whose only use is a store."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ PURE = (
     "memref.reinterpret_cast",
     "memref.subview",
 )
-"""How the names of operations begin that compute indices or choose and view buffers, and neither
-read nor write memory that changes."""
+"""Prefixes of the names of operations that compute indices or select and view buffers, and do not
+access memory that changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class TileCopy:
     """A lego.load of a tile and the lego.store in the same block that is its only use.
 
     Attributes:
-        read: the tile in the memory that is read.
-        written: the tile in the memory that is written.
+        read: the source tile.
+        written: the target tile.
     """
 
     read: Tile
@@ -44,12 +44,12 @@ class TileCopy:
 
     @property
     def fills_shared(self) -> bool:
-        """Whether it goes from global to shared memory."""
+        """Whether it copies from global to shared memory."""
         return self.written.is_shared and not self.read.is_shared
 
 
 def copies_among(step: TransformStep, operations: Iterable[Any]) -> Iterator[TileCopy]:
-    """The copies of tiles whose loads are among some operations."""
+    """Yield the copies of tiles whose loads are among `operations`."""
     for op in operations:
         uses = list(op.results[0].uses) if op.name == dialect.LOAD else []
         if len(uses) != 1 or uses[0].owner.operation.name != dialect.STORE:
@@ -61,7 +61,7 @@ def copies_among(step: TransformStep, operations: Iterable[Any]) -> Iterator[Til
 
 
 def _may_move(load: Any, store: Any) -> bool:
-    """Whether nothing in between may write: then the load can as well stand at the store."""
+    """Return whether the load can move to the store: no operation between them may write."""
     block = [op.operation for op in load.block.operations]
     between = block[block.index(load) + 1 : block.index(store)]
     return all(op.name.startswith((*PURE, dialect.LOAD)) for op in between)

@@ -1,4 +1,4 @@
-"""The kernel that an operation stands in: its threads and its loops, as transforms need them."""
+"""The kernel around an operation: its launch, threads and loops."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _AXES = "xyz"
 
 
 def kernels_of(step: TransformStep, operand: int = 0) -> list[Any]:
-    """The kernels of a handle.
+    """Return the kernels of a handle.
 
     Raises:
         LegoError: one of its operations is neither a gpu.launch nor a gpu.func.
@@ -31,10 +31,10 @@ def kernels_of(step: TransformStep, operand: int = 0) -> list[Any]:
 
 
 def block_size(step: TransformStep, kernel: Any) -> tuple[int, int, int]:
-    """The threads of a block along x, y and z.
+    """Return the threads of a CTA along x, y and z.
 
     Raises:
-        LegoError: they are not known numbers.
+        LegoError: they are not constants.
     """
     known = "known_block_size"
     if kernel.name == LAUNCH:
@@ -49,13 +49,13 @@ def block_size(step: TransformStep, kernel: Any) -> tuple[int, int, int]:
             kernel,
             hint="launch it with constants"
             if kernel.name == LAUNCH
-            else f"say it by {known} = array<i32: 128, 1, 1>",
+            else f"set the attribute {known} = array<i32: 128, 1, 1>",
         )
     return cast("tuple[int, int, int]", tuple(sizes))
 
 
 def thread_count(step: TransformStep, kernel: Any) -> int:
-    """The threads of a block.
+    """Return the number of threads of a CTA.
 
     Raises:
         LegoError: their number is not known.
@@ -63,8 +63,8 @@ def thread_count(step: TransformStep, kernel: Any) -> int:
     return prod(block_size(step, kernel))
 
 
-def thread_number(step: TransformStep, kernel: Any) -> Any:
-    """The number of the thread in its block, x fastest; made at the insertion point."""
+def flat_thread_id(step: TransformStep, kernel: Any) -> Any:
+    """Compute the linear thread id in the CTA, x fastest, at the insertion point."""
     x, y, z = block_size(step, kernel)
     if kernel.name == LAUNCH:
         ids = list(kernel.regions[0].blocks[0].arguments)[3:6]
@@ -83,26 +83,26 @@ def _thread_id(axis: Any) -> Any:
 
 
 def barrier() -> None:
-    """A barrier of the block, at the insertion point."""
+    """Make a barrier of the CTA at the insertion point."""
     ir.Operation.create("gpu.barrier")
 
 
 def loop_around(op: Any) -> Any:
-    """The innermost scf.for around an operation within its kernel; `None` without one."""
+    """Return the innermost scf.for of the kernel that contains `op`, else `None`."""
     loops = scope_of(op).loops
     return loops[-1] if loops and loops[-1].name == "scf.for" else None
 
 
 def iteration(loop: Any) -> Any:
-    """The number of a scf.for's iteration, from 0; made at the insertion point."""
+    """Compute the iteration number of an scf.for, from 0, at the insertion point."""
     variable = loop.regions[0].blocks[0].arguments[0]
     lower, _, step = list(loop.operands)[:3]
-    if number_of(lower) != 0:
+    if constant_value(lower) != 0:
         variable = arith.SubIOp(variable, lower).result
-    return variable if number_of(step) == 1 else arith.DivUIOp(variable, step).result
+    return variable if constant_value(step) == 1 else arith.DivUIOp(variable, step).result
 
 
-def number_of(value: Any) -> int | None:
-    """The number that an index value is known to be."""
+def constant_value(value: Any) -> int | None:
+    """Return the constant that an index value is known to be, else `None`."""
     x = IndexReader().read(value)
     return x if isinstance(x, int) else None

@@ -1,6 +1,6 @@
-"""Products of tiles as schedules find them: a loop that loads two tiles and contracts them.
+"""The main loop of a GEMM kernel: a K loop that loads two tiles and contracts them.
 
-Each tile is one, or is chosen among several that lie alike in shared memory:
+An operand is one load, or is selected among several with the same shared-memory layout:
 
     %x = scf.index_switch %which -> vector<128x64xf16>
     case 1 { %0 = "lego.load"(%b, %m, %k) {layout = #B, ..., shared = #tile}   scf.yield %0 }
@@ -21,8 +21,8 @@ from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import Tile, tile_of
 from lego_mlir.mlir.tiles.structure import operands_of
 
-CHOICE = "scf.index_switch"
-"""What chooses a tile among several."""
+INDEX_SWITCH = "scf.index_switch"
+"""The operation that selects a tile among several."""
 
 _SHAPE = (
     "a loop over k that loads a tile of A and one of B, each with the attribute 'shared', and "
@@ -32,11 +32,11 @@ _SHAPE = (
 
 @dataclass(frozen=True, slots=True)
 class LoadedOperand:
-    """What loads an operand: a lego.load, or an scf.index_switch that chooses among several.
+    """An operand of the contraction: a lego.load, or an scf.index_switch that selects one.
 
     Attributes:
         value: the operand.
-        tiles: the loads, which lie alike in shared memory.
+        tiles: the loads, which have the same shared-memory layout.
     """
 
     value: Any
@@ -44,17 +44,17 @@ class LoadedOperand:
 
     @property
     def op(self) -> Any:
-        """The load or the choice."""
+        """The load or the switch."""
         return self.value.owner.operation
 
     @property
-    def is_choice(self) -> bool:
-        """Whether there are several loads."""
-        return bool(self.op.name == CHOICE)
+    def is_switch(self) -> bool:
+        """Whether it selects among several loads."""
+        return bool(self.op.name == INDEX_SWITCH)
 
     @property
-    def needs(self) -> list[Any]:
-        """The values that it is computed from."""
+    def used_values(self) -> list[Any]:
+        """The values that it uses."""
         return operands_of(self.op)
 
     @property
@@ -70,14 +70,14 @@ class LoadedOperand:
 
 @dataclass(frozen=True, slots=True)
 class MainLoop:
-    """A loop that adds up products of tiles.
+    """A main loop.
 
     Attributes:
-        loop: the scf.for over k.
+        loop: the scf.for over K.
         contract: the vector.contract in it.
-        a: what loads the left operand.
-        b: what loads the right operand.
-        warps: the layout of the warps over the tile of the result.
+        a: operand A.
+        b: operand B.
+        warps: the layout of the warps over the output tile.
     """
 
     loop: Any
@@ -88,26 +88,26 @@ class MainLoop:
 
     @property
     def outer(self) -> Any:
-        """The loop over tiles around it, if there is one."""
+        """The loop over tiles around it, else `None`."""
         parent = self.loop.parent
         return parent if parent is not None and parent.name == "scf.for" else None
 
     @property
     def warp_count(self) -> int:
-        """The warps that share the tile."""
+        """The number of warps that compute the tile."""
         return prod(n for n in self.warps.dims if isinstance(n, int))
 
     def shared_layout(self, operand: LoadedOperand, layouts: Layouts) -> Layout:
-        """The layout of an operand's copy in shared memory."""
+        """Return an operand's shared-memory layout."""
         load = operand.tiles[0].op
         return layouts(load.attributes[dialect.SHARED], load.location)
 
 
 def find_main_loop(step: TransformStep, launch: Any) -> MainLoop:
-    """The product that a kernel computes.
+    """Return the main loop of a kernel.
 
     Raises:
-        LegoError: it is not of the form that is looked for.
+        LegoError: the kernel has no loop of this form, or several contractions.
     """
     contracts = [op for op in operations_in(launch) if op.name == "vector.contract"]
     if len(contracts) != 1:
@@ -120,7 +120,7 @@ def find_main_loop(step: TransformStep, launch: Any) -> MainLoop:
         raise step.error(f"looked for {_SHAPE}; found it in a '{loop.name}'", contract)
     operands = []
     for value, name in zip(list(contract.operands)[:2], "AB", strict=True):
-        operand = _operand(step, value, f"looked for {_SHAPE}; {name}", contract)
+        operand = _loaded_operand(step, value, f"looked for {_SHAPE}; {name}", contract)
         if operand.op.parent != loop:
             raise step.error(
                 f"looked for {_SHAPE}; {name} is loaded outside of the loop", operand.op
@@ -130,17 +130,16 @@ def find_main_loop(step: TransformStep, launch: Any) -> MainLoop:
         raise step.error(
             f"the vector.contract has no {dialect.WARPS}",
             contract,
-            hint="say which warp has which part of the tile: "
-            f'{dialect.WARPS} = #lego.layout<"...">',
+            hint=f'give the layout of warps over the tile: {dialect.WARPS} = #lego.layout<"...">',
         )
     warps = step.pass_context.layouts(contract.attributes[dialect.WARPS], contract.location)
     return MainLoop(loop, contract, operands[0], operands[1], warps)
 
 
-def _operand(step: TransformStep, value: Any, what: str, contract: Any) -> LoadedOperand:
-    """What loads an operand."""
+def _loaded_operand(step: TransformStep, value: Any, what: str, contract: Any) -> LoadedOperand:
+    """Return the loads of an operand."""
     op = None if _is_argument(value) else value.owner.operation
-    if op is not None and op.name == CHOICE:
+    if op is not None and op.name == INDEX_SWITCH:
         ends = [list(region.blocks[0].operations)[-1].operation for region in op.regions]
         values = [end.operands[list(op.results).index(value)] for end in ends]
     else:
@@ -155,7 +154,7 @@ def _operand(step: TransformStep, value: Any, what: str, contract: Any) -> Loade
             raise step.error(
                 f"{what} has two layouts in shared memory",
                 load,
-                hint="tiles among which a kernel chooses lie alike there",
+                hint="give the tiles that a kernel selects among the same shared-memory layout",
             )
         tiles.append(tile_of(load, step.pass_context))
     return LoadedOperand(value, tuple(tiles))

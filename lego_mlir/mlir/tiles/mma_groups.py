@@ -1,7 +1,7 @@
-"""The products of fragments in a loop's body, by how many of them a sum has gone through.
+"""The groups of mma instructions in a loop's body, by their number in a chain of accumulations.
 
-A tile's product is one instruction after another for each of its sums: the first of every sum, all
-independent, are step 1, the second of every sum step 2. The steps are the tile's along k.
+The instructions of one accumulator fragment form a chain. Group 0 consists of the first of every
+chain, which are independent, group 1 of the second, and so on: the tile's steps along K.
 """
 
 from __future__ import annotations
@@ -10,33 +10,30 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def is_product(op: Any) -> bool:
-    """Whether an operation multiplies fragments on tensor cores."""
+def is_mma(op: Any) -> bool:
+    """Return whether an operation is an `mma.sync`."""
     if op.name == "llvm.inline_asm":
         return "mma.sync" in str(op.attributes["asm_string"])
     return op.name in ("nvvm.mma.sync", "nvgpu.mma.sync")
 
 
-def product_steps(operations: Sequence[Any]) -> list[list[int]]:
-    """The products among the operations of a block, step by step.
+def mma_groups(operations: Sequence[Any]) -> list[list[int]]:
+    """Return the positions of the mma instructions in each group.
 
     Args:
-        operations: of one block, in order.
-
-    Returns:
-        For each step, from the first on, the places of its products among the operations.
+        operations: the operations of a block, in order.
     """
     through: dict[Any, int] = {}
-    steps: list[list[int]] = []
-    for place, op in enumerate(operations):
+    groups: list[list[int]] = []
+    for position, op in enumerate(operations):
         number = 0
         for operand in op.operands if through else ():
             number = max(number, through.get(operand, 0))
-        if is_product(op):
-            if number == len(steps):
-                steps.append([])
-            steps[number].append(place)
+        if is_mma(op):
+            if number == len(groups):
+                groups.append([])
+            groups[number].append(position)
             number += 1
         if number:
             through.update((result, number) for result in op.results)
-    return steps
+    return groups

@@ -1,6 +1,6 @@
-"""Addresses of shared memory, for the instructions that take pointers and descriptors.
+"""Addresses in shared memory, for instructions that take pointers and descriptors.
 
-The offset is that of a layout, as everywhere; only the buffer's own address comes to it.
+An address is the buffer's address plus a layout's offset.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.tiles.accesses import Index, number, offset
 
 SHARED, CLUSTER = 3, 7
-"""Address spaces of LLVM's NVPTX back end: a block's shared memory, and a cluster's."""
+"""Address spaces of LLVM's NVPTX back end: shared memory of the CTA, and of the cluster."""
 
 
 def address(buffer: Any, layout: Layout, index: Sequence[Index]) -> Any:
-    """The address in shared memory of an element, in bytes, as an i32.
+    """Compute the address of an element in shared memory, in bytes, an i32.
 
     Args:
         buffer: a memref in shared memory.
-        layout: of its elements.
-        index: of the element.
+        layout: the layout of its elements.
+        index: the element's index.
     """
     i32 = ir.IntegerType.get_signless(32)
     base = _made("memref.extract_aligned_pointer_as_index", ir.IndexType.get(), buffer)
@@ -36,18 +36,18 @@ def address(buffer: Any, layout: Layout, index: Sequence[Index]) -> Any:
 
 
 def pointer(buffer: Any, layout: Layout, index: Sequence[Index]) -> Any:
-    """The same as a pointer to shared memory."""
+    """Compute the pointer to an element in shared memory."""
     return as_pointer(address(buffer, layout, index))
 
 
 def as_pointer(at: Any, space: int = SHARED) -> Any:
-    """An address, an i32, as a pointer to an address space."""
+    """Cast an address, an i32, to a pointer to an address space."""
     kind = ir.Type.parse(f"!llvm.ptr<{space}>")
     return _made("llvm.inttoptr", kind, at)
 
 
 def beyond(pointer: Any, distance: int) -> Any:
-    """A pointer so many bytes behind another; the distance is part of the instruction."""
+    """Return a pointer `distance` bytes after another; instructions contain the distance."""
     if not distance:
         return pointer
     attributes = {
@@ -60,21 +60,21 @@ def beyond(pointer: Any, distance: int) -> Any:
 
 
 def in_cluster(pointer: Any) -> Any:
-    """A pointer to the block's shared memory as one to the cluster's."""
+    """Cast a pointer to the CTA's shared memory to one to the cluster's."""
     kind = ir.Type.parse(f"!llvm.ptr<{CLUSTER}>")
     return _made("llvm.addrspacecast", kind, pointer)
 
 
 def i32_constant(n: int) -> Any:
-    """A constant of 32 bits."""
+    """Make an i32 constant."""
     return number(n, ir.IntegerType.get_signless(32))
 
 
 def element_bytes(element: Any) -> int:
-    """The size of an element in bytes."""
+    """Return the size of an element type in bytes."""
     return max(1, int(element.width) // 8)
 
 
 def _made(name: str, kind: Any, *operands: Any) -> Any:
-    # Without the bindings' classes: loading those of llvm takes as long as compiling a kernel.
+    # Without the bindings' classes: importing those of llvm takes as long as compiling a kernel.
     return ir.Operation.create(name, results=[kind], operands=list(operands)).result

@@ -1,4 +1,4 @@
-"""The structure of a kernel as transforms see and change it: launches, loops, copies of ops."""
+"""Queries and changes of a kernel's structure: launches, loops, clones, backward slices."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from lego_mlir.mlir.schedule.transform_step import PassContext
 
 
 def body_of(launch: Any) -> Any:
-    """The block of a gpu.launch."""
+    """Return the body block of a gpu.launch."""
     return launch.regions[0].blocks[0]
 
 
 def known_size(value: Any, pass_context: PassContext) -> int | None:
-    """The number that a value is: a constant, or a layout's size; `None` where it is neither."""
+    """Return the number of a value that is a constant or a layout's size, else `None`."""
     if isinstance(value, ir.BlockArgument):
         return None
     op = value.owner.operation
@@ -34,24 +34,24 @@ def known_size(value: Any, pass_context: PassContext) -> int | None:
 
 
 def set_launch_size(launch: Any, which: int, size: int) -> None:
-    """Change one of the six sizes of a launch: grid x, y, z, then block x, y, z."""
+    """Set one of the six sizes of a launch: grid x, y, z, then block x, y, z."""
     first = next(iter(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"])))
     with ir.InsertionPoint(launch), launch.location:
         launch.operands[first + which] = arith.ConstantOp(ir.IndexType.get(), size).result
 
 
 def move(operations: Iterable[Any], before: Any) -> None:
-    """Move operations, in order, to right before another."""
+    """Move operations, in order, right before another."""
     for op in operations:
         op.move_before(before)
 
 
-def copied(op: Any, values: dict[Any, Any]) -> Any:
-    """A copy of an operation at the current insertion point, on what stands for its operands.
+def clone(op: Any, values: dict[Any, Any]) -> Any:
+    """Clone an operation at the current insertion point, with new operands.
 
     Args:
-        op: an operation.
-        values: what stands for which value, inside of it too; the results are added.
+        op: the operation.
+        values: the new value of each value that it uses, also inside; its results are added.
     """
     copy = op.clone()
     for inner in (copy, *_inside(copy)):
@@ -63,26 +63,26 @@ def copied(op: Any, values: dict[Any, Any]) -> Any:
 
 
 def operands_of(op: Any) -> list[Any]:
-    """The operands of an operation and of those inside of it."""
+    """Return the operands of an operation and of the operations inside it."""
     return [value for inner in (op, *_inside(op)) for value in inner.operands]
 
 
 def _inside(op: Any) -> Iterable[Any]:
-    """The operations inside of one, most of which have none."""
+    """Return the operations inside `op`; most have none."""
     return operations_in(op) if len(op.regions) else ()
 
 
-def backward_slice(wanted: Sequence[Any], block: Any, given: Sequence[Any] = ()) -> list[Any]:
-    """The operations of a block that some of its values are computed by, in order.
+def backward_slice(wanted: Sequence[Any], block: Any, available: Sequence[Any] = ()) -> list[Any]:
+    """Return the backward slice of `wanted` inside `block`, in order.
 
     Args:
         wanted: the values.
         block: the block.
-        given: operations whose results are there already.
+        available: operations to leave out, with those that only they need.
     """
     found: list[Any] = []
     stack = list(wanted)
-    operations = [op.operation for op in block.operations if op.operation not in given]
+    operations = [op.operation for op in block.operations if op.operation not in available]
     inside = {value: op for op in operations for value in op.results}
     while stack:
         op = inside.get(stack.pop())
@@ -93,7 +93,7 @@ def backward_slice(wanted: Sequence[Any], block: Any, given: Sequence[Any] = ())
 
 
 def depends_on(value: Any, other: Any) -> bool:
-    """Whether a value is another one or is computed from it."""
+    """Return whether `value` is `other` or is computed from it."""
     if value == other:
         return True
     if isinstance(value, ir.BlockArgument):
@@ -102,15 +102,26 @@ def depends_on(value: Any, other: Any) -> bool:
 
 
 def is_zero(value: Any) -> bool:
-    """Whether a vector is a constant of zeros."""
+    """Return whether a vector is a constant of zeros."""
     if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
         return False
     attribute = ir.DenseElementsAttr(value.owner.attributes["value"])
     return attribute.is_splat and float(attribute.get_splat_value().value) == 0.0
 
 
+def is_elementwise(op: Any) -> bool:
+    """Return whether each element of the result depends on the operands' elements at its index."""
+    dialect = op.name.partition(".")[0]
+    return (
+        dialect in ("arith", "math")
+        and op.name != "arith.constant"
+        and len(op.results) == 1
+        and isinstance(op.results[0].type, ir.VectorType)
+    )
+
+
 def keep_rolled(loop: Any) -> None:
-    """Have LLVM and the assembler leave a loop as it is."""
+    """Mark a loop so that LLVM and the assembler do not unroll it."""
     loop.attributes["llvm.loop_annotation"] = ir.Attribute.parse(
         "#llvm.loop_annotation<unroll = <disable = true>>"
     )

@@ -1,18 +1,18 @@
-"""Tensor maps of a kernel's tiles: values that its launch makes, each once.
+"""The tensor maps of a kernel's tiles: values that the host encodes before the launch, each once.
 
     %x = "lego.load"(%a, %m, %k) {layout = #A, slice = array<i64: 2, 3>}
 
-is of one tensor, and has one map, which the host makes in front of the launch:
+is a tile of one tensor, and has one map:
 
     %map = "lego.tensor_map"(%a) {box = array<i64: 64, 128>, swizzle = 128 : i64, ...}
 
-A tile of one of several tensors, whose number only the kernel knows,
+A tile of one of several tensors, which the kernel picks,
 
     %t = "lego.pick"(%which, %a, %b)
     %M = "lego.table"(%which) {values = array<i64: 512, 64>}
     %x = "lego.load"(%t, %m, %k, %M) {layout = #A, slice = array<i64: 2, 3>}
 
-has one for each, and all of them, one behind the other, are one parameter of the kernel:
+has a map for each. They are consecutive in one parameter of the kernel:
 
     %maps = "lego.tensor_maps"(%map_of_a, %map_of_b)
     %map = llvm.getelementptr %maps[%which]
@@ -38,18 +38,18 @@ from lego_mlir.mlir.tiles.accesses import Tile, apply
 from lego_mlir.mlir.tiles.pointers import element_bytes, i32_constant
 
 _DYNAMIC = -(1 << 31)
-"""Stands among the indices of llvm.getelementptr for one that is an operand."""
+"""Marks an index of llvm.getelementptr that is an operand."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mapped:
-    """The maps of a tile.
+class TileTensorMaps:
+    """The tensor maps of a tile.
 
     Attributes:
-        shape: how boxes lie in the tile, the same for all tensors that it may be of.
-        layouts: of these tensors.
+        shape: the boxes of the tile, which are the same for all its possible tensors.
+        layouts: the layouts of these tensors.
         value: the map, or the first of them.
-        number: of the tensor; `None` where there is one.
+        number: the number of the tensor; `None` if there is one.
     """
 
     shape: TensorMapBoxes
@@ -58,7 +58,7 @@ class Mapped:
     number: Any
 
     def pointer(self) -> Any:
-        """The address of the tile's map, computed at the current insertion point."""
+        """Compute the address of the tile's map at the current insertion point."""
         if self.number is None:
             return self.value
         kind = ir.Type.parse(f"!llvm.array<{TENSOR_MAP_BYTES} x i8>")
@@ -78,8 +78,8 @@ class TensorMaps:
     """The tensor maps of one launch, each made once.
 
     Args:
-        step: that makes them.
-        launch: before which they are made.
+        step: the transform step, for errors.
+        launch: the launch before which they are made.
     """
 
     def __init__(self, step: TransformStep, launch: Any) -> None:
@@ -87,33 +87,33 @@ class TensorMaps:
         self._launch = launch
         self._made: dict[Any, Any] = {}
 
-    def __call__(self, tile: Tile, shared: Tile, parts: int = 1) -> Mapped:
-        """The maps for copies between a tile and its copy in shared memory.
+    def __call__(self, tile: Tile, shared: Tile, parts: int = 1) -> TileTensorMaps:
+        """Return the maps for copies between a tile and shared memory, each box in `parts` slices.
 
         Raises:
-            LegoError: at the tile's access: TMA cannot copy it.
+            LegoError: TMA cannot copy the tile.
         """
-        number, members = self._members(tile)
-        found = [self._map(member, shared, parts) for member in members]
+        number, tensors = self._tensors(tile)
+        found = [self._map(tensor, shared, parts) for tensor in tensors]
         shape = found[0]
         require_alignment(shared, shape.alignment)
         boxes = {(one.dims, one.box, one.swizzle, one.boxes) for one in found}
         if len(boxes) > 1:
             raise self._step.error(
-                "the tensors that the tile may be of take copies of different boxes", tile.op
+                "the tensors that lego.pick picks from need different TMA boxes", tile.op
             )
-        values = [self._made_of(*pair) for pair in zip(members, found, strict=True)]
-        layouts = tuple(member.layout for member in members)
+        values = [self._made_of(*pair) for pair in zip(tensors, found, strict=True)]
+        layouts = tuple(tensor.layout for tensor in tensors)
         value = values[0] if number is None else self._joined(values, tile)
-        return Mapped(shape, layouts, value, number)
+        return TileTensorMaps(shape, layouts, value, number)
 
-    def _members(self, tile: Tile) -> tuple[Any, list[Tile]]:
-        """The number of the tensor that a tile is of, and the tile as it is in each of them."""
+    def _tensors(self, tile: Tile) -> tuple[Any, list[Tile]]:
+        """Return the number of a tile's tensor, and the tile in each possible tensor."""
         owner = None if isinstance(tile.buffer, ir.BlockArgument) else tile.buffer.owner.operation
         if owner is None or owner.name != dialect.PICK:
             if tile.sizes:
                 raise self._step.error(
-                    f"TMA takes tensors of known sizes, and '{tile.layout}' has "
+                    f"TMA needs tensors of constant sizes, but '{tile.layout}' has "
                     + ", ".join(name for name, _ in tile.sizes),
                     tile.op,
                     hint="give the sizes values in lego.sizes, or by --set",
@@ -121,21 +121,22 @@ class TensorMaps:
             return None, [tile]
         number, *buffers = list(owner.operands)
         known = [self._numbers(tile, name, value, number) for name, value in tile.sizes]
-        members = []
+        tensors = []
         for place, buffer in enumerate(buffers):
             (argument,) = sources_of(buffer)
             layout = tile.layout.bind(**{name: values[place] for name, values in known})
-            members.append(replace(tile, layout=layout, buffer=argument, sizes=()))
-        return number, members
+            tensors.append(replace(tile, layout=layout, buffer=argument, sizes=()))
+        return number, tensors
 
     def _numbers(
         self, tile: Tile, name: str, value: Any, number: Any
     ) -> tuple[str, tuple[int, ...]]:
-        """The sizes that a symbol of a tile's layout has, tensor by tensor."""
+        """Return the value of a layout's symbolic size for each tensor."""
         op = None if isinstance(value, ir.BlockArgument) else value.owner.operation
         if op is None or op.name != dialect.TABLE or op.operands[0] != number:
             raise self._step.error(
-                f"TMA takes tensors of known sizes, and {name} of '{tile.layout}' is from no table",
+                f"TMA needs tensors of constant sizes, but {name} of '{tile.layout}' is from no "
+                "table",
                 tile.op,
                 hint='a "lego.table" at the number of the tensor that "lego.pick" picks',
             )
@@ -154,7 +155,7 @@ class TensorMaps:
         return self._made[key]
 
     def _joined(self, maps: list[Any], tile: Tile) -> Any:
-        """Several maps as one parameter."""
+        """Return several maps as one parameter."""
         key = tuple(maps)
         if key not in self._made:
             with ir.InsertionPoint(self._launch), tile.op.location:
@@ -170,11 +171,11 @@ class TensorMaps:
 
 
 def require_alignment(shared: Tile, alignment: int) -> None:
-    """Let the buffer of a tile begin at a multiple of so many bytes."""
-    room = shared.buffer.owner
+    """Require a tile's buffer to begin at a multiple of `alignment` bytes."""
+    allocation = shared.buffer.owner
     i64 = ir.IntegerType.get_signless(64)
-    known = room.attributes
-    before = dialect.alignment_in(known)
+    known = allocation.attributes
+    before = ir.IntegerAttr(known[dialect.ALIGNMENT]).value if dialect.ALIGNMENT in known else 1
     known[dialect.ALIGNMENT] = ir.IntegerAttr.get(i64, max(before, alignment))
 
 
@@ -182,27 +183,27 @@ _MOST_OFFSETS = (1 << 31) - 1
 """Coordinates of a tensor map are signed, of 32 bits (PTX ISA 9.7.9.27, cp.async.bulk.tensor)."""
 
 
-class Corners:
-    """Where tiles begin in their tensors.
+class TileCoordinates:
+    """The coordinates of tiles in their tensors.
 
-    What several have in common is computed once, at the insertion point of the first.
+    Common terms are computed once, at the insertion point of the first tile.
     """
 
     def __init__(self) -> None:
         self._made: dict[Any, Any] = {}
 
-    def __call__(self, tile: Tile, mapped: Mapped) -> list[Location]:
-        """Where a tile begins, one place a dimension of its tensor, innermost first.
+    def __call__(self, tile: Tile, maps: TileTensorMaps) -> list[Coordinate]:
+        """Compute a tile's coordinates, one for each dimension of its tensor, innermost first.
 
         Args:
-            tile: of the tensor, or of one of several.
-            mapped: its maps.
+            tile: the tile.
+            maps: its tensor maps.
         """
-        views = [_levels(layout) for layout in mapped.layouts]
+        views = [_levels(layout) for layout in maps.layouts]
         rank = len(views[0][0])
-        places = []
-        for dim in mapped.shape.dims:
-            # Of several tensors the one of most tiles: how many there are has no part in this.
+        coordinates = []
+        for dim in maps.shape.dims:
+            # Any number of tiles gives the same coordinates: take the largest of the tensors.
             sizes = [max(view[level][dim] for view in views) for level in range(len(views[0]))]
             # TMA fills in zeros for a tile that begins beyond the end, as the last one of a split K
             # may, so the first size is no bound: a row-major order needs it for nothing else.
@@ -210,11 +211,11 @@ class Corners:
             index = [tile.index[level * rank + dim] for level in range(len(sizes))]
             known = [i if isinstance(i, int) else 0 for i in index]
             rest = tuple(0 if i is None or isinstance(i, int) else i for i in index)
-            places.append(Location(self._of(row, rest), int(row.apply(*known))))
-        return places
+            coordinates.append(Coordinate(self._of(row, rest), int(row.apply(*known))))
+        return coordinates
 
     def _of(self, row: Layout, index: tuple[Any, ...]) -> Any:
-        """The offset in a row-major order, an i32; `None` for the first."""
+        """Compute the offset in a row-major order, an i32; `None` for offset 0."""
         if all(isinstance(i, int) for i in index):
             return None
         if (row, index) not in self._made:
@@ -223,21 +224,21 @@ class Corners:
         return self._made[row, index]
 
 
-class Location(NamedTuple):
-    """A coordinate: a number, and an i32 that comes to it if there is one."""
+class Coordinate(NamedTuple):
+    """A coordinate: a constant, plus an i32 unless that is `None`."""
 
     value: Any
     number: int
 
     def plus(self, distance: Any) -> Any:
-        """The coordinate so much further on: a number, or an i32."""
+        """Return the coordinate plus a distance, an int or an i32."""
         if isinstance(distance, int):
-            return total(self.value, self.number + distance)
-        return total(total(self.value, self.number), distance)
+            return add_i32(self.value, self.number + distance)
+        return add_i32(add_i32(self.value, self.number), distance)
 
 
-def total(value: Any, other: Any) -> Any:
-    """The sum of two numbers as an i32, either of them an i32 or an int; `None` is 0."""
+def add_i32(value: Any, other: Any) -> Any:
+    """Add an i32, or `None` for 0, and an i32 or int."""
     if isinstance(other, int):
         if value is None:
             return i32_constant(other)
@@ -248,6 +249,6 @@ def total(value: Any, other: Any) -> Any:
 
 
 def _levels(layout: Layout) -> list[tuple[int, ...]]:
-    """The sizes of a tiled tensor, level by level."""
+    """Return the sizes of a tiled tensor, level by level."""
     assert layout.view is not None
     return [tuple(int(n) for n in sizes) for sizes in layout.view.tiles]

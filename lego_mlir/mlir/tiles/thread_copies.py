@@ -1,4 +1,4 @@
-"""What one thread does of a tile's copy: the operations that `distribute_copies` makes."""
+"""The operations of one thread in a tile's copy, for `distribute_copies`."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from lego_mlir.mlir.tiles import accesses
 from lego_mlir.mlir.tiles.accesses import Tile
 
 _BYPASSING = 16
-"""Bytes of the only asynchronous copy that bypasses L1 (PTX ISA, cp.async)."""
+"""The size in bytes of the asynchronous copies that bypass L1 (PTX ISA, cp.async)."""
 
 _MOST_UNROLLED = 32
-"""Asynchronous copies of one tile by one thread that stand one after another."""
+"""The most asynchronous copies of a tile by a thread that are unrolled."""
 
 _MOST_CHUNKS, _MOST_BYTES = 8, 64
-"""What a thread has in its registers at once."""
+"""The most chunks and bytes that a thread has in registers."""
 
 
 @dataclass(frozen=True)
 class ThreadCopies:
-    """The copies of one thread, made at the insertion point that is current.
+    """The copies of one thread, made at the current insertion point.
 
     Attributes:
-        read: the tile in the memory that is read.
-        written: the tile in the memory that is written.
-        plan: who copies what.
-        thread: the value of the thread's number in its block.
+        read: the source tile.
+        written: the target tile.
+        plan: which thread copies which chunk.
+        thread: the linear thread id.
     """
 
     read: Tile
@@ -40,12 +40,12 @@ class ThreadCopies:
     thread: Any
 
     def asynchronous(self, source: Any, target: Any, size: int) -> None:
-        """Copies that go on while the thread does other things.
+        """Make asynchronous copies.
 
         Args:
-            source: the buffer that is read, of one dimension.
-            target: the buffer that is written, of one dimension.
-            size: of an element, in bytes.
+            source: the source buffer, of one dimension.
+            target: the target buffer, of one dimension.
+            size: the size of an element in bytes.
         """
         plan, token = self.plan, ir.Type.parse("!nvgpu.device.async.token")
 
@@ -81,7 +81,7 @@ class ThreadCopies:
                 self._last(partial(copy, start, end, existing))
 
     def through_registers(self) -> None:
-        """Loads and stores, of several chunks at a time."""
+        """Make loads and stores of several chunks at a time."""
         full, size = self.plan.full_steps, getattr(self.read.element, "width", 64) // 8
         most = min(_MOST_CHUNKS, _MOST_BYTES // (self.plan.width * max(1, size)), full)
         batch = next((n for n in range(most, 0, -1) if full % n == 0), 0)
@@ -115,7 +115,7 @@ class ThreadCopies:
                 scf.YieldOp([])
 
     def _offsets(self, number: Any) -> tuple[Any, Any]:
-        """Where a chunk begins on either side."""
+        """Compute the offsets of a chunk in the source and the target."""
         chunk = accesses.inv(self.plan.chunks, number)
         start, end = (
             accesses.apply(side.split.layout, side.index(tile.index, chunk), tile.sizes)
@@ -124,7 +124,7 @@ class ThreadCopies:
         return start, end
 
     def _existing(self, number: Any) -> Any:
-        """How many elements of a chunk there are to read; `None` where it is always all."""
+        """Compute how many elements of a chunk exist; `None` if always all."""
         if not self._may_be_padding:
             return None
         source = self.plan.source
@@ -142,11 +142,11 @@ class ThreadCopies:
         return (self.plan.source, self.read), (self.plan.target, self.written)
 
     def _number(self, step: int) -> Any:
-        """The number of the chunk that the thread copies in a step."""
+        """Compute the number of the chunk that the thread copies in a step."""
         return _moved(self.thread, step * self.plan.threads)
 
     def _in_loop(self, batch: int, make: Callable[[Sequence[Any]], None]) -> None:
-        """Make the full steps, `batch` of them at a time."""
+        """Make a loop over the full steps, `batch` of them in an iteration."""
         threads = self.plan.threads
         bounds = (0, self.plan.full_steps * threads, batch * threads)
         loop = scf.ForOp(*(accesses.constant(n) for n in bounds))
@@ -156,7 +156,7 @@ class ThreadCopies:
             scf.YieldOp([])
 
     def _last(self, make: Callable[[], None]) -> None:
-        """Make the step in which only some threads have a chunk, if there is one."""
+        """Make the last step, in which only some threads have a chunk, if there is one."""
         plan = self.plan
         if plan.steps == plan.full_steps:
             return
@@ -168,5 +168,5 @@ class ThreadCopies:
 
 
 def _moved(offset: Any, distance: int) -> Any:
-    """An offset further on."""
+    """Add a distance to an offset."""
     return arith.AddIOp(offset, accesses.constant(distance)).result if distance else offset

@@ -1,8 +1,6 @@
-"""Transform operations of our own: the steps that schedules of `transforms/` are made of.
+"""The passes of the transform_lego dialect, one file each, from which schedules are composed.
 
-Each works on tiles that are read and written through layouts, and leaves layouts behind: where a
-thread's elements lie, which of them an instruction moves, is again derived, by `lower_lego`.
-
-An operation is declared in `dialects/transform_lego.irdl.mlir`, and what it does stands in the
-module of its name; `library` brings the two together.
+Each pass rewrites tiles that are accessed through layouts into accesses through other layouts;
+`lower_lego` derives the index expressions. `dialects/transform_lego.irdl.mlir` declares each
+operation. What several passes share is in `mlir/tiles`, `fragments` and `warp_specialized`.
 """

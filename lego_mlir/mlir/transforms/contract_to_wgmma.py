@@ -1,7 +1,7 @@
-"""`transform_lego.contract_to_wgmma`: products of tiles in shared memory by warpgroups.
+"""`transform_lego.contract_to_wgmma`: lower contractions of tiles in shared memory to wgmma.
 
-    %x = "lego.load"(%sa, %slot) {layout = #SA, slice = array<i64: 1, 2>}
-    %y = "lego.load"(%sb, %slot) {layout = #SB, slice = array<i64: 1, 2>}
+    %x = "lego.load"(%sa, %stage) {layout = #SA, slice = array<i64: 1, 2>}
+    %y = "lego.load"(%sb, %stage) {layout = #SB, slice = array<i64: 1, 2>}
     %next = vector.contract {..., lego.warps = #warps} %x, %y, %sums
 
 becomes, for each thread,
@@ -10,10 +10,10 @@ becomes, for each thread,
     %0 = llvm.inline_asm "wgmma.mma_async.sync.aligned.m64n128k16 ..." %sums..., %a0, %b0, %a1, ...
     nvvm.wgmma.commit.group.sync.aligned
 
-The descriptors follow from the layouts (`analysis.instructions.wgmma_operands`). Where a group is waited for, the kernel
-says already: `specialize_warps` has put the waits. What is then done with the sums is spread over
-the threads as it is for `contract_to_mma`: a warpgroup's accumulator is four warps' `mma.m16n8`
-accumulators, one below the other.
+`analysis.instructions.wgmma_operands` derives the matrix descriptors from the layouts.
+`specialize_warps` has placed the waits for the groups already. Operations on the accumulator are
+distributed over the threads as in `contract_to_mma`: a warpgroup's accumulator consists of the
+`mma.m16n8` accumulators of four warps, one below the other.
 
 Source: PTX ISA 9.7.15 (asynchronous warpgroup level matrix instructions).
 """
@@ -37,64 +37,67 @@ from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_WARPS, WGMMA_K_BYT
 from lego_mlir.hardware.swizzle import swizzled
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.emit import nvvm
-from lego_mlir.mlir.fragments.contraction import Contraction, contraction
-from lego_mlir.mlir.fragments.distribute import Spread
-from lego_mlir.mlir.fragments.registers import Registers
-from lego_mlir.mlir.fragments.thread_fragment import Held, Restarted
+from lego_mlir.mlir.fragments.contraction import Contraction, read_contraction
+from lego_mlir.mlir.fragments.distribute import TileDistribution
+from lego_mlir.mlir.fragments.registers import AccumulatorRegisters
+from lego_mlir.mlir.fragments.thread_fragment import FragmentValue, RestartedPairs
 from lego_mlir.mlir.fragments.warps import Thread
-from lego_mlir.mlir.fragments.wgmma import Chain
+from lego_mlir.mlir.fragments.wgmma import WgmmaChain
 from lego_mlir.mlir.schedule.transform_step import PassContext, TransformStep, transform
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.tiles.accesses import Tile, apply, inv, tile_of
 from lego_mlir.mlir.tiles.pointers import address, element_bytes, i32_constant
 from lego_mlir.mlir.tiles.structure import is_zero
 from lego_mlir.mlir.tiles.tensor_maps import require_alignment
-from lego_mlir.mlir.warp_specialized.cluster_reduction import ClusterSums
-from lego_mlir.mlir.warp_specialized.tma_stores import ResultStores, is_stored_by_tma
+from lego_mlir.mlir.warp_specialized.cluster_reduction import ClusterReduction
+from lego_mlir.mlir.warp_specialized.tma_stores import TmaStores, is_stored_by_tma
 
 _WINDOW = (1 << 18) - 1
-"""The bits of a shared-memory address within its block: in a cluster others tell the block."""
+"""The bits of a shared-memory address within its CTA; higher bits name the CTA of the cluster."""
 
 
 @transform("contract_to_wgmma")
 def contract_to_wgmma(step: TransformStep) -> list[list[Any]]:
-    """Give contractions of tiles in shared memory to warpgroups."""
-    left = [contraction(step, op) for op in step.payload()]
+    """Lower contractions, and distribute the operations on their results over the threads."""
+    left = [read_contraction(step, op) for op in step.payload()]
     while left:
         first = left[0]
         group, thread, own = _thread(step, first)
-        spread = Spread(step, thread, first.sizes[:2], first.warps)
-        together = spread.gather(first.op, {c.op: c for c in left})
+        distribution = TileDistribution(step, thread, first.sizes[:2], first.warps)
+        joined = distribution.collect(first.op, {c.op: c for c in left})
         groups = first.warps.size
         assert isinstance(groups, int)
         launch = scope_of(first.op).kernel
-        results = ResultStores(step, launch, own, group, groups // WARPGROUP_WARPS)
-        stores = [op for op in spread.stores if is_stored_by_tma(op)]
+        results = TmaStores(step, launch, own, group, groups // WARPGROUP_WARPS)
+        stores = [op for op in distribution.stores if is_stored_by_tma(op)]
         for op in stores:
             results.prepare(op)
-        sums = {
-            op: ClusterSums(
-                step, launch, op, own, group, groups // WARPGROUP_WARPS, [first.left, first.right]
+        reductions = {
+            op: ClusterReduction(
+                step, launch, op, own, group, groups // WARPGROUP_WARPS, [first.a, first.b]
             )
-            for op in spread.reductions
+            for op in distribution.reductions
         }
         end = _end(first.op)
-        products = {c.op: _Product(step, c, group) for c in together}
-        spread.rewrite(
-            products,
+        lowerings = {c.op: _WgmmaLowering(step, c, group) for c in joined}
+        distribution.rewrite(
+            lowerings,
             {op: partial(results.store, op) for op in stores},
-            sums,
-            products[first.op].registers,
+            reductions,
+            lowerings[first.op].registers,
         )
         if stores:
             with ir.InsertionPoint(end), launch.location:
                 results.finish()
-        left = [c for c in left if c not in together]
+        left = [c for c in left if c not in joined]
     return []
 
 
 def _end(op: Any) -> Any:
-    """The end of the outermost block below the kernel's that an operation is in, else of that."""
+    """Return the terminator of the outermost block below the kernel's body that contains `op`.
+
+    It is the terminator of the body if `op` is directly in it.
+    """
     kernels = ("gpu.launch", "gpu.func")
     while op.parent.name not in kernels and op.parent.parent.name not in kernels:
         op = op.parent.operation
@@ -102,7 +105,7 @@ def _end(op: Any) -> Any:
 
 
 def _thread(step: TransformStep, found: Contraction) -> tuple[Any, Thread, Thread]:
-    """The warpgroup, who the thread is in the block, and who it is in its warpgroup."""
+    """Return the warpgroup, and the thread's position in the CTA and in the warpgroup."""
     kernel = scope_of(found.op).kernel
     warps = found.warps.size
     assert isinstance(warps, int)
@@ -110,20 +113,20 @@ def _thread(step: TransformStep, found: Contraction) -> tuple[Any, Thread, Threa
     in_order = (found.warps.offsets().reshape(-1) == np.arange(warps)).all()
     if found.warps.dims[1] != 1 or rows % (WGMMA_ROWS * warps // WARPGROUP_WARPS) or not in_order:
         raise step.error(
-            f"{warps} warps as '{found.warps}' on {rows} rows: wgmma takes {WGMMA_ROWS} rows a "
-            f"warpgroup, {WARPGROUP_WARPS} warps one below the other",
+            f"{warps} warps as '{found.warps}' do not fit {rows} rows: wgmma takes {WGMMA_ROWS} "
+            f"rows a warpgroup, {WARPGROUP_WARPS} warps one below the other",
             found.op,
             hint=f'lego.warps = #lego.layout<"OrderBy(Row({rows // 16}, 1))">',
         )
     with ir.InsertionPoint.at_block_begin(kernel.regions[0].blocks[0]), found.op.location:
         number = kernel.regions[0].blocks[0].arguments[3]
-        # The producer's warps, behind these, do not get here.
+        # The producer's warps, which have higher numbers, do not execute this.
         own = arith.RemUIOp(number, _index(warps * WARP_THREADS)).result
         group, warp, lane = inv(
             OrderBy(Row(warps // WARPGROUP_WARPS, WARPGROUP_WARPS, WARP_THREADS)), own
         )
-        place = apply(OrderBy(Row(warps // WARPGROUP_WARPS, WARPGROUP_WARPS)), [group, warp])
-        row, column = inv(found.warps, place)
+        warp_id = apply(OrderBy(Row(warps // WARPGROUP_WARPS, WARPGROUP_WARPS)), [group, warp])
+        row, column = inv(found.warps, warp_id)
         sizes = accumulator().sizes
         octet, quad = inv(OrderBy(Row(sizes[GROUP], sizes[THREAD])), lane)
     blocks = rows // (WGMMA_ROWS * warps // WARPGROUP_WARPS)
@@ -133,34 +136,34 @@ def _thread(step: TransformStep, found: Contraction) -> tuple[Any, Thread, Threa
 
 
 @dataclass(frozen=True, slots=True)
-class _Pieces:
-    """The pieces of a tile that instructions read, one after another along k, for each block.
+class _OperandDescriptors:
+    """The matrix descriptors of an operand, one for each instruction.
 
     Attributes:
-        tile: in shared memory.
-        by_block: descriptors, by block of rows or columns and step of k.
+        tile: the operand in shared memory.
+        by_block: the descriptors, by block of rows or columns and step along K.
     """
 
     tile: Tile
     by_block: tuple[tuple[MatrixDescriptor, ...], ...]
 
     def base(self, index: Sequence[Any], pass_context: PassContext) -> Any:
-        """What the pieces' descriptors count from, an i64.
+        """Return the descriptor of the warpgroup's first element, an i64 to which others are added.
 
         Args:
-            index: of the first element that the warpgroup reads, in the two dimensions.
-            pass_context: of the run.
+            index: the index of that element in the tile.
+            pass_context: the state of the run.
         """
-        # The slot as it is by now: loops around it may have been rewritten since.
-        slot = tile_of(self.tile.op, pass_context).index[: -len(index)]
-        at = address(self.tile.buffer, self.tile.layout, [*slot, *index])
+        # Read again: the loops around it may be new ones.
+        stage = tile_of(self.tile.op, pass_context).index[: -len(index)]
+        at = address(self.tile.buffer, self.tile.layout, [*stage, *index])
         inside = arith.AndIOp(at, i32_constant(_WINDOW)).result
         units = arith.ShRUIOp(inside, i32_constant(4)).result
         return arith.ExtUIOp(ir.IntegerType.get_signless(64), units).result
 
 
-class _Product:
-    """Makes the instructions of one contraction.
+class _WgmmaLowering:
+    """The lowering of one contraction to wgmma.
 
     Raises:
         LegoError: `wgmma` cannot read an operand's layout.
@@ -176,64 +179,72 @@ class _Product:
         self._groups = warps // WARPGROUP_WARPS
         self._blocks = rows // self._groups // WGMMA_ROWS
         try:
-            self._left = _pieces(found.left, found.left_inner, WGMMA_ROWS, rows, self._groups)
-            self._right = _pieces(found.right, found.right_inner, columns, columns, 1)
+            self._a = _operand_descriptors(found.a, found.a_k_dim, WGMMA_ROWS, rows, self._groups)
+            self._b = _operand_descriptors(found.b, found.b_k_dim, columns, columns, 1)
         except LegoError as e:
             raise step.error(e.message, found.op, e.hint) from None
-        for pieces in (self._left, self._right):
-            require_alignment(pieces.tile, pieces.by_block[0][0].alignment)
+        for descriptors in (self._a, self._b):
+            require_alignment(descriptors.tile, descriptors.by_block[0][0].alignment)
 
     @property
-    def registers(self) -> Registers:
-        """The sums as the instructions hold them."""
-        return Registers(self._blocks, self._found.sizes[1], self._found.instruction.accumulator)
+    def registers(self) -> AccumulatorRegisters:
+        """The accumulator's registers."""
+        return AccumulatorRegisters(
+            self._blocks, self._found.sizes[1], self._found.instruction.accumulator
+        )
 
-    def __call__(self, sums: Held) -> Held:
-        """The instructions, where the contraction stands."""
+    def __call__(self, accumulator: FragmentValue) -> FragmentValue:
+        """Make the instructions at the contraction, and return the new accumulator."""
         op = self._found.op
         own = apply(
             OrderBy(Row(self._groups, self._found.sizes[0] // self._groups)), [self._group, 0]
         )
-        first = [own, 0] if self._found.left_inner == 1 else [0, own]
-        left = self._left.base(first, self._pass_context)
-        right = self._right.base([0, 0], self._pass_context)
+        first = [own, 0] if self._found.a_k_dim == 1 else [0, own]
+        a_base = self._a.base(first, self._pass_context)
+        b_base = self._b.base([0, 0], self._pass_context)
         registers = self.registers
-        (columns,) = self._right.by_block
+        (columns,) = self._b.by_block
         nvvm.wgmma_fence()
-        words = [_sum(right, piece.bits) for piece in columns]
+        words = [_add_descriptor(b_base, b.bits) for b in columns]
         begins = None
-        if isinstance(sums.parts, Restarted):
-            begins, sums = sums.parts.condition, sums.parts.before
-        befores = [None] * self._blocks if is_zero(op.operands[2]) else registers.flat(sums)
+        if isinstance(accumulator.pairs, RestartedPairs):
+            begins, accumulator = accumulator.pairs.condition, accumulator.pairs.before
+        befores = (
+            [None] * self._blocks if is_zero(op.operands[2]) else registers.flatten(accumulator)
+        )
         blocks = []
-        for before, rows in zip(befores, self._left.by_block, strict=True):
+        for before, rows in zip(befores, self._a.by_block, strict=True):
             majors = [(a.major, b.major) for a, b in zip(rows, columns, strict=True)]
-            chain = Chain(self._found.instruction, registers, self._found.sizes[1], majors)
-            descriptors = [(_sum(left, a.bits), b) for a, b in zip(rows, words, strict=True)]
+            chain = WgmmaChain(self._found.instruction, registers, self._found.sizes[1], majors)
+            descriptors = [
+                (_add_descriptor(a_base, a.bits), b) for a, b in zip(rows, words, strict=True)
+            ]
             blocks.append(chain(before, descriptors, begins))
         nvvm.wgmma_commit()
-        return registers.held(iter(blocks))
+        return registers.unflatten(iter(blocks))
 
 
-def _pieces(tile: Tile, inner: int, extent: int, total: int, groups: int) -> _Pieces:
-    """The pieces of one warpgroup, which those of the others repeat at a distance.
+def _operand_descriptors(
+    tile: Tile, inner: int, extent: int, total: int, groups: int
+) -> _OperandDescriptors:
+    """Return the descriptors of the first warpgroup; those of the others differ by a constant.
 
     Args:
         tile: an operand in shared memory.
-        inner: which of its dimensions is k.
-        extent: of a piece along the other one.
-        total: of the tile along that.
-        groups: of warps that share it.
+        inner: its K dimension.
+        extent: an instruction's size along the other dimension.
+        total: the tile's size along that.
+        groups: the warpgroups that divide it.
     """
     size = element_bytes(tile.element)
-    return _Pieces(tile, _operands(tile.piece(), size, inner, extent, total, groups))
+    return _OperandDescriptors(tile, _operands(tile.piece(), size, inner, extent, total, groups))
 
 
 @functools.lru_cache(maxsize=16)
 def _operands(
     shared: Slice, size: int, inner: int, extent: int, total: int, groups: int
 ) -> tuple[tuple[MatrixDescriptor, ...], ...]:
-    """The same by the tile's slice in shared memory: a kernel has several products of one tile."""
+    """Return the same from the tile's layout, cached: several contractions may read one tile."""
     offsets = shared.offsets() * size
     depth = WGMMA_K_BYTES // size
     steps = offsets.shape[inner] // depth
@@ -254,8 +265,8 @@ def _operands(
                 )
                 if swizzled(base, piece.swizzle) != base:
                     raise LegoError(
-                        f"wgmma: the rows of a warpgroup in '{shared}' begin inside of "
-                        "the swizzle's pattern"
+                        f"wgmma: the rows of a warpgroup in '{shared}' do not begin at a "
+                        "multiple of the swizzle's pattern"
                     )
                 row.append(
                     MatrixDescriptor(
@@ -265,12 +276,12 @@ def _operands(
             rows.append(tuple(row))
         found.append(tuple(rows))
     if any(other != found[0] for other in found):
-        raise LegoError(f"wgmma: the warpgroups' parts of '{shared}' do not lie alike")
+        raise LegoError(f"wgmma: the warpgroups' tiles of '{shared}' have different layouts")
     return found[0]
 
 
-def _sum(base: Any, word: int) -> Any:
-    """A descriptor: that of a piece, of a tile that begins at a base."""
+def _add_descriptor(base: Any, word: int) -> Any:
+    """Add a descriptor relative to an operand's base to the base."""
     i64 = ir.IntegerType.get_signless(64)
     signed = word - (1 << 64) if word >> 63 else word
     return arith.AddIOp(base, arith.ConstantOp(i64, signed).result).result

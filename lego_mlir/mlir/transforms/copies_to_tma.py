@@ -1,17 +1,17 @@
-"""`transform_lego.copies_to_tma`: tiles fetched by the tensor memory accelerator.
+"""`transform_lego.copies_to_tma`: copy tiles to shared memory by TMA.
 
     nvvm.mbarrier.arrive.expect_tx %full, %bytes
     %x = "lego.load"(%a, %m, %k) {layout = #A, slice = array<i64: 2, 3>}
-    "lego.store"(%x, %s, %slot) {layout = #slots, slice = array<i64: 1, 2>}
+    "lego.store"(%x, %s, %stage) {layout = #stages, slice = array<i64: 1, 2>}
 
-becomes, with a tensor map that the host makes of the two layouts,
+becomes, with a tensor map that the host encodes from the two layouts,
 
     %map = "lego.tensor_map"(%a) {box = array<i64: 64, 128>, swizzle = 128 : i64, ...}
     nvvm.mbarrier.arrive.expect_tx %full, %bytes
-    nvvm.cp.async.bulk.tensor.shared.cluster.global %s_at_slot, %map, %full, box[%k64, %m128]
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %s_at_stage, %map, %full, box[%k64, %m128]
 
-A tile whose store says `multicast = 2` is fetched in parts, one by each block of the cluster, each
-of which goes to all of them.
+A tile whose store has `multicast = 2` is loaded in slices, one by each CTA of the cluster, each of
+which goes to all CTAs.
 
 Source: PTX ISA 9.7.9.25 (cp.async.bulk.tensor).
 """
@@ -34,15 +34,15 @@ from lego_mlir.mlir.tiles.pointers import (
     i32_constant,
     in_cluster,
 )
-from lego_mlir.mlir.tiles.tensor_maps import Corners, TensorMaps, total
+from lego_mlir.mlir.tiles.tensor_maps import TensorMaps, TileCoordinates, add_i32
 
 MULTICAST = "multicast"
-"""The attribute of a store to shared memory that all blocks of the cluster do together."""
+"""The attribute of a store to the shared memory of all CTAs of a cluster: how many they are."""
 
 
 @transform("copies_to_tma")
 def copies_to_tma(step: TransformStep) -> list[list[Any]]:
-    """Fetch the tiles that kernels copy to shared memory by TMA."""
+    """Replace copies of tiles from global to shared memory by TMA loads."""
     for launch in step.payload():
         maps = TensorMaps(step, launch)
         for op in list(operations_in(launch)):
@@ -59,33 +59,35 @@ def _fetch(step: TransformStep, source: Tile, stored: Tile, maps: TensorMaps) ->
     op = stored.op
     barrier = _barrier_before(step, op)
     parts = ir.IntegerAttr(op.attributes[MULTICAST]).value if MULTICAST in op.attributes else 1
-    mapped = maps(source, stored, parts)
-    found = mapped.shape
+    tile_maps = maps(source, stored, parts)
+    found = tile_maps.shape
     size = element_bytes(source.element)
     with ir.InsertionPoint(op), op.location:
         rank = mask = None
         if parts > 1:
             rank = nvvm.rank_in_cluster()
             mask = arith.ConstantOp(ir.IntegerType.get_signless(16), (1 << parts) - 1).result
-        corner = Corners()(source, mapped)
-        pointer = mapped.pointer()
+        coordinates = TileCoordinates()(source, tile_maps)
+        pointer = tile_maps.pointer()
         index = [0 if i is None else i for i in stored.index]
         start = address(stored.buffer, stored.layout, index)
         for first in range(0, len(found.boxes), parts):
             boxes = found.boxes[first : first + parts]
             at = [
-                place.plus(_of_rank([box.at[d] for box in boxes], rank))
-                for d, place in enumerate(corner)
+                coordinate.plus(_of_rank([box.at[d] for box in boxes], rank))
+                for d, coordinate in enumerate(coordinates)
             ]
-            room = as_pointer(total(start, _of_rank([box.offset * size for box in boxes], rank)))
-            nvvm.fetch_tile(in_cluster(room), pointer, at, barrier, mask)
+            target = as_pointer(
+                add_i32(start, _of_rank([box.offset * size for box in boxes], rank))
+            )
+            nvvm.fetch_tile(in_cluster(target), pointer, at, barrier, mask)
     load = source.op
     step.erase(op)
     step.erase(load)
 
 
 def _of_rank(numbers: Sequence[int], rank: Any) -> Any:
-    """The number that belongs to the block's rank in its cluster: an i32, or the int of all."""
+    """Return the number at the CTA's rank in its cluster, an i32, or the int if all are equal."""
     if all(n == numbers[0] for n in numbers):
         return numbers[0]
     value = i32_constant(numbers[0])
@@ -97,7 +99,7 @@ def _of_rank(numbers: Sequence[int], rank: Any) -> Any:
 
 
 def _loaded(stored: Tile, step: TransformStep) -> Tile | None:
-    """The tile whose value is stored, if it is loaded for that alone."""
+    """Return the loaded tile whose only use is this store, else `None`."""
     value = stored.value
     if not stored.whole or hasattr(value, "arg_number"):
         return None
@@ -108,7 +110,7 @@ def _loaded(stored: Tile, step: TransformStep) -> Tile | None:
 
 
 def _barrier_before(step: TransformStep, op: Any) -> Any:
-    """The barrier that counts an operation's bytes: the last that was told to expect some."""
+    """Return the barrier that counts the bytes of `op`: that of the last expect_tx before it."""
     last = op
     while last.name != "gpu.launch":
         operations = [o.operation for o in last.block.operations]
@@ -120,5 +122,5 @@ def _barrier_before(step: TransformStep, op: Any) -> Any:
         "looked for the barrier that this copy completes, an nvvm.mbarrier.arrive.expect_tx "
         "before it; found none",
         op,
-        hint="transform_lego.specialize_warps makes the ring that TMA fills",
+        hint="run specialize_warps first, which makes the ring buffer that TMA fills",
     )

@@ -1,21 +1,21 @@
-"""`transform_lego.distribute_copies`: the threads of a block share the copying of its tiles.
+"""`transform_lego.distribute_copies`: distribute copies of tiles over the threads of a CTA.
 
     %x = "lego.load"(%a, %m, %k) {layout = #A, slice = array<i64: 2, 3>}     // 128x64 f16, global
-    "lego.store"(%x, %s, %slot) {layout = #S, slice = array<i64: 1, 2>}      // shared
+    "lego.store"(%x, %s, %stage) {layout = #S, slice = array<i64: 1, 2>}      // shared
 
 becomes, in each of 128 threads, eight copies of 16 bytes
 
     %row, %column = "lego.inv"(%thread) {layout = #chunks}                   // Row(128, 8)
     %start = "lego.apply"(%m, %k, %row, %column, ...) {layout = #A, its rows in chunks}
-    %end = "lego.apply"(%slot, %row, %column, ...) {layout = #S, its rows in chunks}
+    %end = "lego.apply"(%stage, %row, %column, ...) {layout = #S, its rows in chunks}
     nvgpu.device_async_copy %a[%start], %s[%end], 8 {bypassL1}
     nvgpu.device_async_copy %a[%start + 4096], %s[%end + 1024], 8 {bypassL1}
     ...
 
-Who copies which chunk, and how wide the chunks are, `analysis.copy_plan` derives of both layouts.
-What partial tiles pad is not read, and 0 in shared memory. An asynchronous copy that no commit
-follows is waited for at the next barrier. Where there is no asynchronous copy, as from shared
-memory or of less than 4 bytes, a thread's chunks pass through its registers.
+`analysis.copies` derives from both layouts which thread copies which chunk, and chunk widths.
+Padding of partial tiles is not read; it is 0 in shared memory. If no commit follows an asynchronous
+copy, the next barrier waits for it. If there is no asynchronous copy, as from shared memory or of
+fewer than 4 bytes, chunks pass through registers.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.tiles import copy_groups
 from lego_mlir.mlir.tiles.copies import TileCopy, copies_among
-from lego_mlir.mlir.tiles.kernels import kernels_of, thread_count, thread_number
+from lego_mlir.mlir.tiles.kernels import flat_thread_id, kernels_of, thread_count
 from lego_mlir.mlir.tiles.thread_copies import ThreadCopies
 
 _WIDTHS = (16, 8, 4, 2)
-"""Bytes that are accessed at once, the most first."""
+"""Bytes of an access, the widest first."""
 
 _LEAST_ASYNC = 4
 """Bytes of the narrowest asynchronous copy (PTX ISA, cp.async)."""
@@ -43,14 +43,14 @@ _LEAST_ASYNC = 4
 
 @transform("distribute_copies")
 def distribute_copies(step: TransformStep) -> list[list[Any]]:
-    """Give the copies of tiles to threads: every load of a tile that is only stored."""
+    """Distribute every copy of a tile, a load that is only stored, over the threads."""
     for kernel in kernels_of(step):
         flat = FlatBuffers(step.pass_context.source)
         for copy in list(copies_among(step, operations_in(kernel))):
             read, written = copy.read, copy.written
             plan, size = _plan(step, kernel, copy), _bytes_of(read.element)
             with ir.InsertionPoint(written.op), written.op.location:
-                copies = ThreadCopies(read, written, plan, thread_number(step, kernel))
+                copies = ThreadCopies(read, written, plan, flat_thread_id(step, kernel))
                 if size is not None and _is_async(step, copy, plan.width * size):
                     source, target = (
                         flat(tile.buffer, scope_of(tile.op), tile.op) for tile in (read, written)
@@ -65,7 +65,7 @@ def distribute_copies(step: TransformStep) -> list[list[Any]]:
 
 
 def _plan(step: TransformStep, kernel: Any, copy: TileCopy) -> CopyPlan:
-    """The plan of a copy."""
+    """Plan which thread copies which chunk."""
     size = _bytes_of(copy.read.element) or max(_WIDTHS)
     source, target = (
         CopiedTile(tile.layout, tile.whole, alignment_of(tile.buffer, scope_of(tile.op)))
@@ -77,7 +77,7 @@ def _plan(step: TransformStep, kernel: Any, copy: TileCopy) -> CopyPlan:
 
 
 def _bytes_of(element: Any) -> int | None:
-    """The size of a type of which there are vectors in memory."""
+    """Return the size in bytes of an element type that vectors in memory may have, else `None`."""
     match element:
         case ir.IntegerType() | ir.FloatType() if element.width in (8, 16, 32, 64):
             return int(element.width) // 8
@@ -85,10 +85,10 @@ def _bytes_of(element: Any) -> int | None:
 
 
 def _is_async(step: TransformStep, copy: TileCopy, width: int) -> bool:
-    """Whether a copy by chunks of `width` bytes need not pass through registers."""
+    """Return whether a copy in chunks of `width` bytes can be asynchronous."""
     return (
         copy.fills_shared
-        and step.pass_context.machine.capability >= (8, 0)
+        and step.pass_context.target.capability >= (8, 0)
         and width >= _LEAST_ASYNC
         and dialect.OTHER not in copy.read.op.attributes
     )
@@ -99,14 +99,14 @@ _REPEATED = ("scf.for", "scf.while")
 
 
 def _wait_at_barriers(block: Any, pending: bool = False) -> bool:
-    """Wait at the next barrier for asynchronous copies that are in no group.
+    """Make the next barrier wait for asynchronous copies that are in no group.
 
     Args:
-        block: in which.
-        pending: whether there are such copies where it begins.
+        block: the block to rewrite.
+        pending: whether there are such copies at its beginning.
 
     Returns:
-        Whether there are where it ends.
+        Whether there are such copies at its end.
     """
     for op in [o.operation for o in block.operations]:
         if op.name == _ASYNC:

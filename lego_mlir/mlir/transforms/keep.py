@@ -1,4 +1,4 @@
-"""`transform_lego.keep`: the payload's text between two steps."""
+"""`transform_lego.keep`: record the payload's text between two steps. The payload is unchanged."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 
 @transform("keep")
 def keep(step: TransformStep) -> list[list[Any]]:
-    """Keep the payload's text under a name, which becomes a file's name.
+    """Record the payload's text under a name, which becomes a file's name.
 
     Raises:
-        LegoError: the name is none.
+        LegoError: the name cannot be a file's name.
     """
     name = str(step.op.attributes["name"].value)
     if not is_name(name):

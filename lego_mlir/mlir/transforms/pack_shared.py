@@ -1,4 +1,4 @@
-"""`transform_lego.pack_shared`: the shared memory of a kernel as one dynamic buffer.
+"""`transform_lego.pack_shared`: pack a kernel's shared memory into one dynamic buffer.
 
     %a = "lego.alloc"() {layout = #tiles}             // 64 KiB, used in the loop
     %c = "lego.alloc"() {layout = #result}            // 32 KiB, used after it
@@ -9,9 +9,9 @@ becomes, in a launch with 64 KiB of dynamic shared memory,
     %a = memref.view %memory[%c0]
     %c = memref.view %memory[%c0]
 
-with a barrier in between: what is not needed at the same time shares its bytes. A buffer begins at
-a multiple of 128 bytes, or of its attribute `lego.alignment`, up to 1024. With `least_shared` the
-buffer has so many bytes at least: so a multiprocessor has no room for too many blocks.
+with a barrier in between: buffers that are not live at the same time share bytes. A buffer's offset
+is a multiple of 128 bytes, or of its attribute `lego.alignment`, up to 1024. `min_shared_bytes` is
+a lower limit of the size, which limits the CTAs per multiprocessor.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ADDRESSES = (
     "llvm.addrspacecast",
     "nvvm.mapa",
 )
-"""How the names of operations begin that make an address of a buffer or of another address."""
+"""Prefixes of the names of operations that compute an address from a buffer or an address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ class _Buffer:
 
     Attributes:
         op: the operation.
-        kind: the type of memref that it needs.
-        room: its bytes, and the places in the block of the operations that use it.
+        kind: its type of memref.
+        room: its size and alignment, and the positions of its first and last use.
     """
 
     op: Any
@@ -69,7 +69,7 @@ class _Buffer:
 
 @transform("pack_shared")
 def pack_shared(step: TransformStep) -> list[list[Any]]:
-    """Pack the shared memory of each kernel; its result is the kernels, launches made anew."""
+    """Pack the shared memory of each kernel, and return the kernels; launches are new ones."""
     return [[_packed(step, kernel) for kernel in kernels_of(step)]]
 
 
@@ -79,7 +79,7 @@ def _packed(step: TransformStep, kernel: Any) -> Any:
     if not allocs:
         return kernel
     if any(name == DYNAMIC_SHARED for _, name in found):
-        raise step.error("this kernel has dynamic shared memory already", kernel)
+        raise step.error("the kernel already has dynamic shared memory", kernel)
     users = [list(_users(op.results[0])) for op in allocs]
     block = _common_block([user for of in users for user in of], kernel)
     operations = [op.operation for op in block.operations]
@@ -115,13 +115,13 @@ def _is_shared(alloc: Any) -> bool:
 def _buffer(
     step: TransformStep, op: Any, users: Sequence[Any], operations: Sequence[Any]
 ) -> _Buffer:
-    """What is to know of an allocation.
+    """Return the size, alignment and live range of an allocation.
 
     Args:
         step: for errors.
         op: the allocation.
-        users: the operations that use it, or enclose those.
-        operations: of the block that these are in.
+        users: the operations of the block that use it, or contain a use.
+        operations: the operations of the block.
     """
     layout = step.pass_context.layouts.of(op)
     if not isinstance(layout.size, int):
@@ -135,8 +135,8 @@ def _buffer(
             first = around
         if last is None or last.is_before_in_block(around):
             last = around
-    places = [0 if o is None else operations.index(o) for o in (first, last)]
-    return _Buffer(op, kind, BufferLifetime(_bytes_of(kind), _alignment(step, op), *places))
+    positions = [0 if o is None else operations.index(o) for o in (first, last)]
+    return _Buffer(op, kind, BufferLifetime(_bytes_of(kind), _alignment(step, op), *positions))
 
 
 def _alignment(step: TransformStep, op: Any) -> int:
@@ -153,13 +153,13 @@ def _alignment(step: TransformStep, op: Any) -> int:
 
 
 def _bytes_of(kind: Any) -> int:
-    """The bytes of a memref type; those of an index are 8, whatever width it will have."""
+    """Return the bytes of a memref type, with 8 for an index of either width."""
     width = getattr(kind.element_type, "width", 64)
     return (elements_of(kind) or 0) * max(1, width // 8)
 
 
 def _users(buffer: Any) -> Iterator[Any]:
-    """The operations that use a buffer, another view of it, or an address in it."""
+    """Yield the operations that use a buffer, a view of it, or an address in it."""
     pending, seen = [buffer], set()
     while pending:
         value = pending.pop()
@@ -174,7 +174,7 @@ def _users(buffer: Any) -> Iterator[Any]:
 
 
 def _common_block(users: Sequence[Any], kernel: Any) -> Any:
-    """The innermost block that holds, in itself or deeper, some operations of a kernel."""
+    """Return the innermost block of the kernel and its loops that contains all `users`."""
     block = kernel.regions[0].blocks[0]
     while users:
         around = [_ancestor_in(block, user) for user in users]
@@ -185,23 +185,23 @@ def _common_block(users: Sequence[Any], kernel: Any) -> Any:
 
 
 def _ancestor_in(block: Any, op: Any) -> Any:
-    """The operation of a block that is another one or encloses it."""
+    """Return the operation of `block` that is `op` or contains it."""
     while op.block != block:
         op = op.parent.operation
     return op
 
 
 def _check_size(step: TransformStep, kernel: Any, size: int, buffers: Sequence[_Buffer]) -> None:
-    machine = step.pass_context.machine
+    target = step.pass_context.target
     static = sum(_bytes_of(ir.MemRefType(a.type)) for a in _static_buffers(kernel))
-    if size + static <= machine.shared_bytes:
+    if size + static <= target.optin_shared_bytes:
         return
     largest = max(buffers, key=lambda b: b.room.size)
     layout = step.pass_context.layouts.of(largest.op)
     raise step.error(
-        TargetMemory(machine.name, machine.shared_bytes).too_much(size + static),
+        TargetMemory(target.name, target.optin_shared_bytes).too_much(size + static),
         kernel,
-        hint=f"take fewer buffers or smaller tiles; the largest is {largest.room.size} bytes, "
+        hint=f"use fewer stages or smaller tiles; the largest buffer is {largest.room.size} bytes, "
         f"'{layout}' of {largest.kind.element_type}",
     )
 
@@ -214,7 +214,7 @@ def _static_buffers(kernel: Any) -> list[Any]:
 def _separate(
     block: Any, operations: Sequence[Any], buffers: Sequence[_Buffer], offsets: Sequence[int]
 ) -> None:
-    """Barriers between the last use of some bytes and the first of others at their place."""
+    """Put barriers between the last use of a buffer and the first of another at its bytes."""
     barriers = [k for k, op in enumerate(operations) if op.name == "gpu.barrier"]
     shares = False
     for late, at in zip(buffers, offsets, strict=True):
@@ -236,7 +236,7 @@ def _separate(
 
 
 def _launches_of(function: Any) -> Iterator[Any]:
-    """The launches of a gpu.func."""
+    """Yield the launches of a gpu.func."""
     path = [function.parent.attributes["sym_name"].value, function.attributes["sym_name"].value]
     module = function.parent.parent
     for op in operations_in(module):
@@ -245,9 +245,9 @@ def _launches_of(function: Any) -> Iterator[Any]:
 
 
 def _with_dynamic_shared(step: TransformStep, launch: Any, size: int) -> Any:
-    """A launch made anew with dynamic shared memory of so many bytes."""
+    """Replace a launch by one with `size` bytes of dynamic shared memory."""
     if dynamic_size(launch) is not None:
-        raise step.error("this launch has dynamic shared memory already", launch)
+        raise step.error("the launch already has dynamic shared memory", launch)
     made = with_dynamic_size(launch, size)
     step.erase(launch)
     return made

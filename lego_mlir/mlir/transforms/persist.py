@@ -1,13 +1,13 @@
-"""`transform_lego.persist`: blocks that stay, and take one tile after another.
+"""`transform_lego.persist`: persistent CTAs, each of which computes several tiles in a loop.
 
     gpu.launch blocks(%b, …) in (%tiles, …) { body(%b) }
 
-becomes, with `blocks = 132`,
+becomes, with `persistent_ctas = 132`,
 
     gpu.launch blocks(%b, …) in (%c132, …) { scf.for %t = %b to %tiles step %c132 { body(%t) } }
 
-What a block sets up it sets up once, and the next tile's loads go on while a tile is stored. A
-launch of no more blocks than that is left alone.
+Each CTA runs its prologue once, and the next tile's loads run while a tile is stored. A launch with
+no more CTAs than `persistent_ctas` is unchanged.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from lego_mlir.mlir.tiles.structure import body_of, known_size, move, set_launch
 
 @transform("persist")
 def persist(step: TransformStep) -> list[list[Any]]:
-    """Let at most `blocks` blocks of a launch do all its work."""
-    blocks = step.number("persistent_ctas")
+    """Rewrite launches so that at most `persistent_ctas` CTAs compute all tiles."""
+    persistent_ctas = step.number("persistent_ctas")
     for launch in step.payload():
         if launch.name != "gpu.launch":
             raise step.error(f"looked for a gpu.launch, found '{launch.name}'", launch)
@@ -36,29 +36,29 @@ def persist(step: TransformStep) -> list[list[Any]]:
             raise step.error(
                 f"looked for a grid of known size along x, found {sizes}",
                 launch,
-                hint="number the blocks along x; a layout gives them their tiles",
+                hint="use a one-dimensional grid: CTA ids along x, mapped to tiles by a layout",
             )
         (tiles, _, _) = sizes
-        if tiles is not None and tiles > blocks:
-            _loop(launch, tiles, blocks)
+        if tiles is not None and tiles > persistent_ctas:
+            _loop(launch, tiles, persistent_ctas)
     return []
 
 
-def _loop(launch: Any, tiles: int, blocks: int) -> None:
+def _loop(launch: Any, tiles: int, persistent_ctas: int) -> None:
     body = body_of(launch)
-    block, grid = body.arguments[0], body.arguments[6]
+    cta_id, grid = body.arguments[0], body.arguments[6]
     inside = [op.operation for op in body.operations][:-1]
     with ir.InsertionPoint.at_block_begin(body), launch.location:
         all_tiles = constant(tiles)
-        loop = scf.ForOp(block, all_tiles, constant(blocks))
+        loop = scf.ForOp(cta_id, all_tiles, constant(persistent_ctas))
         with ir.InsertionPoint(loop.body):
             end = scf.YieldOp([]).operation
         move(inside, end)
         if any(op.name == dialect.ALLOC for op in inside):
             with ir.InsertionPoint(end):
-                barrier()  # the next tile is written where this one may still be read
-    for use in list(block.uses):
-        # The loop's own start stays the block's id.
+                barrier()  # the next tile's writes must follow the reads of this one
+    for use in list(cta_id.uses):
+        # The loop's lower bound stays the CTA's id.
         if use.owner.operation != loop.operation:
             use.owner.operation.operands[use.operand_number] = loop.induction_variable
     grid.replace_all_uses_with(all_tiles)
@@ -66,4 +66,4 @@ def _loop(launch: Any, tiles: int, blocks: int) -> None:
         stands_for = {"gpu.block_id": loop.induction_variable, "gpu.grid_dim": all_tiles}
         if op.name in stands_for and "dim x" in str(op.attributes["dimension"]):
             op.results[0].replace_all_uses_with(stands_for[op.name])
-    set_launch_size(launch, 0, blocks)
+    set_launch_size(launch, 0, persistent_ctas)

@@ -1,13 +1,13 @@
-"""`transform_lego.pipeline_copies`: tiles are fetched iterations before they are needed.
+"""`transform_lego.pipeline_copies`: copy tiles `depth` iterations before they are used.
 
-What `stage_in_shared` made of a loop,
+The output of `stage_in_shared` for a loop,
 
     scf.for %k = %lower to %upper step %c1 {
-      %slot = arith.remui %k, %c4
+      %stage = arith.remui %k, %c4
       %x = "lego.load"(%a, %m, %k) ...
-      "lego.store"(%x, %s, %slot) ...
+      "lego.store"(%x, %s, %stage) ...
       gpu.barrier
-      use of %s at %slot
+      use of %s at %stage
     }
 
 becomes, with `depth = 3`,
@@ -18,12 +18,12 @@ becomes, with `depth = 3`,
       gpu.barrier
       scf.if (%k + 3 < %upper) { the copies of iteration %k + 3 }
       nvvm.cp.async.commit.group
-      use of %s at %slot
+      use of %s at %stage
     }
 
-Each iteration commits one group, be it empty: so all but the last depth - 1 groups are those of
-this iteration and of earlier ones. One barrier an iteration is enough, as there are more slots than
-iterations ahead: the slot that is filled is one that no thread has been reading since the barrier.
+Each iteration commits one group, which may be empty. So all but the last depth - 1 groups belong to
+this iteration and earlier ones. There are more stages than iterations ahead, so one barrier an
+iteration is enough: no thread has read the stage that is filled since the barrier.
 """
 
 from __future__ import annotations
@@ -37,20 +37,23 @@ from lego_mlir.mlir.lowering.index_reader import bound_of
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles import accesses, copy_groups
 from lego_mlir.mlir.tiles.copies import PURE, TileCopy, copies_among
-from lego_mlir.mlir.tiles.kernels import barrier, number_of
-from lego_mlir.mlir.tiles.structure import backward_slice, copied, known_size
+from lego_mlir.mlir.tiles.kernels import barrier, constant_value
+from lego_mlir.mlir.tiles.structure import backward_slice, clone, known_size
 
 
 @transform("pipeline_copies")
 def pipeline_copies(step: TransformStep) -> list[list[Any]]:
-    """Pipeline the copies into shared memory of every loop that has some."""
+    """Pipeline the copies to shared memory of the loops that have some."""
     depth = step.number("depth")
     if depth < 1:
-        raise step.misuse(f"depth {depth}", hint="copies go ahead by one iteration or more")
-    if step.pass_context.machine.capability < (8, 0):
         raise step.misuse(
-            f"{step.pass_context.machine.name} has no asynchronous copies (cp.async)",
-            hint="they begin with sm_80; leave this step out",
+            f"depth is {depth}, but copies are at least one iteration ahead",
+            hint=f"{step.option('depth', 1)}, or more",
+        )
+    if step.pass_context.target.capability < (8, 0):
+        raise step.misuse(
+            f"{step.pass_context.target.name} has no asynchronous copies (cp.async)",
+            hint="target sm_80 or later, or leave this step out",
         )
     found = False
     for loop in step.payload():
@@ -63,15 +66,15 @@ def pipeline_copies(step: TransformStep) -> list[list[Any]]:
             found = True
     if not found:
         raise step.misuse(
-            f"looked for copies of tiles into shared memory in {len(step.payload())} loops, "
+            f"looked for copies of tiles to shared memory in {len(step.payload())} loops, "
             "found none",
-            hint="stage_in_shared makes them of loads that say {shared = #layout}",
+            hint="run stage_in_shared first, which makes them from loads with the attribute shared",
         )
     return []
 
 
 class _Pipeline:
-    """The pipelining of one loop."""
+    """The rewrite of one loop."""
 
     def __init__(
         self, step: TransformStep, loop: Any, copies: Sequence[TileCopy], depth: int
@@ -84,7 +87,7 @@ class _Pipeline:
         self.variable, *self.carried = list(self.body.arguments)
         self.lower, self.upper, self.by = list(loop.operands)[:3]
         for copy in copies:
-            self._check_slots(copy)
+            self._check_stages(copy)
         stores = [copy.written.op for copy in copies]
         needed = backward_slice([operand for op in stores for operand in op.operands], self.body)
         operations = [op.operation for op in self.body.operations]
@@ -92,7 +95,7 @@ class _Pipeline:
         self._check_independent()
 
     def run(self) -> None:
-        """Rewrite the loop, in place."""
+        """Rewrite the loop in place."""
         with ir.InsertionPoint(self.loop), self.loop.location:
             for ahead in range(self.depth):
                 self._copy_ahead(ahead, self._shifted(self.lower, ahead))
@@ -101,14 +104,14 @@ class _Pipeline:
             copy_groups.wait(self.depth - 1)
             barrier()
             self._copy_ahead(self.depth, self._shifted(self.variable, self.depth))
-        for op in self._barriers(operations):
+        for op in self._replaced_barriers(operations):
             self.step.erase(op)
         for copy in self.copies:
             self.step.erase(copy.written.op)
             self.step.erase(copy.read.op)
 
     def _copy_ahead(self, ahead: int, variable: Any) -> None:
-        """The copies of the iteration of a value of the loop's variable, if there is one."""
+        """Make the copies of the iteration at `variable`, if it exists, and commit a group."""
         within = self._is_within(ahead, variable)
         if within is None:
             self._copy(variable)
@@ -123,15 +126,15 @@ class _Pipeline:
         values = {self.variable: variable}
         for op in self.moved:
             with op.location:
-                copied(op, values)
+                clone(op, values)
 
     def _is_within(self, ahead: int, variable: Any) -> Any:
-        """The truth of there being such an iteration: `None` if always, `False` if never."""
+        """Return whether the iteration exists, an i1; `None` for always, `False` for never."""
         pass_context = self.step.pass_context
         lower, upper, by = (known_size(v, pass_context) for v in (self.lower, self.upper, self.by))
-        most = _most(self.upper) if upper is None else upper
-        if lower is not None and most is not None and by is not None:
-            iterations = max(0, -(-(most - lower) // by))
+        limit = _upper_limit(self.upper) if upper is None else upper
+        if lower is not None and limit is not None and by is not None:
+            iterations = max(0, -(-(limit - lower) // by))
             if ahead >= iterations:
                 return False
             if upper is not None and ahead < self.depth:
@@ -139,10 +142,10 @@ class _Pipeline:
         return arith.CmpIOp(arith.CmpIPredicate.slt, variable, self.upper).result
 
     def _shifted(self, variable: Any, iterations: int) -> Any:
-        """A value of the loop's variable, so many iterations on."""
+        """Return the induction variable so many iterations later."""
         if iterations == 0:
             return variable
-        start, by = number_of(variable), number_of(self.by)
+        start, by = constant_value(variable), constant_value(self.by)
         if by is None:
             distance = arith.MulIOp(self.by, accesses.constant(iterations)).result
         elif start is not None:
@@ -151,60 +154,59 @@ class _Pipeline:
             distance = accesses.constant(by * iterations)
         return arith.AddIOp(variable, distance).result
 
-    def _barriers(self, operations: Sequence[Any]) -> list[Any]:
-        """The barriers that have parted the copies from what uses them."""
+    def _replaced_barriers(self, operations: Sequence[Any]) -> list[Any]:
+        """Return the barriers between the copies and their uses, which the new one replaces."""
         found: list[Any] = []
         for copy in self.copies:
-            place = operations.index(copy.written.op)
-            following = (op for op in operations[place:] if op.name == "gpu.barrier")
+            position = operations.index(copy.written.op)
+            following = (op for op in operations[position:] if op.name == "gpu.barrier")
             barrier = next(following, None)
             if barrier is not None and barrier not in found:
                 found.append(barrier)
         return found
 
-    def _check_slots(self, copy: TileCopy) -> None:
-        """Whether a copy goes round enough slots."""
+    def _check_stages(self, copy: TileCopy) -> None:
+        """Check that a copy writes to a ring of enough stages."""
         tile = copy.written
-        slots = prod(
+        stages = prod(
             cast("int", tile.layout.dims[k]) for k, i in enumerate(tile.index) if i is not None
         )
         given = [i for i in tile.index if i is not None]
         by_iteration = len(given) == 1 and _name_of(given[0]) == "arith.remui"
-        if slots > 1 and not by_iteration:
+        if stages > 1 and not by_iteration:
             raise self.step.error(
-                "looked for a slot that is the iteration modulo the number of slots, found "
+                "looked for a stage that is the iteration modulo the number of stages, found "
                 f"'{_name_of(given[0])}'",
                 tile.op,
-                hint="stage_in_shared {buffers = ...} makes such copies",
+                hint="stage_in_shared makes such copies",
             )
-        if slots < self.depth + 1:
+        if stages < self.depth + 1:
             raise self.step.error(
                 f"copies {self.depth} iterations ahead need {self.depth + 1} buffers, "
-                f"there {'is' if slots == 1 else 'are'} {slots}",
+                f"there {'is' if stages == 1 else 'are'} {stages}",
                 tile.op,
-                hint=f"--param buffers={self.depth + 1}, or in the schedule's script "
-                f"stage_in_shared {{buffers = {self.depth + 1} : i64}}",
+                hint=f"for stage_in_shared: {self.step.option('buffers', self.depth + 1)}",
             )
 
     def _check_independent(self) -> None:
-        """Whether the copies of an iteration can be made before the earlier ones have run."""
+        """Check that the copies of an iteration do not depend on earlier iterations."""
         own = [op for copy in self.copies for op in (copy.read.op, copy.written.op)]
         for op in self.moved:
             if op not in own and not op.name.startswith(PURE):
                 raise self.step.error(
-                    f"where a copy reads or writes depends on '{op.name}', which cannot be moved",
+                    f"the address of a copy depends on '{op.name}', which cannot be moved",
                     op,
                 )
             if any(operand == carried for operand in op.operands for carried in self.carried):
                 raise self.step.error(
-                    "where a copy reads or writes depends on a value that the loop carries",
+                    "the address of a copy depends on a value that the loop carries",
                     op,
-                    hint="compute it of the loop's variable",
+                    hint="compute it from the loop's induction variable",
                 )
 
 
-def _most(value: Any) -> int | None:
-    """What a value is at most, where that is said of it."""
+def _upper_limit(value: Any) -> int | None:
+    """Return a known upper limit of a value, else `None`."""
     if isinstance(value, ir.BlockArgument) or value.owner.name == "scf.for":
         return None
     bound = bound_of(value)
@@ -212,5 +214,5 @@ def _most(value: Any) -> int | None:
 
 
 def _name_of(value: Any) -> str:
-    """The name of the operation that a value is a result of."""
+    """Return the name of the operation that defines a value."""
     return "a block argument" if isinstance(value, ir.BlockArgument) else str(value.owner.name)

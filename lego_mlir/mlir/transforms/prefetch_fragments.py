@@ -1,31 +1,32 @@
-"""`transform_lego.prefetch_fragments`: registers for the first products are loaded a turn early.
+"""`transform_lego.prefetch_fragments`: load the first fragments one iteration early.
 
-What `pipeline_copies` and `contract_to_mma` make of a loop,
+The output of `pipeline_copies` and `contract_to_mma` for a loop,
 
     scf.for %k = ... {
       nvvm.cp.async.wait.group 2
       gpu.barrier
       copies ahead
-      fragments of step 0 of slot %k                  // nothing to do for the tensor cores yet
-      products of steps 0, 1, 2 and 3, fragments of 1, 2 and 3
+      fragments of group 0 of stage %k                // tensor cores are idle
+      mmas of groups 0, 1, 2 and 3, fragments of 1, 2 and 3
     }
 
 becomes
 
     nvvm.cp.async.wait.group 2
     gpu.barrier
-    %first = fragments of step 0 of the first slot
+    %first = fragments of group 0 of the first stage
     scf.for %k = ... iter_args(%fragments = %first) {
       copies ahead
-      products of steps 0, 1 and 2, fragments of 1, 2 and 3
+      mmas of groups 0, 1 and 2, fragments of 1, 2 and 3
       nvvm.cp.async.wait.group 2
       gpu.barrier
-      %next = fragments of step 0 of slot %k + 1
-      products of step 3                              // while those are on their way
+      %next = fragments of group 0 of stage %k + 1
+      mmas of group 3                                 // while these fragments are loaded
       scf.yield %next
     }
 
-so that tensor cores need not wait for the barrier. The last turn loads its own fragments again.
+so that tensor cores need not wait for the barrier. The last iteration loads its own fragments
+again.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles import accesses
 from lego_mlir.mlir.tiles.copies import PURE
-from lego_mlir.mlir.tiles.mma_groups import is_product, product_steps
-from lego_mlir.mlir.tiles.structure import copied, known_size
+from lego_mlir.mlir.tiles.mma_groups import is_mma, mma_groups
+from lego_mlir.mlir.tiles.structure import clone, known_size
 
 _WAIT, _BARRIER = "nvvm.cp.async.wait.group", "gpu.barrier"
 _LOADS = ("nvvm.ldmatrix", "nvgpu.ldmatrix")
@@ -59,23 +60,23 @@ _IN_REGISTERS = (
     "vector.insert",
     "vector.shape_cast",
 )
-"""How the names of operations begin that neither read nor write memory."""
+"""Prefixes of the names of operations that neither read nor write memory."""
 
 
 @transform("prefetch_fragments")
 def prefetch_fragments(step: TransformStep) -> list[list[Any]]:
-    """Rotate every loop that has products of fragments behind a wait and a barrier."""
+    """Rotate the loops that have mma instructions after a wait and a barrier."""
     found = False
     for loop in step.payload():
         if loop.name != "scf.for":
             raise step.error(f"expected a scf.for, found '{loop.name}'", loop)
-        if any(is_product(op.operation) for op in loop.regions[0].blocks[0].operations):
+        if any(is_mma(op.operation) for op in loop.regions[0].blocks[0].operations):
             _Rotation(step, loop).run()
             found = True
     if not found:
         raise step.misuse(
-            f"looked for products (mma.sync) in {len(step.payload())} loops, found none",
-            hint="contract_to_mma makes them",
+            f"looked for mma.sync in {len(step.payload())} loops, found none",
+            hint="run contract_to_mma first, which makes them",
         )
     return []
 
@@ -91,30 +92,30 @@ class _Rotation:
         names = [op.name for op in self.operations[:2]]
         if names != [_WAIT, _BARRIER]:
             raise step.error(
-                f"looked for {_WAIT} and {_BARRIER} where the loop's body begins, found "
+                f"looked for {_WAIT} and {_BARRIER} at the beginning of the loop's body, found "
                 f"{' and '.join(names)}",
                 loop,
                 hint="run it after pipeline_copies",
             )
         self.head = self.operations[:2]
-        self.places = {v: n for n, op in enumerate(self.operations) for v in op.results}
+        self.positions = {v: n for n, op in enumerate(self.operations) for v in op.results}
         self.operands = [list(op.operands) for op in self.operations]
         self.carried = set(list(self.body.arguments)[1:])
-        self.steps = product_steps(self.operations)
+        self.groups = mma_groups(self.operations)
         self.fragments = self._fragments()
         self.loading = self._needed(self.fragments)
         self.resume = self._resume()
 
     def run(self) -> None:
-        """Rewrite the loop: a new one in its place."""
+        """Replace the loop by the rotated one."""
         if not self.fragments:
             return
         lower, upper, by = list(self.loop.operands)[:3]
         variable, *carried = list(self.body.arguments)
         with ir.InsertionPoint(self.loop), self.loop.location:
             last = self._last(lower, upper, by)
-            early = self._load_early(variable, lower)
-            inits = [*list(self.loop.operands)[3:], *early]
+            first_fragments = self._load_first_fragments(variable, lower)
+            inits = [*list(self.loop.operands)[3:], *first_fragments]
             rotated = scf.ForOp(lower, upper, by, inits)
             self._attribute(rotated.operation)
         new_variable, *new_carried = list(rotated.body.arguments)
@@ -126,12 +127,12 @@ class _Rotation:
             op.move_before(late_yield.operation)
         resume = late_yield.operation if self.resume is None else self.operations[self.resume]
         with ir.InsertionPoint(resume), self.loop.location:
-            late = self._load_early(variable, following)
+            next_fragments = self._load_first_fragments(variable, following)
         variable.replace_all_uses_with(new_variable)
         for old, new in zip([*carried, *self.fragments], new_carried, strict=True):
             old.replace_all_uses_with(new)
         with ir.InsertionPoint(late_yield), end.location:
-            scf.YieldOp([*end.operands, *late])
+            scf.YieldOp([*end.operands, *next_fragments])
         late_yield.operation.erase()
         for old, new in zip(self.loop.results, rotated.results, strict=False):
             old.replace_all_uses_with(new)
@@ -140,17 +141,17 @@ class _Rotation:
             if not any(True for result in op.results for _ in result.uses):
                 self.step.erase(op)
 
-    def _load_early(self, variable: Any, value: Any) -> list[Any]:
-        """Wait, and load the first fragments of the iteration that a value of the variable is."""
+    def _load_first_fragments(self, variable: Any, value: Any) -> list[Any]:
+        """Clone the wait, the barrier and the first loads for the iteration at `value`."""
         for op in self.head:
-            copied(op, {})
+            clone(op, {})
         values = {variable: value}
         for n in self.loading:
-            copied(self.operations[n], values)
+            clone(self.operations[n], values)
         return [values[fragment] for fragment in self.fragments]
 
     def _last(self, lower: Any, upper: Any, by: Any) -> Any:
-        """The value of the loop's variable in the last iteration; `None` where it is not known."""
+        """Return the induction variable of the last iteration, `None` if it is not known."""
         known = [known_size(v, self.step.pass_context) for v in (lower, upper, by)]
         if None in known:
             return None
@@ -158,7 +159,7 @@ class _Rotation:
         return accesses.constant(first + max(0, -(-(end - first) // distance) - 1) * distance)
 
     def _following(self, variable: Any, last: Any) -> Any:
-        """The value of the loop's variable in the next iteration; in the last one its own."""
+        """Return the induction variable of the next iteration, or of the last one itself."""
         _, upper, by = list(self.loop.operands)[:3]
         following = arith.AddIOp(variable, by).result
         if last is not None:
@@ -167,7 +168,7 @@ class _Rotation:
         return arith.SelectOp(there, following, variable).result
 
     def _attribute(self, rotated: Any) -> None:
-        """Give the new loop the attributes of the old one; of fragments no bound is known."""
+        """Copy the loop's attributes to the new loop; fragments have no bounds."""
         for name, attribute in named_attributes(self.loop).items():
             if name == dialect.BOUNDS:
                 none = [0] * len(self.fragments)
@@ -175,28 +176,28 @@ class _Rotation:
             rotated.attributes[name] = attribute
 
     def _resume(self) -> int | None:
-        """The place of the first product of the last step by which all is read.
+        """Return the position of the first mma of the last group after all reads of the loop.
 
         Returns:
-            `None` if the loop still reads when no products are left.
+            `None` if no mma follows the last read.
         """
-        products = {n for step in self.steps for n in step}
+        mmas = {n for group in self.groups for n in group}
         read = max(
             n
             for n, op in enumerate(self.operations[:-1])
-            if n not in products and not op.name.startswith(_IN_REGISTERS)
+            if n not in mmas and not op.name.startswith(_IN_REGISTERS)
         )
-        rest = range(max(read + 1, min(self.steps[-1])), len(self.operations) - 1)
-        return next((n for n in rest if n in products), None)
+        rest = range(max(read + 1, min(self.groups[-1])), len(self.operations) - 1)
+        return next((n for n in rest if n in mmas), None)
 
     def _fragments(self) -> list[Any]:
-        """What the first products take that is loaded in the loop's body, each once."""
-        first = [self.operands[n] for n in self.steps[0]]
-        wanted = dict.fromkeys(v for operands in first for v in operands if v in self.places)
-        return [v for v in wanted if self._is_loaded_early(v)]
+        """Return the operands of the first group of mmas that the loop's body loads, each once."""
+        first = [self.operands[n] for n in self.groups[0]]
+        wanted = dict.fromkeys(v for operands in first for v in operands if v in self.positions)
+        return [v for v in wanted if self._can_prefetch(v)]
 
-    def _is_loaded_early(self, value: Any) -> bool:
-        """Whether a value is a fragment whose address is known a turn earlier."""
+    def _can_prefetch(self, value: Any) -> bool:
+        """Return whether a value is a fragment whose address is known one iteration earlier."""
         needed = self._needed([value])
         names = [self.operations[n].name for n in needed]
         return (
@@ -206,12 +207,12 @@ class _Rotation:
         )
 
     def _needed(self, values: Sequence[Any]) -> list[int]:
-        """The places of the operations that values are computed by, in order."""
+        """Return the positions of the backward slice of `values` in the loop's body, in order."""
         found: set[int] = set()
-        stack = [self.places[v] for v in values]
+        stack = [self.positions[v] for v in values]
         while stack:
             n = stack.pop()
             if n not in found:
                 found.add(n)
-                stack.extend(self.places[v] for v in self.operands[n] if v in self.places)
+                stack.extend(self.positions[v] for v in self.operands[n] if v in self.positions)
         return sorted(found)

@@ -1,37 +1,37 @@
-"""`transform_lego.specialize_warps`: one warp fetches tiles, the others multiply them.
+"""`transform_lego.specialize_warps`: a producer warp loads tiles, consumers multiply them.
 
     for k { x = load A[m, k]; y = load B[k, n]; sum = contract x, y, sum }
     store f(sum)
 
-becomes two loops that run side by side, with a ring of `stages` slots in shared memory between
-them:
+becomes two concurrent loops, with a ring buffer of `stages` stages in shared memory between them:
 
     if (the last warpgroup) {                       else {
       for k {                                         for k {
-        wait empty[slot]                                wait full[slot]
-        expect full[slot], bytes                        sum = contract a[slot], b[slot], sum
-        a[slot] = load A[m, k]                          release the slot before
-        b[slot] = load B[k, n]                        }
+        wait empty[stage]                               wait full[stage]
+        expect full[stage], bytes                       sum = contract a[stage], b[stage], sum
+        a[stage] = load A[m, k]                         release the previous stage
+        b[stage] = load B[k, n]                       }
       }                                               store f(sum)
     }                                               }
 
-Both walk the ring on from tile to tile, where `persist` made a loop of tiles: the next tile's loads
-run while this one is stored.
+If `persist` made a loop over tiles, both roles continue around the ring from tile to tile: the next
+tile's loads run while this one is stored.
 
-With `dependent = 1` the kernel may be launched before the work in front of it on the stream is
-done: it sets itself up meanwhile, and only the producer waits (programmatic dependent launch).
+With `pdl = 1` the kernel may start before the preceding work of the stream is done. It runs its
+prologue meanwhile, and only the producer waits (programmatic dependent launch).
 
-With `deferred = 1` a tile's result is stored while the next tile is multiplied: it is carried there
-in registers, and leaves in chunks, one beside each of the first steps.
+With `overlap_epilogue = 1` a tile's result is stored during the next tile's main loop: registers
+carry it there, and each of the first iterations stores one chunk.
 
-With `promote = n` sums of n steps each are added up outside of the tensor cores (`consumers`).
+With `promote = n` threads accumulate the sums of n iterations each, outside of the tensor cores
+(`warp_specialized.consumer`).
 
-After `split_k` the blocks of a cluster add up their sums behind the loop (`cluster_sums`); the
-threads that have none come to the cluster's barriers too.
+After `split_k` the CTAs of a cluster reduce their accumulators after the loop
+(`warp_specialized.cluster_reduction`). The producer's threads arrive at the cluster's barriers too.
 
-With `cluster` blocks, whichever tile the blocks of a cluster have in common, by the layout that
-numbers the blocks, is marked to be fetched by all of them together: each takes a part and sends it
-to all. A slot is then empty when the consumers of all blocks have released it.
+With `cluster = n` a tile that the CTAs of a cluster have in common, by the layout that maps CTA ids
+to tiles, is loaded by multicast: each CTA loads a slice of it for all. A stage is then empty when
+the consumers of all CTAs have released it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ import numpy as np
 
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.multibuffer import multibuffered
-from lego_mlir.hardware.limits import SM_REGISTERS, WARP_THREADS, WARPGROUP_WARPS
+from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_WARPS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.emit import nvvm
@@ -55,7 +55,7 @@ from lego_mlir.mlir.tiles.pointers import i32_constant
 from lego_mlir.mlir.tiles.structure import (
     backward_slice,
     body_of,
-    copied,
+    clone,
     depends_on,
     known_size,
     operands_of,
@@ -63,46 +63,47 @@ from lego_mlir.mlir.tiles.structure import (
 )
 from lego_mlir.mlir.warp_specialized import cluster_reduction
 from lego_mlir.mlir.warp_specialized.consumer import Consumers, bound_stages
-from lego_mlir.mlir.warp_specialized.overlapped_epilogue import DeferredStore
+from lego_mlir.mlir.warp_specialized.overlapped_epilogue import OverlappedEpilogue
 from lego_mlir.mlir.warp_specialized.producer import Producer
+from lego_mlir.mlir.warp_specialized.register_checks import check_promotion, check_registers
 from lego_mlir.mlir.warp_specialized.ring_buffer import RingBuffer, RingPosition
 from lego_mlir.mlir.warp_specialized.tma_stores import is_stored_by_tma
 
 
 @transform("specialize_warps")
 def specialize_warps(step: TransformStep) -> list[list[Any]]:
-    """Give a kernel's loads to a warpgroup of their own."""
+    """Move the loads of kernels to a producer warpgroup."""
     stages, cluster = step.number("stages"), step.number("cluster", 1)
     registers = step.number("producer_registers", 0), step.number("consumer_registers", 0)
-    if step.pass_context.machine.name != "sm_90a":
+    if step.pass_context.target.name != "sm_90a":
         raise step.misuse(
-            f"warpgroups, TMA and their barriers are Hopper's, not {step.pass_context.machine.name}'s",
+            f"warpgroups, wgmma and TMA need sm_90a, the target is {step.pass_context.target.name}",
             hint="--target=sm_90a, or --schedule=hmma",
         )
     if stages < 2:
         raise step.misuse(
-            f"a ring of {stages} slot{'s' * (stages != 1)}: one is read while another is filled",
-            hint="stages = 2, or more",
+            f"stages is {stages}, but a ring buffer needs 2: one is read while another is filled",
+            hint=f"{step.option('stages', 2)}, or more",
         )
-    dependent, deferred = bool(step.number("pdl", 0)), bool(step.number("overlap_epilogue", 0))
+    pdl, overlap_epilogue = bool(step.number("pdl", 0)), bool(step.number("overlap_epilogue", 0))
     promote = step.number("promote", 0)
     for launch in step.payload():
         main_loop = find_main_loop(step, launch)
         if main_loop.warp_count % WARPGROUP_WARPS:
             raise step.error(
-                f"{main_loop.warp_count} warps make no whole warpgroups of {WARPGROUP_WARPS}",
+                f"{main_loop.warp_count} warps are no multiple of a warpgroup's {WARPGROUP_WARPS}",
                 main_loop.contract,
             )
-        _check_registers(step, *registers, main_loop.warp_count // WARPGROUP_WARPS)
+        check_registers(step, *registers, main_loop.warp_count // WARPGROUP_WARPS)
         cluster_reduction.check(step, launch, main_loop, cluster)
-        _check_promotion(step, main_loop, promote, deferred)
-        roles = _Roles(step, launch, main_loop, stages, cluster, dependent, deferred, promote)
+        check_promotion(step, main_loop, promote, overlap_epilogue)
+        roles = _Roles(step, launch, main_loop, stages, cluster, pdl, overlap_epilogue, promote)
         roles.build(registers)
     return []
 
 
 class _Roles:
-    """One kernel on its way into two roles."""
+    """The rewrite of one kernel into a producer and consumers."""
 
     def __init__(
         self,
@@ -111,8 +112,8 @@ class _Roles:
         main_loop: MainLoop,
         stages: int,
         cluster: int,
-        dependent: bool,
-        deferred: bool,
+        pdl: bool,
+        overlap_epilogue: bool,
         promote: int,
     ) -> None:
         self.step = step
@@ -120,20 +121,20 @@ class _Roles:
         self.main_loop = main_loop
         self.stages = stages
         self.cluster = cluster
-        self.dependent = dependent
-        self.deferred = deferred
+        self.pdl = pdl
+        self.overlap_epilogue = overlap_epilogue
         self.promote = promote
         self.body = body_of(launch)
         self.groups = main_loop.warp_count // WARPGROUP_WARPS
-        self.rooms: dict[Any, tuple[Layout, Any]] = {}
+        self.buffers: dict[Any, tuple[Layout, Any]] = {}
         self.ring: Any = None
-        self.adds_up = cluster_reduction.is_in(launch)
+        self.reduces_over_cluster = cluster_reduction.is_used_in(launch)
 
     def build(self, registers: tuple[int, int]) -> None:
-        """Replace the kernel's loop, and what it is in, by the two roles."""
-        main_loop, body, rest = self.main_loop, self.body, self._rest()
+        """Replace the main loop, its epilogue and the loop over tiles by the two roles."""
+        main_loop, body, epilogue = self.main_loop, self.body, self._epilogue_ops()
         set_launch_size(self.launch, 3, (self.groups + 1) * WARPGROUP_WARPS * WARP_THREADS)
-        if self.dependent:
+        if self.pdl:
             self.launch.attributes[dialect.PDL] = ir.UnitAttr.get()
         if self.cluster > 1:
             i64 = ir.IntegerType.get_signless(64)
@@ -141,12 +142,12 @@ class _Roles:
         end = list(body.operations)[-1].operation
         with self.launch.location:
             with ir.InsertionPoint.at_block_begin(body):
-                self._make_room()
+                self._allocate_ring()
                 thread = body.arguments[3]
                 threads = OrderBy(Row(self.groups + 1, WARPGROUP_WARPS, WARP_THREADS))
                 group, warp, lane = inv(threads, thread)
                 self._initialize(thread)
-                if self.dependent:
+                if self.pdl:
                     nvvm.griddepcontrol("launch_dependents")
             with ir.InsertionPoint(end):
                 group, warp = _uniform(group), _uniform(warp)
@@ -157,38 +158,38 @@ class _Roles:
                     elected = arith.AndIOp(_equal(warp, 0), nvvm.elect()).result
                     fetching = scf.IfOp(elected)
                     with ir.InsertionPoint(fetching.then_block):
-                        if self.dependent:  # what is fetched may be what runs before writes
+                        if self.pdl:  # the preceding kernel may write what is loaded
                             nvvm.griddepcontrol("wait")
                         self._produce()
                         scf.YieldOp([])
-                    if self.adds_up:
-                        cluster_reduction.attend(self.launch)
+                    if self.reduces_over_cluster:
+                        cluster_reduction.join_barriers(self.launch)
                     scf.YieldOp([])
                 with ir.InsertionPoint(roles.else_block):
                     _set_registers(registers[1], "increase")
-                    self._consume(self._consumers(warp, lane), rest)
+                    self._consume(self._consumers(warp, lane), epilogue)
                     scf.YieldOp([])
-                if self.cluster > 1:  # a block's memory must last until the others are done with it
+                if self.cluster > 1:  # other CTAs may still write to this CTA's shared memory
                     nvvm.cluster_arrive()
                     nvvm.cluster_wait()
-        doomed = [main_loop.outer] if main_loop.outer else [main_loop.loop, *rest]
-        for op in reversed(doomed):
+        replaced = [main_loop.outer] if main_loop.outer else [main_loop.loop, *epilogue]
+        for op in reversed(replaced):
             self.step.erase(op)
 
     # Setting up.
-    def _make_room(self) -> None:
+    def _allocate_ring(self) -> None:
         pass_context = self.step.pass_context
         for tile in (self.main_loop.a, self.main_loop.b):
             shared = self.main_loop.shared_layout(tile, pass_context.layouts)
             if tuple(shared.dims) != tuple(tile.shape):
                 raise self.step.error(
-                    f"the tile is {list(tile.shape)}, its copy in shared memory, '{shared}', is "
+                    f"the tile is {list(tile.shape)}, but its shared-memory layout '{shared}' is "
                     f"{list(shared.dims)}",
                     tile.op,
-                    hint="'shared' is a layout with the dimensions of the tile",
+                    hint="write a layout with the tile's dimensions in 'shared'",
                 )
             layout = multibuffered(shared, self.stages)
-            self.rooms[tile.op] = layout, alloc(layout, tile.element)
+            self.buffers[tile.op] = layout, alloc(layout, tile.element)
         self.ring = RingBuffer.make(self.stages, self.cluster)
 
     def _initialize(self, thread: Any) -> None:
@@ -202,29 +203,35 @@ class _Roles:
             nvvm.cluster_wait()
         else:
             barrier()
-        if self.adds_up:
-            cluster_reduction.begin(self.launch)
+        if self.reduces_over_cluster:
+            cluster_reduction.announce_start(self.launch)
 
     def _producer(self) -> Producer:
-        common = self._is_common(self.main_loop.a), self._is_common(self.main_loop.b)
-        return Producer(self.main_loop, self.ring, self.rooms, common, self.cluster)
+        multicast = self._is_multicast(self.main_loop.a), self._is_multicast(self.main_loop.b)
+        return Producer(self.main_loop, self.ring, self.buffers, multicast, self.cluster)
 
     def _consumers(self, warp: Any, lane: Any) -> Consumers:
-        """The consumers: lane r of a warpgroup's first warp signals to block r of the cluster."""
+        """Return the consumers: lane r of a warpgroup's first warp releases stages of CTA r."""
         i32 = ir.IntegerType.get_signless(32)
         block = arith.IndexCastOp(i32, lane).result
         less = arith.CmpIPredicate.ult
         is_lane = arith.CmpIOp(less, block, i32_constant(self.cluster)).result
         signals = arith.AndIOp(_equal(warp, 0), is_lane).result
-        # A rank beyond the cluster has no address, not even one that is never used.
+        # mapa needs a rank inside the cluster, even if the address is not used.
         rank = arith.RemUIOp(block, i32_constant(self.cluster)).result
         peer = rank if self.cluster > 1 else None
         return Consumers(
-            self.main_loop, self.ring, self.rooms, signals, peer, self.promote, self._is_even()
+            self.main_loop,
+            self.ring,
+            self.buffers,
+            signals,
+            peer,
+            self.promote,
+            self._is_divisible(),
         )
 
-    def _is_even(self) -> bool:
-        """Whether the steps over k are a multiple of those that are promoted together."""
+    def _is_divisible(self) -> bool:
+        """Return whether `promote` divides the iterations of the main loop."""
         pass_context = self.step.pass_context
         sizes = [known_size(v, pass_context) for v in list(self.main_loop.loop.operands)[:3]]
         known = [n for n in sizes if n is not None]
@@ -234,15 +241,15 @@ class _Roles:
         return (upper - lower) % (stride * self.promote) == 0
 
     # The loops of a role.
-    def _rest(self) -> list[Any]:
-        """What follows the loop over k: the consumers' epilogue."""
+    def _epilogue_ops(self) -> list[Any]:
+        """Return the operations after the main loop: the consumers' epilogue."""
         home = self.main_loop.loop.block
         operations = [op.operation for op in home.operations]
         after = operations[operations.index(self.main_loop.loop) + 1 :]
         return after[:-1]
 
     def _produce(self) -> None:
-        """The producer's loops."""
+        """Make the producer's loops."""
         outer, values = self.main_loop.outer, dict[Any, Any]()
         if outer is None:
             self._producer().fetch(values, self.ring.start())
@@ -251,79 +258,80 @@ class _Roles:
         tiles = scf.ForOp(*list(outer.operands)[:3], [start.stage, start.parity])
         bound_stages(tiles.operation, self.stages, 0)
         with ir.InsertionPoint(tiles.body):
-            self._enter(values, tiles, [])
+            self._clone_setup(values, tiles, [])
             end = self._producer().fetch(values, RingPosition(*tiles.inner_iter_args))
             scf.YieldOp([end.stage, end.parity])
 
-    def _consume(self, consumers: Consumers, rest: list[Any]) -> None:
-        """The consumers' loops; `rest` follows that over k."""
+    def _consume(self, consumers: Consumers, epilogue: list[Any]) -> None:
+        """Make the consumers' loops, and the epilogue after the main loop."""
         outer, values = self.main_loop.outer, dict[Any, Any]()
         if outer is None:
             consumers.multiply(values, self.ring.start())
-            for op in rest:
-                copied(op, values)
+            for op in epilogue:
+                clone(op, values)
             return
-        last = self._deferred(rest)
+        last = self._overlapped_epilogue(epilogue)
         if last is not None:
-            rest = [op for op in rest if op != last.op]
+            epilogue = [op for op in epilogue if op != last.op]
         start = self.ring.start()
         carried = [start.stage, start.parity, *(last.initial() if last else [])]
         tiles = scf.ForOp(*list(outer.operands)[:3], carried)
         known = [self.stages, 0, *(last.bounds if last else ())]
         tiles.operation.attributes[dialect.BOUNDS] = dialect.bounds_attribute(known)
         with ir.InsertionPoint(tiles.body):
-            self._enter(values, tiles, rest if last is None else [*rest, last.op])
+            self._clone_setup(values, tiles, epilogue if last is None else [*epilogue, last.op])
             stage, parity, *before = tiles.inner_iter_args
             chunks = last.before(before) if last else None
             end = consumers.multiply(values, RingPosition(stage, parity), chunks)
-            for op in rest:
-                copied(op, values)
+            for op in epilogue:
+                clone(op, values)
             scf.YieldOp([end.stage, end.parity, *(last.carried(values) if last else [])])
         if last is not None:
             last.flush(list(tiles.results)[2:])
 
-    def _enter(self, values: dict[Any, Any], tiles: Any, rest: list[Any]) -> None:
-        """What a tile's loops and epilogue need that the kernel computes before them."""
+    def _clone_setup(self, values: dict[Any, Any], tiles: Any, epilogue: list[Any]) -> None:
+        """Clone what a tile's main loop and epilogue need from the operations before them."""
         inside = self.main_loop.outer.regions[0].blocks[0]
         values[inside.arguments[0]] = tiles.induction_variable
         wanted = [*self.main_loop.loop.operands, *self._indices()]
-        wanted += [v for op in rest for v in operands_of(op)]
+        wanted += [v for op in epilogue for v in operands_of(op)]
         for op in backward_slice(wanted, inside):
-            if op != self.main_loop.loop and op not in rest:
-                copied(op, values)
+            if op != self.main_loop.loop and op not in epilogue:
+                clone(op, values)
 
-    def _deferred(self, rest: list[Any]) -> DeferredStore | None:
-        """The store that goes into the next tile's first steps, if one is to."""
-        if not self.deferred:
+    def _overlapped_epilogue(self, epilogue: list[Any]) -> OverlappedEpilogue | None:
+        """Return the store that overlaps with the next tile's main loop, if there is one."""
+        if not self.overlap_epilogue:
             return None
-        stores = [op for op in rest if is_stored_by_tma(op)]
+        stores = [op for op in epilogue if is_stored_by_tma(op)]
         if len(stores) != 1:
             raise self.step.error(
-                f"looked for one store of a tile with '{dialect.SHARED}' to defer, "
-                f"found {len(stores)}",
+                f"an overlapped epilogue has one store of a tile with '{dialect.SHARED}', found "
+                f"{len(stores)}",
                 self.main_loop.loop,
             )
-        last = DeferredStore(self.step, stores[0], self.groups)
+        last = OverlappedEpilogue(self.step, stores[0], self.groups)
         steps = known_size(self.main_loop.loop.operands[1], self.step.pass_context)
         if steps is None or steps < last.count:
             raise self.step.error(
-                f"a result of {last.count} chunks cannot be stored in {steps} steps over k",
+                f"the {last.count} chunks of the output tile need as many iterations of the K "
+                f"loop, which has {steps}",
                 self.main_loop.loop,
-                hint="deferred = 0",
+                hint=self.step.option("overlap_epilogue", 0),
             )
         return last
 
     def _indices(self) -> list[Any]:
-        """What the loads' indices are computed from, outside of the loop over k."""
+        """Return the values from outside of the main loop that the loads' indices use."""
         inside = self.main_loop.loop.regions[0].blocks[0]
-        found = [*self.main_loop.a.needs, *self.main_loop.b.needs]
+        found = [*self.main_loop.a.used_values, *self.main_loop.b.used_values]
         for op in backward_slice(found, inside):
             found.extend(operands_of(op))
         return found
 
-    # What is known of the tiles.
-    def _is_common(self, operand: LoadedOperand) -> bool:
-        """Whether the blocks of a cluster have a tile in common, at every step."""
+    # Tiles.
+    def _is_multicast(self, operand: LoadedOperand) -> bool:
+        """Return whether all CTAs of a cluster load the same tile in every iteration."""
         if self.cluster == 1:
             return False
         outer = self.main_loop.outer
@@ -332,15 +340,16 @@ class _Roles:
             self.body.arguments[0] if outer is None else outer.regions[0].blocks[0].arguments[0]
         )
         tiles = grid if outer is None else known_size(outer.operands[1], self.step.pass_context)
-        # A block that stays behind without a tile would leave the others waiting for it.
-        for count, what in ((grid, "blocks"), (tiles, "tiles")):
+        # The other CTAs would wait forever for a CTA without a tile.
+        for count, what in ((grid, "CTAs"), (tiles, "tiles")):
             if count is None or count % self.cluster:
                 raise self.step.error(
-                    f"{count} {what} make no whole clusters of {self.cluster} blocks",
+                    f"{count} {what} are no multiple of a cluster's {self.cluster} CTAs",
                     self.launch,
-                    hint="a cluster whose size divides both, or none: cluster = 1",
+                    hint="a cluster size that divides CTAs and tiles, or "
+                    + self.step.option("cluster", 1),
                 )
-        if operand.is_choice or depends_on(operand.tiles[0].buffer, number):
+        if operand.is_switch or depends_on(operand.tiles[0].buffer, number):
             return False
         for index in operand.tiles[0].index:
             if index is None or not depends_on(index, number):
@@ -359,7 +368,7 @@ class _Roles:
 
 
 def _uniform(value: Any) -> Any:
-    """A number that all lanes of the warp have in common, in a form that tells the assembler so."""
+    """Return a warp-uniform value from a shuffle, by which the assembler knows it is uniform."""
     i32 = ir.IntegerType.get_signless(32)
     word = arith.IndexCastOp(i32, value).result
     return nvvm.shuffle(i32_constant(-1), word, i32_constant(0), i32_constant(WARP_THREADS - 1))
@@ -371,49 +380,6 @@ def _equal(word: Any, n: int) -> Any:
 
 def _index(n: int) -> Any:
     return arith.ConstantOp(ir.IndexType.get(), n).result
-
-
-def _check_promotion(
-    step: TransformStep, main_loop: MainLoop, promote: int, deferred: bool
-) -> None:
-    """Check that parts of a loop's sums can be added up by themselves."""
-    if not promote:
-        return
-    if promote < 0:
-        raise step.misuse(f"promote = {promote}", hint="a number of steps, or 0 for all of them")
-    if deferred:
-        raise step.misuse(
-            "sums of parts leave no registers for a result that is stored later",
-            hint="deferred = 0, or promote = 0",
-        )
-    for value in list(main_loop.loop.operands)[3:]:
-        kind = value.type
-        if not isinstance(kind, ir.VectorType) or not isinstance(kind.element_type, ir.FloatType):
-            raise step.error(
-                f"only sums of floating point are promoted, and the loop carries {kind}",
-                main_loop.loop,
-                hint="promote = 0",
-            )
-
-
-def _check_registers(step: TransformStep, producer: int, consumer: int, groups: int) -> None:
-    """Check what setmaxnreg takes, and that a multiprocessor has so many registers.
-
-    Source: PTX ISA 9.7.19.5 (setmaxnreg).
-    """
-    for count in (producer, consumer):
-        if count and (count % 8 or not 24 <= count <= 256):
-            raise step.misuse(
-                f"{count} registers a thread", hint="a multiple of 8 from 24 to 256, or 0"
-            )
-    total = (producer + groups * consumer) * WARPGROUP_WARPS * WARP_THREADS
-    if producer and consumer and total > SM_REGISTERS:
-        most = (SM_REGISTERS // (WARPGROUP_WARPS * WARP_THREADS) - producer) // groups // 8 * 8
-        raise step.misuse(
-            f"a block of {groups + 1} warpgroups would take {total} registers, "
-            f"a multiprocessor has {SM_REGISTERS}",
-            hint=f"consumer_registers = {most}",
-        )
 
 
 def _set_registers(count: int, action: Any) -> None:

@@ -1,29 +1,29 @@
-"""`transform_lego.split_k`: the blocks of a cluster share a tile of the result, each a part of k.
+"""`transform_lego.split_k`: the CTAs of a cluster share an output tile, each for a slice of K.
 
     gpu.launch blocks(%b, …) in (%tiles, …) {
       %sum = scf.for %k = 0 to 64 { load A[m, k]; load B[k, n]; contract }
       lego.store f(%sum), %c[m, n]
     }
 
-becomes, with `parts = 2`, in clusters of two blocks,
+becomes, with `split_k = 2`, in clusters of two CTAs,
 
     gpu.launch blocks(%b, …) in (%twice_the_tiles, …) {
-      %tile, %part = lego.inv(%b) {layout = (tiles, 2)}
-      %sum = scf.for %j = 0 to 32 { %k = lego.apply(%part, %j) {layout = (2, 32)}; … }
-      %own = lego.reduce_scatter(%sum, %part) {layout = (2, columns / 2)}
-      lego.store f(%own), %c[m, n, part]
+      %tile, %slice = lego.inv(%b) {layout = (tiles, 2)}
+      %sum = scf.for %j = 0 to 32 { %k = lego.apply(%slice, %j) {layout = (2, 32)}; … }
+      %own = lego.reduce_scatter(%sum, %slice) {layout = (2, columns / 2)}
+      lego.store f(%own), %c[m, n, slice]
     }
 
-Each block adds up what all of them have for the columns that it keeps, and goes on with these
-alone; where they lie in the result is the result's own layout, its columns split. So there is
-enough to do for all multiprocessors where there are few tiles and k is long, without a second
-kernel, and without sums that go through global memory.
+Each CTA reduces the accumulators of all CTAs for the columns that it keeps, and computes the
+epilogue for these columns only. The output's layout, with its columns split, gives their addresses.
+So if there are few tiles and K is long, all multiprocessors have work, without a second kernel and
+without accumulators in global memory.
 
-Where the parts do not divide the steps, the last part goes on beyond the end of k, and fetches what
-TMA fills in beyond the end of a tensor: zeros.
+If `split_k` does not divide the iterations, the last slice runs beyond the end of K, where TMA
+fills tiles with zeros.
 
-How sums get from block to block: `cluster_sums`. With `over_ring = 1` they take no memory of their
-own, but that of the tiles of A or B: then there is room for more of these.
+`warp_specialized.cluster_reduction` moves accumulators between CTAs. With `over_ring = 1` they
+reuse the shared memory of the tiles of A or B, which leaves space for more stages.
 """
 
 from __future__ import annotations
@@ -41,155 +41,159 @@ from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles.accesses import apply, constant, inv
 from lego_mlir.mlir.tiles.column_slices import ColumnSlices
 from lego_mlir.mlir.tiles.main_loop import MainLoop, find_main_loop
-from lego_mlir.mlir.tiles.structure import body_of, known_size, set_launch_size
-from lego_mlir.mlir.warp_specialized.cluster_reduction import OVER_RING
+from lego_mlir.mlir.tiles.structure import body_of, is_zero, known_size, set_launch_size
+from lego_mlir.mlir.warp_specialized.cluster_reduction import OVER_RING, REDUCE_SCATTER
 
-_MOST_PARTS = 8
-"""Blocks of a cluster that every GPU with clusters can have (PTX ISA, cluster_dim)."""
+_MAX_SPLIT_K = 8
+"""The cluster size that every GPU with clusters supports (PTX ISA, cluster_dim)."""
 
 
 @transform("split_k")
 def split_k(step: TransformStep) -> list[list[Any]]:
-    """Divide a product's sums among the blocks of a cluster; `parts` of 1 leave it as it is."""
-    parts = step.number("split_k")
-    if not 1 <= parts <= _MOST_PARTS:
-        raise step.misuse(f"a cluster has up to {_MOST_PARTS} blocks, so parts is not {parts}")
-    if parts == 1:
-        return []
-    if step.pass_context.machine.capability < (9, 0):
+    """Divide the K loop among the CTAs of a cluster; `split_k = 1` changes nothing."""
+    split_k = step.number("split_k")
+    if not 1 <= split_k <= _MAX_SPLIT_K:
         raise step.misuse(
-            f"clusters of blocks begin with sm_90, the target is {step.pass_context.machine.name}",
-            hint="--target=sm_90a, or parts = 1",
+            f"split_k is {split_k}, but a cluster has 1 to {_MAX_SPLIT_K} CTAs",
+            hint=step.option("split_k", 2),
+        )
+    if split_k == 1:
+        return []
+    if step.pass_context.target.capability < (9, 0):
+        raise step.misuse(
+            f"the target {step.pass_context.target.name} has no clusters of CTAs",
+            hint=f"--target=sm_90a, or {step.option('split_k', 1)}",
         )
     for launch in step.payload():
-        _split(step, launch, parts, over_ring=bool(step.number(OVER_RING, 0)))
+        _split(step, launch, split_k, over_ring=bool(step.number(OVER_RING, 0)))
     return []
 
 
-def _split(step: TransformStep, launch: Any, parts: int, *, over_ring: bool) -> None:
+def _split(step: TransformStep, launch: Any, split_k: int, *, over_ring: bool) -> None:
     main_loop = find_main_loop(step, launch)
-    _check_sums(step, main_loop)
-    steps, tiles = _steps(step, main_loop, parts), _tiles(step, launch)
+    _check_accumulator(step, main_loop)
+    iterations, tiles = _slice_iterations(step, main_loop, split_k), _tiles(step, launch)
     rows, columns = ir.VectorType(main_loop.loop.results[0].type).shape
-    if columns % (parts * MMA_COLUMNS):
+    if columns % (split_k * MMA_COLUMNS):
         raise step.error(
-            f"{columns} columns of the result do not make {parts} slices of whole fragments, "
-            f"{MMA_COLUMNS} columns each",
+            f"{columns} columns of the output tile do not divide into {split_k} slices of "
+            f"fragments of {MMA_COLUMNS} columns",
             main_loop.contract,
         )
     body = body_of(launch)
     block, count = body.arguments[0], body.arguments[6]
     with ir.InsertionPoint.at_block_begin(body), launch.location:
-        tile, part = inv(OrderBy(Row(tiles, parts)), block)
+        tile, k_slice = inv(OrderBy(Row(tiles, split_k)), block)
         _replace_uses(block, tile)
         if any(True for _ in count.uses):
             _replace_uses(count, constant(tiles))
-    set_launch_size(launch, 0, tiles * parts)
+    set_launch_size(launch, 0, tiles * split_k)
     i64 = ir.IntegerType.get_signless(64)
-    launch.attributes[dialect.CLUSTER] = ir.IntegerAttr.get(i64, parts)
-    _shorten(main_loop, part, parts, steps)
-    slices = OrderBy(Row(parts, columns // parts))
-    own = _reduce(step, main_loop, part, slices, rows)
+    launch.attributes[dialect.CLUSTER] = ir.IntegerAttr.get(i64, split_k)
+    _shorten(main_loop, k_slice, split_k, iterations)
+    slices = OrderBy(Row(split_k, columns // split_k))
+    kept = _reduce(step, main_loop, k_slice, slices, rows)
     if over_ring:
-        own.attributes[OVER_RING] = ir.UnitAttr.get()
+        kept.attributes[OVER_RING] = ir.UnitAttr.get()
 
 
-def _reduce(step: TransformStep, main_loop: MainLoop, part: Any, slices: Layout, rows: int) -> Any:
-    """Go on behind the loop with this block's columns of the sums of all."""
+def _reduce(
+    step: TransformStep, main_loop: MainLoop, k_slice: Any, slices: Layout, rows: int
+) -> Any:
+    """Reduce the accumulators after the loop, and compute the epilogue for the kept columns."""
     loop = main_loop.loop
-    (sums,) = loop.results
+    (accumulator,) = loop.results
     home = [op.operation for op in loop.block.operations]
     after = home[home.index(loop) + 1]
-    kind = ir.VectorType.get([rows, slices.dims[1]], ir.VectorType(sums.type).element_type)
+    kind = ir.VectorType.get([rows, slices.dims[1]], ir.VectorType(accumulator.type).element_type)
     with ir.InsertionPoint(after), loop.location:
-        own = dialect.reduce_scatter(kind, sums, part, layout_attribute(slices))
-    ColumnSlices(step, slices, part).replace(sums, own)
-    return own
+        kept = ir.Operation.create(
+            REDUCE_SCATTER,
+            results=[kind],
+            operands=[accumulator, k_slice],
+            attributes={"layout": layout_attribute(slices)},
+        )
+    ColumnSlices(step, slices, k_slice).replace(accumulator, kept)
+    return kept
 
 
-def _check_sums(step: TransformStep, main_loop: MainLoop) -> None:
-    """Check that the loop carries the sums alone, begins them at zero, and is in no other loop."""
+def _check_accumulator(step: TransformStep, main_loop: MainLoop) -> None:
+    """Check that the loop carries only the accumulator, from zero, and is in no other loop."""
     loop = main_loop.loop
     if main_loop.outer is not None:
         raise step.error(
-            "the blocks take one tile after another, and of those that share a tile each takes one",
+            "persistent CTAs compute several tiles each, but CTAs that share a tile compute one",
             main_loop.outer,
-            hint="split_k without persist: as many blocks as there are tiles, times parts",
+            hint="run split_k before persist, and with no more CTAs than persistent_ctas",
         )
     end = list(loop.regions[0].blocks[0].operations)[-1].operation
     if list(end.operands) != [main_loop.contract.results[0]]:
         raise step.error(
-            "looked for a loop that carries the sums of its products alone, found "
+            "looked for a loop that carries only the accumulator of its vector.contract, found "
             f"{[str(v.type) for v in end.operands]}",
             loop,
         )
-    if not _is_zero(loop.operands[3]):
+    if not is_zero(loop.operands[3]):
         raise step.error(
-            "the sums do not begin at a constant zero: every part would add what they begin at",
+            "the accumulator does not start at a constant zero, which each slice of K would add",
             loop,
-            hint="add it to the sums behind the loop",
+            hint="add it to the accumulator after the loop",
         )
 
 
-def _steps(step: TransformStep, main_loop: MainLoop, parts: int) -> int:
-    """The steps over k of each part; the last part may take some beyond the end."""
+def _slice_iterations(step: TransformStep, main_loop: MainLoop, split_k: int) -> int:
+    """Return the iterations of each slice of K; the last slice may run beyond the end."""
     lower, upper, stride = (
         known_size(v, step.pass_context) for v in list(main_loop.loop.operands)[:3]
     )
     if upper is None or (lower, stride) != (0, 1):
         raise step.error(
-            f"looked for a loop from 0 to a known number by steps of 1, found {lower} to {upper} "
+            f"looked for a K loop from 0 to a constant by steps of 1, found {lower} to {upper} "
             f"by {stride}",
             main_loop.loop,
         )
-    each = -(-upper // parts)
-    if each * (parts - 1) >= upper:
+    each = -(-upper // split_k)
+    if each * (split_k - 1) >= upper:
         raise step.error(
-            f"{upper} steps over k leave none for the last of {parts} parts of {each}",
+            f"{upper} iterations of the K loop leave none for the last of {split_k} slices of "
+            f"{each}",
             main_loop.loop,
-            hint="fewer parts, or smaller tiles along k",
+            hint="a smaller split_k, or smaller tiles along K",
         )
     return each
 
 
 def _tiles(step: TransformStep, launch: Any) -> int:
-    """The tiles of the result, each of which has been one block's."""
+    """Return the number of output tiles, which is the grid size before the split."""
     if dialect.CLUSTER in launch.attributes:
         raise step.error("the launch has clusters already", launch)
     tiles = known_size(launch_sizes(launch)[0], step.pass_context)
     if tiles is None:
-        raise step.error("looked for a grid of known size along x", launch)
+        raise step.error("looked for a grid of constant size along x", launch)
     for op in operations_in(launch):
         if op.name in ("gpu.block_id", "gpu.grid_dim"):
             raise step.error(
-                f"'{op.name}' would count the blocks of a cluster too",
+                f"'{op.name}' would also count the CTAs of a cluster",
                 op,
-                hint="take the gpu.launch's own arguments",
+                hint="use the block arguments of the gpu.launch",
             )
     return tiles
 
 
-def _shorten(main_loop: MainLoop, part: Any, parts: int, steps: int) -> None:
-    """Let the loop take the steps of a part, numbered as they are among all."""
+def _shorten(main_loop: MainLoop, k_slice: Any, split_k: int, iterations: int) -> None:
+    """Restrict the loop to one slice of K, with iteration numbers of the whole loop."""
     loop = main_loop.loop
     body = loop.regions[0].blocks[0]
     number = body.arguments[0]
     with ir.InsertionPoint(loop), loop.location:
-        loop.operands[1] = constant(steps)
+        loop.operands[1] = constant(iterations)
     with ir.InsertionPoint.at_block_begin(body), loop.location:
-        _replace_uses(number, apply(OrderBy(Row(parts, steps)), [part, number]))
+        _replace_uses(number, apply(OrderBy(Row(split_k, iterations)), [k_slice, number]))
 
 
 def _replace_uses(value: Any, other: Any) -> None:
-    """Let all use another value, but for the operation that makes it."""
+    """Replace the uses of `value` by `other`, except in the operation that defines `other`."""
     for use in list(value.uses):
         op = use.owner.operation
         if op != other.owner.operation:
             op.operands[use.operand_number] = other
-
-
-def _is_zero(value: Any) -> bool:
-    if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
-        return False
-    attribute = ir.DenseElementsAttr(value.owner.attributes["value"])
-    return attribute.is_splat and float(attribute.get_splat_value().value) == 0.0

@@ -1,4 +1,4 @@
-"""A warp-specialized kernel: ring buffer, producer, consumers, epilogue, TMA stores.
+"""The components of a warp-specialized kernel: ring buffer, producer, consumers, epilogues.
 
-The pass `specialize_warps` puts them together.
+The passes `specialize_warps` and `contract_to_wgmma` assemble them.
 """

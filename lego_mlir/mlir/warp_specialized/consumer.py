@@ -1,33 +1,33 @@
-"""The consumers of a ring: the loop over k of a product whose operands a producer fetches.
+"""The consumers of a ring buffer: the main loop over operands that a producer loads.
 
-A slot is released one step after it is read, so that a product may still be under way while the
-next one begins. The sums begin at zero in the first step, by a bit that the instructions read, and
-not in registers that the loop carries:
+A stage is released one iteration after it is read, so that the wgmma of an iteration overlaps with
+that of the next. The accumulator starts at zero by a predicate of the first iteration's
+instructions, not by zeros in registers:
 
     for k {  wait full[k];  sum = contract a[k], b[k], (k is the first ? 0 : sum)
-             wait for the product before;  release k - 1, if there is one }
-    wait for the last product;  release the last
+             wait for the previous wgmma;  release k - 1, if there is one }
+    wait for the last wgmma;  release the last stage
 
-Where sums are few the first step stands before the loop, which saves that bit. Where they are many
-there is one copy of the step: each takes the assembler long.
+A small accumulator has its first iteration before the loop, which saves the predicate. A large one
+has a single copy of the iteration, since each copy takes the assembler long.
 
     wait full[0];  sum = contract a[0], b[0], 0
-    for k = 1 .. {  wait full[k];  sum = contract a[k], b[k], sum;  wait for the product before;
+    for k = 1 .. {  wait full[k];  sum = contract a[k], b[k], sum;  wait for the previous wgmma;
                     release k - 1 }
 
-What a deferred epilogue has to store of the tile before, it stores in the first steps, a chunk in
-each, while their products are under way:
+An overlapped epilogue stores the previous tile in the first iterations, one chunk in each, while
+their wgmmas run:
 
     for k {  wait full[k];  sum = contract a[k], b[k], (k is the first ? 0 : sum)
-             if k < chunks { store chunk k };  wait for the product before;  release k - 1 }
+             if k < chunks { store chunk k };  wait for the previous wgmma;  release k - 1 }
 
-With `promote = n` the tensor cores add up only n steps at a time, from zero, and threads add these
-parts up in f32. Hopper's tensor cores keep few bits of sums of 8-bit floats, so that errors of long
-sums would show (`sim.numerics.fp8_accumulation`). It takes as many registers again as the sums do:
+With `promote = n` tensor cores accumulate n iterations at a time, from zero, and threads add these
+partial sums in f32. Hopper's tensor cores keep few bits of sums of 8-bit floats, so that errors of
+long sums would show (`sim.numerics.fp8_accumulation`). It doubles the accumulator's registers:
 
     for k = 0, n, .. {
-      part = contract a[k], b[k], 0;  for j = k + 1 .. k + n {  part = contract a[j], b[j], part }
-      wait for the last product;  sum = sum + part
+      p = contract a[k], b[k], 0;  for j = k + 1 .. k + n {  p = contract a[j], b[j], p }
+      wait for the last wgmma;  sum = sum + p
     }
 """
 
@@ -45,22 +45,22 @@ from lego_mlir.mlir.bindings import arith, ir, scf, ub
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.tiles.accesses import load
 from lego_mlir.mlir.tiles.main_loop import MainLoop
-from lego_mlir.mlir.tiles.structure import backward_slice, copied, is_zero, keep_rolled
+from lego_mlir.mlir.tiles.structure import backward_slice, clone, is_zero, keep_rolled
 from lego_mlir.mlir.warp_specialized.ring_buffer import RingBuffer, RingPosition
 
-_MANY = 128
-"""Sums of a thread from which on there is one copy of a step: those of `wgmma` of 256 columns."""
+_LARGE_ACCUMULATOR = 128
+"""Elements of a thread from which on there is one copy of an iteration: 256 columns of wgmma."""
 
 
-class Chunks(Protocol):
-    """What is stored beside the first steps of a product, a chunk each."""
+class EpilogueChunks(Protocol):
+    """The chunks of a tile that the first iterations of a main loop store, one each."""
 
     def store(self, number: Any) -> None:
-        """Store the chunk of a number, an index, if there is one."""
+        """Store the chunk whose number, an index, this is, if it exists."""
 
 
 class _Bounds(NamedTuple):
-    """Of a loop over k."""
+    """The bounds of a K loop."""
 
     lower: Any
     upper: Any
@@ -69,188 +69,198 @@ class _Bounds(NamedTuple):
 
 @dataclass(frozen=True)
 class Consumers:
-    """The warpgroups that multiply.
+    """The consumer warpgroups.
 
     Attributes:
-        main_loop: what they compute.
-        ring: that its operands come through.
-        rooms: by the operand's load its slots: their layout, and the memory.
-        signals: whether this thread is the one of its warpgroup, or in a cluster the one for a
-            block of it, that releases slots.
-        block: in a cluster the rank of that block, an i32.
-        promote: steps that tensor cores add up before threads do; 0 for all of them.
-        is_even: the steps are a multiple of that.
+        main_loop: the main loop of the payload.
+        ring: the ring buffer of its operands.
+        buffers: the layout and memory of each operand's stages, by the operand's load.
+        signals: whether this thread releases stages: one of a warpgroup, or in a cluster one for
+            each CTA.
+        cta_rank: the rank of the CTA to release stages to, an i32; `None` without a cluster.
+        promote: the iterations that tensor cores accumulate before threads do; 0 for all.
+        is_divisible: whether the iterations are a multiple of `promote`.
     """
 
     main_loop: MainLoop
     ring: RingBuffer
-    rooms: Mapping[Any, tuple[Layout, Any]]
+    buffers: Mapping[Any, tuple[Layout, Any]]
     signals: Any
-    block: Any
+    cta_rank: Any
     promote: int = 0
-    is_even: bool = False
+    is_divisible: bool = False
 
     def multiply(
         self,
         values: dict[Any, Any],
         start: RingPosition,
-        deferred: Chunks | None = None,
+        epilogue: EpilogueChunks | None = None,
     ) -> RingPosition:
-        """The loop over k; where it leaves the ring.
+        """Make the main loop, and return its final ring position.
 
         Args:
-            values: what stands for the kernel's values; the loop's results are added.
-            start: where it enters the ring.
-            deferred: what the first steps store beside.
+            values: the new values of the payload's values; the loop's results are added.
+            start: its first ring position.
+            epilogue: the chunks that the first iterations store.
         """
         old = self.main_loop.loop
-        lower, upper, stride, *sums = (values.get(v, v) for v in old.operands)
+        lower, upper, stride, *accumulators = (values.get(v, v) for v in old.operands)
         bounds = _Bounds(lower, upper, stride)
         if self.promote:
-            results, end = self._promoted(values, start, bounds, sums)
+            results, end = self._accumulate_promoted(values, start, bounds, accumulators)
         else:
-            results, end = self._add_up(values, start, bounds, sums, deferred)
+            results, end = self._accumulate(values, start, bounds, accumulators, epilogue)
         values.update(zip(old.results, results, strict=True))
         return end
 
-    def _promoted(
-        self, values: Mapping[Any, Any], start: RingPosition, bounds: _Bounds, sums: Sequence[Any]
+    def _accumulate_promoted(
+        self,
+        values: Mapping[Any, Any],
+        start: RingPosition,
+        bounds: _Bounds,
+        accumulators: Sequence[Any],
     ) -> tuple[list[Any], RingPosition]:
-        """Sums of the parts of `promote` steps each, and where they leave the ring."""
+        """Add up sums of `promote` iterations each; return them and the ring position."""
         count = arith.ConstantOp(ir.IndexType.get(), self.promote).result
         reach = arith.MulIOp(bounds.stride, count).result
-        zeros = [_zeros(value.type) for value in sums]
-        loop = scf.ForOp(bounds.lower, bounds.upper, reach, [*sums, start.stage, start.parity])
-        bound_stages(loop.operation, self.ring.stages, len(sums))
+        zeros = [_zeros(value.type) for value in accumulators]
+        loop = scf.ForOp(
+            bounds.lower, bounds.upper, reach, [*accumulators, start.stage, start.parity]
+        )
+        bound_stages(loop.operation, self.ring.stages, len(accumulators))
         *totals, stage, parity = loop.inner_iter_args
         with ir.InsertionPoint(loop.body):
             k = loop.induction_variable
             upper = arith.AddIOp(k, reach).result
-            if not self.is_even:
+            if not self.is_divisible:
                 upper = arith.MinUIOp(upper, bounds.upper).result
-            part = _Bounds(k, upper, bounds.stride)
-            parts, end = self._add_up(values, RingPosition(stage, parity), part, zeros)
+            part_bounds = _Bounds(k, upper, bounds.stride)
+            partials, end = self._accumulate(
+                values, RingPosition(stage, parity), part_bounds, zeros
+            )
             totals = [
-                arith.AddFOp(total, part).result for total, part in zip(totals, parts, strict=True)
+                arith.AddFOp(total, x).result for total, x in zip(totals, partials, strict=True)
             ]
             scf.YieldOp([*totals, end.stage, end.parity])
         *results, stage, parity = loop.results
         return results, RingPosition(stage, parity)
 
-    def _add_up(
+    def _accumulate(
         self,
         values: Mapping[Any, Any],
         start: RingPosition,
         bounds: _Bounds,
-        sums: Sequence[Any],
-        deferred: Chunks | None = None,
+        accumulators: Sequence[Any],
+        epilogue: EpilogueChunks | None = None,
     ) -> tuple[list[Any], RingPosition]:
-        """The sums of steps that tensor cores add up, and where they leave the ring."""
+        """Accumulate on tensor cores; return the accumulators and the ring position."""
         lower, upper, stride = bounds
-        if deferred is not None or (not self.promote and self._has_many_sums()):
-            return self._add_up_in_loop(values, start, bounds, sums, deferred)
-        sums = self._step(values, start, lower, sums)
+        if epilogue is not None or (not self.promote and self._has_large_accumulator()):
+            return self._accumulate_in_loop(values, start, bounds, accumulators, epilogue)
+        accumulators = self._iteration(values, start, lower, accumulators)
         if self.promote == 1:
             nvvm.wgmma_wait(0)
             self._release(start.stage)
-            return sums, self.ring.next(start)
+            return accumulators, self.ring.next(start)
         k = arith.AddIOp(lower, stride).result
         here = self.ring.next(start)
-        loop = scf.ForOp(k, upper, stride, [*sums, here.stage, here.parity, start.stage])
-        bound_stages(loop.operation, self.ring.stages, len(sums), len(sums) + 2)
-        *parts, stage, parity, previous = loop.inner_iter_args
+        loop = scf.ForOp(k, upper, stride, [*accumulators, here.stage, here.parity, start.stage])
+        bound_stages(loop.operation, self.ring.stages, len(accumulators), len(accumulators) + 2)
+        *partials, stage, parity, previous = loop.inner_iter_args
         with ir.InsertionPoint(loop.body):
             here = RingPosition(stage, parity)
-            parts = self._step(values, here, loop.induction_variable, parts)
+            partials = self._iteration(values, here, loop.induction_variable, partials)
             nvvm.wgmma_wait(1)
             self._release(previous)
             following = self.ring.next(here)
-            scf.YieldOp([*parts, following.stage, following.parity, stage])
+            scf.YieldOp([*partials, following.stage, following.parity, stage])
         *results, stage, parity, previous = loop.results
         nvvm.wgmma_wait(0)
         self._release(previous)
         return results, RingPosition(stage, parity)
 
-    def _add_up_in_loop(
+    def _accumulate_in_loop(
         self,
         values: Mapping[Any, Any],
         start: RingPosition,
         bounds: _Bounds,
-        sums: Sequence[Any],
-        deferred: Chunks | None,
+        accumulators: Sequence[Any],
+        epilogue: EpilogueChunks | None,
     ) -> tuple[list[Any], RingPosition]:
-        """The same by one copy of a step, with chunks beside the first ones."""
+        """Accumulate with one copy of an iteration, which also stores the epilogue's chunks."""
         lower, _, stride = bounds
-        begins = all(is_zero(value) for value in sums)
+        begins = all(is_zero(value) for value in accumulators)
         i1 = ir.IntegerType.get_signless(1)
         no, yes = (arith.ConstantOp(i1, n).result for n in (0, 1))
-        carried = [ub.PoisonOp(value.type).result for value in sums] if begins else sums
+        carried = (
+            [ub.PoisonOp(value.type).result for value in accumulators] if begins else accumulators
+        )
         loop = scf.ForOp(*bounds, [*carried, start.stage, start.parity, start.stage, yes, no])
-        bound_stages(loop.operation, self.ring.stages, len(sums), len(sums) + 2)
+        bound_stages(loop.operation, self.ring.stages, len(accumulators), len(accumulators) + 2)
         keep_rolled(loop.operation)
-        *parts, stage, parity, previous, is_first, signals = loop.inner_iter_args
+        *partials, stage, parity, previous, is_first, signals = loop.inner_iter_args
         with ir.InsertionPoint(loop.body):
             k = loop.induction_variable
             if begins:
-                pairs = zip(sums, parts, strict=True)
-                parts = [arith.SelectOp(is_first, zeros, part).result for zeros, part in pairs]
+                pairs = zip(accumulators, partials, strict=True)
+                partials = [arith.SelectOp(is_first, zeros, x).result for zeros, x in pairs]
             here = RingPosition(stage, parity)
-            parts = self._step(values, here, k, parts)
-            if deferred is not None:
+            partials = self._iteration(values, here, k, partials)
+            if epilogue is not None:
                 number = arith.DivUIOp(arith.SubIOp(k, lower).result, stride).result
-                deferred.store(number)
+                epilogue.store(number)
             nvvm.wgmma_wait(1)
             self._release(previous, signals)
             following = self.ring.next(here)
-            scf.YieldOp([*parts, following.stage, following.parity, stage, no, self.signals])
+            scf.YieldOp([*partials, following.stage, following.parity, stage, no, self.signals])
         *results, stage, parity, previous, _, _ = loop.results
         nvvm.wgmma_wait(0)
         self._release(previous)
         return results, RingPosition(stage, parity)
 
-    def _has_many_sums(self) -> bool:
-        """Whether another copy of a step would take the assembler long."""
+    def _has_large_accumulator(self) -> bool:
+        """Return whether another copy of an iteration would take the assembler long."""
         tile = ir.VectorType(self.main_loop.contract.results[0].type)
         threads = self.main_loop.warp_count * WARP_THREADS
-        return bool(prod(tile.shape) >= _MANY * threads)
+        return bool(prod(tile.shape) >= _LARGE_ACCUMULATOR * threads)
 
-    def _step(
-        self, values: Mapping[Any, Any], at: RingPosition, k: Any, sums: Sequence[Any]
+    def _iteration(
+        self, values: Mapping[Any, Any], at: RingPosition, k: Any, accumulators: Sequence[Any]
     ) -> list[Any]:
-        """One step: the sums after it."""
+        """Make one iteration, and return the new accumulators."""
         body = self.main_loop.loop.regions[0].blocks[0]
-        inner = {**values, **dict(zip(body.arguments, [k, *sums], strict=True))}
+        inner = {**values, **dict(zip(body.arguments, [k, *accumulators], strict=True))}
         self.ring.wait_full(at)
         operands = (self.main_loop.a, self.main_loop.b)
         for tile in operands:
-            layout, room = self.rooms[tile.op]
+            layout, buffer = self.buffers[tile.op]
             with tile.op.location:
-                inner[tile.value] = load(layout, room, [at.stage, *[None] * len(tile.shape)])
+                inner[tile.value] = load(layout, buffer, [at.stage, *[None] * len(tile.shape)])
         *_, end = list(body.operations)
         for op in backward_slice(list(end.operands), body, [tile.op for tile in operands]):
-            copied(op, inner)
+            clone(op, inner)
         return [inner[v] for v in end.operands]
 
     def _release(self, stage: Any, signals: Any = None) -> None:
-        """Say that the warpgroup has done with a slot, to every block that fills it.
+        """Release a stage to every CTA that fills it.
 
         Args:
-            stage: an index.
-            signals: whether this thread says so; by default the one that does.
+            stage: the stage, an index.
+            signals: whether this thread does so, by default `self.signals`.
         """
         guard = scf.IfOp(self.signals if signals is None else signals)
         with ir.InsertionPoint(guard.then_block):
-            self.ring.release(stage, self.block)
+            self.ring.release(stage, self.cta_rank)
             scf.YieldOp([])
 
 
 def _zeros(kind: Any) -> Any:
-    """A tile of zeros."""
+    """Return a tile of zeros."""
     zero = ir.FloatAttr.get(ir.VectorType(kind).element_type, 0.0)
     return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, zero)).result
 
 
-def bound_stages(loop: Any, count: int, *places: int) -> None:
-    """Tell what range the slots have among the values that a loop carries."""
-    bounds = [count if k in places else 0 for k in range(len(loop.results))]
-    loop.attributes[dialect.BOUNDS] = dialect.bounds_attribute(bounds)
+def bound_stages(loop: Any, count: int, *positions: int) -> None:
+    """Declare that the values that a loop carries at `positions` are stages below `count`."""
+    bounds = [count if k in positions else 0 for k in range(len(loop.results))]
+    loop.attributes[dialect.BOUNDS] = ir.DenseI64ArrayAttr.get(bounds)

@@ -1,7 +1,7 @@
-"""A tile's result stored while the next tile is multiplied.
+"""The overlapped epilogue: a tile is stored during the next tile's main loop.
 
-The result, where it goes, and whether there is one, are values that the loop over tiles carries. In
-the next tile each chunk is a store of its own, and the last tile's chunks follow the loop:
+The loop over tiles carries the tile's value, its indices, and whether there is one. The next tile
+stores each chunk by a store of its own; the last tile's chunks follow the loop:
 
     %limit = arith.select %is_there, %chunks, %c0
     ...
@@ -26,21 +26,21 @@ from lego_mlir.mlir.bindings import arith, ir, scf, ub
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import tile_of
-from lego_mlir.mlir.tiles.main_loop import CHOICE
+from lego_mlir.mlir.tiles.main_loop import INDEX_SWITCH
 
 
-class DeferredStore:
-    """The store of a tile's result, put off.
+class OverlappedEpilogue:
+    """The store of a tile that overlaps with the next main loop.
 
     Args:
-        step: for errors.
+        step: the transform step, for errors.
         op: the lego.store.
-        groups: warpgroups, each of which stores its part of the tile.
+        groups: the warpgroups, each of which stores its rows of the tile.
 
     Attributes:
         op: the lego.store.
-        count: chunks of a warpgroup's part.
-        bounds: what the loop's values for it stay below; 0 where nothing is known.
+        count: the chunks of a warpgroup.
+        bounds: the upper bounds of the values that the loop carries, 0 if unknown.
     """
 
     def __init__(self, step: TransformStep, op: Any, groups: int) -> None:
@@ -55,34 +55,34 @@ class DeferredStore:
         self.bounds = (0, *(n if isinstance(n, int) else 0 for n in limits), 0)
 
     def initial(self) -> list[Any]:
-        """What the loop carries into the first tile: no result."""
+        """Return the values that the loop carries into its first iteration: no tile."""
         kind = self.op.operands[0].type
         i1, index = ir.IntegerType.get_signless(1), ir.IndexType.get()
         nowhere = [arith.ConstantOp(index, 0).result for _ in self._indices]
         return [arith.ConstantOp(i1, 0).result, *nowhere, ub.PoisonOp(kind).result]
 
     def carried(self, values: Mapping[Any, Any]) -> list[Any]:
-        """What it carries on from a tile: its result."""
+        """Return the values that the loop carries to the next iteration: this tile."""
         i1 = ir.IntegerType.get_signless(1)
         where = [values.get(v, v) for v in self._indices]
         return [arith.ConstantOp(i1, 1).result, *where, values[self.op.operands[0]]]
 
-    def before(self, carried: Sequence[Any]) -> StoresBefore:
-        """The stores of the result before, as the loop carries it."""
+    def before(self, carried: Sequence[Any]) -> PreviousTileEpilogue:
+        """Return the stores of the previous tile from the values that the loop carries."""
         is_there, *where = carried
         index = ir.IndexType.get()
         none, all_chunks = (arith.ConstantOp(index, n).result for n in (0, self.count))
         limit = arith.SelectOp(is_there, all_chunks, none).result
-        return StoresBefore(self, limit, where)
+        return PreviousTileEpilogue(self, limit, where)
 
     def flush(self, carried: Sequence[Any]) -> None:
-        """The store of the last result, behind the loop."""
+        """Store the last tile after the loop."""
         _, *where = carried
         for number in range(self.count):
             self.store(where, number)
 
     def store(self, carried: Sequence[Any], number: int) -> None:
-        """The store of one chunk of a result that goes to some place."""
+        """Store one chunk of a tile from its indices and value."""
         *indices, value = carried
         attributes = named_attributes(self.op)
         attributes[dialect.CHUNK] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
@@ -90,32 +90,32 @@ class DeferredStore:
 
 
 @dataclass(frozen=True, slots=True)
-class StoresBefore:
-    """The stores of the result before, if there is one, chunk by chunk.
+class PreviousTileEpilogue:
+    """The stores of the previous tile, if there is one, chunk by chunk.
 
     Attributes:
-        deferred: the store that was put off.
-        limit: what the numbers of chunks stay below, an index; 0 where there is no result.
-        where: the result's indices, and the result.
+        epilogue: the overlapped epilogue.
+        limit: the number of chunks, an index; 0 if there is no previous tile.
+        where: the tile's indices, and its value.
     """
 
-    deferred: DeferredStore
+    epilogue: OverlappedEpilogue
     limit: Any
     where: Sequence[Any]
 
     def store(self, number: Any) -> None:
-        """Store the chunk of a number, an index, if there is one."""
-        *chosen, last = range(self.deferred.count)
+        """Store the chunk whose number, an index, this is, if it exists."""
+        *chosen, last = range(self.epilogue.count)
         guard = scf.IfOp(arith.CmpIOp(arith.CmpIPredicate.ult, number, self.limit).result)
         with ir.InsertionPoint(guard.then_block):
             choice = ir.Operation.create(
-                CHOICE,
+                INDEX_SWITCH,
                 operands=[number],
                 attributes={"cases": ir.DenseI64ArrayAttr.get(chosen)},
-                regions=self.deferred.count,
+                regions=self.epilogue.count,
             )
             for region, chunk in zip(choice.regions, (last, *chosen), strict=True):
                 with ir.InsertionPoint(region.blocks.append()):
-                    self.deferred.store(self.where, chunk)
+                    self.epilogue.store(self.where, chunk)
                     scf.YieldOp([])
             scf.YieldOp([])

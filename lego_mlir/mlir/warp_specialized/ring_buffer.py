@@ -1,8 +1,8 @@
-"""A ring of buffers between a producer and its consumers, guarded by mbarriers.
+"""A ring buffer between a producer and its consumers, guarded by mbarriers.
 
-Each slot has two barriers. `full` completes a phase when all bytes that were announced have
-arrived; `empty` when every consumer has done with the slot. Both sides walk the ring by a position,
-the slot and the parity of the phase they are in, which changes each time around.
+Each stage has two barriers. `full` completes a phase when all expected bytes have arrived, `empty`
+when every consumer has released the stage. A position on the ring is a stage and the parity of its
+phase, which flips each time around.
 
 Source: PTX ISA 9.7.13.15 (mbarrier: phases, transaction counts, parity waits).
 """
@@ -19,16 +19,16 @@ from lego_mlir.mlir.tiles.accesses import alloc, constant
 from lego_mlir.mlir.tiles.pointers import CLUSTER, address, as_pointer, i32_constant, pointer
 
 _TICKS = 10_000_000
-"""Nanoseconds that a wait may suspend the thread before it looks again."""
+"""Nanoseconds that mbarrier.try_wait may suspend the thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class RingPosition:
-    """Where a side is on the ring.
+    """The position of the producer or a consumer on the ring.
 
     Attributes:
-        stage: an index.
-        parity: of the phase, an i32 of 0 or 1.
+        stage: the stage, an index.
+        parity: the parity of its phase, an i32 of 0 or 1.
     """
 
     stage: Any
@@ -37,14 +37,14 @@ class RingPosition:
 
 @dataclass(frozen=True, slots=True)
 class RingBuffer:
-    """The barriers of a ring.
+    """The barriers of a ring buffer.
 
     Attributes:
-        stages: how many.
-        layout: of the slots' barriers.
-        full: the barriers that say a slot is filled.
-        empty: those that say it may be filled again.
-        cluster: blocks that fill one another's slots.
+        stages: the number of stages.
+        layout: the layout of the barriers.
+        full: the barriers of filled stages.
+        empty: the barriers of released stages.
+        cluster: the CTAs that fill one another's stages.
     """
 
     stages: int
@@ -55,16 +55,16 @@ class RingBuffer:
 
     @staticmethod
     def make(stages: int, cluster: int = 1) -> RingBuffer:
-        """Room for the barriers of a ring, in shared memory."""
+        """Allocate the barriers of a ring buffer in shared memory."""
         layout = OrderBy(Row(stages))
         i64 = ir.IntegerType.get_signless(64)
         return RingBuffer(stages, layout, alloc(layout, i64), alloc(layout, i64), cluster)
 
     def initialize(self, consumers: int) -> None:
-        """Set the counts; one thread does, and all wait for it.
+        """Initialize the barriers; one thread does, and the others wait for it.
 
         Args:
-            consumers: arrivals that empty a slot, of one block.
+            consumers: the arrivals of one CTA that release a stage.
         """
         for stage in range(self.stages):
             nvvm.mbarrier_init(self._at(self.full, stage), i32_constant(1))
@@ -72,46 +72,46 @@ class RingBuffer:
         nvvm.fence_mbarrier_init()
 
     def start(self) -> RingPosition:
-        """The first position."""
+        """Return the first position."""
         return RingPosition(constant(0), i32_constant(0))
 
     def next(self, at: RingPosition) -> RingPosition:
-        """The position after another."""
+        """Return the position after `at`."""
         following = arith.AddIOp(at.stage, constant(1)).result
         around = arith.CmpIOp(arith.CmpIPredicate.eq, following, constant(self.stages)).result
-        turned = arith.XOrIOp(at.parity, i32_constant(1)).result
+        flipped = arith.XOrIOp(at.parity, i32_constant(1)).result
         return RingPosition(
             arith.SelectOp(around, constant(0), following).result,
-            arith.SelectOp(around, turned, at.parity).result,
+            arith.SelectOp(around, flipped, at.parity).result,
         )
 
     def wait_empty(self, at: RingPosition) -> None:
-        """Wait until the slot may be filled: at once the first time around."""
+        """Wait until the stage may be filled, which it may the first time around."""
         other = arith.XOrIOp(at.parity, i32_constant(1)).result
         self._wait(self.empty, at.stage, other)
 
     def wait_full(self, at: RingPosition) -> None:
-        """Wait until the slot is filled."""
+        """Wait until the stage is full."""
         self._wait(self.full, at.stage, at.parity)
 
     def expect(self, at: RingPosition, size: int) -> Any:
-        """Announce the bytes that will fill the slot; the barrier that counts them."""
+        """Announce the bytes that will fill the stage, and return the barrier that counts them."""
         barrier = self._at(self.full, at.stage)
         nvvm.mbarrier_arrive_expect_tx(barrier, i32_constant(size))
         return barrier
 
-    def release(self, stage: Any, block: Any = None) -> None:
-        """Say that this consumer has done with a slot.
+    def release(self, stage: Any, cta_rank: Any = None) -> None:
+        """Release a stage by this consumer.
 
         Args:
-            stage: an index.
-            block: the rank in the cluster of the block to say it to, an i32; its own by default.
+            stage: the stage, an index.
+            cta_rank: the rank of the CTA to release it to, an i32; its own by default.
         """
-        if block is None:
+        if cta_rank is None:
             nvvm.mbarrier_arrive(self._at(self.empty, stage))
             return
         own = as_pointer(address(self.empty, self.layout, [stage]))
-        remote = nvvm.of_block(ir.Type.parse(f"!llvm.ptr<{CLUSTER}>"), own, block)
+        remote = nvvm.of_block(ir.Type.parse(f"!llvm.ptr<{CLUSTER}>"), own, cta_rank)
         nvvm.mbarrier_arrive(remote)
 
     def _wait(self, barriers: Any, stage: Any, parity: Any) -> None:

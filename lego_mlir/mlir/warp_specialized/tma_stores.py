@@ -1,13 +1,13 @@
-"""Tiles of sums from fragments to global memory: by stmatrix into shared memory, and on by TMA.
+"""Stores of accumulator tiles: by stmatrix to shared memory, then by TMA to global memory.
 
-A warpgroup stores its part of the tile in chunks of 64 rows, each with columns enough for a row of
-the swizzle. Per chunk, and `BUFFERS` of them in turn:
+A warpgroup stores its rows of the tile in chunks of 64 rows and as many columns as a row of the
+swizzle has. For each chunk, through `BUFFERS` buffers in turn:
 
     the elected thread waits until the buffer's last copy has been read;  barrier of the warpgroup
-    all store their fragments;  fence.proxy.async;                        barrier of the warpgroup
-    the elected thread has TMA copy the chunk, which goes on by itself
+    all threads store their fragments;  fence.proxy.async;                barrier of the warpgroup
+    the elected thread starts an asynchronous TMA store of the chunk
 
-The layout of a chunk in shared memory is what the payload's store says by `shared`.
+The attribute `shared` of the payload's store is a chunk's shared-memory layout.
 
 Source: PTX ISA 9.7.9.25 (cp.async.bulk.tensor), 9.7.13.14 (fence.proxy.async).
 """
@@ -29,24 +29,24 @@ from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_WARPS, WGMMA_ROWS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.emit import nvvm
-from lego_mlir.mlir.fragments.thread_fragment import Held, Share
+from lego_mlir.mlir.fragments.thread_fragment import FragmentValue, ThreadFragment
 from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.lowering.buffers import alignment_of
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.tiles.accesses import Tile, alloc, apply, tile_of
 from lego_mlir.mlir.tiles.pointers import beyond, element_bytes, i32_constant, pointer
-from lego_mlir.mlir.tiles.tensor_maps import Corners, Mapped, TensorMaps
+from lego_mlir.mlir.tiles.tensor_maps import TensorMaps, TileCoordinates, TileTensorMaps
 from lego_mlir.mlir.tiles.thread_copies import ThreadCopies
 
 BUFFERS = 2
-"""Chunks of a warpgroup that are under way at once."""
+"""Chunks of a warpgroup that are stored concurrently."""
 
 _ACCESS = 16
-"""Bytes of a thread's widest access."""
+"""Bytes of the widest access of a thread."""
 
 _FIRST_BARRIER = 1
-"""Of the named barriers, one a warpgroup; 0 is the block's."""
+"""The first of the named barriers, one for each warpgroup; 0 is the CTA's."""
 
 
 class _Buffer(NamedTuple):
@@ -55,56 +55,56 @@ class _Buffer(NamedTuple):
     Attributes:
         tile: the memory.
         start: its address.
-        write: makes a thread's stores to it.
+        write: a function that makes a thread's stores to it.
     """
 
     tile: Tile
     start: Any
-    write: Callable[[Held], None]
+    write: Callable[[FragmentValue], None]
 
 
 @dataclass(slots=True)
-class _Room:
-    """Shared memory for the chunks of a layout.
+class _ChunkBuffers:
+    """The buffers for chunks of one shared-memory layout.
 
     Attributes:
-        layout: of all warpgroups' buffers.
-        memory: that they are in.
-        size: of a buffer, in elements.
-        share: a thread's share of a chunk.
-        stores: how many go through it.
-        told: what they have in common.
+        layout: the layout of all warpgroups' buffers.
+        memory: their shared memory.
+        size: the elements of a buffer.
+        thread_fragment: a thread's fragment of a chunk.
+        stores: the number of stores that use them.
+        state: the values that several stores share.
     """
 
     layout: Layout
     memory: Any
     size: int
-    share: Share
+    thread_fragment: ThreadFragment
     stores: int = 0
-    told: _Told | None = None
+    state: _StoreState | None = None
 
 
-class _Told(NamedTuple):
-    """What a thread has to know to store chunks.
+class _StoreState(NamedTuple):
+    """The values that a thread needs to store chunks.
 
     Attributes:
-        buffers: its warpgroup's own, which chunks go through in turn.
-        elected: whether it is the one for copies.
+        buffers: its warpgroup's buffers, which chunks use in turn.
+        elected: whether it is the thread that starts TMA stores.
     """
 
     buffers: list[_Buffer]
     elected: Any
 
 
-class ResultStores:
-    """The stores of a kernel's tiles of sums.
+class TmaStores:
+    """The TMA stores of a kernel's accumulator tiles.
 
     Args:
-        step: for errors.
+        step: the transform step, for errors.
         launch: the kernel.
-        thread: that runs, its warp the one in its warpgroup.
+        thread: the thread's position in its warpgroup.
         group: the thread's warpgroup.
-        groups: of warps that share a tile.
+        groups: the warpgroups, which divide a tile's rows.
     """
 
     def __init__(
@@ -116,162 +116,173 @@ class ResultStores:
         self._groups = groups
         self._body = launch.regions[0].blocks[0]
         self._maps = TensorMaps(step, launch)
-        self._rooms: dict[Layout, _Room] = {}
+        self._chunk_buffers: dict[Layout, _ChunkBuffers] = {}
 
     def prepare(self, op: Any) -> None:
-        """Make room for the chunks of a store, which those of the same layout have in common.
+        """Allocate buffers for the chunks of a store, unless they exist for this layout.
 
         Raises:
-            LegoError: the chunk that the store names does not divide its tile.
+            LegoError: chunks of this layout do not divide the tile.
         """
         chunk = self._chunk(op)
         tile = tile_of(op, self._step.pass_context)
         rows, columns = tile.shape
         if len(chunk.dims) != 2 or chunk.dims[0] != WGMMA_ROWS or columns % int(chunk.dims[1]):
             raise self._step.error(
-                f"the result's tile is {list(tile.shape)}, and a chunk of it in shared memory "
+                f"the output tile is {list(tile.shape)}, and a chunk of it in shared memory "
                 f"{list(chunk.dims)}",
                 op,
-                hint=f"{WGMMA_ROWS} rows, and columns that divide the tile's: one chunk's layout",
+                hint=f"write a layout in 'shared' with {WGMMA_ROWS} rows, and columns that divide "
+                "the tile's",
             )
         if rows % (self._groups * WGMMA_ROWS):
             raise self._step.error(
-                f"{rows} rows are not those of {self._groups} warpgroups of {WGMMA_ROWS}", op
+                f"{rows} rows are no multiple of {self._groups} warpgroups' {WGMMA_ROWS} rows each",
+                op,
             )
-        if chunk not in self._rooms:
+        if chunk not in self._chunk_buffers:
             stages = multibuffered(chunk, self._groups * BUFFERS)
             shape = WGMMA_ROWS, int(chunk.dims[1])
-            share = Share(self._thread, shape, OrderBy(Row(WARPGROUP_WARPS, 1)), has_stmatrix=True)
+            thread_fragment = ThreadFragment(
+                self._thread, shape, OrderBy(Row(WARPGROUP_WARPS, 1)), has_stmatrix=True
+            )
             with ir.InsertionPoint.at_block_begin(self._body), op.location:
                 memory = alloc(stages, tile.element)
-                self._rooms[chunk] = _Room(stages, memory, prod(shape), share)
-        self._rooms[chunk].stores += 1
+                self._chunk_buffers[chunk] = _ChunkBuffers(
+                    stages, memory, prod(shape), thread_fragment
+                )
+        self._chunk_buffers[chunk].stores += 1
 
-    def _told(self, op: Any, room: _Room) -> _Told:
-        """What is to know of a room: for the one store, or for all together."""
-        if room.stores == 1:
-            return self._tell(op, room)
-        if room.told is None:
-            last = self._thread.thread.owner.operation  # of those that tell who the thread is
+    def _state(self, op: Any, chunk_buffers: _ChunkBuffers) -> _StoreState:
+        """Return the values for a store, which several stores of one layout share."""
+        if chunk_buffers.stores == 1:
+            return self._make_state(op, chunk_buffers)
+        if chunk_buffers.state is None:
+            last = (
+                self._thread.thread.owner.operation
+            )  # the last operation that computes the position
             with ir.InsertionPoint.after(last), op.location:
-                room.told = self._tell(op, room)
-        return room.told
+                chunk_buffers.state = self._make_state(op, chunk_buffers)
+        return chunk_buffers.state
 
-    def _tell(self, op: Any, room: _Room) -> _Told:
+    def _make_state(self, op: Any, chunk_buffers: _ChunkBuffers) -> _StoreState:
         numbers = OrderBy(Row(self._groups, BUFFERS))
-        stages = [apply(numbers, [self._group, turn]) for turn in range(BUFFERS)]
-        tiles = [Tile(op, room.layout, room.memory, (stage, None, None)) for stage in stages]
-        # A group's buffers lie one after another: one address is held, and distances from it.
-        distances = [turn * room.size for turn in range(BUFFERS)]
-        writes = room.share.writers(tiles[0], distances)
+        stages = [apply(numbers, [self._group, k]) for k in range(BUFFERS)]
+        tiles = [
+            Tile(op, chunk_buffers.layout, chunk_buffers.memory, (stage, None, None))
+            for stage in stages
+        ]
+        # A warpgroup's buffers are consecutive, so one address and constants are enough.
+        distances = [k * chunk_buffers.size for k in range(BUFFERS)]
+        writes = chunk_buffers.thread_fragment.writers(tiles[0], distances)
         if writes is None:
-            writes = [partial(room.share.store, tile=tile) for tile in tiles]
-        start = pointer(room.memory, room.layout, [stages[0], 0, 0])
+            writes = [partial(chunk_buffers.thread_fragment.store, tile=tile) for tile in tiles]
+        start = pointer(chunk_buffers.memory, chunk_buffers.layout, [stages[0], 0, 0])
         size = element_bytes(tiles[0].element)
         starts = [beyond(start, n * size) for n in distances]
-        buffers = [_Buffer(*parts) for parts in zip(tiles, starts, writes, strict=True)]
-        return _Told(buffers, self._is_elected())
+        buffers = [_Buffer(*fields) for fields in zip(tiles, starts, writes, strict=True)]
+        return _StoreState(buffers, self._is_elected())
 
-    def store(self, op: Any, held: Held) -> None:
-        """The operations, where a store stands: of all chunks of its tile, or of the one due."""
+    def store(self, op: Any, fragment: FragmentValue) -> None:
+        """Make the operations at a store, of all chunks of its tile or of its one chunk."""
         tile = tile_of(op, self._step.pass_context)
         chunk = self._chunk(op)
-        room = self._rooms[chunk]
+        chunk_buffers = self._chunk_buffers[chunk]
         width = int(chunk.dims[1])
         blocks, across = tile.shape[0] // self._groups // WGMMA_ROWS, tile.shape[1] // width
-        rows, columns = room.share.counts
+        rows, columns = chunk_buffers.thread_fragment.counts
         down, right = tile.whole
         split = subdivide(
             tile.layout, {down: (self._groups, blocks, WGMMA_ROWS), right: (across, width)}
         )
-        buffers, elected = self._told(op, room)
-        corners = Corners()
-        for number in self._due(op, blocks * across):
+        buffers, elected = self._state(op, chunk_buffers)
+        tile_coordinates = TileCoordinates()
+        for number in self._chunk_numbers(op, blocks * across):
             block, column = divmod(number, across)
             buffer = buffers[number % BUFFERS]
             with self._only(elected):
                 others = _copies_since(number, blocks * across)
                 nvvm.wait_for_stores_read(others)
             self._barrier()
-            parts = {
-                (i, j): held.at(block * rows + i, column * columns + j)
-                for i, j in room.share.places()
+            pairs = {
+                (i, j): fragment.at(block * rows + i, column * columns + j)
+                for i, j in chunk_buffers.thread_fragment.positions()
             }
-            buffer.write(Held(parts, (True, True)))
-            # Passes merge blocks that differ in their values alone, here the chunks that a step
-            # chooses among: all of a chunk's registers would be copied first, and these are scarce.
+            buffer.write(FragmentValue(pairs, (True, True)))
+            # Passes merge basic blocks that differ only in values, here those of an iteration's
+            # chunks. All of a chunk's registers would be copied first, and registers are scarce.
             nvvm.fence_async_shared({dialect.STORED_CHUNK: _number(number)})
             self._barrier()
             index = [0 if i is None else i for i in tile.index]
             index[down], index[right] = (self._group, block, None), (column, None)
-            piece = replace(tile, layout=split.layout, index=split.index(*index))
-            mapped = self._map(piece, buffer.tile)
-            corner = corners(piece, mapped)
+            chunk_tile = replace(tile, layout=split.layout, index=split.index(*index))
+            maps = self._map(chunk_tile, buffer.tile)
+            coordinates = tile_coordinates(chunk_tile, maps)
             with self._only(elected):
-                with nullcontext() if tile.rows is None else self._only(self._is_whole(piece)):
-                    at = mapped.shape.boxes[0].at
-                    where = [p.plus(n) for p, n in zip(corner, at, strict=True)]
-                    nvvm.store_tile(mapped.pointer(), buffer.start, where)
-                # Of each chunk one, be it empty: they are counted.
+                with nullcontext() if tile.rows is None else self._only(self._is_whole(chunk_tile)):
+                    at = maps.shape.boxes[0].at
+                    where = [p.plus(n) for p, n in zip(coordinates, at, strict=True)]
+                    nvvm.store_tile(maps.pointer(), buffer.start, where)
+                # Commit a group for each chunk, even an empty one, because waits count groups.
                 nvvm.commit_stores()
             if tile.rows is not None:
-                self._store_rows(piece, buffer.tile)
+                self._store_rows(chunk_tile, buffer.tile)
 
     def finish(self) -> None:
-        """Wait until nothing is read from shared memory any more; before the block ends."""
+        """Wait, before the CTA exits, until TMA has read all shared memory."""
         with self._only(self._is_elected()):
             nvvm.wait_for_stores_read(0)
 
     def _chunk(self, op: Any) -> Layout:
         return self._step.pass_context.layouts(op.attributes[dialect.SHARED], op.location)
 
-    def _due(self, op: Any, count: int) -> range:
-        """The numbers of the chunks that a store is to store."""
+    def _chunk_numbers(self, op: Any, count: int) -> range:
+        """Return the numbers of the chunks that a store writes."""
         if dialect.CHUNK not in op.attributes:
             return range(count)
         number = ir.IntegerAttr(op.attributes[dialect.CHUNK]).value
         return range(number, number + 1)
 
-    def _map(self, piece: Tile, buffer: Tile) -> Mapped:
-        """The tensor maps of a chunk, which one copy takes."""
-        mapped = self._maps(piece, buffer)
-        if (count := len(mapped.shape.boxes)) > 1:
+    def _map(self, chunk_tile: Tile, buffer: Tile) -> TileTensorMaps:
+        """Return the tensor maps of a chunk, which has a single box."""
+        maps = self._maps(chunk_tile, buffer)
+        if (count := len(maps.shape.boxes)) > 1:
             raise self._step.error(
-                f"a chunk of {list(piece.shape)} takes {count} copies by TMA, not one",
-                piece.op,
-                hint="no more columns than a row of its swizzle has: 128 bytes",
+                f"a chunk of {list(chunk_tile.shape)} needs {count} TMA stores, not one",
+                chunk_tile.op,
+                hint="use no more columns than a row of its swizzle, which has up to 128 bytes",
             )
-        return mapped
+        return maps
 
-    def _is_whole(self, piece: Tile) -> Any:
-        """Whether all rows of a chunk are among those that the store writes."""
-        down, _ = piece.whole
+    def _is_whole(self, chunk_tile: Tile) -> Any:
+        """Return whether the store writes all rows of a chunk."""
+        down, _ = chunk_tile.whole
         ends = []
         for row in (0, WGMMA_ROWS - 1):
-            index = [0 if i is None else i for i in piece.index]
+            index = [0 if i is None else i for i in chunk_tile.index]
             index[down] = row
-            ends.append(piece.row(index))
-        return piece.is_within(*ends)
+            ends.append(chunk_tile.row(index))
+        return chunk_tile.is_within(*ends)
 
-    def _store_rows(self, piece: Tile, buffer: Tile) -> None:
-        """Where a chunk is not written whole, write its rows that are: by the threads."""
+    def _store_rows(self, chunk_tile: Tile, buffer: Tile) -> None:
+        """Write a chunk of which the store writes only some rows, by the threads."""
         true = arith.ConstantOp(ir.IntegerType.get_signless(1), 1).result
-        size = element_bytes(piece.element)
+        size = element_bytes(chunk_tile.element)
         source, target = (
-            CopiedTile(t.layout, t.whole, alignment_of(t.buffer, scope_of(piece.op)))
-            for t in (buffer, piece)
+            CopiedTile(t.layout, t.whole, alignment_of(t.buffer, scope_of(chunk_tile.op)))
+            for t in (buffer, chunk_tile)
         )
         widths = (_ACCESS // size, 1)
         plan = plan_copy(
             source, target, size, WARPGROUP_WARPS * WARP_THREADS, lead=target, widths=widths
         )
         warp, _ = self._thread.warp
-        with self._only(arith.XOrIOp(self._is_whole(piece), true).result):
+        with self._only(arith.XOrIOp(self._is_whole(chunk_tile), true).result):
             thread = apply(OrderBy(Row(WARPGROUP_WARPS, WARP_THREADS)), [warp, self._thread.lane])
-            ThreadCopies(buffer, piece, plan, thread).through_registers()
+            ThreadCopies(buffer, chunk_tile, plan, thread).through_registers()
 
     def _is_elected(self) -> Any:
-        """Whether this is the warpgroup's thread for copies: always the same one."""
+        """Return whether this is the warpgroup's first thread, which starts all TMA stores."""
         first = arith.ConstantOp(ir.IndexType.get(), 0).result
         warp, _ = self._thread.warp
         number = apply(OrderBy(Row(WARPGROUP_WARPS, WARP_THREADS)), [warp, self._thread.lane])
@@ -279,14 +290,14 @@ class ResultStores:
 
     @contextmanager
     def _only(self, condition: Any) -> Iterator[None]:
-        """What is made inside is done where a condition holds."""
+        """Guard the operations that are made inside by a condition."""
         guard = scf.IfOp(condition)
         with ir.InsertionPoint(guard.then_block):
             yield
             scf.YieldOp([])
 
     def _barrier(self) -> None:
-        """Wait for the warpgroup."""
+        """Make a barrier of the warpgroup."""
         i32 = ir.IntegerType.get_signless(32)
         number = arith.IndexCastOp(i32, self._group).result
         which = arith.AddIOp(number, i32_constant(_FIRST_BARRIER)).result
@@ -294,16 +305,16 @@ class ResultStores:
 
 
 def is_stored_by_tma(op: Any) -> bool:
-    """Whether a store says where its chunks lie in shared memory."""
+    """Return whether a store has a shared-memory layout for its chunks."""
     return bool(op.name == dialect.STORE and dialect.SHARED in op.attributes)
 
 
 def _copies_since(number: int, count: int) -> int:
-    """How many chunks have left since the one that was in a chunk's buffer before it.
+    """Return how many chunks were stored since the previous one in a chunk's buffer.
 
     Args:
-        number: of the chunk in its tile.
-        count: chunks of a tile; the tile before had as many.
+        number: the chunk's number in its tile.
+        count: the chunks of a tile, also of the previous one.
     """
     before = max(k for k in range(number - count, number) if (k % count - number) % BUFFERS == 0)
     return number - before - 1

@@ -250,4 +250,4 @@ def test_chosen_tiles_have_one_shared_memory_layout() -> None:
     made = lg.kernel(grid=2, block=128, parameters=types, schedule="wgmma")(kernel)
     with pytest.raises(LegoError, match="A has two layouts in shared memory") as caught:
         made.compile("sm_90a")
-    assert caught.value.hint == "tiles among which a kernel chooses lie alike there"
+    assert "same shared-memory layout" in str(caught.value.hint)

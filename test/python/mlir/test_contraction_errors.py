@@ -1,4 +1,4 @@
-"""Contractions that cannot go to tensor cores: what is said of them, where, and what to do."""
+"""Errors for contractions that contract_to_mma does not support: message, location and hint."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def refused(text: str, folder: Path, attributes: str = "", target: str = "sm_90a
         (
             'lego.warps = #lego.layout<"OrderBy(Row(1, 1))">',
             "other = 1",
-            "which warps share its tile: it has no lego.warps",
-            "two warps by two",
+            "the contraction has no lego.warps",
+            "2 by 2 warps",
         ),
         (
             "iterator_types",
             "kind = #vector.kind<maxnumf>, iterator_types",
             "looked for a contraction that adds, found #vector.kind<maxnumf>",
-            "adds up products",
+            "tensor cores have no instruction",
         ),
         (
             "OrderBy(Row(1, 1))",
             "OrderBy(Row(1))",
-            "has 1 dimensions, it takes a warp's place along rows and columns",
+            "has 1 dimensions, but needs 2",
             "Row",
         ),
         (
@@ -54,12 +54,12 @@ def refused(text: str, folder: Path, attributes: str = "", target: str = "sm_90a
         (
             "OrderBy(Row(1, 1))",
             "OrderBy(Row(2, 1))",
-            "are 64 threads, a block has 32",
+            "are 64 threads, a CTA has 32",
             "32 times",
         ),
     ],
 )
-def test_what_is_no_product_for_the_warps(
+def test_contractions_that_warps_cannot_compute(
     tmp_path: Path, old: str, new: str, says: str, hint: str
 ) -> None:
     text = KERNEL.text()
@@ -71,7 +71,7 @@ def test_what_is_no_product_for_the_warps(
     assert hint in (error.hint or "")
 
 
-def test_a_matrix_by_a_vector(tmp_path: Path) -> None:
+def test_a_matrix_vector_product_is_no_matmul(tmp_path: Path) -> None:
     other = """%row = arith.constant dense<1.0> : vector<32xf16>
         %sums = arith.constant dense<0.0> : vector<32xf32>
         %no = vector.contract {indexing_maps = [affine_map<(i, k) -> (i, k)>,
@@ -81,7 +81,7 @@ def test_a_matrix_by_a_vector(tmp_path: Path) -> None:
         %next = vector.contract"""
     error = refused(KERNEL.text().replace("%next = vector.contract", other), tmp_path)
     assert (
-        "looked for a product of matrices, found a contraction with the maps "
+        "looked for a matmul, found a contraction with the maps "
         "(d0, d1) -> (d0, d1), (d0, d1) -> (d1), (d0, d1) -> (d0)" in error.message
     )
     assert "parallel, reduction" in error.message
@@ -103,14 +103,14 @@ def test_a_target_without_the_instruction(tmp_path: Path) -> None:
     assert "this target has: none" in (error.hint or "")
 
 
-def test_another_instruction_than_there_is(tmp_path: Path) -> None:
+def test_m_n_k_must_be_those_of_the_instruction(tmp_path: Path) -> None:
     error = refused(KERNEL.text(), tmp_path, "k = 8 : i64")
-    assert "k is 8, mma.sync of f16 to f32 (m16n8k16) has 16" in error.message
+    assert "k is 8, but mma.sync of f16 to f32 (m16n8k16) has 16" in error.message
     assert error.location is not None
     assert error.location.file.endswith("schedule.mlir")
 
 
-def test_sums_that_meet_lie_with_the_same_warps(tmp_path: Path) -> None:
+def test_combined_contractions_need_the_same_warps(tmp_path: Path) -> None:
     inside = """%other = vector.contract {indexing_maps = [affine_map<(i, j, k) -> (i, k)>,
             affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>],
             iterator_types = ["parallel", "parallel", "reduction"],
@@ -119,7 +119,7 @@ def test_sums_that_meet_lie_with_the_same_warps(tmp_path: Path) -> None:
         %last = arith.addf %next, %other : vector<32x32xf32>"""
     problem = replace(KERNEL, warps="OrderBy(Row(2, 2))", after_dot=inside)
     error = refused(problem.text(), tmp_path)
-    assert "which 'OrderBy(Row(2, 2))' gives to warps, not 'OrderBy(Col(2, 2))'" in error.message
+    assert "whose lego.warps is 'OrderBy(Row(2, 2))', not 'OrderBy(Col(2, 2))'" in error.message
 
 
 @pytest.mark.parametrize("element", ["i8", "f8E4M3FN"])
@@ -129,23 +129,23 @@ def test_bytes_are_not_transposed(tmp_path: Path, element: str) -> None:
     if element == "i8":
         problem = replace(problem, epilogue="%result = arith.addi %sum, %sum : vector<32x32xi32>")
     error = refused(problem.text(), tmp_path)
-    assert "they are not contiguous at multiples of" in error.message
-    assert "make the K dimension contiguous" in (error.hint or "")
+    assert "does not keep them together" in error.message
+    assert "let the dimension that is summed over be contiguous" in (error.hint or "")
 
 
-def test_rows_in_pieces(tmp_path: Path) -> None:
+def test_ldmatrix_needs_contiguous_rows(tmp_path: Path) -> None:
     error = refused(replace(KERNEL, shared_a="OrderBy(GenP([BM, BK], swizzle))").text(), tmp_path)
     assert "moves 8 neighbours at once" in error.message
     assert "swizzle(8, 1, 8)" in (error.hint or "")
 
 
-def test_operands_elsewhere_than_in_shared_memory(tmp_path: Path) -> None:
+def test_operands_must_be_in_shared_memory(tmp_path: Path) -> None:
     text = KERNEL.text().replace(
         "%next = vector.contract",
         "%z = arith.constant dense<1.0> : vector<32x32xf16>\n        %next = vector.contract",
     )
     error = refused(text.replace("%x, %y, %part", "%z, %y, %part"), tmp_path)
-    assert "first operand in shared memory, found 'arith.constant'" in error.message
+    assert "lhs operand in shared memory, found 'arith.constant'" in error.message
     assert "stage_in_shared" in (error.hint or "")
     load = (
         '%g = "lego.load"(%a, %c0, %k) {layout = #A, slice = array<i64: 2, 3>} '
@@ -153,14 +153,14 @@ def test_operands_elsewhere_than_in_shared_memory(tmp_path: Path) -> None:
     )
     text = KERNEL.text().replace("%next = vector.contract", f"{load}\n  %next = vector.contract")
     error = refused(text.replace("%x, %y, %part", "%g, %y, %part"), tmp_path)
-    assert "the first operand is read from the buffer memref<2048xf16>" in error.message
+    assert "the lhs operand is read from the buffer memref<2048xf16>" in error.message
 
 
-def test_a_barrier_between_the_read_and_the_product(tmp_path: Path) -> None:
+def test_no_barrier_between_a_load_and_the_contraction(tmp_path: Path) -> None:
     text = KERNEL.text().replace("%next = vector.contract", "gpu.barrier %next = vector.contract")
     text = text.replace("gpu.barrier %next", "gpu.barrier\n        %next")
     error = refused(text, tmp_path)
-    assert "the first operand is not read right before it: a barrier" in error.message
+    assert "the load of the lhs operand cannot move to the contraction: a barrier" in error.message
 
 
 @pytest.mark.parametrize(
@@ -180,13 +180,13 @@ def test_a_barrier_between_the_read_and_the_product(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_done_in_fragments(tmp_path: Path, operation: str, says: str) -> None:
+def test_operations_that_cannot_be_distributed(tmp_path: Path, operation: str, says: str) -> None:
     error = refused(replace(KERNEL, epilogue=operation).text(), tmp_path)
     assert says in error.message
     assert "vector.broadcast" in (error.hint or "")
 
 
-def test_no_contraction_at_all(tmp_path: Path) -> None:
+def test_the_payload_must_be_a_contraction(tmp_path: Path) -> None:
     schedule = compilation(KERNEL.text(), tmp_path)
     script = (tmp_path / "schedule.mlir").read_text()
     (tmp_path / "schedule.mlir").write_text(script.replace('"vector.contract"', '"gpu.barrier"'))

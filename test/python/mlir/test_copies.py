@@ -132,7 +132,12 @@ def test_before_sm_80_copies_pass_through_registers() -> None:
 @pytest.mark.parametrize(
     ("change", "parameters", "says", "hint"),
     [
-        (("shared = #S", "shared = #A"), {}, "the tile is 64x64, its layout", "same order"),
+        (
+            ("shared = #S", "shared = #A"),
+            {},
+            "the tile is 64x64, its shared-memory layout",
+            "same order",
+        ),
         ((", shared = #S", ""), {}, "stage_in_shared: none of the 2 operations", "{shared ="),
         (
             ("slice = array<i64: 2, 3>, shared", "shared"),
@@ -140,20 +145,20 @@ def test_before_sm_80_copies_pass_through_registers() -> None:
             "got 2 indices, its layout",
             None,
         ),
-        ((), {"buffers": 0}, "0 buffers", "one or more"),
-        ((), {"depth": 0}, "depth 0", "ahead"),
+        ((), {"buffers": 0}, "buffers is 0", "buffers=1, or more"),
+        ((), {"depth": 0}, "depth is 0", "depth=1, or more"),
         (
             (),
             {"buffers": 3, "depth": 3},
             "3 iterations ahead need 4 buffers, there are 3",
             "buffers",
         ),
-        ((), {"buffers": 1, "depth": 1}, "need 2 buffers, there is 1", "buffers = 2"),
+        ((), {"buffers": 1, "depth": 1}, "need 2 buffers, there is 1", "--param buffers=2"),
         ((), {"buffers": 40, "depth": 1}, "327680 bytes of shared memory, 95232 more", "fewer"),
         (("arith.constant 64 : index", "gpu.grid_dim x"), {}, "number of threads", "constants"),
     ],
 )
-def test_misuse_is_told(
+def test_errors_of_misuse(
     change: tuple[str, str] | tuple[()], parameters: dict[str, int], says: str, hint: str | None
 ) -> None:
     text = module()

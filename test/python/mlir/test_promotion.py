@@ -1,4 +1,4 @@
-"""Sums in two levels, parts by tensor cores and the rest by threads: right, and more precise."""
+"""Promoted accumulators, partial sums of which threads add up: correct, and more precise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EIGHT = WgmmaKernel(64, 32, 128, (64, 32, 128), (False, True), "f8E4M3FN")
 
 
 def promoted(k: int, promote: int, **parameters: int) -> WgmmaKernel:
-    """A product of 8-bit floats whose result is the sums themselves."""
+    """A GEMM of 8-bit floats whose output is the accumulator."""
     same = "%result = arith.addf %sum, %zero : vector<64x32xf32>"
     given = {"promote": promote, "stages": 3, **parameters}
     return WgmmaKernel(
@@ -37,13 +37,13 @@ def promoted(k: int, promote: int, **parameters: int) -> WgmmaKernel:
 @pytest.mark.parametrize(
     ("steps", "promote"), [(1, 1), (3, 1), (4, 2), (5, 2), (6, 3), (4, 3), (1, 4), (2, 9)]
 )
-def test_every_number_of_steps(steps: int, promote: int, order: str) -> None:
+def test_any_number_of_iterations(steps: int, promote: int, order: str) -> None:
     check(promoted(128 * steps, promote), order)
 
 
 @pytest.mark.parametrize(("persistent_ctas", "cluster"), list(itertools.product((2, 132), (1, 2))))
 @pytest.mark.parametrize("promote", [1, 2])
-def test_with_blocks_that_stay_and_clusters(
+def test_with_persistent_ctas_and_clusters(
     persistent_ctas: int, cluster: int, promote: int
 ) -> None:
     parameters = {
@@ -55,13 +55,13 @@ def test_with_blocks_that_stay_and_clusters(
     check(WgmmaKernel(k=192, parameters=parameters), "random")
 
 
-def test_of_two_warpgroups() -> None:
+def test_with_two_warpgroups() -> None:
     problem = WgmmaKernel(128, 64, 320, (128, 64, 64), consumers=2, parameters={"promote": 2})
     check(problem, "random")
 
 
 def largest_error(k: int, promote: int) -> float:
-    """Relative, of sums of positive terms."""
+    """Return the largest relative error of sums of positive terms."""
     random = np.random.default_rng(k)
     shapes = (64, k), (k, 32)
     a, b = (dtypes.encode(random.uniform(0.5, 1, s), EIGHT.element) for s in shapes)
@@ -72,7 +72,7 @@ def largest_error(k: int, promote: int) -> float:
     return float(np.max(np.abs(found / exact - 1)))
 
 
-def test_errors_of_tensor_cores_grow_with_the_sum_and_those_of_parts_do_not() -> None:
+def test_errors_grow_with_k_unless_accumulators_are_promoted() -> None:
     short, long = 512, 4096
     alone = [largest_error(k, 0) for k in (short, long)]
     split_k = [largest_error(k, 1) for k in (short, long)]
@@ -80,19 +80,19 @@ def test_errors_of_tensor_cores_grow_with_the_sum_and_those_of_parts_do_not() ->
     assert split_k[1] < 1.1 * split_k[0] < 1e-2
 
 
-def test_fewer_steps_a_part_are_more_precise() -> None:
+def test_promoting_more_often_is_more_precise() -> None:
     errors = [largest_error(2048, promote) for promote in (1, 4, 16)]
     assert 2 * errors[0] < errors[1]
     assert 2 * errors[1] < errors[2]
     assert errors[2] == largest_error(2048, 0)
 
 
-def test_no_registers_for_a_result_that_is_stored_later() -> None:
-    with pytest.raises(LegoError, match="leave no registers for a result") as caught:
+def test_promotion_excludes_an_overlapped_epilogue() -> None:
+    with pytest.raises(LegoError, match="leave no registers for an overlapped epilogue") as caught:
         promoted(512, 2, overlap_epilogue=1, persistent_ctas=1).artifact()
-    assert caught.value.hint == "deferred = 0, or promote = 0"
+    assert caught.value.hint == "--param overlap_epilogue=0, or --param promote=0"
 
 
-def test_a_negative_number_of_steps() -> None:
+def test_a_negative_number_of_iterations_is_an_error() -> None:
     with pytest.raises(LegoError, match="specialize_warps: promote = -1"):
         promoted(512, -1).artifact()

@@ -1,4 +1,4 @@
-"""Products whose k the blocks of a cluster divide among them, in the simulator, with its checks."""
+"""Split-K GEMMs over the CTAs of a cluster, in the simulator with its checks."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def test_all_transposes(columns: tuple[bool, bool], order: str) -> None:
         *((8, (64, 128, 32), 1), (3, (64, 96, 32), 1)),
     ],
 )
-def test_parts(
+def test_slices_of_several_sizes(
     split_k: int, tile: tuple[int, int, int], groups: int, order: str, over_ring: int
 ) -> None:
-    """More blocks, warpgroups, rows below one another, and parts of a single step."""
+    """Several CTAs, warpgroups and blocks of rows, and slices of a single iteration."""
     bm, bn, bk = tile
     columns = (False, bn % 64 != 0)  # rows of B that no swizzling mode has
     parameters = {"split_k": split_k, "stages": 4, "over_ring": over_ring}
@@ -61,14 +61,14 @@ def test_parts(
 
 @pytest.mark.parametrize("pdl", [0, 1])
 def test_partial_tiles(pdl: int) -> None:
-    """Beyond the tensors nothing is stored, and zeros are added up."""
+    """Nothing is stored beyond the tensors, where loads give zeros."""
     parameters = {**SMALL, "pdl": pdl}
     check(WgmmaKernel(72, 136, 200, parameters=parameters), "random")
     check(WgmmaKernel(8, 8, 72, parameters=parameters), "random")  # a slice without elements
 
 
 @pytest.mark.parametrize(("element", "promote"), [("bf16", 0), ("f8E4M3FN", 0), ("f8E4M3FN", 1)])
-def test_other_elements(element: str, promote: int) -> None:
+def test_other_element_types(element: str, promote: int) -> None:
     bytes_ = 2 if element == "bf16" else 1
     check(
         WgmmaKernel(
@@ -82,8 +82,8 @@ def test_other_elements(element: str, promote: int) -> None:
     )
 
 
-def test_what_becomes_of_the_sums() -> None:
-    """What they meet is divided as they are: numbers, rows, columns and tiles of tensors."""
+def test_the_epilogue_computes_the_kept_columns() -> None:
+    """Scalars, rows, columns and tiles that meet the accumulator are sliced like it."""
     epilogue = """
       %one = arith.constant dense<1.0> : vector<64x64xf32>
       %row = "lego.load"(%b, %n) {slice = array<i64: 1>,
@@ -117,8 +117,8 @@ def test_what_becomes_of_the_sums() -> None:
     check(problem, "random", expected=expected)
 
 
-def test_sums_go_from_block_to_block_without_bank_conflicts() -> None:
-    """Sixteen bytes a thread, as fast as the banks are."""
+def test_the_reduction_over_a_cluster_has_no_bank_conflicts() -> None:
+    """Threads access 16 bytes, with as few wavefronts as possible."""
     artifact = WgmmaKernel(64, 64, 256, parameters=SMALL).artifact()
     (costs,) = runtime.run(artifact, [], Simulator(costs=True), seed=0).costs
     moved = [c for c in costs.memory if "v4" in c.instruction.opcode and c.space == "shared"]
@@ -126,8 +126,8 @@ def test_sums_go_from_block_to_block_without_bank_conflicts() -> None:
     assert all(c.wavefronts == c.least_wavefronts for c in moved)
 
 
-# Which of the kernel's barrier.cluster instructions, in the order of its text: first come those of
-# the threads that fetch, then those of the threads that add up.
+# The positions of barrier.cluster instructions in the PTX: first those of the producer, then those
+# of the consumers.
 @pytest.mark.parametrize(
     ("over_ring", "without"),
     [(0, (2, 3, 5, 6)), (1, (0, 1, 4, 5)), (1, (2, 3, 6, 7))],
@@ -148,7 +148,7 @@ def test_every_barrier_is_needed(over_ring: int, without: tuple[int, ...], order
 
 @pytest.mark.parametrize(("over_ring", "stages"), [(0, 5), (1, 6)])
 def test_it_assembles_at_full_speed(over_ring: int, stages: int) -> None:
-    """As many stages as fit, with the sums in memory of their own and without."""
+    """As many stages as fit, with the reduction in its own memory and in the ring's."""
     parameters = {"split_k": 2, "stages": stages, "over_ring": over_ring}
     problem = WgmmaKernel(128, 7168, 16384, (128, 128, 64), consumers=2, parameters=parameters)
     cubin = problem.compilation().cubin
@@ -162,11 +162,14 @@ ROUNDS = "%result = arith.truncf %sum : vector<64x64xf32> to vector<64x64xf16>"
 @pytest.mark.parametrize(
     ("problem", "message"),
     [
-        (WgmmaKernel(k=64, parameters=SMALL), "1 steps over k leave none for the last of 2"),
+        (
+            WgmmaKernel(k=64, parameters=SMALL),
+            "1 iterations of the K loop leave none for the last of 2",
+        ),
         (WgmmaKernel(parameters={**SMALL, "cluster": 2}), "have no tiles in common"),
         (
             WgmmaKernel(parameters={**SMALL, "persistent_ctas": 4}),
-            "here take several tiles each",
+            "but these are persistent",
         ),
         (
             WgmmaKernel(
@@ -174,20 +177,26 @@ ROUNDS = "%result = arith.truncf %sum : vector<64x64xf32> to vector<64x64xf16>"
                 (64, 128, 32),
                 parameters={"split_k": 8, "stages": 3, "over_ring": 1},
             ),
-            "are 28672 bytes, the larger half of the ring is 24576",
+            "needs 28672 bytes, the ring buffer's larger operand has 24576",
         ),
         (
             WgmmaKernel(
                 epilogue=f"{ROUNDS}\n%id = gpu.block_id x",
                 parameters=SMALL,
             ),
-            "'gpu.block_id' would count the blocks of a cluster too",
+            "'gpu.block_id' would also count the CTAs of a cluster",
         ),
-        (WgmmaKernel(parameters={"split_k": 9}), "up to 8 blocks, so parts is not 9"),
-        (WgmmaKernel(parameters={"split_k": 0}), "up to 8 blocks, so parts is not 0"),
+        (
+            WgmmaKernel(parameters={"split_k": 9}),
+            "split_k is 9, but a cluster has 1 to 8 CTAs",
+        ),
+        (
+            WgmmaKernel(parameters={"split_k": 0}),
+            "split_k is 0, but a cluster has 1 to 8 CTAs",
+        ),
         (
             WgmmaKernel(tile=(64, 8, 64), column_major=(False, True), parameters=SMALL),
-            "8 columns of the result do not make 2 slices of whole fragments",
+            "8 columns of the output tile do not divide into 2 slices of fragments",
         ),
         (
             WgmmaKernel(
@@ -195,7 +204,7 @@ ROUNDS = "%result = arith.truncf %sum : vector<64x64xf32> to vector<64x64xf16>"
                 f"vector<64x64xf32> to vector<64x64xf32>\n{ROUNDS}",
                 parameters=SMALL,
             ),
-            "'vector.transpose' has no meaning for some of the columns alone",
+            "'vector.transpose' cannot be computed for a slice of the columns",
         ),
         (
             WgmmaKernel(
@@ -207,11 +216,11 @@ ROUNDS = "%result = arith.truncf %sum : vector<64x64xf32> to vector<64x64xf16>"
                 }}""",
                 parameters=SMALL,
             ),
-            "'lego.store' has no meaning for some of the columns alone",
+            "'lego.store' cannot be computed for a slice of the columns",
         ),
     ],
 )
-def test_what_cannot_be_divided(problem: WgmmaKernel, message: str) -> None:
+def test_kernels_whose_k_cannot_be_split(problem: WgmmaKernel, message: str) -> None:
     with pytest.raises(LegoError, match=message) as caught:
         problem.artifact()
     assert caught.value.location is not None
@@ -222,11 +231,11 @@ def test_what_cannot_be_divided(problem: WgmmaKernel, message: str) -> None:
     [
         ("OrderBy(Row(2, 16))", 16, 2, "do not divide the columns of"),
         ("OrderBy(Row(M, 32))", 32, 2, "do not divide the columns of"),
-        ("OrderBy(RegP([32, 2], [1, 0])).GroupBy([2, 32])", 32, 2, "do not keep fragments of 8"),
-        ("OrderBy(Row(2, 32))", 32, 4, "among 2 blocks, and a cluster has 4"),
+        ("OrderBy(RegP([32, 2], [1, 0])).GroupBy([2, 32])", 32, 2, "divide fragments of 8"),
+        ("OrderBy(Row(2, 32))", 32, 4, "among 2 CTAs, but a cluster has 4"),
     ],
 )
-def test_reductions_that_the_threads_cannot_do(
+def test_reductions_with_unsupported_slices(
     slices: str, kept: int, cluster: int, message: str
 ) -> None:
     epilogue = f"""{ROUNDS}
@@ -244,10 +253,10 @@ def test_reductions_that_the_threads_cannot_do(
     ("old", "new", "message"),
     [
         ("dense<0.0> : vector<64x64xf32>", "dense<1.0> : vector<64x64xf32>", "a constant zero"),
-        ("%k = %c0 to", "%k = %c1 to", "from 0 to a known number by steps of 1, found 1 to 2 by 1"),
+        ("%k = %c0 to", "%k = %c1 to", "from 0 to a constant by steps of 1, found 1 to 2 by 1"),
     ],
 )
-def test_loops_that_cannot_be_divided(old: str, new: str, message: str) -> None:
+def test_loops_that_cannot_be_split(old: str, new: str, message: str) -> None:
     text = WgmmaKernel(parameters=SMALL).text()
     assert old in text
     options = Options(schedule="wgmma", parameters=SMALL)

@@ -86,7 +86,7 @@ def test_three_warpgroups_and_what_registers_they_may_have() -> None:
     check(WgmmaKernel(192, 64, 128, (192, 64, 64), consumers=3, parameters=registers))
     with pytest.raises(LegoError, match="94208 registers") as caught:
         WgmmaKernel(192, 64, 128, (192, 64, 64), consumers=3).artifact()
-    assert caught.value.hint == "consumer_registers = 152"
+    assert caught.value.hint == "--param consumer_registers=152"
 
 
 @pytest.mark.parametrize("element", ["f8E4M3FN", "f8E5M2"])
@@ -216,18 +216,18 @@ def maps_of(artifact: Artifact) -> list[TensorMapParameter]:
     [
         (WgmmaKernel(k=100), "a row of .* has 200 bytes, no multiple of 16"),
         (WgmmaKernel(parameters={"stages": 40}), "shared memory"),
-        (WgmmaKernel(parameters={"stages": 1}), "a ring of 1 slot"),
+        (WgmmaKernel(parameters={"stages": 1}), "stages is 1, but a ring buffer needs 2"),
         (WgmmaKernel(parameters={"producer_registers": 20}), "20 registers"),
-        (WgmmaKernel(parameters={"cluster": 3}), "4 blocks make no whole clusters of 3"),
+        (WgmmaKernel(parameters={"cluster": 3}), "4 CTAs are no multiple of a cluster's 3"),
         (
             WgmmaKernel(m=192, n=64, parameters={"cluster": 2, "persistent_ctas": 2}),
-            "3 tiles make no whole clusters of 2 blocks",
+            "3 tiles are no multiple of a cluster's 2 CTAs",
         ),
         (
             WgmmaKernel(
                 tile=(64, 128, 64), parameters={"persistent_ctas": 1, "overlap_epilogue": 1}, k=64
             ),
-            "a result of 2 chunks cannot be stored in 1 steps",
+            "the 2 chunks of the output tile need as many iterations",
         ),
         (WgmmaKernel(consumers=2), "the tile has 64 rows, no multiple of 128"),
         (

@@ -1,4 +1,4 @@
-"""What the steps of Hopper's schedule say of payloads that they cannot map."""
+"""Errors of the wgmma schedule's steps on payloads that they do not support."""
 
 from __future__ import annotations
 
@@ -67,26 +67,26 @@ def without_a_loop() -> str:
         (replaced(", lego.warps = #warps", ""), "has no lego.warps", "vector.contract"),
         (
             replaced("OrderBy(Row(4, 1))", "OrderBy(Row(2, 1))"),
-            "2 warps make no whole warpgroups",
+            "2 warps are no multiple of a warpgroup's 4",
             "vector.contract",
         ),
     ],
 )
-def test_what_is_looked_for(text: str, message: str, at: str) -> None:
+def test_payloads_without_a_main_loop(text: str, message: str, at: str) -> None:
     error = failure(text)
     assert error.message.startswith("specialize_warps: ")
     assert message in error.message
     assert at in line_of(error, text)
 
 
-def test_what_is_looked_for_is_described() -> None:
+def test_the_error_describes_a_main_loop() -> None:
     assert (
         "a loop over k that loads a tile of A and one of B"
         in failure(without_contraction()).message
     )
 
 
-def test_missing_warps_say_how_to_write_them() -> None:
+def test_the_hint_shows_how_to_write_lego_warps() -> None:
     error = failure(replaced(", lego.warps = #warps", ""))
     assert error.hint is not None
     assert "lego.warps = #lego.layout" in error.hint
@@ -109,7 +109,7 @@ def test_missing_warps_say_how_to_write_them() -> None:
             replaced(
                 '#shared_A = #lego.layout<"OrderBy(', '#shared_A = #lego.layout<"OrderBy(Row(1), '
             ),
-            "the tile is [64, 64], its copy in shared memory",
+            "the tile is [64, 64], but its shared-memory layout",
             "lego.load",
         ),
         (
@@ -134,7 +134,7 @@ def test_missing_warps_say_how_to_write_them() -> None:
         ),
     ],
 )
-def test_layouts_and_sizes_that_the_hardware_does_not_take(
+def test_layouts_and_sizes_that_the_hardware_does_not_support(
     text: str, message: str, at: str
 ) -> None:
     error = failure(text)
@@ -159,13 +159,13 @@ module attributes {{transform.with_named_sequence}} {{
     return str(path)
 
 
-def test_what_is_no_launch(tmp_path: Path) -> None:
+def test_persist_refuses_a_loop(tmp_path: Path) -> None:
     error = failure(TEXT, schedule(tmp_path, "persist", "scf.for"))
     assert error.message == "persist: looked for a gpu.launch, found 'scf.for'"
 
 
-def test_a_copy_without_a_barrier(tmp_path: Path) -> None:
-    """TMA tells a barrier when it is done; without one nobody would know."""
+def test_tma_copies_need_a_barrier(tmp_path: Path) -> None:
+    """TMA signals its completion only to a barrier."""
     alloc = """%s = "lego.alloc"() {layout = #shared_A}
         : () -> memref<?xf16, #gpu.address_space<workgroup>>"""
     copy = """"lego.store"(%x, %s) {layout = #shared_A, slice = array<i64: 0, 1>}

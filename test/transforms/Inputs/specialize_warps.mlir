@@ -5,13 +5,13 @@ module attributes {transform.with_named_sequence} {
         : () -> !transform.param<i64>
     %cluster = "transform_lego.parameter"() {name = "cluster", default = 1 : i64}
         : () -> !transform.param<i64>
-    %dependent = "transform_lego.parameter"() {name = "pdl", default = 0 : i64}
+    %pdl = "transform_lego.parameter"() {name = "pdl", default = 0 : i64}
         : () -> !transform.param<i64>
     %consumer = "transform_lego.parameter"() {name = "consumer_registers", default = 0 : i64}
         : () -> !transform.param<i64>
     %kernels = transform.structured.match ops{["gpu.launch"]} in %module
         : (!transform.any_op) -> !transform.any_op
-    "transform_lego.specialize_warps"(%kernels, %stages, %cluster, %dependent, %consumer)
+    "transform_lego.specialize_warps"(%kernels, %stages, %cluster, %pdl, %consumer)
         {producer_registers = 24 : i64}
         : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>,
            !transform.param<i64>) -> ()

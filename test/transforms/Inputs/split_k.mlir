@@ -3,11 +3,11 @@ module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_tiles(%module: !transform.any_op) {
     %kernels = transform.structured.match ops{["gpu.launch"]} in %module
         : (!transform.any_op) -> !transform.any_op
-    %parts = "transform_lego.parameter"() {name = "split_k", default = 2 : i64}
+    %split_k = "transform_lego.parameter"() {name = "split_k", default = 2 : i64}
         : () -> !transform.param<i64>
     %over = "transform_lego.parameter"() {name = "over_ring", default = 0 : i64}
         : () -> !transform.param<i64>
-    "transform_lego.split_k"(%kernels, %parts, %over)
+    "transform_lego.split_k"(%kernels, %split_k, %over)
         : (!transform.any_op, !transform.param<i64>, !transform.param<i64>) -> ()
     "transform_lego.specialize_warps"(%kernels) {stages = 3 : i64} : (!transform.any_op) -> ()
     "transform_lego.copies_to_tma"(%kernels) : (!transform.any_op) -> ()
