@@ -129,7 +129,7 @@ def test_bytes_are_not_transposed(tmp_path: Path, element: str) -> None:
     if element == "i8":
         problem = replace(problem, epilogue="%result = arith.addi %sum, %sum : vector<32x32xi32>")
     error = refused(problem.text(), tmp_path)
-    assert "does not keep them together" in error.message
+    assert "they are not contiguous at multiples of" in error.message
     assert "let the dimension that is summed over be contiguous" in (error.hint or "")
 
 

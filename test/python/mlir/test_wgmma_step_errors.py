@@ -102,7 +102,7 @@ def test_the_hint_shows_how_to_write_lego_warps() -> None:
         ),
         (
             replaced("OrderBy(Row(128, 128)).TileBy", "OrderBy(GenP([128, 128], hilbert)).TileBy"),
-            "TMA walks a tensor by strides",
+            "TMA addresses a tensor by strides",
             "lego.load",
         ),
         (
