@@ -308,6 +308,8 @@ def _load(artifact: Artifact, index: int, code: Code | None) -> LoadedArtifact:
         )
         kernels.append((loaded[launch.kernel], config, sizes[launch.kernel]))
     for name, kernel in loaded.items():
+        if chosen == "cubin":
+            parameters.check_machine_code(name, _handle(kernel), sizes[name])
         most = max(launch.shared_bytes for launch in artifact.launches if launch.kernel == name)
         if most:
             with _failure(f"kernel '{name}' cannot have {most} bytes of dynamic shared memory"):

@@ -27,6 +27,36 @@ Value = Any  # a NumPy scalar, or whatever stands for a pointer: an array, an ad
 _POINTER_BYTES = 8
 
 
+def check_machine_code(kernel: str, handle: int, sizes: Sequence[int]) -> None:
+    """Check that a loaded kernel has the parameters that its PTX declares.
+
+    Machine code may come from a stranger, and nothing but the driver reads it. Of a kernel with
+    more or larger parameters than the PTX says, a launch would read past the end of what it passes.
+
+    Args:
+        kernel: the kernel's name.
+        handle: the driver's handle of the loaded kernel, a `CUkernel`.
+        sizes: the bytes of each parameter in the PTX.
+
+    Raises:
+        LegoError: they differ.
+    """
+    from cuda.bindings import driver
+
+    found: list[int] = []
+    for number in range(len(sizes) + 1):  # one more than there should be is an error of the driver
+        result, _, size = driver.cuKernelGetParamInfo(handle, number)
+        if result != driver.CUresult.CUDA_SUCCESS:
+            break
+        found.append(int(size))
+    if found != list(sizes):
+        raise LegoError(
+            f"kernel '{kernel}' has parameters of {found} bytes in its machine code, "
+            f"of {list(sizes)} in its PTX",
+            hint="the bundle is damaged, or not legoc's: make it again with --emit=bundle",
+        )
+
+
 def resolve(
     launch: KernelLaunch,
     arguments: Sequence[Argument],

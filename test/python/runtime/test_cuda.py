@@ -32,6 +32,7 @@ class Gpu:
     done: list[str] = field(default_factory=list)
     shared: list[int] = field(default_factory=list)
     alive: dict[int, Any] = field(default_factory=dict)
+    parameter_sizes: tuple[int, ...] = (8, 8, 4)
     fail_launch: str = ""
     fail_sync: str = ""
 
@@ -116,8 +117,13 @@ def fake_driver(gpu: Gpu) -> ModuleType:
         gpu.shared.append(size)
         return (success,)
 
+    def parameter(kernel: int, number: int) -> tuple[Any, int, int]:
+        sizes = gpu.parameter_sizes
+        return (success, 0, sizes[number]) if number < len(sizes) else ("no such parameter", 0, 0)
+
     driver: Any = ModuleType("cuda.bindings.driver")
     driver.CUresult = SimpleNamespace(CUDA_SUCCESS=success)
+    driver.cuKernelGetParamInfo = parameter
     name = "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES"
     driver.CUfunction_attribute = SimpleNamespace(**{name: name})
     driver.cuMemcpyHtoDAsync = driver.cuMemcpyDtoHAsync = copy
@@ -301,6 +307,19 @@ def test_facts_are_checked_before_a_launch(gpu: Gpu, copy: Artifact) -> None:
     cuda.Cuda().run(with_n, [A, A.copy(), np.int32(32)])
     with pytest.raises(LegoError, match=r"k.py:3:5: error: argument 'n' is 40, but 16 divides"):
         cuda.Cuda().run(with_n, [A, A.copy(), np.int32(40)])
+
+
+def test_machine_code_with_other_parameters_than_the_ptx_is_refused(
+    gpu: Gpu, copy: Artifact
+) -> None:
+    """The driver would read past the end of what a launch passes."""
+    own = replace(copy, cubin=b"machine code", name="other")
+    for sizes in ((8, 8, 4, 8), (8, 8, 8), (8, 8)):
+        gpu.parameter_sizes = sizes
+        with pytest.raises(LegoError, match=r"in its machine code, of \[8, 8, 4\] in its PTX"):
+            cuda.load(own)
+    gpu.parameter_sizes = (8, 8, 4)
+    assert cuda.load(own).code == "cubin"
 
 
 def test_arrays_on_two_devices(gpu: Gpu, copy: Artifact) -> None:
