@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from lego_mlir.algebra import partial
@@ -347,7 +348,7 @@ class Layout:
             return tuple(result)
         flat = checked(flat, self.size, f"offset of '{self}'")
         if is_array(flat):
-            check_int64(self.size, f"'{self}'")
+            self._check_int64()
         if isinstance(flat, Expr):
             return forms.derive(lambda: self._inv(flat))
         return self._inv(flat)
@@ -407,11 +408,19 @@ class Layout:
 
     def _checked(self, index: Index) -> Index:
         if any(is_array(i) for i in index):
-            check_int64(self.size, f"'{self}'")
+            self._check_int64()
         return tuple(
             checked(i, n, f"index {position} of '{self}'")
             for position, (i, n) in enumerate(zip(index, self.dims, strict=True))
         )
+
+    def _check_int64(self) -> None:
+        """Raise LegoError where positions, or coordinates of the padding, do not fit arrays."""
+        check_int64(self.size, f"'{self}'")
+        least = prod(n for n in self.dims if isinstance(n, int))  # of sizes without values, 1
+        if self.is_partial and self.view is not None and self.view.skew is not None:
+            least = max(least, self.view.skew.span)  # the skewed dimension is no shorter
+        check_int64(least, f"the index space of '{self}'")
 
     def _apply(self, index: Index) -> Any:
         if not self.is_partial:

@@ -63,7 +63,8 @@ class Skew:
 
     def shift(self, coordinates: Index) -> Any:
         """Return by how much tiles begin earlier at these coordinates."""
-        terms = zip(self.factors, coordinates, strict=True)
+        # The remainder of a factor does as well, and keeps to the span what arrays are times.
+        terms = zip((f % self.span for f in self.factors), coordinates, strict=True)
         return sum((f * x for f, x in terms if f), start=0) % self.span
 
     def coordinates(self, tiled: Index) -> Index:

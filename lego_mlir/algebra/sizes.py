@@ -21,10 +21,20 @@ def size_symbol(name: str, multiple_of: Iterable[Int] = ()) -> Sym:
     >>> 128 * (M // 128) is M
     True
     """
-    facts = set(multiple_of)
+    facts = {_without_sign(d) for d in multiple_of}
     charge(len(facts) ** 2)
     implied = {d for d in facts for e in facts if divides(d, e) and not divides(e, d)}
     return Sym(name, 1, None, frozenset(facts - implied))
+
+
+def _without_sign(divisor: Int) -> Int:
+    """Return which of a divisor and its opposite states that either divides: T, not -T."""
+    match divisor:
+        case int():
+            return abs(divisor)
+        case Poly(_, ((_, coefficient), *_)) if coefficient < 0:
+            return construct.mul(-1, divisor)
+    return divisor
 
 
 def as_size(x: Any, owner: str) -> Int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 from lego_mlir.algebra.permutations.permutation import Index, Permutation, flatten, unflatten
 from lego_mlir.algebra.permutations.swizzles import swizzle
+from lego_mlir.algebra.sizes import sizes_text
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int
 
@@ -20,7 +22,19 @@ def from_functions(
         f: takes one index a dimension, returns the flat position.
         f_inv: takes the flat position, returns the tuple of indices.
         text: how it is written in a layout; by default by the functions' names.
+
+    Raises:
+        LegoError: a function has no name; on use, if one takes or returns another number of values.
     """
+    if text is None:
+        text = f"@{_name_of(f)}, @{_name_of(f_inv)}"
+    name, inverse_name = text.split(", ")
+
+    def forward(dims: tuple[Int, ...], index: Index) -> Any:
+        flat = f(*index)
+        if isinstance(flat, tuple | list):
+            raise LegoError(f"GenP: {name} returns {len(flat)} values, not one flat position")
+        return flat
 
     def inverse(dims: tuple[Int, ...], flat: Any) -> Index:
         index = f_inv(flat)
@@ -31,9 +45,19 @@ def from_functions(
             )
         return index
 
-    if text is None:
-        text = f"@{_name_of(f)}, @{_name_of(f_inv)}"
-    return Permutation(text, lambda dims, index: f(*index), inverse, functions=(f, f_inv))
+    def check(dims: tuple[Int, ...]) -> None:
+        if (takes := _other_count(f, len(dims))) is not None:
+            raise LegoError(
+                f"GenP: {name} takes {takes} {'index' if takes == 1 else 'indices'}, "
+                f"the tile {sizes_text(dims)} has {len(dims)}"
+            )
+        if (takes := _other_count(f_inv, 1)) is not None:
+            raise LegoError(
+                f"GenP: the inverse function {inverse_name} takes {takes} "
+                f"value{'s' * (takes != 1)}, not one flat position"
+            )
+
+    return Permutation(text, forward, inverse, check, functions=(f, f_inv))
 
 
 def as_permutation(
@@ -84,6 +108,20 @@ def inverse(f: Permutation | Callable[..., Any], f_inv: Any = None) -> Permutati
         inverse_of=permutation,
         divisors=permutation.divisors,
     )
+
+
+def _other_count(f: Callable[..., Any], count: int) -> int | None:
+    """Return how many values a function takes if it does not take `count`, else `None`."""
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):  # some that are not written in Python do not say
+        return None
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    least = sum(p.default is p.empty for p in positional)
+    if count < least:
+        return least
+    takes_any = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    return None if takes_any or count <= len(positional) else len(positional)
 
 
 def _name_of(f: Callable[..., Any]) -> str:

@@ -62,7 +62,10 @@ def swizzle(vec: int = 1, per_phase: int = 1, max_phase: int | None = None) -> P
             )
 
     def swapped(dims: tuple[Int, ...], i: Any, j: Any) -> Any:
-        return j ^ (i // per_phase % phases(dims) * vec)
+        rows = dims[0]
+        assert isinstance(rows, int)
+        # All rows share a phase if there are fewer; `per_phase` itself may not fit an array.
+        return j ^ (i // min(per_phase, rows) % phases(dims) * vec)
 
     def forward(dims: tuple[Int, ...], index: Index) -> Any:
         i, j = index

@@ -20,6 +20,7 @@ from lego_mlir.algebra import (
     TileBy,
     TileOrderBy,
     antidiagonal,
+    inverse,
     parse_layout,
     reverse,
     size_symbol,
@@ -43,6 +44,18 @@ def one_index(flat):
 
 def three_indices(flat):
     return flat, 0, 0
+
+
+def no_index():
+    return 0
+
+
+def any_indices(*index):
+    return f(*index) if len(index) == 2 else index[0]
+
+
+PADDED = OrderBy(Row(4)).TileBy([1], [2**62], [4])
+"""With coordinates beyond int64, all but four of which are padding."""
 
 
 ERRORS: list[tuple[Callable[[], Any], str]] = [
@@ -91,6 +104,15 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: GenP([4, 4], antidiagonal, f), "f_inv is one too many"),
     (lambda: OrderBy(GenP([4, 4], f, one_index)).inv(3), "returns 1 indices, the tile has 2"),
     (lambda: OrderBy(GenP([4, 4], f, three_indices)).inv(3), "returns 3 indices, the tile has 2"),
+    (lambda: GenP([4, 4], one_index, f), r"@one_index takes 1 index, the tile \[4, 4\] has 2"),
+    (lambda: GenP([16], f, one_index), r"@f takes 2 indices, the tile \[16\] has 1"),
+    (lambda: GenP([2, 2, 2], inverse(f, one_index)), r"@f takes 2 indices, .* has 3"),
+    (lambda: GenP([4, 4], f, f), "the inverse function @f takes 2 values, not one flat position"),
+    (lambda: GenP([4, 4], f, no_index), "the inverse function @no_index takes 0 values, not one"),
+    (lambda: OrderBy(GenP([4], three_indices, one_index)).apply(3),
+     "@three_indices returns 3 values, not one flat position"),
+    (lambda: OrderBy(GenP([4], three_indices, one_index)).apply(np.arange(4)),
+     "@three_indices returns 3 values, not one flat position"),
     # Chains.
     (OrderBy, "OrderBy needs at least one block"),
     (TileBy, "TileBy needs at least one list of sizes"),
@@ -132,6 +154,9 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: OrderBy(Row(M, 4)).offsets(), r"has symbolic sizes \(M\)"),
     (lambda: OrderBy(Row(2**40, 2**40)).apply(np.arange(3), 0), "too many for int64 arrays"),
     (lambda: OrderBy(Row(2**40, 2**40)).inv(np.arange(3)), "too many for int64 arrays"),
+    (lambda: PADDED.mask(0, np.array([2**62 - 1]), 3), "too many for int64 arrays"),
+    (lambda: PADDED.apply(0, np.array([0]), 3), "too many for int64 arrays"),
+    (lambda: PADDED.inv(np.arange(4)), "too many for int64 arrays"),
     # Binding.
     (lambda: TILED.bind(Q=4), r"has no symbol 'Q' \(it has: M, K, BM\)"),
     (lambda: L.bind(M=4), r"has no symbol 'M' \(it has: none\)"),
@@ -155,6 +180,11 @@ def test_python_integers_have_no_limit() -> None:
     layout = OrderBy(Row(2**40, 2**40))
     assert layout.apply(2**40 - 1, 2**40 - 1) == 2**80 - 1
     assert layout.inv(2**80 - 1) == (2**40 - 1, 2**40 - 1)
+
+
+def test_functions_of_any_number_of_indices_fit_every_tile() -> None:
+    assert OrderBy(GenP([4, 4], any_indices, any_indices)).apply(1, 2) == 6
+    assert OrderBy(GenP([4], max, any_indices)).dims == (4,), "what has no signature may fit"
 
 
 def test_numpy_integers_are_sizes_and_permutations() -> None:

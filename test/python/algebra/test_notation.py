@@ -76,12 +76,20 @@ def test_a_canonical_text_is_printed_back(text: str) -> None:
         ("OrderBy(Row(K + M + K))", "OrderBy(Row(2*K + M))"),
         ("OrderBy(Row(min(M, 4), min(3, 4)))", "OrderBy(Row(min(4, M), 3))"),
         ("OrderBy(Row(M/M, --3))", "OrderBy(Row(1, 3))"),
+        ("OrderBy(Row(M{-K, K}, N{-4}))", "OrderBy(Row(M{K}, N{4}))"),
         ("OrderBy(GenP([8, 8], swizzle(1, 1)))", "OrderBy(GenP([8, 8], swizzle))"),
         ("OrderBy(\n  Row(2, 3)\n).GroupBy([6])", "OrderBy(Row(2, 3)).GroupBy([6])"),
     ],
 )
 def test_other_texts_become_canonical(text: str, canonical: str) -> None:
     assert parse_layout(text).text == canonical
+
+
+@pytest.mark.parametrize("text", ["OrderBy(Row(N/-T, N/T))", "OrderBy(Row(N/-T), Row(N))"])
+def test_a_divisor_and_its_opposite_state_one_fact(text: str) -> None:
+    layout = parse_layout(text)
+    assert parse_layout(layout.text) == layout
+    assert {s.name: s.divisors for s in layout.symbols}["N"] == {size_symbol("T")}
 
 
 def test_a_slash_states_a_fact_for_the_whole_text() -> None:

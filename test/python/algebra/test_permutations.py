@@ -287,6 +287,16 @@ def test_hilberts_curve_on_a_tile_too_large_for_int64(k: int) -> None:
     assert layout.apply(i, j) == k
 
 
+@pytest.mark.parametrize("per_phase", [8, 2**63, 2**64])
+def test_swizzle_of_rows_that_all_share_a_phase(per_phase: int) -> None:
+    """Also where so many rows that share it do not fit an array."""
+    layout = OrderBy(GenP([8, 4], swizzle(1, per_phase, 4)))
+    flat = np.arange(32)
+    assert (layout.offsets().ravel() == flat).all()
+    assert (np.ravel_multi_index(layout.inv(flat), (8, 4)) == flat).all()
+    assert layout.apply(7, 3) == 31
+
+
 @given(st.integers(0, 2**100 - 1))
 def test_morton_on_a_tile_too_large_for_int64(k: int) -> None:
     """Sixty levels of both bits, then forty of the first index alone."""

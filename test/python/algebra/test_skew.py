@@ -70,6 +70,24 @@ def test_tiles_are_known_to_begin_at_multiples_of_the_span() -> None:
     assert construct.mod(piece.base, 4) == 0
 
 
+def test_a_factor_beyond_int64_shifts_arrays_as_integers() -> None:
+    view = lg.OrderBy(lg.Row(21, 19)).TileBy([3, 3], [8, 8], skew=Skew(1, (2**63 + 3, 0), 4))
+    index = np.indices([int(n) for n in view.dims]).reshape(4, -1)
+    mask = view.mask(*index)
+    assert mask.sum() == 21 * 19
+    assert mask.tolist() == [view.mask(*(int(i) for i in point)) for point in index.T]
+    assert sorted(view.apply(*index[:, mask])) == list(range(21 * 19))
+
+
+def test_a_span_beyond_int64_is_too_long_for_arrays() -> None:
+    n = lg.size_symbol("N")
+    tiles = [5, lg.ceildiv(n + (2**64 - 1), 4)], [1, 4]
+    layout = lg.OrderBy(lg.Row(5, n)).TileBy(*tiles, skew=Skew(1, (2**63, 0), 2**64))
+    assert layout.mask(0, 0, 0, 3) is not None
+    with pytest.raises(LegoError, match="too many for int64 arrays"):
+        layout.mask(np.arange(5), 0, 0, 3)
+
+
 @pytest.mark.parametrize("index", [(0, 0, 1, 0), (0, 2, 0, 5)])
 def test_elements_before_or_behind_the_row_are_masked(index: tuple[int, ...]) -> None:
     layout = lg.OrderBy(lg.Row(21, 19)).TileBy([3, 3], [8, 8], skew=Skew(1, (3, 0), 4))
