@@ -18,6 +18,7 @@ from fuzz.modules import drawn_move
 from fuzz.mutations import mutated_bytes, mutated_json, mutated_text, smaller_texts
 from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.driver import Compilation, Options
+from lego_mlir.limits import Limits
 from lego_mlir.mlir.context import Source
 from lego_mlir.runtime import run
 
@@ -135,9 +136,13 @@ class Bundles:
             file.write(made.data)
             file.flush()
             artifact = Artifact.load(file.name)
-        result = run(artifact, device="sim")
+        with _LIMITS.applied():  # the default allows tensors that a worker has no memory for
+            result = run(artifact, device="sim")
         str(result.comparison)
         return "ran"
+
+
+_LIMITS = Limits(tensor_bytes=1 << 29)
 
 
 def _zipped(parts: dict[str, bytes]) -> bytes:
