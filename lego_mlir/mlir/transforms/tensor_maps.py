@@ -21,6 +21,7 @@ has one for each, and all of them, one behind the other, are one parameter of th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any, NamedTuple
 
 from lego_mlir.algebra import Layout, OrderBy, Row
@@ -192,6 +193,10 @@ def require_alignment(shared: Tile, alignment: int) -> None:
     known[ALIGNMENT] = ir.IntegerAttr.get(i64, max(before, alignment))
 
 
+_MOST_OFFSETS = (1 << 31) - 1
+"""Coordinates of a tensor map are signed, of 32 bits (PTX ISA 9.7.9.27, cp.async.bulk.tensor)."""
+
+
 class Corners:
     """Where tiles begin in their tensors.
 
@@ -214,7 +219,9 @@ class Corners:
         for dim in mapped.shape.dims:
             # Of several tensors the one of most tiles: how many there are has no part in this.
             sizes = [max(view[level][dim] for view in views) for level in range(len(views[0]))]
-            row = OrderBy(Row(*sizes))
+            # TMA fills in zeros for a tile that begins beyond the end, as the last one of a split K
+            # may, so the first size is no bound: a row-major order needs it for nothing else.
+            row = OrderBy(Row(_MOST_OFFSETS // prod(sizes[1:]), *sizes[1:]))
             index = [tile.index[level * rank + dim] for level in range(len(sizes))]
             known = [i if isinstance(i, int) else 0 for i in index]
             rest = tuple(0 if i is None or isinstance(i, int) else i for i in index)

@@ -89,12 +89,12 @@ def test_widest_bounds_every_value_on_the_way(x: Int) -> None:
     env: dict[Any, Any] = dict(
         zip(op.regions[0].blocks[0].arguments, points().values(), strict=True)
     )
-    from lego_mlir.mlir.permutation_functions import _evaluate
+    from lego_mlir.mlir.permutation_functions import evaluate
 
     for o in op.regions[0].blocks[0].operations:
         if o.operation.name == "func.return":
             break
-        value = _evaluate(o.operation, [env[i] for i in o.operation.operands], SOURCE)
+        value = evaluate(o.operation, [env[i] for i in o.operation.operands], SOURCE)
         env[o.operation.results[0]] = value
         if isinstance(o.operation.results[0].type, ir.IndexType):
             assert np.max(np.abs(value)) <= max(limit, 63), f"{x!r}: {o}"

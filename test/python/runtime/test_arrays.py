@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -246,7 +247,10 @@ def test_damaged_headers_are_no_arrays(tmp_path: Path) -> None:
         except LegoError as e:
             refused.append(e.message)
     assert len(refused) > 200
-    assert set(refused) == {"this file is no .npy array"}
+    assert {re.sub(r"says .*", "", message) for message in refused} == {
+        "this file is no .npy array",
+        "the array's header ",
+    }
 
 
 def test_a_field_of_a_record_is_not_dense(copy: Artifact) -> None:
