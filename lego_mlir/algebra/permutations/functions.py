@@ -30,10 +30,15 @@ def from_functions(
         text = f"@{_name_of(f)}, @{_name_of(f_inv)}"
     name, inverse_name = text.split(", ")
 
+    def block(dims: tuple[Int, ...]) -> str:
+        return f"GenP({sizes_text(dims)}, {name}, {inverse_name})"
+
     def forward(dims: tuple[Int, ...], index: Index) -> Any:
         flat = f(*index)
         if isinstance(flat, tuple | list):
-            raise LegoError(f"GenP: {name} returns {len(flat)} values, not one flat position")
+            raise LegoError(
+                f"{block(dims)}: {name} returns {len(flat)} values, not one flat position"
+            )
         return flat
 
     def inverse(dims: tuple[Int, ...], flat: Any) -> Index:
@@ -48,12 +53,12 @@ def from_functions(
     def check(dims: tuple[Int, ...]) -> None:
         if (takes := _other_count(f, len(dims))) is not None:
             raise LegoError(
-                f"GenP: {name} takes {takes} {'index' if takes == 1 else 'indices'}, "
-                f"the tile {sizes_text(dims)} has {len(dims)}"
+                f"{block(dims)}: {name} takes {takes} {'index' if takes == 1 else 'indices'}, "
+                f"the tile has {len(dims)}"
             )
         if (takes := _other_count(f_inv, 1)) is not None:
             raise LegoError(
-                f"GenP: the inverse function {inverse_name} takes {takes} "
+                f"{block(dims)}: the inverse function {inverse_name} takes {takes} "
                 f"value{'s' * (takes != 1)}, not one flat position"
             )
 
