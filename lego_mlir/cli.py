@@ -274,6 +274,7 @@ def _run(options: Any) -> int:
 
 def _check_reference(artifact: Artifact, compilation: Compilation) -> None:
     """Refuse a module that names a reference which there is none of, at the line that names it."""
+    from lego_mlir.mlir import dialect
     from lego_mlir.runtime import references
 
     if artifact.reference is None:
@@ -282,7 +283,7 @@ def _check_reference(artifact: Artifact, compilation: Compilation) -> None:
         references.find(artifact.reference)
     except LegoError as e:
         text = compilation.source.text
-        before, found, _ = text.partition("lego.reference")
+        before, found, _ = text.partition(dialect.REFERENCE)
         if not found:
             raise
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")

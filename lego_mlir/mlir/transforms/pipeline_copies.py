@@ -185,7 +185,7 @@ class _Pipeline:
                 f"copies {self.depth} iterations ahead need {self.depth + 1} buffers, "
                 f"there {'is' if stages == 1 else 'are'} {stages}",
                 tile.op,
-                hint=f"for stage_in_shared: {self.step.option('buffers', self.depth + 1)}",
+                hint=f"{self.step.option('buffers', self.depth + 1)} for stage_in_shared",
             )
 
     def _check_independent(self) -> None:

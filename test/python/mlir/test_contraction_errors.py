@@ -130,7 +130,7 @@ def test_bytes_are_not_transposed(tmp_path: Path, element: str) -> None:
         problem = replace(problem, epilogue="%result = arith.addi %sum, %sum : vector<32x32xi32>")
     error = refused(problem.text(), tmp_path)
     assert "they are not contiguous at multiples of" in error.message
-    assert "let the dimension that is summed over be contiguous" in (error.hint or "")
+    assert "make the K dimension contiguous" in (error.hint or "")
 
 
 def test_ldmatrix_needs_contiguous_rows(tmp_path: Path) -> None:
