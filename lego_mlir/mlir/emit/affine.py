@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lego_mlir.diagnostics import LegoError
 from lego_mlir.index.nodes import Mono, Poly
 from lego_mlir.mlir.bindings import ir
 
@@ -19,7 +20,14 @@ def _degree(mono: Mono) -> int:
 
 
 def apply(constant: int, terms: Sequence[tuple[int, Any]]) -> Any:
-    """Build `constant + sum(coefficient * value)` at the current insertion point."""
+    """Build `constant + sum(coefficient * value)` at the current insertion point.
+
+    Raises:
+        LegoError: a number does not fit 64 bits.
+    """
+    for number in (constant, *(coefficient for coefficient, _ in terms)):
+        if not -(1 << 63) <= number < 1 << 63:
+            raise LegoError(f"the index {number} does not fit 64 bits", hint="use smaller sizes")
     total = ir.AffineConstantExpr.get(constant)
     for position, (coefficient, _) in enumerate(terms):
         total = ir.AffineDimExpr.get(position) * coefficient + total

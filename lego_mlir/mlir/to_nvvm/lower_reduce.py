@@ -117,6 +117,11 @@ class _Reduction:
     def over_cta(self, value: Any) -> Any:
         """Combine the values of all threads of a CTA; each of them gets the result."""
         known = _threads_known(self.op)
+        if known is not None and known > _MOST_WARPS * _WARP:
+            raise self.error(
+                f"stands in a CTA of {known} threads; a GPU takes at most {_MOST_WARPS * _WARP}",
+                "use a smaller block of the gpu.launch",
+            )
         threads, warp, lane = _threads()
         if known is not None and known % _WARP == 0:
             own = self.over_lanes(value, _WARP, 1)
