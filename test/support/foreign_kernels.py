@@ -107,13 +107,15 @@ def _passed(argument: Any) -> Sequence[Any]:
         array = argument.array
         dtype = {"bfloat16": "bf16"}.get(array.dtype.name)
         width = {"128B": 128, "64B": 64, "32B": 32}.get(argument.swizzle)
-        inner = argument.box[-1] if width is None else min(argument.box[-1], width // array.itemsize)
+        inner = (
+            argument.box[-1] if width is None else min(argument.box[-1], width // array.itemsize)
+        )
         box = (inner, *argument.box[-2::-1])
         tensor = sim.TensorMap(array, box=box, swizzle=argument.swizzle, dtype=dtype)
         strides = [n // array.itemsize for n in array.strides]
         shape = [np.int32(n) for n in array.shape]
         return [tensor, *shape, *(np.int64(n) for n in strides)]
-    if isinstance(argument, np.ndarray):
+    if isinstance(argument, np.ndarray | np.generic | sim.TensorMap):
         return [argument]
     if isinstance(argument, int):
         return [np.int32(argument) if -(2**31) <= argument < 2**31 else np.int64(argument)]

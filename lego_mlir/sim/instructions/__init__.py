@@ -19,8 +19,10 @@ from lego_mlir.sim.instructions import (
     mma,
     movement,
     tma,
+    video,
     warp,
     wgmma,
+    wmma,
 )
 
 __all__ = [
@@ -42,6 +44,8 @@ __all__ = [
     "mma",
     "movement",
     "tma",
+    "video",
     "warp",
     "wgmma",
+    "wmma",
 ]
