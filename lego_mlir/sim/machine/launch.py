@@ -19,7 +19,7 @@ from lego_mlir.hardware.limits import (
     TENSOR_MAP_BYTES,
 )
 from lego_mlir.limits import Limits, check_limit, current
-from lego_mlir.sim.checks.races import Races
+from lego_mlir.sim.checks.races.shared_races import SharedRaces
 from lego_mlir.sim.cost.counter import Costs, Counter
 from lego_mlir.sim.machine.asynchronous import CompletionOrder
 from lego_mlir.sim.machine.memory import (
@@ -79,7 +79,7 @@ def launch(
         seed: seed of the random order.
         costs: whether to count costs.
         checks: whether to check for data races in shared memory, missing proxy fences, and reads of
-            uninitialized shared memory (see `races`).
+            uninitialized shared memory (see `shared_races`).
         file: the name of the PTX in errors.
         limits: limits on the launch's size, memory and instructions; None: those of the context.
         budget: instructions that several launches may execute together; None: for this launch.
@@ -121,7 +121,7 @@ def launch(
     # Overflow, division by zero and NaN are results in PTX, not events.
     with np.errstate(all="ignore"):
         for number, ctas in enumerate(_waves(grid, cluster, prod(block))):
-            watching = [Races()] if checks else []
+            watching = [SharedRaces()] if checks else []
             observer = Observers(*watching, *([counter] if counter else []))
             memory = Memory(buffers | _wave_memory(state, len(ctas)), observer)
             Wave(state, ctas, memory, CompletionOrder(order, (seed, number)), observer).run()

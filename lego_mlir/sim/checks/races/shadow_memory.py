@@ -12,58 +12,37 @@ An access that races with a dropped one also races with what replaced it (FastTr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
+from lego_mlir.sim.checks.races.access_log import (
+    OVERWRITTEN,
+    READ,
+    SAME,
+    SYNC_READ,
+    SYNC_WRITE,
+    WRITE,
+    AccessEvent,
+    Log,
+)
 from lego_mlir.sim.machine.memory import MemoryAccess
 from lego_mlir.sim.ptx.types import Array
 
 _WIDEST = 16
-_WRITE, _READ, _SYNC_READ, _SYNC_WRITE, _OVERWRITTEN, _KINDS = 0, 1, 2, 4, 8, 16
-"""Kinds of accesses, as bits; a plain write is 0. A write is overwritten if another lane of its
-warp writes the same address by the same instruction, and wins."""
-
 _CONFLICTING = {
-    _WRITE: _READ | _SYNC_READ | _SYNC_WRITE | _OVERWRITTEN,
-    _READ: _SYNC_WRITE | _OVERWRITTEN,
-    _SYNC_READ: _OVERWRITTEN,
-    _SYNC_WRITE: _READ | _OVERWRITTEN,
+    WRITE: READ | SYNC_READ | SYNC_WRITE | OVERWRITTEN | SAME,
+    SAME: SYNC_WRITE | OVERWRITTEN,
+    READ: SYNC_WRITE | OVERWRITTEN,
+    SYNC_READ: OVERWRITTEN,
+    SYNC_WRITE: READ | OVERWRITTEN | SAME,
 }
-"""For each kind of access, the kinds since the last plain write that conflict with it."""
-
-_MAX_RECENT = 1 << 16
+"""For each kind of access, the kinds since the last plain write that conflict with it. Reads since
+then that found its value do not conflict with a write of the same value."""
 
 HappensBefore = Callable[[Array, Array, Array], Array]
 """Whether the accesses of columns at times happen before these elements of an event."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AccessEvent:
-    """An access by many lanes at once, granule by granule.
-
-    Attributes:
-        access: the instruction's access.
-        granules, lanes, columns: for each element the granule, the lane on whose behalf it is
-            accessed, and the vector-clock column of the agent.
-        time: the time of the access.
-        kind: a bit, or 0 for a plain write.
-    """
-
-    access: MemoryAccess
-    granules: Array
-    lanes: Array
-    columns: Array
-    time: int
-    kind: int
-
-    @staticmethod
-    def of(
-        access: MemoryAccess, granules: Array, lanes: Array, columns: Array, time: int
-    ) -> AccessEvent:
-        plain, sync = (_WRITE, _SYNC_WRITE) if access.writes else (_READ, _SYNC_READ)
-        return AccessEvent(access, granules, lanes, columns, time, sync if access.sync else plain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +68,7 @@ class ShadowMemory:
         time, access_id, lane, column: the last plain write: its time, its index in `accesses` (0:
             there was none), its lane, and the column of its agent.
         sync_time, sync_access_id, sync_lane, sync_column: the last synchronizing write.
+        winner: the lane whose value stays, of those that write by one instruction.
         since: the kinds of all accesses since the last plain write, as bits.
         latest: the latest time of those.
         accesses: all accesses, by id.
@@ -96,7 +76,7 @@ class ShadowMemory:
 
     PER_GRANULE = (
         *("written", "time", "access_id", "lane", "column", "since", "latest"),
-        *("sync_time", "sync_access_id", "sync_lane", "sync_column"),
+        *("sync_time", "sync_access_id", "sync_lane", "sync_column", "winner"),
     )
 
     def __init__(self, size: int, stride: int, warp_of_lane: Array) -> None:
@@ -108,8 +88,8 @@ class ShadowMemory:
         self.time, self.access_id, self.lane, self.column, self.latest = np.zeros(
             (5, count), np.int32
         )
-        self.sync_time, self.sync_access_id, self.sync_lane, self.sync_column = np.zeros(
-            (4, count), np.int32
+        self.sync_time, self.sync_access_id, self.sync_lane, self.sync_column, self.winner = (
+            np.zeros((5, count), np.int32)
         )
         self.since = np.zeros(count, np.uint8)
         self.accesses: list[MemoryAccess | None] = [None]
@@ -147,7 +127,7 @@ class ShadowMemory:
         return None if written.all() else int(np.argmin(written))
 
     def conflict(
-        self, event: AccessEvent, happens_before: HappensBefore, floor: int
+        self, event: AccessEvent, happens_before: HappensBefore, floor: int, ignored: int = 0
     ) -> Conflict | None:
         """Return an earlier access that races with an event, if there is one.
 
@@ -155,25 +135,62 @@ class ShadowMemory:
             event: the new access.
             happens_before: decides which earlier accesses happen before it.
             floor: accesses of lanes up to this time happen before it.
+            ignored: kinds of earlier accesses that may be unordered.
         """
+        kinds = _CONFLICTING[event.kind] & ~ignored
         return (
-            self._conflict_with_plain_write(event, happens_before, floor)
-            or self._conflict_with_logged(event, happens_before, floor)
-            or (self._conflict_within(event) if event.kind == _WRITE else None)
+            (
+                self._conflict_with_plain_write(event, happens_before, floor)
+                if event.kind != SAME
+                else None
+            )
+            or self._conflict_with_logged(event, happens_before, floor, kinds)
+            or (self._conflict_within(event) if event.kind == WRITE else None)
         )
+
+    def same_values(
+        self, event: AccessEvent, new: Array, old: Array, happens_before: HappensBefore
+    ) -> tuple[Array, Array]:
+        """Return which elements of a plain write another thread writes with the same value.
+
+        Args:
+            event: the write.
+            new: the bytes of each element, as an array (elements, granule).
+            old: the bytes in memory before, in the same shape.
+            happens_before: decides which earlier accesses happen before it.
+
+        Returns:
+            Whether the element is the `SAME` as the last plain write or as another element, and
+            whether it changes nothing.
+        """
+        winner = _winners(event.granules)
+        apart = self.warp_of_lane[event.lanes] != self.warp_of_lane[event.lanes[winner]]
+        same = apart & (new == new[winner]).all(axis=1)
+        unchanged: Array = (new == old).all(axis=1)
+        columns, times = self.plain_write_times(event)
+        ordered = (times == 0) | happens_before(np.arange(len(times)), columns, times)
+        return same | (unchanged & ~ordered), unchanged
 
     def _conflict_with_plain_write(
         self, event: AccessEvent, happens_before: HappensBefore, floor: int
     ) -> Conflict | None:
         columns, times = self.plain_write_times(event)
-        if times.max() <= floor:
+        if times.max() <= floor or event.kind == SAME:
             return None
         at = np.flatnonzero(times > 0)
         times, columns = times[at], columns[at]
         ordered = happens_before(at, columns, times)
         if ordered.all():
             return None
-        first = int(at[np.argmin(ordered)])
+        unordered = at[~ordered]
+        if event.kind in (READ, SYNC_READ) and (self.since[event.granules[unordered]] & SAME).any():
+            # A read after one of several writes of the same value finds it.
+            element, found = self.log.find(event.granules[unordered], SAME)
+            after = happens_before(unordered[element], found.column, found.time)
+            unordered = np.setdiff1d(unordered, unordered[element[after]])
+        if not len(unordered):
+            return None
+        first = int(unordered[0])
         return Conflict(first, *self.last_plain_write(event.granules[first]))
 
     def plain_write_times(self, event: AccessEvent) -> tuple[Array, Array]:
@@ -206,9 +223,8 @@ class ShadowMemory:
         return access, int(self.sync_lane[granule])
 
     def _conflict_with_logged(
-        self, event: AccessEvent, happens_before: HappensBefore, floor: int
+        self, event: AccessEvent, happens_before: HappensBefore, floor: int, kinds: int
     ) -> Conflict | None:
-        kinds = _CONFLICTING[event.kind]
         if not (self.since[event.granules] & kinds).any():
             return None
         if self.latest[event.granules].max() <= floor:
@@ -224,8 +240,8 @@ class ShadowMemory:
 
     def _conflict_within(self, event: AccessEvent) -> Conflict | None:
         """Return the conflict of different warps that write one granule by one instruction."""
-        self.lane[event.granules] = event.lanes
-        last = self.lane[event.granules]
+        self.winner[event.granules] = event.lanes
+        last = self.winner[event.granules]
         apart = self.warp_of_lane[last] != self.warp_of_lane[event.lanes]
         if not apart.any():
             return None
@@ -234,13 +250,18 @@ class ShadowMemory:
 
     # --- recording ---
 
-    def record(self, event: AccessEvent, floor: int) -> None:
-        """Store an event; `floor` as for `conflict`, for all lanes of the wave."""
+    def record(self, event: AccessEvent, new: Callable[[], Array | None] = lambda: None) -> None:
+        """Store an event.
+
+        Args:
+            event: the access.
+            new: returns the bytes that each element of a plain write writes, if they are known.
+        """
         granules, access_id = event.granules, len(self.accesses)
         self.accesses.append(event.access)
         if event.access.writes:
             self.written[granules] = True
-        if event.kind == _WRITE:
+        if event.kind == WRITE:
             self.time[granules] = event.time
             self.access_id[granules] = access_id
             self.lane[granules] = event.lanes
@@ -250,146 +271,29 @@ class ShadowMemory:
                 self.latest[granules] = 0
             overwritten = self.lane[granules] != event.lanes
             if overwritten.any():
-                lanes, columns = event.lanes[overwritten], event.columns[overwritten]
-                self.record(
-                    AccessEvent(
-                        event.access,
-                        granules[overwritten],
-                        lanes,
-                        columns,
-                        event.time,
-                        _OVERWRITTEN,
-                    ),
-                    floor,
-                )
+                self._record_overwritten(event, overwritten, new())
             return
-        if event.kind == _SYNC_WRITE:
+        if event.kind == SYNC_WRITE:
             self.sync_time[granules] = event.time
             self.sync_access_id[granules] = access_id
             self.sync_lane[granules] = event.lanes
             self.sync_column[granules] = event.columns
         self.since[granules] |= event.kind
         self.latest[granules] = np.maximum(self.latest[granules], event.time)
-        self.log.forget(floor)
         self.log.add(event, access_id)
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Records:
-    """Elements of access events, as columns."""
-
-    granule: Array
-    lane: Array
-    column: Array
-    time: Array
-    access_id: Array
-    kind: Array
-
-    @staticmethod
-    def of(event: AccessEvent, access_id: int, chosen: Array | slice = slice(None)) -> Records:
-        """Return some elements of an event."""
-        granules, lanes, columns = (
-            event.granules[chosen],
-            event.lanes[chosen],
-            event.columns[chosen],
-        )
-        times, access_ids, kinds = (
-            np.full(len(lanes), x) for x in (event.time, access_id, event.kind)
-        )
-        return Records(granules, lanes, columns, times, access_ids, kinds)
-
-    @staticmethod
-    def joined(parts: Sequence[Records]) -> Records:
-        columns = [[getattr(part, f.name) for part in parts] for f in fields(Records)]
-        return Records(*map(np.concatenate, columns))
-
-    def __getitem__(self, chosen: Array | slice) -> Records:
-        return Records(*[getattr(self, f.name)[chosen] for f in fields(self)])
+    def _record_overwritten(self, event: AccessEvent, losers: Array, new: Array | None) -> None:
+        """Store the elements that another lane of their warp overwrites by the same instruction."""
+        same = np.zeros(len(losers), np.bool_)
+        if new is not None:
+            same = losers & (new == new[_winners(event.granules)]).all(axis=1)
+        for chosen, kind in ((losers & ~same, OVERWRITTEN), (same, SAME)):
+            if chosen.any():
+                self.record(event.part(chosen, kind))
 
 
-class Log:
-    """The accesses since the last plain write of each granule, without plain writes.
-
-    Attributes:
-        sorted_records: most of them, ordered by granule.
-        recent: the later ones, with their access ids; `recent_count` elements in all.
-        latest: the time of the last.
-    """
-
-    def __init__(self, shadow: ShadowMemory) -> None:
-        self.shadow = shadow
-        self._clear()
-
-    def _clear(self) -> None:
-        self.sorted_records = Records(*np.zeros((6, 0), np.int64))
-        self.recent: list[tuple[AccessEvent, int]] = []
-        self.recent_count = self.latest = 0
-
-    def add(self, event: AccessEvent, access_id: int) -> None:
-        """Add an event."""
-        if self.recent_count > max(_MAX_RECENT, len(self.sorted_records.granule)):
-            self._sort()
-        self.recent.append((event, access_id))
-        self.recent_count += len(event.granules)
-        self.latest = max(self.latest, event.time)
-
-    def forget(self, floor: int) -> None:
-        """Clear the log if all its accesses happened before all threads (up to `floor`)."""
-        if self.recent and self.latest <= floor:
-            self._clear()
-
-    def _sort(self) -> None:
-        """Sort the recent events in, and drop accesses before the last write of their granule.
-
-        For each agent, granule and kind, only the last access is kept.
-        """
-        found = Records.joined(
-            [self.sorted_records, *(Records.of(*entry) for entry in self.recent)]
-        )
-        alive = np.flatnonzero(found.access_id > self.shadow.access_id[found.granule])
-        latest_first = alive[np.argsort(-found.time[alive], kind="stable")]
-        granules, columns = found.granule[latest_first], found.column[latest_first]
-        keys = (granules * (int(columns.max(initial=0)) + 1) + columns) * _KINDS
-        kept = np.unique(keys + found.kind[latest_first], return_index=True)[1]
-        self.sorted_records = found[latest_first[kept]]
-        self.recent, self.recent_count = [], 0
-
-    def halve(self) -> None:
-        """Split each granule in two."""
-        self._sort()
-        lower = replace(self.sorted_records, granule=2 * self.sorted_records.granule)
-        both = Records.joined([lower, replace(lower, granule=lower.granule + 1)])
-        self.sorted_records = both[np.argsort(both.granule, kind="stable")]
-
-    def find(self, granules: Array, kinds: int) -> tuple[Array, Records]:
-        """Return the accesses of granules, of these kinds, since their last writes.
-
-        Returns:
-            Indices into `granules`, and a record for each: all pairs with the same granule.
-        """
-        found = self._matching(granules, kinds)
-        order = np.argsort(granules, kind="stable")
-        ordered = granules[order]
-        first = np.searchsorted(ordered, found.granule, "left")
-        count = np.searchsorted(ordered, found.granule, "right") - first
-        which = np.repeat(np.arange(len(count)), count)
-        within = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
-        return order[first[which] + within], found[which]
-
-    def _matching(self, granules: Array, kinds: int) -> Records:
-        wanted = np.zeros(len(self.shadow.written), np.bool_)
-        wanted[granules] = True
-        low, high = np.searchsorted(
-            self.sorted_records.granule, [granules.min(), granules.max() + 1]
-        )
-        sorted_records = self.sorted_records[low:high]
-        parts = [
-            sorted_records[
-                np.flatnonzero(wanted[sorted_records.granule] & (sorted_records.kind & kinds != 0))
-            ]
-        ]
-        for event, access_id in self.recent:
-            if event.kind & kinds and len(chosen := np.flatnonzero(wanted[event.granules])):
-                parts.append(Records.of(event, access_id, chosen))
-        found = Records.joined(parts)
-        return found[found.access_id > self.shadow.access_id[found.granule]]
+def _winners(granules: Array) -> Array:
+    """Return, for each element, the last one with the same granule."""
+    _, first, group = np.unique(granules[::-1], return_index=True, return_inverse=True)
+    winners: Array = len(granules) - 1 - first[group][::-1]
+    return winners
