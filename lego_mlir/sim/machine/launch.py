@@ -58,6 +58,7 @@ def launch(
     seed: int = 0,
     costs: bool = False,
     checks: bool = True,
+    global_checks: bool = False,
     file: str = "<ptx>",
     limits: Limits | None = None,
     budget: Budget | None = None,
@@ -80,6 +81,8 @@ def launch(
         costs: whether to count costs.
         checks: whether to check for data races in shared memory, missing proxy fences, and reads of
             uninitialized shared memory (see `shared_races`).
+        global_checks: whether to check global memory for data races too, with the fences that
+            order its accesses between CTAs (see `global_races`). It costs time and memory.
         file: the name of the PTX in errors.
         limits: limits on the launch's size, memory and instructions; None: those of the context.
         budget: instructions that several launches may execute together; None: for this launch.
@@ -98,7 +101,7 @@ def launch(
             return launch(
                 ptx, kernel, grid, block, arguments,
                 shared_bytes=shared_bytes, cluster=cluster, order=order, seed=seed, costs=costs,
-                checks=checks, file=file, budget=budget,
+                checks=checks, global_checks=global_checks, file=file, budget=budget,
             )  # fmt: skip
     module = parse(ptx, file) if isinstance(ptx, str) else ptx
     entry = _entry(module, kernel)
