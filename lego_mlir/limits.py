@@ -43,6 +43,7 @@ class Limits:
     ctas: int = 1 << 20  # in the grid
     threads: int = 1 << 28  # in all CTAs together
     memory_bytes: int = 1 << 31  # registers, shared and local memory of CTAs that run together
+    stack_bytes: int = 1 << 16  # that calls take of the local memory of one thread
     wave_instructions: int = 2_000_000  # executed by one wave of CTAs, by all its warps at once
     instructions: int = 1 << 36  # executed by all threads; each execution counts for 1024 at least
 

@@ -35,7 +35,7 @@ examples:
                                                   use tensor cores, keep each transform step
   legoc transpose.mlir --emit=bundle -o t.lego    compile here ...
   legoc t.lego --run --device=cuda                ... and run on a machine with a GPU
-  legoc add.ptx --run --kernel add --grid 4 --block 256 x.npy f32:1000 1000
+  legoc scale.ptx --run --kernel scale --grid 4 --block 256 x.npy 1000 0.5
                                                   run a kernel that any compiler has made
 
 exit status: 0 on success; 1 if the input has an error or a result is wrong; 2 on wrong usage.

@@ -35,7 +35,8 @@ from lego_mlir.sim.ptx.table import find
 from lego_mlir.sim.ptx.types import Array
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.ptx.program import BasicBlock, Program
+    from lego_mlir.sim.ptx.basic_blocks import BasicBlock
+    from lego_mlir.sim.ptx.program import Program
 
 
 _SETS = "setmaxnreg."

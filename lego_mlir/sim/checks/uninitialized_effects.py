@@ -85,8 +85,11 @@ class Effect:
 
 
 def whole(kind: Type) -> np.uint8:
-    """Return the mask of a register of which no byte is written."""
-    return np.uint8(1 if kind == PRED else (1 << kind.bytes) - 1)
+    """Return the mask of a register of which no byte is written.
+
+    Registers of 128 bits, which are moved as a whole, have the mask of one of 64.
+    """
+    return np.uint8(1 if kind == PRED else (1 << min(kind.bytes, 8)) - 1)
 
 
 def effect(program: Program, index: dict[str, int], instruction: Instruction, uses: Uses) -> Effect:
@@ -160,6 +163,8 @@ def _spread(
     word = instruction.opcode.split(".")[0]
     operands = instruction.operands
     match word, operands:
+        case "mov", _ if "b128" in instruction.opcode:
+            pass
         case "mov", (Vector(elements), Register(name)) if name in index:
             return [], tuple(_unpacked(kinds, elements, index[name], index))
         case "mov", (Register(name), Vector(elements)):

@@ -11,8 +11,10 @@ Source: PTX ISA 5.1.1 (registers).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -26,8 +28,9 @@ from lego_mlir.sim.ptx.types import TYPES, Array
 
 if TYPE_CHECKING:
     from lego_mlir.sim.machine.wave import Wave
+    from lego_mlir.sim.ptx.basic_blocks import BasicBlock
     from lego_mlir.sim.ptx.form import Handler, Uses
-    from lego_mlir.sim.ptx.program import BasicBlock, Program
+    from lego_mlir.sim.ptx.program import Program
 
 Result = TypeVar("Result")
 _SHADOW = TYPES["b8"]
@@ -36,7 +39,9 @@ _WRITTEN = np.zeros(1, np.uint8)
 
 def checked(program: Program) -> Program:
     """Return a program with a check before each instruction that may need an unwritten register."""
-    start = live(program.basic_blocks)[0][0]
+    points = live(program.basic_blocks)
+    entries = [0, *program.entries.values()]
+    start = reduce(or_, (points[at][0] for at in entries)) & ~registers(program.formals)
     if not start:
         return program
     index = {name: i for i, name in enumerate(program.kernel.registers)}
@@ -56,6 +61,7 @@ def checked(program: Program) -> Program:
             _watched(block, watching.steps(at)) for at, block in enumerate(program.basic_blocks)
         ),
         registers=(*program.registers, *[_SHADOW] * len(watching.shadows)),
+        shadows=watching.shadows,
     )
 
 
@@ -63,9 +69,15 @@ def checked(program: Program) -> Program:
 
 
 def _unwritten(
-    blocks: Sequence[BasicBlock], effects: Sequence[Sequence[Effect]], start: Registers
+    blocks: Sequence[BasicBlock],
+    effects: Sequence[Sequence[Effect]],
+    entries: Set[int],
+    start: Registers,
 ) -> list[list[Registers]]:
-    """Return the registers that may be unwritten at each instruction of each basic block."""
+    """Return the registers that may be unwritten at each instruction of each basic block.
+
+    At the entries of the kernel and its functions these are the registers of `start`.
+    """
     steps = [
         [
             (
@@ -89,7 +101,7 @@ def _unwritten(
 
     before = fixpoint(
         [block.successors for block in blocks],
-        [start, *[0] * (len(blocks) - 1)],
+        [start if at in entries else 0 for at in range(len(blocks))],
         lambda at, found: points(at, found)[-1],
         range(len(blocks)),
     )
@@ -117,7 +129,8 @@ class _Watching:
         self.program = program
         self.effects = effects
         self.start = start
-        self.unwritten = unwritten = _unwritten(program.basic_blocks, effects, start)
+        entries = {0, *program.entries.values()}
+        self.unwritten = unwritten = _unwritten(program.basic_blocks, effects, entries, start)
         self.names = [*index, "the carry flag"]
         self.sources: dict[int, set[int]] = {}
         self.writers: dict[int, list[Instruction]] = {}

@@ -28,18 +28,14 @@ import numpy as np
 from lego_mlir.hardware.limits import WARPGROUP_WARPS
 from lego_mlir.sim.machine.memory import Fault
 from lego_mlir.sim.ptx.form import (
-    Barrier,
-    Branch,
     Decoded,
-    Exit,
     Handler,
     SymbolTable,
-    Trap,
-    Wait,
     WarpCollective,
 )
 from lego_mlir.sim.ptx.syntax import (
     Address,
+    Group,
     Instruction,
     Kernel,
     Negated,
@@ -63,7 +59,7 @@ def registers_of(operand: Operand) -> Iterator[str]:
     match operand:
         case Register(name) | Negated(Register(name)) | Address(Register(name)):
             yield name
-        case Vector(elements):
+        case Vector(elements) | Group(elements):
             for element in elements:
                 yield from registers_of(element)
         case Pair(first, second):
@@ -107,10 +103,10 @@ def watched(instruction: Instruction, symbols: SymbolTable, decoded: Decoded) ->
     match decoded:
         case WarpCollective(members, execute, warpgroup):
             return WarpCollective(members, checked(execute), warpgroup)
-        case Branch() | Exit() | Trap() | Barrier() | Wait():
+        case _ if callable(decoded):
+            return checked(decoded)
+        case _:
             return decoded
-        case execute:
-            return checked(execute)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

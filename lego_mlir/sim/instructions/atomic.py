@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.instructions.movement import address_of, space_of
+from lego_mlir.sim.instructions.movement import address_of, check_hint, space_of
 from lego_mlir.sim.machine.memory import MemoryAccess
 from lego_mlir.sim.numerics.rounding import canonical
 from lego_mlir.sim.ptx import types
-from lego_mlir.sim.ptx.form import Form, Handler
+from lego_mlir.sim.ptx.form import Form, Handler, Reader
+from lego_mlir.sim.ptx.syntax import Vector
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import UNSIGNED, Array
 
@@ -42,31 +43,38 @@ _OF_FLOATS: dict[str, Update] = {
 _WHERE = "[cta|cluster|gpu|sys] [global|shared|shared::cta|shared::cluster]"
 _HEAD = f"[relaxed|acquire|release|acq_rel] {_WHERE}"
 _RED_HEAD = f"[relaxed|release] {_WHERE}"
+_HINT = "[L2::cache_hint]"
 _OPS = (
-    "and|or|xor b32|b64",
-    "add u32|s32|u64|f32|f64",
-    "add noftz f16|f16x2|bf16|bf16x2",
-    "inc|dec u32",
-    "min|max u32|s32|u64|s64",
+    f"and|or|xor {_HINT} b32|b64",
+    f"add {_HINT} u32|s32|u64|s64|f32|f64",
+    f"add noftz {_HINT} f16|f16x2|bf16|bf16x2",
+    f"inc|dec {_HINT} u32",
+    f"min|max {_HINT} u32|s32|u64|s64",
+    f"add {_HINT} v2|v4 f32",
+    f"add|min|max noftz {_HINT} v2|v4|v8 f16|bf16",
+    f"add|min|max noftz {_HINT} v2|v4 f16x2|bf16x2",
 )
 
 
 @instruction(
     "9.7.13.5",
     *(f"atom {_HEAD} {row}" for row in _OPS),
-    f"atom {_HEAD} exch b32|b64",
-    f"atom {_HEAD} cas b16|b32|b64",
+    f"atom {_HEAD} exch {_HINT} b32|b64|b128",
+    f"atom {_HEAD} cas {_HINT} b16|b32|b64|b128",
 )
 def atom(form: Form) -> Handler:
-    """Compute d = the value at an address, which becomes `d op b`; for `cas` c if it equals b."""
-    form.expect(4 if form.has("cas") else 3)
+    """Compute d = the value at an address, which becomes `d op b`; for `cas` c if it equals b.
+
+    The elements of a vector are updated one after the other: only each of them is atomic.
+    """
+    check_hint(form, 4 if form.has("cas") else 3)
     return _atomic(form, True)
 
 
 @instruction("9.7.13.6", *(f"red {_RED_HEAD} {row}" for row in _OPS))
 def red(form: Form) -> Handler:
     """Update a value as `atom`, without a result."""
-    form.expect(2)
+    check_hint(form, 2)
     return _atomic(form, False)
 
 
@@ -77,10 +85,14 @@ def _atomic(form: Form, returns: bool) -> Handler:
     access = MemoryAccess(form.instruction, space_of(form), kind.bytes, 1, True, sync=True)
     address = address_of(form, form.operands[at], access.space)
     raw = types.TYPES[f"b{kind.bits}"]
-    # Operands are read as bits and given their type where they are combined.
-    reads = [form.read(operand, raw) for operand in form.operands[at + 1 :]]
-    write = form.write(form.operands[0], raw) if returns else None
     update = update_of(operation, kind)
+    vector = form.one_of("v2", "v4", "v8")
+    stop = len(form.operands) - form.has("L2::cache_hint")
+    if vector:
+        return _atomic_vector(form, access, address, update, int(vector[1:]), at)
+    # Operands are read as bits and given their type where they are combined.
+    reads = [form.read(operand, raw) for operand in form.operands[at + 1 : stop]]
+    write = form.write(form.operands[0], raw) if returns else None
 
     def execute(w: Wave) -> None:
         target = np.broadcast_to(address(w), w.lanes)
@@ -88,6 +100,32 @@ def _atomic(form: Form, returns: bool) -> Handler:
         before = exchange(w, access, target, update, operands[0], operands[-1])
         if write is not None:
             write(w, before)
+
+    return execute
+
+
+def _atomic_vector(
+    form: Form, access: MemoryAccess, address: Reader, update: Update, count: int, at: int
+) -> Handler:
+    """Return the handler of an update of `count` adjacent elements, one after the other."""
+    raw = types.TYPES[f"b{8 * access.width}"]
+    lists = [form.operands[at + 1], *form.operands[:at]]
+    for operand in lists:
+        if not isinstance(operand, Vector) or len(operand.elements) != count:
+            form.fail(f"the operand {operand} where a vector of {count} should stand", operand)
+    given, *results = (operand.elements for operand in lists if isinstance(operand, Vector))
+    reads = [form.read(element, raw) for element in given]
+    writes = [form.write(element, raw) for found in results for element in found]
+
+    def execute(w: Wave) -> None:
+        target = np.broadcast_to(address(w), w.lanes)
+        values = [np.broadcast_to(read(w), w.lanes) for read in reads]
+        before = [
+            exchange(w, access, target + np.uint64(k * access.width), update, value, value)
+            for k, value in enumerate(values)
+        ]
+        for write, old in zip(writes, before, strict=False):
+            write(w, old)
 
     return execute
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from lego_mlir.sim.ptx.form import Form, Handler
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import TYPES, U32, Array
+
+if TYPE_CHECKING:
+    from lego_mlir.sim.machine.wave import Wave
 
 
 def highest_bit(a: Array) -> Array:
@@ -156,3 +161,29 @@ def bmsk(form: Form) -> Handler:
         return np.where(a >= np.uint32(32), np.uint32(0), mask_of(b, np.dtype(np.uint32)) << start)
 
     return form.compute(mask, [TYPES["b32"], U32], TYPES["b32"])
+
+
+@instruction("9.7.1.17", "fns b32")
+def fns(form: Form) -> Handler:
+    """The position of the n-th set bit of a mask from a base on, up or (n < 0) down.
+
+    With n = 0 the base itself, if its bit is set. All ones where there is none.
+    """
+    form.expect(4)
+    read = form.read(form.operands[1], U32)
+    base, offset = form.read(form.operands[2], U32), form.read(form.operands[3], TYPES["s32"])
+    write = form.write(form.operands[0], U32)
+
+    def execute(w: Wave) -> None:
+        mask, start, n = np.broadcast_arrays(read(w), base(w).astype(np.int64), offset(w))
+        bits = mask[:, None] >> np.arange(32, dtype=np.uint32) & np.uint32(1) != 0
+        at = np.arange(32)
+        up, down = bits & (at >= start[:, None]), bits & (at <= start[:, None])
+        rank = np.where(n[:, None] < 0, down[:, ::-1].cumsum(1)[:, ::-1], up.cumsum(1))
+        wanted = np.maximum(np.abs(n.astype(np.int64)), 1)
+        among = np.where(n[:, None] < 0, down, np.where(n[:, None] == 0, up & down, up))
+        hits = among & (rank == wanted[:, None])
+        found = np.where(hits.any(1), hits.argmax(1), -1)
+        write(w, found.astype(np.uint32))
+
+    return execute

@@ -11,7 +11,7 @@ from lego_mlir.sim.numerics.rounding import flush
 from lego_mlir.sim.ptx.form import Form, Handler, Reader
 from lego_mlir.sim.ptx.syntax import Operand, Pair
 from lego_mlir.sim.ptx.table import instruction
-from lego_mlir.sim.ptx.types import PRED, Array, Type
+from lego_mlir.sim.ptx.types import PRED, TYPES, Array, Type
 
 if TYPE_CHECKING:
     from lego_mlir.sim.machine.wave import Wave
@@ -133,21 +133,34 @@ def _targets(
     f"set {_FLOAT} {_BOOL} [ftz] u32|s32|f32 f32",
     f"set {_FLOAT} {_BOOL} u32|s32|f32 f64",
 )
+@instruction(
+    "9.7.7.1",
+    f"set {_FLOAT} {_BOOL} [ftz] u16|s16|u32|s32|f16 f16",
+    f"set {_FLOAT} {_BOOL} u16|s16|u32|s32|bf16 bf16",
+    f"set {_FLOAT} {_BOOL} [ftz] u32|s32|f16x2 f16x2",
+    f"set {_FLOAT} {_BOOL} u32|s32|bf16x2 bf16x2",
+)
 def set_(form: Form) -> Handler:
-    """d = all ones (as a float: 1.0) where a cmp b, else 0; combined with c as in `setp`."""
+    """d = all ones (as a float: 1.0) where a cmp b, else 0; combined with c as in `setp`.
+
+    For packed halves each half of d has the result of its own comparison.
+    """
     result, kind = form.types
     compare = _comparison(form, kind)
     combine = _COMBINE.get(form.one_of(*_COMBINE))
     form.expect(3 if combine is None else 4)
+    if kind.lanes == 2 and result.lanes == 1:
+        result = TYPES[f"{result.kind}16x2"]
     write = form.write(form.operands[0], result)
     a, b = form.read(form.operands[1], kind), form.read(form.operands[2], kind)
     third: Reader | None = None if combine is None else form.predicate(form.operands[3])
-    yes = np.array(1.0, np.float32) if result.is_float else np.array(-1).astype(result.dtype)
+    yes = np.array(1.0, result.dtype) if result.is_float else np.array(-1).astype(result.dtype)
 
     def execute(w: Wave) -> None:
         holds = compare(a(w), b(w))
         if combine is not None and third is not None:
-            holds = combine(holds, third(w))
+            c = third(w)
+            holds = combine(holds, c[:, None] if kind.lanes == 2 else c)
         write(w, np.where(holds, yes, result.dtype.type(0)))
 
     return execute

@@ -37,13 +37,6 @@ def bra(form: Form) -> Branch:
     return Branch(target.name)
 
 
-@instruction("9.7.12.6", "ret [uni]")
-def ret(form: Form) -> Exit:
-    """End the thread, as a kernel has no caller."""
-    form.expect(0)
-    return Exit()
-
-
 @instruction("9.7.12.7", "exit")
 def exit_(form: Form) -> Exit:
     """End the thread."""
@@ -180,6 +173,14 @@ def setmaxnreg(form: Form) -> Handler | Wait:
         lambda w: nothing,
         False,
     )
+
+
+@instruction("9.7.19.3", "pmevent [mask]")
+def pmevent(form: Form) -> Handler:
+    """Trigger events of a profiler: there is none."""
+    form.expect(1)
+    form.constant(form.operands[0], 0, 0xFFFF)
+    return lambda w: None
 
 
 @instruction("9.7.19.2", "nanosleep u32")

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from lego_mlir.sim.ptx.form import Form, Handler
+from lego_mlir.sim.ptx.syntax import Pair, Sink
 from lego_mlir.sim.ptx.table import instruction
-from lego_mlir.sim.ptx.types import U32, Array
+from lego_mlir.sim.ptx.types import PRED, U32, Array
 
 if TYPE_CHECKING:
     from lego_mlir.sim.machine.wave import Wave
 
 BITS = "pred|b16|b32|b64"
+_COMBINE: dict[str, Callable[[Array, Array], Array]] = {
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+}
 
 
 @instruction("9.7.8.1", f"and {BITS}")
@@ -51,17 +57,26 @@ def cnot(form: Form) -> Handler:
     return form.compute(lambda a: (a == 0).astype(a.dtype), [t], t)
 
 
-@instruction("9.7.8.6", "lop3 b32")
+@instruction("9.7.8.6", "lop3 b32", "lop3 and|or b32")
 def lop3(form: Form) -> Handler:
     """Any bitwise function of three operands, given by its truth table.
 
-    Bit 4a + 2b + c of the table is the result for the bits a, b, c.
+    Bit 4a + 2b + c of the table is the result for the bits a, b, c. With a boolean operator, p is
+    whether the result is not zero, combined with the predicate q.
     """
-    form.expect(5)
+    combine = _COMBINE.get(form.one_of("and", "or"))
+    form.expect(5 if combine is None else 6)
     table = form.constant(form.operands[4], 0, 255)
     t = form.types[0]
     reads = [form.read(operand, t) for operand in form.operands[1:4]]
-    write = form.write(form.operands[0], t)
+    target, other = form.operands[0], form.predicate(form.operands[-1]) if combine else None
+    write_holds = form.write(Sink(), PRED)
+    if combine is not None:
+        if not isinstance(target, Pair):
+            form.fail(f"the operand {target} where d|p should stand", target)
+        write_holds = form.write(target.second, PRED)
+        target = target.first
+    write = form.write(target, t)
 
     def execute(w: Wave) -> None:
         operands = [read(w) for read in reads]
@@ -73,6 +88,8 @@ def lop3(form: Form) -> Handler:
                 )
                 result = result | (a & b & c)
         write(w, result)
+        if combine is not None and other is not None:
+            write_holds(w, combine(result != 0, other(w)))
 
     return execute
 

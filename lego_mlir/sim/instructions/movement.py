@@ -7,34 +7,33 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lego_mlir.sim.machine.memory import (
-    LOCAL,
     PARAM,
     RANK_SHIFT,
-    SHARED,
     WINDOW_BITS,
+    WINDOWS,
     MemoryAccess,
     base_of,
 )
 from lego_mlir.sim.ptx.form import Form, Handler, Reader
 from lego_mlir.sim.ptx.syntax import Address, Integer, Operand, Register, Sink, Symbol, Vector
 from lego_mlir.sim.ptx.table import instruction
-from lego_mlir.sim.ptx.types import B64, TYPES, Array, Type
+from lego_mlir.sim.ptx.types import B32, B64, TYPES, Array, Type
 
 if TYPE_CHECKING:
     from lego_mlir.sim.machine.wave import Wave
 
 _SCOPE = "cta|cluster|gpu|sys"
-_SPACE = "const|global|local|param|param::entry|shared|shared::cta|shared::cluster"
+_SPACE = "const|global|local|param|param::entry|param::func|shared|shared::cta|shared::cluster"
 _CACHE = "[ca|cg|cs|lu|cv]"
 _HINTS = (
     "[L1::evict_normal|L1::evict_unchanged|L1::evict_first|L1::evict_last|L1::no_allocate] "
-    "[L2::evict_normal|L2::evict_first|L2::evict_last] [L2::64B|L2::128B|L2::256B]"
+    "[L2::evict_normal|L2::evict_first|L2::evict_last] [L2::cache_hint] [L2::64B|L2::128B|L2::256B]"
 )
-_TYPE = "b8|b16|b32|b64|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64"
+_TYPE = "b8|b16|b32|b64|b128|u8|u16|u32|u64|s8|s16|s32|s64|f32|f64"
 _VECTOR = "[v2|v4|v8]"
 
 
-@instruction("9.7.9.3", "mov b16|b32|b64|u16|u32|u64|s16|s32|s64|f32|f64|pred")
+@instruction("9.7.9.3", "mov b16|b32|b64|b128|u16|u32|u64|s16|s32|s64|f32|f64|pred")
 def mov(form: Form) -> Handler:
     """Copy; take the address of a variable; pack a vector into a register, or unpack one."""
     form.expect(2)
@@ -51,7 +50,7 @@ def mov(form: Form) -> Handler:
 def _part(form: Form, vector: Vector, kind: Type) -> Type:
     """The type of one of a vector's elements that fill a register of `kind`."""
     bits, rest = divmod(kind.bits, len(vector.elements))
-    if rest or bits not in (8, 16, 32) or kind.kind != "b":
+    if rest or bits not in (8, 16, 32, 64) or kind.kind != "b":
         form.fail(f"a {kind} has no {len(vector.elements)} parts", vector)
     return TYPES[f"b{bits}"]
 
@@ -60,6 +59,14 @@ def _unpack(form: Form, target: Vector, source: Operand, kind: Type) -> Handler:
     part = _part(form, target, kind)
     read = form.read(source, kind)
     writes = [form.write(element, part) for element in target.elements]
+
+    def split(w: Wave) -> None:
+        halves = np.ascontiguousarray(read(w)).view(np.uint64).reshape(-1, 2)
+        for k, write in enumerate(writes):
+            write(w, halves[:, k])
+
+    if kind.bits == 128:
+        return split
 
     def execute(w: Wave) -> None:
         value = read(w)
@@ -73,6 +80,13 @@ def _pack(form: Form, target: Operand, source: Vector, kind: Type) -> Handler:
     part = _part(form, source, kind)
     reads = [form.read(element, part) for element in source.elements]
     write = form.write(target, kind)
+
+    def join(w: Wave) -> None:
+        halves = np.broadcast_arrays(*[read(w) for read in reads])
+        write(w, np.stack(halves, axis=1).view(kind.storage).reshape(-1))
+
+    if kind.bits == 128:
+        return join
 
     def execute(w: Wave) -> None:
         value = reads[0](w).astype(kind.storage)
@@ -93,6 +107,18 @@ def space_named(word: str) -> str:
     return word if word == "shared::cluster" else word.split("::")[0] or "generic"
 
 
+def space_at(form: Form, operand: Operand) -> str:
+    """The state space of an access: `local` for the `.param` variables of functions and calls."""
+    space = space_of(form)
+    if space == "param" and isinstance(operand, Address):
+        match operand.base:
+            case Symbol(name) if form.address(operand.base, name)[0] in ("local", "frame"):
+                return "local"
+            case Register() if form.symbols.function is not None:
+                form.fail("the address of a function's parameter in a register", operand)
+    return space
+
+
 def address_of(form: Form, operand: Operand, space: str) -> Reader:
     """The address in bytes of a memory operand, as uint64."""
     if not isinstance(operand, Address):
@@ -100,6 +126,9 @@ def address_of(form: Form, operand: Operand, space: str) -> Reader:
     match operand.base:
         case Symbol(name):
             home, start = form.address(operand.base, name)
+            if home == "frame" and space == "local":
+                at = np.uint64(start + operand.offset)
+                return lambda w: w.calls.frame + at
             if home != space and (space, home) not in _CONTAINED:
                 form.fail(f"{name} lies in {home} memory, not {space}", operand)
             return _fixed(start + operand.offset)
@@ -132,8 +161,9 @@ def _dynamic(form: Form, register: Register, offset: int, space: str) -> Reader:
             return read
         step = np.uint64(offset % (1 << 64))
         return lambda w: read(w) + step
-    signed = np.int64(offset)
-    return lambda w: (read(w).astype(np.int64) + signed).view(np.uint64)
+    # An address of 32 bits wraps: -64 + 68 is 4.
+    short = np.uint32(offset % (1 << 32))
+    return lambda w: (read(w) + short).astype(np.uint64)
 
 
 def _elements(form: Form, operand: Operand) -> tuple[Operand, ...]:
@@ -141,17 +171,28 @@ def _elements(form: Form, operand: Operand) -> tuple[Operand, ...]:
     word = form.one_of("v2", "v4", "v8")
     count = int(word[1:]) if word else 1
     if not word:
-        return (operand,)
+        return operand.elements if isinstance(operand, Vector) else (operand,)
     if not isinstance(operand, Vector) or len(operand.elements) != count:
         form.fail(f"the operand {operand} where a vector of {count} should stand", operand)
     return operand.elements
 
 
-def _access(form: Form, kind: Type, count: int, writes: bool) -> MemoryAccess:
+def check_hint(form: Form, count: int, most: int = 0) -> None:
+    """Check for `count` operands (to `most`), and a cache policy behind them if it is announced.
+
+    A policy changes nothing.
+    """
+    hint = form.has("L2::cache_hint")
+    form.expect(count + hint, max(count, most) + hint)
+    if hint:
+        form.read(form.operands[-1], B64)
+
+
+def _access(form: Form, kind: Type, count: int, space: str, writes: bool) -> MemoryAccess:
     if count * kind.bytes > 32 or (count == 8 and kind.bits != 32):
         form.fail(f"a vector of {count} elements of {kind}")
     strong = bool(form.one_of("volatile", "relaxed", "acquire", "release"))
-    return MemoryAccess(form.instruction, space_of(form), kind.bytes, count, writes, sync=strong)
+    return MemoryAccess(form.instruction, space, kind.bytes, count, writes, sync=strong)
 
 
 @instruction(
@@ -175,16 +216,17 @@ def ld(form: Form) -> Handler:
     f"ld global {_CACHE} nc {_HINTS} {_VECTOR} {_TYPE}",
     f"ld global nc {_CACHE} {_HINTS} {_VECTOR} {_TYPE}",
 )
+@instruction("9.7.9.10", f"ldu [global] {_VECTOR} {_TYPE}")
 def ld_global_nc(form: Form) -> Handler:
     """Load through the non-coherent cache. That nobody writes the data meanwhile is not checked."""
     return _load(form)
 
 
 def _load(form: Form) -> Handler:
-    form.expect(2)
+    check_hint(form, 2)
     kind = form.types[0]
     elements = _elements(form, form.operands[0])
-    access = _access(form, kind, len(elements), False)
+    access = _access(form, kind, len(elements), space_at(form, form.operands[1]), False)
     address = address_of(form, form.operands[1], access.space)
     writes = [form.write(element, kind, wider=True) for element in elements]
     dtype = kind.dtype
@@ -219,10 +261,10 @@ def st(form: Form) -> Handler:
     Where several threads write one address, the last of the active lanes wins (a GPU promises
     none). Cache operators, memory order and scope change nothing.
     """
-    form.expect(2)
+    check_hint(form, 2)
     kind = form.types[0]
     elements = _elements(form, form.operands[1])
-    access = _access(form, kind, len(elements), True)
+    access = _access(form, kind, len(elements), space_at(form, form.operands[0]), True)
     if access.space in ("const", "param"):
         form.fail(f"a store to {access.space} memory")
     address = address_of(form, form.operands[0], access.space)
@@ -247,9 +289,6 @@ def _stored(form: Form, operand: Operand, kind: Type, bits: Type) -> Reader:
     return lambda w: read(w).view(storage)
 
 
-_WINDOWS = {"shared": SHARED, "shared::cluster": SHARED, "local": LOCAL, "param": PARAM}
-
-
 @instruction(
     "9.7.9.20",
     f"cvta {_SPACE} u32|u64",
@@ -264,9 +303,9 @@ def cvta(form: Form) -> Handler:
     space = space_of(form)
     if kind.bits == 32:
         form.fail("a 32-bit generic address")
-    if space not in _WINDOWS:
+    if space not in WINDOWS:
         return form.compute(lambda a: a, [kind], kind)
-    base = np.uint64(base_of(_WINDOWS[space]))
+    base = np.uint64(base_of(WINDOWS[space]))
     if form.has("to"):
         return form.compute(lambda a: a - base, [kind], kind)
     return form.compute(lambda a: a + base, [kind], kind)
@@ -279,15 +318,23 @@ def isspacep(form: Form) -> Handler:
     space = space_of(form)
     if space == "const":
         form.fail("a query for constant memory")
-    read = form.read(form.operands[1], B64)
+    operand = form.operands[1]
+    short = isinstance(operand, Register) and (
+        form.symbols.registers.get(operand.name, (0, B64))[1].bits == 32
+    )
+    # An address of 32 bits lies in no window but the first, in which there is no memory.
+    given = form.read(operand, B32 if short else B64)
     write = form.write(form.operands[0], TYPES["pred"])
+
+    def read(w: Wave) -> Array:
+        return given(w).astype(np.uint64, copy=False)
 
     def inside(w: Wave) -> Array:
         address = read(w)
         window: Array = address >> np.uint64(WINDOW_BITS)
         if space == "global":
             return window > np.uint64(PARAM)
-        found = window == np.uint64(_WINDOWS[space])
+        found = window == np.uint64(WINDOWS[space])
         if space == "shared":
             found = found & (rank_of(w, address) == own_rank(w))
         return np.asarray(found)
@@ -320,17 +367,41 @@ def prefetch(form: Form) -> Handler:
     return lambda w: None
 
 
+@instruction("9.7.9.16", "applypriority [global] L2::evict_normal")
+@instruction("9.7.9.17", "discard [global] L2")
+def discard(form: Form) -> Handler:
+    """Change how long a line stays in the cache, or give it up, which keeps its bytes here."""
+    form.expect(2)
+    address_of(form, form.operands[0], space_of(form))
+    form.constant(form.operands[1], 128, 128)
+    return lambda w: None
+
+
 _PRIORITY = "L2::evict_last|L2::evict_normal|L2::evict_first|L2::evict_unchanged"
+_SECOND = "[L2::evict_first|L2::evict_unchanged]"
 
 
 @instruction(
-    "9.7.9.18", f"createpolicy fractional {_PRIORITY} [L2::evict_first|L2::evict_unchanged] b64"
+    "9.7.9.18",
+    f"createpolicy fractional {_PRIORITY} {_SECOND} b64",
+    f"createpolicy range [global] {_PRIORITY} {_SECOND} b64",
+    "createpolicy cvt L2 b64",
 )
 def createpolicy(form: Form) -> Handler:
     """A cache policy for the hints of other instructions, which change nothing."""
-    form.expect(1, 2)
-    for fraction in form.operands[1:]:
-        form.read(fraction, TYPES["f32"])
+    match form.modifiers[0]:
+        case "range":
+            form.expect(4)
+            address_of(form, form.operands[1], space_of(form))
+            for size in form.operands[2:]:
+                form.read(size, B32)
+        case "cvt":
+            form.expect(2)
+            form.read(form.operands[1], B64)
+        case _:
+            form.expect(1, 2)
+            for fraction in form.operands[1:]:
+                form.read(fraction, TYPES["f32"])
     write = form.write(form.operands[0], B64)
     return lambda w: write(w, np.zeros(1, np.uint64))
 

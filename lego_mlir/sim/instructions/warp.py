@@ -145,6 +145,36 @@ def elect(form: Form) -> WarpCollective:
     return _together(form, members, execute)
 
 
+@instruction("9.7.13.10", "match any sync b32|b64", "match all sync b32|b64")
+def match_(form: Form) -> WarpCollective:
+    """d = the members with the same value; or with `.all` all members, if their values are equal.
+
+    With `.all`, d is 0 otherwise, and p says which of the two it is.
+    """
+    form.expect(3)
+    target, every = form.operands[0], form.has("all")
+    if isinstance(target, Pair) and every:
+        write, write_holds = form.write(target.first, B32), form.write(target.second, PRED)
+    else:
+        write, write_holds = form.write(target, B32), form.write(Sink(), PRED)
+    source, members = form.read(form.operands[1], form.types[0]), form.read(form.operands[2], U32)
+
+    def execute(w: Wave) -> None:
+        value = np.broadcast_to(source(w), w.lanes)
+        result = np.zeros(w.lanes, np.uint32)
+        for lanes in _same_members(w, members(w)):
+            # Equal values in a warp have equal keys: ranks of the values, apart for each warp.
+            _, rank = np.unique(value[lanes], return_inverse=True)
+            key = w.warp_of_lane[lanes] * (int(rank.max()) + 1) + rank
+            words = np.bincount(key, np.exp2(w.lane_in_warp[lanes]))
+            result[lanes] = words[key].astype(np.uint32)
+        same = result == w.warp_bits(w.mask) & members(w)
+        write(w, np.where(same, result, np.uint32(0)) if every else result)
+        write_holds(w, same)
+
+    return _together(form, members, execute)
+
+
 _REDUCE: dict[str, tuple[Callable[..., Array], Callable[[Type], int]]] = {
     "add": (np.add.reduce, lambda kind: 0),
     "min": (np.minimum.reduce, lambda kind: int(np.iinfo(kind.dtype).max)),

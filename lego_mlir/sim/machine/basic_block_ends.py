@@ -5,14 +5,18 @@ Source: PTX ISA 9.7.12 (control flow), 9.7.13.1 (barriers), 9.3 (predicated exec
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from lego_mlir.sim.checks.traps import trapped
+from lego_mlir.sim.machine.memory import Fault
 from lego_mlir.sim.ptx.syntax import Instruction
 
 if TYPE_CHECKING:
+    from lego_mlir.sim.machine.call_stack import CallSite
     from lego_mlir.sim.machine.wave import Wave
     from lego_mlir.sim.ptx.form import Barrier, Reader
 
@@ -35,6 +39,53 @@ class BasicBlockEnd:
             taken, rest, some, others = w.split(guard(w))
             if some:
                 w.make_ready(goal, taken)
+            if others:
+                w.continue_at(after, rest)
+
+        return BasicBlockEnd(run)
+
+    @staticmethod
+    def switch(
+        guard: Reader | None, index: Reader, targets: Sequence[int], after: int | None
+    ) -> BasicBlockEnd:
+        """Continue where the guard holds at the target that the index of each lane selects."""
+
+        def run(w: Wave) -> None:
+            taken, rest, some, others = w.split(None if guard is None else guard(w))
+            if some:
+                active, chosen = w.active_in(taken), np.broadcast_to(index(w), w.lanes)
+                for number in np.unique(chosen[active]):
+                    lanes = active & (chosen == number)
+                    if number >= len(targets):
+                        raise Fault(
+                            f"brx.idx selects target {number} of {len(targets)}",
+                            int(np.argmax(lanes)),
+                        )
+                    w.make_ready(targets[number], lanes)
+            if others:
+                w.continue_at(after, rest)
+
+        return BasicBlockEnd(run)
+
+    @staticmethod
+    def call(
+        guard: Reader | None, site: CallSite, target: Reader | None, after: int | None
+    ) -> BasicBlockEnd:
+        def run(w: Wave) -> None:
+            taken, rest, some, others = w.split(None if guard is None else guard(w))
+            if some:
+                w.calls.call(site, None if target is None else target(w), taken)
+            if others:
+                w.continue_at(after, rest)
+
+        return BasicBlockEnd(run)
+
+    @staticmethod
+    def ret(guard: Reader | None, after: int | None) -> BasicBlockEnd:
+        def run(w: Wave) -> None:
+            taken, rest, some, others = w.split(None if guard is None else guard(w))
+            if some:
+                w.calls.ret(taken)
             if others:
                 w.continue_at(after, rest)
 

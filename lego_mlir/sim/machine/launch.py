@@ -343,6 +343,9 @@ def _variables(program: Program) -> dict[int, Buffer]:
         assert variable.size is not None
         data = np.zeros(variable.size, np.uint8)
         data[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
+        for (of, at), (address, size) in program.pointers.items():
+            if of == window:
+                data[at : at + size] = np.frombuffer(address.to_bytes(8, "little")[:size], np.uint8)
         buffers[window] = Buffer(
             f"the variable {variable.name}", data, data.size, writable=variable.space == "global"
         )

@@ -22,13 +22,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from lego_mlir.limits import current, how_to_raise
 from lego_mlir.sim.machine.observer import Observer
 from lego_mlir.sim.ptx.syntax import Instruction
 from lego_mlir.sim.ptx.types import UNSIGNED, Array
 
 WINDOW_BITS = 36
 MIDDLE = 1 << (WINDOW_BITS - 1)
-SHARED, LOCAL, PARAM, FIRST_VARIABLE, FIRST_ARGUMENT = 1, 2, 3, 16, 4096
+SHARED, LOCAL, PARAM, CODE, FIRST_VARIABLE, FIRST_ARGUMENT = 1, 2, 3, 4, 16, 4096
+WINDOWS = {"shared": SHARED, "shared::cluster": SHARED, "local": LOCAL, "param": PARAM}
+"""The windows of the state spaces whose addresses start at zero."""
+
+HEAP = 1 << 24
+"""The first window of what `malloc` returns."""
 RANK_SHIFT = np.uint64(24)
 POISON = 0xFF
 """Fills shared and local memory before a CTA runs: a NaN in every float type, -1 as integer."""
@@ -69,6 +75,11 @@ class Buffer:
     stride: int = 0
     cluster: int = 1
     _views: dict[int, Array] = field(default_factory=dict)
+
+    def replace(self, data: Array, size: int, starts: Array) -> None:
+        """Give the buffer other bytes, in which each lane's memory starts elsewhere."""
+        self.data, self.size, self.starts = data, size, starts
+        self._views = {}
 
     def view(self, width: int) -> Array:
         """Return the same bytes as unsigned integers of `width` bytes, without a remainder."""
@@ -127,6 +138,36 @@ class Memory:
         self.observer = observer
         self.exited: Array | None = None
         self.storing: Sequence[Array] | None = None
+        self.allocated = 0
+
+    def allocate(self, size: int, lane: int) -> int:
+        """Return the address of a new buffer.
+
+        Raises:
+            Fault: more memory than the limit.
+        """
+        self.allocated += size
+        if self.allocated > current().memory_bytes:
+            raise Fault(
+                f"malloc gives out {self.allocated} bytes, more than the limit memory_bytes",
+                lane,
+                how_to_raise("memory_bytes"),
+            )
+        window = max(HEAP, max(self.buffers) + 1)
+        data = np.full(size, POISON, np.uint8)
+        self.buffers[window] = Buffer("the memory of a malloc", data, size)
+        return base_of(window)
+
+    def free(self, address: int, lane: int) -> None:
+        """Remove a buffer that `allocate` made.
+
+        Raises:
+            Fault: there is none at this address.
+        """
+        window = address >> WINDOW_BITS
+        if window < HEAP or window not in self.buffers or address != base_of(window):
+            raise Fault(f"free of address {address:#x}, which no malloc returned", lane)
+        self.allocated -= self.buffers.pop(window).size
 
     def load(
         self, access: MemoryAccess, address: Array, mask: Array | None, lanes: int
@@ -201,7 +242,7 @@ class Memory:
         if len(address) == 0:
             return
         windows = address >> np.uint64(WINDOW_BITS)
-        if access.space in _FIXED or int(windows.min()) == int(windows.max()):
+        if access.space in WINDOWS or int(windows.min()) == int(windows.max()):
             buffer, index, _ = next(self._split_by_buffer(access, address, lanes))
             yield buffer, index, slice(None)
             return
@@ -220,8 +261,8 @@ class Memory:
             active: addresses, in the order of `where`, or a single one for all.
             where: the lane of each address; None for all lanes in order.
         """
-        if access.space in _FIXED:
-            yield self._checked(access, self.buffers[_FIXED[access.space]], active, where)
+        if access.space in WINDOWS:
+            yield self._checked(access, self.buffers[WINDOWS[access.space]], active, where)
             return
         window = int(active[0]) >> WINDOW_BITS
         offset = active - np.uint64(base_of(window))
@@ -328,9 +369,6 @@ class Memory:
             refuse(self.exited[cta_index], "which has exited")
         return cta_index * buffer.stride, offset & np.uint64((1 << int(RANK_SHIFT)) - 1)
 
-
-_FIXED = {"shared": SHARED, "shared::cluster": SHARED, "local": LOCAL, "param": PARAM}
-"""The windows of the state spaces whose addresses start at zero."""
 
 _NOT_GENERIC = "cvta makes an address of shared, local or parameter memory generic"
 

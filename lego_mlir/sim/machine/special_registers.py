@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _U32, _U64 = TYPES["u32"], TYPES["u64"]
 _ONE = np.uint32(1)
+_MULTIPROCESSORS = 132
+"""Of an H100 SXM."""
 
 
 def _lanes(name: str, make: Callable[[Wave], Array]) -> Callable[[Wave], Array]:
@@ -83,8 +85,19 @@ def _bit(w: Wave) -> Array:
     return _ONE << _lane(w)
 
 
-def _clock(dtype: type[np.generic]) -> Callable[[Wave], Array]:
-    return lambda w: np.array([w.executed % (1 << 8 * np.dtype(dtype).itemsize)], dtype)
+def _clock(dtype: type[np.generic], shift: int = 0) -> Callable[[Wave], Array]:
+    return lambda w: np.array([(w.executed >> shift) % (1 << 8 * np.dtype(dtype).itemsize)], dtype)
+
+
+def _constant(value: int, dtype: type[np.generic] = np.uint32) -> Callable[[Wave], Array]:
+    fixed = np.array([value], dtype)
+    return lambda w: fixed
+
+
+def _multiprocessor(w: Wave) -> Array:
+    """Return a multiprocessor for each lane: CTAs go to them in turn."""
+    found: Array = w.cta_of_lane % _MULTIPROCESSORS
+    return found.astype(np.uint32)
 
 
 _MAKERS: dict[str, Callable[[Wave], Array]] = {
@@ -106,6 +119,9 @@ _MAKERS: dict[str, Callable[[Wave], Array]] = {
     "%lanemask_le": lambda w: (_bit(w) - _ONE) | _bit(w),
     "%lanemask_gt": lambda w: ~((_bit(w) - _ONE) | _bit(w)),
     "%lanemask_ge": lambda w: ~(_bit(w) - _ONE),
+    "%smid": _multiprocessor,
+    "%nsmid": _constant(_MULTIPROCESSORS),
+    "%aggr_smem_size": lambda w: np.array([w.launch.shared], np.uint32),
     "%dynamic_smem_size": lambda w: np.array([w.launch.dynamic_shared], np.uint32),
     "%total_smem_size": lambda w: np.array([w.launch.shared], np.uint32),
 }
@@ -114,6 +130,21 @@ SPECIAL: dict[str, tuple[Type, Callable[[Wave], Array]]] = {
     **{name: (_U32, _lanes(name, make)) for name, make in _MAKERS.items()},
     "%is_explicit_cluster": (PRED, lambda w: np.array([w.launch.clustered])),
     "%clock": (_U32, _clock(np.uint32)),
+    "%clock_hi": (_U32, _clock(np.uint32, 32)),
     "%clock64": (_U64, _clock(np.uint64)),
+    # Nanoseconds: an instruction takes one.
+    "%globaltimer": (_U64, _clock(np.uint64)),
+    "%globaltimer_lo": (_U32, _clock(np.uint32)),
+    "%globaltimer_hi": (_U32, _clock(np.uint32, 32)),
+    # There is one grid, no graph, and no driver or profiler that sets the others.
+    "%gridid": (_U64, _constant(1, np.uint64)),
+    "%current_graph_exec": (_U64, _constant(0, np.uint64)),
+    **{f"%envreg{n}": (_U32, _constant(0)) for n in range(32)},
+    **{f"%pm{n}": (_U32, _constant(0)) for n in range(8)},
+    **{f"%pm{n}_64": (_U64, _constant(0, np.uint64)) for n in range(8)},
+    **{
+        f"%reserved_smem_offset_{word}": (_U32, _constant(0))
+        for word in ("begin", "end", "cap", "0", "1")
+    },
 }
 """Name → its type and the function that reads it in all lanes of a wave."""

@@ -36,16 +36,18 @@ from lego_mlir.sim.checks.warpgroup import Warpgroups
 from lego_mlir.sim.machine.asynchronous import CompletionOrder, Queues
 from lego_mlir.sim.machine.barriers import Barriers
 from lego_mlir.sim.machine.basic_block_ends import Convergence
+from lego_mlir.sim.machine.call_stack import CallStack
 from lego_mlir.sim.machine.cluster_barrier import ClusterBarrier
 from lego_mlir.sim.machine.mbarrier import Mbarriers
 from lego_mlir.sim.machine.memory import Fault, Memory
 from lego_mlir.sim.machine.observer import Observer
 from lego_mlir.sim.machine.stalls import Stalls
 from lego_mlir.sim.ptx.syntax import Instruction, Kernel, Module
-from lego_mlir.sim.ptx.types import Array
+from lego_mlir.sim.ptx.types import Array, Type
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.ptx.program import BasicBlock, Program
+    from lego_mlir.sim.ptx.basic_blocks import BasicBlock
+    from lego_mlir.sim.ptx.program import Program
 
 FAIRNESS = 256
 """Every so many iterations the last group runs instead of the first, so that a loop which waits for
@@ -107,10 +109,16 @@ class Budget:
 def _unwritten(program: Program) -> tuple[Array, ...]:
     """Return the initial contents of the registers, with one array for each type."""
     poison = {
-        name: np.full(1, 0 if kind.kind == "pred" else -1).astype(kind.storage)
+        name: _poison(kind)
         for name, kind in {kind.name: kind for kind in program.registers}.items()
     }
     return tuple(poison[kind.name] for kind in program.registers)
+
+
+def _poison(kind: Type) -> Array:
+    if kind.kind == "pred":
+        return np.zeros(1, np.bool_)
+    return np.full(kind.bytes, 0xFF, np.uint8).view(kind.storage)
 
 
 class Wave:
@@ -166,6 +174,7 @@ class Wave:
         self.ready: dict[int, Mask] = {0: None}
         self.parked: dict[int, Array] = {}
         self.progress = 0
+        self.calls = CallStack(self)
         self.stalls = Stalls(self)
         self.barriers = Barriers(self)
         self.cluster = ClusterBarrier(self)
@@ -254,7 +263,11 @@ class Wave:
 
     def active(self) -> Array:
         """Return the mask as an array."""
-        return np.ones(self.lanes, np.bool_) if self.mask is None else self.mask
+        return self.active_in(self.mask)
+
+    def active_in(self, mask: Mask) -> Array:
+        """Return a mask as an array."""
+        return np.ones(self.lanes, np.bool_) if mask is None else mask
 
     def make_ready(self, position: int, mask: Mask) -> None:
         """Add lanes to the group that is ready to run a basic block."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from lego_mlir.sim.ptx.form import Uses
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.ptx.program import BasicBlock
+    from lego_mlir.sim.ptx.basic_blocks import BasicBlock
 
 Registers = int
 """A set of registers, one bit for each."""

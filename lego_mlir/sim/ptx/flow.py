@@ -18,26 +18,27 @@ from collections.abc import Sequence
 Edges = Sequence[Sequence[int]]
 
 
-def weak_topological_order(successors: Edges) -> list[int]:
-    """Return the nodes reachable from node 0 in a weak topological order.
+def weak_topological_order(successors: Edges, start: int = 0) -> list[int]:
+    """Return the nodes reachable from a node in a weak topological order.
 
     Args:
         successors: for each node the nodes it goes to.
+        start: the first node.
     """
-    return _ordered([0], successors, set(range(len(successors))))
+    return _ordered([start], successors, set(range(len(successors))))
 
 
 def _ordered(entries: Sequence[int], successors: Edges, among: set[int]) -> list[int]:
     """Return the nodes that the entries reach inside `among`, in a weak topological order."""
     order: list[int] = []
-    for head, *rest in _components(entries, successors, among):
+    for head, *rest in components(entries, successors, among):
         order.append(head)
         if rest:
             order += _ordered(successors[head], successors, set(rest))
     return order
 
 
-def _components(entries: Sequence[int], successors: Edges, among: set[int]) -> list[list[int]]:
+def components(entries: Sequence[int], successors: Edges, among: set[int]) -> list[list[int]]:
     """Return the strongly connected components reachable from the entries, topologically sorted.
 
     The first node of each is the one reached first. Tarjan's algorithm, without recursion: an

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -18,6 +18,7 @@ from lego_mlir.sim.machine.special_registers import SPECIAL
 from lego_mlir.sim.ptx import types
 from lego_mlir.sim.ptx.syntax import (
     Float,
+    Function,
     Instruction,
     Integer,
     Module,
@@ -31,6 +32,7 @@ from lego_mlir.sim.ptx.types import PRED, TYPES, UNSIGNED, Array, Type
 
 if TYPE_CHECKING:
     from lego_mlir.sim.machine.wave import Wave
+    from lego_mlir.sim.ptx.linking import Linked
 
 Handler = Callable[["Wave"], None]
 Reader = Callable[["Wave"], Array]
@@ -42,6 +44,51 @@ class Branch:
     """A branch to `target` where the guard holds."""
 
     target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """A branch to the label of `targets` that `index` selects."""
+
+    index: Reader
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A function that a call may reach.
+
+    Attributes:
+        enter: passes the arguments, before the stack grows.
+        leave: passes the results, after it has shrunk, before the caller's registers are restored;
+            it returns what then writes them.
+    """
+
+    name: str
+    enter: Handler
+    leave: Callable[[Wave], Handler]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call.
+
+    Attributes:
+        target: the address of the function; None: there is only one.
+        callees: by address.
+        caller: the function that calls; None: the kernel.
+        saved: the caller's registers that the callee may overwrite, as it may call the caller.
+    """
+
+    target: Reader | None
+    callees: Mapping[int, Called]
+    caller: str | None
+    saved: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """The return from a function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +157,7 @@ class Wait:
     tries: bool
 
 
-Decoded = Handler | Branch | Exit | Trap | Barrier | WarpCollective | Wait
+Decoded = Handler | Branch | Switch | Call | Return | Exit | Trap | Barrier | WarpCollective | Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +184,14 @@ class SymbolTable:
 
     Attributes:
         registers: name → (index in the wave's register file, declared type).
-        addresses: variable or parameter → (state space, address in that space).
+        addresses: variable, parameter or function → (state space, address in that space). The space
+            of a function's variables is `frame`: local memory, from the thread's frame on; that of
+            a function is `code`.
         wgmma_registers: those that some `wgmma` of the kernel uses (see `warpgroup`).
+        linked: the kernel and its functions.
+        function: that to which the instruction belongs; None: the kernel.
+        frames: routine → bytes of its variables in local memory.
+        variables: variable in local memory → its bytes.
     """
 
     module: Module
@@ -146,25 +199,35 @@ class SymbolTable:
     addresses: Mapping[str, tuple[str, int]]
     labels: frozenset[str]
     wgmma_registers: frozenset[str] = frozenset()
+    linked: Linked | None = None
+    function: Function | None = None
+    frames: Mapping[str | None, int] = field(default_factory=dict)
+    variables: Mapping[str, int] = field(default_factory=dict)
 
 
 class Form:
     """One instruction, as its decoder sees it.
 
     Attributes:
-        modifiers: the opcode's words after the first.
+        modifiers: the opcode's words after the first, in the order of the syntax in the table.
         types: those of them that are types, in order.
         section: of the PTX ISA, for errors.
         reads, writes: the registers that its readers and writers access so far, by index.
     """
 
-    def __init__(self, instruction: Instruction, symbols: SymbolTable, section: str) -> None:
+    def __init__(
+        self,
+        instruction: Instruction,
+        symbols: SymbolTable,
+        section: str,
+        modifiers: tuple[str, ...] | None = None,
+    ) -> None:
         self.instruction = instruction
         self.symbols = symbols
         self.section = section
         self.opcode, *rest = instruction.opcode.split(".")
-        self.modifiers = tuple(rest)
-        self.types = [TYPES[word] for word in rest if word in TYPES]
+        self.modifiers = tuple(rest) if modifiers is None else modifiers
+        self.types = [TYPES[word] for word in self.modifiers if word in TYPES]
         self.operands = instruction.operands
         self.reads: list[int] = []
         self.writes: list[int] = []
@@ -230,6 +293,11 @@ class Form:
                 return lambda w: convert(w.regs[index].astype(narrow))
             case Register(name):
                 return self._special(operand, name, kind, wider)
+            case Symbol(name, offset) if self.symbols.addresses.get(name, ("",))[0] == "frame":
+                storage, at = kind.storage, np.uint64(self.address(operand, name)[1] + offset)
+                if kind.bits not in (32, 64) or kind.is_float:
+                    self.fail(f"the operand {operand} where a {kind} should stand", operand)
+                return lambda w: (w.calls.frame + at).astype(storage)
             case _:
                 bits = self._constant(operand, kind)
                 fixed = np.array([bits], kind.storage)
@@ -252,7 +320,9 @@ class Form:
             )
         declared, read = known
         # ISA versions before 2.0 declared these 16 bits wide, and such a read is still legal.
-        self._check(operand, declared, kind, wider or kind.bits == 16)
+        # Version 3.0 of the ISA declared %gridid 32 bits wide, which is taken too.
+        narrower = kind.bits == 16 or name == "%gridid"
+        self._check(operand, declared, kind, wider or narrower)
         convert = types.values(kind)
         narrow = kind.storage
 

@@ -10,6 +10,7 @@ from lego_mlir.sim.ptx.lexer import Token
 from lego_mlir.sim.ptx.syntax import (
     Address,
     Float,
+    Group,
     Integer,
     Negated,
     Operand,
@@ -39,7 +40,7 @@ class OperandParser:
         self.stream = stream
         self.at = 0
         self.register_named: Callable[[str], str | None] = lambda name: None
-        self.label_named: Callable[[str], str] = lambda name: name
+        self.symbol_named: Callable[[str], str] = lambda name: name
 
     # --- the cursor ---
 
@@ -128,6 +129,8 @@ class OperandParser:
             return self._address(column)
         if self.accept("{"):
             return self._vector(column)
+        if self.accept("("):
+            return self._group(column)
         return self._element()
 
     def _vector(self, column: int) -> Vector:
@@ -137,6 +140,14 @@ class OperandParser:
         if not self.accept("}"):
             raise _Unknown
         return Vector(tuple(elements), column)
+
+    def _group(self, column: int) -> Group:
+        elements: list[Operand] = []
+        while not self.accept(")"):
+            if elements and not self.accept(","):
+                raise _Unknown
+            elements.append(self._element())
+        return Group(tuple(elements), column)
 
     def _element(self) -> Operand:
         """Parse an operand that contains no others."""
@@ -188,7 +199,7 @@ class OperandParser:
             if register is not None:
                 return Register(register, token.column)
             offset = self._offset() if self.token.text in ("+", "-") else 0
-            return Symbol(self.label_named(token.text), offset, token.column)
+            return Symbol(self.symbol_named(token.text), offset, token.column)
         if token.kind == "float":
             self.take()
             return _float(token.text, token.column)

@@ -6,69 +6,37 @@ instruction runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import lego_mlir.sim.instructions  # noqa: F401  (fills the instruction table)
 from lego_mlir.sim.checks import setmaxnreg_checks, uninitialized_registers
 from lego_mlir.sim.checks.warpgroup import watched, wgmma_registers
-from lego_mlir.sim.machine.basic_block_ends import BasicBlockEnd, Convergence, StallCondition
-from lego_mlir.sim.machine.memory import FIRST_VARIABLE, base_of
-from lego_mlir.sim.machine.wave import Wave
-from lego_mlir.sim.ptx.flow import weak_topological_order
-from lego_mlir.sim.ptx.form import (
-    Barrier,
-    Branch,
-    Decoded,
-    Exit,
-    Form,
-    Handler,
-    Reader,
-    SymbolTable,
-    Trap,
-    Uses,
-    Wait,
-    WarpCollective,
-)
+from lego_mlir.sim.machine.memory import CODE, FIRST_VARIABLE, WINDOWS, base_of
+from lego_mlir.sim.ptx.basic_blocks import BasicBlock, Decodings, divide, guarded
+from lego_mlir.sim.ptx.form import Decoded, Form, Reader, SymbolTable, Uses
+from lego_mlir.sim.ptx.linking import Linked, link
 from lego_mlir.sim.ptx.syntax import (
     Address,
+    Function,
+    Group,
     Instruction,
     Kernel,
     Module,
+    Operand,
     Symbol,
     TensorAddress,
     Variable,
 )
-from lego_mlir.sim.ptx.table import find
+from lego_mlir.sim.ptx.table import Entry, look_up
 from lego_mlir.sim.ptx.types import PRED, Type
 
 CARRY = "CC.CF"
 """The carry flag of extended-precision arithmetic (PTX ISA 9.7.2), kept as a register."""
 
-
-@dataclass(frozen=True, slots=True)
-class BasicBlock:
-    """A basic block.
-
-    Attributes:
-        handlers: executed by all lanes that enter together.
-        instructions: the instruction of each handler, and last that of the end.
-        end: sets where the lanes continue.
-        entry: what lanes wait for before the first handler: the other lanes of their warp, or a
-            condition.
-        length: the number of instructions; the end is not one if the basic block falls through.
-        uses: the registers of each of those instructions.
-        successors: the basic blocks where lanes may continue.
-    """
-
-    handlers: tuple[Handler, ...]
-    instructions: tuple[Instruction, ...]
-    end: BasicBlockEnd
-    entry: Convergence | StallCondition | None
-    length: int
-    uses: tuple[Uses, ...] = ()
-    successors: tuple[int, ...] = ()
+_FRAME = 16
+"""Alignment of a function's frame, in bytes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,6 +51,12 @@ class Program:
         local_bytes: of one thread.
         variables: the module's global and constant variables, by address window.
         shared: the shared variables, as (first byte, name) in the order of their addresses.
+        pointers: (window of a variable, byte in it) → an address of its initial value, and size.
+        entries: function → its first basic block.
+        formals: the registers that calls write, by index.
+        recursive: whether a function may call itself.
+        largest_frame: bytes of the largest frame of a function in local memory.
+        shadows: register → its shadow (see `uninitialized_registers`).
     """
 
     module: Module
@@ -94,6 +68,12 @@ class Program:
     local_bytes: int
     variables: dict[int, Variable]
     shared: tuple[tuple[int, str], ...]
+    pointers: Mapping[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    entries: Mapping[str, int] = field(default_factory=dict)
+    formals: frozenset[int] = frozenset()
+    recursive: bool = False
+    largest_frame: int = 0
+    shadows: Mapping[int, int] = field(default_factory=dict)
 
     def shared_name(self, at: int) -> str:
         """Return the name of a byte of shared memory: its variable and offset, `tile+96`."""
@@ -108,7 +88,9 @@ def decode(module: Module, kernel: Kernel) -> Program:
     Raises:
         LegoError: it contains something unsupported, or something that is not valid PTX.
     """
-    layout = _Layout(module, kernel)
+    linked = link(module, kernel)
+    kernel = linked.kernel
+    layout = _Layout(module, linked)
     names = [*kernel.registers, CARRY]
     kinds = (*kernel.registers.values(), PRED)
     symbols = SymbolTable(
@@ -117,41 +99,72 @@ def decode(module: Module, kernel: Kernel) -> Program:
         layout.addresses,
         frozenset(kernel.labels),
         wgmma_registers(kernel),
+        linked,
+        frames=layout.frames,
+        variables=layout.sizes,
     )
     decoded: list[Decoded] = []
     uses: list[Uses] = []
-    for i, instruction in enumerate(kernel.instructions):
-        form = Form(instruction, symbols, find(module, instruction).section)
-        decoded.append(_decode(form))
-        uses.append(_uses(form, kernel.undefined.get(i, ())))
+    guards: list[Reader | None] = []
+    for routine in linked.routines:
+        own = replace(symbols, function=routine.function)
+        for i in range(routine.start, routine.stop):
+            instruction = kernel.instructions[i]
+            entry, modifiers = look_up(module, instruction)
+            form = Form(instruction, own, entry.section, modifiers)
+            guards.append(_guard(instruction, own))
+            decoded.append(_decode(form, entry, guards[-1]))
+            uses.append(_uses(form, kernel.undefined.get(i, ())))
+    blocks, entries = divide(Decodings(linked, decoded, uses, guards, layout.frames))
+    formals = {
+        symbols.registers[p.name][0]
+        for routine in linked.routines
+        if routine.function is not None
+        for p in routine.function.parameters
+        if p.register
+    }
     program = Program(
         module,
         kernel,
-        _basic_blocks(kernel, symbols, decoded, uses),
+        blocks,
         kinds,
         layout.shared,
         layout.dynamic_start,
-        layout.local,
+        layout.stack(linked),
         layout.variables,
         tuple(sorted((at, n) for n, (space, at) in layout.addresses.items() if space == "shared")),
+        layout.pointers(),
+        entries,
+        frozenset(formals),
+        bool(linked.recursive),
+        max(layout.frames.values()),
     )
     setmaxnreg_checks.check(program)
     return uninitialized_registers.checked(program)
 
 
 class _Layout:
-    """The addresses of parameters and variables."""
+    """The addresses of parameters, variables and functions.
 
-    def __init__(self, module: Module, kernel: Kernel) -> None:
+    Attributes:
+        frames: routine → bytes of its variables in local memory.
+        sizes: variable in local memory → its bytes.
+    """
+
+    def __init__(self, module: Module, linked: Linked) -> None:
+        kernel = linked.kernel
+        self.module = module
         self.addresses: dict[str, tuple[str, int]] = {}
         self.variables: dict[int, Variable] = {}
+        self.frames: dict[str | None, int] = {}
+        self.sizes: dict[str, int] = {}
         self.shared = self.local = at = 0
         for parameter in kernel.parameters:
             at = _aligned(at, parameter.align)
             self.addresses[parameter.name] = ("param", at)
             at += parameter.size
         dynamic: list[Variable] = []
-        used = {name for i in kernel.instructions for name in _symbols(i)}
+        used = {name for i in kernel.instructions for name in _symbols(i.operands)}
         for variable in [*module.variables, *kernel.variables]:
             # As ptxas does, give shared memory only to what the kernel names.
             if variable.space != "shared" or variable.name in used:
@@ -169,42 +182,97 @@ class _Layout:
                     variable.line,
                 )
             self.addresses[variable.name] = ("shared", self.dynamic_start)
+        self.frames[None] = _aligned(self.local, _FRAME)
+        for number, routine in enumerate(linked.routines[1:]):
+            assert routine.function is not None
+            self.addresses[routine.function.name] = ("code", base_of(CODE) + 16 * number)
+            self._frame(routine.function)
+
+    def _frame(self, function: Function) -> None:
+        """Give the variables of a function their places in its frame."""
+        at = 0
+        for variable in function.variables:
+            if variable.space not in ("local", "param") or variable.size is None:
+                if variable.space == "shared" and variable.size is not None:
+                    self._place(variable, variable.size)
+                    continue
+                raise self.module.error(
+                    f"the .{variable.space} variable {variable.name} of a function is not modelled "
+                    f"(PTX ISA 7.1)",
+                    variable.line,
+                )
+            at = _aligned(at, variable.align)
+            self.addresses[variable.name] = ("frame", at)
+            self.sizes[variable.name] = variable.size
+            at += variable.size
+        self.frames[function.name] = _aligned(at, _FRAME)
+
+    def stack(self, linked: Linked) -> int:
+        """Return the bytes of local memory that a thread needs; those of recursion grow later."""
+        deepest: dict[str | None, int] = {}
+        for routine in (*linked.routines[1:], linked.routines[0]):
+            name = routine.function.name if routine.function else None
+            inner = (deepest.get(callee, 0) for callee in linked.called[name])
+            deepest[name] = self.frames[name] + max(inner, default=0)
+        return deepest[None]
+
+    def pointers(self) -> dict[tuple[int, int], tuple[int, int]]:
+        """Return the addresses in initial values of variables (see `Program`)."""
+        found = {}
+        for window, variable in self.variables.items():
+            for pointer in variable.pointers:
+                space, at = self.addresses.get(pointer.symbol.name, ("", 0))
+                if not space or space in ("frame", "param"):
+                    raise self.module.error(
+                        f"the initial value of {variable.name} is the address of "
+                        f"{pointer.symbol.name}, which has none (PTX ISA 5.4.4)",
+                        variable.line,
+                    )
+                base = base_of(WINDOWS[space]) if pointer.generic and space in WINDOWS else 0
+                found[window, pointer.at] = at + pointer.symbol.offset + base, pointer.size
+        return found
 
     def _place(self, variable: Variable, size: int) -> None:
         if variable.space == "shared":
             start = _aligned(self.shared, variable.align)
             self.shared = start + size
-        elif variable.space == "local":
+        elif variable.space in ("local", "param"):
             start = _aligned(self.local, variable.align)
             self.local = start + size
+            self.sizes[variable.name] = size
         else:
             window = FIRST_VARIABLE + len(self.variables)
             self.variables[window] = variable
             start = base_of(window)
-        self.addresses[variable.name] = (variable.space, start)
+        space = "local" if variable.space == "param" else variable.space
+        self.addresses[variable.name] = (space, start)
 
 
 def _aligned(at: int, align: int) -> int:
     return -(-at // align) * align
 
 
-def _symbols(instruction: Instruction) -> list[str]:
+def _symbols(operands: Sequence[Operand]) -> list[str]:
     """Return the names of variables among the operands."""
     found = []
-    for operand in instruction.operands:
+    for operand in operands:
         match operand:
             case Symbol(name) | Address(Symbol(name)) | TensorAddress(Address(Symbol(name))):
                 found.append(name)
+            case Group(elements):
+                found += _symbols(elements)
     return found
 
 
-def _decode(form: Form) -> Decoded:
-    instruction, symbols = form.instruction, form.symbols
-    decoded = find(symbols.module, instruction).decode(form)
-    decoded = watched(instruction, symbols, decoded)
-    if instruction.guard is not None and callable(decoded):
-        return _guarded(decoded, _guard(instruction, symbols))
-    return decoded
+def _guard(instruction: Instruction, symbols: SymbolTable) -> Reader | None:
+    if instruction.guard is None:
+        return None
+    return Form(instruction, symbols, "9.3").predicate(instruction.guard)
+
+
+def _decode(form: Form, entry: Entry, guard: Reader | None) -> Decoded:
+    decoded = watched(form.instruction, form.symbols, entry.decode(form))
+    return guarded(decoded, guard) if callable(decoded) else decoded
 
 
 def _uses(form: Form, undefined: Sequence[str]) -> Uses:
@@ -218,117 +286,3 @@ def _uses(form: Form, undefined: Sequence[str]) -> Uses:
         tuple(asking.reads),
         tuple(symbols.registers[name][0] for name in undefined),
     )
-
-
-def _guard(instruction: Instruction, symbols: SymbolTable) -> Reader:
-    assert instruction.guard is not None
-    return Form(instruction, symbols, "9.3").predicate(instruction.guard)
-
-
-def _guarded(execute: Handler, guard: Reader) -> Handler:
-    """Return a handler for the active lanes where the guard holds (PTX ISA 9.3)."""
-
-    def guarded(w: Wave) -> None:
-        mask = w.mask
-        holds = guard(w)
-        if len(holds) == 1:
-            if holds[0]:
-                execute(w)
-            return
-        both = holds if mask is None else holds & mask
-        if both.any():
-            w.mask = both
-            execute(w)
-            w.mask = mask
-
-    return guarded
-
-
-def _basic_blocks(
-    kernel: Kernel, symbols: SymbolTable, decoded: Sequence[Decoded], uses: Sequence[Uses]
-) -> tuple[BasicBlock, ...]:
-    """Divide the instructions into basic blocks, and order those."""
-    count = len(decoded)
-    leaders = {0, count}
-    for i, d in enumerate(decoded):
-        if isinstance(d, Branch):
-            leaders.add(kernel.labels[d.target])
-        if isinstance(d, Branch | Exit | Trap | Barrier):
-            leaders.add(i + 1)
-        elif isinstance(d, WarpCollective | Wait):
-            leaders.add(i)
-    starts = sorted(leaders)
-    # The last start is one past the last instruction: falling off the end is `exit`.
-    node_at = {start: node for node, start in enumerate(starts)}
-    successors: list[list[int]] = []
-    for stop in starts[1:]:
-        last = decoded[stop - 1]
-        next_node = node_at[stop]
-        match last:
-            case Branch(target):
-                goal = node_at[kernel.labels[target]]
-                guarded = kernel.instructions[stop - 1].guard is not None
-                successors.append([next_node, goal] if guarded else [goal])
-            case Exit() | Trap():
-                guarded = kernel.instructions[stop - 1].guard is not None
-                successors.append([next_node] if guarded else [])
-            case _:
-                successors.append([next_node])
-    successors.append([])
-    order = weak_topological_order(successors)
-    position = {node: i for i, node in enumerate(order)}
-    last_instruction = kernel.instructions[-1] if count else Instruction("exit", (), None, 0, 0)
-    blocks = []
-    for node in order:
-        if starts[node] == count:
-            blocks.append(
-                BasicBlock((), (last_instruction,), BasicBlockEnd.exit(None, None), None, 0)
-            )
-            continue
-        span = range(starts[node], starts[node + 1])
-        after = position.get(node + 1)
-        block = _basic_block(kernel, symbols, decoded, span, after, position, node_at)
-        ways = tuple(position[n] for n in successors[node])
-        blocks.append(replace(block, uses=tuple(uses[i] for i in span), successors=ways))
-    return tuple(blocks)
-
-
-def _basic_block(
-    kernel: Kernel,
-    symbols: SymbolTable,
-    decoded: Sequence[Decoded],
-    span: range,
-    after: int | None,
-    position: dict[int, int],
-    node_at: dict[int, int],
-) -> BasicBlock:
-    handlers: list[Handler] = []
-    instructions: list[Instruction] = []
-    entry: Convergence | StallCondition | None = None
-    for i in span:
-        instruction, d = kernel.instructions[i], decoded[i]
-        guard = None if instruction.guard is None else _guard(instruction, symbols)
-        instructions.append(instruction)
-        match d:
-            case Branch(target):
-                end = BasicBlockEnd.branch(guard, position[node_at[kernel.labels[target]]], after)
-                return BasicBlock(tuple(handlers), tuple(instructions), end, entry, len(span))
-            case Exit():
-                end = BasicBlockEnd.exit(guard, after)
-                return BasicBlock(tuple(handlers), tuple(instructions), end, entry, len(span))
-            case Trap():
-                end = BasicBlockEnd.trap(guard, after, instruction)
-                return BasicBlock(tuple(handlers), tuple(instructions), end, entry, len(span))
-            case Barrier():
-                end = BasicBlockEnd.barrier(guard, d, after, instruction)
-                return BasicBlock(tuple(handlers), tuple(instructions), end, entry, len(span))
-            case WarpCollective(members, execute, warpgroup):
-                entry = Convergence(members, guard, instruction, warpgroup)
-                handlers.append(execute if guard is None else _guarded(execute, guard))
-            case Wait(execute, holds, reason, awaits, tries):
-                entry = StallCondition(holds, reason, awaits, tries, guard, instruction)
-                handlers.append(execute if guard is None else _guarded(execute, guard))
-            case execute:
-                handlers.append(execute)
-    end = BasicBlockEnd.branch(None, after, None)
-    return BasicBlock(tuple(handlers), (*instructions, instructions[-1]), end, entry, len(span))

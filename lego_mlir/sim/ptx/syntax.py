@@ -95,6 +95,17 @@ class Vector:
 
 
 @dataclass(frozen=True, slots=True)
+class Group:
+    """A list in parentheses `(a, b)`: the arguments or results of a call."""
+
+    elements: tuple[Operand, ...]
+    column: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        return "(" + ", ".join(map(str, self.elements)) + ")"
+
+
+@dataclass(frozen=True, slots=True)
 class Negated:
     """A negated predicate `!%p`."""
 
@@ -146,6 +157,7 @@ Operand = (
     | Address
     | TensorAddress
     | Vector
+    | Group
     | Negated
     | Pair
     | Sink
@@ -186,6 +198,7 @@ class Variable:
         size: bytes; None for an `.extern .shared` array, whose size the launch gives.
         align: bytes.
         initial: its first bytes; the rest is zero. Only `global` and `const` have any.
+        pointers: addresses among them, whose bytes in `initial` are zero.
     """
 
     name: str
@@ -194,11 +207,32 @@ class Variable:
     align: int
     line: int
     initial: bytes = b""
+    pointers: tuple[Pointer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """An address in an initial value: of `symbol`, at a byte offset of the variable.
+
+    Attributes:
+        at: the byte of the variable where it stands.
+        size: its bytes.
+        generic: whether it is the generic address, `generic(x)`.
+    """
+
+    at: int
+    size: int
+    symbol: Symbol
+    generic: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A kernel parameter of `size` bytes; `pointer` where PTX marks it `.ptr`."""
+    """A parameter or result of `size` bytes; `pointer` where PTX marks it `.ptr`.
+
+    Attributes:
+        register: whether it is a register, which only those of functions may be.
+    """
 
     name: str
     kind: Type
@@ -206,6 +240,30 @@ class Parameter:
     align: int
     is_array: bool
     pointer: bool
+    register: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """One `.func`. Its registers, labels and variables have its name in front: `f:%r1`.
+
+    Attributes:
+        results, parameters: in order, by those names.
+        declared: whether there is only a declaration, without a body.
+        registers, variables, instructions, labels, tables, undefined: as those of a `Kernel`.
+    """
+
+    name: str
+    results: tuple[Parameter, ...]
+    parameters: tuple[Parameter, ...]
+    line: int
+    declared: bool
+    registers: Mapping[str, Type] = field(default_factory=dict)
+    variables: tuple[Variable, ...] = ()
+    instructions: tuple[Instruction, ...] = ()
+    labels: Mapping[str, int] = field(default_factory=dict)
+    tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    undefined: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,6 +273,7 @@ class Kernel:
     Attributes:
         registers: name → type.
         labels: name → index of the instruction it stands before.
+        tables: name of a `.branchtargets` or `.calltargets` → its labels or functions.
         maxntid, reqntid: threads of a CTA in x, y, z, at most and exactly.
         reqnctapercluster: CTAs of a cluster in x, y, z.
         maxclusterrank: CTAs of a cluster at most.
@@ -240,6 +299,7 @@ class Kernel:
     maxnreg: int | None = None
     minnctapersm: int | None = None
     undefined: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    tables: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -257,6 +317,7 @@ class Module:
     variables: tuple[Variable, ...]
     files: Mapping[int, str]
     sources: Sources = NO_SOURCES
+    functions: Mapping[str, Function] = field(default_factory=dict)
 
     def source_of(self, instruction: Instruction) -> Location | None:
         """Return the source location that an instruction was compiled from."""

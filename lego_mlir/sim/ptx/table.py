@@ -5,8 +5,10 @@ An entry is written as the PTX ISA writes its syntax, so that the two can be rea
     @instruction("9.7.1.1", "add u16|u32|u64|s16|s32|s64", "add sat s32")
     def add(form: Form) -> Step: ...
 
-In a syntax, words are modifiers in their order; `a|b` takes one of them, `[a|b]` at most one.
-A form that no syntax has is refused before anything runs.
+In a syntax, words are modifiers in their order; `a|b` takes one of them, `[a|b]` at most one. The
+assembler takes modifiers in any order, and so does the table: only types, state spaces and orders
+of matrices, which may occur twice, keep theirs among themselves. A decoder gets the modifiers in
+the order of its syntax. A form that no syntax has is refused before anything runs.
 
 Section numbers are those of PTX ISA 8.7.
 """
@@ -19,11 +21,22 @@ from typing import TYPE_CHECKING
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.sim.ptx.syntax import Instruction, Module
+from lego_mlir.sim.ptx.types import TYPES
 
 if TYPE_CHECKING:
     from lego_mlir.sim.ptx.form import Decoded, Form
 
 Decoder = Callable[["Form"], "Decoded"]
+
+_IN_ORDER = frozenset(
+    [
+        *TYPES,
+        *("b1", "u4", "s4", "e4m3", "e5m2", "tf32", "row", "col"),
+        *("const", "global", "local", "param", "param::entry", "param::func"),
+        *("shared", "shared::cta", "shared::cluster"),
+    ]
+)
+"""Modifiers whose order counts: `cvt.f32.f16` is not `cvt.f16.f32`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +48,13 @@ class Entry:
     patterns: tuple[tuple[tuple[frozenset[str], bool], ...], ...]
     decode: Decoder
 
-    def match(self, modifiers: tuple[str, ...]) -> bool:
-        return any(_matches(pattern, modifiers) for pattern in self.patterns)
+    def arranged(self, modifiers: tuple[str, ...]) -> tuple[str, ...] | None:
+        """Return modifiers in the order of a syntax that has them all; None if none has."""
+        for pattern in self.patterns:
+            found = _arranged(pattern, modifiers)
+            if found is not None:
+                return found
+        return None
 
 
 TABLE: dict[str, list[Entry]] = {}
@@ -44,17 +62,10 @@ TABLE: dict[str, list[Entry]] = {}
 # Instructions of the ISA that no entry models, by the longest prefix of their opcode.
 NOT_MODELLED: dict[str, str] = {
     "alloca": "9.7.17.3",
-    "applypriority": "9.7.9.16",
     "brkpt": "9.7.19.1",
-    "brx": "9.7.12.4",
-    "call": "9.7.12.5",
-    "discard": "9.7.9.17",
     "istypep": "9.7.10",
-    "ldu": "9.7.9.10",
-    "match": "9.7.13.10",
     "mma.sp": "9.7.14.6",
     "multimem": "9.7.9.14",
-    "pmevent": "9.7.19.3",
     "st.async": "9.7.9.12",
     "st.bulk": "9.7.9.13",
     "stackrestore": "9.7.17.2",
@@ -89,7 +100,12 @@ def instruction(section: str, *syntaxes: str) -> Callable[[Decoder], Decoder]:
 
 
 def find(module: Module, instruction: Instruction) -> Entry:
-    """Return the entry for an instruction.
+    """Return the entry for an instruction (see `look_up`)."""
+    return look_up(module, instruction)[0]
+
+
+def look_up(module: Module, instruction: Instruction) -> tuple[Entry, tuple[str, ...]]:
+    """Return the entry for an instruction, and its modifiers in the order of the syntax.
 
     Raises:
         LegoError: no entry has this form; naming the instruction, its place and the ISA section.
@@ -97,9 +113,14 @@ def find(module: Module, instruction: Instruction) -> Entry:
     opcode, *rest = instruction.opcode.split(".")
     modifiers = tuple(rest)
     entries = TABLE.get(opcode, [])
+    # Each word as it stands first, so that nothing rearranged hides what is written so.
     for entry in entries:
-        if entry.match(modifiers):
-            return entry
+        if any(_matches(pattern, modifiers) for pattern in entry.patterns):
+            return entry, modifiers
+    for entry in entries:
+        found = entry.arranged(modifiers)
+        if found is not None:
+            return entry, found
     raise _unknown(module, instruction, entries)
 
 
@@ -135,3 +156,29 @@ def _matches(pattern: tuple[tuple[frozenset[str], bool], ...], modifiers: tuple[
     if modifiers and modifiers[0] in words and _matches(rest, modifiers[1:]):
         return True
     return optional and _matches(rest, modifiers)
+
+
+_MOST_MODIFIERS = 16
+"""Of an opcode that is worth rearranging: the table has fewer."""
+
+
+def _arranged(
+    pattern: tuple[tuple[frozenset[str], bool], ...], modifiers: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    """Return the modifiers in the order of a pattern, or None if they do not fill it.
+
+    Each group of the pattern takes the first modifier that it allows; of those that keep their
+    order only the foremost.
+    """
+    if len(modifiers) > _MOST_MODIFIERS:
+        return None
+    rest, found = list(modifiers), []
+    for words, optional in pattern:
+        fixed = next((m for m in rest if m in _IN_ORDER), None)
+        taken = next((m for m in rest if m in words and (m not in _IN_ORDER or m == fixed)), None)
+        if taken is not None:
+            rest.remove(taken)
+            found.append(taken)
+        elif not optional:
+            return None
+    return None if rest else tuple(found)

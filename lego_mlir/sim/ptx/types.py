@@ -29,6 +29,7 @@ UNSIGNED: dict[int, np.dtype[Any]] = {
     16: np.dtype(np.uint16),
     32: np.dtype(np.uint32),
     64: np.dtype(np.uint64),
+    128: np.dtype("V16"),  # NumPy has no integers of this size; PTX only moves and compares them
 }
 _SIGNED = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
 _FLOAT = {16: np.float16, 32: np.float32, 64: np.float64}
@@ -99,7 +100,7 @@ def _scalars(kind: Kind, *widths: int) -> list[Type]:
 TYPES: dict[str, Type] = {
     t.name: t
     for t in [
-        *_scalars("b", 8, 16, 32, 64),
+        *_scalars("b", 8, 16, 32, 64, 128),
         *_scalars("u", 8, 16, 32, 64),
         *_scalars("s", 8, 16, 32, 64),
         *_scalars("f", 16, 32, 64),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 
 from lego_mlir.sim.ptx.lexer import Token
 from lego_mlir.sim.ptx.operands import OperandParser, integer_of
-from lego_mlir.sim.ptx.syntax import Float, Variable
+from lego_mlir.sim.ptx.syntax import Float, Pointer, Symbol, Variable
 from lego_mlir.sim.ptx.types import TYPES, Type
 
 SPACES = {".global", ".const", ".shared", ".local"}
@@ -51,11 +52,16 @@ class VariableParser(OperandParser):
             self.fail("a variable needs a type of known size")
         name = self.name("the variable's name")
         count, _ = self.extent()
-        initial = b""
+        initial, pointers = bytearray(), list[Pointer]()
         if self.accept("="):
             if space.text not in (".global", ".const"):
                 self.fail("only .global and .const variables have an initial value", self.before)
-            initial = b"".join(self.initializer(kind))
+            for value in self.initializer(kind):
+                if isinstance(value, Pointer):
+                    pointers.append(replace(value, at=len(initial)))
+                    initial += bytes(value.size)
+                else:
+                    initial += value
         self.expect(";")
         size = None if count is None else count * kind.bytes * vector
         if size is None and initial:
@@ -63,11 +69,17 @@ class VariableParser(OperandParser):
         if size is not None and len(initial) > size:
             self.fail(f"{name} has {size} bytes and an initial value of {len(initial)}", space)
         return Variable(
-            name, space.text[1:], size, align or kind.bytes * vector, space.line, initial
+            name,
+            space.text[1:],
+            size,
+            align or kind.bytes * vector,
+            space.line,
+            bytes(initial),
+            tuple(pointers),
         )
 
-    def initializer(self, kind: Type) -> Iterator[bytes]:
-        """Parse the numbers of an initial value, in any braces; return the bytes of each."""
+    def initializer(self, kind: Type) -> Iterator[bytes | Pointer]:
+        """Parse the values of an initial value, in any braces; return the bytes of each."""
         depth = 0
         while True:
             while self.accept("{"):
@@ -79,9 +91,19 @@ class VariableParser(OperandParser):
                 return
             self.expect(",")
 
-    def initial_number(self, kind: Type) -> bytes:
+    def initial_number(self, kind: Type) -> bytes | Pointer:
         token = self.token
+        if token.text == "generic" and self.following.text == "(":
+            self.take()
+            self.take()
+            symbol = Symbol(self.name("a variable"))
+            self.expect(")")
+            if self.token.text in ("+", "-"):
+                symbol = replace(symbol, offset=self._offset())
+            return self.pointer(kind, symbol, token, generic=True)
         match self.operand():
+            case Symbol() as symbol:
+                return self.pointer(kind, symbol, token, generic=False)
             case Float(bits, width) if kind.is_float and width == 32 and kind.bits == 32:
                 return bits.to_bytes(4, "little")
             case Float(bits, 64) if kind.is_float:
@@ -91,6 +113,11 @@ class VariableParser(OperandParser):
                 if number is None or kind.is_float:
                     self.fail(f"the initial value {operand} is not modelled (PTX ISA 5.4.4)", token)
                 return (number % (1 << kind.bits)).to_bytes(kind.bytes, "little")
+
+    def pointer(self, kind: Type, symbol: Symbol, token: Token, *, generic: bool) -> Pointer:
+        if kind.bits not in (32, 64) or kind.is_float:
+            self.fail(f"an address as the initial value of {kind} (PTX ISA 5.4.4)", token)
+        return Pointer(0, kind.bytes, symbol, generic)
 
     def rounded(self, bits: int, kind: Type, token: Token) -> bytes:
         """Return the bytes of a 64-bit float converted to another type."""

@@ -15,7 +15,7 @@ def test_all_programs_assemble(programs):
     for number, (text, test) in enumerate(programs.items()):
         # Every program becomes a kernel of one module, with names of its own.
         body = re.sub(r"^\.(version|target|address_size).*$", "", text, flags=re.MULTILINE)
-        names = set(re.findall(r"\.entry (\w+)|\.func [^;{]*?\) (\w+) \(", body))
+        names = set(re.findall(r"\.entry (\w+)|^\.func (?:\([^)]*\) ?)?(\w+)", body, re.M))
         names = {name for pair in names for name in pair if name}
         names |= set(
             re.findall(r"^\s*\.(?:global|const|extern .shared)[^\n]* (\w+)[\[ ]", body, re.M)

@@ -38,8 +38,6 @@ def refused(text, *, line=8):
 
 
 NOT_MODELLED = {
-    "call.uni (%r0), sine, (%r1);": "9.7.12.5",
-    "match.any.sync.b32 %r0, %r1, -1;": "9.7.13.10",
     "multimem.ld_reduce.weak.global.add.u32 %r0, [%d0];": "9.7.9.14",
     "st.bulk.weak.shared::cta [tile], 64, 0;": "9.7.9.13",
     "tensormap.replace.tile.rank.global.b1024.b32 [%d0], 2;": "9.7.9.26",
@@ -96,7 +94,7 @@ OPERANDS = {
     "add.u64 %r0, %d1, %d2;": "the register %r0 is .b32 where .u64 should stand",
     "add.u32 %r0, %f1, %r2;": "the register %f1 is .f32 where .u32 should stand",
     "add.u32 %r0, %r1, %r9;": "%r9 is neither declared nor a special register",
-    "mov.u32 %r0, %smid;": "%smid is neither declared nor a special register",
+    "mov.u32 %r0, %smpid;": "%smpid is neither declared nor a special register",
     "setmaxnreg.inc.sync.aligned.u32 20;": "where a constant from 24 to 256 should stand",
     "setmaxnreg.inc.sync.aligned.u32 28;": "28 registers, which is no multiple of 8",
     "cp.async.bulk.wait_group %r0;": "where a constant from 0",
@@ -132,13 +130,13 @@ def test_syntax():
     assert "begins nothing that PTX knows" in refused(kernel("add.u32 %r0, #1;"))
     assert "where ';' should" in refused(kernel("add.u32 %r0, %r1, %r2"), line=9)
     assert "the directive .branchtargets is not modelled" in refused(kernel(".branchtargets A;"))
-    assert "registers of type .b128" in refused(kernel(".reg .b128 %big;"))
+    assert "registers of type .f16x2" in refused(kernel(".reg .f16x2 %pair;"))
     assert "the label A stands twice" in refused(kernel("A: bra A; A:"))
     with pytest.raises(LegoError, match=r"begins with .version and .target"):
         sim.parse("add.u32 %r0, %r1, %r2;")
     with pytest.raises(LegoError, match=r"'{' is never closed"):
         sim.parse(HEADER + ".visible .entry k() {\nret;\n")
-    with pytest.raises(LegoError, match=r"the directive .alias is not modelled"):
+    with pytest.raises(LegoError, match=r"a is an alias of b, which is no function"):
         sim.parse(HEADER + ".alias a, b;\n")
     with pytest.raises(LegoError, match=r"the kernel directive .abi_preserve is not modelled"):
         sim.parse(HEADER + ".visible .entry k() .abi_preserve 2 { ret; }\n")
