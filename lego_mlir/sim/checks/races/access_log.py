@@ -17,7 +17,7 @@ from lego_mlir.sim.ptx.types import Array
 if TYPE_CHECKING:
     from lego_mlir.sim.checks.races.shadow_memory import ShadowMemory
 
-WRITE, READ, SYNC_READ, SYNC_WRITE, OVERWRITTEN, SAME, _KINDS = 0, 1, 2, 4, 8, 16, 32
+WRITE, READ, SYNC_READ, SYNC_WRITE, OVERWRITTEN, SAME = 0, 1, 2, 4, 8, 16
 """Kinds of accesses, as bits; a plain write is 0. A write is OVERWRITTEN if another lane of its
 warp writes the same address by the same instruction, and wins. It is the SAME as the last plain
 write if nothing orders the two and they write the same value."""
@@ -33,6 +33,8 @@ class AccessEvent:
         access: the instruction's access.
         granules, lanes, columns: for each element the granule, the lane on whose behalf it is
             accessed, and the vector-clock column of the agent.
+        threads: what is stored of the lanes: the lanes, or the numbers of their threads in the
+            launch.
         time: the time of the access.
         kind: a bit, or 0 for a plain write.
     """
@@ -41,15 +43,23 @@ class AccessEvent:
     granules: Array
     lanes: Array
     columns: Array
+    threads: Array
     time: int
     kind: int
 
     @staticmethod
     def of(
-        access: MemoryAccess, granules: Array, lanes: Array, columns: Array, time: int
+        access: MemoryAccess,
+        granules: Array,
+        lanes: Array,
+        columns: Array,
+        time: int,
+        threads: Array | None = None,
     ) -> AccessEvent:
         plain, sync = (WRITE, SYNC_WRITE) if access.writes else (READ, SYNC_READ)
-        return AccessEvent(access, granules, lanes, columns, time, sync if access.sync else plain)
+        kind = sync if access.sync else plain
+        stored = lanes if threads is None else threads
+        return AccessEvent(access, granules, lanes, columns, stored, time, kind)
 
     def part(self, chosen: Array, kind: int) -> AccessEvent:
         """Return some elements of the event, as accesses of a kind."""
@@ -58,6 +68,7 @@ class AccessEvent:
             self.granules[chosen],
             self.lanes[chosen],
             self.columns[chosen],
+            self.threads[chosen],
             self.time,
             kind,
         )
@@ -68,7 +79,7 @@ class Records:
     """Elements of access events, as columns."""
 
     granule: Array
-    lane: Array
+    thread: Array
     column: Array
     time: Array
     access_id: Array
@@ -77,15 +88,13 @@ class Records:
     @staticmethod
     def of(event: AccessEvent, access_id: int, chosen: Array | slice = slice(None)) -> Records:
         """Return some elements of an event."""
-        granules, lanes, columns = (
-            event.granules[chosen],
-            event.lanes[chosen],
-            event.columns[chosen],
-        )
+        granules = event.granules[chosen]
         times, access_ids, kinds = (
-            np.full(len(lanes), x) for x in (event.time, access_id, event.kind)
+            np.full(len(granules), x) for x in (event.time, access_id, event.kind)
         )
-        return Records(granules, lanes, columns, times, access_ids, kinds)
+        return Records(
+            granules, event.threads[chosen], event.columns[chosen], times, access_ids, kinds
+        )
 
     @staticmethod
     def joined(parts: Sequence[Records]) -> Records:
@@ -143,12 +152,14 @@ class Log:
         found = Records.joined(
             [self.sorted_records, *(Records.of(*entry) for entry in self.recent)]
         )
-        alive = np.flatnonzero(found.access_id > self.shadow.access_id[found.granule])
-        latest_first = alive[np.argsort(-found.time[alive], kind="stable")]
-        granules, columns = found.granule[latest_first], found.column[latest_first]
-        keys = (granules * (int(columns.max(initial=0)) + 1) + columns) * _KINDS
-        kept = np.unique(keys + found.kind[latest_first], return_index=True)[1]
-        self.sorted_records = found[latest_first[kept]]
+        found = found[found.access_id > self.shadow.access_id[found.granule]]
+        order = np.lexsort((-found.time, found.kind, found.column, found.granule))
+        found = found[order]
+        first = np.ones(len(order), np.bool_)
+        first[1:] = False
+        for of_kind in (found.granule, found.column, found.kind):
+            first[1:] |= of_kind[1:] != of_kind[:-1]
+        self.sorted_records = found[first]
         self.recent, self.recent_count = [], 0
 
     def halve(self) -> None:

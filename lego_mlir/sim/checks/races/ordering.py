@@ -74,6 +74,7 @@ class Ordering(Observer):
             Bulk loads use the asynchronous proxy, `st.async` and `red.async` the generic one.
         column_of_word: by proxy, the column of the operations that complete on an mbarrier.
         issues: the latest asynchronous operations; `performing` is the one performed now.
+        warned: the pairs of instructions that a warning has named.
         in_flight: the floors at the issue of those that have not been performed in all lanes.
     """
 
@@ -96,6 +97,7 @@ class Ordering(Observer):
         self.issues: dict[int, IssuedOperation] = {}
         self.in_flight: dict[int, int] = {}
         self.performing: IssuedOperation | None = None
+        self.warned: set[tuple[int, int]] = set()
         self.column_of_word = np.full((2, self.shared.stride // 8 * wave.cluster_size), -1)
 
     def _tick(self) -> None:
@@ -258,6 +260,13 @@ class Ordering(Observer):
         else:
             lanes = np.flatnonzero(mask)
             self.clocks.acquire_column(lanes, self._agent_columns(issue.kind, lanes), issue.time)
+
+    def issue_of(self, access: MemoryAccess) -> IssuedOperation | None:
+        """Return the operation in flight that an access belongs to; None: it is of a thread."""
+        issue = self.performing
+        if issue is None or issue.operation.instruction is not access.instruction:
+            return None
+        return issue
 
     def columns_of_issue(self, issue: IssuedOperation, lanes: Array, ctas: Array) -> Array:
         """Return the columns of an operation's accesses for lanes to the shared memory of CTAs."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -51,23 +52,29 @@ class Conflict:
 
     Attributes:
         at: index of the element of the event.
-        access, lane: the earlier access.
+        access, thread: the earlier access, and who made it.
     """
 
     at: int
     access: MemoryAccess
-    lane: int
+    thread: int
 
 
 class ShadowMemory:
-    """The shadow memory of a wave.
+    """The shadow memory of some bytes.
+
+    Args:
+        size: the number of bytes.
+        stride: bytes of the memory of one CTA.
+        warp_of_lane: the warp of each lane of the wave.
+        columns: an integer type for the columns of agents.
 
     Attributes:
         granule: bytes of a granule.
         written: whether the granule has been written.
-        time, access_id, lane, column: the last plain write: its time, its index in `accesses` (0:
-            there was none), its lane, and the column of its agent.
-        sync_time, sync_access_id, sync_lane, sync_column: the last synchronizing write.
+        time, access_id, thread, column: the last plain write: its time, its index in `accesses`
+            (0: there was none), its lane or thread, and the column of its agent.
+        sync_time, sync_access_id, sync_thread, sync_column: the last synchronizing write.
         winner: the lane whose value stays, of those that write by one instruction.
         since: the kinds of all accesses since the last plain write, as bits.
         latest: the latest time of those.
@@ -75,21 +82,22 @@ class ShadowMemory:
     """
 
     PER_GRANULE = (
-        *("written", "time", "access_id", "lane", "column", "since", "latest"),
-        *("sync_time", "sync_access_id", "sync_lane", "sync_column", "winner"),
+        *("written", "time", "access_id", "thread", "column", "since", "latest"),
+        *("sync_time", "sync_access_id", "sync_thread", "sync_column", "winner"),
     )
 
-    def __init__(self, size: int, stride: int, warp_of_lane: Array) -> None:
-        count = size // _WIDEST
+    def __init__(
+        self, size: int, stride: int, warp_of_lane: Array, columns: type[np.integer[Any]] = np.int32
+    ) -> None:
+        count = -(-size // _WIDEST)
         self.stride = stride
         self.warp_of_lane = warp_of_lane
         self.granule = _WIDEST
         self.written = np.zeros(count, np.bool_)
-        self.time, self.access_id, self.lane, self.column, self.latest = np.zeros(
-            (5, count), np.int32
-        )
-        self.sync_time, self.sync_access_id, self.sync_lane, self.sync_column, self.winner = (
-            np.zeros((5, count), np.int32)
+        self.time, self.access_id, self.thread, self.latest = np.zeros((4, count), np.int32)
+        self.column, self.sync_column = np.zeros((2, count), columns)
+        self.sync_time, self.sync_access_id, self.sync_thread, self.winner = np.zeros(
+            (4, count), np.int32
         )
         self.since = np.zeros(count, np.uint8)
         self.accesses: list[MemoryAccess | None] = [None]
@@ -198,10 +206,10 @@ class ShadowMemory:
         return self.column[event.granules], self.time[event.granules]
 
     def last_plain_write(self, granule: int) -> tuple[MemoryAccess, int]:
-        """Return the last plain write of a granule, and its lane."""
+        """Return the last plain write of a granule, and its thread."""
         access = self.accesses[self.access_id[granule]]
         assert access is not None
-        return access, int(self.lane[granule])
+        return access, int(self.thread[granule])
 
     def write_times(self, event: AccessEvent) -> tuple[Array, Array]:
         """Return the column and the time of the last write of any kind of each element."""
@@ -215,12 +223,12 @@ class ShadowMemory:
         )
 
     def last_write(self, granule: int) -> tuple[MemoryAccess, int]:
-        """Return the last write of any kind of a granule, and its lane."""
+        """Return the last write of any kind of a granule, and its thread."""
         if self.sync_access_id[granule] <= self.access_id[granule]:
             return self.last_plain_write(granule)
         access = self.accesses[self.sync_access_id[granule]]
         assert access is not None
-        return access, int(self.sync_lane[granule])
+        return access, int(self.sync_thread[granule])
 
     def _conflict_with_logged(
         self, event: AccessEvent, happens_before: HappensBefore, floor: int, kinds: int
@@ -236,7 +244,7 @@ class ShadowMemory:
         first = int(np.argmin(ordered))
         access = self.accesses[found.access_id[first]]
         assert access is not None
-        return Conflict(int(element[first]), access, int(found.lane[first]))
+        return Conflict(int(element[first]), access, int(found.thread[first]))
 
     def _conflict_within(self, event: AccessEvent) -> Conflict | None:
         """Return the conflict of different warps that write one granule by one instruction."""
@@ -246,7 +254,9 @@ class ShadowMemory:
         if not apart.any():
             return None
         first = int(np.argmax(apart))
-        return Conflict(first, event.access, int(last[first]))
+        return Conflict(
+            first, event.access, int(event.threads[np.argmax(event.lanes == last[first])])
+        )
 
     # --- recording ---
 
@@ -264,19 +274,19 @@ class ShadowMemory:
         if event.kind == WRITE:
             self.time[granules] = event.time
             self.access_id[granules] = access_id
-            self.lane[granules] = event.lanes
+            self.thread[granules] = event.threads
             self.column[granules] = event.columns
             if self.since[granules].any():
                 self.since[granules] = 0
                 self.latest[granules] = 0
-            overwritten = self.lane[granules] != event.lanes
+            overwritten = self.thread[granules] != event.threads
             if overwritten.any():
                 self._record_overwritten(event, overwritten, new())
             return
         if event.kind == SYNC_WRITE:
             self.sync_time[granules] = event.time
             self.sync_access_id[granules] = access_id
-            self.sync_lane[granules] = event.lanes
+            self.sync_thread[granules] = event.threads
             self.sync_column[granules] = event.columns
         self.since[granules] |= event.kind
         self.latest[granules] = np.maximum(self.latest[granules], event.time)

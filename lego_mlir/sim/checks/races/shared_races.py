@@ -1,9 +1,5 @@
 """Data races in shared memory, missing proxy fences, and reads of uninitialized shared memory.
 
-Two accesses of one address race if different agents make them, at least one writes, they are not
-both atomic, and neither happens before the other (see `ordering`). This does not depend on the
-order in which this run performs them, so one run finds every race among the accesses that it makes.
-
 An asynchronous operation has the clock of its thread at its issue. It happens before an access of
 another thread only if that thread waited for it, directly or through other threads. A `wgmma` is a
 single access of its warpgroup.
@@ -15,32 +11,24 @@ it through the generic proxy, so that any chain from `mbarrier.init` to the copy
 section on the asynchronous proxy says since PTX ISA 9.3. In a cluster that chain has a
 `barrier.cluster`, or a relaxed one with `fence.mbarrier_init`.
 
-Lanes of one warp that write the same address by one instruction do not race: one of them wins.
-Otherwise only `bar.warp.sync` and the barriers order the lanes of a warp. Threads that write the
-same value get a `LegoWarning`, and no error: every order has the same result.
-
 Source: PTX ISA 8 (memory consistency), 9.7.13.4 (fences), 9.7.9.25.2 (9.7.10.28.2 in PTX ISA 9.3)
 and 9.7.15.4 (async proxy).
 """
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.diagnostics import LegoWarning
-from lego_mlir.sim.checks.races.access_log import SAME, WRITE, AccessEvent
+from lego_mlir.sim.checks.races.access_log import AccessEvent
 from lego_mlir.sim.checks.races.conditional_barriers import conditional_barrier
-from lego_mlir.sim.checks.races.ordering import Ordering
+from lego_mlir.sim.checks.races.races import CheckedMemory, Races, verb
 from lego_mlir.sim.checks.races.remote_accesses import RemoteAccesses, is_asynchronous
 from lego_mlir.sim.checks.races.shadow_memory import Conflict, HappensBefore, ShadowMemory
 from lego_mlir.sim.checks.races.vector_clocks import ASYNC, GENERIC, ClockSnapshot
-from lego_mlir.sim.checks.used_elements import used_elements
 from lego_mlir.sim.machine.memory import Buffer, Fault, MemoryAccess
-from lego_mlir.sim.ptx.types import UNSIGNED, Array
+from lego_mlir.sim.ptx.types import Array
 
 if TYPE_CHECKING:
     from lego_mlir.sim.machine.wave import Wave
@@ -56,117 +44,54 @@ _WAITS = (
 """By the start of an asynchronous opcode, the instructions that wait for it."""
 
 
-class SharedRaces(Ordering):
+class SharedRaces(Races):
     """Checks one wave; raises a `Fault` at the second of two accesses that race."""
 
     def begins(self, wave: Wave) -> None:
         super().begins(wave)
         self.shadow = ShadowMemory(len(self.shared.data), self.shared.stride, wave.warp_of_lane)
         self.remote = RemoteAccesses(wave, self.clocks)
-        self.warned: set[tuple[int, int]] = set()
+        self.memory = CheckedMemory(
+            self.shadow,
+            self.shared,
+            lambda byte: f"shared memory at {wave.program.shared_name(byte)}",
+            wave.lane_name,
+            self._remedy,
+        )
 
     def accessed(
         self, access: MemoryAccess, buffer: Buffer, index: Array, lanes: Array | None
     ) -> None:
         if buffer is not self.shared or len(index) == 0:
             return
-        wave = self.wave
-        if lanes is None:
-            lanes = np.flatnonzero(wave.active()) if len(index) == 1 else np.arange(wave.lanes)
-        index = np.broadcast_to(index, len(lanes))
-        if access.count > 1 and not access.writes:
-            access, index, lanes = self._used(access, index, lanes)
+        wave, shadow = self.wave, self.shadow
+        access, index, lanes = self._expanded(access, index, lanes)
         addresses = index * access.width
         self.acquire(access, addresses, lanes)
-        granules, who = self.shadow.granules(access, index, lanes)
-        issue = self.performing
-        if issue is None or issue.operation.instruction is not access.instruction:
+        granules, who = shadow.granules(access, index, lanes)
+        issue = self.issue_of(access)
+        if issue is None:
             snapshot, time, floor = self.clocks.snapshot, self.clocks.now, self.clocks.floor
             columns = self.clocks.column_of(who)
         else:
             snapshot, time, floor = issue.snapshot, issue.time, issue.floor
-            columns = self.columns_of_issue(issue, who, self.shadow.cta_index(granules))
+            columns = self.columns_of_issue(issue, who, shadow.cta_index(granules))
         event = AccessEvent.of(access, granules, who, columns, time)
         self._check_initialized(event)
         if len(wave.ctas) > 1 and wave.cluster_size > 1:
             self._check_remote(event, snapshot)
-        self._check(event, snapshot, floor, self.shared)
-        self.release(access, addresses, lanes)
-
-    def _used(
-        self, access: MemoryAccess, index: Array, lanes: Array
-    ) -> tuple[MemoryAccess, Array, Array]:
-        """Return the elements of a vector load whose registers are used, as single loads.
-
-        Compilers widen loads: of `ld.shared.v4 {a, b, c, d}` the program may need three elements.
-        """
-        used = used_elements(self.wave.program).get(id(access.instruction))
-        if used is None:
-            return access, index, lanes
-        single = replace(access, count=1)
-        return single, (index[:, None] + used).reshape(-1), np.repeat(lanes, len(used))
-
-    # --- checks ---
-
-    def _check(
-        self, event: AccessEvent, snapshot: ClockSnapshot, floor: int, buffer: Buffer
-    ) -> None:
-        """Check an event for races and missing fences, and record it.
-
-        Raises:
-            Fault: there is one.
-        """
 
         def before(event: AccessEvent) -> HappensBefore:
             return lambda at, columns, times: self.clocks.happens_before(
                 snapshot, event.lanes[at], columns, times
             )
 
-        conflict = self.shadow.conflict(event, before(event), floor)
-        same = new = None
-        if conflict is not None:
-            new = self._stored(event)
-            if new is None:
-                raise self._race(event, conflict)
-            old = buffer.data.reshape(-1, self.shadow.granule)[event.granules]
-            is_same, unchanged = self.shadow.same_values(event, new, old, before(event))
-            same = event.part(is_same, SAME)
-            parts = (
-                (event.part(~is_same & ~unchanged, WRITE), 0),
-                (event.part(~is_same & unchanged, WRITE), SAME),
-                (same, 0),
-            )
-            found = [
-                (self.shadow.conflict(part, before(part), floor, ignored), part)
-                for part, ignored in parts
-                if len(part.granules)
-            ]
-            real = next(((c, part) for c, part in found if c is not None), None)
-            if real is not None:
-                raise self._race(real[1], real[0])
-            self._warn(event, conflict)
-            event, new = event.part(~is_same, WRITE), new[~is_same]
-        if event.access.proxy == "async" and not event.access.sync:
-            self._check_fences(event, snapshot)
-        if self.shadow.log.recent:
-            self.shadow.log.forget(self.horizon)
-        if len(event.granules):
-            self.shadow.record(event, lambda: self._stored(event) if new is None else new)
-        if same is not None and len(same.granules):
-            self.shadow.record(same)
+        if shadow.log.recent:
+            shadow.log.forget(self.horizon)
+        self.check(event, self.memory, before, floor, lambda: self._check_fences(event, snapshot))
+        self.release(access, addresses, lanes)
 
-    def _stored(self, event: AccessEvent) -> Array | None:
-        """Return the bytes that each element of a plain store by threads writes; else None."""
-        access, values = event.access, self.wave.memory.storing
-        if event.kind != WRITE or values is None or self.performing is not None:
-            return None
-        each = access.bytes // self.shadow.granule
-        lanes = event.lanes[::each]
-        columns = [
-            np.broadcast_to(value, self.wave.lanes)[lanes].astype(UNSIGNED[8 * access.width])
-            for value in values
-        ]
-        return np.stack(columns, axis=1).view(np.uint8).reshape(-1, self.shadow.granule)
+    # --- checks ---
 
     def _check_initialized(self, event: AccessEvent) -> None:
         """Check that what an access reads has been written.
@@ -179,7 +104,7 @@ class SharedRaces(Ordering):
         reads = not access.writes or access.opcode.startswith(("atom", "red", "cp.reduce"))
         if reads and (at := self.shadow.first_unwritten(event)) is not None:
             raise Fault(
-                f"{access.opcode} reads {self._location_name(event, at)}, which nothing has "
+                f"{access.opcode} reads {self.memory.name_of(event, at)}, which nothing has "
                 f"written",
                 int(event.lanes[at]),
                 "write it first, and synchronize with the thread or copy that writes it",
@@ -191,6 +116,8 @@ class SharedRaces(Ordering):
         Raises:
             Fault: there is none.
         """
+        if event.access.proxy != "async" or event.access.sync:
+            return
         columns, times = self.shadow.write_times(event)
         at = np.flatnonzero((times > 0) & self._generic(columns))
         if not len(at):
@@ -202,8 +129,8 @@ class SharedRaces(Ordering):
             first = int(at[np.argmin(fenced_before)])
             other, lane = self.shadow.last_write(event.granules[first])
             raise Fault(
-                f"no proxy fence: {event.access.opcode} {_verb(event.access)} "
-                f"{self._location_name(event, first)} through the asynchronous proxy, which "
+                f"no proxy fence: {event.access.opcode} {verb(event.access)} "
+                f"{self.memory.name_of(event, first)} through the asynchronous proxy, which "
                 f"{self._instruction_name(other)} writes through the generic one in "
                 f"{self.wave.lane_name(lane)}",
                 int(event.lanes[first]),
@@ -238,7 +165,7 @@ class SharedRaces(Ordering):
         late = self.remote.not_started(snapshot, event.lanes, ctas)
         if late is not None:
             raise Fault(
-                f"{event.access.opcode} {_verb(event.access)} {self._location_name(event, late)} "
+                f"{event.access.opcode} {verb(event.access)} {self.memory.name_of(event, late)} "
                 f"of {self.wave.cta_name(int(ctas[late]))}, which may not have started",
                 int(event.lanes[late]),
                 "put barrier.cluster.arrive and barrier.cluster.wait before it",
@@ -254,7 +181,7 @@ class SharedRaces(Ordering):
         for access, lane, cta in self.remote.unfinished(mask):
             raise self.wave.error(
                 f"{self.wave.cta_name(cta)} may exit while {access.opcode} "
-                f"{_verb(access)} its shared memory, in {self.wave.lane_name(lane)}; nothing "
+                f"{verb(access)} its shared memory, in {self.wave.lane_name(lane)}; nothing "
                 f"orders the access before the exit",
                 access.instruction,
                 "let it wait before it exits: put barrier.cluster.arrive after the access, and "
@@ -263,29 +190,10 @@ class SharedRaces(Ordering):
 
     # --- reports ---
 
-    def _warn(self, event: AccessEvent, conflict: Conflict) -> None:
-        """Warn, once for each pair of instructions, of unordered writes of the same value."""
-        pair = (id(event.access.instruction), id(conflict.access.instruction))
-        if pair not in self.warned:
-            self.warned.add(pair)
-            fault = self._race(event, conflict)
-            message = f"{fault}, but both write the same value".replace("data race: ", "", 1)
-            error = self.wave.error(message, event.access.instruction, fault.hint)
-            warnings.warn(LegoWarning(error), stacklevel=2)
-
-    def _race(self, event: AccessEvent, conflict: Conflict) -> Fault:
-        lane, access, other = int(event.lanes[conflict.at]), event.access, conflict.access
-        return Fault(
-            f"data race: {access.opcode} {_verb(access)} "
-            f"{self._location_name(event, conflict.at)}, which {self._instruction_name(other)} "
-            f"{_verb(other)} in {self.wave.lane_name(conflict.lane)}; nothing orders the two",
-            lane,
-            self._remedy(access, other, lane, conflict.lane),
-        )
-
-    def _remedy(self, access: MemoryAccess, other: MemoryAccess, lane: int, other_lane: int) -> str:
-        """Return the hint that says what would order two accesses, of which `other` came first."""
-        wave = self.wave
+    def _remedy(self, event: AccessEvent, conflict: Conflict) -> str:
+        """Return the hint that says what would order an event and an earlier access."""
+        wave, access, other = self.wave, event.access, conflict.access
+        lane, other_lane = event.lanes[conflict.at], conflict.thread
         for start, wait in _WAITS:
             if other.opcode.startswith(start):
                 return f"wait for {start} first: {wait}"
@@ -300,17 +208,3 @@ class SharedRaces(Ordering):
                 f"under a condition: move it to where all threads of the CTA execute it"
             )
         return "put a barrier between the two: bar.sync (gpu.barrier), or an mbarrier"
-
-    def _instruction_name(self, access: MemoryAccess) -> str:
-        """Return an instruction's opcode with its location in the PTX and in the source."""
-        return f"{access.opcode} ({self.wave.location_name(access.instruction)})"
-
-    def _location_name(self, event: AccessEvent, at: int) -> str:
-        byte = self.shadow.byte(int(event.granules[at]))
-        return f"shared memory at {self.wave.program.shared_name(byte)}"
-
-
-def _verb(access: MemoryAccess) -> str:
-    if access.sync and access.opcode.startswith("mbarrier"):
-        return "uses"
-    return "writes" if access.writes else "reads"
