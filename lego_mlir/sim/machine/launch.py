@@ -19,6 +19,7 @@ from lego_mlir.hardware.limits import (
     TENSOR_MAP_BYTES,
 )
 from lego_mlir.limits import Limits, check_limit, current
+from lego_mlir.sim.checks.races.global_races import GlobalMemory, GlobalRaces
 from lego_mlir.sim.checks.races.shared_races import SharedRaces
 from lego_mlir.sim.cost.counter import Costs, Counter
 from lego_mlir.sim.machine.asynchronous import CompletionOrder
@@ -32,7 +33,7 @@ from lego_mlir.sim.machine.memory import (
     Memory,
     base_of,
 )
-from lego_mlir.sim.machine.observer import Observers
+from lego_mlir.sim.machine.observer import Observer, Observers
 from lego_mlir.sim.machine.tensor_map import TensorMap
 from lego_mlir.sim.machine.wave import Budget, Dim3, LaunchState, Wave
 from lego_mlir.sim.ptx.parser import parse
@@ -82,7 +83,8 @@ def launch(
         checks: whether to check for data races in shared memory, missing proxy fences, and reads of
             uninitialized shared memory (see `shared_races`).
         global_checks: whether to check global memory for data races too, with the fences that
-            order its accesses between CTAs (see `global_races`). It costs time and memory.
+            order its accesses between CTAs (see `global_races`). It costs time and memory, and
+            includes `checks`.
         file: the name of the PTX in errors.
         limits: limits on the launch's size, memory and instructions; None: those of the context.
         budget: instructions that several launches may execute together; None: for this launch.
@@ -121,11 +123,16 @@ def launch(
         program, grid, block, cluster, clustered, shared_bytes, shared, limit, budget
     )
     counter = Counter(program) if costs else None
+    global_memory = GlobalMemory()
     # Overflow, division by zero and NaN are results in PTX, not events.
     with np.errstate(all="ignore"):
         for number, ctas in enumerate(_waves(grid, cluster, prod(block))):
-            watching = [SharedRaces()] if checks else []
-            observer = Observers(*watching, *([counter] if counter else []))
+            watching: list[Observer] = [counter] if counter else []
+            if global_checks:
+                watching.insert(0, GlobalRaces(global_memory))
+            elif checks:
+                watching.insert(0, SharedRaces())
+            observer = Observers(*watching)
             memory = Memory(buffers | _wave_memory(state, len(ctas)), observer)
             Wave(state, ctas, memory, CompletionOrder(order, (seed, number)), observer).run()
     return None if counter is None else counter.costs()

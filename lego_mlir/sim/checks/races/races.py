@@ -14,7 +14,7 @@ Source: PTX ISA 8 (memory consistency).
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -81,6 +81,24 @@ class Races(Ordering):
             return access, index, lanes
         single = replace(access, count=1)
         return single, (index[:, None] + used).reshape(-1), np.repeat(lanes, len(used))
+
+    def _turns(self, access: MemoryAccess, index: Array) -> Iterator[Array | slice]:
+        """Yield the elements of an access in turns, in which no flag is accessed twice.
+
+        The lanes of an atomic instruction access one address one after the other: a lane acquires
+        what the lanes before it release.
+        """
+        head, *words = access.opcode.split(".")
+        releases = "release" in words or "acq_rel" in words
+        if head != "atom" or not (releases or self.at_fence is not self.clocks.initial):
+            yield slice(None)
+            return
+        order = np.argsort(index, kind="stable")
+        first = np.searchsorted(index[order], index[order])
+        turn = np.empty(len(order), np.int64)
+        turn[order] = np.arange(len(order)) - first
+        for number in range(int(turn.max()) + 1):
+            yield np.flatnonzero(turn == number)
 
     def check(
         self,

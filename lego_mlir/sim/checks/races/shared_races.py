@@ -64,8 +64,12 @@ class SharedRaces(Races):
     ) -> None:
         if buffer is not self.shared or len(index) == 0:
             return
-        wave, shadow = self.wave, self.shadow
         access, index, lanes = self._expanded(access, index, lanes)
+        for turn in self._turns(access, index):
+            self._accessed_shared(access, index[turn], lanes[turn])
+
+    def _accessed_shared(self, access: MemoryAccess, index: Array, lanes: Array) -> None:
+        wave, shadow = self.wave, self.shadow
         addresses = index * access.width
         self.acquire(access, addresses, lanes)
         granules, who = shadow.granules(access, index, lanes)
