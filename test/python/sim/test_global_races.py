@@ -85,12 +85,13 @@ def test_unordered_accesses(order, case):
 
 LAST = """
     mad.wide.u32 %mine, %n, 4, %d;
-    st.global.u32 [%mine], %n;
+    setp.lt.u32 %q, %t, 64;
+    @%q st.global.u32 [%mine], %n;
     RELEASE
     bar.sync 0;
     @!%first bra OUT;
     TICKET
-    setp.ne.u32 %p, %x, 3;
+    setp.ne.u32 %p, %x, BEHIND;
     @%p bra OUT;
     ACQUIRE
     ld.global.u32 %y, [%d];
@@ -120,20 +121,20 @@ MISSING = {
 }
 
 
-def ticket(release, atomic, acquire):
+def ticket(release, atomic, acquire, ctas=4):
     body = LAST.replace("RELEASE", release).replace("TICKET", atomic)
-    return body.replace("ACQUIRE", acquire)
+    return body.replace("ACQUIRE", acquire).replace("BEHIND", str(ctas - 1))
 
 
 @pytest.mark.parametrize("case", TICKETS)
-@pytest.mark.parametrize("threads", [64, 1024])
-def test_the_last_cta_reads_what_all_wrote(order, case, threads):
-    """With 1024 threads the CTAs need not run together, but one after the other."""
-    launch(
-        ticket(*TICKETS[case]).replace("%b, 64", "%b, 64"),
-        order,
-        threads=threads if threads == 64 else 64,
-    )
+def test_the_last_cta_reads_what_all_wrote(order, case):
+    launch(ticket(*TICKETS[case]), order)
+
+
+@pytest.mark.parametrize("case", TICKETS)
+def test_the_last_cta_of_a_later_wave(order, case):
+    """CTAs of 1024 threads run eight at a time."""
+    launch(ticket(*TICKETS[case], ctas=12), order, ctas=12, threads=1024)
 
 
 @pytest.mark.parametrize("case", MISSING)

@@ -1,9 +1,9 @@
 """What happened before across the clusters of a launch: vector clocks of other clusters.
 
-Within a cluster, a vector clock has a column for each thread (`vector_clocks`). Only flags in global
-memory order the accesses of different clusters, so few clocks know anything of other clusters. What
-a clock knows of them is a *view*: for each cluster, the times up to which the accesses of its
-agents happened before. Views are immutable and have numbers; view 0 knows nothing.
+Within a cluster, a vector clock has a column for each thread (`vector_clocks`). Only flags in
+global memory order the accesses of different clusters, so few clocks know anything of other
+clusters. What a clock knows of them is a *view*: for each cluster, the times up to which the
+accesses of its agents happened before. Views are immutable and have numbers; view 0 knows nothing.
 
 The clusters of a launch run in waves, one after the other. Views outlive the waves.
 """
