@@ -40,10 +40,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with interruption, Limits.parse(options.limits).applied():
             return _run(options) if options.run else _emit(options)
-    except KeyboardInterrupt:
-        return _INTERRUPTED
+    except KeyboardInterrupt as e:
+        return _interrupted(str(e))
     except Exception as e:
-        return _INTERRUPTED if interruption.came else _failed(e)
+        return _interrupted("") if interruption.came else _failed(e)
+
+
+def _interrupted(what: str) -> int:
+    """Print that Ctrl-C ended the command, in one line, and return the exit status."""
+    _say(f"legoc: interrupted{': ' if what else ''}{what}", sys.stderr)
+    return _INTERRUPTED
 
 
 class _Interruption:

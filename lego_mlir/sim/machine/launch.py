@@ -34,6 +34,7 @@ from lego_mlir.sim.machine.memory import (
     base_of,
 )
 from lego_mlir.sim.machine.observer import Observer, Observers
+from lego_mlir.sim.machine.progress import Progress
 from lego_mlir.sim.machine.tensor_map import TensorMap
 from lego_mlir.sim.machine.wave import Budget, Dim3, LaunchState, Wave
 from lego_mlir.sim.ptx.parser import parse
@@ -119,13 +120,15 @@ def launch(
     buffers |= _variables(program)
     shared = program.dynamic_start + shared_bytes
     limit, budget = current().wave_instructions, budget or Budget()
+    waves = -(-prod(grid) // _wave_ctas(prod(cluster), prod(block)))
+    progress = Progress(kernel, waves)
     state = LaunchState(
-        program, grid, block, cluster, clustered, shared_bytes, shared, limit, budget
+        program, grid, block, cluster, clustered, shared_bytes, shared, limit, budget, progress
     )
     counter = Counter(program) if costs else None
     global_memory = GlobalMemory()
     # Overflow, division by zero and NaN are results in PTX, not events.
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), progress.interruptible():
         for number, ctas in enumerate(_waves(grid, cluster, prod(block))):
             watching: list[Observer] = [counter] if counter else []
             if global_checks:
@@ -135,6 +138,7 @@ def launch(
             observer = Observers(*watching)
             memory = Memory(buffers | _wave_memory(state, len(ctas)), observer)
             Wave(state, ctas, memory, CompletionOrder(order, (seed, number)), observer).run()
+            progress.done += 1
     return None if counter is None else counter.costs()
 
 
