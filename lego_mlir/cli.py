@@ -40,10 +40,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with interruption, Limits.parse(options.limits).applied():
             return _run(options) if options.run else _emit(options)
-    except KeyboardInterrupt:
-        return _INTERRUPTED
+    except KeyboardInterrupt as e:
+        return _interrupted(str(e))
     except Exception as e:
-        return _INTERRUPTED if interruption.came else _failed(e)
+        return _interrupted("") if interruption.came else _failed(e)
+
+
+def _interrupted(what: str) -> int:
+    """Print that Ctrl-C ended the command, in one line, and return the exit status."""
+    _say(f"legoc: interrupted{': ' if what else ''}{what}", sys.stderr)
+    return _INTERRUPTED
 
 
 class _Interruption:
@@ -237,7 +243,44 @@ def _write(output: str | None, data: bytes) -> None:
 
 
 # Running.
+def _run_ptx(options: Any) -> int:
+    """Run a kernel of a PTX file in the simulator."""
+    from lego_mlir.runtime.npy import save_npy
+    from lego_mlir.runtime.ptx_files import PtxLaunch, run_ptx
+
+    _check_compiled(options)
+    file, text = _read(options.input)
+    launch = PtxLaunch(
+        options.kernel,
+        options.grid,
+        options.block,
+        options.cluster,
+        options.arrays,
+        options.shared_bytes,
+        options.sim_order or "late",
+        options.report,
+        options.global_checks,
+    )
+    try:
+        done = run_ptx(text, file, launch)
+    except LegoError as e:
+        raise e.at(Location(file)) from None
+    saved = save_npy(options.save, done.outputs()) if options.save else ()
+    with _stdout() as out:
+        for line in done.lines():
+            _say(line, out)
+        for path in saved:
+            _say(f"saved    {path}", out)
+        if done.costs is not None:
+            from lego_mlir.sim.cost.report import report
+
+            _say(report(done.costs), out, keep="\n")
+    return 0
+
+
 def _run(options: Any) -> int:
+    if options.input.endswith(".ptx"):
+        return _run_ptx(options)
     from lego_mlir import runtime
 
     device = runtime.select(options.device, costs=options.report, order=options.sim_order)
@@ -328,9 +371,9 @@ def _check_compiled(options: Any) -> None:
     for flag, given in compiler_options.items():
         if given:
             raise LegoError(
-                f"{flag} is for compiling, and the input is a bundle, compiled already",
+                f"{flag} is for compiling, and the input is compiled already",
                 location=Location(options.input),
-                hint="give it with --emit=bundle, when the bundle is made",
+                hint="give it when the input is made, such as with --emit=bundle",
             )
 
 

@@ -79,12 +79,12 @@ class LegoError(Exception):
             self.location, self.source = location, source
         return self
 
-    def render(self) -> str:
-        """Return the whole diagnostic: position, message, source line with caret, hint.
+    def render(self, severity: str = "error") -> str:
+        """Return the whole diagnostic: position, severity, message, source line with caret, hint.
 
         All of it is `printable`.
         """
-        head = f"{self.location}: error: " if self.location else "error: "
+        head = f"{self.location}: {severity}: " if self.location else f"{severity}: "
         lines = [head + printable(self.message, "\n"), *self._excerpt()]
         if self.hint:
             lines.append("hint: " + printable(self.hint, "\n"))
@@ -106,6 +106,21 @@ class LegoError(Exception):
         before, after = _shortened(printable(row[:start]), printable(row[start:]))
         caret = [" " * (len(before) + 2) + "^"] if 1 <= column <= len(row) + 1 else []
         return ["  " + before + after, *caret]
+
+
+class LegoWarning(UserWarning):
+    """Something that is probably a mistake but does no harm here, described as an error would be.
+
+    Args:
+        error: the description.
+    """
+
+    def __init__(self, error: LegoError) -> None:
+        super().__init__(error)
+        self.error = error
+
+    def __str__(self) -> str:
+        return self.error.render("warning")
 
 
 def _shortened(before: str, after: str) -> tuple[str, str]:

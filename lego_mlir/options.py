@@ -35,6 +35,8 @@ examples:
                                                   use tensor cores, keep each transform step
   legoc transpose.mlir --emit=bundle -o t.lego    compile here ...
   legoc t.lego --run --device=cuda                ... and run on a machine with a GPU
+  legoc scale.ptx --run --kernel scale --grid 4 --block 256 x.npy 1000 0.5
+                                                  run a kernel that any compiler has made
 
 exit status: 0 on success; 1 if the input has an error or a result is wrong; 2 on wrong usage.
 """
@@ -49,14 +51,19 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("input", metavar="INPUT", help="a .mlir file, a bundle, or - for stdin")
+    parser.add_argument(
+        "input",
+        metavar="INPUT",
+        help="a .mlir file, a bundle, or - for stdin; with --run a .ptx file too",
+    )
     parser.add_argument(
         "arrays",
         metavar="ARRAY",
         nargs="*",
         default=[],  # else argparse says that arrays are required
         help="with --run: .npy files for the tensors of the host function, in order; "
-        "tensors without a file get random data",
+        "tensors without a file get random data. Of a .ptx file, one argument for each parameter "
+        "of the kernel: a .npy file, an array of zeros such as f32:64x64, or a number",
     )
     parser.add_argument("--version", action="version", version=f"legoc {__version__}")
     compiling = parser.add_argument_group("compiling")
@@ -164,6 +171,26 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="count sectors, wavefronts and instructions of each kernel in the simulator",
     )
+    ptx = parser.add_argument_group("running a kernel of a .ptx file, in the simulator")
+    ptx.add_argument("--kernel", metavar="NAME", help="the kernel (default: the only one)")
+    for name, what in (
+        ("--grid", "CTAs of the grid (default: 1)"),
+        ("--block", "threads of a CTA (default: those that the kernel requires)"),
+        ("--cluster", "CTAs of a cluster (default: those that the kernel requires, or 1)"),
+    ):
+        ptx.add_argument(name, metavar="X[,Y[,Z]]", type=_dim3, help=what)
+    ptx.add_argument(
+        "--shared-bytes",
+        metavar="N",
+        type=_seed,
+        default=0,
+        help="dynamic shared memory of a CTA (default: 0)",
+    )
+    ptx.add_argument(
+        "--global-checks",
+        action="store_true",
+        help="check global memory for races and missing fences, too",
+    )
     return parser
 
 
@@ -184,6 +211,13 @@ class _Parser(argparse.ArgumentParser):
         for flag, folder in (("--keep", options.keep), ("--save", options.save)):
             if folder == "":
                 self.error(f"{flag} takes the name of a folder")
+        for flag in ("kernel", "grid", "block", "cluster", "shared_bytes", "global_checks"):
+            if getattr(options, flag) and not (options.run and options.input.endswith(".ptx")):
+                self.error(f"--{flag.replace('_', '-')} needs --run and a .ptx file")
+        if options.input.endswith(".ptx") and not options.run:
+            self.error("a .ptx file is compiled already: --run runs a kernel of it")
+        if options.input.endswith(".ptx") and options.device == "cuda":
+            self.error("a .ptx file runs in the simulator: leave out --device=cuda")
         if options.arrays and not options.run:
             self.error(f"'{options.arrays[0]}': arrays need --run")
         if options.save and not options.run:
@@ -208,6 +242,15 @@ def _size(text: str) -> tuple[str, int]:
     if not (name.isidentifier() and is_number and int(value) > 0):
         raise argparse.ArgumentTypeError(f"'{text}' is not NAME=N with a positive integer")
     return name, int(value)
+
+
+def _dim3(text: str) -> tuple[int, int, int]:
+    from lego_mlir.runtime.ptx_files import dim3
+
+    try:
+        return dim3(text)
+    except ValueError as e:
+        raise argparse.ArgumentTypeError(str(e)) from None
 
 
 def _parameter(text: str) -> tuple[str, int]:

@@ -28,6 +28,17 @@ from lego_mlir.sim.machine.tensor_map import TensorMap
 from lego_mlir.sim.machine.wave import Budget
 from lego_mlir.sim.ptx.parser import parse
 from lego_mlir.sim.ptx.syntax import Kernel, Module
+from lego_mlir.sim.triton_kernels import triton
 from lego_mlir.sources import Sources
 
-__all__ = ["Budget", "Costs", "Kernel", "Module", "Sources", "TensorMap", "launch", "parse"]
+__all__ = [
+    "Budget",
+    "Costs",
+    "Kernel",
+    "Module",
+    "Sources",
+    "TensorMap",
+    "launch",
+    "parse",
+    "triton",
+]

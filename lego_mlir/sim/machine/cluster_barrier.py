@@ -54,7 +54,7 @@ class ClusterBarrier:
 
     def open(self) -> None:
         """Complete the phase of each cluster in which all living threads have arrived."""
-        here = self.arrived == self._of_lanes(self.phase)
+        here = self.has_arrived()
         missing = self._per_cluster(self.wave.alive & ~here)
         opens = (missing == 0) & (self._per_cluster(here) > 0)
         if opens.any():
@@ -62,6 +62,11 @@ class ClusterBarrier:
             self.phase = self.phase + opens
             self.wave.stalls.must_recheck = True
             self.wave.progress += 1
+
+    def has_arrived(self) -> Array:
+        """Return which lanes have arrived in the current phase."""
+        arrived: Array = self.arrived == self._of_lanes(self.phase)
+        return arrived
 
     def passable(self) -> Array:
         """Return which lanes may pass `barrier.cluster.wait`.
@@ -87,7 +92,7 @@ class ClusterBarrier:
 
     def missing(self, lane: int) -> int:
         """Return how many living threads of a lane's cluster have not arrived."""
-        here = self.arrived == self._of_lanes(self.phase)
+        here = self.has_arrived()
         return int(self._per_cluster(self.wave.alive & ~here)[lane // self.size])
 
     def _of_lanes(self, values: Array) -> Array:

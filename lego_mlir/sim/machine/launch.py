@@ -19,7 +19,8 @@ from lego_mlir.hardware.limits import (
     TENSOR_MAP_BYTES,
 )
 from lego_mlir.limits import Limits, check_limit, current
-from lego_mlir.sim.checks.races import Races
+from lego_mlir.sim.checks.races.global_races import GlobalMemory, GlobalRaces
+from lego_mlir.sim.checks.races.shared_races import SharedRaces
 from lego_mlir.sim.cost.counter import Costs, Counter
 from lego_mlir.sim.machine.asynchronous import CompletionOrder
 from lego_mlir.sim.machine.memory import (
@@ -32,7 +33,8 @@ from lego_mlir.sim.machine.memory import (
     Memory,
     base_of,
 )
-from lego_mlir.sim.machine.observer import Observers
+from lego_mlir.sim.machine.observer import Observer, Observers
+from lego_mlir.sim.machine.progress import Progress
 from lego_mlir.sim.machine.tensor_map import TensorMap
 from lego_mlir.sim.machine.wave import Budget, Dim3, LaunchState, Wave
 from lego_mlir.sim.ptx.parser import parse
@@ -58,6 +60,7 @@ def launch(
     seed: int = 0,
     costs: bool = False,
     checks: bool = True,
+    global_checks: bool = False,
     file: str = "<ptx>",
     limits: Limits | None = None,
     budget: Budget | None = None,
@@ -79,7 +82,10 @@ def launch(
         seed: seed of the random order.
         costs: whether to count costs.
         checks: whether to check for data races in shared memory, missing proxy fences, and reads of
-            uninitialized shared memory (see `races`).
+            uninitialized shared memory (see `shared_races`).
+        global_checks: whether to check global memory for data races too, with the fences that
+            order its accesses between CTAs (see `global_races`). It costs time and memory, and
+            includes `checks`.
         file: the name of the PTX in errors.
         limits: limits on the launch's size, memory and instructions; None: those of the context.
         budget: instructions that several launches may execute together; None: for this launch.
@@ -98,7 +104,7 @@ def launch(
             return launch(
                 ptx, kernel, grid, block, arguments,
                 shared_bytes=shared_bytes, cluster=cluster, order=order, seed=seed, costs=costs,
-                checks=checks, file=file, budget=budget,
+                checks=checks, global_checks=global_checks, file=file, budget=budget,
             )  # fmt: skip
     module = parse(ptx, file) if isinstance(ptx, str) else ptx
     entry = _entry(module, kernel)
@@ -114,17 +120,25 @@ def launch(
     buffers |= _variables(program)
     shared = program.dynamic_start + shared_bytes
     limit, budget = current().wave_instructions, budget or Budget()
+    waves = -(-prod(grid) // _wave_ctas(prod(cluster), prod(block)))
+    progress = Progress(kernel, waves)
     state = LaunchState(
-        program, grid, block, cluster, clustered, shared_bytes, shared, limit, budget
+        program, grid, block, cluster, clustered, shared_bytes, shared, limit, budget, progress
     )
     counter = Counter(program) if costs else None
+    global_memory = GlobalMemory()
     # Overflow, division by zero and NaN are results in PTX, not events.
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), progress.interruptible():
         for number, ctas in enumerate(_waves(grid, cluster, prod(block))):
-            watching = [Races()] if checks else []
-            observer = Observers(*watching, *([counter] if counter else []))
+            watching: list[Observer] = [counter] if counter else []
+            if global_checks:
+                watching.insert(0, GlobalRaces(global_memory))
+            elif checks:
+                watching.insert(0, SharedRaces())
+            observer = Observers(*watching)
             memory = Memory(buffers | _wave_memory(state, len(ctas)), observer)
             Wave(state, ctas, memory, CompletionOrder(order, (seed, number)), observer).run()
+            progress.done += 1
     return None if counter is None else counter.costs()
 
 

@@ -130,12 +130,14 @@ class Memory:
 
     Attributes:
         exited: the CTAs of the wave that exited, whose shared memory is invalid; None: no CTA.
+        storing: the values of the store in progress, as `store` takes them; None: there is none.
     """
 
     def __init__(self, buffers: dict[int, Buffer], observer: Observer) -> None:
         self.buffers = buffers
         self.observer = observer
         self.exited: Array | None = None
+        self.storing: Sequence[Array] | None = None
         self.allocated = 0
 
     def allocate(self, size: int, lane: int) -> int:
@@ -200,6 +202,7 @@ class Memory:
         Raises:
             Fault: as `load`, or a store to read-only memory.
         """
+        self.storing = values
         for buffer, index, where in self.locate(access, address, mask):
             view = buffer.view(access.width)
             for k, value in enumerate(values):
@@ -207,6 +210,7 @@ class Memory:
                     value = value[where]
                 # All lanes write a single address: the last lane's value stays.
                 view[index + k] = value[-1:] if len(index) == 1 else value
+        self.storing = None
 
     def locate(
         self, access: MemoryAccess, address: Array, mask: Array | None

@@ -41,6 +41,7 @@ from lego_mlir.sim.machine.cluster_barrier import ClusterBarrier
 from lego_mlir.sim.machine.mbarrier import Mbarriers
 from lego_mlir.sim.machine.memory import Fault, Memory
 from lego_mlir.sim.machine.observer import Observer
+from lego_mlir.sim.machine.progress import Progress
 from lego_mlir.sim.machine.stalls import Stalls
 from lego_mlir.sim.ptx.syntax import Instruction, Kernel, Module
 from lego_mlir.sim.ptx.types import Array, Type
@@ -67,6 +68,7 @@ class LaunchState:
         dynamic_shared, shared: bytes of dynamic, and of all shared memory of one CTA.
         limit: instructions that one wave may execute.
         budget: instructions that all waves together may execute.
+        progress: reports launches that take long.
     """
 
     program: Program
@@ -78,6 +80,7 @@ class LaunchState:
     shared: int
     limit: int
     budget: Budget = field(default_factory=lambda: Budget())
+    progress: Progress | None = None
 
     def cta_name(self, number: int) -> str:
         x, y, _ = self.grid
@@ -224,6 +227,8 @@ class Wave:
         """Count the instructions of a basic block, and check the limits on them."""
         count = len(block.handlers) + 1
         self.executed += count
+        if self.launch.progress is not None:
+            self.launch.progress.check()
         if self.executed > self.launch.limit:
             raise self.error(
                 f"the kernel {self.kernel.name} has run {self.launch.limit} instructions in "

@@ -401,7 +401,7 @@ def test_an_interruption_within_a_pass(legoc: Any, monkeypatch: Any) -> None:
 
     monkeypatch.setattr(driver, "lower_lego", pressed)
     answer = legoc("-", stdin=SMALL)
-    assert (answer.status, answer.out, answer.err) == (130, b"", "")
+    assert (answer.status, answer.out, answer.err) == (130, b"", "legoc: interrupted\n")
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

@@ -25,9 +25,10 @@ def examples() -> list[str]:
 
 def test_the_examples_of_the_help_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("transpose", "matmul"):
-        shutil.copy(EXAMPLES / f"{name}.mlir", tmp_path)
+    for name in ("transpose.mlir", "matmul.mlir", "scale.ptx"):
+        shutil.copy(EXAMPLES / name, tmp_path)
     np.save("a.npy", np.ones((1024, 1024), np.float32))
+    np.save("x.npy", np.ones(1000, np.float32))
     commands = examples()
     assert len(commands) >= 8
     for command in commands:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from race_cases import tidy
@@ -21,8 +22,9 @@ class Step:
     """One instruction of a random program.
 
     Attributes:
-        kind: `ld`, `st`, `atom`; `bar` for all; `named` for the warps in `who`, one of which only
-            arrives where `first` is 0 or 1; `warp` for the lanes of each warp apart: those in
+        kind: `ld`, `st`, `atom`; `cp`, a `cp.async`; `commit` and `wait` for its groups, of which
+            `first` may stay pending; `bar` for all; `named` for the warps in `who`, one of which
+            only arrives where `first` is 0 or 1; `warp` for the lanes of each warp apart: those in
             `who`, and the rest.
         who: bits, of `THREADS`, of warps or of lanes.
         first, width: byte and bytes of an access.
@@ -41,14 +43,17 @@ class Step:
 
     @property
     def accesses(self) -> bool:
-        return self.kind in ("ld", "st", "atom")
+        return self.kind in ("ld", "st", "atom", "cp")
 
 
 @st.composite
 def steps(draw):
-    kind = draw(st.sampled_from(["ld", "ld", "st", "st", "atom", "bar", "named", "warp", "warp"]))
-    if kind in ("ld", "st", "atom"):
-        width = 4 if kind == "atom" else draw(st.sampled_from(WIDTHS))
+    kinds = ["ld", "ld", "st", "st", "atom", "cp", "cp", "commit", "wait", "bar", "bar", "named"]
+    kind = draw(st.sampled_from([*kinds, "warp", "warp"]))
+    if kind in ("commit", "wait"):
+        return Step(kind, 2 ** len(THREADS) - 1, draw(st.integers(0, 2)))
+    if kind in ("ld", "st", "atom", "cp"):
+        width = 4 if kind in ("atom", "cp") else draw(st.sampled_from(WIDTHS))
         first = draw(st.integers(0, 4 * PLACES // width - 1)) * width
         return Step(kind, draw(st.integers(1, 2 ** len(THREADS) - 1)), first, width)
     if kind == "named":
@@ -61,7 +66,8 @@ def ptx(program: list[Step]) -> str:
     bit = " ".join(f"setp.eq.u32 %p, %t, {t}; @%p mov.b32 %n, {i};" for i, t in enumerate(THREADS))
     blank = " ".join(f"@%p st.shared.b32 [words+{4 * k}], 0;" for k in range(PLACES))
     lines = [
-        f".reg .pred %p, %q, %r; .reg .b32 %t, %n, %x, %lane; .shared .b32 words[{PLACES}];",
+        ".reg .pred %p, %q, %r; .reg .b32 %t, %n, %x, %lane; .reg .b64 %in;"
+        f".shared .b32 words[{PLACES}]; ld.param.u64 %in, [in];",
         f"mov.u32 %t, %tid.x; and.b32 %lane, %t, 31; mov.b32 %n, 31; {bit}",
         f"setp.eq.u32 %p, %t, 0; {blank} bar.sync 0;",
     ]
@@ -72,9 +78,17 @@ def ptx(program: list[Step]) -> str:
             case "ld":
                 lines.append(f"{chosen} @%p ld.shared.u{8 * step.width} %x, {at};")
             case "st":
-                lines.append(f"{chosen} @%p st.shared.u{8 * step.width} {at}, %x;")
+                # No two threads or steps store the same value: that is no error.
+                value = f"mad.lo.u32 %x, %n, 16, {1 + number}; mul.lo.u32 %x, %x, 0x01010101;"
+                lines.append(f"{chosen} {value} @%p st.shared.u{8 * step.width} {at}, %x;")
             case "atom":
                 lines.append(f"{chosen} @%p atom.shared.add.u32 %x, {at}, 1;")
+            case "cp":
+                lines.append(f"{chosen} @%p cp.async.ca.shared.global {at}, [%in], 4;")
+            case "commit":
+                lines.append("cp.async.commit_group;")
+            case "wait":
+                lines.append(f"cp.async.wait_group {step.first};")
             case "bar":
                 lines.append("bar.sync 0;")
             case "named":
@@ -98,11 +112,13 @@ def ptx(program: list[Step]) -> str:
 def spread(step: Step, after: set[int]) -> set[int]:
     """Who is ordered after an access once a step is over; before it these threads were."""
     match step.kind:
+        case "commit" | "wait":
+            return after
         case "bar":
-            return set(range(64))
+            return set(range(64)) if after else after
         case "named":
             # Warp `first` only arrives; the other one waits.
-            return after | {t for t in range(64) if t // 32 != step.first}
+            return after and after | {t for t in range(64) if t // 32 != step.first}
         case _:
             groups = {(t // 32, step.who >> t % 32 & 1) for t in after}
             return {t for t in range(64) if (t // 32, step.who >> t % 32 & 1) in groups}
@@ -112,9 +128,12 @@ def races(program: list[Step]) -> bool:
     """Whether two accesses of one place are in no order: all pairs, one after the other."""
     for i, early in enumerate(program):
         for a in (t for t in THREADS if early.accesses and early.does(t)):
-            after = {a}
+            after = set() if early.kind == "cp" else {a}
+            newer = -1  # groups that were committed after that of the copy; -1: it is open
             for j, late in enumerate(program[i:], i):
                 if not late.accesses:
+                    newer += late.kind == "commit"
+                    after = after | {a} if late.kind == "wait" and newer >= late.first else after
                     after = spread(late, after)
                     continue
                 conflict = {early.kind, late.kind} not in ({"ld"}, {"atom"}) and late.touches(early)
@@ -125,18 +144,18 @@ def races(program: list[Step]) -> bool:
 
 
 @given(
-    st.lists(steps(), max_size=10),
+    st.lists(steps(), max_size=14),
     st.sampled_from(["late", "early", "random"]),
     st.integers(0, 99),
 )
 @settings(max_examples=500, deadline=None)
 def test_random_programs(program, order, seed):
-    head = ".version 8.7 .target sm_90a .address_size 64 .visible .entry k()"
+    head = ".version 8.7 .target sm_90a .address_size 64 .visible .entry k(.param .u64 in)"
     text = f"{head} {{ {ptx(program)} ret; }}"
     found = None
     with tidy(seed % 2 == 1):
         try:
-            sim.launch(text, "k", (1, 1, 1), (64, 1, 1), [], order=order, seed=seed)
+            sim.launch(text, "k", (1, 1, 1), (64, 1, 1), [np.ones(1, "u4")], order=order, seed=seed)
         except LegoError as e:
             found = e.message
     assert found is None or found.startswith("data race")

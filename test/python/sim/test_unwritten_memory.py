@@ -34,7 +34,7 @@ READS = {
     "the rest of a word": ("st.shared.b16 [%at], 3;", "ld.shared.b32 %r1, [%at];", "tile+2"),
     "the rest of a vector": (
         "st.shared.v2.b32 [%at], {%r0, %r0};",
-        "ld.shared.v4.b32 {%r1, %r2, %r3, %r4}, [%at];",
+        "ld.shared.v4.b32 {%r1, %r2, %r3, %r4}, [%at]; add.u32 %r1, %r1, %r3;",
         "tile+8",
     ),
     "a byte between": (

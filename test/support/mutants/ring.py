@@ -277,13 +277,6 @@ MUTANTS = (
         "is not initialised",
     ),
     Mutant(
-        "no fence after the mbarriers are made",
-        "    fence.mbarrier_init.release.cluster;\n",
-        "",
-        "the copy engine may see an mbarrier before it is made",
-        FENCE,
-    ),
-    Mutant(
         "no barrier after the mbarriers are made",
         "MADE:\n    bar.sync 0;\n",
         "MADE:\n",

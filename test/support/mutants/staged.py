@@ -228,8 +228,7 @@ MUTANTS = (
         "mov.b32 %put, 4096;",
         "mov.b32 %put, 0;",
         "tile 2 overwrites tile 0 while warps fetch fragments of it",
-        UNWRITTEN,
-        early=RACE,
+        RACE,
     ),
     Mutant(
         "the ring of copies ends too late",

@@ -90,3 +90,38 @@ CASES["cp.async.mbarrier.arrive"] = Case(
         ),
     },
 )
+CASES["a ring of two tiles"] = Case(
+    f"""{BLANK}
+    cp.async.ca.shared.global [%mine], [%g], 4;
+    cp.async.commit_group;
+    cp.async.ca.shared.global [%mine+1024], [%g+256], 4;
+    cp.async.commit_group;
+    mov.b32 %n, 0;
+    mov.b32 %w, 0;
+LOOP:
+    cp.async.wait_group 1;
+    bar.sync 0;
+    add.u32 %x, %across, %w;
+    ld.shared.b32 %y, [%x];
+    bar.sync 1;
+    add.u32 %x, %mine, %w;
+    xor.b32 %w, %w, 1024;
+    setp.lt.u32 %p, %n, 4;
+    @%p cp.async.ca.shared.global [%x], [%g+512], 4;
+    cp.async.commit_group;
+    add.u32 %n, %n, 1;
+    setp.lt.u32 %p, %n, 6;
+    @%p bra LOOP;
+    """,
+    {
+        "read meanwhile": ("bar.sync 1;", "", "[%x], [%g+512]", "ld.shared.b32 %y"),
+        "no barrier before": ("bar.sync 0;\n    add", "add", "cp.async", "ld.shared.b32 %y"),
+        "the wait too late": (
+            "cp.async.wait_group 1;\n    bar.sync 0;",
+            "bar.sync 0;\n    cp.async.wait_group 1;",
+            "cp.async",
+            "ld.shared.b32 %y",
+        ),
+        "one group more may stay": ("wait_group 1", "wait_group 2", "cp.async", "ld.shared.b32 %y"),
+    },
+)

@@ -110,6 +110,7 @@ CASES["bytes side by side"] = Case(
 CASES["a byte of what others have read"] = Case(
     f"""{BLANK}
     @%low ld.shared.v4.b32 {{%x, %x, %x, %y}}, [tile];
+    add.u32 %x, %x, %y;
     bar.sync 1;
     setp.eq.u32 %q, %t, 40;
     @%q st.shared.b8 [tile+15], 1;

@@ -36,16 +36,26 @@ CASES["a bulk load"] = Case(
             "[%across]",
         ),
         "read meanwhile": ("bar.sync 1;", "", "[tile], [%i+256]", "[%across]"),
-        "a mbarrier without a fence": (
-            "fence.mbarrier_init.release.cluster;",
-            "",
-            "[tile], [%i], 256",
-        ),
         "a write before": (
             "@!%first bra MADE;",
             "st.shared.b32 [%mine], 5; @!%first bra MADE;",
             "[tile], [%i], 256",
             "[%mine], 5",
+        ),
+    },
+)
+CASES["an mbarrier without a fence"] = Case(
+    f"""{SHOWN}{made(1).replace("fence.mbarrier_init.release.cluster;", "")}
+    @%first {EXPECT}
+    @%low {LOAD} [tile], [%i], 256, [bar];
+    {WAIT}
+    ld.shared.b32 %x, [%across];
+    """.replace("@%low", "setp.eq.u32 %q, %t, 32; @%q"),
+    {
+        "no barrier": (
+            "MADE:\n    bar.sync 0;",
+            "MADE: bar.warp.sync 0xffffffff;",
+            "[bar]",
         ),
     },
 )

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lego_mlir.hardware.limits import WARPGROUP_THREADS
-from lego_mlir.sim.checks.vector_clocks import (
+from lego_mlir.sim.checks.races.vector_clocks import (
     ASYNC,
     FIRST_ASYNC_TIME,
     GENERIC,
@@ -73,9 +73,9 @@ class Ordering(Observer):
         last_load: by proxy, the time of the latest operation that completed on each mbarrier.
             Bulk loads use the asynchronous proxy, `st.async` and `red.async` the generic one.
         column_of_word: by proxy, the column of the operations that complete on an mbarrier.
-        unfenced: mbarriers that no fence made visible to the copy engine, with the lanes that
-            initialized them.
-        issues: the asynchronous operations in flight; `performing` is the one performed now.
+        issues: the latest asynchronous operations; `performing` is the one performed now.
+        warned: the pairs of instructions that a warning has named.
+        in_flight: the floors at the issue of those that have not been performed in all lanes.
     """
 
     wave: Wave
@@ -94,9 +94,10 @@ class Ordering(Observer):
         self.flags: dict[int, Array] = {}
         self.observed = np.zeros((proxy_count, wave.lanes), np.int64)
         self.last_load = np.zeros((2, 0), np.int64)
-        self.unfenced: dict[int, int] = {}
         self.issues: dict[int, IssuedOperation] = {}
+        self.in_flight: dict[int, int] = {}
         self.performing: IssuedOperation | None = None
+        self.warned: set[tuple[int, int]] = set()
         self.column_of_word = np.full((2, self.shared.stride // 8 * wave.cluster_size), -1)
 
     def _tick(self) -> None:
@@ -164,7 +165,9 @@ class Ordering(Observer):
 
     def cluster_completed(self, mask: Array) -> None:
         lanes = np.flatnonzero(mask)
-        snapshot = self.at_cluster_barrier.where(self.wave.alive, self.clocks.snapshot)
+        # All that a thread does before its exit counts if it exits instead of arriving.
+        counts = self.wave.alive | self.wave.cluster.has_arrived()
+        snapshot = self.at_cluster_barrier.where(counts, self.clocks.snapshot)
         clusters, groups = np.unique(lanes // self.clocks.local, return_inverse=True)
         self.cluster_clocks[:, clusters] = self.clocks.joined(snapshot, lanes, groups)
 
@@ -175,7 +178,6 @@ class Ordering(Observer):
     # --- mbarriers ---
 
     def mbarrier_made(self, words: Array, lanes: Array) -> None:
-        self.unfenced |= dict(zip(words.tolist(), lanes.tolist(), strict=True))
         more = [(0, 0), (0, len(self.wave.mbarriers.word) - self.last_load.shape[1])]
         self.arriving, self.released = np.pad(self.arriving, more), np.pad(self.released, more)
         self.last_load = np.pad(self.last_load, more)
@@ -226,7 +228,17 @@ class Ordering(Observer):
             clocks.snapshot,
             clocks.floor,
         )
+        self.in_flight[id(operation)] = clocks.floor
         self._tick()
+
+    @property
+    def horizon(self) -> int:
+        """Return the time up to which accesses of lanes happened before every access to come.
+
+        An operation in flight has the clock of its issue, so it may race with accesses that all
+        threads have left behind since then.
+        """
+        return min((self.clocks.floor, *self.in_flight.values()))
 
     def performed(self, operation: Operation, stage: int, mask: Array) -> None:
         self.performing = issue = self.issues[id(operation)]
@@ -238,6 +250,8 @@ class Ordering(Observer):
 
     def finished(self, operation: Operation) -> None:
         self.performing = None
+        if not any(lanes.any() for lanes in operation.remaining):
+            self.in_flight.pop(id(operation), None)
 
     def waited(self, operation: Operation, mask: Array, stage: int | None) -> None:
         issue = self.issues[id(operation)]
@@ -246,6 +260,13 @@ class Ordering(Observer):
         else:
             lanes = np.flatnonzero(mask)
             self.clocks.acquire_column(lanes, self._agent_columns(issue.kind, lanes), issue.time)
+
+    def issue_of(self, access: MemoryAccess) -> IssuedOperation | None:
+        """Return the operation in flight that an access belongs to; None: it is of a thread."""
+        issue = self.performing
+        if issue is None or issue.operation.instruction is not access.instruction:
+            return None
+        return issue
 
     def columns_of_issue(self, issue: IssuedOperation, lanes: Array, ctas: Array) -> Array:
         """Return the columns of an operation's accesses for lanes to the shared memory of CTAs."""
@@ -281,13 +302,10 @@ class Ordering(Observer):
             fenced = self._mask(mask)
             if self.clocks.proxy_count > 1:
                 self.clocks.publish_to_async_proxy(fenced)
-            self._publish_mbarriers(fenced)
             self._tick()
 
     def fenced(self, kind: str, mask: Mask) -> None:
         fenced = self._mask(mask)
-        if kind.startswith("mbarrier_init"):
-            self._publish_mbarriers(fenced)
         lanes = np.flatnonzero(fenced)
         self.clocks.acquire(lanes, self.observed[:, lanes])
         self.observed[:, lanes] = 0
@@ -296,9 +314,6 @@ class Ordering(Observer):
 
     def _mask(self, mask: Mask) -> Array:
         return np.ones(self.wave.lanes, np.bool_) if mask is None else mask
-
-    def _publish_mbarriers(self, fenced: Array) -> None:
-        self.unfenced = {word: lane for word, lane in self.unfenced.items() if not fenced[lane]}
 
     def acquire(self, access: MemoryAccess, addresses: Array, lanes: Array) -> None:
         """Acquire the clocks of the flags that lanes read: now, or at the next fence if relaxed."""

@@ -28,6 +28,7 @@ import numpy as np
 from lego_mlir.sim.ptx.types import Array
 
 if TYPE_CHECKING:
+    from lego_mlir.sim.checks.races.launch_clocks import LaunchClocks
     from lego_mlir.sim.machine.wave import Wave
 
 GENERIC, ASYNC = 0, 1
@@ -43,12 +44,16 @@ class ClockTable:
     Attributes:
         times: the rows, (capacity, columns).
         floor: the minimum of each row over the first `local` columns, those of the lanes.
+        views: what each row knows of other clusters, as numbers of views of `launch`.
+        launch: the views of other clusters; None: they are not tracked.
     """
 
     def __init__(self, local: int) -> None:
         self.local = local
         self.times = np.zeros((_MIN_ROWS, local), np.int32)
         self.floor = np.zeros(_MIN_ROWS, np.int32)
+        self.views = np.zeros(_MIN_ROWS, np.int64)
+        self.launch: LaunchClocks | None = None
         self.free = np.arange(1, _MIN_ROWS)
         self.limit = _MIN_ROWS
 
@@ -70,17 +75,19 @@ class ClockTable:
         """Add `columns` columns whose times are 0."""
         self.times = np.pad(self.times, [(0, 0), (0, columns)])
 
-    def add(self, rows: Array) -> Array:
-        """Add rows and return their ids."""
+    def add(self, rows: Array, views: Array | int = 0) -> Array:
+        """Add rows, with their views, and return their ids."""
         count, size = len(rows), len(self.times)
         if count > len(self.free):
             more = max(size, count)
             self.times = np.pad(self.times, [(0, more), (0, 0)])
             self.floor = np.pad(self.floor, (0, more))
+            self.views = np.pad(self.views, (0, more))
             self.free = np.append(self.free, np.arange(size, size + more))
         numbers, self.free = self.free[:count], self.free[count:]
         self.times[numbers] = rows
         self.floor[numbers] = rows[:, : self.local].min(axis=1)
+        self.views[numbers] = views
         return numbers
 
     def join(self, a: Array, b: Array) -> Array:
@@ -89,7 +96,8 @@ class ClockTable:
             return a
         pairs, which = np.unique(a * len(self.times) + b, return_inverse=True)
         first, second = np.divmod(pairs, len(self.times))
-        return self._advanced(first, self.times[second])[which].reshape(a.shape)
+        views = self.views[second]
+        return self._advanced(first, self.times[second], views)[which].reshape(a.shape)
 
     def advanced(self, numbers: Array, columns: Array, times: Array) -> Array:
         """Return the ids of the rows `numbers` with one column each advanced to a time."""
@@ -100,14 +108,17 @@ class ClockTable:
         more[np.arange(len(keys)), keys // latest % width] = keys % latest
         return self._advanced(keys // latest // width, more)[which]
 
-    def _advanced(self, numbers: Array, more: Array) -> Array:
+    def _advanced(self, numbers: Array, more: Array, more_views: Array | None = None) -> Array:
         """Return the ids of the joins of rows with `more`; unchanged rows keep their ids."""
-        before = self.times[numbers]
+        before, views = self.times[numbers], self.views[numbers]
         both = np.maximum(before, more)
         fresh = (both != before).any(axis=1)
+        if self.launch is not None and more_views is not None:
+            joined = self.launch.joins(views, more_views)
+            fresh, views = fresh | (joined != views), joined
         if fresh.any():
             numbers = numbers.copy()
-            numbers[fresh] = self.add(both[fresh])
+            numbers[fresh] = self.add(both[fresh], views[fresh])
         return numbers
 
 
@@ -240,7 +251,10 @@ class VectorClocks:
             if "copies" in self.bases:
                 cells = groups, own_columns + self.bases["copies"]
                 rows[cells] = np.maximum(rows[cells], snapshot.copies[proxy, lanes])
-            found.append(self.rows.add(rows))
+            views: Array | int = 0
+            if self.rows.launch is not None:
+                views = self.rows.launch.joined_groups(self.rows.views[number], starts)
+            found.append(self.rows.add(rows, views))
         return np.stack(found)
 
     def acquire(self, lanes: Array, numbers: Array) -> None:

@@ -1,0 +1,1 @@
+"""Data races, missing proxy fences and uninitialized reads, decided by happens-before."""
