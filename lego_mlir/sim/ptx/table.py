@@ -70,7 +70,6 @@ NOT_MODELLED: dict[str, str] = {
     "sured": "9.7.11",
     "sust": "9.7.11",
     "tcgen05": "9.7.16",
-    "tensormap": "9.7.9.26",
     "tex": "9.7.10",
     "tld4": "9.7.10",
     "txq": "9.7.10",
