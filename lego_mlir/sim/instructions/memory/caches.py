@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from lego_mlir.sim.instructions.memory.addresses import address_of, space_of
 from lego_mlir.sim.ptx.decoded import Handler
 from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import B32, B64, TYPES
-
-if TYPE_CHECKING:
-    pass
 
 
 @instruction(
