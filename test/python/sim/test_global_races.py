@@ -50,7 +50,25 @@ RIGHT = {
         @%first st.global.u32 [%mine], 7;
     """,
 }
+REPLICATED = """
+    ld.global.u32 %x, [%mine]; add.u32 %x, %x, 1; USE
+    @%p st.global.u32 [%mine], %x;
+"""
+"""All threads load an element of their CTA, and one stores its successor."""
+
+SCALAR = f"""
+    mul.wide.u32 %mine, %b, 4; add.u64 %mine, %mine, %d; and.pred %p, %first, %first;
+    {REPLICATED}
+"""
+RIGHT["a scalar that one thread updates"] = SCALAR.replace("USE", "")
 WRONG = {
+    "a scalar that all threads use": SCALAR.replace("USE", "")
+    + "setp.gt.u32 %q, %x, 5; @%q st.global.u32 [%d+256], 1;",
+    "a scalar that all threads store": SCALAR.replace("@%p st", "add.u32 %x, %x, %t; st").replace(
+        "USE", ""
+    ),
+    "a neighbour's element in place": "mad.wide.u32 %mine, %n, 4, %d; setp.lt.u32 %p, %t, 63;"
+    "ld.global.u32 %x, [%mine+4]; @%p st.global.u32 [%mine], %x;",
     "one element for all threads": "st.global.u32 [%d], %n;",
     "elements that overlap": "add.u32 %n, %b, %t; mad.wide.u32 %mine, %n, 4, %d;"
     "st.global.u32 [%mine], %b;",

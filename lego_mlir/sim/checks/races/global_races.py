@@ -27,6 +27,7 @@ from lego_mlir.limits import check_limit
 from lego_mlir.sim.checks.races.access_log import AccessEvent
 from lego_mlir.sim.checks.races.launch_clocks import LaunchClocks
 from lego_mlir.sim.checks.races.races import CheckedMemory
+from lego_mlir.sim.checks.races.replicated_loads import ReplicatedLoads
 from lego_mlir.sim.checks.races.shadow_memory import Conflict, HappensBefore, ShadowMemory
 from lego_mlir.sim.checks.races.shared_races import SharedRaces
 from lego_mlir.sim.checks.races.vector_clocks import GENERIC, ClockSnapshot
@@ -134,7 +135,13 @@ class GlobalRaces(SharedRaces):
             size = max(len(buffer.data), 1)
             what = "the shadow of " + buffer.name + " for global_checks has {} bytes"
             check_limit("memory_bytes", size // 4 * _SHADOW_BYTES, what)
-            found = ShadowMemory(size, 1 << 62, self.wave.warp_of_lane, np.int64)
+            found = ShadowMemory(
+                size,
+                1 << 62,
+                self.wave.warp_of_lane,
+                np.int64,
+                ReplicatedLoads(self.wave.program, self.wave.threads),
+            )
             self.launched.shadows[place] = found
         found.warp_of_lane = self.wave.warp_of_lane
         return found
