@@ -137,7 +137,11 @@ WRONG = {
     "a text": ((X, X, "1", 64, 1), {"BLOCK": 64}, "the argument a of axpy is a str"),
     "negative strides": ((X[::-1], X, 1.0, 64, 1), {"BLOCK": 64}, "strides"),
     "no power of two": ((X, X, 1.0, 64, 1), {"BLOCK": 60}, "Triton cannot compile axpy"),
-    "an unknown option": ((X, X, 1.0, 64, 1), {"BLOCK": 64, "warps": 4}, "axpy"),
+    "an unknown option": (
+        (X, X, 1.0, 64, 1),
+        {"BLOCK": 64, "warps": 4},
+        "axpy has no parameter warps",
+    ),
 }
 
 
