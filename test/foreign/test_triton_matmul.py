@@ -231,9 +231,10 @@ def device_descriptor_kernel(x, out, M, N, BM: tl.constexpr, BN: tl.constexpr):
     target.store([j, i], source.load([i, j]).T)
 
 
-def test_tensor_descriptors_of_the_device():
-    x = rng.standard_normal((128, 64)).astype("f4")
-    out = np.zeros((64, 128), "f4")
+@pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "u1", ml_dtypes.bfloat16])
+def test_tensor_descriptors_of_the_device(dtype):
+    x = rng.integers(0, 99, (128, 64)).astype(dtype)
+    out = np.zeros((64, 128), dtype)
     run_triton(device_descriptor_kernel, (4, 2), x, out, 128, 64, BM=32, BN=32)
     assert (out == x.T).all()
 

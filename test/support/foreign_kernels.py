@@ -113,7 +113,7 @@ def _passed(argument: Any) -> Sequence[Any]:
         strides = [n // array.itemsize for n in array.strides]
         shape = [np.int32(n) for n in array.shape]
         return [tensor, *shape, *(np.int64(n) for n in strides)]
-    if isinstance(argument, np.ndarray):
+    if isinstance(argument, np.ndarray | np.generic | sim.TensorMap):
         return [argument]
     if isinstance(argument, int):
         return [np.int32(argument) if -(2**31) <= argument < 2**31 else np.int64(argument)]

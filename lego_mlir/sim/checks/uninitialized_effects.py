@@ -28,6 +28,7 @@ import numpy as np
 from lego_mlir.sim.checks.warpgroup import registers_of
 from lego_mlir.sim.cost.instruction_classes import PURE, class_of
 from lego_mlir.sim.machine.memory import LOCAL, WINDOW_BITS
+from lego_mlir.sim.numerics.shuffles import source_lanes
 from lego_mlir.sim.ptx.syntax import (
     Address,
     Instruction,
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from lego_mlir.sim.machine.wave import Wave
     from lego_mlir.sim.ptx.form import Uses
     from lego_mlir.sim.ptx.program import Program
+
+_MODES = ("up", "down", "bfly", "idx")
 
 Mask = Array
 """Of each lane which bytes of a register are unwritten, one bit a byte; uint8."""
@@ -122,6 +125,8 @@ def _needs(instruction: Instruction, uses: Uses, index: dict[str, int]) -> list[
         case "ldmatrix" | "stmatrix":
             at = 1 if word == "ldmatrix" else 0
             special = [Need((r,), _rows(instruction)) for r in of(operands[at])]
+        case "shfl" if len(operands) > 4:
+            special = [Need((r,), _chosen_lanes(instruction, index)) for r in of(operands[1])]
         case "wgmma" if len(operands) > 3:
             special = [Need((r,), _adds(operands[3], index)) for r in of(operands[0])]
     elsewhere = {r for need in special for r in need.registers}
@@ -140,6 +145,31 @@ def _rows(instruction: Instruction) -> Callable[[Wave], Array]:
     """Return the lanes that give the address of a row."""
     count = next(int(word[1:]) for word in instruction.opcode.split(".") if word[0] == "x")
     return lambda w: w.lane_in_warp < 8 * count
+
+
+def _chosen_lanes(instruction: Instruction, index: dict[str, int]) -> Callable[[Wave], Array]:
+    """Return the lanes whose value a shuffle gives to a lane."""
+    mode = next(word for word in instruction.opcode.split(".") if word in _MODES)
+
+    def value(operand: Operand) -> Callable[[Wave], Array]:
+        if isinstance(operand, Register) and operand.name in index:
+            at = index[operand.name]
+            return lambda w: w.regs[at]
+        known = operand.value if isinstance(operand, Integer) else 0
+        fixed = np.array([known % (1 << 32)], np.uint32)
+        return lambda w: fixed
+
+    by, clamp = map(value, instruction.operands[2:4])
+
+    def chosen(w: Wave) -> Array:
+        other, _ = source_lanes(mode, w.lane_in_warp, by(w), clamp(w))
+        found = np.zeros(w.lanes, np.bool_)
+        active = w.active()
+        sources = (np.arange(w.lanes) + other - w.lane_in_warp)[active]
+        found[sources[sources < w.lanes]] = True
+        return found
+
+    return chosen
 
 
 def _adds(scale: Operand, index: dict[str, int]) -> Callable[[Wave], Array] | None:

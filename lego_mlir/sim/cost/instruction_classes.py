@@ -52,6 +52,7 @@ _CHAPTERS: dict[str, Class] = {
     "9.7.13": "synchronisation",
     "9.7.14": "matrix",
     "9.7.15": "matrix",
+    "9.7.18": "integer",  # video
 }
 _MEMORY = {"ld", "ldu", "st", "atom", "red", "prefetch", "prefetchu", "ldmatrix", "stmatrix"}
 _WARP = {"activemask", "elect", "match", "movmatrix", "redux", "shfl", "vote"}

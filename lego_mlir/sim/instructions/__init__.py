@@ -18,9 +18,12 @@ from lego_mlir.sim.instructions import (
     mbarrier,
     mma,
     movement,
+    tensormap,
     tma,
+    video,
     warp,
     wgmma,
+    wmma,
 )
 
 __all__ = [
@@ -41,7 +44,10 @@ __all__ = [
     "mbarrier",
     "mma",
     "movement",
+    "tensormap",
     "tma",
+    "video",
     "warp",
     "wgmma",
+    "wmma",
 ]

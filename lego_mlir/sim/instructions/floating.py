@@ -166,6 +166,21 @@ def rcp(form: Form) -> Handler:
     return elementwise(form, lambda a: a.dtype.type(1) / a, 1)
 
 
+@instruction("9.7.3.14", "rcp approx ftz f64")
+@instruction("9.7.3.17", "rsqrt approx ftz f64")
+def gross(form: Form) -> Handler:
+    """d = 1 / a or 1 / sqrt(a), of which, as of a, only the upper 32 bits count."""
+    kind, high = form.types[0], np.uint64(0xFFFFFFFF00000000)
+    root = form.opcode == "rsqrt"
+
+    def approximate(a: Array) -> Array:
+        upper = flush((a.view(np.uint64) & high).view(np.float64))
+        found = flush(1.0 / (np.sqrt(upper) if root else upper))
+        return (found.view(np.uint64) & high).view(np.float64)
+
+    return form.compute(approximate, [kind], kind)
+
+
 @instruction("9.7.3.15", "sqrt approx|rn [ftz] f32", "sqrt rn f64")
 def sqrt(form: Form) -> Handler:
     """d = the square root of a."""

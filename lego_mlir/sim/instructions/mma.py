@@ -52,7 +52,7 @@ def mma(form: Form) -> WarpCollective:
     a = source(form, a_operand, a_fragment.registers, a_type.register)
     b = source(form, b_operand, b_fragment.registers, b_type.register)
     c = source(form, c_operand, c_fragment.registers, c_type.register)
-    multiply = _differing_bits if form.has("xor") else multiplied
+    multiply = differing_bits if form.has("xor") else multiplied
     saturate = form.has("satfinite")
     opcode = form.instruction.opcode
 
@@ -74,7 +74,7 @@ def shape_of(form: Form) -> tuple[int, int, int]:
     return m, n, k
 
 
-def _differing_bits(a: Array, b: Array) -> Array:
+def differing_bits(a: Array, b: Array) -> Array:
     """Return the number of ones in the `xor` of the rows of a and the columns of b."""
     ones = a.sum(axis=-1, keepdims=True, dtype=float) + b.sum(axis=-2, keepdims=True, dtype=float)
     value: Array = ones - 2 * multiplied(a, b)

@@ -32,7 +32,7 @@ from lego_mlir.sim.instructions.bulk import (
 from lego_mlir.sim.instructions.mbarrier import of_lanes
 from lego_mlir.sim.instructions.movement import address_of, space_named
 from lego_mlir.sim.machine.memory import PARAM, Fault, MemoryAccess, base_of
-from lego_mlir.sim.machine.tensor_map import ELEMENTS, Tiles, decoded, swizzled
+from lego_mlir.sim.machine.tensor_map import ELEMENTS, Tiles, decoded, problem, swizzled
 from lego_mlir.sim.ptx.form import Form, Handler, Reader
 from lego_mlir.sim.ptx.syntax import Address, Symbol, TensorAddress
 from lego_mlir.sim.ptx.table import instruction
@@ -99,6 +99,9 @@ class Box:
                 f"{tiles.rank} by its map",
                 lane,
             )
+        wrong = problem(tiles)
+        if wrong is not None:
+            raise Fault(f"{self.opcode}: {wrong}", lane)
         return tiles
 
 

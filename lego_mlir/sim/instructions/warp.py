@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lego_mlir.sim.machine.memory import Fault
+from lego_mlir.sim.numerics.shuffles import source_lanes
 from lego_mlir.sim.ptx.form import Form, Handler, Reader, WarpCollective
 from lego_mlir.sim.ptx.syntax import Pair, Sink
 from lego_mlir.sim.ptx.table import instruction
@@ -19,8 +20,6 @@ from lego_mlir.sim.ptx.types import B32, PRED, U32, Array, Type
 
 if TYPE_CHECKING:
     from lego_mlir.sim.machine.wave import Wave
-
-_FIVE = np.uint32(31)
 
 
 def _together(form: Form, members: Reader, execute: Handler) -> WarpCollective:
@@ -62,24 +61,7 @@ def shfl(form: Form) -> WarpCollective:
 
     def execute(w: Wave) -> None:
         lane = w.lane_in_warp
-        shift, word = (by(w) & _FIVE).astype(np.int64), clamp(w)
-        limit = (word & _FIVE).astype(np.int64)
-        segment = (word >> np.uint32(8) & _FIVE).astype(np.int64)
-        most = (lane & segment) | (limit & ~segment)
-        match mode:
-            case "up":
-                other = lane - shift
-                valid = other >= most
-            case "down":
-                other = lane + shift
-                valid = other <= most
-            case "bfly":
-                other = lane ^ shift
-                valid = other <= most
-            case _:
-                other = (lane & segment) | (shift & ~segment)
-                valid = other <= most
-        other = np.where(valid, other, lane)
+        other, valid = source_lanes(mode, lane, by(w), clamp(w))
         here = w.warp_bits(w.mask) >> (other & 31).astype(np.uint32) & np.uint32(1) != 0
         at = np.where(here, np.arange(w.lanes) + other - lane, 0)
         value = np.broadcast_to(source(w), w.lanes)[at]

@@ -322,9 +322,12 @@ class Memory:
             is_too_small = buffer.size < total  # for an access at any offset
             beyond = offset > np.uint64(0 if is_too_small else buffer.size - total)
             bad = 0 if is_too_small else int(np.flatnonzero(beyond)[0])
+            at = int(offset[bad].astype(np.int64))
+            if access.space in WINDOWS and 1 << 31 <= at < 1 << 32:
+                at -= 1 << 32  # an address of 32 bits below the first
             raise Fault(
                 f"out of bounds: {access.opcode} {_verb(access)} {total} bytes at byte offset "
-                f"{int(offset[bad].astype(np.int64))} of {buffer.name}, which has "
+                f"{at} of {buffer.name}, which has "
                 f"{buffer.size} bytes",
                 bad if where is None else int(where[bad]),
             )

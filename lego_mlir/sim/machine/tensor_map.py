@@ -20,6 +20,7 @@ from math import prod
 import numpy as np
 
 from lego_mlir.artifact.tensor_maps import check_tensor_map, last_byte, refused
+from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import TENSOR_MAP_BYTES
 from lego_mlir.sim.ptx.types import Array
 
@@ -211,6 +212,68 @@ def decoded(data: bytes) -> Tiles | None:
         list(SWIZZLES)[swizzle],
         bool(nan),
     )
+
+
+MAX_RANK = 5
+
+_CODES = (
+    *("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32_ftz", "f64", "bf16"),
+    *("tf32", "tf32_ftz"),
+)
+"""The element types in the order of their codes in `tensormap.replace` (PTX ISA 9.7.9.26)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A new value for a field, as `tensormap.replace` names and encodes both."""
+
+    field: str
+    dimension: int
+    value: int
+
+
+def replaced(data: bytes, new: Replaced) -> bytes:
+    """Return the 128 bytes of a map with another value in a field.
+
+    Args:
+        data: the bytes of a map, or zeros.
+        new: the field; of `rank` the value is one less, of `elemtype` it is a code.
+    """
+    magic, rank, dtype, swizzle, nan, _, address, *rest = _FORM.unpack_from(data)
+    if magic != _MAGIC:
+        rest = [0] * len(rest)
+    value, k = new.value, new.dimension
+    match new.field:
+        case "global_address":
+            address = value
+        case "rank":
+            rank = min(value + 1, MAX_RANK)
+        case "global_dim":
+            rest[k] = value - 1 & 0xFFFFFFFF
+        case "global_stride":
+            rest[5 + k] = value
+        case "box_dim":
+            rest[9 + k] = value & 0xFFFF
+        case "element_stride":
+            rest[14 + k] = value & 0xFF
+        case "elemtype":
+            dtype = list(ELEMENTS).index(_CODES[value])
+        case "swizzle_mode":
+            swizzle = value
+        case "fill_mode":
+            nan = value
+    packed = _FORM.pack(_MAGIC, rank, dtype, swizzle, nan, 0, address, *rest)
+    return packed.ljust(TENSOR_MAP_BYTES, b"\0")
+
+
+@lru_cache(maxsize=256)
+def problem(tiles: Tiles) -> str | None:
+    """Return why the copy engine cannot use a map that a kernel made; None if it can."""
+    try:
+        _check(tiles)
+    except LegoError as e:
+        return e.message
+    return None
 
 
 def swizzled(address: Array, mode: str) -> Array:

@@ -82,6 +82,9 @@ class Body:
         for scope in reversed(self.scopes):
             if name in scope:
                 return scope[name]
+        register, dot, part = name.partition(".")
+        if dot and any(register in scope for scope in self.scopes):
+            return f"{self.register_named(register)}.{part}"  # a byte: %r1.b2
         return name if name.startswith("%") else None
 
     def _unique(self, name: str) -> str:

@@ -28,15 +28,10 @@ if TYPE_CHECKING:
 
 Decoder = Callable[["Form"], "Decoded"]
 
-_IN_ORDER = frozenset(
-    [
-        *TYPES,
-        *("b1", "u4", "s4", "e4m3", "e5m2", "tf32", "row", "col"),
-        *("const", "global", "local", "param", "param::entry", "param::func"),
-        *("shared", "shared::cta", "shared::cluster"),
-    ]
-)
-"""Modifiers whose order counts: `cvt.f32.f16` is not `cvt.f16.f32`."""
+_TYPES = frozenset([*TYPES, "b1", "u4", "s4", "e4m3", "e5m2", "tf32"])
+_SPACES = frozenset(["const", "global", "local", "param", "shared", "shared::cta"])
+_IN_ORDER = (_TYPES, _SPACES | {"shared::cluster"}, frozenset(["row", "col"]))
+"""Modifiers whose order among themselves counts: `cvt.f32.f16` is not `cvt.f16.f32`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +70,10 @@ NOT_MODELLED: dict[str, str] = {
     "sured": "9.7.11",
     "sust": "9.7.11",
     "tcgen05": "9.7.16",
-    "tensormap": "9.7.9.26",
     "tex": "9.7.10",
     "tld4": "9.7.10",
     "txq": "9.7.10",
     "wgmma.mma_async.sp": "9.7.15.6",
-    "wmma": "9.7.14",
 }
 
 
@@ -174,8 +167,10 @@ def _arranged(
         return None
     rest, found = list(modifiers), []
     for words, optional in pattern:
-        fixed = next((m for m in rest if m in _IN_ORDER), None)
-        taken = next((m for m in rest if m in words and (m not in _IN_ORDER or m == fixed)), None)
+        # Of a class whose order counts, only the first may be taken.
+        first = [next((m for m in rest if m in group), None) for group in _IN_ORDER]
+        free = [m for m in rest if m in first or not any(m in group for group in _IN_ORDER)]
+        taken = next((m for m in free if m in words), None)
         if taken is not None:
             rest.remove(taken)
             found.append(taken)

@@ -40,9 +40,7 @@ def refused(text, *, line=8):
 NOT_MODELLED = {
     "multimem.ld_reduce.weak.global.add.u32 %r0, [%d0];": "9.7.9.14",
     "st.bulk.weak.shared::cta [tile], 64, 0;": "9.7.9.13",
-    "tensormap.replace.tile.rank.global.b1024.b32 [%d0], 2;": "9.7.9.26",
     "tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%d0];": "9.7.16",
-    "wmma.load.a.sync.aligned.row.m16n16k16.f16 {%r0}, [tile];": "9.7.14",
     "tex.2d.v4.f32.f32 {%f0,%f1,%f2,%f3}, [tile, {%f0, %f1}];": "9.7.10",
 }
 
