@@ -42,6 +42,12 @@ RIGHT = {
     "atomics": "atom.global.add.u32 %x, [%d], 1; red.global.max.u32 [%d+4], %n;",
     "a barrier of the CTA": "@%low st.global.u32 [%mine], %t; bar.sync 0; xor.b32 %t, %t, 33;"
     "mad.wide.u32 %mine, %t, 4, %d; @%low ld.global.u32 %x, [%mine];",
+    "a loop around cas": """
+        ld.global.u32 %x, [%d];
+    AGAIN:
+        mov.b32 %y, %x; add.u32 %n, %x, 1;
+        atom.global.cas.b32 %x, [%d], %y, %n; setp.ne.u32 %p, %x, %y; @%p bra AGAIN;
+    """,
     "volatile accesses": "st.volatile.global.u32 [%d], %n; ld.volatile.global.u32 %x, [%d];",
     "a copy that is waited for": """
         .shared .align 16 .b8 tile[16];

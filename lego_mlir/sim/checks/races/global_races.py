@@ -25,9 +25,9 @@ import numpy as np
 
 from lego_mlir.limits import check_limit
 from lego_mlir.sim.checks.races.access_log import AccessEvent
+from lego_mlir.sim.checks.races.harmless_loads import HarmlessLoads
 from lego_mlir.sim.checks.races.launch_clocks import LaunchClocks
 from lego_mlir.sim.checks.races.races import CheckedMemory
-from lego_mlir.sim.checks.races.replicated_loads import ReplicatedLoads
 from lego_mlir.sim.checks.races.shadow_memory import Conflict, HappensBefore, ShadowMemory
 from lego_mlir.sim.checks.races.shared_races import SharedRaces
 from lego_mlir.sim.checks.races.vector_clocks import GENERIC, ClockSnapshot
@@ -140,7 +140,7 @@ class GlobalRaces(SharedRaces):
                 1 << 62,
                 self.wave.warp_of_lane,
                 np.int64,
-                ReplicatedLoads(self.wave.program, self.wave.threads),
+                HarmlessLoads(self.wave.program, self.wave.threads),
             )
             self.launched.shadows[place] = found
         found.warp_of_lane = self.wave.warp_of_lane

@@ -1,4 +1,4 @@
-"""Loads that all threads of a CTA perform alike, and whose value only one of them uses.
+"""Loads of global memory that race with a write, but whose value does no harm.
 
 A compiler that works on tiles lets every thread load a scalar, compute with it, and lets one thread
 store the result where it was:
@@ -8,6 +8,8 @@ store the result where it was:
     @%p st.global.b32 [%rd1], %r2;    // thread 0
 
 The loads of the other threads race with the store, but their values go nowhere.
+
+A loop around `atom.cas` begins with a plain load. Whatever that finds, the `cas` compares.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.checks.races.access_log import AccessEvent, Records
+from lego_mlir.sim.checks.races.access_log import READ, SYNC_WRITE, WRITE, AccessEvent, Records
 from lego_mlir.sim.machine.memory import MemoryAccess
 from lego_mlir.sim.ptx.syntax import Address, Instruction, Register, Vector
 from lego_mlir.sim.ptx.types import Array
@@ -37,8 +39,8 @@ _PURE = frozenset(_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True)
-class ReplicatedLoads:
-    """Decides which loads of a kernel need no order with a store of another thread of the CTA.
+class HarmlessLoads:
+    """Decides which loads of a kernel need no order with a write.
 
     Attributes:
         program: the kernel.
@@ -48,21 +50,38 @@ class ReplicatedLoads:
     program: Program
     threads: int
 
-    def before_store(
+    def before_write(
         self,
         event: AccessEvent,
         elements: Array,
         found: Records,
         accesses: Sequence[MemoryAccess | None],
     ) -> Array:
-        """Return which earlier accesses are such loads, whose values go nowhere.
+        """Return which earlier accesses need no order with a new one.
 
         Args:
-            event: a store.
-            elements: for each earlier access, the element of the store at the same place.
-            found: all earlier accesses at the places that are stored to.
+            event: the new access.
+            elements: for each earlier access, the element of the event at the same place.
+            found: all earlier accesses at these places that conflict with it.
             accesses: the accesses of all events, by id.
         """
+        if event.kind == WRITE:
+            return self._before_store(event, elements, found, accesses)
+        if event.kind == SYNC_WRITE:
+            return (found.kind == READ) & _is_cas(event.access.instruction)
+        if event.kind != READ:
+            return np.zeros(len(elements), np.bool_)
+        cas = [_is_cas(_instruction(accesses, n)) for n in found.access_id.tolist()]
+        return (found.kind == SYNC_WRITE) & np.array(cas, np.bool_)
+
+    def _before_store(
+        self,
+        event: AccessEvent,
+        elements: Array,
+        found: Records,
+        accesses: Sequence[MemoryAccess | None],
+    ) -> Array:
+        """Return which accesses before a store are loads whose values go nowhere."""
         # The thread that stores has loaded the same place, by the same instruction.
         size = int(found.granule.max(initial=0)) + 1
         numbers, which = np.unique(found.access_id, return_inverse=True)
@@ -102,6 +121,11 @@ class ReplicatedLoads:
 
     def _feeds(self, load: Instruction, store: Instruction) -> bool:
         return store.guard is not None and _feeds_only(self.program, id(load), id(store))
+
+
+def _is_cas(instruction: Instruction) -> bool:
+    head, *words = instruction.opcode.split(".")
+    return head == "atom" and "cas" in words
 
 
 def _instruction(accesses: Sequence[MemoryAccess | None], number: int) -> Instruction:
