@@ -68,11 +68,11 @@ class HarmlessLoads:
         if event.kind == WRITE:
             return self._before_store(event, elements, found, accesses)
         if event.kind == SYNC_WRITE:
-            return (found.kind == READ) & _is_cas(event.access.instruction)
+            return np.where(_is_cas(event.access.instruction), found.kind == READ, False)
         if event.kind != READ:
             return np.zeros(len(elements), np.bool_)
         cas = [_is_cas(_instruction(accesses, n)) for n in found.access_id.tolist()]
-        return (found.kind == SYNC_WRITE) & np.array(cas, np.bool_)
+        return np.where(np.array(cas, np.bool_), found.kind == SYNC_WRITE, False)
 
     def _before_store(
         self,
