@@ -223,7 +223,7 @@ def _compiled(
     try:
         import triton as package
         from triton.backends.compiler import GPUTarget
-        from triton.compiler import ASTSource
+        from triton.compiler import ASTSource, make_backend
     except ImportError:
         raise LegoError(
             "Triton is not installed", hint="pip install 'lego-mlir[foreign]', or triton"
@@ -251,6 +251,12 @@ def _compiled(
         return found
     source = ASTSource(fn=function, signature=signature, constexprs=constants, attrs=attributes)
     target = GPUTarget("cuda", capability, 32)
+    known = vars(make_backend(target).parse_options({}))
+    if unknown := [name for name in options if name not in known]:
+        raise LegoError(
+            f"{function.__name__} has no parameter {unknown[0]}, and Triton no such option",
+            hint=f"its parameters are: {', '.join(function.arg_names)}",
+        )
     try:
         kernel = package.compile(source, target=target, options=dict(options))
     except Exception as e:  # Triton's errors have no common class

@@ -42,6 +42,12 @@ RIGHT = {
     "atomics": "atom.global.add.u32 %x, [%d], 1; red.global.max.u32 [%d+4], %n;",
     "a barrier of the CTA": "@%low st.global.u32 [%mine], %t; bar.sync 0; xor.b32 %t, %t, 33;"
     "mad.wide.u32 %mine, %t, 4, %d; @%low ld.global.u32 %x, [%mine];",
+    "a loop around cas": """
+        ld.global.u32 %x, [%d];
+    AGAIN:
+        mov.b32 %y, %x; add.u32 %n, %x, 1;
+        atom.global.cas.b32 %x, [%d], %y, %n; setp.ne.u32 %p, %x, %y; @%p bra AGAIN;
+    """,
     "volatile accesses": "st.volatile.global.u32 [%d], %n; ld.volatile.global.u32 %x, [%d];",
     "a copy that is waited for": """
         .shared .align 16 .b8 tile[16];
@@ -50,7 +56,25 @@ RIGHT = {
         @%first st.global.u32 [%mine], 7;
     """,
 }
+REPLICATED = """
+    ld.global.u32 %x, [%mine]; add.u32 %x, %x, 1; USE
+    @%p st.global.u32 [%mine], %x;
+"""
+"""All threads load an element of their CTA, and one stores its successor."""
+
+SCALAR = f"""
+    mul.wide.u32 %mine, %b, 4; add.u64 %mine, %mine, %d; and.pred %p, %first, %first;
+    {REPLICATED}
+"""
+RIGHT["a scalar that one thread updates"] = SCALAR.replace("USE", "")
 WRONG = {
+    "a scalar that all threads use": SCALAR.replace("USE", "")
+    + "setp.gt.u32 %q, %x, 5; @%q st.global.u32 [%d+256], 1;",
+    "a scalar that all threads store": SCALAR.replace("@%p st", "add.u32 %x, %x, %t; st").replace(
+        "USE", ""
+    ),
+    "a neighbour's element in place": "mad.wide.u32 %mine, %n, 4, %d; setp.lt.u32 %p, %t, 63;"
+    "ld.global.u32 %x, [%mine+4]; @%p st.global.u32 [%mine], %x;",
     "one element for all threads": "st.global.u32 [%d], %n;",
     "elements that overlap": "add.u32 %n, %b, %t; mad.wide.u32 %mine, %n, 4, %d;"
     "st.global.u32 [%mine], %b;",

@@ -25,6 +25,7 @@ import numpy as np
 
 from lego_mlir.limits import check_limit
 from lego_mlir.sim.checks.races.access_log import AccessEvent
+from lego_mlir.sim.checks.races.harmless_loads import HarmlessLoads
 from lego_mlir.sim.checks.races.launch_clocks import LaunchClocks
 from lego_mlir.sim.checks.races.races import CheckedMemory
 from lego_mlir.sim.checks.races.shadow_memory import Conflict, HappensBefore, ShadowMemory
@@ -134,7 +135,13 @@ class GlobalRaces(SharedRaces):
             size = max(len(buffer.data), 1)
             what = "the shadow of " + buffer.name + " for global_checks has {} bytes"
             check_limit("memory_bytes", size // 4 * _SHADOW_BYTES, what)
-            found = ShadowMemory(size, 1 << 62, self.wave.warp_of_lane, np.int64)
+            found = ShadowMemory(
+                size,
+                1 << 62,
+                self.wave.warp_of_lane,
+                np.int64,
+                HarmlessLoads(self.wave.program, self.wave.threads),
+            )
             self.launched.shadows[place] = found
         found.warp_of_lane = self.wave.warp_of_lane
         return found

@@ -28,6 +28,7 @@ from lego_mlir.sim.checks.races.access_log import (
     AccessEvent,
     Log,
 )
+from lego_mlir.sim.checks.races.harmless_loads import HarmlessLoads
 from lego_mlir.sim.machine.memory import MemoryAccess
 from lego_mlir.sim.ptx.types import Array
 
@@ -68,6 +69,7 @@ class ShadowMemory:
         stride: bytes of the memory of one CTA.
         warp_of_lane: the warp of each lane of the wave.
         columns: an integer type for the columns of agents.
+        harmless: decides which loads need no order with a write.
 
     Attributes:
         granule: bytes of a granule.
@@ -87,8 +89,14 @@ class ShadowMemory:
     )
 
     def __init__(
-        self, size: int, stride: int, warp_of_lane: Array, columns: type[np.integer[Any]] = np.int32
+        self,
+        size: int,
+        stride: int,
+        warp_of_lane: Array,
+        columns: type[np.integer[Any]] = np.int32,
+        harmless: HarmlessLoads | None = None,
     ) -> None:
+        self.harmless = harmless
         count = -(-size // _WIDEST)
         self.stride = stride
         self.warp_of_lane = warp_of_lane
@@ -196,6 +204,11 @@ class ShadowMemory:
             element, found = self.log.find(event.granules[unordered], SAME)
             after = happens_before(unordered[element], found.column, found.time)
             unordered = np.setdiff1d(unordered, unordered[element[after]])
+        if len(unordered) and self.harmless is not None and event.kind == READ:
+            part, at = event.part(unordered, READ), event.granules[unordered]
+            unordered = unordered[
+                ~self.harmless.after_store(part, self.thread[at], self.access_id[at], self.accesses)
+            ]
         if not len(unordered):
             return None
         first = int(unordered[0])
@@ -239,6 +252,8 @@ class ShadowMemory:
             return None
         element, found = self.log.find(event.granules, kinds)
         ordered = happens_before(element, found.column, found.time)
+        if not ordered.all() and self.harmless is not None:
+            ordered |= self.harmless.before_write(event, element, found, self.accesses)
         if ordered.all():
             return None
         first = int(np.argmin(ordered))
