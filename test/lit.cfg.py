@@ -22,13 +22,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import lit.formats
-
 test_folder = Path(__file__).resolve().parent
 checkout = test_folder.parent
+sys.path.insert(0, str(test_folder / "support"))
+
+from timed_lit import TimedShTest  # noqa: E402 (found in the folder above)
 
 config.name = "lego-mlir"
-config.test_format = lit.formats.ShTest()
+config.test_format = TimedShTest()
 config.suffixes = [".mlir"]
 config.excludes = ["Inputs", "python"]
 config.test_source_root = str(test_folder)
