@@ -95,8 +95,8 @@ class Cuda:
     def _index_for(self, artifact: Artifact, values: Sequence[Any]) -> int | None:
         """Return the index of the device to use: this one's, else that of the arrays."""
         homes = [views.gpu_of(value) for value in values]
-        wanted = {self.index, *homes} - {None, views.ANY_GPU}
-        if len(wanted) > 1:
+        gpus = {self.index, *homes} - {None, views.ANY_GPU}
+        if len(gpus) > 1:
             listed = ", ".join(
                 f"'{argument.name}' on cuda:{home}"
                 for argument, home in zip(artifact.arguments, homes, strict=True)
@@ -107,7 +107,7 @@ class Cuda:
                 hint="move them to one device"
                 + (f", cuda:{self.index}" if self.index is not None else ""),
             )
-        return wanted.pop() if wanted else None
+        return gpus.pop() if gpus else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,25 +139,25 @@ class LoadedArtifact:
         Raises:
             LegoError: number, type or shape is wrong, or arrays overlap of which one is written.
         """
-        wanted = self.artifact.arguments
+        described = self.artifact.arguments
         check_count(self.artifact, arguments)
         values: list[Any] = []
         kept: list[Any] = []
-        for argument, given in zip(wanted, arguments, strict=True):
+        for argument, value in zip(described, arguments, strict=True):
             if argument.shape is None:
-                values.append(dtypes.scalar(argument.dtype, given))
-            elif isinstance(given, int):
-                check_alignment(argument, given)
-                values.append(given)
-            elif views.gpu_of(given) is not None:
-                seen = views.view(given, argument.name, stream=ready_on)
+                values.append(dtypes.scalar(argument.dtype, value))
+            elif isinstance(value, int):
+                check_alignment(argument, value)
+                values.append(value)
+            elif views.gpu_of(value) is not None:
+                seen = views.view(value, argument.name, stream=ready_on)
                 views.check(seen, argument)
                 kept.append(seen)
                 values.append(seen.pointer)
             else:
                 raise LegoError(
                     f"argument '{argument.name}' needs a device array or address, "
-                    f"not {type(given).__name__}"
+                    f"not {type(value).__name__}"
                 )
         check_overlap(self.artifact, values)
         check_facts(self.artifact, values)
@@ -166,7 +166,7 @@ class LoadedArtifact:
                 launch,
                 config,
                 kernel,
-                parameters.resolve(launch, wanted, values, sizes, encoded),
+                parameters.resolve(launch, described, values, sizes, encoded),
             )
             for launch, (kernel, config, sizes) in zip(
                 self.artifact.launches, self.kernels, strict=True
@@ -261,17 +261,17 @@ def _run_with_copies(loaded: LoadedArtifact, values: Sequence[Any], queue: Any) 
     artifact = loaded.artifact
     with ExitStack() as cleanup:
         back: list[tuple[Array, int]] = []
-        placed: list[Any] = []
+        on_device: list[Any] = []
         for argument, value in zip(artifact.arguments, values, strict=True):
             if not isinstance(value, np.ndarray):
-                placed.append(value)
+                on_device.append(value)
                 continue
             with _failure(f"argument '{argument.name}' cannot be copied to the device"):
                 pointer = _copy_in(value, loaded.device, queue, cleanup)
             if argument.access in WRITES and value.nbytes:
                 back.append((value, pointer))
-            placed.append(pointer)
-        lent = loaded.launch_when_ready(queue, placed)
+            on_device.append(pointer)
+        lent = loaded.launch_when_ready(queue, on_device)
         with _failure(_running(artifact.launches), checked=artifact.checked):
             for array, pointer in back:
                 _copy_out(array, pointer, queue)

@@ -103,10 +103,10 @@ def tensor_map_boxes(layout: Layout, shared: Slice, element: int, parts: int = 1
     _check(layout, [shape[d] for d in order], [strides[d] for d in order], element)
     extents = tuple(tile[d] for d in order)
     offsets = np.asarray(shared.offsets(), dtype=np.int64).reshape(tile)
-    placed = offsets.transpose(order[::-1]) * element  # bytes, the outermost dimension first
+    byte_offsets = offsets.transpose(order[::-1]) * element  # bytes, the outermost dimension first
     for mode in MODES:
         for box in _boxes(extents, mode, element, parts):
-            boxes = _placed(placed, extents, box, mode, element)
+            boxes = _box_origins(byte_offsets, extents, box, mode, element)
             if boxes is not None:
                 return TensorMapBoxes(
                     order,
@@ -207,13 +207,13 @@ def _greatest_divisor(n: int) -> int:
     return next(d for d in range(min(n, MAX_BOX_SIZE), 0, -1) if n % d == 0)
 
 
-def _placed(
-    placed: Any, extents: Sequence[int], box: Sequence[int], mode: int, element: int
+def _box_origins(
+    byte_offsets: Any, extents: Sequence[int], box: Sequence[int], mode: int, element: int
 ) -> tuple[Box, ...] | None:
     """Return the boxes of a tile; `None` if shared memory does not have one as TMA writes it.
 
     Args:
-        placed: the byte offset of each element of the tile, outermost dimension first.
+        byte_offsets: the byte offset of each element of the tile, outermost dimension first.
         extents: shape of the tile, innermost first.
         box: shape of a box, innermost first.
         mode: the swizzle mode.
@@ -223,9 +223,11 @@ def _placed(
     found = []
     steps = [range(0, n, b) for n, b in zip(extents, box, strict=True)]
     for corner in product(*reversed(steps)):
-        part = placed[tuple(slice(c, c + b) for c, b in zip(corner, reversed(box), strict=True))]
-        start = int(swizzled(part.flat[0], mode))
-        if start % 128 or not np.array_equal(part, swizzled(start + walk, mode)):
+        box_offsets = byte_offsets[
+            tuple(slice(c, c + b) for c, b in zip(corner, reversed(box), strict=True))
+        ]
+        start = int(swizzled(box_offsets.flat[0], mode))
+        if start % 128 or not np.array_equal(box_offsets, swizzled(start + walk, mode)):
             return None
         found.append(Box(tuple(reversed(corner)), start // element))
     return tuple(found)

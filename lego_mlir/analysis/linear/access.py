@@ -86,24 +86,26 @@ def conversion(source: LinearLayout, destination: LinearLayout) -> LinearLayout:
     source = source.with_outputs(*(d.name for d in destination.outputs))
     elimination = f2.eliminate(destination.columns)
     columns = []
-    for place, element in zip(_same_places(source, destination), source.columns, strict=True):
-        change = elimination.solve(element ^ f2.image(destination.columns, place))
+    for position, element in zip(
+        _matching_inputs(source, destination), source.columns, strict=True
+    ):
+        change = elimination.solve(element ^ f2.image(destination.columns, position))
         if change is None:
             raise LegoError(
                 f"element {source.image_text(element)} is nowhere in the layout from "
                 f"({dims_text(destination.inputs)})"
             )
-        columns.append(place ^ change)
+        columns.append(position ^ change)
     return LinearLayout(source.inputs, destination.inputs, tuple(columns))
 
 
-def _same_places(source: LinearLayout, destination: LinearLayout) -> list[int]:
+def _matching_inputs(source: LinearLayout, destination: LinearLayout) -> list[int]:
     """Return for each input bit of `source` the same bit of `destination`, or 0 if it has none."""
     known = positions(destination.inputs)
-    places = [known.get(d.name, range(0))[: d.bits] for d in source.inputs]
+    bit_positions = [known.get(d.name, range(0))[: d.bits] for d in source.inputs]
     return [
         1 << bits[k] if k < len(bits) else 0
-        for d, bits in zip(source.inputs, places, strict=True)
+        for d, bits in zip(source.inputs, bit_positions, strict=True)
         for k in range(d.bits)
     ]
 
@@ -238,11 +240,11 @@ def _fit(
     images = layout.select([REGISTER]).columns
     order = tuple(range(len(images)))
     if permute:
-        wanted = tile.select([REGISTER]).columns
-        for image in wanted:
+        register_columns = tile.select([REGISTER]).columns
+        for image in register_columns:
             if image not in images:
                 return order, f"no bit of register maps to {layout.image_text(image)}"
-        first = [images.index(image) for image in wanted]
+        first = [images.index(image) for image in register_columns]
         order = (*first, *(k for k in order if k not in first))
     return order, layout.permute_bits(REGISTER, order).obstacle(tile)
 

@@ -32,14 +32,14 @@ def multiply(a: Matrix, b: Matrix) -> Matrix:
     return tuple(image(a, column) for column in b)
 
 
-def scatter(x: int, places: Sequence[int]) -> int:
+def scatter(x: int, positions: Sequence[int]) -> int:
     """Return the vector with bit k of `x` at `places[k]` and zeros elsewhere."""
-    return sum(1 << place for k, place in enumerate(places) if x >> k & 1)
+    return sum(1 << position for k, position in enumerate(positions) if x >> k & 1)
 
 
-def gather(x: int, places: Sequence[int]) -> int:
+def gather(x: int, positions: Sequence[int]) -> int:
     """Return the vector whose bit k is bit `places[k]` of `x`."""
-    return sum(1 << k for k, place in enumerate(places) if x >> place & 1)
+    return sum(1 << k for k, position in enumerate(positions) if x >> position & 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,11 +190,13 @@ def estimate(problem: Problem, config: WgmmaConfig, gpu: GpuSpec) -> WgmmaEstima
     m, n, _ = config.tile
     size, iterations = ELEMENT_BYTES[problem.dtype], config.k_slice_iterations(problem)
     ctas = config.work_items(problem)
-    places = gpu.multiprocessors * model.cluster_placement[prod(config.cluster) * config.split_k]
-    waves = ceil(ctas / places)
+    concurrent = (
+        gpu.multiprocessors * model.cluster_placement[prod(config.cluster) * config.split_k]
+    )
+    waves = ceil(ctas / concurrent)
     read = _bytes_per_iteration(problem, config, model)
     operands = (problem.m + problem.n) * problem.k * size * problem.batch
-    iteration = _iteration(problem, config, min(ctas, places), operands, model)
+    iteration = _iteration(problem, config, min(ctas, concurrent), operands, model)
     store = m * n * ELEMENT_BYTES[problem.out] / 2 * model.store_us
     exposed = 0.0 if config.overlap_epilogue else store
     wave = iterations * max(iteration.values()) + exposed

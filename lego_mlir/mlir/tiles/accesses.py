@@ -109,16 +109,16 @@ def tile_of(op: Any, pass_context: PassContext) -> Tile:
     layout = pass_context.layouts.of(op)
     whole = whole_dimensions(op, layout, pass_context.source)
     start = 1 if op.name == dialect.LOAD else 2
-    given = list(op.operands)[start:]
+    index_operands = list(op.operands)[start:]
     known = symbols_of(layout, dialect.layout_attribute_of(op))
     rows = None
     if dialect.WITHIN in op.attributes:
-        *given, lower, upper = given
+        *index_operands, lower, upper = index_operands
         rows = lower, upper
     count = layout.rank - len(whole)
-    if len(given) != count + len(known):
+    if len(index_operands) != count + len(known):
         raise pass_context.source.error(
-            f"'{op.name}' got {len(given)} indices, its layout '{layout}' takes {count}"
+            f"'{op.name}' got {len(index_operands)} indices, its layout '{layout}' takes {count}"
             + f", and {len(known)} sizes" * bool(known),
             op.location,
         )
@@ -129,7 +129,7 @@ def tile_of(op: Any, pass_context: PassContext) -> Tile:
             op.location,
             hint="give the sizes values in lego.sizes, or by --set",
         )
-    values = iter(given)
+    values = iter(index_operands)
     index = tuple(None if k in whole else next(values) for k in range(layout.rank))
     sizes = tuple((s.name, value) for s, value in zip(known, values, strict=True))
     return Tile(op, layout, op.operands[start - 1], index, sizes, rows)

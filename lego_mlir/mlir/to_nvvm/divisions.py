@@ -102,8 +102,8 @@ def _is_short(kind: Any) -> bool:
 def _has_flag(op: Any, flag: str) -> bool:
     """Whether an operation has a fast-math flag, alone or as one of all."""
     name = "fastmathFlags"
-    said = str(op.attributes[name]) if name in op.attributes else ""
-    return flag in said or "fast>" in said
+    flags = str(op.attributes[name]) if name in op.attributes else ""
+    return flag in flags or "fast>" in flags
 
 
 def _has_exact_reciprocal(divisor: Any) -> bool:

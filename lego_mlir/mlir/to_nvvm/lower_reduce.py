@@ -145,16 +145,16 @@ class _Reduction:
         Further lanes of the first warp, which are all there, store to what is left of the buffer.
         """
         left = ir.MemRefType(buffer.type).shape[0] - warps
-        stores, place = _compare("eq", lane, _index(0)), warp
+        stores, index = _compare("eq", lane, _index(0)), warp
         if left:
             is_first_warp = _compare("eq", warp, _index(0))
             fills = _binary("andi", is_first_warp, _compare("ult", lane, _index(left + 1)))
             beyond = _binary("addi", lane, _index(warps - 1))
-            place = _made("arith.select", warp.type, stores, warp, beyond)
+            index = _made("arith.select", warp.type, stores, warp, beyond)
             stores = _binary("ori", stores, fills)
         branch = ir.Operation.create("scf.if", results=[], operands=[stores], regions=2)
         with ir.InsertionPoint(branch.regions[0].blocks.append()):
-            _made("memref.store", None, value, buffer, place)
+            _made("memref.store", None, value, buffer, index)
             _made("scf.yield", None)
 
     def over_buffer(self, buffer: Any, count: Any) -> Any:

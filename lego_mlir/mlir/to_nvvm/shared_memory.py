@@ -111,8 +111,8 @@ def fit_shared(module: Any, memory: TargetMemory, source: Source) -> None:
     """
     sizes = {_name(op): _bytes(op) for op in symbols_in(module) if _is_static_shared(op)}
     launches = [op for op in operations_in(module.operation) if op.name == "gpu.launch_func"]
-    given = [_known_size(launch) for launch in launches]
-    if sum(sizes.values()) <= memory.static and max([0, *map(int, given)]) <= memory.static:
+    dynamic_sizes = [_known_size(launch) for launch in launches]
+    if sum(sizes.values()) <= memory.static and max([0, *map(int, dynamic_sizes)]) <= memory.static:
         return
     kernels = _kernels(module, sizes, launches)
     for kernel in kernels:

@@ -37,13 +37,13 @@ class Evaluator:
     """Computes values of one kernel, each once.
 
     Args:
-        given: the numbers of values, ints or arrays of one shape.
+        values: the numbers of values, ints or arrays of one shape.
         layout_of: the layout of a lego operation.
         source: the module's text, in which errors are shown.
     """
 
-    def __init__(self, given: Mapping[Any, Any], layout_of: LayoutOf, source: Source) -> None:
-        self._known: dict[Any, Any] = dict(given)
+    def __init__(self, values: Mapping[Any, Any], layout_of: LayoutOf, source: Source) -> None:
+        self._known: dict[Any, Any] = dict(values)
         self._layout_of = layout_of
         self._source = source
 

@@ -58,7 +58,7 @@ def _meet(load: Any, store: Any) -> bool:
     """Whether a load and a store name the same element."""
     read, written = list(load.operands), list(store.operands)[1:]
     same = len(read) == len(written) and all(map(_same, read, written))
-    asked = [
+    attributes = [
         {
             name: a
             for name, a in named_attributes(op).items()
@@ -66,7 +66,7 @@ def _meet(load: Any, store: Any) -> bool:
         }
         for op in (load, store)
     ]
-    return same and asked[0] == asked[1]
+    return same and attributes[0] == attributes[1]
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -79,5 +79,5 @@ def _same(a: Any, b: Any) -> bool:
     alike = x.name == y.name and len(x.operands) == len(y.operands) and not len(x.regions)
     if not alike or named_attributes(x) != named_attributes(y):
         return False
-    place = ir.OpResult(a).result_number == ir.OpResult(b).result_number
-    return place and all(map(_same, x.operands, y.operands))
+    same_result = ir.OpResult(a).result_number == ir.OpResult(b).result_number
+    return same_result and all(map(_same, x.operands, y.operands))

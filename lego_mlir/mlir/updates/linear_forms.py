@@ -32,9 +32,9 @@ def linear(value: Any, leaf: Callable[[Any], Linear | None]) -> Linear | None:
         value: an index value.
         leaf: what a value is that is not computed from others.
     """
-    told = leaf(value)
-    if told is not None or isinstance(value, ir.BlockArgument):
-        return told
+    known = leaf(value)
+    if known is not None or isinstance(value, ir.BlockArgument):
+        return known
     op = value.owner
     if op.name == "arith.constant" and isinstance(op.attributes["value"], ir.IntegerAttr):
         return Linear(op.attributes["value"].value)
@@ -63,9 +63,9 @@ def determines(terms: Mapping[Any, int], sizes: Mapping[Any, int | None]) -> boo
     """
     reach = 0
     digits = sorted(terms.items(), key=lambda term: abs(term[1]))
-    for place, (leaf, c) in enumerate(digits):
+    for position, (leaf, c) in enumerate(digits):
         size = sizes[leaf]
-        if abs(c) <= reach or (size is None and place + 1 < len(digits)):
+        if abs(c) <= reach or (size is None and position + 1 < len(digits)):
             return False
         reach += abs(c) * ((size or 1) - 1)
     return True

@@ -152,8 +152,8 @@ class Decision:
 
     def _size(self, leaf: Any) -> int | None:
         """How many values an id or a loop's count of turns has, if that is known."""
-        turns = self.kernel.sizes.get(leaf) or self._turns(leaf)
-        return turns if isinstance(turns, int) or turns is None else len(turns)
+        iterations = self.kernel.sizes.get(leaf) or self._iterations(leaf)
+        return iterations if isinstance(iterations, int) or iterations is None else len(iterations)
 
     def _leaf(self, value: Any) -> Linear | None:
         """An id, or a loop's variable as its start and a count of turns, named by the variable."""
@@ -183,17 +183,23 @@ class Decision:
         if leaves is None:
             return Verdict.UNDECIDED
         loops = [x for x in leaves if x not in self.kernel.sizes]
-        turns = [self._turns(x) for x in loops]
-        if None in turns:
+        trips = [self._iterations(x) for x in loops]
+        if None in trips:
             return Verdict.UNDECIDED
         ids = sorted((x for x in leaves if x in self.kernel.sizes), key=lambda x: x.arg_number)
-        shape = [*(self.kernel.sizes[x] for x in ids), *(len(t) for t in turns if t is not None)]
+        shape = [
+            *(self.kernel.sizes[x] for x in ids),
+            *(len(t) for t in trips if t is not None),
+        ]
         if prod(shape) > MOST_POINTS:
             return Verdict.UNDECIDED
-        axes = [*(range(self.kernel.sizes[x]) for x in ids), *(t for t in turns if t is not None)]
+        axes = [
+            *(range(self.kernel.sizes[x]) for x in ids),
+            *(t for t in trips if t is not None),
+        ]
         grids = np.meshgrid(*(np.asarray(a, np.int64) for a in axes), indexing="ij")
-        given = {x: g.ravel() for x, g in zip([*ids, *loops], grids, strict=True)}
-        evaluator = Evaluator(given, self.layout_of, self.source)
+        by_variable = {x: g.ravel() for x, g in zip([*ids, *loops], grids, strict=True)}
+        evaluator = Evaluator(by_variable, self.layout_of, self.source)
         count = prod(shape)
         try:
             keys = [np.broadcast_to(evaluator(value), count) for value in values]
@@ -203,7 +209,7 @@ class Decision:
         owner = np.zeros(count, np.int64)
         for x in ids:
             if x in own:
-                owner = owner * self.kernel.sizes[x] + given[x]
+                owner = owner * self.kernel.sizes[x] + by_variable[x]
         if _is_function([k[there] for k in keys], owner[there]):
             return Verdict.OWNED
         return Verdict.SHARED if is_sure else Verdict.UNDECIDED
@@ -244,7 +250,7 @@ class Decision:
             there &= (value != 0) if case is None else (value == case)
         return there, is_sure
 
-    def _turns(self, variable: Any) -> Sequence[int] | None:
+    def _iterations(self, variable: Any) -> Sequence[int] | None:
         """The values of a loop's variable, where constants bound it."""
         loop = self._loop_of(variable)
         if loop is None:

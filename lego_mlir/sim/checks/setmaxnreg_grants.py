@@ -61,9 +61,9 @@ class Grants:
         w = self.wave
         if self.entry is None:
             return np.ones(w.lanes, np.bool_)
-        wanted = np.where(w.active(), np.maximum(count - self.held, 0), 0)
-        total = wanted.reshape(-1, w.threads).cumsum(axis=1)
-        lacking = (total > self.free()[:, None]).reshape(-1) & (wanted > 0)
+        requested = np.where(w.active(), np.maximum(count - self.held, 0), 0)
+        total = requested.reshape(-1, w.threads).cumsum(axis=1)
+        lacking = (total > self.free()[:, None]).reshape(-1) & (requested > 0)
         fits: Array = (np.bincount(w.warp_of_lane, lacking, w.warps) == 0)[w.warp_of_lane]
         return fits
 

@@ -48,8 +48,9 @@ def report(costs: Costs) -> str:
         moved = (
             (f"{line.cost} {unit}", str(line.least), _times(line)) if line.cost else ("", "", "")
         )
-        asked = _bytes(line.bytes)
-        memory.append((line.location, line.opcode, line.space, str(line.requests), asked, *moved))
+        memory.append(
+            (line.location, line.opcode, line.space, str(line.requests), _bytes(line.bytes), *moved)
+        )
     classes = [("instructions", "by warps", "by lanes", "a thread")]
     total = sum(costs.classes.values(), IssueCount())
     for name, issues in (*costs.classes.items(), ("all", total)):

@@ -123,11 +123,11 @@ def arrive(form: Form) -> Handler:
         words, lanes = active_words(w, access, address)
         counts = np.ones(len(lanes), np.int64)
         if number is not None:
-            given = of_lanes(w, number, lanes).astype(np.int64)
+            operand_counts = of_lanes(w, number, lanes).astype(np.int64)
             if transaction:
-                w.mbarriers.expect(words, lanes, given)
+                w.mbarriers.expect(words, lanes, operand_counts)
             else:
-                counts = given
+                counts = operand_counts
                 _check_count(w, words, lanes, counts)
         state = w.mbarriers.arrive(words, lanes, counts, drop=drop)
         if certain:

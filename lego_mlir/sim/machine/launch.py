@@ -326,9 +326,9 @@ def _mismatch(argument: object, parameter: Parameter) -> str | None:
             f"a {argument.dtype} scalar has {argument.dtype.itemsize} bytes, the parameter "
             f"{parameter.size}"
         )
-    kind, given = parameter.kind, argument.dtype.kind
-    typed = not parameter.is_array and kind.kind != "b" and given != "V"
-    if typed and kind.is_float != (given == "f"):
+    kind, actual = parameter.kind, argument.dtype.kind
+    typed = not parameter.is_array and kind.kind != "b" and actual != "V"
+    if typed and kind.is_float != (actual == "f"):
         return f"a {argument.dtype} scalar where a {kind} should stand"
     return None
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from lego_mlir.artifact import Artifact
+from lego_mlir.artifact import FORMAT, Artifact
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.limits import Limits
 
@@ -117,7 +117,8 @@ WRONG_FIELDS: list[tuple[str, Any, str]] = [
     ("launches.0.parameters.1.box", [12, 1, 1], "has 48 bytes: with a swizzle of 32B at most 32"),
     ("launches.0.parameters.1.swizzle", 48, "a swizzle of 48 bytes"),
     ("launches.0.parameters.3.maps", [], r"parameters\[3\].maps is \[\], not a list of 1 to"),
-    ("format", 99, "format 99, this version reads"),
+    ("format", 99, f"format 99, this version reads {FORMAT}"),
+    ("format", FORMAT - 1, f"format {FORMAT - 1}, this version reads {FORMAT}"),
     ("format", "1", "format that is no number"),
     ("format", True, "format True"),
     ("ptx", "", "ptx is no known field"),
