@@ -1,4 +1,4 @@
-"""Whole tiles: what a block computes on them together."""
+"""Whole tiles: what a CTA computes on them together."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 // RUN: not %legoc %t.mlir --run --device=sim 2>&1 | FileCheck %s
 // RUN: not %legoc %t.mlir --run --device=sim --sim-order=early 2>&1 | FileCheck %s
 // RUN: not %legoc - --run --device=sim < %t.mlir 2>&1 | FileCheck %s
-// CHECK: {{^(.*.mlir|<stdin>)}}:39:14: error: data race: ld.shared.b32 reads shared memory at {{.+}}, which st.shared.b32 (line {{[0-9]+}}, from {{.+}}:34:9) writes in thread ({{.+}}) of block ({{.+}}); nothing orders the two, in thread ({{.+}}) of block ({{.+}}); line {{[0-9]+}} of the PTX: ld.shared.b32
+// CHECK: {{^(.*.mlir|<stdin>)}}:39:14: error: data race: ld.shared.b32 reads shared memory at {{.+}}, which st.shared.b32 (line {{[0-9]+}}, from {{.+}}:34:9) writes in thread ({{.+}}) of CTA ({{.+}}); nothing orders the two, in thread ({{.+}}) of CTA ({{.+}}); line {{[0-9]+}} of the PTX: ld.shared.b32
 // CHECK-NEXT: {{^ +}}%v = "lego.load"(%tile, %col, %i) {layout = #tile}
 // CHECK-NEXT: {{^ {15}\^$}}
 // CHECK-NEXT: hint: put a barrier between the two: bar.sync (gpu.barrier), or an mbarrier

@@ -39,6 +39,6 @@
 // PTX-DAG: ldmatrix.sync.aligned.m8n8.x4.shared.b16
 // PTX-DAG: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
 
-// LARGE: matmul.mlir:{{[0-9:]+}} error: {{.*}}needs 131072 bytes of shared memory, 29696 more than the 101376 that a block on sm_89 may have
+// LARGE: matmul.mlir:{{[0-9:]+}} error: {{.*}}needs 131072 bytes of shared memory, 29696 more than the 101376 that a CTA on sm_89 may have
 
 // NOTHING: error: stage_in_shared: none of the 4 operations has the attribute 'shared'

@@ -59,7 +59,7 @@
 
 // LEAST: dynamic_shared_memory_size %c231000_i32
 
-// LARGE: hopper.mlir:{{[0-9:]+}} error: pack_shared: the kernel needs 327856 bytes of shared memory, 95408 more than the 232448 that a block on sm_90a may have
+// LARGE: hopper.mlir:{{[0-9:]+}} error: pack_shared: the kernel needs 327856 bytes of shared memory, 95408 more than the 232448 that a CTA on sm_90a may have
 
 // CLUSTER: hopper.mlir:{{[0-9:]+}} error: specialize_warps: 4 CTAs are no multiple of a cluster's 3 CTAs
 

@@ -154,7 +154,7 @@ def _room(op: Any, scope: Scope, kind: Any, source: Source) -> Any:
             raise source.error(
                 f"'lego.alloc' in the memory space {space}",
                 op.location,
-                hint="a kernel has #gpu.address_space<workgroup>, shared by a block, and "
+                hint="a kernel has #gpu.address_space<workgroup>, shared by a CTA, and "
                 "#gpu.address_space<private>, each thread's own",
             )
 

@@ -120,7 +120,7 @@ class _Reduction:
         if known is not None and known > _MOST_WARPS * _WARP:
             raise self.error(
                 f"stands in a CTA of {known} threads; a GPU takes at most {_MOST_WARPS * _WARP}",
-                "use a smaller block of the gpu.launch",
+                "launch smaller CTAs",
             )
         threads, warp, lane = _threads()
         if known is not None and known % _WARP == 0:

@@ -53,10 +53,10 @@ class TargetMemory:
     static: int = 48 * 1024
 
     def too_much(self, size: int) -> str:
-        """The message for a kernel that needs more than a block may have."""
+        """The message for a kernel that needs more than a CTA may have."""
         return (
             f"the kernel needs {size} bytes of shared memory, {size - self.most} more than the "
-            f"{self.most} that a block on {self.target} may have"
+            f"{self.most} that a CTA on {self.target} may have"
         )
 
 
@@ -107,7 +107,7 @@ def fit_shared(module: Any, memory: TargetMemory, source: Source) -> None:
         source: the module's text, in which errors are shown.
 
     Raises:
-        LegoError: a kernel needs more than a block may have.
+        LegoError: a kernel needs more than a CTA may have.
     """
     sizes = {_name(op): _bytes(op) for op in symbols_in(module) if _is_static_shared(op)}
     launches = [op for op in operations_in(module.operation) if op.name == "gpu.launch_func"]
@@ -178,7 +178,7 @@ class _Kernel:
         self.is_open = has_dynamic and (not launches or any(map(_is_unknown, launches)))
 
     def check(self, memory: TargetMemory, source: Source) -> None:
-        """Check that a block has room for it."""
+        """Check that a CTA has room for it."""
         size = self.static + self.dynamic
         if size > memory.most:
             raise _too_much(self, size, memory, source)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _SETS = "setmaxnreg."
 _BY_THREAD = ("%tid", "%laneid", "%lanemask", "%warpid", "%clock")
-"""How the names of special registers begin that differ between the threads of a block."""
+"""How the names of special registers begin that differ between the threads of a CTA."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ class Grants:
         free = int(self.free()[lane // w.threads])
         return (
             f"for {count} registers a thread: it has {self.held[lane]}, and of the "
-            f"{(self.entry or 0) * w.threads} of its block {free} are free"
+            f"{(self.entry or 0) * w.threads} of its CTA {free} are free"
         )
 
     def finish(self) -> None:
@@ -134,6 +134,6 @@ class Grants:
         if lacking.any():
             raise Fault(
                 f"{instruction.opcode} needs the {WARPGROUP_WARPS} warps of a warpgroup, and "
-                f"the block has {w.threads} threads",
+                f"the CTA has {w.threads} threads",
                 int(np.argmax(lacking)),
             )

@@ -107,7 +107,7 @@ def arrive(form: Form) -> Handler:
     later phases, too; `noComplete` promises that the phase does not become complete by it.
     """
     transaction, certain = form.has("expect_tx"), form.has("noComplete")
-    # An arrival at a barrier of another block gives no state, and may be written without `_`.
+    # An arrival at a barrier of another CTA gives no state, and may be written without `_`.
     results = 0 if str(form.operands[0]).startswith("[") else 1
     needed = results + 1 + (transaction or certain)
     form.expect(needed, results + 2)

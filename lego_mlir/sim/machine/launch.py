@@ -198,11 +198,11 @@ def _check_shape(module: Module, kernel: Kernel, grid: Dim3, block: Dim3) -> Non
     ):
         _check(module, kernel, name, number, what)
     if threads > MAX_CTA_THREADS:
-        raise wrong(f"a block of {threads} threads: at most {MAX_CTA_THREADS} are possible")
+        raise wrong(f"a CTA of {threads} threads: at most {MAX_CTA_THREADS} are possible")
     if kernel.reqntid is not None and block != kernel.reqntid:
-        raise wrong(f"a block of {block} where .reqntid asks for {kernel.reqntid}")
+        raise wrong(f"a CTA of {block} where .reqntid asks for {kernel.reqntid}")
     if kernel.maxntid is not None and threads > prod(kernel.maxntid):
-        raise wrong(f"a block of {threads} threads where .maxntid allows {prod(kernel.maxntid)}")
+        raise wrong(f"a CTA of {threads} threads where .maxntid allows {prod(kernel.maxntid)}")
 
 
 def _check(module: Module, kernel: Kernel, name: str, value: int, what: str) -> None:

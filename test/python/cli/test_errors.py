@@ -523,7 +523,7 @@ START, END = SMALL.index("  func.func"), SMALL.rindex("}")
 def test_too_many_threads_are_an_error_from_stage_ptx_on(legoc: Any, stage: str) -> None:
     large = edited(SMALL, "R = 8", "R = 32").replace("T = 32", "T = 64")
     answer = legoc("-", f"--emit={stage}", "-o", "out", stdin=large)
-    check(answer, r"<stdin>:24:5: error: a block of 2048×1×1 has 2048 threads; a GPU takes at most")
+    check(answer, r"<stdin>:24:5: error: a CTA of 2048×1×1 has 2048 threads; a GPU takes at most")
 
 
 OPEN = """gpu.module @m {
@@ -593,7 +593,7 @@ RUN_ERRORS = [
     ("reference is no name", edited(SMALL, '"transpose"', "3"),
      r"lego.reference is a name in quotes, not '3 : i64'"),
     ("block too large", edited(SMALL, "R = 8", "R = 32").replace("T = 32", "T = 64"),
-     r"a block of 2048×1×1 has 2048 threads; a GPU takes at most 1024"),
+     r"a CTA of 2048×1×1 has 2048 threads; a GPU takes at most 1024"),
     ("grid too large",
      edited(SMALL, "%gy = %c1", "%gy = %x")
      .replace("%c1 =", "%x = arith.constant 65536 : index\n    %c1 ="),

@@ -259,7 +259,7 @@ def test_shared_memory_is_opted_in(gpu: Gpu, copy: Artifact) -> None:
     twice = (replace(once, shared_bytes=1000), replace(once, shared_bytes=100_000))
     cuda.load(replace(copy, launches=twice))
     assert gpu.shared == [100_000]
-    with pytest.raises(LegoError, match="a block on Fake may have 232448"):
+    with pytest.raises(LegoError, match="a CTA on Fake may have 232448"):
         cuda.load(replace(copy, launches=(replace(once, shared_bytes=300_000),)))
 
 

@@ -159,7 +159,7 @@ def test_deadlock_of_two_barriers(run):
     with pytest.raises(LegoError) as e:
         run(body, [np.zeros(64, "u4")], parameters=ONE, block=(64, 1, 1), grid=(3, 1, 1))
     text = str(e.value)
-    assert "deadlock in block (0, 0, 0): of its 64 threads 32 wait at `bar.sync" in text
+    assert "deadlock in CTA (0, 0, 0): of its 64 threads 32 wait at `bar.sync" in text
     assert "bar.sync 1" in text
     assert "bar.sync 2" in text
     assert e.value.location.line > 0

@@ -382,10 +382,10 @@ def test_a_deadlock_names_the_barrier_and_what_it_lacks(run, order):
     with pytest.raises(LegoError) as e:
         run(body, [np.zeros(64, "u4")], parameters=ONE, block=(64, 1, 1), grid=(2, 1, 1), **order)
     text = str(e.value)
-    assert "deadlock in block (0, 0, 0): of its 64 threads" in text
+    assert "deadlock in CTA (0, 0, 0): of its 64 threads" in text
     assert "24 have exited" in text
     assert (
-        "for the mbarrier bars+8 of block (0, 0, 0): its phase 0 (parity 0) has 2 of 3 arrivals "
+        "for the mbarrier bars+8 of CTA (0, 0, 0): its phase 0 (parity 0) has 2 of 3 arrivals "
         "pending, and 512 bytes that it expects have not come"
     ) in text
     assert e.value.location.line > 0
@@ -406,14 +406,14 @@ def test_too_many_bytes_are_a_deadlock(run):
 
 
 BAD = {
-    "@%first mbarrier.arrive.shared.b64 _, [bars+8];": "the mbarrier bars+8 of block (0, 0, 0) is "
+    "@%first mbarrier.arrive.shared.b64 _, [bars+8];": "the mbarrier bars+8 of CTA (0, 0, 0) is "
     "not initialised",
     "@%first mbarrier.arrive.shared.b64 _, [bars], 3;": "has 2 arrivals pending in phase 0, and 3",
     "mbarrier.arrive.expect_tx.shared.b64 _, [bars], 16;": "has 0 arrivals pending in phase 0, and "
     "1 come, and 512 bytes that it expects have not come",
     "@%first mbarrier.arrive.shared.b64 _, [bars], 0;": "0 arrivals at once",
     "@%first mbarrier.init.shared.b64 [bars], 2;": "is initialised twice",
-    "mbarrier.init.shared.b64 [bars+8], 2;": "bars+8 of block (0, 0, 0) is initialised twice",
+    "mbarrier.init.shared.b64 [bars+8], 2;": "bars+8 of CTA (0, 0, 0) is initialised twice",
     "@%first mbarrier.init.shared.b64 [bars+8], 0;": "with a count of 0: it is 1 to 1048575",
     "@%first mbarrier.init.shared.b64 [bars+8], 1048576;": "with a count of 1048576",
     "@%first mbarrier.expect_tx.shared.b64 [bars], 1048576;": "gets a tx-count of 1048576",

@@ -204,7 +204,7 @@ def test_bugs_are_seen(run, bug):
 REPORTS = {
     "too few expected bytes": "0 of 1 arrivals pending, and 1024 bytes have come that nobody",
     "too many expected bytes": "0 of 1 arrivals pending, and 2048 bytes that it expects have not",
-    "one arrival too few": "for the mbarrier emptied+8 of block (0, 0, 0): its phase 0 (parity 0) "
+    "one arrival too few": "for the mbarrier emptied+8 of CTA (0, 0, 0): its phase 0 (parity 0) "
     "has 1 of 5 arrivals pending",
     "the store is not waited for": "exits while its shared memory is in use by cp.async.bulk",
 }

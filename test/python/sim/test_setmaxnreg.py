@@ -61,7 +61,7 @@ def test_registers_that_nobody_gives_back(groups):
     assert "deadlock" in message
     assert "64 wait at `setmaxnreg.inc.sync.aligned.u32 224`" in message
     assert (
-        "for 224 registers a thread: it has 168, and of the 64512 of its block 512 are free"
+        "for 224 registers a thread: it has 168, and of the 64512 of its CTA 512 are free"
         in message
     )
 
@@ -94,7 +94,7 @@ def test_a_wrong_setmaxnreg_is_an_error(groups, first, message):
 
 def test_a_block_without_a_warpgroup(groups):
     message = wrong(groups, "", "", dec(40), threads=288)
-    assert "needs the 4 warps of a warpgroup, and the block has 288 threads" in message
+    assert "needs the 4 warps of a warpgroup, and the CTA has 288 threads" in message
 
 
 @pytest.mark.parametrize("directives", ["", ".maxntid 384", ".minnctapersm 1"])

@@ -566,7 +566,7 @@ def test_a_store_that_nobody_waits_for(run):
     )
     text = text.replace("cp.async.bulk.wait_group 0;", "")
     arguments = [np.zeros(64, "u4"), np.arange(64, dtype="u4")]
-    with pytest.raises(LegoError, match=r"(?s)block \(0, 0, 0\) exits .*bulk.wait_group.read 0"):
+    with pytest.raises(LegoError, match=r"(?s)CTA \(0, 0, 0\) exits .*bulk.wait_group.read 0"):
         run(text, arguments, parameters=(("o", "u64"), ("in", "u64")))
 
 
@@ -574,7 +574,7 @@ BAD = {
     "misaligned": (one_load(at=64), "a target at byte 64, which is no multiple of 128"),
     "no barrier": (
         one_load().replace("[%m, {0, 0}], [bar]", "[%m, {0, 0}], [tile]"),
-        "the mbarrier tile of block (0, 0, 0) is not initialised",
+        "the mbarrier tile of CTA (0, 0, 0) is not initialised",
     ),
     "a box within 16 bytes": (
         one_load(coordinates="6, 0"),
