@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 LIST = Path(__file__).with_name("slow_tests.txt")
-SLOW_SECONDS = 0.7
+SLOW_SECONDS = 0.4
 SECONDS = "cpu_seconds"
 """The property of a report: the CPU seconds that the phase of the test took."""
 LIT_SECONDS = "lit_cpu_seconds"
