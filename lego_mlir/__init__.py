@@ -1,7 +1,7 @@
 """lego-mlir, a layout compiler: kernels without indices, data and work placed by LEGO layouts.
 
 The public names are here; `import lego_mlir as lg` is how the examples begin. Nothing is imported
-before it is asked for, so that a program pays only for the rooms that it enters. Type checkers
+before it is used, so that a program pays only for the rooms that it enters. Type checkers
 read the names from `__init__.pyi`.
 """
 

@@ -67,7 +67,7 @@ def read(hint: Any, value: Any, where: str = "") -> Any:
         hint: a dataclass, `bool`, `int`, `float`, `str`, `bytes`, `None`, a `Literal`, a tuple, a
             union of these, or `Annotated` with rules.
         value: plain data, or an instance of the type to be checked.
-        where: the value's place in the data, `launches[0].grid`, for errors.
+        where: the value's path in the data, `launches[0].grid`, for errors.
 
     Raises:
         LegoError: the value, or something in it, has another type or breaks a rule.

@@ -63,7 +63,7 @@ class MatrixAccess:
 
 
 def conversion(source: LinearLayout, destination: LinearLayout) -> LinearLayout:
-    """Map every place of `source` to a place of `destination` with the same element.
+    """Map every position of `source` to a position of `destination` with the same element.
 
     It is X with `destination @ X` equal to `source` (section 5.4). Where `destination` holds copies
     of an element, there are several such maps. This one keeps in place what can stay: if a
@@ -71,8 +71,8 @@ def conversion(source: LinearLayout, destination: LinearLayout) -> LinearLayout:
     `conversion(a, a)` is the identity. Otherwise a change of registers is preferred to one of
     lanes, and this to one of warps, in the order of the inputs of `destination`.
 
-    To move a tensor from `a` to `b`, every place of `b` reads at `conversion(b, a)`: all copies in
-    `b` are written, and `a` may hold copies, too.
+    To move a tensor from `a` to `b`, each position of `b` reads at `conversion(b, a)`: all copies
+    in `b` are written, and `a` may hold copies, too.
 
     Raises:
         LegoError: the two are of different tensors, or `destination` lacks an element of `source`.

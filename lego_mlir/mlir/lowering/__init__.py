@@ -1,1 +1,1 @@
-"""The pass from the lego dialect to arith, affine, memref, vector and gpu, and its parts."""
+"""The pass from the lego dialect to arith, affine, memref, vector and gpu."""

@@ -96,7 +96,7 @@ def _number(op: Any, module: Any, tables: dict[tuple[int, ...], str], source: So
             )
     table = memref.GetGlobalOp(kind, tables[values]).result
     load = memref.LoadOp(table, [op.operands[0]])
-    claim = Claim("the place in a table", len(values), operand=1)
+    claim = Claim("the index of a table", len(values), operand=1)
     load.operation.attributes[dialect.CLAIM] = claim.attribute
     word = load.result
     found = arith.IndexCastUIOp(index, word)

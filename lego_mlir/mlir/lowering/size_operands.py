@@ -25,7 +25,7 @@ class SizeOperands:
     """All operands of one module that are sizes of layouts.
 
     What a layout says of a value that nothing else is known of is collected first, by `note`, and
-    told when the reader meets the value, by `leaf`.
+    passed on when the reader meets the value, by `leaf`.
 
     Args:
         reader: reads the operands.

@@ -9,7 +9,7 @@ arithmetic on other targets; both give the same bits:
 
 Every number is rounded once, to nearest even. What is too large becomes the largest number, 448 or
 57344, infinities too; a NaN becomes 0x7f. From 8 bits all numbers are exact, infinities and NaNs
-included; they are taken to f32, and on to what is wanted.
+included; they are converted to f32, and then to the result's type.
 """
 
 from __future__ import annotations

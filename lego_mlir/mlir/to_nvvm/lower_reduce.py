@@ -140,7 +140,7 @@ class _Reduction:
         return total
 
     def store_by_first(self, value: Any, buffer: Any, warp: Any, lane: Any, warps: int) -> None:
-        """Let the first lane of each warp store a value at its warp's place.
+        """Let the first lane of each warp store a value at its warp's index.
 
         Further lanes of the first warp, which are all there, store to what is left of the buffer.
         """

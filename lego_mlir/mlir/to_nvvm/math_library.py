@@ -1,7 +1,7 @@
 """What operations of mathematics become where the passes know no GPU's way.
 
 Functions of the math dialect become calls of NVIDIA's libdevice, declared and not defined. What
-`pipelines/mathematics.mlir` defines takes their place; the back end then inlines it. Maxima and
+`pipelines/mathematics.mlir` defines replaces them; the back end then inlines it. Maxima and
 minima are kept from becoming comparisons.
 """
 
@@ -43,7 +43,7 @@ def keep_extremes(module: Any) -> None:
 
 
 def define_mathematics(module: Any, source: Source) -> None:
-    """Put a body in the place of every declaration that a kernel's mathematics has left.
+    """Replace by a body every declaration that a kernel's mathematics has left.
 
     Args:
         module: lowered to the llvm dialect, changed in place; its context is the current one.

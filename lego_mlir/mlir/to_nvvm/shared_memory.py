@@ -35,7 +35,7 @@ _DYNAMIC = "__dynamic_shmem__0"  # as gpu.dynamic_shared_memory is lowered
 _SPACE = 3
 _POINTER = f"!llvm.ptr<{_SPACE}>"
 _SIZE = 10
-"""The place of the dynamic shared memory's size among the groups of a launch's operands."""
+"""The index of the dynamic shared memory's size among the groups of a launch's operands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ def _make_dynamic(
     moved = {name for kernel in large for name in kernel.variables}
     touched = [k for k in kernels if not moved.isdisjoint(k.variables)]
     users = Counter(name for k in touched for name in k.variables if name in moved)
-    common = [name for name in sizes if users[name] > 1]  # at one place in all kernels
+    common = [name for name in sizes if users[name] > 1]  # at one offset in all kernels
     sharing = [k for k in touched if set(common) & set(k.variables)]
     start = max((_aligned(k.dynamic) for k in sharing), default=0)
     offsets = _placed(common, sizes, start)

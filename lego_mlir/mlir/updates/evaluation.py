@@ -1,4 +1,4 @@
-"""Index values of a kernel as numbers: what an SSA value is for given ids and turns of loops.
+"""Index values of a kernel as numbers: what an SSA value is for given ids and iterations of loops.
 
 Layout operations compute what their layouts say, arithmetic is done by NumPy. What is given stands
 for launch ids and loop variables; a value that depends on anything else has no number here.

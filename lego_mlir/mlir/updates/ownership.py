@@ -2,9 +2,9 @@
 
 `h[i] = h[i] + 1` is right if no two threads have the same i: if the index tells the thread. That
 is decided for the launch's own sizes. An index that is a sum of multiples of ids, or that layouts
-make of ids one to one, tells them by its form; others are computed for all threads, and all turns
-of the loops around. A thread meets itself in another turn without harm, and other threads of its
-block in another turn of a loop that has a barrier.
+make of ids one to one, decides them by its form; others are computed for all threads, and all
+iterations of the loops around. A thread meets itself in another iteration without harm, and other
+threads of its CTA in another iteration of a loop that has a barrier.
 
 What cannot be shown is an error: the index depends on loaded data, or there is too much to compute.
 `lg.atomic_add(h, i, 1)` needs no owner, and `h.exclusive()[i] += 1` is the kernel's own promise
@@ -30,7 +30,7 @@ from lego_mlir.mlir.updates.evaluation import CASTS, Evaluator, LayoutOf, Unknow
 from lego_mlir.mlir.updates.linear_forms import Linear, determines, linear
 
 MOST_POINTS = 1 << 22
-"""How many threads and turns of loops an index is computed for at most."""
+"""How many threads and iterations of loops an index is computed for at most."""
 
 
 class Verdict(Enum):
@@ -67,7 +67,7 @@ class Decision:
         layout_of: the layout of a lego operation.
         source: the module's text.
         loops: the loops around it, outermost first, inside of the kernel.
-        guards: what is asked on the way there, from `surroundings`.
+        guards: the conditions on the way there, from `surroundings`.
     """
 
     store: Any
@@ -134,7 +134,7 @@ class Decision:
 
     # By form.
     def _tells_by_form(self, own: set[Any], values: Sequence[Any]) -> set[Any]:
-        """What is not told of ids by sums of multiples of ids and loop variables."""
+        """What sums of multiples of ids and loop variables do not decide."""
         known, sums = set(values), [linear(value, self._leaf) for value in values]
         while True:
             before = len(known)
@@ -147,16 +147,16 @@ class Decision:
                 return own - known
 
     def _varies(self, leaf: Any) -> bool:
-        """Whether threads or turns differ in a leaf of a sum; what the host says is one number."""
+        """Whether threads or iterations differ in a leaf of a sum; the host passes one number."""
         return leaf in self.kernel.sizes or self._loop_of(leaf) is not None
 
     def _size(self, leaf: Any) -> int | None:
-        """How many values an id or a loop's count of turns has, if that is known."""
+        """How many values an id or a loop's trip count has, if that is known."""
         iterations = self.kernel.sizes.get(leaf) or self._iterations(leaf)
         return iterations if isinstance(iterations, int) or iterations is None else len(iterations)
 
     def _leaf(self, value: Any) -> Linear | None:
-        """An id, or a loop's variable as its start and a count of turns, named by the variable."""
+        """An id, or a loop's variable as its start and a trip count, named by the variable."""
         if value in self.kernel.sizes or self._is_uniform(value):
             return Linear(0, {value: 1})
         if not isinstance(value, ir.BlockArgument) and value.owner.name in CASTS:
@@ -320,7 +320,7 @@ def kernel_of(launch: Any, layout_of: LayoutOf, source: Source) -> Kernel | None
 
 
 def surroundings(store: Any, launch: Any) -> tuple[list[Any], list[tuple[Any, int | None]]]:
-    """The loops around a store, outermost first, and what is asked on the way there.
+    """The loops around a store, outermost first, and the conditions on the way there.
 
     Each condition comes with the number that it has where the store runs; `None` for any but 0.
     """
@@ -358,7 +358,7 @@ def _maker(value: Any) -> str | None:
 
 
 def _waits(loop: Any) -> bool:
-    """Whether every turn of a loop has the block's threads wait for one another."""
+    """Whether every iteration of a loop has the CTA's threads wait for one another."""
     return any(op.operation.name == "gpu.barrier" for op in loop.regions[0].blocks[0].operations)
 
 

@@ -42,7 +42,7 @@ def report(costs: Costs) -> str:
         f"{_count(costs.excess_wavefronts, 'excess wavefront')}"
     )
     lines = sorted(_merged(costs.memory), key=lambda line: -line.waste)
-    memory = [("memory", "", "space", "requests", "asked", "moved", "least", "excess")]
+    memory = [("memory", "", "space", "requests", "requested", "moved", "least", "excess")]
     for line in lines:
         unit = "wavefronts" if line.space == "shared" else "sectors"
         moved = (

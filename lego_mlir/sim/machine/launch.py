@@ -318,7 +318,7 @@ def _mismatch(argument: object, parameter: Parameter) -> str | None:
             return f"an array of {argument.dtype} has no bytes to put on a device"
         return None
     if argument.dtype.kind not in "biufV":
-        return f"a {argument.dtype} scalar has no place in a kernel"
+        return f"a {argument.dtype} scalar is no kernel parameter"
     if parameter.pointer:
         return f"a {argument.dtype} scalar where a buffer should stand"
     if argument.dtype.itemsize != parameter.size:

@@ -220,21 +220,21 @@ def carries_more(a: Any) -> None:
         (lambda a: a[:, :] + a[:, 0], "vector<4x8xf32> and vector<4xf32> do not go", "column"),
         (lambda a: a[:, 0][:, :], "names all 1 dimensions of vector<4xf32>", "column"),
         (lambda a: a[:, 0]["x"], "the index of a vector's element is a number", ""),
-        (lambda a: lg.dot(a[:, :], a[:, :]), "no product of vector<4x8xf32> and", "columns of"),
+        (lambda a: lg.dot(a[:, :], a[:, :]), "no GEMM of vector<4x8xf32> and", "columns of"),
         (lambda a: lg.dot(a[0, :], a), "two matrices, not vector<8xf32> and <kern", "a\\[m, k"),
         (
             lambda a: lg.dot(a[:, :], a[:, :].T, a[:, :]),
-            "sizes 4×4 is added to vector<4x8xf32>",
+            "size 4×4 is added to vector<4x8xf32>",
             "",
         ),
         (
             lambda a: lg.dot(a[:, :], a[:, :].T, lg.zeros((4, 4), "i32")),
-            "products of f32 are summed in i32",
+            "a GEMM of f32 is accumulated in i32",
             "floating point is summed",
         ),
         (
             lambda a: lg.dot(a[:, :], a[:, :].T, warps=lg.OrderBy(lg.Row(3, 1))),
-            "'OrderBy\\(Row\\(3, 1\\)\\)' does not divide a product of sizes 4×4",
+            "'OrderBy\\(Row\\(3, 1\\)\\)' does not divide a GEMM of size 4×4",
             "OrderBy\\(Row\\(2, 4\\)\\)",
         ),
         (

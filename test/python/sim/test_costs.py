@@ -452,7 +452,7 @@ def test_the_report_adds_up_a_line_and_puts_waste_first():
     lines = [" ".join(line.split()) for line in report(costs).splitlines()]
     assert lines[:4] == [
         "costs k 56 excess sectors, 0 excess wavefronts",
-        "memory space requests asked moved least excess",
+        "memory space requests requested moved least excess",
         "a.mlir:4:1 st.global.b32 global 2 256 bytes 64 sectors 8 56 (8.0×)",
         "a.mlir:3:1 ld.global.b32 global 2 256 bytes 8 sectors 8 0",
     ]

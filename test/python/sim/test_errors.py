@@ -114,7 +114,7 @@ OPERANDS = {
     "ld.global.v4.b64 {%d0, %d1}, [%d2];": "where a vector of 4 should stand",
     "lop3.b32 %r0, %r1, %r2, %r3, 256;": "where a constant from 0 to 255 should stand",
     "cvt.f32.f64 %f0, %d1;": "no rounding mode where one should stand",
-    "mov.b64 {%h0, %h1, %h2}, %d0;": "a .b64 has no 3 parts",
+    "mov.b64 {%h0, %h1, %h2}, %d0;": "a .b64 has no 3 fields",
 }
 
 

@@ -423,7 +423,7 @@ BAD = {
     "overwritten by a store",
     "@%first mbarrier.inval.shared.b64 [bars]; mbarrier.test_wait.parity.shared.b64 %p, [bars], 0;"
     "": "is not initialised",
-    "mbarrier.test_wait.parity.shared.b64 %p, [bars], 2;": "is asked for a phase of parity 2",
+    "mbarrier.test_wait.parity.shared.b64 %p, [bars], 2;": "gets a wait for a phase of parity 2",
     "@%first mbarrier.arrive.noComplete.shared.b64 %state, [bars], 2;": "an arrival with "
     ".noComplete has completed a phase",
     """@%first mbarrier.arrive.shared.b64 %state, [bars], 2;
