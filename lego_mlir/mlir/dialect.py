@@ -98,11 +98,6 @@ _DIM = "dim"
 _SHAPE, _STRIDES, _BOX, _SWIZZLE = "shape", "strides", "box", "swizzle"
 
 
-def is_lego(op: Any) -> bool:
-    """Return whether an operation belongs to the lego dialect."""
-    return bool(op.name.startswith(PREFIX))
-
-
 def made_by(value: Any, name: str) -> bool:
     """Return whether the operation of this name computes `value`."""
     return not isinstance(value, ir.BlockArgument) and bool(value.owner.name == name)

@@ -97,7 +97,7 @@ def tensor_map_boxes(layout: Layout, shared: Slice, element: int, parts: int = 1
             f"TMA: the tile of '{layout}' is {list(tile)}, in shared memory, as '{shared}', "
             f"it is {list(shared.shape)}"
         )
-    shape, strides = _strides_of(layout, element)
+    shape, strides = _strides_of(layout)
     # A dimension of one element has no stride; the tensor keeps it for its coordinates.
     order = tuple(sorted(range(len(shape)), key=lambda d: (shape[d] == 1, strides[d])))
     _check(layout, [shape[d] for d in order], [strides[d] for d in order], element)
@@ -142,7 +142,7 @@ def _tile_of(layout: Layout) -> tuple[int, ...]:
     return cast("tuple[int, ...]", tuple(sizes))
 
 
-def _strides_of(layout: Layout, element: int) -> tuple[list[int], list[int]]:
+def _strides_of(layout: Layout) -> tuple[list[int], list[int]]:
     """Return shape and strides of the tensor, in elements."""
     tensor = Layout(layout.orders)
     shape = layout.tensor_shape

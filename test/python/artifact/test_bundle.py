@@ -18,8 +18,6 @@ from lego_mlir.artifact import FORMAT, Artifact
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.limits import Limits
 
-Manifest = dict[str, Any]
-
 
 def members(artifact: Artifact) -> dict[str, bytes]:
     with zipfile.ZipFile(io.BytesIO(artifact.to_bytes())) as archive:
