@@ -92,7 +92,7 @@ INVERSE: list[tuple[str, tuple[str, ...] | None, int]] = [
 
 
 @pytest.mark.parametrize(("text", "names", "offset", "limit"), APPLY, ids=[t for t, *_ in APPLY])
-def test_apply(text: str, names: str, offset: str | None, limit: int) -> None:
+def test_derived_offsets_are_short(text: str, names: str, offset: str | None, limit: int) -> None:
     layout = parse_layout(text)
     x = layout.apply(*index_of(layout, names.split()))
     if offset is not None:
@@ -101,7 +101,7 @@ def test_apply(text: str, names: str, offset: str | None, limit: int) -> None:
 
 
 @pytest.mark.parametrize(("text", "index", "limit"), INVERSE, ids=[t for t, *_ in INVERSE])
-def test_inverse(text: str, index: tuple[str, ...] | None, limit: int) -> None:
+def test_derived_indices_are_short(text: str, index: tuple[str, ...] | None, limit: int) -> None:
     layout = parse_layout(text)
     xs = layout.inv(Sym("p", 0, layout.size - 1))
     if index is not None:

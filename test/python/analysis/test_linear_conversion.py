@@ -55,7 +55,7 @@ def pairs(draw: st.DrawFn, distributed: bool = False) -> tuple[LinearLayout, Lin
 
 
 @given(pairs())
-def test_each_place_is_taken_to_one_with_its_element(
+def test_each_position_is_mapped_to_one_with_its_element(
     case: tuple[LinearLayout, LinearLayout],
 ) -> None:
     """Also: what lies in the same place on both sides stays there."""

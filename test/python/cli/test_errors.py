@@ -493,7 +493,7 @@ def test_a_kernel_that_stays_symbolic(legoc: Any) -> None:
     )
 
 
-def test_a_schedule_is_run_unless_another_stage_is_asked_for(legoc: Any) -> None:
+def test_a_schedule_runs_unless_another_stage_is_emitted(legoc: Any) -> None:
     scheduled = legoc("-", "--schedule=unroll", stdin=SMALL)
     assert scheduled.status == 0
     assert b"scf.for" not in scheduled.out
@@ -653,7 +653,7 @@ def test_arrays_may_stand_behind_options(legoc: Any, tmp_path: Path) -> None:
     assert (np.load(tmp_path / "out" / "b.npy") == a.T).all()
 
 
-def test_what_a_bundle_is_not_asked_for(legoc: Any) -> None:
+def test_options_that_a_bundle_does_not_take(legoc: Any) -> None:
     assert legoc("-", "--emit=bundle", "-o", "t.lego", stdin=SMALL).status == 0
     assert legoc("t.lego", "--run", "--device=sim").status == 0
     for option in ("--set=T=16", "--target=sm_80", "--schedule=unroll", "--keep=steps"):
@@ -678,7 +678,7 @@ def test_a_device_that_is_not_there(legoc: Any, monkeypatch: Any) -> None:
     check(legoc("-", "--run", "--device=cuda", stdin=SMALL), r"device 'cuda' .*\nhint: .*sim")
 
 
-def test_a_wrong_result_is_told_with_its_place(legoc: Any) -> None:
+def test_a_wrong_result_is_shown_with_its_index(legoc: Any) -> None:
     wrong = edited(SMALL, "(%v, %b, %n, %m, %i, %col)", "(%v, %b, %m, %n, %i, %col)")
     answer = legoc("-", "--run", "--device=sim", stdin=wrong)
     assert (answer.status, answer.err) == (1, "")

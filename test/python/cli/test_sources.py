@@ -67,7 +67,7 @@ def test_the_lines_of_stdin_are_shown(legoc: Any) -> None:
 
 @pytest.mark.parametrize("name", ["secret", "folder/secret", "/etc/passwd", "fifo", "/dev/zero"])
 @pytest.mark.parametrize("where", ["module", "bundle"])
-def test_a_file_that_a_place_names_is_not_read(legoc: Any, where: str, name: str) -> None:
+def test_a_file_that_a_location_names_is_not_read(legoc: Any, where: str, name: str) -> None:
     located = MODULE.replace("LOCATION", f'loc("{name}":2:1)')
     Path("k.mlir").write_text(located)
     if where == "bundle":
@@ -90,7 +90,7 @@ def test_a_bundle_shows_the_line_of_its_ptx(legoc: Any) -> None:
     assert re.match(r"<ptx>:\d+:\d+: error: .*; compiled from k.mlir:7:5\n +st.global", said)
 
 
-def test_the_report_names_places_without_steering_the_terminal(legoc: Any, capsys: Any) -> None:
+def test_the_report_escapes_control_characters_in_locations(legoc: Any, capsys: Any) -> None:
     Path("k.mlir").write_text(MODULE.replace("%c99]", "%c1]").replace("LOCATION", ""))
     assert legoc("k.mlir", "--emit=bundle", "-o", "k.lego")[0] == 0
     with zipfile.ZipFile("k.lego") as archive:

@@ -33,7 +33,7 @@ func.func @busy(%a: memref<65536xf32> {lego.layout = #V},
 
 
 @pytest.mark.parametrize("stage", ["cubin", "bundle"])
-def test_spills_are_told_on_stderr(
+def test_spills_are_reported_on_stderr(
     stage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, out = tmp_path / "k.mlir", tmp_path / "out"

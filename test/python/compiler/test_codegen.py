@@ -131,12 +131,12 @@ def test_newer_ptx_than_the_assembler_knows() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "hello", "\0", "no é PTX"])
-def test_what_is_no_ptx(text: str) -> None:
+def test_nvjitlink_refuses_what_is_no_ptx(text: str) -> None:
     with pytest.raises(LegoError):
         assemble(text, SM_90A)
 
 
-def test_unknown_option() -> None:
+def test_an_unknown_option_is_an_error() -> None:
     with pytest.raises(LegoError, match="-bogus"):
         assemble(PTX, SM_90A, options=["-bogus"])
 

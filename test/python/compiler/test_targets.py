@@ -104,7 +104,7 @@ def test_name_and_versions_agree(target: Target) -> None:
     assert 83 <= target.ptx <= 90, "a driver of CUDA 13.0 compiles PTX up to 9.0"
 
 
-def test_optin_shared_memory_is_what_the_assembler_says() -> None:
+def test_optin_shared_memory_agrees_with_the_assembler() -> None:
     """For arch-specific targets the assembler states the limit when it is exceeded.
 
     In a process of its own: after the PTX of other tests nvJitLink 13.5 was seen to let the excess

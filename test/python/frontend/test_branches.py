@@ -28,7 +28,7 @@ def computed(function: Any) -> list[float]:
     return [float(x) for x in out]
 
 
-def test_ranges() -> None:
+def test_segments_are_consecutive_ranges_of_numbers() -> None:
     sizes = [2, 1, 4, 2]
     ranges = [k for k, n in enumerate(sizes) for _ in range(n)]
     inside = [i for n in sizes for i in range(n)]
@@ -145,11 +145,11 @@ def test_numbers_that_are_surely_outside(function: Any, message: str) -> None:
         (lambda i, a: lg.choose(i, [lambda: "x"]), "returned 'x'"),
     ],
 )
-def test_what_cannot_be(function: Any, message: str) -> None:
+def test_wrong_uses_of_branches_are_errors(function: Any, message: str) -> None:
     with pytest.raises(LegoError, match=message):
         computed(function)
 
 
-def test_outside_of_a_kernel() -> None:
+def test_segment_outside_of_a_kernel_is_an_error() -> None:
     with pytest.raises(LegoError, match="segment works only inside a kernel"):
         lg.segment(0, [1])

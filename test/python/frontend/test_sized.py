@@ -91,12 +91,12 @@ def test_what_is_only_passed() -> None:
         (lambda a: a.rows(0, 1).__setitem__(slice(None), 1.0), "a store of some rows of a tile"),
     ],
 )
-def test_what_cannot_be(function: Any, message: str) -> None:
+def test_wrong_sized_layouts_are_errors(function: Any, message: str) -> None:
     made = lg.kernel(grid=1, block=1, parameters={"a": lg.TensorType("f32", OrderBy(Row(4)))})
     with pytest.raises(LegoError, match=message):
         made(lambda a: function(a) and None).compilation().text("index")
 
 
-def test_outside_of_a_kernel() -> None:
+def test_sized_outside_of_a_kernel_is_an_error() -> None:
     with pytest.raises(LegoError, match="sized works only inside a kernel"):
         lg.sized(MATRIX, M=4)

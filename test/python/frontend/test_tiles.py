@@ -66,14 +66,14 @@ def test_a_loop_that_carries_two_and_has_other_bounds() -> None:
     assert (run(kernel, ROWS, shape=(2, 8)) == want).all()
 
 
-def test_a_loop_without_turns_gives_what_it_began_with() -> None:
+def test_a_loop_without_iterations_yields_its_initial_value() -> None:
     def kernel(a: Any, b: Any) -> None:
         b[:] = lg.fold(0, a[2, :])(lambda _i, total: total + 1)
 
     assert (run(kernel, ROWS, shape=(8,)) == ROWS[2]).all()
 
 
-def test_a_product_is_one_contraction_with_its_warps() -> None:
+def test_a_dot_is_one_contraction_with_its_warps() -> None:
     def product(a: Any) -> None:
         x = a[:, :]
         lg.dot(x, x.T, lg.zeros((4, 4), "f64"), warps=lg.OrderBy(lg.Row(2, 4)))
@@ -84,7 +84,7 @@ def test_a_product_is_one_contraction_with_its_warps() -> None:
     assert re.search(r"#map = affine_map<\(d0, d1, d2\) -> \(d0, d2\)>", said)
 
 
-def test_sums_are_of_f32_and_i32_where_nothing_else_is_said() -> None:
+def test_accumulators_are_f32_and_i32_by_default() -> None:
     def kernel(a: Any) -> None:
         half, whole = a[:, :].to("f16"), a[:, :].to("i8")
         assert lg.dot(half, half.T).dtype == "vector<4x4xf32>"

@@ -194,7 +194,7 @@ def test_an_index_out_of_memory(body: Any) -> None:
     assert "lg.atomic_add(h, index, value)" in str(e.value.hint)
 
 
-def test_what_is_too_much_to_compute_is_said() -> None:
+def test_an_index_too_costly_to_evaluate_is_an_error() -> None:
     def squares(h: Any, x: Any) -> None:
         i = lg.block_id() * 256 + lg.thread_id()
         h[i * i % N] += 1

@@ -67,7 +67,7 @@ def test_another_view_of_the_same_memory() -> None:
         (lambda a: a.view(lg.OrderBy(lg.Row(31))), "has 32 elements, .* of its view 31"),
     ],
 )
-def test_what_cannot_be(use: Any, says: str) -> None:
+def test_wrong_vector_operations_are_errors(use: Any, says: str) -> None:
     def kernel(a: Any, b: Any) -> None:
         use(a)
 

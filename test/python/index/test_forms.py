@@ -47,7 +47,7 @@ def test_without_a_product_of_sums_there_is_one_derivation() -> None:
     assert len(calls) == 1
 
 
-def test_it_is_right_at_every_point() -> None:
+def test_every_form_has_the_value_at_every_point() -> None:
     i, j = np.meshgrid(np.arange(41), np.arange(41))
     chosen = forms.derive(lambda: triangle(I, J))
     assert (evaluate(chosen, {"i": i, "j": j}) == i + (i + j) * (i + j + 1) // 2).all()
@@ -74,7 +74,7 @@ def test_several_results_are_weighed_together() -> None:
     assert count((a, b)) == 6
 
 
-def test_a_part_leaves_the_choice_to_the_whole() -> None:
+def test_a_nested_derivation_chooses_no_form() -> None:
     """Nested derivations: cancellation in the outer one needs the inner one expanded."""
     chosen = forms.derive(lambda: forms.derive(lambda: (I + 1) * (J + 1)) - I * J - I)
     assert chosen is J + 1

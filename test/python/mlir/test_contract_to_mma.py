@@ -48,7 +48,7 @@ def test_shared_memory_row_by_row_or_column_by_column(
 
 
 @pytest.mark.parametrize("swizzled", [False, True])
-def test_tiles_in_slots(tmp_path: Path, swizzled: bool) -> None:
+def test_tiles_in_pipeline_stages(tmp_path: Path, swizzled: bool) -> None:
     left, right = "OrderBy(Row(BM, BK))", "OrderBy(Col(BK, BN))"
     if swizzled:
         left, right = (f"OrderBy(GenP([{t}], swizzle(8, 1, 4)))" for t in ("BM, BK", "BK, BN"))
@@ -64,7 +64,7 @@ def contraction(result: str, start: str, warps: str = "OrderBy(Row(1, 1))") -> s
 
 
 @pytest.mark.parametrize("start", ["%next", "%zero"])
-def test_two_products_in_one_sum(tmp_path: Path, start: str) -> None:
+def test_two_gemms_in_one_accumulator(tmp_path: Path, start: str) -> None:
     inside = contraction("%last", start)
     if start == "%zero":
         inside = contraction("%other", start) + f"%last = arith.addf %next, %other : {TILE}"
@@ -74,7 +74,7 @@ def test_two_products_in_one_sum(tmp_path: Path, start: str) -> None:
     assert np.array_equal(out, 2 * (given["a"] @ given["b"]))
 
 
-def test_two_products_that_begin_alike_and_never_meet(tmp_path: Path) -> None:
+def test_two_gemms_with_one_initial_value_stay_separate(tmp_path: Path) -> None:
     apart = (
         contraction("%other", "%zero")
         + f"""
@@ -107,7 +107,7 @@ def test_the_second_operand_may_have_the_rows(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("element", ["f16", "bf16", "i8", "f8E4M3FN", "f8E5M2"])
 @pytest.mark.parametrize("target", ["sm_89", "sm_90a"])
-def test_types(tmp_path: Path, element: str, target: str) -> None:
+def test_every_element_type_is_lowered(tmp_path: Path, element: str, target: str) -> None:
     integers = element == "i8"
     tile = "vector<32x32xi32>"
     problem = MmaKernel(
@@ -314,7 +314,7 @@ def test_a_swizzled_result_is_stored_without_bank_conflicts(
 
 
 @pytest.mark.parametrize("element", ["f16", "f8E5M2"])
-def test_products_stay_where_all_lanes_meet(tmp_path: Path, element: str) -> None:
+def test_mmas_stay_where_all_lanes_execute(tmp_path: Path, element: str) -> None:
     # Their sums are only used under the masks of a partial tile: no reason to be computed there.
     problem = MmaKernel(
         size=(27, 30), iterations=1, element=element, shared_b="OrderBy(Col(BK, BN))"

@@ -193,7 +193,7 @@ def test_padding_that_reads_as_something_passes_through_registers() -> None:
         (1024, "distribute_copies", "only dynamic shared memory can keep to it"),
     ],
 )
-def test_alignment_that_cannot_be_is_told(alignment: int, schedule: str, says: str) -> None:
+def test_an_impossible_alignment_is_an_error(alignment: int, schedule: str, says: str) -> None:
     room = (
         f'%s = "lego.alloc"() {{layout = #S, lego.alignment = {alignment} : i64}} '
         ": () -> memref<?xf16, #gpu.address_space<workgroup>>\n    scf.for %k"

@@ -52,7 +52,7 @@ def test_copies_through_registers_stay_together() -> None:
     check(kernel, "late")
 
 
-def test_the_next_turns_fragments_come_before_the_last_products() -> None:
+def test_the_next_fragments_are_loaded_before_the_last_mmas() -> None:
     kernel = matmul(64, 64, 512, config=MmaConfig((64, 64, 64), (2, 2), 3), schedule="hmma")
     ptx = kernel.compilation(Options(target=Target.parse("sm_80"))).ptx
     words = re.findall(r"cp\.async\.(?:commit|wait)_group|bar\.sync|ldmatrix|mma\.sync", ptx)

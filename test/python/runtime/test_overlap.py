@@ -42,7 +42,7 @@ def test_inputs_may_be_the_same(copy: Artifact) -> None:
 
 
 @pytest.mark.parametrize("start", [0, 1, 23])
-def test_buffers_that_overlap_in_part(copy: Artifact, start: int) -> None:
+def test_partially_overlapping_buffers(copy: Artifact, start: int) -> None:
     memory = np.zeros(48, np.float32)
     a, b = memory[:24].reshape(4, 6), memory[start : start + 24].reshape(4, 6)
     with pytest.raises(LegoError, match="overlap"):

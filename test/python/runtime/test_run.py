@@ -31,7 +31,7 @@ def test_run_on_random_data_compares_with_the_reference(copy: Artifact) -> None:
     np.testing.assert_array_equal(result.outputs["b"], result.inputs["a"])
 
 
-def test_costs_are_counted_where_asked_for(copy: Artifact) -> None:
+def test_costs_are_counted_with_the_option(copy: Artifact) -> None:
     """The copy of 24 floats by three blocks: each a request of 8 lanes, one sector long."""
     assert run(copy, device="sim").costs == ()
     for device in ("sim", "auto"):
@@ -47,7 +47,7 @@ def test_costs_are_counted_where_asked_for(copy: Artifact) -> None:
         run(copy, device="cuda", costs=True)
 
 
-def test_seed(copy: Artifact) -> None:
+def test_the_seed_determines_the_data(copy: Artifact) -> None:
     one, two = (run(copy, device="sim", seed=seed).outputs["b"] for seed in (0, 1))
     assert (one != two).any()
 
@@ -68,7 +68,7 @@ def test_layouts_relate_tensors_and_buffers(transpose: Artifact) -> None:
     np.testing.assert_array_equal(result.outputs["b"], A.T)
 
 
-def test_wrong_kernel_is_told(copy: Artifact) -> None:
+def test_a_wrong_kernel_is_reported(copy: Artifact) -> None:
     half = replace(copy.launches[0], parameters=(0, 1, Constant("i32", 14)))
     result = run(replace(copy, launches=(half,)), device="sim")
     comparison = result.comparison
@@ -117,7 +117,7 @@ def test_scalar_argument(copy: Artifact) -> None:
     assert comparison.count == 1
 
 
-def test_save(copy: Artifact, tmp_path: Path) -> None:
+def test_a_result_is_saved_by_name(copy: Artifact, tmp_path: Path) -> None:
     (path,) = run(copy, [A], device="sim").save(tmp_path)
     np.testing.assert_array_equal(np.load(path), A)
 

@@ -80,7 +80,7 @@ def test_what_is_written_lands_in_the_tensor() -> None:
     np.testing.assert_array_equal(flat.reshape(6, 8), a.T)
 
 
-def test_a_column_major_operand_of_a_product() -> None:
+def test_a_column_major_operand_of_a_gemm() -> None:
     """The README's own: `matmul(..., b=OrderBy(Col(...)))(a, b, c)`."""
     a, b = np.random.default_rng(0).integers(-2, 3, (2, 64, 64)).astype(np.float16)
     c = np.zeros((64, 64), np.float16)
@@ -119,7 +119,7 @@ def test_a_column_major_operand_of_a_product() -> None:
         ),
     ],
 )
-def test_other_strides(layout: lg.Layout, array: Any, told: str, hint: str) -> None:
+def test_other_strides_are_errors(layout: lg.Layout, array: Any, told: str, hint: str) -> None:
     b = np.zeros((8, 8), np.float32)
     with pytest.raises(LegoError, match=told) as e:
         copier(layout, (8, 8))(array, b, device="sim")

@@ -272,7 +272,7 @@ def test_an_mbarrier_hears_of_copies(run, order, form):
     assert out.tolist() == source[::4][::-1].tolist()
 
 
-def test_a_bad_copy_is_found_at_its_place(run, order):
+def test_an_error_of_a_copy_is_at_its_instruction(run, order):
     """Late copies are performed elsewhere; the error still names the copy."""
     body = HEAD + "cp.async.ca.shared.global [%s], [%i], 8;\ncp.async.wait_all;"
     with pytest.raises(LegoError, match=r"out of bounds: cp.async.ca.shared.global reads") as e:
@@ -292,7 +292,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("line", BAD)
-def test_misuse(run, line):
+def test_wrong_cp_async_is_an_error(run, line):
     body = f"{HEAD}{line} cp.async.wait_all;"
     arguments = [np.zeros(32, "u4"), random_words(128)]
     with pytest.raises(LegoError) as e:

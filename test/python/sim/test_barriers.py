@@ -113,7 +113,7 @@ def test_named_barriers_with_counts(run):
     assert out.tolist() == [*range(31, -1, -1), *range(63, 31, -1)]
 
 
-def test_producer_and_consumer_pass_a_barrier_in_turn(run):
+def test_producer_and_consumer_alternate_at_a_barrier(run):
     """A barrier in a loop with different bodies: phases must not mix."""
     out = np.zeros(64, "u4")
     body = (

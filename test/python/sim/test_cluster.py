@@ -364,7 +364,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_misuse(run, case):
+def test_wrong_cluster_instructions_are_errors(run, case):
     body, message = BAD[case]
     with pytest.raises(LegoError) as e:
         launch(run, body, record=False)

@@ -304,5 +304,5 @@ def test_a_name_that_llvm_has_escaped_is_the_name():
 @pytest.mark.parametrize(
     "line", ['.file one "a.mlir"', ".file 1 a.mlir", ".loc 1 x 3", ".loc 1 2, 3"]
 )
-def test_places_that_are_none(line):
+def test_wrong_file_and_loc_directives_are_errors(line):
     assert "here stands" in refused(kernel(line + " "))

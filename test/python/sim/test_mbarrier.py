@@ -434,7 +434,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("line", BAD)
-def test_misuse(run, line):
+def test_wrong_mbarrier_operations_are_errors(run, line):
     with pytest.raises(LegoError) as e:
         run(HEAD + made(2) + line, [np.zeros(32, "u4")], parameters=ONE, record=False)
     assert BAD[line] in str(e.value)

@@ -408,7 +408,7 @@ def test_warps_that_come_apart(run):
          r"mma.sp.* is not modelled \(PTX ISA 9.7.14.6\)"),
     ],
 )  # fmt: skip
-def test_refused(run, line, message):
+def test_wrong_mma_syntax_is_an_error(run, line, message):
     body = f".reg .b32 %a<2>, %b; .reg .f32 %c<4>; .reg .f64 %d;\n{line}"
     with pytest.raises(LegoError, match=message):
         run(body, [], record=False)
@@ -493,7 +493,7 @@ def matmul(m, n, k):
     """
 
 
-def test_a_matmul(run):
+def test_a_gemm_of_ctas_is_correct(run):
     m, n, k = 128, 64, 96
     rng = np.random.default_rng(8)
     a, b = rng.normal(size=(m, k)).astype("f2"), rng.normal(size=(k, n)).astype("f2")

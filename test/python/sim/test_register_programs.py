@@ -200,7 +200,7 @@ def first_missing(blocks, places, number):
 
 @settings(max_examples=300, deadline=None)
 @given(programs, inputs, st.sampled_from(["late", "random"]))
-def test_any_program(blocks, numbers, order):
+def test_the_first_uninitialized_read_is_found(blocks, numbers, order):
     text, places = text_of(blocks)
     want = [first_missing(blocks, places, n) for n in numbers]
     error = error_of(text, [np.zeros(2 * THREADS, "u4"), np.array(numbers, "u4")], order)

@@ -66,7 +66,7 @@ def test_registers_that_nobody_gives_back(groups):
     )
 
 
-def test_registers_that_are_given_back_too_late(groups, order):
+def test_registers_that_are_released_too_late(groups, order):
     """The producer keeps its own until the consumers have come, who wait for them."""
     meet = "bar.sync 1, 384;"
     groups(dec(40) + meet, inc(232) + meet, inc(232) + meet, **order)
@@ -130,7 +130,7 @@ def test_registers_at_entry_are_those_of_the_assembler(directives, count):
     assert at_entry(kernel) is None
 
 
-def test_registers_at_entry_are_no_more_than_are_ever_asked_for():
+def test_registers_at_entry_do_not_exceed_the_largest_request():
     text = f"{HEADER}.visible .entry k() .maxntid 256 .minnctapersm 1 {{ {inc(232)} ret; }}"
     (kernel,) = sim.parse(text).kernels.values()
     assert at_entry(kernel) == 232

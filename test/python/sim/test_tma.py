@@ -404,7 +404,7 @@ def test_a_map_in_global_memory(run):
     assert out.tolist() == tensor[3:11, 8:24].tolist()
 
 
-def test_a_multicast_reaches_the_same_place_in_each_block(run, order):
+def test_a_multicast_reaches_the_same_offset_in_each_cta(run, order):
     """Rank 1 of a cluster of 4 copies to ranks 0, 1 and 3; rank 2 copies for itself."""
     tensor, out = random_tensor((32, 16), "u4"), np.zeros((8, 512), "u4")
     text = (
@@ -595,7 +595,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_misuse(run, case):
+def test_wrong_bulk_copies_are_errors(run, case):
     text, message = BAD[case]
     with pytest.raises(LegoError) as e:
         run_load(run, text)
@@ -646,7 +646,7 @@ def test_a_map_needs_its_parameter(run):
         run("ret;", [sim.TensorMap(F4, (16, 1))], parameters=(("m", "u64"),), record=False)
 
 
-def test_a_part_of_an_array(run):
+def test_a_tensor_map_of_an_array_slice(run):
     """A map may begin inside an array and have strides of its own."""
     tensor, out = random_tensor((32, 64), "f4"), np.zeros((8, 16), "f4")
     part = sim.TensorMap(

@@ -549,7 +549,7 @@ def test_fences_where_they_should_stand(execute):
         ("shl.b64 %db, %db, 3;" + issue(), 128, "out of bounds: wgmma.* reads 8 bytes"),
     ],
 )  # fmt: skip
-def test_misuse(execute, body, threads, message):
+def test_wrong_wgmma_operands_are_errors(execute, body, threads, message):
     head = ".reg .b64 %odd; .reg .b32 %odd32; and.b32 %odd32, %lane, 1; cvt.u64.u32 %odd, %odd32;"
     head += "setp.ge.u32 %q, %lane, 32;" + FENCE
     with pytest.raises(LegoError, match=message):
@@ -569,6 +569,6 @@ def test_misuse(execute, body, threads, message):
          r"is not modelled \(PTX ISA 9.7.15.6\)"),
     ],
 )  # fmt: skip
-def test_refused(execute, line, message):
+def test_wrong_wgmma_syntax_is_an_error(execute, line, message):
     with pytest.raises(LegoError, match=message):
         execute(line, record=False)
