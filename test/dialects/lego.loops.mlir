@@ -38,7 +38,7 @@ func.func @sum(%buffer: memref<4096xf32>, %x: index) {
 }
 
 // So is a product of sizes that are not known.
-// CHECK-LABEL: func.func @product(
+// CHECK-LABEL: func.func @gemm(
 // CHECK-SAME: %[[BUFFER:.*]]: memref<?xf32>, %[[X:.*]]: index, %[[M:.*]]: index, %[[N:.*]]: index
 // CHECK: %[[V0:.*]] = arith.muli %[[M]], %[[N]]
 // CHECK-NEXT: %[[V1:.*]] = arith.muli %[[V0]], %[[X]]
@@ -49,7 +49,7 @@ func.func @sum(%buffer: memref<4096xf32>, %x: index) {
 // CHECK-NEXT: memref.store %cst, %[[BUFFER]][%[[V5]]] : memref<?xf32>
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @product(%buffer: memref<?xf32>, %x: index, %m: index, %n: index) {
+func.func @gemm(%buffer: memref<?xf32>, %x: index, %m: index, %n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32

@@ -8,7 +8,7 @@
 // CHECK-NEXT: {{^ {15}\^$}}
 // CHECK-NEXT: hint: put a barrier between the two: bar.sync (gpu.barrier), or an mbarrier
 
-// Who has the PTX alone, in a bundle, is told the place there, and where that comes from.
+// Who has the PTX alone, in a bundle, sees the location there, and its source.
 // RUN: %legoc %t.mlir --emit=bundle -o %t.lego
 // RUN: mv %t.mlir %t.moved
 // RUN: not %legoc %t.lego --run --device=sim 2>&1 | FileCheck %s --check-prefix=BUNDLE

@@ -22,7 +22,7 @@
 // ROW-NEXT: row.mlir:32:14
 // ROW: check{{ +}}equal
 
-// An output in columns is written in columns: a sector for every element. The places are in the
+// An output in columns is written in columns: a sector for every element. The locations are in the
 // bundle too.
 // RUN: sed -e '/^#B/s/Row/Col/' -e s/1024/64/g %examples/transpose.mlir > %t.col.mlir
 // RUN: %legoc %t.col.mlir --emit=bundle -o %t.lego

@@ -1,4 +1,4 @@
-// The schedule `hmma`: products of tiles on tensor cores, step by step.
+// The schedule `hmma`: GEMMs on tensor cores, step by step.
 // RUN: %legoc %examples/matmul.mlir --schedule=hmma --emit=scheduled | FileCheck %s
 // RUN: %legoc %examples/matmul.mlir --schedule=hmma --param buffers=2 --param depth=1 --emit=scheduled | FileCheck %s --check-prefix=TWO
 // RUN: %legoc %examples/matmul.mlir --schedule=hmma --emit=ptx --target=sm_80 | FileCheck %s --check-prefix=PTX
@@ -7,7 +7,7 @@
 // RUN: not %legoc %examples/matmul.mlir --schedule=hmma --emit=scheduled --target=sm_89 2>&1 | FileCheck %s --check-prefix=LARGE
 // RUN: not %legoc %examples/transpose.mlir --schedule=hmma --emit=scheduled 2>&1 | FileCheck %s --check-prefix=NOTHING
 
-// Three tiles are on their way before the loop, one a turn in it.
+// Three tiles are on their way before the loop, one an iteration in it.
 // CHECK: gpu.launch {{.*}} dynamic_shared_memory_size %c131072_i32
 // CHECK: nvgpu.device_async_copy
 // CHECK: nvvm.cp.async.commit.group

@@ -34,9 +34,9 @@ def zipped(parts: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes
 
 @pytest.fixture
 def refusal(tmp_path: Path) -> Callable[[bytes], str]:
-    """What is said of a file that is not loaded: one error at the file, with a hint."""
+    """The error for a file that is not loaded: one error at the file, with a hint."""
 
-    def said(data: bytes) -> str:
+    def message(data: bytes) -> str:
         (tmp_path / "x.lego").write_bytes(data)
         with pytest.raises(LegoError) as caught:
             Artifact.load(tmp_path / "x.lego")
@@ -45,7 +45,7 @@ def refusal(tmp_path: Path) -> Callable[[bytes], str]:
         assert "\nhint: " in text
         return text
 
-    return said
+    return message
 
 
 def test_all_that_there_is_comes_back(whole: Artifact, tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_all_that_there_is_comes_back(whole: Artifact, tmp_path: Path) -> None:
     assert Artifact.load(tmp_path / "x.lego") == whole
 
 
-# --- the manifest: a path in it, another value, and what is said ---
+# --- the manifest: a path in it, another value, and the error ---
 
 NAME = "name is .*, not a name: letters"
 WRONG_FIELDS: list[tuple[str, Any, str]] = [
@@ -251,9 +251,9 @@ def test_any_byte_may_be_wrong(whole: Artifact, tmp_path: Path) -> None:
             at = rng.randrange(len(mutant))
             mutant[at : at + rng.choice((0, 1, 4))] = rng.randbytes(rng.choice((0, 1, 4)))
         (tmp_path / "x.lego").write_bytes(mutant)
-        said = ""
+        message = ""
         try:
             Artifact.load(tmp_path / "x.lego").check()
         except LegoError as e:
-            said = e.render()
-        assert all(c.isprintable() or c == "\n" for c in said)
+            message = e.render()
+        assert all(c.isprintable() or c == "\n" for c in message)

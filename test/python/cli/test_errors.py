@@ -1,4 +1,4 @@
-"""What legoc says to bad input: one paragraph with the place and the way out, and nothing else."""
+"""legoc's errors for bad input: one paragraph with the location and a hint, and nothing else."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def edited(text: str, old: str, new: str) -> str:
 
 
 def check(answer: SimpleNamespace, says: str, *, status: int = 1) -> None:
-    """One paragraph: `[place: ]error: what`, the line and a caret, `hint: way out`; no more."""
+    """One paragraph: `[location: ]error: what`, the line and a caret, `hint: …`; no more."""
     assert answer.status == status, answer.err
     assert answer.out == b""
     first, *rest = answer.err.splitlines()
@@ -369,8 +369,8 @@ def test_a_standard_output_that_is_full_or_closed(arguments: tuple[str, ...]) ->
         for options in ({"stdout": full}, {"preexec_fn": lambda: os.close(1)}):
             done = command(*arguments, **options)
             assert done.returncode == 1
-            said = rb"<stdout>: error: cannot be written: [\w ]+\n"
-            assert re.fullmatch(said, done.stderr), done.stderr
+            pattern = rb"<stdout>: error: cannot be written: [\w ]+\n"
+            assert re.fullmatch(pattern, done.stderr), done.stderr
 
 
 def test_outputs_that_are_no_plain_files(tmp_path: Path) -> None:
@@ -779,7 +779,7 @@ def test_nesting_without_end(legoc: Any) -> None:
     assert "has a bug" not in answer.err
 
 
-# (what is asked, what the error says)
+# (the arguments, the error's text)
 LIMITS = [
     (["--limit", "cta=3"], "there is no limit 'cta'\nhint: limits: .*ctas"),
     (["--limit", "ctas"], "'ctas' is not ctas=VALUE"),

@@ -55,8 +55,8 @@ def test_a_word_of_the_assembler(
 
     message = "(C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized"
 
-    def assemble(*given: Any) -> Any:
-        made = codegen.assemble(*given)
+    def assemble(*arguments: Any) -> Any:
+        made = codegen.assemble(*arguments)
         return type(made)(made.code, made.resources, (message,), made.log)
 
     monkeypatch.setattr(driver, "codegen", type("codegen", (), {"assemble": assemble}))

@@ -64,7 +64,7 @@ def test_the_error_has_llvms_message() -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "told"),
+    ("end", "message"),
     [
         (lambda: os.kill(os.getpid(), signal.SIGSEGV), "SIGSEGV"),
         (lambda: os._exit(1), "status 1"),
@@ -72,8 +72,8 @@ def test_the_error_has_llvms_message() -> None:
         (lambda: sys.exit(3), "status 1"),
     ],
 )
-def test_a_killed_child_is_an_error(end: object, told: str) -> None:
-    with pytest.raises(LegoError, match=told):
+def test_a_killed_child_is_an_error(end: object, message: str) -> None:
+    with pytest.raises(LegoError, match=message):
         run_isolated(end, isolate=True)  # type: ignore[arg-type]
 
 

@@ -58,13 +58,13 @@ def test_why_nvjitlink_does_not_do() -> None:
 
 
 def test_each_module_goes_to_its_assembler(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    monkeypatch.setattr(ptxas, "assemble", lambda *_: asked.append("ptxas"))
-    monkeypatch.setattr(nvjitlink, "assemble", lambda *_: asked.append("nvjitlink"))
+    called = []
+    monkeypatch.setattr(ptxas, "assemble", lambda *_: called.append("ptxas"))
+    monkeypatch.setattr(nvjitlink, "assemble", lambda *_: called.append("nvjitlink"))
     in_comment = PLAIN.replace("ret;", "ret; // setmaxnreg.inc\n")
     for text in (PTX, PLAIN, in_comment):
         assemble(text, SM_90A)
-    assert asked == ["ptxas", "nvjitlink", "nvjitlink"]
+    assert called == ["ptxas", "nvjitlink", "nvjitlink"]
 
 
 def test_same_input_gives_the_same_code() -> None:

@@ -130,10 +130,10 @@ def test_optin_shared_memory_agrees_with_the_assembler() -> None:
         text=True,
         check=True,
     )
-    said = dict(line.split(" ", 1) for line in done.stdout.splitlines())
-    assert said.keys() == too_much.keys()
+    messages = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert messages.keys() == too_much.keys()
     for target in exact:
-        assert f"{hex(target.optin_shared_bytes)} max" in said[target.name]
+        assert f"{hex(target.optin_shared_bytes)} max" in messages[target.name]
 
 
 def test_sibling_targets_agree() -> None:

@@ -1,4 +1,4 @@
-"""Traced kernels: what is recorded, that it runs, and how mistakes are told."""
+"""Traced kernels: what is recorded, that it runs, and which mistakes are errors."""
 
 from __future__ import annotations
 

@@ -78,10 +78,10 @@ def test_a_dot_is_one_contraction_with_its_warps() -> None:
         x = a[:, :]
         lg.dot(x, x.T, lg.zeros((4, 4), "f64"), warps=lg.OrderBy(lg.Row(2, 4)))
 
-    said = text(product)
-    assert "vector<4x8xf32>, vector<8x4xf32> into vector<4x4xf64>" in said
-    assert 'lego.warps = #lego.layout<"OrderBy(Row(2, 4))">' in said
-    assert re.search(r"#map = affine_map<\(d0, d1, d2\) -> \(d0, d2\)>", said)
+    lowered = text(product)
+    assert "vector<4x8xf32>, vector<8x4xf32> into vector<4x4xf64>" in lowered
+    assert 'lego.warps = #lego.layout<"OrderBy(Row(2, 4))">' in lowered
+    assert re.search(r"#map = affine_map<\(d0, d1, d2\) -> \(d0, d2\)>", lowered)
 
 
 def test_accumulators_are_f32_and_i32_by_default() -> None:
@@ -99,9 +99,9 @@ def test_staging_is_an_attribute_of_reads_and_writes() -> None:
     def kernel(a: Any, b: Any) -> None:
         b.staged(swizzled)[1, :, :] = a.staged(swizzled)[0, :, :]
 
-    said = text(kernel, a=lg.OrderBy(lg.Row(2, 4, 8)), b=lg.OrderBy(lg.Row(2, 4, 8)))
+    lowered = text(kernel, a=lg.OrderBy(lg.Row(2, 4, 8)), b=lg.OrderBy(lg.Row(2, 4, 8)))
     staged = 'shared = #lego.layout<"OrderBy(GenP([4, 8], swizzle(2, 1, 4)))">'
-    assert said.count(staged) == 2
+    assert lowered.count(staged) == 2
 
 
 def test_staging_changes_nothing_without_a_schedule() -> None:
@@ -162,7 +162,7 @@ def test_an_index_becomes_a_number() -> None:
 
 
 def loops(schedule: str | None, **params: int) -> lg.Kernel:
-    """A kernel with a loop of eight turns."""
+    """A kernel with a loop of eight iterations."""
 
     def kernel(a: Any) -> None:
         for i in lg.loop(8):

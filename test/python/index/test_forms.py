@@ -15,7 +15,7 @@ I, J, N = Sym("i", 0, 40), Sym("j", 0, 40), Sym("n", 1, 41)  # noqa: E741 - the 
 
 
 def triangle(i: Int, j: Int) -> Int:
-    """The place of an element on its anti-diagonal: s*(s + 1)/2 + i with s = i + j."""
+    """The position of an element on its anti-diagonal: s*(s + 1)/2 + i with s = i + j."""
     s = i + j
     return i + s * (s + 1) // 2
 

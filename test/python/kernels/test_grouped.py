@@ -32,15 +32,15 @@ def check(
     """Check that a kernel computes what NumPy does, on small integers, whose sums are exact."""
     random = np.random.default_rng(0)
     kind = np.int32 if dtype == "i8" else np.float16
-    given, wanted = [], {}
+    given, expected = [], {}
     for index, (m, n, k) in enumerate(shapes):
         a, b = random.integers(-2, 3, (m, k)), random.integers(-2, 3, (k, n))
         given += [encoded(a, dtype), encoded(b, dtype), np.zeros((m, n), kind)]
         if m:
-            wanted[f"c{index}"] = (a @ b).astype(kind)
+            expected[f"c{index}"] = (a @ b).astype(kind)
     result = lg.run(kernel.compile(target), given, Simulator(order=(order, 0)))
-    assert list(result.outputs) == list(wanted)
-    for name, exact in wanted.items():
+    assert list(result.outputs) == list(expected)
+    for name, exact in expected.items():
         np.testing.assert_array_equal(result.outputs[name], exact)
 
 

@@ -92,7 +92,7 @@ def test_a_tensor_map_is_made_of_its_argument(copy: Artifact) -> None:
 
 
 def test_tensor_maps_are_one_parameter(copy: Artifact) -> None:
-    first, second = (TensorMapParameter(place, (6, 4), (24,), (6, 4), 0) for place in (1, 0))
+    first, second = (TensorMapParameter(number, (6, 4), (24,), (6, 4), 0) for number in (1, 0))
     launch = KernelLaunch("k", (1, 1, 1), (1, 1, 1), (TensorMapParameters((first, second)),))
     (found,) = resolve(launch, copy.arguments, (10, 20), (256,))
     assert found == ((first, "b", 20), (second, "a", 10))

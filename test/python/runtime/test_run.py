@@ -151,7 +151,7 @@ def read_only() -> Any:
 
 
 @pytest.mark.parametrize(
-    ("b", "told"),
+    ("b", "message"),
     [
         (np.zeros((4, 12), np.float32)[:, ::2], "'b' is not dense and row-major"),
         (np.zeros((6, 4), np.float32), r"'b' has shape \[4, 6\], the array has \[6, 4\]"),
@@ -162,8 +162,8 @@ def read_only() -> Any:
         ([[0.0] * 6] * 4, "'b' needs an array, not list"),
     ],
 )
-def test_launch_refuses(copy: Artifact, b: Any, told: str) -> None:
-    with pytest.raises(LegoError, match=told):
+def test_launch_refuses(copy: Artifact, b: Any, message: str) -> None:
+    with pytest.raises(LegoError, match=message):
         launch(copy, A, b, device="sim")
 
 

@@ -90,7 +90,7 @@ def test_a_column_major_operand_of_a_gemm() -> None:
 
 
 @pytest.mark.parametrize(
-    ("layout", "array", "told", "hint"),
+    ("layout", "array", "message", "hint"),
     [
         (
             OrderBy(Col(8, 8)),
@@ -119,9 +119,9 @@ def test_a_column_major_operand_of_a_gemm() -> None:
         ),
     ],
 )
-def test_other_strides_are_errors(layout: lg.Layout, array: Any, told: str, hint: str) -> None:
+def test_other_strides_are_errors(layout: lg.Layout, array: Any, message: str, hint: str) -> None:
     b = np.zeros((8, 8), np.float32)
-    with pytest.raises(LegoError, match=told) as e:
+    with pytest.raises(LegoError, match=message) as e:
         copier(layout, (8, 8))(array, b, device="sim")
     assert hint in str(e.value.hint)
 

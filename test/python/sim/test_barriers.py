@@ -50,7 +50,7 @@ def test_shared_memory_is_not_zero_before_it_is_written(run):
 
 
 def test_a_barrier_in_a_divergent_branch_waits_for_all(run):
-    """Both halves of the block come to barrier 0, from different places and at different times."""
+    """Both halves of the CTA arrive at barrier 0, at different instructions and times."""
     out = np.zeros(128, "u4")
     body = (
         HEAD

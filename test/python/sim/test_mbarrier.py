@@ -231,8 +231,8 @@ def test_generic_addresses(run):
 RING = (
     HEAD
     + """
-    // Warp 0 fills two slots in turn, warp 1 empties them: bars 0 and 1 are full, 2 and 3 empty.
-    .reg .b32 %k, %slot, %phase, %full, %empty, %at, %sum;
+    // Warp 0 fills two stages in turn, warp 1 empties them: bars 0 and 1 are full, 2 and 3 empty.
+    .reg .b32 %k, %stage, %phase, %full, %empty, %at, %sum;
     .reg .pred %producer, %more;
     @%first mbarrier.init.shared.b64 [bars], 32;
     @%first mbarrier.init.shared.b64 [bars+8], 32;
@@ -246,13 +246,13 @@ RING = (
     mov.b32 %k, 0;
     mov.b32 %sum, 0;
 NEXT:
-    and.b32 %slot, %k, 1;
+    and.b32 %stage, %k, 1;
     shr.u32 %phase, %k, 1;
     and.b32 %phase, %phase, 1;
     mov.u32 %full, bars;
-    mad.lo.u32 %full, %slot, 8, %full;
+    mad.lo.u32 %full, %stage, 8, %full;
     add.u32 %empty, %full, 16;
-    mad.lo.u32 %y, %slot, 128, %at;
+    mad.lo.u32 %y, %stage, 128, %at;
     @%producer bra PRODUCE;
 TAKE:
     mbarrier.try_wait.parity.shared.b64 %p, [%full], %phase;

@@ -21,7 +21,7 @@ BEGIN = """
 
 @pytest.fixture
 def go(run):
-    """Run lines after `BEGIN` in 32 threads: `%p0` holds in the first 8, `%a` is a place to use."""
+    """Run lines after `BEGIN` in a warp: `%p0` holds in the first 8, `%a` is an address to use."""
 
     def launch(lines, threads=32, **options):
         out = np.zeros(4 * threads, "u4")

@@ -75,8 +75,8 @@ def load_kernel(rank, coordinates, size, shared, at=0):
     )
 
 
-def place(offset, swizzle):
-    """Where byte `offset` of a box goes: 16-byte pieces change places by their 128-byte row."""
+def swizzle_offset(offset, swizzle):
+    """Where byte `offset` of a box goes: 16-byte units are permuted by their 128-byte row."""
     row, piece = offset // 128, offset // 16
     mates = {"none": 1, "32B": 2, "64B": 4, "128B": 8}[swizzle]
     piece = piece // mates * mates + (piece % mates ^ row % mates)
@@ -109,7 +109,7 @@ def expected_tile(tensor, start, box, shared, *, swizzle="none", steps=None, nan
     for where, position in box_of(tensor, start, box, steps):
         value = tensor[where] if where is not None else outside
         row, column = divmod(position, box[0])
-        to = place(at + row * pitch_of(tensor, box, swizzle) + column * size, swizzle)
+        to = swizzle_offset(at + row * pitch_of(tensor, box, swizzle) + column * size, swizzle)
         tile[to : to + size] = np.frombuffer(value.tobytes(), np.uint8)
     return tile
 
@@ -247,7 +247,7 @@ def test_stores(run, order, case):
             swizzle = options.get("swizzle", "none")
             row, column = divmod(position, box[0])
             at = row * pitch_of(tensor, box, swizzle) + column * tensor.itemsize
-            at = place(at, swizzle)
+            at = swizzle_offset(at, swizzle)
             expected[where] = stored[at : at + tensor.itemsize].view(tensor.dtype)[0]
     arguments = [np.zeros(1, "u4"), data, map_of(tensor, box, options)]
     run(text, arguments, parameters=(("o", "u64"), ("in", "u64"), MAP), block=(64, 1, 1), **order)
