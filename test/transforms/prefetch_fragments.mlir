@@ -51,15 +51,15 @@ module attributes {lego.sizes = {K = 160}, lego.reference = "matmul"} {
     gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
                threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
       %zero = arith.constant dense<0.0> : vector<16x16xf32>
-      // CHECK: %[[LAST:.*]] = arith.constant 4 : index
-      // CHECK-NEXT: nvvm.cp.async.wait.group 1
+      // CHECK-DAG: %[[LAST:.*]] = arith.constant 4 : index
+      // CHECK: nvvm.cp.async.wait.group 1
       // CHECK-NEXT: gpu.barrier
       // CHECK-COUNT-2: nvvm.ldmatrix
       // CHECK-NOT: nvvm.ldmatrix
       // CHECK: scf.for %[[K:[a-z0-9]*]] =
       // CHECK-NOT: nvvm.cp.async.wait.group
-      // CHECK: %[[AFTER:.*]] = arith.addi %[[K]], %c1
-      // CHECK-NEXT: %[[NEXT:.*]] = arith.minsi %[[AFTER]], %[[LAST]]
+      // CHECK-DAG: %[[AFTER:.*]] = arith.addi %[[K]], %c1
+      // CHECK-DAG: %[[NEXT:.*]] = arith.minsi %[[AFTER]], %[[LAST]]
       // CHECK: scf.if
       // CHECK: nvgpu.device_async_copy
       // CHECK: nvvm.cp.async.commit.group
