@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dlpack_only import DlpackOnly
 
 from lego_mlir.artifact import Argument, Artifact
 from lego_mlir.diagnostics import LegoError
@@ -145,23 +146,11 @@ def test_signless_integers_take_unsigned_bits(copy: Artifact) -> None:
 
 
 def test_other_libraries_arrays_come_by_dlpack(copy: Artifact) -> None:
-    class Lender:
-        """Any library's array: nothing but DLPack."""
-
-        def __init__(self, array: Any) -> None:
-            self.array = array
-
-        def __dlpack__(self, **options: Any) -> Any:
-            return self.array.__dlpack__(**options)
-
-        def __dlpack_device__(self) -> Any:
-            return self.array.__dlpack_device__()
-
-    np.testing.assert_array_equal(bind(copy, [Lender(A.copy())])[0].value, A)
+    np.testing.assert_array_equal(bind(copy, [DlpackOnly(A.copy())])[0].value, A)
     with pytest.raises(LegoError, match=r"'a' holds f32 .* the array holds float64"):
-        bind(copy, [Lender(A.astype(np.float64))])
+        bind(copy, [DlpackOnly(A.astype(np.float64))])
     with pytest.raises(LegoError, match=r"'a' has shape \[4, 6\]"):
-        bind(copy, [Lender(A.T.copy())])
+        bind(copy, [DlpackOnly(A.T.copy())])
 
 
 def test_too_many_arrays_are_an_error(copy: Artifact) -> None:

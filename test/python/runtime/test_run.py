@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dlpack_only import DlpackOnly
 
 from lego_mlir.artifact import Argument, Artifact, Constant
 from lego_mlir.diagnostics import LegoError
@@ -129,18 +130,8 @@ def test_launch_in_place(copy: Artifact) -> None:
 
 
 def test_launch_writes_through_dlpack(copy: Artifact) -> None:
-    class Lender:
-        def __init__(self, array: Any) -> None:
-            self.array = array
-
-        def __dlpack__(self, **options: Any) -> Any:
-            return self.array.__dlpack__(**options)
-
-        def __dlpack_device__(self) -> Any:
-            return self.array.__dlpack_device__()
-
     b = np.zeros_like(A)
-    launch(copy, Lender(A.copy()), Lender(b), device="sim")
+    launch(copy, DlpackOnly(A.copy()), DlpackOnly(b), device="sim")
     np.testing.assert_array_equal(b, A)
 
 

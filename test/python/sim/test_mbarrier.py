@@ -384,10 +384,8 @@ def test_a_deadlock_names_the_barrier_and_what_it_lacks(run, order):
     text = str(e.value)
     assert "deadlock in CTA (0, 0, 0): of its 64 threads" in text
     assert "24 have exited" in text
-    assert (
-        "for the mbarrier bars+8 of CTA (0, 0, 0): its phase 0 (parity 0) has 2 of 3 arrivals "
-        "pending, and 512 bytes that it expects have not come"
-    ) in text
+    for words in ("the mbarrier bars+8 of CTA (0, 0, 0)", "2 of 3 arrivals pending", "512 bytes"):
+        assert words in text
     assert e.value.location.line > 0
 
 
