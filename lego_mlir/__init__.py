@@ -30,7 +30,7 @@ __all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, from its room."""
+    """Return a public name, from its room."""
     if name not in _HOME:
         raise AttributeError(f"module 'lego_mlir' has no attribute '{name}'")
     return getattr(import_module(f"lego_mlir.{_HOME[name]}"), name)

@@ -93,7 +93,7 @@ def _write(file: IO[bytes], content: Content) -> None:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether a path names what can only be written to: a device, a pipe, an open descriptor."""
+    """Return whether a path can only be written to: a device, a pipe, an open descriptor."""
     folder = str(Path.cwd().joinpath(path).parent)
     if path.is_symlink() and folder in ("/dev", "/dev/fd", "/proc/self/fd"):
         return True

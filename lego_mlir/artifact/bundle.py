@@ -28,7 +28,7 @@ _ENCRYPTED = 1
 
 _END, _END_BYTES = b"PK\x05\x06", 22
 _MOST_DIRECTORY_BYTES = 4096
-"""Of the list of members, which is read before they can be counted."""
+"""The limit for the list of members, which is read before they can be counted."""
 
 _MALFORMED = (
     zipfile.BadZipFile,

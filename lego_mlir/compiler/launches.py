@@ -174,7 +174,7 @@ def _name(func: Any) -> str:
 
 
 def _facts(func: Any) -> tuple[Fact, ...]:
-    """What the compiler relies on of the arguments and has not proven."""
+    """Return what the compiler relies on of the arguments and has not proven."""
     attributes = (
         ir.ArrayAttr(func.attributes[dialect.FACTS]) if dialect.FACTS in func.attributes else ()
     )

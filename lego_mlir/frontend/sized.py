@@ -127,5 +127,5 @@ def _constant(x: Any) -> int | None:
 
 
 def _greatest(ssa: Any) -> int | None:
-    """The greatest number of the table that a value is from; `None` if from none."""
+    """Return the greatest number of the table that a value is from; `None` if from none."""
     return max(dialect.table_values(ssa.owner)) if dialect.made_by(ssa, dialect.TABLE) else None

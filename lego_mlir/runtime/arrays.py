@@ -137,7 +137,7 @@ def layout_offsets(argument: Argument, functions: Functions) -> npt.NDArray[np.i
 
 
 _OFFSET_BYTES = 8
-"""Of the offset of an element in its buffer."""
+"""Size of an element's offset in its buffer."""
 
 
 def _check_size(artifact: Artifact) -> None:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _LEGACY_DEFAULT = 1
 
 _NO_ORDER = -1
-"""In place of a stream, as DLPack writes it: nothing is to wait."""
+"""DLPack's stream value for `nothing is to wait`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ def eliminate(m: Matrix) -> Elimination:
 
 
 def _reduce(pivots: dict[int, tuple[int, int]], y: int) -> tuple[int, int]:
-    """What is left of `y` after its leading bits are cancelled, and what cancelled them."""
+    """Return what is left of `y` after its leading bits are cancelled, and what cancelled them."""
     combination = 0
     while y.bit_length() in pivots:
         vector, columns = pivots[y.bit_length()]

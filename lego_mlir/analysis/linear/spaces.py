@@ -89,13 +89,13 @@ def joined(low: Dims, high: Dims) -> Dims:
 
 
 def without(dims: Dims, low: Dims) -> Dims:
-    """What is left of a space above `low`; no dimension goes, however few bits it has left."""
+    """Return what is left of a space above `low`; every dimension stays, even without bits."""
     bits = {d.name: d.bits for d in low}
     return tuple(Dim(d.name, d.bits - bits.get(d.name, 0)) for d in dims)
 
 
 def bit_positions(dims: Dims, low: Dims) -> tuple[list[int], list[int]]:
-    """Where the bits of `low`, a part of `dims`, stand in it, and where all the others do."""
+    """Return the positions in `dims` of the bits of `low`, and those of all other bits."""
     where = positions(dims)
     taken = [position for d in low for position in where[d.name][: d.bits]]
     return taken, sorted(set(range(total_bits(dims))) - set(taken))
@@ -103,7 +103,7 @@ def bit_positions(dims: Dims, low: Dims) -> tuple[list[int], list[int]]:
 
 # Choices among dimensions.
 def chosen(dims: Dims, names: Iterable[str] | None) -> tuple[Dims, list[int]]:
-    """The dimensions of these names, in their order, and where their bits stand; `None` for all.
+    """Return the dimensions of these names (`None`: all), in their order, and their bit positions.
 
     Raises:
         LegoError: there is none of that name.

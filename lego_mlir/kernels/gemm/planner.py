@@ -29,7 +29,7 @@ WGMMA, HMMA = WgmmaConfig.schedule, MmaConfig.schedule
 WGMMA_TARGET = "sm_90a"
 
 HEURISTICS: dict[str, Heuristic] = {HMMA: mma_heuristic, WGMMA: wgmma_heuristic}
-"""By schedule. Schedules of users take the configs of `hmma`."""
+"""The heuristic of each schedule. Schedules of users take the configs of `hmma`."""
 
 _ROW_BYTES = 128
 """Bytes of a tile along its contiguous dimension, when TMA is asked whether it can copy tiles."""

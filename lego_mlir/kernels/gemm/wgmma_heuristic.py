@@ -38,7 +38,7 @@ _NEAR = 1.02
 """Estimates whose ratio is less than this are taken as equal."""
 
 _NEAR_GROUPED = 1.07
-"""The same for several GEMMs in one launch, of which less was measured."""
+"""The ratio for several GEMMs in one launch, of which less was measured."""
 
 _NARROW = (16, 32, 64, 128, 256)
 """Columns of tiles of 64 rows, for one consumer warpgroup."""

@@ -80,7 +80,7 @@ class Tile:
         return self.op.results[0] if self.is_load else self.op.operands[0]
 
     def row(self, index: Sequence[Index]) -> Any:
-        """The row of the tensor that an index of the tile's layout is in."""
+        """Return the row of the tensor that an index of the tile's layout is in."""
         view = self.layout.view
         assert view is not None
         rank = len(view.tiles[0])
@@ -88,7 +88,7 @@ class Tile:
         return apply(OrderBy(Row(*levels)), [index[k * rank] for k in range(len(levels))])
 
     def is_within(self, first: Any, last: Any) -> Any:
-        """Whether the tensor's rows from one to another are among those that a store writes."""
+        """Return whether a store writes the tensor's rows from one to another."""
         assert self.rows is not None
         lower, upper = self.rows
         begins = arith.CmpIOp(arith.CmpIPredicate.sle, lower, first).result
@@ -96,12 +96,12 @@ class Tile:
         return arith.AndIOp(begins, ends).result
 
     def piece(self) -> Slice:
-        """The slice of the layout, its index symbols of no further meaning."""
+        """Return the slice of the layout, its index symbols of no further meaning."""
         return self.layout[tuple(slice(None) if i is None else 0 for i in self.index)]
 
 
 def tile_of(op: Any, pass_context: PassContext) -> Tile:
-    """What a lego.load or lego.store accesses; of a single element nothing is whole.
+    """Return what a lego.load or lego.store accesses; of a single element nothing is whole.
 
     Raises:
         LegoError: the operands do not fit its layout, or a whole dimension has a symbolic size.
@@ -137,12 +137,12 @@ def tile_of(op: Any, pass_context: PassContext) -> Tile:
 
 # Making operations, at the insertion point and location that are current.
 def constant(n: int) -> Any:
-    """An index constant."""
+    """Return an index constant."""
     return number(n, ir.IndexType.get())
 
 
 def number(n: int, kind: Any) -> Any:
-    """A constant of an integer type, or of index."""
+    """Return a constant of an integer type, or of index."""
     # Without the bindings' class, which takes longer than all else that is done here.
     attributes = {"value": ir.IntegerAttr.get(kind, n)}
     return ir.Operation.create("arith.constant", results=[kind], attributes=attributes).results[0]

@@ -70,7 +70,7 @@ def define_mathematics(module: Any, source: Source) -> None:
 
 
 def _library() -> dict[str, Any]:
-    """The functions that there are, by name."""
+    """Return the functions that there are, by name."""
     text = (data.pipelines() / "mathematics.mlir").read_text()
     functions = [op.operation.detach_from_parent() for op in ir.Module.parse(text).body.operations]
     return {op.attributes["sym_name"].value: op for op in functions}
@@ -85,7 +85,7 @@ def _is_declared(op: Any) -> bool:
 
 
 def _caller(module: Any, name: str) -> Any:
-    """The first call of a function that is declared."""
+    """Return the first call of a function that is declared."""
     return next(
         op
         for op in operations_in(module.operation)

@@ -48,7 +48,7 @@ class Evaluator:
         self._source = source
 
     def __call__(self, value: Any) -> Any:
-        """The number of a value, or the array of its numbers.
+        """Return the number of a value, or the array of its numbers.
 
         Raises:
             Unknown: it depends on what is not given.

@@ -17,7 +17,7 @@ class Linear:
     terms: Mapping[Any, int] = field(default_factory=dict)
 
     def plus(self, other: Linear, factor: int = 1) -> Linear:
-        """The sum of this and a multiple of another."""
+        """Return the sum of this and a multiple of another."""
         terms = dict(self.terms)
         for leaf, c in other.terms.items():
             terms[leaf] = terms.get(leaf, 0) + factor * c
@@ -26,7 +26,7 @@ class Linear:
 
 
 def linear(value: Any, leaf: Callable[[Any], Linear | None]) -> Linear | None:
-    """A value as a linear sum; `None` where it is none.
+    """Return a value as a linear sum; `None` where it is none.
 
     Args:
         value: an index value.
@@ -55,7 +55,7 @@ def linear(value: Any, leaf: Callable[[Any], Linear | None]) -> Linear | None:
 
 
 def determines(terms: Mapping[Any, int], sizes: Mapping[Any, int | None]) -> bool:
-    """Whether a sum tells all its leaves, as digits tell what a number is made of.
+    """Return whether a sum tells all its leaves, as digits tell what a number is made of.
 
     Args:
         terms: the factor of each leaf.

@@ -80,7 +80,7 @@ class Decision:
     _leaves_of: dict[Any, set[Any] | None] = field(default_factory=dict)
 
     def verdict(self, *, by_block: bool) -> Verdict:
-        """What is known of the owners of the elements.
+        """Return what is known of the owners of the elements.
 
         Args:
             by_block: a schedule distributes a block's work among its threads: blocks own elements.
@@ -101,13 +101,13 @@ class Decision:
         return Verdict.OWNED
 
     def _tells(self, own: Sequence[Any], values: Sequence[Any]) -> Verdict:
-        """Whether values tell ids: no two threads of different ids have all of them the same."""
+        """Return whether values determine ids: threads of different ids differ in one of them."""
         found = [value for value in self._spread(values) if not self._is_data(value)]
         left = self._tells_by_form(set(own), found)
         return self._tells_by_numbers(left, found) if left else Verdict.OWNED
 
     def _spread(self, values: Sequence[Any]) -> list[Any]:
-        """The values, with those that layouts make one to one replaced by what they are made of."""
+        """Return the values, those that layouts make one to one replaced by their operands."""
         found: list[Any] = []
         todo = list(dict.fromkeys(values))
         while todo:
@@ -128,13 +128,13 @@ class Decision:
         return found
 
     def _is_whole(self, op: Any) -> bool:
-        """Whether the layout of an operation has an element at every index, and no symbols."""
+        """Return whether an operation's layout has an element at every index, and no symbols."""
         layout = self.layout_of(op)
         return not layout.symbols and prod(layout.dims) == layout.size
 
     # By form.
     def _tells_by_form(self, own: set[Any], values: Sequence[Any]) -> set[Any]:
-        """What sums of multiples of ids and loop variables do not decide."""
+        """Return the ids that sums of multiples of ids and loop variables do not determine."""
         known, sums = set(values), [linear(value, self._leaf) for value in values]
         while True:
             before = len(known)
@@ -147,16 +147,16 @@ class Decision:
                 return own - known
 
     def _varies(self, leaf: Any) -> bool:
-        """Whether threads or iterations differ in a leaf of a sum; the host passes one number."""
+        """Return whether a leaf differs between threads or iterations; the host passes one number."""
         return leaf in self.kernel.sizes or self._loop_of(leaf) is not None
 
     def _size(self, leaf: Any) -> int | None:
-        """How many values an id or a loop's trip count has, if that is known."""
+        """Return the number of values of an id, or the trip count of a loop, if known."""
         iterations = self.kernel.sizes.get(leaf) or self._iterations(leaf)
         return iterations if isinstance(iterations, int) or iterations is None else len(iterations)
 
     def _leaf(self, value: Any) -> Linear | None:
-        """An id, or a loop's variable as its start and a trip count, named by the variable."""
+        """Return an id, or a loop's variable as start and iteration, named by the variable."""
         if value in self.kernel.sizes or self._is_uniform(value):
             return Linear(0, {value: 1})
         if not isinstance(value, ir.BlockArgument) and value.owner.name in CASTS:
@@ -171,14 +171,14 @@ class Decision:
         return start.plus(Linear(0, {value: stride.constant}))
 
     def _loop_of(self, value: Any) -> Any:
-        """The loop around the store whose variable a value is."""
+        """Return the loop around the store whose variable a value is."""
         bodies = (loop.regions[0].blocks[0].arguments[0] for loop in self.loops)
         pairs = zip(bodies, self.loops, strict=True)
         return next((loop for variable, loop in pairs if variable == value), None)
 
     # By numbers.
     def _tells_by_numbers(self, own: set[Any], values: Sequence[Any]) -> Verdict:
-        """The same by computing all values for all ids."""
+        """Decide by computing all values for all ids."""
         values, leaves = self._about(own, values)
         if leaves is None:
             return Verdict.UNDECIDED
@@ -215,7 +215,7 @@ class Decision:
         return Verdict.SHARED if is_sure else Verdict.UNDECIDED
 
     def _about(self, own: set[Any], values: Sequence[Any]) -> tuple[list[Any], set[Any] | None]:
-        """The values that depend on ids or on what goes with them, and all that these depend on."""
+        """Return the values that depend on ids or their companions, and all that these depend on."""
         known, about = set(values), set(own)
         chosen: list[Any] = []
         while True:
@@ -251,7 +251,7 @@ class Decision:
         return there, is_sure
 
     def _iterations(self, variable: Any) -> Sequence[int] | None:
-        """The values of a loop's variable, where constants bound it."""
+        """Return the values of a loop's variable, where constants bound it."""
         loop = self._loop_of(variable)
         if loop is None:
             return None
@@ -264,7 +264,7 @@ class Decision:
 
     # What values depend on.
     def _leaves(self, value: Any) -> set[Any] | None:
-        """The ids and loop variables that a value depends on; `None` if on other things too."""
+        """Return the ids and loop variables that a value depends on; `None` if also on others."""
         if value not in self._leaves_of:
             self._leaves_of[value] = self._found_leaves(value)
         return self._leaves_of[value]
@@ -283,7 +283,7 @@ class Decision:
         return found
 
     def _is_uniform(self, value: Any) -> bool:
-        """Whether a value is computed from numbers that the host gives, and no others."""
+        """Return whether a value is computed from numbers that the host gives, and no others."""
         if isinstance(value, ir.BlockArgument):
             return bool(value.owner.owner.name == "func.func")
         operands = list(value.owner.operands)
@@ -293,7 +293,7 @@ class Decision:
         return plain and bool(varying) and all(map(self._is_uniform, varying))
 
     def _is_data(self, value: Any) -> bool:
-        """Whether a value depends on what was loaded, or on what an atomic update gave."""
+        """Return whether a value depends on what was loaded, or on what an atomic update gave."""
         if value not in self._data:
             self._data[value] = not isinstance(value, ir.BlockArgument) and (
                 value.owner.name in _LOADS or any(map(self._is_data, value.owner.operands))
@@ -305,7 +305,7 @@ _LOADS = (dialect.LOAD, dialect.ATOMIC, "memref.load", "vector.load", "memref.at
 
 
 def kernel_of(launch: Any, layout_of: LayoutOf, source: Source) -> Kernel | None:
-    """The ids of a launch; `None` where its sizes are not known here."""
+    """Return the ids of a launch; `None` where its sizes are not known here."""
     evaluator = Evaluator({}, layout_of, source)
     arguments = list(launch.regions[0].blocks[0].arguments)[:6]
     try:
@@ -320,7 +320,7 @@ def kernel_of(launch: Any, layout_of: LayoutOf, source: Source) -> Kernel | None
 
 
 def surroundings(store: Any, launch: Any) -> tuple[list[Any], list[tuple[Any, int | None]]]:
-    """The loops around a store, outermost first, and the conditions on the way there.
+    """Return the loops around a store, outermost first, and the conditions on the way there.
 
     Each condition comes with the number that it has where the store runs; `None` for any but 0.
     """
@@ -343,7 +343,7 @@ def surroundings(store: Any, launch: Any) -> tuple[list[Any], list[tuple[Any, in
 
 
 def is_private(buffer: Any) -> bool:
-    """Whether each thread has a buffer of its own."""
+    """Return whether each thread has a buffer of its own."""
     if is_workgroup(buffer.type):
         return False
     if "private" in str(ir.MemRefType(buffer.type).memory_space):
@@ -353,17 +353,17 @@ def is_private(buffer: Any) -> bool:
 
 
 def _maker(value: Any) -> str | None:
-    """The name of the operation that a value is a result of; `None` for a block argument."""
+    """Return the name of the operation that a value is a result of; `None` for a block argument."""
     return None if isinstance(value, ir.BlockArgument) else value.owner.name
 
 
 def _waits(loop: Any) -> bool:
-    """Whether every iteration of a loop has the CTA's threads wait for one another."""
+    """Return whether every iteration of a loop has the CTA's threads wait for one another."""
     return any(op.operation.name == "gpu.barrier" for op in loop.regions[0].blocks[0].operations)
 
 
 def _is_function(keys: Sequence[Any], owner: Any) -> bool:
-    """Whether points with the same keys have the same owner."""
+    """Return whether points with the same keys have the same owner."""
     if not len(owner) or not keys:
         return not len(owner) or bool((owner == owner[0]).all())
     order = np.lexsort((owner, *keys))

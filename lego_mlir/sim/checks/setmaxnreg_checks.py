@@ -251,7 +251,7 @@ def check(program: Program) -> None:
 
 
 def _held(program: Program) -> Iterator[tuple[int, int, int]]:
-    """How many registers hold carried values: at the beginning of each block, and at `setmaxnreg`.
+    """Yield how many registers hold carried values: at each block's start, and at `setmaxnreg`.
 
     Yields the block, the instruction in it, and the number.
     """

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from lego_mlir.sim.ptx.program import Program
 
 Mask = Array
-"""Of each lane which bytes of a register are unwritten, one bit a byte; uint8."""
+"""The unwritten bytes of a register in each lane, one bit a byte; uint8."""
 
 Rule = Callable[["Wave", Sequence[Mask]], Mask]
 
