@@ -236,7 +236,7 @@ def _cut(layout: LinearLayout, packed: int, matrices: int) -> LinearLayout:
 def _fit(
     layout: LinearLayout, tile: LinearLayout, permute: bool
 ) -> tuple[tuple[int, ...], str | None]:
-    """Return an order of the register bits by which the tile divides the layout, or the obstacle."""
+    """Return an order of register bits by which the tile divides the layout, or an obstacle."""
     images = layout.select([REGISTER]).columns
     order = tuple(range(len(images)))
     if permute:

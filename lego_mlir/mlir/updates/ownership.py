@@ -147,7 +147,7 @@ class Decision:
                 return own - known
 
     def _varies(self, leaf: Any) -> bool:
-        """Return whether a leaf differs between threads or iterations; the host passes one number."""
+        """Return whether a leaf of a sum differs between threads or iterations."""
         return leaf in self.kernel.sizes or self._loop_of(leaf) is not None
 
     def _size(self, leaf: Any) -> int | None:
@@ -215,7 +215,7 @@ class Decision:
         return Verdict.SHARED if is_sure else Verdict.UNDECIDED
 
     def _about(self, own: set[Any], values: Sequence[Any]) -> tuple[list[Any], set[Any] | None]:
-        """Return the values that depend on ids or their companions, and all that these depend on."""
+        """Return the values that depend on ids or their companions, and all that they depend on."""
         known, about = set(values), set(own)
         chosen: list[Any] = []
         while True:
