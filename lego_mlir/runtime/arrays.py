@@ -28,9 +28,7 @@ from lego_mlir.runtime import dtypes, views
 from lego_mlir.runtime.dtypes import Array
 from lego_mlir.runtime.npy import load_npy
 
-ArgumentValue = (
-    Any  # an array (NumPy, DLPack on the CPU), the path of a .npy file, a number, or None
-)
+ArgumentValue = Any  # an array (NumPy, CPU DLPack), the path of a .npy file, a number, or None
 
 Functions = Mapping[str, Callable[..., Any]]
 """Permutation functions of layouts by name, on NumPy arrays."""

@@ -77,9 +77,7 @@ def save_npy(directory: str | os.PathLike[str], tensors: Mapping[str, Array]) ->
     folder = Path(directory)
     for name in tensors:
         if not is_name(name):
-            raise LegoError(
-                f"an output cannot be saved as '{name}.npy'", hint=f"names: {NAME_RULE}"
-            )
+            raise LegoError(f"an output cannot be saved as '{name}.npy'", hint=f"name: {NAME_RULE}")
     paths = {folder / f"{name}.npy": tensor for name, tensor in tensors.items()}
     try:
         folder.mkdir(parents=True, exist_ok=True)

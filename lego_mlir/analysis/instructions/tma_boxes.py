@@ -106,7 +106,7 @@ def tensor_map_boxes(layout: Layout, shared: Slice, element: int, parts: int = 1
     byte_offsets = offsets.transpose(order[::-1]) * element  # bytes, the outermost dimension first
     for mode in MODES:
         for box in _boxes(extents, mode, element, parts):
-            boxes = _box_origins(byte_offsets, extents, box, mode, element)
+            boxes = _box_positions(byte_offsets, extents, box, mode, element)
             if boxes is not None:
                 return TensorMapBoxes(
                     order,
@@ -207,7 +207,7 @@ def _greatest_divisor(n: int) -> int:
     return next(d for d in range(min(n, MAX_BOX_SIZE), 0, -1) if n % d == 0)
 
 
-def _box_origins(
+def _box_positions(
     byte_offsets: Any, extents: Sequence[int], box: Sequence[int], mode: int, element: int
 ) -> tuple[Box, ...] | None:
     """Return the boxes of a tile; `None` if shared memory does not have one as TMA writes it.
@@ -223,11 +223,9 @@ def _box_origins(
     found = []
     steps = [range(0, n, b) for n, b in zip(extents, box, strict=True)]
     for corner in product(*reversed(steps)):
-        box_offsets = byte_offsets[
-            tuple(slice(c, c + b) for c, b in zip(corner, reversed(box), strict=True))
-        ]
-        start = int(swizzled(box_offsets.flat[0], mode))
-        if start % 128 or not np.array_equal(box_offsets, swizzled(start + walk, mode)):
+        inside = tuple(slice(c, c + b) for c, b in zip(corner, reversed(box), strict=True))
+        start = int(swizzled(byte_offsets[inside].flat[0], mode))
+        if start % 128 or not np.array_equal(byte_offsets[inside], swizzled(start + walk, mode)):
             return None
         found.append(Box(tuple(reversed(corner)), start // element))
     return tuple(found)

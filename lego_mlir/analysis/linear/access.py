@@ -86,16 +86,14 @@ def conversion(source: LinearLayout, destination: LinearLayout) -> LinearLayout:
     source = source.with_outputs(*(d.name for d in destination.outputs))
     elimination = f2.eliminate(destination.columns)
     columns = []
-    for position, element in zip(
-        _matching_inputs(source, destination), source.columns, strict=True
-    ):
-        change = elimination.solve(element ^ f2.image(destination.columns, position))
+    for bits, element in zip(_matching_inputs(source, destination), source.columns, strict=True):
+        change = elimination.solve(element ^ f2.image(destination.columns, bits))
         if change is None:
             raise LegoError(
                 f"element {source.image_text(element)} is nowhere in the layout from "
                 f"({dims_text(destination.inputs)})"
             )
-        columns.append(position ^ change)
+        columns.append(bits ^ change)
     return LinearLayout(source.inputs, destination.inputs, tuple(columns))
 
 

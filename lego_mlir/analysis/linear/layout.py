@@ -172,7 +172,7 @@ class LinearLayout:
         other = other._ordered_like(inputs, outputs)
         columns = [0] * total_bits(inputs)
         low, high = zip(
-            bit_positions(inputs, self.inputs), bit_positions(outputs, self.outputs), strict=True
+            *map(bit_positions, (inputs, outputs), (self.inputs, self.outputs)), strict=True
         )
         for part, (sources, targets) in ((self, low), (other, high)):
             for k, column in zip(sources, part.columns, strict=True):

@@ -190,13 +190,11 @@ def estimate(problem: Problem, config: WgmmaConfig, gpu: GpuSpec) -> WgmmaEstima
     m, n, _ = config.tile
     size, iterations = ELEMENT_BYTES[problem.dtype], config.k_slice_iterations(problem)
     ctas = config.work_items(problem)
-    concurrent = (
-        gpu.multiprocessors * model.cluster_placement[prod(config.cluster) * config.split_k]
-    )
-    waves = ceil(ctas / concurrent)
+    active = gpu.multiprocessors * model.cluster_placement[prod(config.cluster) * config.split_k]
+    waves = ceil(ctas / active)
     read = _bytes_per_iteration(problem, config, model)
     operands = (problem.m + problem.n) * problem.k * size * problem.batch
-    iteration = _iteration(problem, config, min(ctas, concurrent), operands, model)
+    iteration = _iteration(problem, config, min(ctas, active), operands, model)
     store = m * n * ELEMENT_BYTES[problem.out] / 2 * model.store_us
     exposed = 0.0 if config.overlap_epilogue else store
     wave = iterations * max(iteration.values()) + exposed

@@ -98,15 +98,14 @@ def allocate(op: Any, layout: Layout, source: Source) -> None:
         )
     _check_countable(layout.size, f"a buffer for '{layout}'", op, source)
     declared = ir.MemRefType(op.results[0].type)
-    kind = ir.MemRefType.get(
-        [layout.size], declared.element_type, memory_space=declared.memory_space
-    )
+    element, space = declared.element_type, declared.memory_space
+    kind = ir.MemRefType.get([layout.size], element, memory_space=space)
     if declared.rank != 1 or (declared.has_static_shape and declared != kind):
         raise source.error(
             f"'lego.alloc' of {declared}, its layout '{layout}' has {layout.size} elements",
             op.location,
             hint="the result is a memref of one dynamic dimension, "
-            f"memref<?x{declared.element_type}, #gpu.address_space<workgroup>>",
+            f"memref<?x{element}, #gpu.address_space<workgroup>>",
         )
     if dialect.ALIGNMENT in op.attributes:
         raise source.error(

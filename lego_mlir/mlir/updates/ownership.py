@@ -187,16 +187,10 @@ class Decision:
         if None in trips:
             return Verdict.UNDECIDED
         ids = sorted((x for x in leaves if x in self.kernel.sizes), key=lambda x: x.arg_number)
-        shape = [
-            *(self.kernel.sizes[x] for x in ids),
-            *(len(t) for t in trips if t is not None),
-        ]
+        shape = [*(self.kernel.sizes[x] for x in ids), *(len(t) for t in trips if t is not None)]
         if prod(shape) > MOST_POINTS:
             return Verdict.UNDECIDED
-        axes = [
-            *(range(self.kernel.sizes[x]) for x in ids),
-            *(t for t in trips if t is not None),
-        ]
+        axes = [*(range(self.kernel.sizes[x]) for x in ids), *(t for t in trips if t is not None)]
         grids = np.meshgrid(*(np.asarray(a, np.int64) for a in axes), indexing="ij")
         by_variable = {x: g.ravel() for x, g in zip([*ids, *loops], grids, strict=True)}
         evaluator = Evaluator(by_variable, self.layout_of, self.source)

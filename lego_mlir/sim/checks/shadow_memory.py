@@ -377,21 +377,19 @@ class Log:
         return order[first[which] + within], found[which]
 
     def _matching(self, granules: Array, kinds: int) -> Records:
-        selected = np.zeros(len(self.shadow.written), np.bool_)
-        selected[granules] = True
+        marked = np.zeros(len(self.shadow.written), np.bool_)
+        marked[granules] = True
         low, high = np.searchsorted(
             self.sorted_records.granule, [granules.min(), granules.max() + 1]
         )
         sorted_records = self.sorted_records[low:high]
         records = [
             sorted_records[
-                np.flatnonzero(
-                    selected[sorted_records.granule] & (sorted_records.kind & kinds != 0)
-                )
+                np.flatnonzero(marked[sorted_records.granule] & (sorted_records.kind & kinds != 0))
             ]
         ]
         for event, access_id in self.recent:
-            if event.kind & kinds and len(chosen := np.flatnonzero(selected[event.granules])):
+            if event.kind & kinds and len(chosen := np.flatnonzero(marked[event.granules])):
                 records.append(Records.of(event, access_id, chosen))
         found = Records.joined(records)
         return found[found.access_id > self.shadow.access_id[found.granule]]
