@@ -78,7 +78,7 @@ def pytest_terminal_summary(
         name = report.nodeid.removeprefix("test/")
         properties = dict(report.user_properties)
         if "test_lit[" not in name:
-            seconds[name.partition("[")[0]] += properties[SECONDS]
+            seconds[name.partition("[")[0]] += properties.get(SECONDS, 0.0)  # none: its worker died
         elif report.when == "call" and LIT_SECONDS in properties:
             seconds[name] = properties[LIT_SECONDS]
     kept = {line for line in LIST.read_text().split() if line not in seconds}
