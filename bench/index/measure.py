@@ -12,7 +12,7 @@ from typing import Any
 from bench.index.expressions import Expression
 from lego_mlir.algebra import Layout, parse_layout
 from lego_mlir.index import Int, Sym, evaluate, nodes
-from lego_mlir.index.cost import count
+from lego_mlir.index.extraction.cost import count
 
 POINTS = 1000
 REPEATS = 5

@@ -49,7 +49,8 @@ from lego_mlir.algebra.permutations import Index
 from lego_mlir.algebra.sizes import as_size, check_same_size, is_sympy, product, sizes_text
 from lego_mlir.algebra.slices import Slice, make_slice
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import Expr, Int, Sym, forms, substitute, symbols
+from lego_mlir.index import Expr, Int, Sym, substitute, symbols
+from lego_mlir.index.extraction import forms
 from lego_mlir.index.functions import is_array
 from lego_mlir.index.work import measured
 

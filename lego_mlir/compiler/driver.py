@@ -18,14 +18,15 @@ from functools import cached_property
 from typing import Any
 
 from lego_mlir.artifact import Artifact
-from lego_mlir.compiler import child_process, codegen, launches, schedules
-from lego_mlir.compiler.assembly import Cubin
+from lego_mlir.compiler import launches, schedules
+from lego_mlir.compiler.backend import child_process, codegen
+from lego_mlir.compiler.backend.assembly import Cubin
+from lego_mlir.compiler.backend.strict_checks import check_strict
 from lego_mlir.compiler.kernel_attributes import launch_attributes, set_kernel_attributes
 from lego_mlir.compiler.pipelines import pipeline
 from lego_mlir.compiler.resource_limits import check_launches, check_registers
 from lego_mlir.compiler.schedules import Schedule
 from lego_mlir.compiler.stages import DEFAULT_TARGET
-from lego_mlir.compiler.strict_checks import check_strict
 from lego_mlir.compiler.target_attributes import drop_targets
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target

@@ -17,8 +17,8 @@ cancellation leaves fewer terms. A proof eliminates at most `prover._DEPTH` atom
 another, and calls Z3 with a step limit. Beyond these, `work` counts every step against the limit
 `index_steps`. Because the modules need each other, `nodes` imports `construct` after its classes.
 
-Above the core stand `forms` (the cheapest of several forms), `factor`, `cost` and `width` (what a
-form takes), and `fold`, with its interpretations `evaluate`, `text` and `proofs.solver`.
+Above the core stand `extraction/` (the cheapest of several forms, and what a form takes), and
+`fold`, with its interpretations `evaluate`, `text` and `proofs.solver`.
 `functions` are what permutations may call, `sympy_bridge` converts from and to SymPy.
 """
 

@@ -2,7 +2,7 @@
 
 Sums and products are kept expanded, as polynomials over atoms; `//` and `%` are simplified by the
 rules of `index.rules`, each of which is one proven identity. Factoring, for the sake of fewer
-operations, is left to the moment of printing (`index.factor`).
+operations, is left to the moment of printing (`index.extraction.factor`).
 """
 
 from __future__ import annotations

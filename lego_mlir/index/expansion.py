@@ -1,8 +1,8 @@
 """Whether products of sums are expanded while expressions are derived.
 
-Normally they are. `index.forms` derives an expression a second time with such products kept as
-`Mul` nodes. The operators of a user's permutation have no argument for that, so it is a context
-variable, and this module is the only one that sets or reads it. What depends on it says so:
+Normally they are. `index.extraction.forms` derives an expression a second time with such products
+kept as `Mul` nodes. The operators of a user's permutation have no argument for that, so it is a
+context variable, and this module is the only one that sets or reads it. What depends on it says so:
 
 - `construct.mul` asks `keeps_product`;
 - `rules.floordiv` and `rules.mod` take it as an argument, so their caches keep the two apart;

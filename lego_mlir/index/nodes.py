@@ -289,7 +289,7 @@ class Where(Expr):
 
 
 class Mul(Expr):
-    """`a * b`, two sums, not expanded: only in the forms that `index.forms` weighs."""
+    """`a * b`, two sums, not expanded: only in the forms that `index.extraction.forms` weighs."""
 
     __slots__ = ("a", "b")
     __match_args__ = ("a", "b")

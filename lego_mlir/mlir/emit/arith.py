@@ -18,7 +18,7 @@ from itertools import groupby
 from typing import Any
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index.factor import Product, Sum, Tree, factor, without_constant
+from lego_mlir.index.extraction.factor import Product, Sum, Tree, factor, without_constant
 from lego_mlir.index.fold import Algebra
 from lego_mlir.index.nodes import (
     Expr,

@@ -30,8 +30,8 @@ from lego_mlir.algebra import Layout
 from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, construct
+from lego_mlir.index.extraction.width import widest
 from lego_mlir.index.functions import where
-from lego_mlir.index.width import widest
 from lego_mlir.index.work import measured
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
@@ -43,17 +43,12 @@ from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.access_checks import check_value, other_attribute, whole_dimensions
 from lego_mlir.mlir.lowering.accesses import LayoutAccess, Print, load, store
 from lego_mlir.mlir.lowering.bijectivity import check_known
-from lego_mlir.mlir.lowering.buffers import (
-    FlatBuffers,
-    alignment_of,
-    allocate,
-    elements_of,
-)
-from lego_mlir.mlir.lowering.claims import claims
-from lego_mlir.mlir.lowering.index_checks import IndexChecks
-from lego_mlir.mlir.lowering.index_reader import IndexReader, bound_of
+from lego_mlir.mlir.lowering.buffers import FlatBuffers, alignment_of, allocate, elements_of
+from lego_mlir.mlir.lowering.indices.claims import claims
+from lego_mlir.mlir.lowering.indices.index_checks import IndexChecks
+from lego_mlir.mlir.lowering.indices.index_reader import IndexReader, bound_of
+from lego_mlir.mlir.lowering.indices.size_operands import SizeOperands
 from lego_mlir.mlir.lowering.lower_tables import lower_tables
-from lego_mlir.mlir.lowering.size_operands import SizeOperands
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.scopes import KERNELS
 
@@ -65,7 +60,7 @@ def lower_lego(module: Any, layouts: Layouts, source: Source, *, check: bool = F
         module: the module.
         layouts: reads its layouts.
         source: its text, in which errors are shown.
-        check: check in the kernels what is not proven (`mlir.lowering.index_checks`).
+        check: check in the kernels what is not proven (`mlir.lowering.indices.index_checks`).
 
     Raises:
         LegoError: at the operation or inside the layout's text.

@@ -6,9 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from lego_mlir.index import Int, Sym, evaluate, forms, where
+from lego_mlir.index import Int, Sym, evaluate, where
 from lego_mlir.index.construct import substitute
-from lego_mlir.index.cost import count, weight
+from lego_mlir.index.extraction import forms
+from lego_mlir.index.extraction.cost import count, weight
 from lego_mlir.index.nodes import Expr, Mul, Poly, Spelled, plain
 
 I, J, N = Sym("i", 0, 40), Sym("j", 0, 40), Sym("n", 1, 41)  # noqa: E741 - the names in the formulas

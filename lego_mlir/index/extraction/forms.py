@@ -16,10 +16,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from lego_mlir.index import construct, polynomial
-from lego_mlir.index.cost import weight
 from lego_mlir.index.expansion import Derivation, during, is_deriving
+from lego_mlir.index.extraction.cost import weight
+from lego_mlir.index.extraction.width import widest
 from lego_mlir.index.nodes import Expr, Int, Mod, Mono, Poly, Spelled, mono_order
-from lego_mlir.index.width import widest
 from lego_mlir.index.work import measured
 
 Derived = TypeVar("Derived", bound="Int | tuple[Int, ...]")

@@ -15,7 +15,7 @@ from lego_mlir.index import Int, Sym, bounds, polynomial, substitute
 from lego_mlir.index.nodes import symbols
 from lego_mlir.index.ranges import is_positive
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.lowering.index_reader import IndexReader
+from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
 
 Tied = Mapping[str, Any]
 """The operand of each symbol, by its name."""
