@@ -305,8 +305,8 @@ class Layout:
             return through_sympy(index, self.dims, lambda xs: self.apply(*xs))
         index = self._checked(index)
         if any(isinstance(i, Expr) for i in index):
-            return forms.derive(lambda: self._apply(index))
-        return self._apply(index)
+            return forms.derive(self._apply, *index)
+        return self._apply(*index)
 
     def mask(self, *index: Any) -> Any:
         """Return 1 where there is an element at a logical index, 0 where its tile is only padding.
@@ -351,7 +351,7 @@ class Layout:
         if is_array(flat):
             self._check_int64()
         if isinstance(flat, Expr):
-            return forms.derive(lambda: self._inv(flat))
+            return forms.derive(self._inv, flat)
         return self._inv(flat)
 
     def _inv(self, flat: Any) -> Index:
@@ -423,7 +423,7 @@ class Layout:
             least = max(least, self.view.skew.span)  # the skewed dimension is no shorter
         check_int64(least, f"the index space of '{self}'")
 
-    def _apply(self, index: Index) -> Any:
+    def _apply(self, *index: Any) -> Any:
         if not self.is_partial:
             return self._through_stages(index, self.dims)
         assert self.view is not None

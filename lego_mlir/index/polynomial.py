@@ -7,7 +7,7 @@ turns it into a node after three kinds of cancellation:
     d * (x // d) + x % d     ->  x          (Table 1 of the paper, its second rule)
     x - d * (x // d)         ->  x % d
 
-Products of sums are expanded too, unless `index.expansion` keeps them.
+Products of sums are expanded too; `index.operands` keeps them beside.
 """
 
 from __future__ import annotations

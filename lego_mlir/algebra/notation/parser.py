@@ -36,7 +36,7 @@ from lego_mlir.algebra.permutations import NAMES, Permutation, from_functions, i
 from lego_mlir.algebra.sizes import as_size, ceildiv, size_symbol
 from lego_mlir.algebra.written import WrittenSize
 from lego_mlir.diagnostics import LegoError, Location
-from lego_mlir.index import Int, Sym, construct, expansion, polynomial, symbols
+from lego_mlir.index import Int, Sym, construct, polynomial, symbols
 from lego_mlir.index.work import measured
 from lego_mlir.limits import Limits
 
@@ -98,7 +98,7 @@ def parse_layout(
 def _layout_of(text: str, sizes: tuple[tuple[str, Int], ...]) -> Layout:
     """Return the layout of a text without functions: it depends on nothing else."""
     with measured():
-        return expansion.apart(lambda: _Parser(text, dict(sizes), {}).layout())
+        return _Parser(text, dict(sizes), {}).layout()
 
 
 def parse_strides(text: str) -> tuple[Any, Any]:
