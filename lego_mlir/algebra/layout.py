@@ -58,7 +58,8 @@ class Layout:
     """A bijection between a logical index space and flat offsets 0 .. size-1.
 
     Made by `OrderBy(...)`, `TileOrderBy(...)`, `GroupBy(...)` and `TileBy(...)`, each of which is
-    a function and a method. Immutable; equal if written the same.
+    a function and a method. Immutable. Layouts of equal blocks and views are equal, and have the
+    same text; `equals` compares what they compute.
 
     Attributes:
         orders: the reorderings, in the order of the dots.

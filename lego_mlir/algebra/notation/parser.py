@@ -19,7 +19,8 @@
 Names that are not integers are symbols. `M/128` says that 128 divides M, and the layout relies on
 it; `M{128, BM}` is M, and says that 128 and BM divide it. `M//128` rounds down and says nothing;
 `ceildiv(M, 128)` rounds up: so many tiles cover M.
-Printing a layout gives the text that parses to it.
+Printing a layout gives a text that parses to it, and equal layouts have the same text: a RegP in
+the order of Row or Col is printed as one.
 """
 
 from __future__ import annotations
