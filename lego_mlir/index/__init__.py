@@ -27,8 +27,9 @@ Above the core stand `extraction/` (the cheapest of several forms, and what a fo
 from lego_mlir.index.construct import substitute
 from lego_mlir.index.evaluate import evaluate
 from lego_mlir.index.functions import isqrt, maximum, minimum, where
-from lego_mlir.index.nodes import Expr, Int, Sym, symbols
+from lego_mlir.index.nodes import Expr, Int, Sym
 from lego_mlir.index.ranges import bounds
+from lego_mlir.index.structure import symbols
 
 __all__ = [
     "Expr",

@@ -12,7 +12,7 @@ from functools import reduce
 from math import isqrt as integer_isqrt
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import nodes, polynomial, rules
+from lego_mlir.index import nodes, polynomial, rules, structure
 from lego_mlir.index.nodes import (
     Expr,
     Int,
@@ -99,7 +99,7 @@ def xor(a: Int, b: Int) -> Int:
         right
     ):
         return _xor_of(*left, *right)
-    a, b = sorted((a, b), key=nodes.order, reverse=isinstance(a, int) or isinstance(b, int))
+    a, b = sorted((a, b), key=structure.order, reverse=isinstance(a, int) or isinstance(b, int))
     return a if isinstance(b, int) and b == 0 else Xor(a, b)
 
 
@@ -114,7 +114,7 @@ def _xor_of(*operands: Int) -> Int:
             del odd[x]
         else:
             odd[x] = None
-    kept: list[Int] = sorted(odd, key=nodes.order)
+    kept: list[Int] = sorted(odd, key=structure.order)
     if constant or not kept:
         kept.append(constant)
     return reduce(Xor, kept)
@@ -186,7 +186,7 @@ def maximum(a: Int, b: Int) -> Int:
 def _extreme(kind: type[Min] | type[Max], a: Int, b: Int) -> Int:
     """Return the Min or Max of all nested operands, without those that another one bounds."""
     kept: list[Int] = []
-    for x in sorted({*_operands(kind, plain(a)), *_operands(kind, plain(b))}, key=nodes.order):
+    for x in sorted({*_operands(kind, plain(a)), *_operands(kind, plain(b))}, key=structure.order):
         if not any(_surpasses(kind, y, x) for y in kept):
             kept = [*(y for y in kept if not _surpasses(kind, x, y)), x]
     return reduce(kind, kept)

@@ -22,7 +22,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any, TypeGuard
 
-from lego_mlir.index import construct, nodes
+from lego_mlir.index import construct, structure
 from lego_mlir.index.nodes import Expr, Int, Mul, Poly, Sym, WithForm, plain
 
 
@@ -174,7 +174,7 @@ def form_of(x: Int) -> Int:
 def product(a: Int, b: Int) -> Int:
     """Return `a * b`, unexpanded if both are sums."""
     if _is_sum(a) and _is_sum(b):
-        return Mul(*sorted((a, b), key=nodes.order))
+        return Mul(*sorted((a, b), key=structure.order))
     return construct.mul(a, b)
 
 

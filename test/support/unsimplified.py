@@ -17,7 +17,8 @@ from unittest.mock import patch
 import numpy as np
 
 from lego_mlir.index import construct, evaluate
-from lego_mlir.index.nodes import Expr, Int, Node, Sym, symbols
+from lego_mlir.index.nodes import Expr, Int, Node, Sym
+from lego_mlir.index.structure import symbols
 
 
 def isqrt(x: Any) -> Any:

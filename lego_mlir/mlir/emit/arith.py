@@ -35,9 +35,9 @@ from lego_mlir.index.nodes import (
     Sym,
     Where,
     Xor,
-    symbols,
 )
 from lego_mlir.index.ranges import bounds, is_nonnegative, is_positive
+from lego_mlir.index.structure import symbols
 from lego_mlir.mlir.bindings import arith, ir, llvm
 from lego_mlir.mlir.emit import affine
 
