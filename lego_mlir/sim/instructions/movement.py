@@ -41,7 +41,7 @@ def _part(form: Form, vector: Vector, kind: Type) -> Type:
     """The type of one of a vector's elements that fill a register of `kind`."""
     bits, rest = divmod(kind.bits, len(vector.elements))
     if rest or bits not in (8, 16, 32, 64) or kind.kind != "b":
-        form.fail(f"a {kind} has no {len(vector.elements)} parts", vector)
+        form.fail(f"a {kind} has no {len(vector.elements)} fields", vector)
     return TYPES[f"b{bits}"]
 
 

@@ -101,12 +101,12 @@ def check_hint(form: Form, count: int, most: int = 0) -> None:
 
 
 def own_rank(w: Wave) -> Array:
-    """The rank of each lane's block in its cluster."""
+    """The rank of each lane's CTA in its cluster."""
     rank: Array = w.cta_index_of_lane % w.cluster_size
     return rank
 
 
 def rank_of(w: Wave, address: Array) -> Array:
-    """The rank of the block that addresses of shared memory, generic or not, lie in."""
+    """The rank of the CTA that addresses of shared memory, generic or not, lie in."""
     named = (address.astype(np.uint64) >> RANK_SHIFT).astype(np.int64) & 0xFF
     return np.where(named == 0, own_rank(w), named - 1)
