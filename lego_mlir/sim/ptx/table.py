@@ -131,7 +131,10 @@ def _unknown(module: Module, instruction: Instruction, entries: list[Entry]) -> 
         hint = "modelled are: " + "; ".join(s for e in entries for s in e.syntaxes)
     else:
         message = f"{text} is no instruction that the simulator knows (PTX ISA 9.7)"
-        hint = "the simulator cannot run this kernel; run it on a GPU"
+        hint = (
+            f"the module is of PTX ISA {module.version}; what the simulator does not know, it "
+            f"cannot run: run this kernel on a GPU"
+        )
     return module.error(message, instruction.line, instruction.column, hint)
 
 

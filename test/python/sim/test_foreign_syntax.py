@@ -1,6 +1,7 @@
 """What compilers write that the examples of the PTX ISA do not: orders, wraps, odd operands."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -243,3 +244,59 @@ def test_caches_and_profilers_are_ignored(run):
     """
     run(text, [out], parameters=(("out", "u64"),), block=(1, 1, 1))
     assert out[:2].tolist() == [1, 1]
+
+
+MODULE = """.version VERSION
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .reg .b64 %p; .reg .b32 %r;
+    ld.param.u64 %p, [out];
+    mov.b32 %r, 7;
+    LINE
+    st.global.u32 [%p], %r;
+    ret;
+}
+"""
+
+
+def test_a_newer_isa(run):
+    """What is known of it runs; an unknown instruction or modifier is an error at its line."""
+    out = np.zeros(1, "u4")
+    text = MODULE.replace("VERSION", "99.1")
+    run(text.replace("LINE", ""), [out], block=(1, 1, 1), record=False)
+    assert out[0] == 7
+    for line, message in (
+        ("frobnicate.b32 %r, %r;", "frobnicate.b32 is no instruction that the simulator knows"),
+        ("add.turbo.u32 %r, %r, 1;", "this form of add is not modelled: add.turbo.u32"),
+        ("tcgen05.wait::ld.sync.aligned;", "tcgen05.wait::ld.sync.aligned is not modelled"),
+    ):
+        out[0] = 0
+        with pytest.raises(LegoError, match=message) as e:
+            run(text.replace("LINE", line), [out], block=(1, 1, 1), record=False)
+        assert e.value.location.line == 9
+        assert out[0] == 0, "the kernel has run"
+    assert "PTX ISA 99.1" in str(_refused(run, text.replace("LINE", "frobnicate;")))
+    assert "'new' is no version" in str(_refused(run, text.replace("99.1", "new")))
+
+
+def _refused(run, text):
+    with pytest.raises(LegoError) as e:
+        run(text, [np.zeros(1, "u4")], record=False)
+    return e.value
+
+
+def test_a_kernel_and_arguments_that_do_not_match(run):
+    text = MODULE.replace("VERSION", "8.7").replace("LINE", "")
+    out = np.zeros(1, "u4")
+    for options, arguments, message in (
+        ({"kernel": "other"}, [out], "no kernel named other.*its kernels are: k"),
+        ({}, [], "k takes 1 arguments, 0 were given.*its parameters are: out"),
+        ({}, [out, out], "k takes 1 arguments, 2 were given"),
+        ({}, [np.uint32(3)], r"argument 0 of k \(out\): a uint32 scalar has 4 bytes"),
+        ({}, ["text"], "str is neither a NumPy array nor a NumPy scalar"),
+    ):
+        with pytest.raises(LegoError) as e:
+            run(text, arguments, record=False, **options)
+        assert re.search(message, str(e.value), re.DOTALL)

@@ -88,7 +88,10 @@ class _Parser(RoutineParser):
     # --- the module (PTX ISA 11.1) ---
 
     def module(self) -> Module:
-        version = self.header(".version").text
+        number = self.header(".version")
+        if number.kind != "float":
+            self.fail(f"{number.text!r} is no version of the PTX ISA, such as 8.7", number)
+        version = number.text
         target = self.header(".target").text
         while self.accept(","):
             self.take()
