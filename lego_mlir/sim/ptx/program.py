@@ -171,7 +171,7 @@ class _Layout:
                 if variable.size is None:
                     dynamic.append(variable)
                 else:
-                    self._place(variable, variable.size)
+                    self._allocate(variable, variable.size)
         align = max((v.align for v in dynamic), default=1)
         self.dynamic_start = _aligned(self.shared, max(align, 16)) if dynamic else self.shared
         for variable in dynamic:
@@ -194,7 +194,7 @@ class _Layout:
         for variable in function.variables:
             if variable.space not in ("local", "param") or variable.size is None:
                 if variable.space == "shared" and variable.size is not None:
-                    self._place(variable, variable.size)
+                    self._allocate(variable, variable.size)
                     continue
                 raise self.module.error(
                     f"the .{variable.space} variable {variable.name} of a function is not modelled "
@@ -232,7 +232,7 @@ class _Layout:
                 found[window, pointer.at] = at + pointer.symbol.offset + base, pointer.size
         return found
 
-    def _place(self, variable: Variable, size: int) -> None:
+    def _allocate(self, variable: Variable, size: int) -> None:
         if variable.space == "shared":
             start = _aligned(self.shared, variable.align)
             self.shared = start + size

@@ -101,7 +101,7 @@ def look_up(module: Module, instruction: Instruction) -> tuple[Entry, tuple[str,
     """Return the entry for an instruction, and its modifiers in the order of the syntax.
 
     Raises:
-        LegoError: no entry has this form; naming the instruction, its place and the ISA section.
+        LegoError: no entry has this form; naming the instruction, its location and the ISA section.
     """
     opcode, *rest = instruction.opcode.split(".")
     modifiers = tuple(rest)
