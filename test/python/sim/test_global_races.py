@@ -191,7 +191,7 @@ def test_waves_know_of_each_other(order):
     """CTAs of 1024 threads run eight at a time; a race with an earlier wave is found."""
     store = "setp.eq.u32 %p, %b, WHO; and.pred %p, %p, %first; @%p st.global.u32 [%d], %b;"
     body = store.replace("WHO", "0") + store.replace("WHO", "12")
-    with pytest.raises(LegoError, match=r"in thread \(0, 0, 0\) of block \(0, 0, 0\)"):
+    with pytest.raises(LegoError, match=r"in thread \(0, 0, 0\) of CTA \(0, 0, 0\)"):
         launch(body, order, ctas=16, threads=1024)
     load = "setp.eq.u32 %p, %b, 0; and.pred %p, %p, %first; @%p ld.global.u32 %x, [%d];"
     with pytest.raises(LegoError, match="data race"):
