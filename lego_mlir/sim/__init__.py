@@ -26,7 +26,7 @@ from lego_mlir.sim.cost.counter import Costs
 from lego_mlir.sim.machine.launch import launch
 from lego_mlir.sim.machine.tensor_map import TensorMap
 from lego_mlir.sim.machine.wave import Budget
-from lego_mlir.sim.ptx.parser import parse
+from lego_mlir.sim.ptx.parsing.parser import parse
 from lego_mlir.sim.ptx.syntax import Kernel, Module
 from lego_mlir.sim.triton_kernels import triton
 from lego_mlir.sources import Sources

@@ -115,9 +115,7 @@ def test_eight_warps():
 
 
 @triton.jit
-def persistent_kernel(
-    a, b, c, M, N, K, CTAS, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
-):
+def persistent_kernel(a, b, c, M, N, K, CTAS, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     columns = tl.cdiv(N, BN)
     tiles = tl.cdiv(M, BM) * columns
     for tile in tl.range(tl.program_id(0), tiles, CTAS):

@@ -107,7 +107,9 @@ def _passed(argument: Any) -> Sequence[Any]:
         array = argument.array
         dtype = {"bfloat16": "bf16"}.get(array.dtype.name)
         width = {"128B": 128, "64B": 64, "32B": 32}.get(argument.swizzle)
-        inner = argument.box[-1] if width is None else min(argument.box[-1], width // array.itemsize)
+        inner = (
+            argument.box[-1] if width is None else min(argument.box[-1], width // array.itemsize)
+        )
         box = (inner, *argument.box[-2::-1])
         tensor = sim.TensorMap(array, box=box, swizzle=argument.swizzle, dtype=dtype)
         strides = [n // array.itemsize for n in array.strides]

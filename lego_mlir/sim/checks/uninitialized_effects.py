@@ -43,7 +43,7 @@ from lego_mlir.sim.ptx.types import PRED, Array, Type
 
 if TYPE_CHECKING:
     from lego_mlir.sim.machine.wave import Wave
-    from lego_mlir.sim.ptx.form import Uses
+    from lego_mlir.sim.ptx.decoded import Uses
     from lego_mlir.sim.ptx.program import Program
 
 _MODES = ("up", "down", "bfly", "idx")

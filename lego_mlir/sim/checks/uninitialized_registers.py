@@ -29,7 +29,7 @@ from lego_mlir.sim.ptx.types import TYPES, Array
 if TYPE_CHECKING:
     from lego_mlir.sim.machine.wave import Wave
     from lego_mlir.sim.ptx.basic_blocks import BasicBlock
-    from lego_mlir.sim.ptx.form import Handler, Uses
+    from lego_mlir.sim.ptx.decoded import Handler, Uses
     from lego_mlir.sim.ptx.program import Program
 
 Result = TypeVar("Result")

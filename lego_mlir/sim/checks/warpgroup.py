@@ -27,12 +27,8 @@ import numpy as np
 
 from lego_mlir.hardware.limits import WARPGROUP_WARPS
 from lego_mlir.sim.machine.memory import Fault
-from lego_mlir.sim.ptx.form import (
-    Decoded,
-    Handler,
-    SymbolTable,
-    WarpCollective,
-)
+from lego_mlir.sim.ptx.decoded import Decoded, Handler, WarpCollective
+from lego_mlir.sim.ptx.form import SymbolTable
 from lego_mlir.sim.ptx.syntax import (
     Address,
     Group,

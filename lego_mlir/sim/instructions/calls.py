@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lego_mlir.sim.instructions.system_calls import SYSTEM_CALLS
-from lego_mlir.sim.ptx.form import Call, Called, Exit, Form, Handler, Return, Switch
+from lego_mlir.sim.ptx.decoded import Call, Called, Exit, Handler, Return, Switch
+from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.linking import call_operands
 from lego_mlir.sim.ptx.syntax import Function, Operand, Parameter, Register, Sink, Symbol
 from lego_mlir.sim.ptx.table import instruction

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lego_mlir.sim.numerics.rounding import flush
-from lego_mlir.sim.ptx.form import Form, Handler, Reader
+from lego_mlir.sim.ptx.decoded import Handler, Reader
+from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.syntax import Operand, Pair
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import PRED, TYPES, Array, Type

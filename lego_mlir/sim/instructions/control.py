@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lego_mlir.hardware.limits import TENSOR_MAP_BYTES
-from lego_mlir.sim.instructions.movement import address_of
-from lego_mlir.sim.ptx.form import (
+from lego_mlir.sim.instructions.memory.addresses import address_of
+from lego_mlir.sim.ptx.decoded import (
     Barrier,
     Branch,
     Exit,
-    Form,
     Handler,
     Reduction,
     Trap,
     Wait,
     WarpCollective,
 )
+from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.syntax import Symbol
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import PRED, U32

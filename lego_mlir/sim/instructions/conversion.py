@@ -16,7 +16,8 @@ from lego_mlir.sim.numerics.rounding import (
     to_odd,
     two_sum,
 )
-from lego_mlir.sim.ptx.form import Form, Handler
+from lego_mlir.sim.ptx.decoded import Handler
+from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import TYPES, Array, Type
 

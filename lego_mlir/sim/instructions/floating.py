@@ -22,7 +22,8 @@ from lego_mlir.sim.numerics.rounding import (
     saturate,
     through_double,
 )
-from lego_mlir.sim.ptx.form import Form, Handler
+from lego_mlir.sim.ptx.decoded import Handler
+from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import PRED, Array, Type
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.ptx.form import Form, Handler
+from lego_mlir.sim.ptx.decoded import Handler
+from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.syntax import Pair, Sink
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import PRED, U32, Array

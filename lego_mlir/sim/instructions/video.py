@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.ptx.form import Form, Handler
+from lego_mlir.sim.ptx.decoded import Handler
+from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.syntax import Operand, Register
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import TYPES, UNSIGNED, Array, Type

@@ -13,7 +13,8 @@ import numpy as np
 
 from lego_mlir.sim.machine.memory import Fault
 from lego_mlir.sim.numerics.shuffles import source_lanes
-from lego_mlir.sim.ptx.form import Form, Handler, Reader, WarpCollective
+from lego_mlir.sim.ptx.decoded import Handler, Reader, WarpCollective
+from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.syntax import Pair, Sink
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import B32, PRED, U32, Array, Type

@@ -17,7 +17,7 @@ import numpy as np
 
 from lego_mlir.hardware.limits import MAX_NAMED_BARRIERS
 from lego_mlir.sim.machine.memory import Fault
-from lego_mlir.sim.ptx.form import Barrier, Reduction
+from lego_mlir.sim.ptx.decoded import Barrier, Reduction
 from lego_mlir.sim.ptx.syntax import Instruction
 from lego_mlir.sim.ptx.types import Array
 

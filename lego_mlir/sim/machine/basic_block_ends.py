@@ -18,7 +18,7 @@ from lego_mlir.sim.ptx.syntax import Instruction
 if TYPE_CHECKING:
     from lego_mlir.sim.machine.call_stack import CallSite
     from lego_mlir.sim.machine.wave import Wave
-    from lego_mlir.sim.ptx.form import Barrier, Reader
+    from lego_mlir.sim.ptx.decoded import Barrier, Reader
 
 
 @dataclass(frozen=True, slots=True)

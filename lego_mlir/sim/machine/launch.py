@@ -37,7 +37,7 @@ from lego_mlir.sim.machine.observer import Observer, Observers
 from lego_mlir.sim.machine.progress import Progress
 from lego_mlir.sim.machine.tensor_map import TensorMap
 from lego_mlir.sim.machine.wave import Budget, Dim3, LaunchState, Wave
-from lego_mlir.sim.ptx.parser import parse
+from lego_mlir.sim.ptx.parsing.parser import parse
 from lego_mlir.sim.ptx.program import Program, decode
 from lego_mlir.sim.ptx.syntax import Kernel, Module, Parameter
 from lego_mlir.sim.ptx.types import Array

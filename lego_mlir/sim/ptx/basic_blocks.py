@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from lego_mlir.sim.machine.basic_block_ends import BasicBlockEnd, Convergence, StallCondition
 from lego_mlir.sim.machine.call_stack import Callee, CallSite
 from lego_mlir.sim.machine.wave import Wave
-from lego_mlir.sim.ptx.flow import weak_topological_order
-from lego_mlir.sim.ptx.form import (
+from lego_mlir.sim.ptx.decoded import (
     Barrier,
     Branch,
     Call,
@@ -29,6 +28,7 @@ from lego_mlir.sim.ptx.form import (
     Wait,
     WarpCollective,
 )
+from lego_mlir.sim.ptx.flow import weak_topological_order
 from lego_mlir.sim.ptx.linking import Linked
 from lego_mlir.sim.ptx.syntax import Instruction, Kernel
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from lego_mlir.sim.ptx.form import Uses
+from lego_mlir.sim.ptx.decoded import Uses
 
 if TYPE_CHECKING:
     from lego_mlir.sim.ptx.basic_blocks import BasicBlock

@@ -15,7 +15,8 @@ from lego_mlir.sim.checks import setmaxnreg_checks, uninitialized_registers
 from lego_mlir.sim.checks.warpgroup import watched, wgmma_registers
 from lego_mlir.sim.machine.memory import CODE, FIRST_VARIABLE, WINDOWS, base_of
 from lego_mlir.sim.ptx.basic_blocks import BasicBlock, Decodings, divide, guarded
-from lego_mlir.sim.ptx.form import Decoded, Form, Reader, SymbolTable, Uses
+from lego_mlir.sim.ptx.decoded import Decoded, Reader, Uses
+from lego_mlir.sim.ptx.form import Form, SymbolTable
 from lego_mlir.sim.ptx.linking import Linked, link
 from lego_mlir.sim.ptx.syntax import (
     Address,

@@ -24,7 +24,8 @@ from lego_mlir.sim.ptx.syntax import Instruction, Module
 from lego_mlir.sim.ptx.types import TYPES
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.ptx.form import Decoded, Form
+    from lego_mlir.sim.ptx.decoded import Decoded
+    from lego_mlir.sim.ptx.form import Form
 
 Decoder = Callable[["Form"], "Decoded"]
 

@@ -24,7 +24,7 @@ from lego_mlir.algebra import (
 )
 from lego_mlir.analysis.instructions.tma_boxes import TensorMapBoxes, tensor_map_boxes
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.sim.instructions.tma import units
+from lego_mlir.sim.instructions.copies.tma import units
 from lego_mlir.sim.machine.tensor_map import Tiles
 
 TYPES = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}

@@ -362,7 +362,8 @@ def test_fences_and_hints_change_nothing(run):
 def test_registers_are_noted():
     """`setmaxnreg` reaches the observer, with the lanes that execute it."""
     from lego_mlir.sim.machine import asynchronous, memory, observer, wave
-    from lego_mlir.sim.ptx import parser, program
+    from lego_mlir.sim.ptx import program
+    from lego_mlir.sim.ptx.parsing import parser
 
     text = """.version 8.7\n.target sm_90a\n.address_size 64
     .visible .entry k() .maxntid 256, 1, 1 {

@@ -27,7 +27,7 @@ from lego_mlir.sim.ptx.syntax import Address, Instruction, Register, Vector
 from lego_mlir.sim.ptx.types import Array
 
 if TYPE_CHECKING:
-    from lego_mlir.sim.ptx.form import Uses
+    from lego_mlir.sim.ptx.decoded import Uses
     from lego_mlir.sim.ptx.program import Program
 
 _WORDS = """

@@ -15,13 +15,14 @@ import numpy as np
 
 from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_WARPS
 from lego_mlir.sim.checks.warpgroup import WgmmaOperation, registers_of
-from lego_mlir.sim.instructions.mma import shape_of
-from lego_mlir.sim.instructions.warpwide import everyone, source, target, whole_warps
+from lego_mlir.sim.instructions.matrix.mma import shape_of
+from lego_mlir.sim.instructions.matrix.warpwide import everyone, source, target, whole_warps
 from lego_mlir.sim.machine.matrix_descriptors import chunks, problem
 from lego_mlir.sim.machine.memory import Fault, MemoryAccess
 from lego_mlir.sim.numerics import fp8_accumulation, fragments
 from lego_mlir.sim.numerics.elements import ELEMENTS, Element, accumulated, multiplied, pack
-from lego_mlir.sim.ptx.form import Form, WarpCollective
+from lego_mlir.sim.ptx.decoded import WarpCollective
+from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.syntax import Operand, Vector
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import B64, Array

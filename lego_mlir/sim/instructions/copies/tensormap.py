@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lego_mlir.hardware.limits import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
-from lego_mlir.sim.instructions.movement import address_of, space_of
-from lego_mlir.sim.instructions.warpwide import everyone
+from lego_mlir.sim.instructions.matrix.warpwide import everyone
+from lego_mlir.sim.instructions.memory.addresses import address_of, space_of
 from lego_mlir.sim.machine.memory import Fault, Memory, MemoryAccess
 from lego_mlir.sim.machine.tensor_map import MAX_RANK, Replaced, replaced
-from lego_mlir.sim.ptx.form import Form, Handler, WarpCollective
+from lego_mlir.sim.ptx.decoded import Handler, WarpCollective
+from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import TYPES, Array
 

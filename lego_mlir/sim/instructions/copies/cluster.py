@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.instructions.atomic import exchange, update_of
-from lego_mlir.sim.instructions.mbarrier import active_words
-from lego_mlir.sim.instructions.movement import address_of, rank_of, space_of
+from lego_mlir.sim.instructions.copies.mbarrier import active_words
+from lego_mlir.sim.instructions.memory.addresses import address_of, rank_of, space_of
+from lego_mlir.sim.instructions.memory.atomic import exchange, update_of
 from lego_mlir.sim.machine.memory import RANK_SHIFT, Fault, MemoryAccess
-from lego_mlir.sim.ptx.form import Form, Handler, Reader, Wait
+from lego_mlir.sim.ptx.decoded import Handler, Reader, Wait
+from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.syntax import Operand, Vector
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import TYPES, U32, Array

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.instructions.mbarrier import active_words
-from lego_mlir.sim.instructions.movement import address_of, space_of
+from lego_mlir.sim.instructions.copies.mbarrier import active_words
+from lego_mlir.sim.instructions.memory.addresses import address_of, space_of
 from lego_mlir.sim.machine.memory import Fault, MemoryAccess
-from lego_mlir.sim.ptx.form import Form, Handler, Reader
+from lego_mlir.sim.ptx.decoded import Handler, Reader
+from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.syntax import Operand
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import B64, PRED, U32, Array

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lego_mlir.hardware.limits import TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES
-from lego_mlir.sim.instructions.atomic import update_of
-from lego_mlir.sim.instructions.bulk import (
+from lego_mlir.sim.instructions.copies.bulk import (
     DONE,
     REDUCTIONS,
     SHARED,
@@ -29,11 +28,13 @@ from lego_mlir.sim.instructions.bulk import (
     combine,
     issue_store,
 )
-from lego_mlir.sim.instructions.mbarrier import of_lanes
-from lego_mlir.sim.instructions.movement import address_of, space_named
+from lego_mlir.sim.instructions.copies.mbarrier import of_lanes
+from lego_mlir.sim.instructions.memory.addresses import address_of, space_named
+from lego_mlir.sim.instructions.memory.atomic import update_of
 from lego_mlir.sim.machine.memory import PARAM, Fault, MemoryAccess, base_of
 from lego_mlir.sim.machine.tensor_map import ELEMENTS, Tiles, decoded, problem, swizzled
-from lego_mlir.sim.ptx.form import Form, Handler, Reader
+from lego_mlir.sim.ptx.decoded import Handler, Reader
+from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.syntax import Address, Symbol, TensorAddress
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import B64, TYPES, UNSIGNED, Array

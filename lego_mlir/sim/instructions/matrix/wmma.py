@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lego_mlir.hardware.limits import WARP_THREADS
-from lego_mlir.sim.instructions.mma import differing_bits, shape_of
-from lego_mlir.sim.instructions.movement import address_of, space_of
-from lego_mlir.sim.instructions.warpwide import everyone, source, target, whole_warps
+from lego_mlir.sim.instructions.matrix.mma import differing_bits, shape_of
+from lego_mlir.sim.instructions.matrix.warpwide import everyone, source, target, whole_warps
+from lego_mlir.sim.instructions.memory.addresses import address_of, space_of
 from lego_mlir.sim.machine.memory import MemoryAccess
 from lego_mlir.sim.numerics.elements import ELEMENTS, Element, accumulated, multiplied, pack
 from lego_mlir.sim.numerics.fragments import Fragment
-from lego_mlir.sim.ptx.form import Form, Reader, WarpCollective
+from lego_mlir.sim.ptx.decoded import Reader, WarpCollective
+from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.syntax import Integer, Operand
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import TYPES, U32, Array

@@ -15,10 +15,10 @@ from typing import NoReturn
 
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.limits import Limits, check_limit, current, limit_error
-from lego_mlir.sim.ptx.lexer import Token, tokens, undefined_marks, unquoted
-from lego_mlir.sim.ptx.routines import RoutineParser
+from lego_mlir.sim.ptx.parsing.lexer import Token, tokens, undefined_marks, unquoted
+from lego_mlir.sim.ptx.parsing.routines import RoutineParser
+from lego_mlir.sim.ptx.parsing.variables import SPACES
 from lego_mlir.sim.ptx.syntax import Function, Kernel, Module, Variable
-from lego_mlir.sim.ptx.variables import SPACES
 from lego_mlir.sources import NO_SOURCES, Sources
 
 _LINKAGE = {".visible", ".extern", ".weak", ".common"}

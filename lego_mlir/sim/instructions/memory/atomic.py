@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.instructions.movement import address_of, check_hint, space_of
+from lego_mlir.sim.instructions.memory.addresses import address_of, check_hint, space_of
 from lego_mlir.sim.machine.memory import MemoryAccess
 from lego_mlir.sim.numerics.rounding import canonical
 from lego_mlir.sim.ptx import types
-from lego_mlir.sim.ptx.form import Form, Handler, Reader
+from lego_mlir.sim.ptx.decoded import Handler, Reader
+from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.syntax import Vector
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import UNSIGNED, Array

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from lego_mlir.sim.instructions.warpwide import everyone, source, target, whole_warps
+from lego_mlir.sim.instructions.matrix.warpwide import everyone, source, target, whole_warps
 from lego_mlir.sim.numerics import fragments
 from lego_mlir.sim.numerics.elements import ELEMENTS, accumulated, multiplied, pack
-from lego_mlir.sim.ptx.form import Form, WarpCollective
+from lego_mlir.sim.ptx.decoded import WarpCollective
+from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import Array
 

@@ -6,8 +6,8 @@ import struct
 from collections.abc import Iterator
 from dataclasses import replace
 
-from lego_mlir.sim.ptx.lexer import Token
-from lego_mlir.sim.ptx.operands import OperandParser, integer_of
+from lego_mlir.sim.ptx.parsing.lexer import Token
+from lego_mlir.sim.ptx.parsing.operands import OperandParser, integer_of
 from lego_mlir.sim.ptx.syntax import Float, Pointer, Symbol, Variable
 from lego_mlir.sim.ptx.types import TYPES, Type
 

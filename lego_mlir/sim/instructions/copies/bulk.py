@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.instructions.atomic import Update, update_of
-from lego_mlir.sim.instructions.mbarrier import of_lanes
-from lego_mlir.sim.instructions.movement import address_of, space_named
+from lego_mlir.sim.instructions.copies.mbarrier import of_lanes
+from lego_mlir.sim.instructions.memory.addresses import address_of, space_named
+from lego_mlir.sim.instructions.memory.atomic import Update, update_of
 from lego_mlir.sim.machine.memory import RANK_SHIFT, Fault, MemoryAccess
-from lego_mlir.sim.ptx.form import Form, Handler, Reader
+from lego_mlir.sim.ptx.decoded import Handler, Reader
+from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import B64, TYPES, U32, Array
 

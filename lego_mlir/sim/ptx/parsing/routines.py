@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import replace
 
-from lego_mlir.sim.ptx.kernel_body import Body
-from lego_mlir.sim.ptx.lexer import Token, labels_ahead
+from lego_mlir.sim.ptx.parsing.kernel_body import Body
+from lego_mlir.sim.ptx.parsing.lexer import Token, labels_ahead
+from lego_mlir.sim.ptx.parsing.variables import SPACES, VariableParser
 from lego_mlir.sim.ptx.syntax import (
     Function,
     Instruction,
@@ -21,7 +22,6 @@ from lego_mlir.sim.ptx.syntax import (
     Variable,
 )
 from lego_mlir.sim.ptx.types import TYPES, Type
-from lego_mlir.sim.ptx.variables import SPACES, VariableParser
 
 _NUMBERS = {".maxclusterrank", ".maxnreg", ".minnctapersm"}
 _TUNING = {".maxnctapersm", ".noreturn"}

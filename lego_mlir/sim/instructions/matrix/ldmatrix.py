@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lego_mlir.hardware.limits import WARP_THREADS
-from lego_mlir.sim.instructions.movement import address_of, space_of
-from lego_mlir.sim.instructions.warpwide import everyone, source, target, whole_warps
+from lego_mlir.sim.instructions.matrix.warpwide import everyone, source, target, whole_warps
+from lego_mlir.sim.instructions.memory.addresses import address_of, space_of
 from lego_mlir.sim.machine.memory import MemoryAccess
-from lego_mlir.sim.ptx.form import Form, WarpCollective
+from lego_mlir.sim.ptx.decoded import WarpCollective
+from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import TYPES, Array
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.instructions.movement import address_of, space_of
+from lego_mlir.sim.instructions.memory.addresses import address_of, space_of
 from lego_mlir.sim.machine.mbarrier import MOST, pending_count
 from lego_mlir.sim.machine.memory import Fault, MemoryAccess
-from lego_mlir.sim.ptx.form import Form, Handler, Reader, Wait
+from lego_mlir.sim.ptx.decoded import Handler, Reader, Wait
+from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.syntax import Sink
 from lego_mlir.sim.ptx.table import instruction
 from lego_mlir.sim.ptx.types import B64, PRED, U32, Array

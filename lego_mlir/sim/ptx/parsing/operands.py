@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 from typing import NoReturn
 
-from lego_mlir.sim.ptx.lexer import Token
+from lego_mlir.sim.ptx.parsing.lexer import Token
 from lego_mlir.sim.ptx.syntax import (
     Address,
     Float,
