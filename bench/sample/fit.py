@@ -24,6 +24,9 @@ FIXED = ("cluster_placement",)
 _NEAR = 0.10
 """How fast the weight of a config falls with its distance from the best of its GEMM."""
 
+_RANGE, _RIDGE = 1.1, 0.003
+"""How far the logarithm of a constant may move, and what it costs to move it by one."""
+
 _SOFTNESS = 0.02
 """The same for the regret, in which configs count by how likely the model is to choose them."""
 
@@ -90,6 +93,7 @@ class Objective:
         sizes = [len(s.us) for s in samples]
         self.starts = np.cumsum([0, *sizes[:-1]])
         self.group = np.repeat(np.arange(len(samples)), sizes)
+        self.start = self.logs()
         self.gap = self.log_us - np.minimum.reduceat(self.log_us, self.starts)[self.group]
         self.weight = np.exp(-self.gap / _NEAR) + 0.02
         self.weight /= np.add.reduceat(self.weight, self.starts)[self.group]
@@ -113,8 +117,9 @@ class Objective:
         chance /= np.add.reduceat(chance, self.starts)[self.group]
         regret = np.add.reduceat(chance * self.gap, self.starts)
         # Large regrets count more than in proportion: the worst case matters too.
-        return float(
-            spread.mean() + 0.05 * (mean**2).mean() + 0.3 * regret.mean() + 1.5 * (regret**2).mean()
+        moved = _RIDGE * float(((logs - self.start) ** 2).sum())
+        return moved + float(
+            spread.mean() + 0.3 * (mean**2).mean() + 0.3 * regret.mean() + 1.5 * (regret**2).mean()
         )
 
 
@@ -123,7 +128,7 @@ def fit(samples: Sequence[Sample], model: WgmmaModel, *, steps: int, seed: int =
 
     Args:
         samples: what was measured.
-        model: where the search begins; constants stay within a factor of five of it.
+        model: where the search begins; constants stay within a factor of three of it.
         steps: steps of the search.
         seed: of its random numbers.
     """
@@ -136,7 +141,7 @@ def fit(samples: Sequence[Sample], model: WgmmaModel, *, steps: int, seed: int =
         moved = numbers.random(len(at)) < numbers.choice([0.08, 0.2, 0.5])
         moved[numbers.integers(len(at))] = True
         change = moved * scale * numbers.standard_normal(len(at)) * numbers.choice([0.1, 0.4, 1.5])
-        new = np.clip(at + change, start - 1.6, start + 1.6)
+        new = np.clip(at + change, start - _RANGE, start + _RANGE)
         found = objective(new)
         if found < best:
             best, at = found, new

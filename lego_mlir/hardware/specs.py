@@ -77,9 +77,12 @@ class WgmmaModel:
         step_norm: exponent that joins the limits of a step.
         cluster_step_us: microseconds that a step takes longer for each doubling of the cluster.
         store_us_per_byte: microseconds to store a byte of C.
-        narrow_store: factor on it where rows of less than 64 bytes are stored.
+        l2_store_bytes_per_us: bytes of C that all multiprocessors store in a microsecond.
+        narrow_store: factor on the time of stores where rows of less than 64 bytes are stored.
+        swapped_store: factor on it where C is stored transposed.
         tile_us: microseconds of a tile besides its steps.
         launch_us: microseconds of a launch besides its waves.
+        blocked_us: what is added if the next launch finds no room until this one ends.
         next_wave_us: microseconds from one wave of CTAs to the next if CTAs are not persistent.
         cluster_us: microseconds that a launch takes longer with clusters.
         split_k_us: microseconds in which split-K slices are reduced.
@@ -103,9 +106,12 @@ class WgmmaModel:
     step_norm: float
     cluster_step_us: float
     store_us_per_byte: float
+    l2_store_bytes_per_us: float
     narrow_store: float
+    swapped_store: float
     tile_us: float
     launch_us: float
+    blocked_us: float
     next_wave_us: float
     cluster_us: float
     split_k_us: float

@@ -20,6 +20,7 @@ import functools
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,7 @@ import numpy as np
 from lego_mlir.artifact import Artifact, KernelLaunch
 from lego_mlir.artifact.ptx import parameter_sizes
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.limits import RESERVED_SHARED_BYTES
 from lego_mlir.runtime import dtypes, parameters, views
 from lego_mlir.runtime.arrays import WRITES
 from lego_mlir.runtime.binding import check_count
@@ -314,6 +316,8 @@ def _load(artifact: Artifact, index: int, code: Code | None) -> LoadedArtifact:
         if most:
             with _failure(f"kernel '{name}' cannot have {most} bytes of dynamic shared memory"):
                 _allow_shared(kernel, most, index)
+        threads = max(prod(launch.block) for launch in artifact.launches if launch.kernel == name)
+        _prefer_shared(_handle(kernel), threads, most, device)
     return LoadedArtifact(artifact, device, chosen, tuple(kernels))
 
 
@@ -340,6 +344,39 @@ def _allow_shared(kernel: Any, size: int, index: int) -> None:
     _check(driver.cuKernelSetAttribute(attribute, size, handle, index))
 
 
+def _prefer_shared(kernel: int, threads: int, dynamic: int, device: Any) -> None:
+    """Ask for the shared memory of all CTAs that a multiprocessor can hold otherwise.
+
+    By default the driver divides the memory that shared memory and the L1 cache have in common such
+    that one CTA fits: on an H200, CTAs of 24 KiB and 256 threads ran one after the other.
+
+    Args:
+        kernel: the handle of a CUkernel.
+        threads: of a CTA, at most.
+        dynamic: bytes of dynamic shared memory of a CTA, at most.
+        device: cuda-core's device.
+    """
+    from cuda.bindings import driver
+
+    kinds, index = driver.CUfunction_attribute, int(device.device_id)
+    attribute = kinds.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+    static = int(_check(driver.cuKernelGetAttribute(attribute, kernel, index)))
+    if not static + dynamic:
+        return
+    function = driver.CUfunction(kernel)
+    ctas = int(
+        _check(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(function, threads, dynamic))
+    )
+    most = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
+    available = int(_check(driver.cuDeviceGetAttribute(most, index)))
+    needed = ctas * (static + dynamic + RESERVED_SHARED_BYTES)
+    percent = min(100, -(-100 * needed // available))
+    import os
+    if os.environ.get("NO_CARVEOUT"): return
+    attribute = kinds.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+    _check(driver.cuKernelSetAttribute(attribute, percent, kernel, index))
+
+
 def _copy_in(array: Array, device: Any, stream: Any, cleanup: ExitStack) -> int:
     """Copy a C-contiguous host array to the device; return the address, freed at the end."""
     from cuda.bindings import driver
@@ -364,13 +401,14 @@ def _copy_out(array: Array, pointer: int, stream: Any) -> None:
     _check(driver.cuMemcpyDtoHAsync(array.ctypes.data, pointer, array.nbytes, stream.handle))
 
 
-def _check(result: tuple[Any, ...]) -> None:
-    """Raise if a driver call failed; `_failure` around it says what was tried."""
+def _check(result: tuple[Any, ...]) -> Any:
+    """Return the value of a driver call, or raise; `_failure` around it says what was tried."""
     from cuda.bindings import driver
 
     status = result[0]
     if status != driver.CUresult.CUDA_SUCCESS:
         raise RuntimeError(str(getattr(status, "name", status)))
+    return result[1] if len(result) > 1 else None
 
 
 @contextmanager

@@ -30,9 +30,9 @@ _NARROW = (16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256)
 
 _TILES = (
     *((64, n, 1) for n in _NARROW),
-    *((128, n, 2) for n in range(64, 257, 16)),
+    *((128, n, 2) for n in (16, 32, 48, *range(64, 257, 16))),
     *((192, n, 3) for n in range(64, 193, 16)),
-    *((256, n, 2) for n in range(64, 129, 16)),
+    *((256, n, 2) for n in (16, 32, 48, *range(64, 129, 16))),
 )
 """Rows and columns of a tile, and its consumer warpgroups."""
 
@@ -96,7 +96,8 @@ def candidates(problem: Problem, target: Target, gpu: GpuSpec) -> ConfigTable:
     swap = t.swap > 0
     rows, columns = np.where(swap, problem.n, problem.m), np.where(swap, problem.m, problem.n)
     # A tile of twice the matrix is no use, except for the smallest matrix.
-    useful = ((t.m == WGMMA_ROWS) | (t.m < 2 * rows)) & ((t.n == _NARROW[0]) | (t.n < 2 * columns))
+    useful = ~((t.swap > 0) & np.isin(t.n, (176, 208, 240)))  # XXX until widths land
+    useful &= ((t.m == WGMMA_ROWS) | (t.m < 2 * rows)) & ((t.n == _NARROW[0]) | (t.n < 2 * columns))
     useful &= np.ceil(rows / t.m) >= t.down
     useful &= np.ceil(columns / t.n) >= t.across
     useful &= (np.ceil(rows / t.m) % t.down == 0) & (np.ceil(columns / t.n) % t.across == 0)

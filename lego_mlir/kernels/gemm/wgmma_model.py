@@ -10,11 +10,13 @@ row of A and of each column of B. It takes about as long as the slowest of
   row whose pitch is no multiple of a line touches two, and segments narrower than a line cost
   nearly as much as one,
 - the port of a multiprocessor to the L2 cache,
+- device memory, from which every byte of A and B is read once,
 - the latency of a copy, divided by the stages in flight.
 
 CTAs that lie side by side on a multiprocessor share the first, the second and the fourth. After its
 last step a tile is stored, unless the epilogue overlaps the next main loop. Long launches are
-limited by power, and no GEMM is faster than device memory moves its matrices.
+limited by power. Launches follow each other closely: the next one starts on multiprocessors that
+have room for its CTAs.
 
 Limits are joined by a p-norm, which is smooth where two of them are close. The constants are
 `GpuSpec.wgmma_model`; `python -m bench calibrate` fits them to timings on a card.
@@ -52,9 +54,9 @@ _FLOP_BYTES_PER_CLOCK = 4096
 floating-point operations on 16-bit elements, twice as many on 8-bit ones."""
 
 _LIMIT_NORM = 12.0
-"""The exponent that joins the time of the waves with the limits of power and of memory."""
+"""The exponent that joins the time of the waves with the limit of power."""
 
-LIMITS = ("tensor cores", "shared memory", "cache", "cache port", "latency")
+LIMITS = ("tensor cores", "shared memory", "cache", "cache port", "memory", "latency")
 """What may limit a step, in the order of `Steps`."""
 
 
@@ -128,18 +130,20 @@ class Work:
         straddling: lines that are touched besides, by rows whose pitch is no multiple of a line.
         busy: CTAs that run at the same time.
         side_by_side: CTAs on the busiest multiprocessor.
-        stages: stages in flight.
+        fresh: bytes that a step reads from device memory.
+        blocked: fraction of the next launch's CTAs that find no room beside these.
+        waited: copies that a step waits for: none if all its tile's copies are in flight at once.
         steps: steps of a CTA for one tile.
         waves: tiles that the busiest CTA slot computes, one after the other.
         stored: bytes of the tile of C that a CTA stores.
         narrow: whether they are stored by rows of less than 64 bytes.
+        swap: whether C is stored transposed.
         overlap: whether the store overlaps the next main loop.
         persistent: whether CTAs are persistent.
         cluster: CTAs of a cluster without split-K.
         split_k: split-K slices.
         reduced: bytes of accumulators that a CTA receives or sends when slices are reduced.
         flops: operations of all CTAs, those on the empty parts of tiles too.
-        bytes: bytes of the matrices.
     """
 
     flop_bytes: Numbers
@@ -151,18 +155,20 @@ class Work:
     straddling: Numbers
     busy: Numbers
     side_by_side: Numbers
-    stages: Numbers
+    fresh: Numbers
+    blocked: Numbers
+    waited: Numbers
     steps: Numbers
     waves: Numbers
     stored: Numbers
     narrow: Numbers
+    swap: Numbers
     overlap: Numbers
     persistent: Numbers
     cluster: Numbers
     split_k: Numbers
     reduced: Numbers
     flops: Numbers
-    bytes: Numbers
 
     @staticmethod
     def joined(works: Sequence[Work]) -> Work:
@@ -205,7 +211,7 @@ def work_of(problem: Problem, table: ConfigTable, gpu: GpuSpec) -> Work:
     lines = [np.where(swap, y, x) for x, y in zip(straight, swapped, strict=True)]
     width = np.where(swap, WGMMA_ROWS, _epilogue_widths(out)[(t.n / t.split_k).astype(int)]) * out
     tile_bytes = t.m * t.n / t.split_k
-    operand_bytes = (problem.m + problem.n) * problem.k * size + problem.m * problem.n * out
+    operand_bytes = (problem.m + problem.n) * problem.k * size * problem.batch
     flops = 2.0 * t.m * t.n * problem.k * tiles * size / 2
     return Work(
         flop_bytes=t.m * t.n * k_bytes,
@@ -217,18 +223,20 @@ def work_of(problem: Problem, table: ConfigTable, gpu: GpuSpec) -> Work:
         straddling=lines[3],
         busy=busy,
         side_by_side=np.minimum(per_sm, np.ceil(busy / room)),
-        stages=np.minimum(t.stages, np.maximum(steps, 1)),
+        fresh=operand_bytes / (ctas * steps),
+        blocked=np.clip((busy + ctas - slots) / ctas, 0.0, 1.0),
+        waited=np.maximum(0.0, 1 / t.stages - 1 / steps),
         steps=steps,
         waves=waves,
         stored=tile_bytes * out,
         narrow=(width < k_bytes / 2).astype(float),
+        swap=t.swap,
         overlap=t.overlap,
         persistent=(t.persistent_ctas > 0).astype(float),
         cluster=t.down * t.across,
         split_k=t.split_k,
         reduced=tile_bytes * (t.split_k - 1) * ELEMENT_BYTES["f32"],
         flops=flops,
-        bytes=np.full(len(t), float(operand_bytes * problem.batch)),
     )
 
 
@@ -258,7 +266,7 @@ def _requests(problem: Problem, m: Numbers, n: Numbers, t: ConfigTable) -> list[
         is_straddling = pitch * size % CACHE_LINE_BYTES != 0
         if is_along_k:
             # A row shorter than the tile's k has only its own bytes, and still touches a line.
-            counts = (extent / sharers, 0.0, 0.0)
+            counts: tuple[Numbers, ...] = (extent / sharers,)
             found[3] += extent / sharers if is_straddling else 0.0
         else:
             row = tile * size
@@ -274,7 +282,7 @@ def _requests(problem: Problem, m: Numbers, n: Numbers, t: ConfigTable) -> list[
 
 @functools.cache
 def _epilogue_widths(out_bytes: int) -> npt.NDArray[np.int64]:
-    """Return the columns of an epilogue tile by the columns that a CTA stores; 8 if there are none."""
+    """Return the columns of an epilogue tile by the columns that a CTA stores."""
     widths = np.full(257, 8)
     for columns in range(8, 257, 8):
         try:
@@ -324,18 +332,14 @@ class Times:
         total: of the launch.
         steps: of one step by what may limit it, in the order of `LIMITS`.
         power: of the launch if power were the only limit.
-        memory: of the launch if device memory were the only limit.
     """
 
     total: Numbers
     steps: tuple[Numbers, ...]
     power: Numbers
-    memory: Numbers
 
     def limit(self, row: int) -> str:
-        """Return what limits a config: a name of `LIMITS`, `power` or `memory`."""
-        if self.memory[row] > 0.9 * self.total[row]:
-            return "memory"
+        """Return what limits a config: a name of `LIMITS`, or `power`."""
         if self.power[row] > 0.9 * self.total[row]:
             return "power"
         return LIMITS[int(np.argmax([step[row] for step in self.steps]))]
@@ -361,25 +365,27 @@ def times_of(work: Work, model: WgmmaModel) -> Times:
         side * (x.shared_write * w.written + x.shared_read * w.read) / x.clocks_per_us,
         w.busy * requests / x.l2_lines_per_us,
         side * requests / x.sm_lines_per_us,
-        x.copy_us / w.stages,
+        w.busy * w.fresh / x.memory_bytes_per_us,
+        x.copy_us * w.waited,
     )
     norm = x.step_norm
     step = sum(s**norm for s in steps) ** (1 / norm)
     step = step + x.cluster_step_us * np.log2(w.cluster)
-    store = x.store_us_per_byte * w.stored * side * np.where(w.narrow > 0, x.narrow_store, 1.0)
-    store = store + x.tile_us
+    factor = np.where(w.narrow > 0, x.narrow_store, 1.0) * np.where(w.swap > 0, x.swapped_store, 1)
+    stores = (side * w.stored * x.store_us_per_byte, w.busy * w.stored / x.l2_store_bytes_per_us)
+    store = factor * sum(s**norm for s in stores) ** (1 / norm) + x.tile_us
     is_overlapped = w.overlap > 0
     time = w.waves * (w.steps * step + np.where(is_overlapped, 0.0, store))
     time = time + np.where(is_overlapped, store, 0.0) + x.launch_us
+    time = time + x.blocked_us * w.blocked
     time = time + np.where(w.persistent > 0, 0.0, x.next_wave_us * (w.waves - 1))
     time = time + np.where(w.cluster > 1, x.cluster_us, 0.0)
     parts = x.split_k_us + x.split_k_us_per_doubling * np.log2(w.split_k)
     parts = parts + x.split_k_us_per_byte * w.reduced
     time = time + np.where(w.split_k > 1, parts, 0.0)
     power = w.flops * x.power_us_per_flop + x.launch_us
-    memory = w.bytes / x.memory_bytes_per_us + x.launch_us
-    total = (time**_LIMIT_NORM + power**_LIMIT_NORM + memory**_LIMIT_NORM) ** (1 / _LIMIT_NORM)
-    return Times(total, steps, power, memory)
+    total = (time**_LIMIT_NORM + power**_LIMIT_NORM) ** (1 / _LIMIT_NORM)
+    return Times(total, steps, power)
 
 
 def model_of(gpu: GpuSpec) -> WgmmaModel:
