@@ -19,8 +19,9 @@ _ROOMS = {
     "artifact": "Artifact",
     "diagnostics": "LegoError",
     "frontend": "Kernel Scalar ScalarType Tensor TensorType atomic_add atomic_and atomic_exchange "
-    "atomic_max atomic_min atomic_or atomic_xor barrier block_id choose dot exp2 fold "
-    "gelu kernel loop pick relu search segment select shared sized table tanh thread_id zeros",
+    "atomic_max atomic_min atomic_or atomic_xor barrier block_id choose concatenate dot "
+    "exp2 fold gelu kernel loop mma pick relu search segment select shared sized table tanh "
+    "thread_id zeros",
     "limits": "Limits",
     "index": "isqrt maximum minimum where",
     "runtime": "RunResult launch run",

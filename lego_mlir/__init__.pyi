@@ -40,12 +40,14 @@ from lego_mlir.frontend import atomic_xor as atomic_xor
 from lego_mlir.frontend import barrier as barrier
 from lego_mlir.frontend import block_id as block_id
 from lego_mlir.frontend import choose as choose
+from lego_mlir.frontend import concatenate as concatenate
 from lego_mlir.frontend import dot as dot
 from lego_mlir.frontend import exp2 as exp2
 from lego_mlir.frontend import fold as fold
 from lego_mlir.frontend import gelu as gelu
 from lego_mlir.frontend import kernel as kernel
 from lego_mlir.frontend import loop as loop
+from lego_mlir.frontend import mma as mma
 from lego_mlir.frontend import pick as pick
 from lego_mlir.frontend import relu as relu
 from lego_mlir.frontend import search as search

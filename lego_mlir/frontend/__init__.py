@@ -26,8 +26,9 @@ from lego_mlir.frontend.kernel import Kernel, kernel
 from lego_mlir.frontend.operations import barrier, block_id, fold, loop, shared, thread_id
 from lego_mlir.frontend.sized import SizedLayout, pick, sized
 from lego_mlir.frontend.tensors import EmptyType, Scalar, ScalarType, Tensor, TensorType
-from lego_mlir.frontend.tiles import dot, zeros
+from lego_mlir.frontend.tiles import concatenate, dot, zeros
 from lego_mlir.frontend.values import Value
+from lego_mlir.frontend.warps import mma
 
 __all__ = [
     "EmptyType",
@@ -48,12 +49,14 @@ __all__ = [
     "barrier",
     "block_id",
     "choose",
+    "concatenate",
     "dot",
     "exp2",
     "fold",
     "gelu",
     "kernel",
     "loop",
+    "mma",
     "pick",
     "relu",
     "search",

@@ -85,7 +85,7 @@ def gemm_body(
         result = total
         if epilogue is not None:
             tiles = {
-                name: _operand_tile(value, operands[name], gemm, (i, j))
+                name: operand_tile(value, operands[name], gemm, config.tile[:2], (i, j))
                 for name, value in values.items()
             }
             result = epilogue(total, **tiles)
@@ -112,11 +112,21 @@ def check_epilogue_result(result: object) -> None:
         )
 
 
-def _operand_tile(value: Any, kind: Operand, gemm: TiledGemm, tile_id: tuple[Any, Any]) -> Any:
-    """Return the tile of an epilogue operand that belongs to a tile of C."""
+def operand_tile(
+    value: Any, kind: Operand, gemm: TiledGemm, tile: tuple[int, int], tile_id: tuple[Any, Any]
+) -> Any:
+    """Return the tile of an epilogue operand that belongs to a tile of C.
+
+    Args:
+        value: the operand.
+        kind: its parameter.
+        gemm: the GEMM.
+        tile: rows and columns of the tile of C.
+        tile_id: the tile's number, down and across.
+    """
     if isinstance(kind, ScalarType):
         return value
-    layout, tile = kind.layout, gemm.config.tile[:2]
+    layout = kind.layout
     if layout.rank == 1:  # the same for every row of C
         axis = 0 if gemm.is_transposed else 1
         found = value.view(tiled(layout, [tile[axis]]))[tile_id[axis], :]

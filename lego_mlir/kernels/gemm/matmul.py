@@ -14,9 +14,12 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, TensorType, kernel
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.gemv_body import gemv_body
+from lego_mlir.kernels.gemm.gemv_config import GemvConfig
 from lego_mlir.kernels.gemm.kernel import Epilogue, Operand, TiledGemm, gemm_body
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT, layout_of, order_of, transposed
 from lego_mlir.kernels.gemm.planner import (
+    GEMV,
     WGMMA,
     Plan,
     byte_copy_warning,
@@ -119,13 +122,17 @@ def matmul(
     order = _rasterization(rasterization, chosen, batch)
     tiles = prod(chosen.config.tiles(chosen.problem))
     gemm = TiledGemm(chosen.problem, chosen.config, order, len(lead), chosen.is_transposed)
-    body = gemm_body(gemm, (layout_a, layout_b, layout_c), accumulator, epilogue, extra)
+    matrices = (layout_a, layout_b, layout_c)
+    if isinstance(chosen.config, GemvConfig):
+        body = gemv_body(gemm, chosen.config, matrices, accumulator, epilogue, extra)
+    else:
+        body = gemm_body(gemm, matrices, accumulator, epilogue, extra)
     return kernel(
         grid=(tiles * problem.batch,) if order.rank == 3 else (tiles, problem.batch),
         block=chosen.config.threads,
         reference=_reference(dtype, chosen) if epilogue is None else None,
         parameters={**types, **extra},
-        schedule=chosen.schedule,
+        schedule=None if chosen.schedule == GEMV else chosen.schedule,
         params=chosen.config.params(chosen.problem),
         strict=True,
         explanation=lambda: chosen.explanation,
