@@ -76,6 +76,9 @@ TENSOR_MAP_ALIGNMENT = 64
 MAX_BOX_SIZE = 256
 """Elements of a TMA box along one dimension (ibid.)."""
 
+L2_PROMOTIONS = (0, 64, 128, 256)
+"""Bytes that a TMA load brings into the L2 cache at least; 0 for those that it reads (ibid.)."""
+
 # -------------------------------------------------------------- tensor core instructions
 MMA_ROWS, MMA_COLUMNS, MMA_K_BYTES = 16, 8, 32
 """Rows, columns and bytes of k that one `mma.sync` multiplies (PTX ISA, "mma")."""

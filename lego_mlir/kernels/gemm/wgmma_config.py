@@ -12,6 +12,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import (
     KIB,
+    L2_PROMOTIONS,
     WARPGROUP_THREADS,
     WARPGROUP_WARPS,
     WGMMA_COLUMNS,
@@ -72,6 +73,8 @@ class WgmmaConfig(GemmConfig):
             f32. 0 for none. Tensor cores accumulate products of 8-bit floats in few bits.
         split_k: slices of k, each computed by one CTA of a cluster. The CTAs of a tile of C reduce
             their accumulators, and each stores a slice of the tile.
+        l2_promotion: bytes that a copy of A or B brings into the L2 cache at least: 64, 128 or 256;
+            0 for a choice by the pitch of the matrix's rows.
     """
 
     tile: tuple[int, int, int]
@@ -85,6 +88,7 @@ class WgmmaConfig(GemmConfig):
     swap_ab: bool = False
     promote: int = 0
     split_k: int = 1
+    l2_promotion: int = 0
 
     schedule: ClassVar[str] = "wgmma"
     is_batch_rasterized: ClassVar[bool] = True
@@ -115,6 +119,7 @@ class WgmmaConfig(GemmConfig):
             "overlap_epilogue": int(self.overlap_epilogue),
             "min_shared_bytes": _ONE_CTA_BYTES if self.one_cta_per_sm else 0,
             "promote": self.promote,
+            "l2_promotion": self.l2_promotion,
         }
 
     def grouped_params(
@@ -196,6 +201,10 @@ class WgmmaConfig(GemmConfig):
         self._check_cluster(problem)
         self._check_persistence(problem)
         self._check_shared_memory(problem, shared_bytes)
+        if self.l2_promotion not in L2_PROMOTIONS:
+            raise LegoError(
+                f"{self}: l2_promotion is one of {', '.join(map(str, L2_PROMOTIONS))} bytes"
+            )
 
     def _check_accumulators(self) -> None:
         m, n, _ = self.tile
@@ -290,6 +299,7 @@ class WgmmaConfig(GemmConfig):
             f"{self.persistent_ctas} persistent CTAs": self.persistent_ctas,
             f"promote {self.promote}": self.promote,
             f"split-K {self.split_k}": self.split_k > 1,
+            f"L2 promotion {self.l2_promotion}": self.l2_promotion,
             "overlapped epilogue": self.overlap_epilogue,
             "one CTA per SM": self.one_cta_per_sm,
             "swapped operands": self.swap_ab,

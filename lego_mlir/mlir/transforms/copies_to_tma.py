@@ -13,6 +13,9 @@ becomes, with a tensor map that the host encodes from the two layouts,
 A tile whose store has `multicast = 2` is loaded in slices, one by each CTA of the cluster, each of
 which goes to all CTAs.
 
+`l2_promotion` says how many bytes a load brings into the L2 cache at least. 0, the default, leaves
+that to the strides of each tensor (`analysis.instructions.tma_boxes`).
+
 Source: PTX ISA 9.7.9.25 (cp.async.bulk.tensor).
 """
 
@@ -21,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lego_mlir.hardware.limits import L2_PROMOTIONS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.emit import nvvm
@@ -43,8 +47,14 @@ MULTICAST = "multicast"
 @transform("copies_to_tma")
 def copies_to_tma(step: TransformStep) -> list[list[Any]]:
     """Replace copies of tiles from global to shared memory by TMA loads."""
+    promotion = step.number("l2_promotion", 0)
+    if promotion not in L2_PROMOTIONS:
+        raise step.misuse(
+            f"TMA cannot promote reads to {promotion} bytes",
+            hint=f"l2_promotion is one of {', '.join(map(str, L2_PROMOTIONS))}",
+        )
     for launch in step.payload():
-        maps = TensorMaps(step, launch)
+        maps = TensorMaps(step, launch, promotion)
         for op in list(operations_in(launch)):
             if op.name != dialect.STORE:
                 continue
