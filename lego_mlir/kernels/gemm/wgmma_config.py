@@ -16,6 +16,7 @@ from lego_mlir.hardware.limits import (
     WARPGROUP_THREADS,
     WARPGROUP_WARPS,
     WGMMA_COLUMNS,
+    WGMMA_INTEGER_COLUMNS,
     WGMMA_K_BYTES,
     WGMMA_ROWS,
 )
@@ -189,8 +190,13 @@ class WgmmaConfig(GemmConfig):
                 f"{self}: {m} rows are not a multiple of {WGMMA_ROWS * self.consumers}",
                 hint=f"every warpgroup multiplies {WGMMA_ROWS} rows at a time",
             )
-        if n not in WGMMA_COLUMNS:
-            raise LegoError(f"{self}: a tile has 16 to 256 columns, in steps of 16, not {n}")
+        is_integer = problem.dtype == "i8"
+        if n not in (WGMMA_INTEGER_COLUMNS if is_integer else WGMMA_COLUMNS):
+            also = " of integers" if is_integer else ""
+            raise LegoError(
+                f"{self}: a tile{also} has 8 to 256 columns, in steps of "
+                f"{'16, or 8 or 24' if is_integer else '8'}, not {n}"
+            )
         if k < 1 or k * size % WGMMA_K_BYTES:
             raise LegoError(
                 f"{self}: k = {k} is not a multiple of the {WGMMA_K_BYTES // size} of a wgmma"
