@@ -106,10 +106,12 @@ irdl.dialect @transform_lego {
     irdl.operands(contractions: %op, parameters: variadic %param)
   }
 
-  // Replaces copies of tiles from global to shared memory by TMA loads.
+  // Replaces copies of tiles from global to shared memory by TMA loads. These bring `l2_promotion`
+  // bytes into the L2 cache at least: 64, 128 or 256; 0 for a choice by the tensor's strides.
   irdl.operation @copies_to_tma {
     %op = irdl.is !transform.any_op
-    irdl.operands(kernels: %op)
+    %param = irdl.is !transform.param<i64>
+    irdl.operands(kernels: %op, parameters: variadic %param)
   }
 
   // Lowers contractions of tiles in shared memory to wgmma, and distributes the operations on their

@@ -60,7 +60,12 @@ module attributes {transform.with_named_sequence} {
            !transform.param<i64>, !transform.param<i64>, !transform.param<i64>,
            !transform.param<i64>) -> ()
 
-    "transform_lego.copies_to_tma"(%kernels) : (!transform.any_op) -> ()
+    // Bytes that a TMA load brings into the L2 cache at least: 64, 128 or 256. 0: 128 if rows of the
+    // tensor begin inside of a 128-byte line, else 256.
+    %l2_promotion = "transform_lego.parameter"() {name = "l2_promotion", default = 0 : i64}
+        : () -> !transform.param<i64>
+    "transform_lego.copies_to_tma"(%kernels, %l2_promotion)
+        : (!transform.any_op, !transform.param<i64>) -> ()
 
     %contractions = transform.structured.match ops{["vector.contract"]} in %module
         : (!transform.any_op) -> !transform.any_op

@@ -32,9 +32,15 @@ _MOST_DIRECTORY_BYTES = 4096
 
 _ABSENT: dict[int, dict[str, Any]] = {
     FORMAT: {},
+    2: {},
     1: {"in_place": False, "facts": [], "checked": False},
 }
 """The formats that are read, each with the fields that it lacks and what they are then."""
+
+_WITHOUT_L2_PROMOTION = (1, 2)
+"""The formats whose tensor maps lack the field; all promoted to `_PROMOTED` bytes."""
+
+_PROMOTED = 256
 
 _MALFORMED = (
     zipfile.BadZipFile,
@@ -170,9 +176,22 @@ def _artifact(parts: dict[str, bytes]) -> Artifact:
     launches = manifest.get("launches")
     if isinstance(launches, list):
         check_limit("bundle_launches", len(launches), "this bundle has {} launches")
+    if number in _WITHOUT_L2_PROMOTION:
+        _add_l2_promotion(launches)
     code = {"ptx": parts[_PTX].decode(), "cubin": parts.get(_CUBIN)}
     artifact: Artifact = read(Artifact, {**_ABSENT[number], **manifest, **code})
     return artifact
+
+
+def _add_l2_promotion(value: Any) -> None:
+    """Add the L2 promotion of older formats to all tensor maps in plain data."""
+    if isinstance(value, dict):
+        if "box" in value:
+            value.setdefault("l2_promotion", _PROMOTED)
+        value = list(value.values())
+    if isinstance(value, list):
+        for item in value:
+            _add_l2_promotion(item)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> Any:

@@ -16,11 +16,16 @@ from lego_mlir.artifact.schema import Rule, count, integer, line, matching, powe
 from lego_mlir.diagnostics import printable
 from lego_mlir.files import write_whole
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
-from lego_mlir.hardware.limits import MAX_CTA_DIMS, MAX_GRID_DIMS, MAX_PARAMETER_BYTES
+from lego_mlir.hardware.limits import (
+    L2_PROMOTIONS,
+    MAX_CTA_DIMS,
+    MAX_GRID_DIMS,
+    MAX_PARAMETER_BYTES,
+)
 from lego_mlir.limits import Limits, current
 from lego_mlir.sources import NO_SOURCES, Sources
 
-FORMAT = 2
+FORMAT = 3
 CHECK_MARK = "lego.check: "
 """What a trap of a check has in the comment behind it, before the message."""
 
@@ -65,6 +70,10 @@ Index = Annotated[int, integer(0, MAX_PARAMETER_BYTES)]
 Integers = Annotated[tuple[int, ...], count(0, 5)]
 """For each dimension of a tensor map; `tensor_maps` says more."""
 
+L2Promotion = Annotated[
+    int, Rule(f"one of {', '.join(map(str, L2_PROMOTIONS))}", L2_PROMOTIONS.__contains__)
+]
+
 
 @dataclass(frozen=True, slots=True)
 class Argument:
@@ -108,6 +117,8 @@ class TensorMapParameter:
         strides: of all dimensions but the innermost, in bytes.
         box: in elements.
         swizzle: of the box in shared memory: 0, 32, 64 or 128 bytes.
+        l2_promotion: bytes that a read brings into the L2 cache at least: 64, 128 or 256, or 0 for
+            those that are read.
     """
 
     argument: Index
@@ -115,6 +126,7 @@ class TensorMapParameter:
     strides: Integers
     box: Integers
     swizzle: int
+    l2_promotion: L2Promotion = 256
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ func.func @product(%a: memref<2048xf16>, %b: memref<2048xf16>, %c: memref<1024xf
     // CHECK-NEXT: nvvm.mbarrier.arrive.expect_tx %{{.*}}, %[[BYTES]]
     // CHECK-NEXT: %[[X:[a-z0-9_]+]] = "lego.load"(%arg0, %[[M:[0-9#]+]], %[[K]])
     // ALONE-NEXT: "lego.store"(%[[X]], %[[XS]], %[[SLOT]]) {layout = {{.*}}, slice = array<i64: 1, 2>}
-    // PAIRS-NEXT: "lego.store"(%[[X]], %[[XS]], %[[SLOT]]) {{.*}}multicast = 2 : i64
+    // PAIRS-NEXT: "lego.store"(%[[X]], %[[XS]], %[[SLOT]]) {{.*}}multicast = array<i64: 1, 2, 1>
     // CHECK-NEXT: %[[Y:[a-z0-9_]+]] = "lego.load"(%arg1, %[[N:[0-9#]+]], %[[K]])
     // CHECK-NEXT: "lego.store"(%[[Y]], %[[YS]], %[[SLOT]]) {layout = {{.*}}, slice = array<i64: 1, 2>}
     // CHECK: scf.yield

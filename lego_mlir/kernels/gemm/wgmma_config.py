@@ -12,9 +12,11 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import (
     KIB,
+    L2_PROMOTIONS,
     WARPGROUP_THREADS,
     WARPGROUP_WARPS,
     WGMMA_COLUMNS,
+    WGMMA_INTEGER_COLUMNS,
     WGMMA_K_BYTES,
     WGMMA_ROWS,
 )
@@ -72,6 +74,8 @@ class WgmmaConfig(GemmConfig):
             f32. 0 for none. Tensor cores accumulate products of 8-bit floats in few bits.
         split_k: slices of k, each computed by one CTA of a cluster. The CTAs of a tile of C reduce
             their accumulators, and each stores a slice of the tile.
+        l2_promotion: bytes that a copy of A or B brings into the L2 cache at least: 64, 128 or 256;
+            0 for a choice by the pitch of the matrix's rows.
     """
 
     tile: tuple[int, int, int]
@@ -85,6 +89,7 @@ class WgmmaConfig(GemmConfig):
     swap_ab: bool = False
     promote: int = 0
     split_k: int = 1
+    l2_promotion: int = 0
 
     schedule: ClassVar[str] = "wgmma"
     is_batch_rasterized: ClassVar[bool] = True
@@ -115,6 +120,7 @@ class WgmmaConfig(GemmConfig):
             "overlap_epilogue": int(self.overlap_epilogue),
             "min_shared_bytes": _ONE_CTA_BYTES if self.one_cta_per_sm else 0,
             "promote": self.promote,
+            "l2_promotion": self.l2_promotion,
         }
 
     def grouped_params(
@@ -184,8 +190,13 @@ class WgmmaConfig(GemmConfig):
                 f"{self}: {m} rows are not a multiple of {WGMMA_ROWS * self.consumers}",
                 hint=f"every warpgroup multiplies {WGMMA_ROWS} rows at a time",
             )
-        if n not in WGMMA_COLUMNS:
-            raise LegoError(f"{self}: a tile has 16 to 256 columns, in steps of 16, not {n}")
+        is_integer = problem.dtype == "i8"
+        if n not in (WGMMA_INTEGER_COLUMNS if is_integer else WGMMA_COLUMNS):
+            also = " of integers" if is_integer else ""
+            raise LegoError(
+                f"{self}: a tile{also} has 8 to 256 columns, in steps of "
+                f"{'16, or 8 or 24' if is_integer else '8'}, not {n}"
+            )
         if k < 1 or k * size % WGMMA_K_BYTES:
             raise LegoError(
                 f"{self}: k = {k} is not a multiple of the {WGMMA_K_BYTES // size} of a wgmma"
@@ -196,6 +207,10 @@ class WgmmaConfig(GemmConfig):
         self._check_cluster(problem)
         self._check_persistence(problem)
         self._check_shared_memory(problem, shared_bytes)
+        if self.l2_promotion not in L2_PROMOTIONS:
+            raise LegoError(
+                f"{self}: l2_promotion is one of {', '.join(map(str, L2_PROMOTIONS))} bytes"
+            )
 
     def _check_accumulators(self) -> None:
         m, n, _ = self.tile
@@ -290,6 +305,7 @@ class WgmmaConfig(GemmConfig):
             f"{self.persistent_ctas} persistent CTAs": self.persistent_ctas,
             f"promote {self.promote}": self.promote,
             f"split-K {self.split_k}": self.split_k > 1,
+            f"L2 promotion {self.l2_promotion}": self.l2_promotion,
             "overlapped epilogue": self.overlap_epilogue,
             "one CTA per SM": self.one_cta_per_sm,
             "swapped operands": self.swap_ab,

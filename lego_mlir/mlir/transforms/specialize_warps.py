@@ -29,16 +29,14 @@ With `promote = n` threads accumulate the sums of n iterations each, outside of 
 After `split_k` the CTAs of a cluster reduce their accumulators after the loop
 (`warp_specialized.cluster_reduction`). The producer's threads arrive at the cluster's barriers too.
 
-With `cluster = n` a tile that the CTAs of a cluster have in common, by the layout that maps CTA ids
-to tiles, is loaded by multicast: each CTA loads a slice of it for all. A stage is then empty when
-the consumers of all CTAs have released it.
+With `cluster = n` a tile that CTAs of a cluster have in common, by the layout that maps CTA ids to
+tiles, is loaded by multicast (`warp_specialized.multicast`): each of them loads a slice of it for
+all. A stage is then empty when the consumers of all these CTAs have released it.
 """
 
 from __future__ import annotations
 
 from typing import Any
-
-import numpy as np
 
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.multibuffer import multibuffered
@@ -46,23 +44,22 @@ from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_WARPS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.emit import nvvm
-from lego_mlir.mlir.lowering.index_reader import launch_sizes
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles.accesses import alloc, inv
 from lego_mlir.mlir.tiles.kernels import barrier
-from lego_mlir.mlir.tiles.main_loop import LoadedOperand, MainLoop, find_main_loop
+from lego_mlir.mlir.tiles.main_loop import MainLoop, find_main_loop
 from lego_mlir.mlir.tiles.pointers import i32_constant
 from lego_mlir.mlir.tiles.structure import (
     backward_slice,
     body_of,
     clone,
-    depends_on,
     known_size,
     operands_of,
     set_launch_size,
 )
 from lego_mlir.mlir.warp_specialized import cluster_reduction
 from lego_mlir.mlir.warp_specialized.consumer import Consumers, bound_stages
+from lego_mlir.mlir.warp_specialized.multicast import cluster_sharing
 from lego_mlir.mlir.warp_specialized.overlapped_epilogue import OverlappedEpilogue
 from lego_mlir.mlir.warp_specialized.producer import Producer
 from lego_mlir.mlir.warp_specialized.register_checks import check_promotion, check_registers
@@ -128,6 +125,7 @@ class _Roles:
         self.groups = main_loop.warp_count // WARPGROUP_WARPS
         self.buffers: dict[Any, tuple[Layout, Any]] = {}
         self.ring: Any = None
+        self.sharing = cluster_sharing(step, launch, main_loop, cluster)
         self.reduces_over_cluster = cluster_reduction.is_used_in(launch)
 
     def build(self, registers: tuple[int, int]) -> None:
@@ -190,7 +188,7 @@ class _Roles:
                 )
             layout = multibuffered(shared, self.stages)
             self.buffers[tile.op] = layout, alloc(layout, tile.element)
-        self.ring = RingBuffer.make(self.stages, self.cluster)
+        self.ring = RingBuffer.make(self.stages, self.sharing.ctas)
 
     def _initialize(self, thread: Any) -> None:
         first = arith.CmpIOp(arith.CmpIPredicate.eq, thread, _index(0)).result
@@ -207,15 +205,13 @@ class _Roles:
             cluster_reduction.announce_start(self.launch)
 
     def _producer(self) -> Producer:
-        multicast = self._is_multicast(self.main_loop.a), self._is_multicast(self.main_loop.b)
-        return Producer(self.main_loop, self.ring, self.buffers, multicast, self.cluster)
+        return Producer(self.main_loop, self.ring, self.buffers, self.sharing.operands)
 
     def _consumers(self, warp: Any, lane: Any) -> Consumers:
         """Return the consumers: lane r of a warpgroup's first warp releases stages of CTA r."""
         i32 = ir.IntegerType.get_signless(32)
         block = arith.IndexCastOp(i32, lane).result
-        less = arith.CmpIPredicate.ult
-        is_lane = arith.CmpIOp(less, block, i32_constant(self.cluster)).result
+        is_lane = self.sharing.signals(block)
         signals = arith.AndIOp(_equal(warp, 0), is_lane).result
         # mapa needs a rank inside the cluster, even if the address is not used.
         rank = arith.RemUIOp(block, i32_constant(self.cluster)).result
@@ -328,43 +324,6 @@ class _Roles:
         for op in backward_slice(found, inside):
             found.extend(operands_of(op))
         return found
-
-    # Tiles.
-    def _is_multicast(self, operand: LoadedOperand) -> bool:
-        """Return whether all CTAs of a cluster load the same tile in every iteration."""
-        if self.cluster == 1:
-            return False
-        outer = self.main_loop.outer
-        grid = known_size(launch_sizes(self.launch)[0], self.step.pass_context)
-        number = (
-            self.body.arguments[0] if outer is None else outer.regions[0].blocks[0].arguments[0]
-        )
-        tiles = grid if outer is None else known_size(outer.operands[1], self.step.pass_context)
-        # The other CTAs would wait forever for a CTA without a tile.
-        for count, what in ((grid, "CTAs"), (tiles, "tiles")):
-            if count is None or count % self.cluster:
-                raise self.step.error(
-                    f"{count} {what} are no multiple of a cluster's {self.cluster} CTAs",
-                    self.launch,
-                    hint="a cluster size that divides CTAs and tiles, or "
-                    + self.step.option("cluster", 1),
-                )
-        if operand.is_switch or depends_on(operand.tiles[0].buffer, number):
-            return False
-        for index in operand.tiles[0].index:
-            if index is None or not depends_on(index, number):
-                continue
-            op = None if hasattr(index, "arg_number") else index.owner.operation
-            if op is None or op.name != dialect.INV or op.operands[0] != number:
-                return False
-            layout = self.step.pass_context.layouts.of(op)
-            which = list(op.results).index(index)
-            assert isinstance(layout.size, int)
-            ids = np.arange(layout.size).reshape(-1, self.cluster)
-            values = np.asarray(layout.inv(ids)[which])
-            if (values != values[:, :1]).any():
-                return False
-        return True
 
 
 def _uniform(value: Any) -> Any:

@@ -44,21 +44,21 @@ class RingBuffer:
         layout: the layout of the barriers.
         full: the barriers of filled stages.
         empty: the barriers of released stages.
-        cluster: the CTAs that fill one another's stages.
+        ctas: the CTAs that fill one another's stages.
     """
 
     stages: int
     layout: Layout
     full: Any
     empty: Any
-    cluster: int = 1
+    ctas: int = 1
 
     @staticmethod
-    def make(stages: int, cluster: int = 1) -> RingBuffer:
+    def make(stages: int, ctas: int = 1) -> RingBuffer:
         """Allocate the barriers of a ring buffer in shared memory."""
         layout = OrderBy(Row(stages))
         i64 = ir.IntegerType.get_signless(64)
-        return RingBuffer(stages, layout, alloc(layout, i64), alloc(layout, i64), cluster)
+        return RingBuffer(stages, layout, alloc(layout, i64), alloc(layout, i64), ctas)
 
     def initialize(self, consumers: int) -> None:
         """Initialize the barriers; one thread does, and the others wait for it.
@@ -68,7 +68,7 @@ class RingBuffer:
         """
         for stage in range(self.stages):
             nvvm.mbarrier_init(self._at(self.full, stage), i32_constant(1))
-            nvvm.mbarrier_init(self._at(self.empty, stage), i32_constant(consumers * self.cluster))
+            nvvm.mbarrier_init(self._at(self.empty, stage), i32_constant(consumers * self.ctas))
         nvvm.fence_mbarrier_init()
 
     def start(self) -> RingPosition:

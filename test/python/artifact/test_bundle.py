@@ -116,6 +116,7 @@ WRONG_FIELDS: list[tuple[str, Any, str]] = [
     ("launches.0.parameters.1.box", [3, 1, 1], "has 12 bytes: no multiple of 16"),
     ("launches.0.parameters.1.box", [12, 1, 1], "has 48 bytes: with a swizzle of 32B at most 32"),
     ("launches.0.parameters.1.swizzle", 48, "a swizzle of 48 bytes"),
+    ("launches.0.parameters.1.l2_promotion", 32, "l2_promotion is 32, not one of 0, 64, 128, 256"),
     ("launches.0.parameters.3.maps", [], r"parameters\[3\].maps is \[\], not a list of 1 to"),
     ("format", 99, "format 99, this version reads"),
     ("format", "1", "format that is no number"),
@@ -258,3 +259,19 @@ def test_any_byte_may_be_wrong(whole: Artifact, tmp_path: Path) -> None:
         except LegoError as e:
             said = e.render()
         assert all(c.isprintable() or c == "\n" for c in said)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_tensor_maps_of_older_formats_promote_to_256_bytes(
+    whole: Artifact, tmp_path: Path, number: int
+) -> None:
+    parts = members(whole)
+    manifest = json.loads(parts["manifest.json"])
+    manifest["format"] = number
+    for launch in manifest["launches"]:
+        single, several = launch["parameters"][1], launch["parameters"][3]["maps"]
+        for tiles in (single, *several):
+            assert tiles.pop("l2_promotion") == 256
+    file = tmp_path / "old.lego"
+    file.write_bytes(zipped(parts | {"manifest.json": json.dumps(manifest).encode()}))
+    assert Artifact.load(file) == whole

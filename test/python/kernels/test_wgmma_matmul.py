@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -112,6 +113,18 @@ def test_copies_may_arrive_at_any_time(order: str) -> None:
     comparison = runtime.run(artifact, [], runtime.select("sim", order=order)).comparison
     assert comparison is not None
     assert comparison.equal, str(comparison)
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"), [(0, [128, 256, 256]), (64, [64, 64, 256]), (256, [256, 256, 256])]
+)
+def test_l2_promotion(asked: int, found: list[int]) -> None:
+    """Rows of A begin inside of a line: 128 bytes, unless the config says."""
+    config = replace(SMALL, l2_promotion=asked)
+    kernel = matmul(64, 128, 72, config=config)
+    (launch,) = kernel.compilation().artifact(assemble=False).launches
+    promotions = {p.argument: p.l2_promotion for p in launch.parameters}  # type: ignore[union-attr]
+    assert [promotions[n] for n in range(3)] == found
 
 
 def test_batches() -> None:
