@@ -36,7 +36,7 @@ _TILES = (
 )
 """Rows and columns of a tile, and its consumer warpgroups."""
 
-_CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4))
+_CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4), (2, 2))
 _SPLITS = (2, 4, 8)
 
 _MAX_STAGES, _FEW_STAGES = 8, 4
@@ -100,7 +100,6 @@ def candidates(problem: Problem, target: Target, gpu: GpuSpec) -> ConfigTable:
     useful &= ((t.m == WGMMA_ROWS) | (t.m < 2 * rows)) & ((t.n == _NARROW[0]) | (t.n < 2 * columns))
     useful &= np.ceil(rows / t.m) >= t.down
     useful &= np.ceil(columns / t.n) >= t.across
-    useful &= (np.ceil(rows / t.m) % t.down == 0) & (np.ceil(columns / t.n) % t.across == 0)
     if out != 2:  # only 2-byte elements can be stored transposed
         useful &= ~swap
     down, across = tiles_of(problem, t)
