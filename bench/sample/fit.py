@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from bench.gemm.cases import CUBLAS
 from bench.gemm.references import GemmReference
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.specs import GpuSpec, WgmmaModel
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
@@ -77,7 +78,7 @@ def _sample(result: dict[str, Any], gpu: GpuSpec) -> Sample:
             values = {n: tuple(x) if isinstance(x, list) else x for n, x in entry.items()}
             configs.append(WgmmaConfig(**values))
             us.append(time)
-    work = work_of(problem, ConfigTable.of(configs), gpu)
+    work = work_of(problem, ConfigTable.of(configs, ELEMENT_BYTES[r.dtype]), gpu)
     peer = result["us"].get(CUBLAS, float("nan"))
     return Sample(result["case"], problem, tuple(configs), work, np.array(us), peer)
 

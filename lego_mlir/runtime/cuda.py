@@ -371,8 +371,7 @@ def _prefer_shared(kernel: int, threads: int, dynamic: int, device: Any) -> None
     available = int(_check(driver.cuDeviceGetAttribute(most, index)))
     needed = ctas * (static + dynamic + RESERVED_SHARED_BYTES)
     percent = min(100, -(-100 * needed // available))
-    import os
-    if os.environ.get("NO_CARVEOUT"): return
+
     attribute = kinds.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
     _check(driver.cuKernelSetAttribute(attribute, percent, kernel, index))
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
-from lego_mlir.hardware.limits import CACHE_LINE_BYTES, WARPGROUP_THREADS, WGMMA_ROWS
+from lego_mlir.hardware.limits import CACHE_LINE_BYTES, WARPGROUP_THREADS, WGMMA_K_BYTES, WGMMA_ROWS
 from lego_mlir.hardware.specs import GpuSpec
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm.problem import Problem
@@ -64,7 +64,7 @@ def _templates() -> tuple[ConfigTable, np.ndarray]:
             for config, mode in _variants(plain):
                 configs.append(config)
                 modes.append(mode)
-    return ConfigTable.of(configs), np.array(modes)
+    return ConfigTable.of(configs, 2), np.array(modes)
 
 
 def _variants(plain: WgmmaConfig) -> Iterator[tuple[WgmmaConfig, int]]:
@@ -91,8 +91,10 @@ def candidates(problem: Problem, target: Target, gpu: GpuSpec) -> ConfigTable:
     """
     model = model_of(gpu)
     t, modes = _templates()
+    k_bytes = _k_bytes(problem)
+    t = t.replaced(k_bytes=k_bytes)
     out = ELEMENT_BYTES[problem.out]
-    steps = -(-problem.k * ELEMENT_BYTES[problem.dtype] // CACHE_LINE_BYTES)
+    steps = -(-problem.k * ELEMENT_BYTES[problem.dtype] // k_bytes)
     swap = t.swap > 0
     rows, columns = np.where(swap, problem.n, problem.m), np.where(swap, problem.m, problem.n)
     # A tile of twice the matrix is no use, except for the smallest matrix.
@@ -126,11 +128,22 @@ def candidates(problem: Problem, target: Target, gpu: GpuSpec) -> ConfigTable:
     is_alone = (modes == _SINGLE) & (t.consumers == 1) & (ctas <= room)
     t = t.replaced(persistent_ctas=np.where(is_persistent, room, 0), alone=is_alone)
     fixed = shared_bytes_of(problem, t.replaced(stages=0))
-    stages = np.floor((target.optin_shared_bytes - fixed) / ((t.m + t.n) * CACHE_LINE_BYTES))
+    stages = np.floor((target.optin_shared_bytes - fixed) / ((t.m + t.n) * k_bytes))
     own = np.where(is_persistent, _MAX_STAGES, max(2, steps))
     stages = np.minimum(np.minimum(stages, t.stages), own)
     t = t.replaced(stages=stages)
     return t.take(stages >= 2)
+
+
+def _k_bytes(problem: Problem) -> int:
+    """Return the bytes of k of a tile: a line, or for a short k the narrowest box that holds it.
+
+    TMA takes its time to fill with zeros what is outside of a row.
+    """
+    needed = problem.k * ELEMENT_BYTES[problem.dtype]
+    return next(
+        (n for n in (WGMMA_K_BYTES, CACHE_LINE_BYTES // 2) if needed <= n), CACHE_LINE_BYTES
+    )
 
 
 def config_of(table: ConfigTable, row: int, problem: Problem, raster_group: int) -> WgmmaConfig:
@@ -143,7 +156,7 @@ def config_of(table: ConfigTable, row: int, problem: Problem, raster_group: int)
         raster_group: the config's raster group.
     """
     t = table
-    k = CACHE_LINE_BYTES // ELEMENT_BYTES[problem.dtype]
+    k = int(t.k_bytes[row]) // ELEMENT_BYTES[problem.dtype]
     return WgmmaConfig(
         (int(t.m[row]), int(t.n[row]), k),
         int(t.consumers[row]),

@@ -136,7 +136,7 @@ def estimate(problem: Problem, config: WgmmaConfig, gpu: GpuSpec) -> WgmmaEstima
         config: the config.
         gpu: a card with a model of `wgmma`.
     """
-    table = ConfigTable.of([config])
+    table = ConfigTable.of([config], ELEMENT_BYTES[problem.dtype])
     return _estimate(config, times_of(work_of(problem, table, gpu), model_of(gpu)), 0)
 
 
@@ -170,7 +170,7 @@ def _grouped_times(
     configs: Sequence[WgmmaConfig], problems: Sequence[Problem], gpu: GpuSpec
 ) -> list[float]:
     """Return the microseconds of several GEMMs in one launch by config: waves of average tiles."""
-    model, table = model_of(gpu), ConfigTable.of(configs)
+    model, table = model_of(gpu), ConfigTable.of(configs, ELEMENT_BYTES[problems[0].dtype])
     ctas, busy_us, moved = np.zeros(len(table)), np.zeros(len(table)), 0.0
     for problem in problems:
         tiles = np.array([c.work_items(problem) for c in configs])

@@ -1,7 +1,7 @@
 """The cost model of `wgmma` GEMMs: the time of many configs of one GEMM at once.
 
-CTAs compute tiles of C in waves. An iteration of the K loop, a step, reads 128 bytes of k of each
-row of A and of each column of B. It takes about as long as the slowest of
+CTAs compute tiles of C in waves. An iteration of the K loop, a step, reads 128 bytes of k, or
+fewer, of each row of A and of each column of B. It takes about as long as the slowest of
 
 - the tensor cores,
 - the ports of shared memory: the tiles are written once, and every consumer warpgroup reads its
@@ -53,19 +53,27 @@ _FLOP_BYTES_PER_CLOCK = 4096
 """m n (bytes of k) that the tensor cores of a multiprocessor multiply in a clock: 8192
 floating-point operations on 16-bit elements, twice as many on 8-bit ones."""
 
+SEGMENT_BYTES = 16
+"""TMA fills what is outside of a tensor with zeros, and leaves it out of stores, by segments."""
+
 _LIMIT_NORM = 12.0
 """The exponent that joins the time of the waves with the limit of power."""
 
-LIMITS = ("tensor cores", "shared memory", "cache", "cache port", "memory", "latency")
+LIMITS = ("tensor cores", "shared memory", "cache", "cache port", "memory", "zeros", "latency")
 """What may limit a step, in the order of `Steps`."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigTable:
-    """Configs as columns of numbers; a row is a config, and its fields are `WgmmaConfig`'s."""
+    """Configs as columns of numbers; a row is a config, and its fields are `WgmmaConfig`'s.
+
+    Attributes:
+        k_bytes: bytes of k in a tile; all other columns are fields of the config.
+    """
 
     m: Numbers
     n: Numbers
+    k_bytes: Numbers
     consumers: Numbers
     stages: Numbers
     down: Numbers
@@ -77,11 +85,12 @@ class ConfigTable:
     split_k: Numbers
 
     @staticmethod
-    def of(configs: Iterable[WgmmaConfig]) -> ConfigTable:
-        """Return the table of configs."""
+    def of(configs: Iterable[WgmmaConfig], element_bytes: int) -> ConfigTable:
+        """Return the table of configs for elements of A and B of that many bytes."""
         rows = [
             (
                 *c.tile[:2],
+                c.tile[2] * element_bytes,
                 c.consumers,
                 c.stages,
                 *c.cluster,
@@ -128,6 +137,10 @@ class Work:
         half_lines: requests of 64 bytes.
         quarter_lines: requests of 32 bytes.
         straddling: lines that are touched besides, by rows whose pitch is no multiple of a line.
+        zeros: segments of 16 bytes that a step fills with zeros, because they are outside of rows
+            of A or B that go along m or n.
+        last_zeros: the same of a tile's last step, outside of rows that go along k.
+        clipped: segments of 16 bytes of a tile that are outside of rows of C.
         busy: CTAs that run at the same time.
         side_by_side: CTAs on the busiest multiprocessor.
         fresh: bytes that a step reads from device memory.
@@ -153,6 +166,9 @@ class Work:
     half_lines: Numbers
     quarter_lines: Numbers
     straddling: Numbers
+    zeros: Numbers
+    last_zeros: Numbers
+    clipped: Numbers
     busy: Numbers
     side_by_side: Numbers
     fresh: Numbers
@@ -189,10 +205,10 @@ def work_of(problem: Problem, table: ConfigTable, gpu: GpuSpec) -> Work:
     size, out = ELEMENT_BYTES[problem.dtype], ELEMENT_BYTES[problem.out]
     swap = t.swap > 0
     rows, columns = np.where(swap, problem.n, problem.m), np.where(swap, problem.m, problem.n)
-    k_bytes = CACHE_LINE_BYTES
+    lines_of_k = t.k_bytes / CACHE_LINE_BYTES
     down, across = tiles_of(problem, table)
     tiles = down * across * problem.batch
-    steps = np.ceil(np.ceil(problem.k * size / k_bytes) / t.split_k)
+    steps = np.ceil(np.ceil(problem.k * size / t.k_bytes) / t.split_k)
     ctas = tiles * t.split_k
     members = t.down * t.across * t.split_k
     room = gpu.multiprocessors * np.interp(
@@ -214,13 +230,16 @@ def work_of(problem: Problem, table: ConfigTable, gpu: GpuSpec) -> Work:
     operand_bytes = (problem.m + problem.n) * problem.k * size * problem.batch
     flops = 2.0 * t.m * t.n * problem.k * tiles * size / 2
     return Work(
-        flop_bytes=t.m * t.n * k_bytes,
-        written=t.m + t.n,
-        read=t.m / WGMMA_ROWS * (WGMMA_ROWS + t.n),
+        flop_bytes=t.m * t.n * t.k_bytes,
+        written=(t.m + t.n) * lines_of_k,
+        read=t.m / WGMMA_ROWS * (WGMMA_ROWS + t.n) * lines_of_k,
         lines=lines[0],
         half_lines=lines[1],
         quarter_lines=lines[2],
         straddling=lines[3],
+        zeros=lines[4],
+        last_zeros=lines[5],
+        clipped=np.where(swap, n * (t.m - m), m * (t.n - n) / t.split_k) * out // SEGMENT_BYTES,
         busy=busy,
         side_by_side=np.minimum(per_sm, np.ceil(busy / room)),
         fresh=operand_bytes / (ctas * steps),
@@ -229,7 +248,7 @@ def work_of(problem: Problem, table: ConfigTable, gpu: GpuSpec) -> Work:
         steps=steps,
         waves=waves,
         stored=tile_bytes * out,
-        narrow=(width < k_bytes / 2).astype(float),
+        narrow=(width < CACHE_LINE_BYTES / 2).astype(float),
         swap=t.swap,
         overlap=t.overlap,
         persistent=(t.persistent_ctas > 0).astype(float),
@@ -250,33 +269,35 @@ def tiles_of(problem: Problem, table: ConfigTable) -> tuple[Numbers, Numbers]:
 
 
 def _requests(problem: Problem, m: Numbers, n: Numbers, t: ConfigTable) -> list[Numbers]:
-    """Return the requests of a step: whole lines, half lines, quarter lines, and straddling ones.
+    """Return the requests of a step: whole, half and quarter lines, straddling ones, and zeros.
 
-    A tile whose k is contiguous has a line for each row. One whose rows run along m or n has, for
-    each k, as many segments as its width takes; the swizzle that divides the width is a segment.
+    A tile whose k is contiguous has a row for each row of A or column of B. One whose rows run
+    along m or n has, for each k, as many segments as its width takes; the swizzle that divides the
+    width is a segment.
     """
     size = ELEMENT_BYTES[problem.dtype]
-    k = CACHE_LINE_BYTES // size
-    found = [np.zeros(len(t)) for _ in range(4)]
+    found = [np.zeros(len(t)) for _ in range(6)]
+    missing = np.ceil(problem.k * size / t.k_bytes) * t.k_bytes - problem.k * size
     sides = (
         (m, t.m, t.across, problem.a == "row", problem.k if problem.a == "row" else problem.m),
         (n, t.n, t.down, problem.b == "col", problem.k if problem.b == "col" else problem.n),
     )
     for extent, tile, sharers, is_along_k, pitch in sides:
         is_straddling = pitch * size % CACHE_LINE_BYTES != 0
+        width, segments = t.k_bytes, extent / sharers
         if is_along_k:
-            # A row shorter than the tile's k has only its own bytes, and still touches a line.
-            counts: tuple[Numbers, ...] = (extent / sharers,)
-            found[3] += extent / sharers if is_straddling else 0.0
+            found[5] += tile / sharers * missing // SEGMENT_BYTES
         else:
             row = tile * size
             is_whole, is_half = row % CACHE_LINE_BYTES == 0, row % (CACHE_LINE_BYTES // 2) == 0
             width = np.where(is_whole, 128, np.where(is_half, 64, 32))
-            segments = min(k, problem.k) * np.ceil(extent * size / width) / sharers
-            counts = tuple(segments * (width == w) for w in (128, 64, 32))
-            found[3] += segments * width / CACHE_LINE_BYTES if is_straddling else 0.0
-        for column, count in zip(found, counts, strict=False):
-            column += count
+            depth = np.minimum(t.k_bytes / size, problem.k)
+            segments = depth * np.ceil(extent * size / width) / sharers
+            found[4] += depth * (tile - extent) * size / sharers // SEGMENT_BYTES
+        for column, bytes_ in zip(found, (128, 64, 32), strict=False):
+            column += segments * (width == bytes_)
+        if is_straddling:
+            found[3] += segments * width / CACHE_LINE_BYTES
     return found
 
 
@@ -305,7 +326,7 @@ def ctas_per_sm(problem: Problem, table: ConfigTable) -> Numbers:
 def shared_bytes_of(problem: Problem, table: ConfigTable) -> Numbers:
     """Return the shared memory of a CTA of each config, at most; see `WgmmaConfig.shared_bytes`."""
     t, out = table, ELEMENT_BYTES[problem.out]
-    ring = t.stages * (t.m + t.n) * CACHE_LINE_BYTES
+    ring = t.stages * (t.m + t.n) * t.k_bytes
     columns = (t.n / t.split_k).astype(int)
     by_row = _epilogue_widths(out)[columns]
     by_column = _swapped_widths()[columns]
@@ -366,6 +387,7 @@ def times_of(work: Work, model: WgmmaModel) -> Times:
         w.busy * requests / x.l2_lines_per_us,
         side * requests / x.sm_lines_per_us,
         w.busy * w.fresh / x.memory_bytes_per_us,
+        side * w.zeros * x.zero_us,
         x.copy_us * w.waited,
     )
     norm = x.step_norm
@@ -374,8 +396,10 @@ def times_of(work: Work, model: WgmmaModel) -> Times:
     factor = np.where(w.narrow > 0, x.narrow_store, 1.0) * np.where(w.swap > 0, x.swapped_store, 1)
     stores = (side * w.stored * x.store_us_per_byte, w.busy * w.stored / x.l2_store_bytes_per_us)
     store = factor * sum(s**norm for s in stores) ** (1 / norm) + x.tile_us
+    store = store + side * w.clipped * x.clipped_us
     is_overlapped = w.overlap > 0
-    time = w.waves * (w.steps * step + np.where(is_overlapped, 0.0, store))
+    last = side * w.last_zeros * x.zero_us
+    time = w.waves * (w.steps * step + last + np.where(is_overlapped, 0.0, store))
     time = time + np.where(is_overlapped, store, 0.0) + x.launch_us
     time = time + x.blocked_us * w.blocked
     time = time + np.where(w.persistent > 0, 0.0, x.next_wave_us * (w.waves - 1))
