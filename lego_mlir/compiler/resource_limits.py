@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from lego_mlir.compiler.assembly import Cubin
+from lego_mlir.compiler.backend.assembly import Cubin
 from lego_mlir.hardware.limits import (
     MAX_CTA_DIMS,
     MAX_CTA_THREADS,

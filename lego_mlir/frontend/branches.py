@@ -11,7 +11,7 @@ from lego_mlir.frontend.values import Operand, Value, as_index
 from lego_mlir.index import minimum
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.lowering.claims import Claim
+from lego_mlir.mlir.lowering.indices.claims import Claim
 
 _EQUAL, _AT_LEAST = 0, 9
 """The predicates `eq` and `uge` of arith.cmpi."""

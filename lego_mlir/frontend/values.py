@@ -11,7 +11,7 @@ from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.lowering.claims import RESULT, Claim
+from lego_mlir.mlir.lowering.indices.claims import RESULT, Claim
 
 Operand: TypeAlias = "Value | int | float"
 

@@ -17,7 +17,8 @@ from unittest.mock import patch
 import numpy as np
 
 from lego_mlir.index import construct, evaluate
-from lego_mlir.index.nodes import Expr, Int, Sym, symbols
+from lego_mlir.index.nodes import Expr, Int, Node, Sym
+from lego_mlir.index.structure import symbols
 
 
 def isqrt(x: Any) -> Any:
@@ -41,7 +42,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-class Recorded(Expr):
+class Recorded(Node):
     """An operation on ints, symbols and other recorded operations; nothing is known of it."""
 
     __slots__ = ("operands", "operation")

@@ -37,7 +37,7 @@ from lego_mlir.algebra.verification.enumeration import (
 )
 from lego_mlir.algebra.verification.verdict import Method, Verdict
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import Int, Sym, construct, nodes, symbols
+from lego_mlir.index import Int, Sym, construct, nodes, structure, symbols
 from lego_mlir.index.evaluate import evaluate
 from lego_mlir.index.proofs import prover, samples
 from lego_mlir.index.work import measured
@@ -333,7 +333,7 @@ def _conditions(xs: tuple[Int, ...]) -> list[Int]:
         if isinstance(x, int) or x in seen:
             return
         seen.add(x)
-        for child in nodes.children(x):
+        for child in structure.children(x):
             visit(child)
         match x:
             case nodes.FloorDiv(_, den) | nodes.Mod(_, den):

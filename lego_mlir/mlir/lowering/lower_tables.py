@@ -20,7 +20,7 @@ from typing import Any
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, memref
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.lowering.claims import Claim
+from lego_mlir.mlir.lowering.indices.claims import Claim
 from lego_mlir.mlir.modules import operations_in
 
 _MOST = 1 << 31

@@ -33,7 +33,7 @@ from math import prod
 from typing import Any, cast
 
 from lego_mlir.mlir.bindings import arith, ir, scf
-from lego_mlir.mlir.lowering.index_reader import bound_of
+from lego_mlir.mlir.lowering.indices.index_reader import bound_of
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles import accesses, copy_groups
 from lego_mlir.mlir.tiles.copies import PURE, TileCopy, copies_among

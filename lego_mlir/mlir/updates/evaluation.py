@@ -16,7 +16,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.lowering.permutation_functions import evaluate
+from lego_mlir.mlir.lowering.indices.permutation_functions import evaluate
 
 LayoutOf = Callable[[Any], Layout]
 """The layout of a lego operation."""

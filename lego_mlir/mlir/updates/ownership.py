@@ -25,7 +25,7 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.lowering.buffers import is_workgroup, sources_of
-from lego_mlir.mlir.lowering.index_reader import launch_sizes
+from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
 from lego_mlir.mlir.updates.evaluation import CASTS, Evaluator, LayoutOf, Unknown
 from lego_mlir.mlir.updates.linear_forms import Linear, determines, linear
 

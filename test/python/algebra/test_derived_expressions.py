@@ -13,7 +13,7 @@ import pytest
 
 from lego_mlir.algebra import Col, Layout, OrderBy, Row, parse_layout, size_symbol
 from lego_mlir.index import Int, Sym, evaluate, maximum, minimum
-from lego_mlir.index.cost import count
+from lego_mlir.index.extraction.cost import count
 from lego_mlir.index.nodes import plain
 
 FIGURE_9 = (

@@ -15,7 +15,8 @@ from tiled_layouts import Tiled, tiled
 import lego_mlir as lg
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Sym, evaluate, substitute
-from lego_mlir.index.nodes import Less, children
+from lego_mlir.index.nodes import Less
+from lego_mlir.index.structure import children
 
 
 def index_symbols(layout: lg.Layout) -> list[Sym]:

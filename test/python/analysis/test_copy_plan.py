@@ -112,5 +112,5 @@ def test_chunks_are_as_wide_as_the_alignment_allows(size: int, align: int, width
 
 
 def test_neighbouring_threads_copy_neighbouring_chunks() -> None:
-    assert planned(ROWS, SWIZZLED).chunks.text == "OrderBy(RegP([128, 8], [0, 1]))"
-    assert planned(COLUMNS, SWIZZLED_COLUMNS).chunks.text == "OrderBy(RegP([16, 64], [1, 0]))"
+    assert planned(ROWS, SWIZZLED).chunks.text == "OrderBy(Row(128, 8))"
+    assert planned(COLUMNS, SWIZZLED_COLUMNS).chunks.text == "OrderBy(Col(16, 64))"

@@ -51,7 +51,8 @@ def test_spills_are_told_on_stderr(
 def test_a_word_of_the_assembler(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lego_mlir.compiler import codegen, driver
+    from lego_mlir.compiler import driver
+    from lego_mlir.compiler.backend import codegen
 
     message = "(C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized"
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from lego_mlir.compiler.child_process import run_isolated
+from lego_mlir.compiler.backend.child_process import run_isolated
 from lego_mlir.diagnostics import LegoError, Location
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
@@ -135,7 +135,7 @@ def test_nothing_is_left_behind() -> None:
 
 def test_buffered_output_is_not_written_twice() -> None:
     script = (
-        "import sys; from lego_mlir.compiler.child_process import run_isolated\n"
+        "import sys; from lego_mlir.compiler.backend.child_process import run_isolated\n"
         "sys.stdout.write('once'); run_isolated(lambda: b'x', isolate=True)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from lego_mlir.compiler import ptxas
-from lego_mlir.compiler.assembly import AssemblerMissing
-from lego_mlir.compiler.codegen import assemble
+from lego_mlir.compiler.backend import ptxas
+from lego_mlir.compiler.backend.assembly import AssemblerMissing
+from lego_mlir.compiler.backend.codegen import assemble
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 

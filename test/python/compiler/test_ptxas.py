@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from lego_mlir.compiler import nvjitlink, ptxas
-from lego_mlir.compiler.codegen import assemble
+from lego_mlir.compiler.backend import nvjitlink, ptxas
+from lego_mlir.compiler.backend.codegen import assemble
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 

@@ -10,9 +10,9 @@ import pytest
 import lego_mlir as lg
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.compiler import driver
-from lego_mlir.compiler.assembly import Cubin, Resources
-from lego_mlir.compiler.codegen import assemble
-from lego_mlir.compiler.strict_checks import check_strict
+from lego_mlir.compiler.backend.assembly import Cubin, Resources
+from lego_mlir.compiler.backend.codegen import assemble
+from lego_mlir.compiler.backend.strict_checks import check_strict
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import matmul, permute, transpose

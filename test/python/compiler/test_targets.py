@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from lego_mlir.compiler.child_process import run_isolated
-from lego_mlir.compiler.codegen import assemble
+from lego_mlir.compiler.backend.child_process import run_isolated
+from lego_mlir.compiler.backend.codegen import assemble
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import TARGETS, Target
 
@@ -114,7 +114,7 @@ def test_optin_shared_memory_is_what_the_assembler_says() -> None:
     too_much = {t.name: kernel(t, shared=t.optin_shared_bytes + 4) for t in exact}
     script = (
         "import json, sys\n"
-        "from lego_mlir.compiler.codegen import assemble\n"
+        "from lego_mlir.compiler.backend.codegen import assemble\n"
         "from lego_mlir.hardware.targets import Target\n"
         "from lego_mlir.diagnostics import LegoError\n"
         "for name, ptx in json.load(sys.stdin).items():\n"

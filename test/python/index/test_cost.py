@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from lego_mlir.index import Int, Sym, isqrt
-from lego_mlir.index.cost import Kind, count, operations, weight
-from lego_mlir.index.factor import Product, Sum, factor
+from lego_mlir.index.extraction.cost import Kind, count, operations, weight
+from lego_mlir.index.extraction.factor import Product, Sum, factor
 
 I, J, K, M, N = (Sym(name) for name in "ijKMN")  # noqa: E741 - the names in the formulas
 

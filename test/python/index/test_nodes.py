@@ -12,7 +12,8 @@ import pytest
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Sym, bounds, evaluate, isqrt, minimum, substitute, symbols, where
-from lego_mlir.index.nodes import Expr, Poly, order
+from lego_mlir.index.nodes import Expr, Poly
+from lego_mlir.index.structure import order
 
 X, Y = Sym("x"), Sym("y", 0, 9)
 N = Sym("N", 1, None, frozenset({4}))

@@ -11,7 +11,7 @@ import pytest
 
 from lego_mlir.index import Sym, evaluate
 from lego_mlir.mlir.context import Source, new_context, parse
-from lego_mlir.mlir.lowering.permutation_functions import read_function
+from lego_mlir.mlir.lowering.indices.permutation_functions import read_function
 
 RANGE = range(-9, 10)
 MODULUS = 1 << 64

@@ -18,6 +18,7 @@ import pytest
 from lego_mlir.artifact import Argument, Artifact, Fact
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import cuda, launch, run, select
+from lego_mlir.runtime.cuda import loaded
 from lego_mlir.runtime.device import missing_for_cuda
 
 A = np.arange(24, dtype=np.float32).reshape(4, 6)
@@ -137,7 +138,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpu]:
 
     gpu = Gpu()
     core, driver = fake_core(gpu), fake_driver(gpu)
-    monkeypatch.setattr("lego_mlir.runtime.cuda._core", lambda: core)
+    monkeypatch.setattr("lego_mlir.runtime.cuda.cuda_core.module", lambda: core)
     monkeypatch.setattr(cuda.bindings, "driver", driver, raising=False)
     monkeypatch.setitem(sys.modules, "cuda.bindings.driver", driver)
     _forget()
@@ -146,7 +147,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpu]:
 
 
 def _forget() -> None:
-    cuda._load.cache_clear()
+    loaded._load.cache_clear()
 
 
 @dataclass

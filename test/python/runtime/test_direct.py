@@ -12,7 +12,7 @@ import pytest
 
 from lego_mlir.artifact import Argument, KernelLaunch, TensorMapParameter
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.runtime.direct import DirectLaunch, encoded, is_tensor_map
+from lego_mlir.runtime.cuda.direct import DirectLaunch, encoded, is_tensor_map
 
 driver = pytest.importorskip("cuda.bindings.driver")
 

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from lego_mlir.compiler.assembly import AssemblerMissing, Cubin, make_cubin, rejection
+from lego_mlir.compiler.backend.assembly import AssemblerMissing, Cubin, make_cubin, rejection
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 

@@ -12,10 +12,10 @@ from typing import Any
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, Sym, bounds, polynomial, substitute
-from lego_mlir.index.nodes import symbols
 from lego_mlir.index.ranges import is_positive
+from lego_mlir.index.structure import symbols
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.lowering.index_reader import IndexReader
+from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
 
 Tied = Mapping[str, Any]
 """The operand of each symbol, by its name."""

@@ -1,8 +1,8 @@
 """Prove or check the conditions on indices and sizes that the compiler relies on.
 
-The compiler relies on indices inside of their dimensions, on claims (`mlir.lowering.claims`), and
-on what a layout implies of its symbolic sizes: `M/16` implies that 16 divides M and M ≥ 1. One of
-the following holds for each condition.
+The compiler relies on indices inside of their dimensions, on claims
+(`mlir.lowering.indices.claims`), and on what a layout implies of its symbolic sizes: `M/16` implies
+that 16 divides M and M ≥ 1. One of the following holds for each condition.
 
 - It is proven, and nothing is generated.
 - It is proven not to hold, which is an error.
@@ -34,9 +34,14 @@ from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.conditions import comparisons, host_of, is_conditional
 from lego_mlir.mlir.context import Source, position_of
 from lego_mlir.mlir.lowering.argument_names import argument_names
-from lego_mlir.mlir.lowering.claims import RESULT, taken_claim
-from lego_mlir.mlir.lowering.index_reader import IndexReader
-from lego_mlir.mlir.lowering.launch_values import Known, known_expression, known_value, number
+from lego_mlir.mlir.lowering.indices.claims import RESULT, taken_claim
+from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
+from lego_mlir.mlir.lowering.indices.launch_values import (
+    Known,
+    known_expression,
+    known_value,
+    number,
+)
 
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast", "memref.subview")
 
