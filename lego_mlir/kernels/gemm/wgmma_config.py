@@ -22,6 +22,7 @@ from lego_mlir.hardware.limits import (
     WGMMA_ROWS,
 )
 from lego_mlir.hardware.swizzle import MODES
+from lego_mlir.kernels.gemm import wgmma_registers as registers
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import raster_groups
@@ -40,31 +41,6 @@ _EPILOGUE_TILES = 2
 
 _BARRIER_BYTES = 1024
 """Shared memory for the ring buffer's barriers, and for aligning what follows them."""
-
-_REGISTERS = {1: (0, 0), 2: (40, 232), 3: (32, 160)}
-"""By the number of consumers, registers of a producer thread and of a consumer thread; 0 leaves
-them as they are."""
-
-_MAX_RESULT_REGISTERS = {1: 228, 2: 204, 3: 132}
-"""By the number of consumers, registers of a consumer thread for accumulators, a second accumulator
-if they are promoted, and a result whose store is overlapped: what assembles without spills and
-without serialized wgmmas (ptxas 13, C7512). The most columns, by the rows of a consumer:
-
-    consumers, rows      plain       overlapped, f16   promoted
-    1        64 / 128    256 / 224   256 / 152         224 / 104
-             192 / 256   152 / 112   96 / 72           64 / 40
-    2        64 / 128    256 / 200   256 / 136         200 / 88
-             192 / 256   136 / 96    88 / 64           56 / 32
-    3        64 / 128    200 / 128   176 / 88          128 / 56
-             192         88          56                32
-"""
-
-_BLOCK_REGISTERS = 16
-"""Registers that promotion needs for each block of 64 rows of a consumer but the first."""
-
-_MAX_COLUMNS = {1: 256, 2: 256, 3: 200}
-"""By the number of consumers, columns of a tile. The assembler gives each thread of three consumers
-and a producer 128 registers, and a wgmma of more columns has too many operands (C7602)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +102,7 @@ class WgmmaConfig(GemmConfig):
         return self.swap_ab
 
     def params(self, problem: Problem) -> Mapping[str, int]:
-        producer, consumer = _REGISTERS[self.consumers]
+        producer, consumer = registers.SETMAXNREG[self.consumers]
         return {
             "split_k": self.split_k,
             "persistent_ctas": self.persistent_ctas or self.work_items(problem),
@@ -205,7 +181,7 @@ class WgmmaConfig(GemmConfig):
     def check(self, problem: Problem, shared_bytes: int) -> None:
         m, n, k = self.tile
         size = ELEMENT_BYTES[problem.dtype]
-        if self.consumers not in _REGISTERS:
+        if self.consumers not in registers.SETMAXNREG:
             raise LegoError(f"{self}: a CTA has one to three consumer warpgroups")
         if m < 1 or m % (WGMMA_ROWS * self.consumers):
             raise LegoError(
@@ -230,7 +206,14 @@ class WgmmaConfig(GemmConfig):
                 f"{narrowest} bytes that TMA swizzles at least",
                 hint=f"a multiple of {narrowest // size} columns, or a column-major B",
             )
-        self._check_accumulators(problem)
+        self._check_promotion()
+        registers.check_tile(
+            self,
+            (m, n),
+            self.consumers,
+            is_promoted=self.promote > 0,
+            overlapped_bytes=ELEMENT_BYTES[problem.out] * self.overlap_epilogue,
+        )
         self._check_pipeline()
         self._check_split_k(problem)
         self._check_cluster()
@@ -241,29 +224,7 @@ class WgmmaConfig(GemmConfig):
                 f"{self}: l2_promotion is one of {', '.join(map(str, L2_PROMOTIONS))} bytes"
             )
 
-    def _check_accumulators(self, problem: Problem) -> None:
-        rows, n = self.tile[0] // self.consumers, self.tile[1]
-        if n > _MAX_COLUMNS[self.consumers]:
-            raise LegoError(
-                f"{self}: with {self.consumers} consumers a tile has at most "
-                f"{_MAX_COLUMNS[self.consumers]} columns",
-                hint="fewer consumers, or fewer columns",
-            )
-        count = needed = rows * n // WARPGROUP_THREADS
-        also = ""
-        if self.promote:
-            needed += count + _BLOCK_REGISTERS * (rows // WGMMA_ROWS - 1)
-            also = ", which are promoted"
-        if self.overlap_epilogue:
-            needed += count * ELEMENT_BYTES[problem.out] // ELEMENT_BYTES["f32"]
-            also = " and a result whose store is overlapped"
-        most = _MAX_RESULT_REGISTERS[self.consumers]
-        if needed > most:
-            raise LegoError(
-                f"{self}: a thread has {count} accumulators{also}: {needed} registers, more than "
-                f"{most}",
-                hint="more consumers, or a smaller tile",
-            )
+    def _check_promotion(self) -> None:
         if self.promote < 0:
             raise LegoError(f"{self}: promote is a number of iterations, or 0")
         if self.promote and self.overlap_epilogue:

@@ -154,7 +154,7 @@ def test_split_k_slices_are_whole_iterations() -> None:
     with pytest.raises(LegoError, match="9 iterations of the K loop leave none"):
         replace(shared, split_k=4, tile=(64, 128, 64)).check(replace(few, k=9 * 64), SHARED)
     with pytest.raises(LegoError, match="a CTA stores 12 columns, which is not a multiple of 8"):
-        replace(shared, tile=(64, 24, 64)).check(few, SHARED)
+        replace(shared, tile=(64, 24, 64)).check(replace(few, b="col"), SHARED)
 
 
 # --------------------------------------------------------------------------------------- layouts
