@@ -27,8 +27,9 @@ def raster_groups(
 ) -> Layout:
     """Return the layout from a CTA's id to its tile, (down, across) or (GEMM, down, across).
 
-    A raster group has at most `raster_group` rows of tiles, or if these are more, columns. If no
-    divisor of C's is near that, the last group is smaller.
+    A raster group has at most `raster_group` rows of tiles, or if these are more, columns: the
+    greatest number that divides C's. If that is half of `raster_group` or less, the groups are as
+    equal as they can be, the last one smaller.
 
     Args:
         down: rows of tiles.
@@ -39,18 +40,18 @@ def raster_groups(
     """
     high, wide = cluster
     rows, columns = down // high, across // wide  # of clusters
-    group_rows = _group_size(rows, max(1, raster_group // high))
-    group_columns = _group_size(columns, max(1, raster_group // wide))
-    is_by_rows = (group_rows * high, rows % group_rows == 0) >= (
-        group_columns * wide,
-        columns % group_columns == 0,
-    )
+    limits = max(1, raster_group // high), max(1, raster_group // wide)
+    group_rows, group_columns = _divisor(rows, limits[0]), _divisor(columns, limits[1])
+    is_by_rows = group_rows * high >= group_columns * wide
     lead = [] if batch is None else [batch]
-    if is_by_rows and rows % group_rows:
-        return _unequal_groups([*lead, rows, columns], group_rows, cluster)
-    if not is_by_rows and columns % group_columns:
-        found = _unequal_groups([*lead, columns, rows], group_columns, (wide, high))
-        return transposed(found)
+    group, n, most = (
+        (group_rows, rows, limits[0]) if is_by_rows else (group_columns, columns, limits[1])
+    )
+    if group < n and 2 * group <= most:
+        group_rows, group_columns = _group_size(rows, limits[0]), _group_size(columns, limits[1])
+        if group_rows * high >= group_columns * wide:
+            return _unequal_groups([*lead, rows, columns], group_rows, cluster)
+        return transposed(_unequal_groups([*lead, columns, rows], group_columns, (wide, high)))
     if is_by_rows:
         dims = [rows // group_rows, group_rows, high, columns, wide]
         order = [0, 3, 1, 2, 4]
@@ -94,13 +95,7 @@ def raster_group_sizes(down: int, across: int, raster_group: int) -> dict[str, i
 
 
 def _group_size(n: int, most: int) -> int:
-    """Return the rows of a group of at most `most` of `n` rows.
-
-    A divisor is preferred, unless it is half of what is possible or less.
-    """
-    divisor = _divisor(n, most)
-    if divisor == n or 2 * divisor > most:
-        return divisor
+    """Return the rows of groups of at most `most` of `n` rows, as equal as they can be."""
     return -(-n // -(-n // most))
 
 
