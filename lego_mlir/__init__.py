@@ -15,7 +15,7 @@ __version__ = "0.1.0"
 _ROOMS = {
     "algebra": "Block Col GenP GroupBy Layout OrderBy Permutation RegP Row Strides TileBy "
     "TileOrderBy antidiagonal block_cyclic bricks ceildiv from_strides hilbert "
-    "inverse morton parse_layout reverse size_symbol swizzle tma_swizzle",
+    "inverse morton parse_layout reverse row_groups size_symbol swizzle tma_swizzle",
     "artifact": "Artifact",
     "diagnostics": "LegoError",
     "frontend": "Kernel Scalar ScalarType Tensor TensorType atomic_add atomic_and atomic_exchange "

@@ -20,6 +20,7 @@ from lego_mlir.algebra import inverse as inverse
 from lego_mlir.algebra import morton as morton
 from lego_mlir.algebra import parse_layout as parse_layout
 from lego_mlir.algebra import reverse as reverse
+from lego_mlir.algebra import row_groups as row_groups
 from lego_mlir.algebra import size_symbol as size_symbol
 from lego_mlir.algebra import swizzle as swizzle
 from lego_mlir.algebra import tma_swizzle as tma_swizzle

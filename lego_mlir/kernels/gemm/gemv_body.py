@@ -21,7 +21,7 @@ from lego_mlir.kernels.gemm.kernel import (
     check_epilogue_result,
     operand_tile,
 )
-from lego_mlir.kernels.gemm.matrices import tile_index, tiled
+from lego_mlir.kernels.gemm.matrices import subdivided, tile_index
 
 _PAIR = 2
 """Neighbouring elements of a row of the accumulator that a lane holds."""
@@ -111,7 +111,7 @@ def _store(
     count = rows * columns
     elements = OrderBy(Row(groups, down, tiles, HALVES, GROUPS, MMA_COLUMNS))
     by_warp = sums.view(OrderBy(Row(along, count, 1, 1)))
-    out = c.view(tiled(layout, (rows, columns)))
+    out = c.view(subdivided(layout, (rows, columns)))
     whole_rows = OrderBy(Row(config.tiles(problem)[0], rows))
     whole_columns = OrderBy(Row(config.tiles(problem)[1], columns))
     kinds, values = operands
@@ -130,7 +130,7 @@ def _store(
                 minimum(whole_columns.apply(j, column), problem.n - 1),
             )
             found = {
-                name: operand_tile(value, kinds[name], gemm, (1, 1), element)
+                name: operand_tile(value, kinds[name], gemm, (1, 1), tuple(map(gemm.at, element)))
                 for name, value in values.items()
             }
             result = epilogue(total, **found)

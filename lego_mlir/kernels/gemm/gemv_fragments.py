@@ -20,7 +20,7 @@ from lego_mlir.kernels.gemm.gemv_config import (
     chunk_elements,
 )
 from lego_mlir.kernels.gemm.kernel import Matrices
-from lego_mlir.kernels.gemm.matrices import tile_index, tiled
+from lego_mlir.kernels.gemm.matrices import subdivided, tile_index
 from lego_mlir.kernels.gemm.problem import Problem
 
 _STEPS = CHUNK_BYTES * THREADS // MMA_K_BYTES
@@ -112,7 +112,7 @@ class Fragments:
         _, columns, k = config.tile
         counts = (ceildiv(problem.k, k), problem.n)
         levels = [counts, (config.warps[1], 1), (config.stages, 1), (THREADS, 1), (elements, 1)]
-        chunks = b.view(tiled(self.b, *levels))
+        chunks = b.view(subdivided(self.b, *levels))
         whole = OrderBy(Row(ceildiv(problem.n, columns), self.columns, GROUPS))
         inside = [(place.warp[1], 0), (stage, 0), (place.thread, 0), (slice(None), 0)]
         found = []
@@ -135,7 +135,7 @@ class AlongK(Fragments):
         rows, _, k = config.tile
         counts = (problem.m, ceildiv(problem.k, k))
         levels = [counts, (1, config.warps[1]), (1, config.stages), (1, THREADS), (1, self.chunk)]
-        chunks = a.view(tiled(self.a, *levels))
+        chunks = a.view(subdivided(self.a, *levels))
         of_tile = config.row_layout(problem)
         whole = OrderBy(Row(ceildiv(problem.m, rows), rows))
         found: list[Value] = []
@@ -183,7 +183,7 @@ class AcrossK(Fragments):
         rows, _, k = config.tile
         counts = (ceildiv(problem.m, chunk), ceildiv(problem.k, k))
         levels = [counts, (1, config.warps[1]), (1, config.stages), (1, THREADS)]
-        chunks = a.view(tiled(self.a, *levels, (1, self.k_chunk), (chunk, 1)))
+        chunks = a.view(subdivided(self.a, *levels, (1, self.k_chunk), (chunk, 1)))
         runs = self.rows // self.pairs
         whole = OrderBy(Row(ceildiv(problem.m, rows), config.warps[0], runs, GROUPS))
         found: list[Value] = []

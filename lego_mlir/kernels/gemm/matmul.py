@@ -120,7 +120,7 @@ def matmul(
     if chosen.is_transposed:
         layout_b, layout_a, layout_c = (transposed(layout) for layout in layouts)
     order = _rasterization(rasterization, chosen, batch)
-    tiles = prod(chosen.config.tiles(chosen.problem))
+    tiles = prod(chosen.config.grid(chosen.problem))
     gemm = TiledGemm(chosen.problem, chosen.config, order, len(lead), chosen.is_transposed)
     matrices = (layout_a, layout_b, layout_c)
     if isinstance(chosen.config, GemvConfig):
@@ -205,13 +205,13 @@ def _rasterization(layout: Layout | None, chosen: Plan, batch: int | None) -> La
     config, problem = chosen.config, chosen.problem
     if layout is None:
         return config.rasterization(problem, batch)
-    tiles = config.tiles(problem)
+    tiles = config.grid(problem)
     has_batch = config.is_batch_rasterized and batch is not None
     if tuple(layout.dims) != ((batch, *tiles) if has_batch else tiles):
         also = f"the batch has {batch} GEMMs, and " if has_batch else ""
         raise LegoError(
             f"matmul: the layout rasterization = '{layout}' has the sizes "
-            f"{sizes_text(layout.dims)}, but {also}C has {tiles[0]}×{tiles[1]} tiles of "
+            f"{sizes_text(layout.dims)}, but {also}the grid has {tiles[0]}×{tiles[1]} tiles of "
             f"{config.tile[0]}×{config.tile[1]}",
             hint="a layout of the tiles, such as OrderBy(Row("
             + ("batch, " if has_batch else "")

@@ -13,6 +13,7 @@ from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import (
     KIB,
     L2_PROMOTIONS,
+    MMA_COLUMNS,
     WARPGROUP_THREADS,
     WARPGROUP_WARPS,
     WGMMA_COLUMNS,
@@ -20,6 +21,8 @@ from lego_mlir.hardware.limits import (
     WGMMA_K_BYTES,
     WGMMA_ROWS,
 )
+from lego_mlir.hardware.swizzle import MODES
+from lego_mlir.kernels.gemm import wgmma_registers as registers
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import raster_groups
@@ -39,16 +42,6 @@ _EPILOGUE_TILES = 2
 _BARRIER_BYTES = 1024
 """Shared memory for the ring buffer's barriers, and for aligning what follows them."""
 
-_REGISTERS = {1: (0, 0), 2: (40, 232), 3: (32, 160)}
-"""By the number of consumers, registers of a producer thread and of a consumer thread; 0 leaves
-them as they are."""
-
-_MAX_ACCUMULATORS = 128
-"""Accumulator registers of a thread."""
-
-_MAX_PROMOTED = {1: 96, 2: 96, 3: 64}
-"""By the number of consumers, the same if a second accumulator takes as many again."""
-
 
 @dataclass(frozen=True, slots=True)
 class WgmmaConfig(GemmConfig):
@@ -62,7 +55,8 @@ class WgmmaConfig(GemmConfig):
         consumers: consumer warpgroups, one below the other.
         stages: stages of the ring buffer.
         cluster: neighbouring tiles of C, down and across, whose CTAs form a cluster and load the
-            tiles of A or of B that they share by multicast; one of the two numbers is 1.
+            tiles of A and of B that they share by multicast. If they do not divide C's tiles, the
+            grid has tiles outside of C.
         raster_group: height in tiles of a raster group, at most.
         persistent_ctas: CTAs of a persistent kernel, each of which computes one tile of C after
             another; 0 for one CTA a tile.
@@ -108,7 +102,7 @@ class WgmmaConfig(GemmConfig):
         return self.swap_ab
 
     def params(self, problem: Problem) -> Mapping[str, int]:
-        producer, consumer = _REGISTERS[self.consumers]
+        producer, consumer = registers.SETMAXNREG[self.consumers]
         return {
             "split_k": self.split_k,
             "persistent_ctas": self.persistent_ctas or self.work_items(problem),
@@ -132,16 +126,20 @@ class WgmmaConfig(GemmConfig):
     def promoted(self, promote: int) -> WgmmaConfig:
         return replace(self, promote=promote or self.promote)
 
+    def padding(self, problem: Problem) -> tuple[int, int]:
+        counts = zip(self.tiles(problem), self.cluster, strict=True)
+        return (1, 1) if all(count % c == 0 for count, c in counts) else self.cluster
+
     def work_items(self, problem: Problem) -> int:
-        """Return the number of work items: tiles of C, or split-K slices of them."""
-        return prod(self.tiles(problem)) * problem.batch * self.split_k
+        """Return the number of work items: tiles of the grid, or split-K slices of them."""
+        return prod(self.grid(problem)) * problem.batch * self.split_k
 
     def k_slice_iterations(self, problem: Problem) -> int:
         """Return the iterations of a split-K slice; those of the last may lie beyond the end."""
         return -(-self.k_iterations(problem) // self.split_k)
 
     def rasterization(self, problem: Problem, batch: int | None = None) -> Layout:
-        return raster_groups(*self.tiles(problem), self.raster_group, self.cluster, batch)
+        return raster_groups(*self.grid(problem), self.raster_group, self.cluster, batch)
 
     def shared_layouts(self, problem: Problem) -> tuple[Layout, Layout, Layout]:
         """Return the shared-memory layouts of the tiles of A and B, and of an epilogue tile of C.
@@ -183,7 +181,7 @@ class WgmmaConfig(GemmConfig):
     def check(self, problem: Problem, shared_bytes: int) -> None:
         m, n, k = self.tile
         size = ELEMENT_BYTES[problem.dtype]
-        if self.consumers not in _REGISTERS:
+        if self.consumers not in registers.SETMAXNREG:
             raise LegoError(f"{self}: a CTA has one to three consumer warpgroups")
         if m < 1 or m % (WGMMA_ROWS * self.consumers):
             raise LegoError(
@@ -201,10 +199,24 @@ class WgmmaConfig(GemmConfig):
             raise LegoError(
                 f"{self}: k = {k} is not a multiple of the {WGMMA_K_BYTES // size} of a wgmma"
             )
-        self._check_accumulators()
+        narrowest = min(mode for mode in MODES if mode)
+        if problem.b == "row" and n * size % narrowest:
+            raise LegoError(
+                f"{self}: {n} columns of B, contiguous in memory, are no multiple of the "
+                f"{narrowest} bytes that TMA swizzles at least",
+                hint=f"a multiple of {narrowest // size} columns, or a column-major B",
+            )
+        self._check_promotion()
+        registers.check_tile(
+            self,
+            (m, n),
+            self.consumers,
+            is_promoted=self.promote > 0,
+            overlapped_bytes=ELEMENT_BYTES[problem.out] * self.overlap_epilogue,
+        )
         self._check_pipeline()
         self._check_split_k(problem)
-        self._check_cluster(problem)
+        self._check_cluster()
         self._check_persistence(problem)
         self._check_shared_memory(problem, shared_bytes)
         if self.l2_promotion not in L2_PROMOTIONS:
@@ -212,16 +224,7 @@ class WgmmaConfig(GemmConfig):
                 f"{self}: l2_promotion is one of {', '.join(map(str, L2_PROMOTIONS))} bytes"
             )
 
-    def _check_accumulators(self) -> None:
-        m, n, _ = self.tile
-        count = m // self.consumers * n // WARPGROUP_THREADS
-        most = _MAX_PROMOTED[self.consumers] if self.promote else _MAX_ACCUMULATORS
-        if count > most:
-            also = ", which are promoted" if self.promote else ""
-            raise LegoError(
-                f"{self}: a thread has {count} accumulators{also}, more than {most}",
-                hint="more consumers, or a smaller tile",
-            )
+    def _check_promotion(self) -> None:
         if self.promote < 0:
             raise LegoError(f"{self}: promote is a number of iterations, or 0")
         if self.promote and self.overlap_epilogue:
@@ -246,11 +249,12 @@ class WgmmaConfig(GemmConfig):
                 f"{self}: with split-K every CTA computes one slice; the kernel is not persistent",
                 hint="persistent_ctas=0, or split_k=1",
             )
-        if self.tile[1] % (16 * self.split_k):
+        if self.tile[1] % (MMA_COLUMNS * self.split_k):
             raise LegoError(
                 f"{self}: a CTA stores {self.tile[1] / self.split_k:g} columns, which is not a "
-                "multiple of 16",
-                hint=f"tiles of a multiple of {16 * self.split_k} columns, or a smaller split_k",
+                f"multiple of {MMA_COLUMNS}",
+                hint=f"tiles of a multiple of {MMA_COLUMNS * self.split_k} columns, or a smaller "
+                "split_k",
             )
         if self.k_slice_iterations(problem) * (self.split_k - 1) >= self.k_iterations(problem):
             raise LegoError(
@@ -259,16 +263,10 @@ class WgmmaConfig(GemmConfig):
                 hint="a smaller split_k, or tiles with a smaller k",
             )
 
-    def _check_cluster(self, problem: Problem) -> None:
-        if min(self.cluster) != 1 or max(self.cluster) not in (1, 2, 4, 8):
+    def _check_cluster(self) -> None:
+        if prod(self.cluster) not in (1, 2, 4, 8) or min(self.cluster) < 1:
             raise LegoError(
-                f"{self}: a cluster is 1, 2, 4 or 8 tiles, one below the other or side by side"
-            )
-        tiles = self.tiles(problem)
-        if any(count % c for count, c in zip(tiles, self.cluster, strict=True)):
-            raise LegoError(
-                f"{self}: C has {tiles[0]}×{tiles[1]} tiles, which the cluster does not divide",
-                hint="a cluster of another shape, or (1, 1)",
+                f"{self}: a cluster is 1, 2, 4 or 8 tiles, as many down times as many across"
             )
         if self.persistent_ctas % prod(self.cluster):
             raise LegoError(
