@@ -126,11 +126,11 @@ def _store(
         result = total
         if epilogue is not None:
             element = (
-                minimum(whole_rows.apply(i, row), problem.m - 1),
-                minimum(whole_columns.apply(j, column), problem.n - 1),
+                gemm.at(minimum(whole_rows.apply(i, row), problem.m - 1)),
+                gemm.at(minimum(whole_columns.apply(j, column), problem.n - 1)),
             )
             found = {
-                name: operand_tile(value, kinds[name], gemm, (1, 1), tuple(map(gemm.at, element)))
+                name: operand_tile(value, kinds[name], gemm, (1, 1), element)
                 for name, value in values.items()
             }
             result = epilogue(total, **found)

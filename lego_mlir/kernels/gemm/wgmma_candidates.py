@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import replace
+from math import sqrt
 
 import numpy as np
 
@@ -177,4 +178,4 @@ def raster_group_of(m: int, n: int, ctas: int) -> int:
     `ctas` tiles of m×n that lie in g rows and ctas / g columns read g m + ctas / g n rows of A and
     columns of B, which is least for g = √(ctas n / m).
     """
-    return max(1, round((ctas * n / m) ** 0.5))
+    return max(1, round(sqrt(ctas * n / m)))

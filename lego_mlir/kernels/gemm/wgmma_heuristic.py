@@ -180,7 +180,7 @@ def _grouped_times(
             waves=np.ones(len(table)),
             busy=np.full(len(table), float(gpu.multiprocessors)),
             flops=np.zeros(len(table)),
-            bytes=np.zeros(len(table)),
+            blocked=np.zeros(len(table)),
         )
         busy_us += tiles * (times_of(work, model).total - model.launch_us)
         ctas += tiles
