@@ -178,16 +178,21 @@ def test_an_epilogue_with_operands_in_clusters_that_do_not_divide_the_tiles(swap
     ("down", "across", "config"),
     [
         (7, 2, WgmmaConfig((64, 16, 64), 1, 2, raster_group=4)),
-        (2, 7, WgmmaConfig((64, 16, 64), 1, 2, raster_group=4, persistent_ctas=5)),
+        (5, 7, WgmmaConfig((64, 16, 64), 1, 2, raster_group=4, persistent_ctas=5)),
         (13, 2, WgmmaConfig((64, 16, 64), 1, 2, raster_group=8, cluster=(2, 1))),
-        (2, 13, WgmmaConfig((64, 16, 64), 1, 2, raster_group=8, cluster=(1, 2))),
+        (11, 13, WgmmaConfig((64, 8, 64), 1, 2, raster_group=8, cluster=(1, 2))),
     ],
 )
 def test_raster_groups_of_unequal_size(
     down: int, across: int, config: WgmmaConfig, batch: int | None
 ) -> None:
-    problem = Problem(64 * down, 16 * across, 72, "f16", "f16")
-    kernel = matmul(problem.m, problem.n, problem.k, config=config, batch=batch)
+    problem = Problem(64 * down, config.tile[1] * across, 64, "f16", "f16", b="col")
+    order = (
+        OrderBy(Col(64, problem.n))
+        if batch is None
+        else OrderBy(RegP([2, 64, problem.n], [0, 2, 1]))
+    )
+    kernel = matmul(problem.m, problem.n, problem.k, b=order, config=config, batch=batch)
     assert "row_groups" in str(config.rasterization(problem))
     check(kernel)
 
