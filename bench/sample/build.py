@@ -83,7 +83,7 @@ def build(
                 failures += 1
                 print(f"{job.file.name} {job.name}: {outcome['error']}", flush=True)
                 if job.config is None:
-                    case["error"] = outcome["error"]
+                    case["choice_error"] = outcome["error"]
                 continue
             case["candidates"].append({"name": job.name, "file": job.file.name, **outcome["entry"]})
     write_whole(folder / MANIFEST, json.dumps({"target": target, "cases": cases}).encode())

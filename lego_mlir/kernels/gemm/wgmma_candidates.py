@@ -25,17 +25,18 @@ from lego_mlir.kernels.gemm.wgmma_model import (
     shared_bytes_of,
     tiles_of,
 )
-
-_NARROW = (16, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256)
-"""Columns of tiles of 64 rows, for one consumer warpgroup."""
+from lego_mlir.kernels.gemm.wgmma_registers import MAX_RESULT_REGISTERS
 
 _TILES = (
-    *((64, n, 1) for n in _NARROW),
-    *((128, n, 2) for n in (16, 32, 48, *range(64, 257, 16))),
-    *((192, n, 3) for n in range(64, 193, 16)),
-    *((256, n, 2) for n in (16, 32, 48, *range(64, 129, 16))),
+    *((64, n, 1) for n in (8, 16, 24, 32, 40, 48, *range(64, 257, 16))),
+    *((128, n, 1) for n in (16, 32, 48, 64, 96, 128)),
+    *((128, n, 2) for n in (8, 16, 32, 48, *range(64, 257, 16))),
+    *((192, n, 3) for n in (16, 32, 48, *range(64, 193, 16))),
+    *((256, n, 2) for n in (16, 32, 48, *range(64, 193, 16))),
 )
 """Rows and columns of a tile, and its consumer warpgroups."""
+
+_LEAST_COLUMNS = 8
 
 _CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4), (2, 2))
 _SPLITS = (2, 4, 8)
@@ -45,10 +46,6 @@ _MAX_STAGES, _FEW_STAGES = 8, 4
 
 _MAX_SPLIT_CTAS_PER_SM = 2
 """Split-K slices for each multiprocessor, at most: more of them only add to what is reduced."""
-
-_OVERLAP_REGISTERS = {1: 192, 2: 192, 3: 132}
-"""By the consumers, registers of a thread for accumulators and for a result whose store is
-overlapped, which takes half as many."""
 
 _SINGLE, _WAVES, _PERSISTENT, _OVERLAPPED = range(4)
 """How the tiles are computed: all at the same time, by one CTA each in waves, by persistent CTAs,
@@ -99,8 +96,9 @@ def candidates(problem: Problem, target: Target, gpu: GpuSpec) -> ConfigTable:
     swap = t.swap > 0
     rows, columns = np.where(swap, problem.n, problem.m), np.where(swap, problem.m, problem.n)
     # A tile of twice the matrix is no use, except for the smallest matrix.
-    useful = ~((t.swap > 0) & np.isin(t.n, (176, 208, 240)))  # XXX until widths land
-    useful &= ((t.m == WGMMA_ROWS) | (t.m < 2 * rows)) & ((t.n == _NARROW[0]) | (t.n < 2 * columns))
+    useful = ((t.m == WGMMA_ROWS) | (t.m < 2 * rows)) & (
+        (t.n == _LEAST_COLUMNS) | (t.n < 2 * columns)
+    )
     useful &= np.ceil(rows / t.m) >= t.down
     useful &= np.ceil(columns / t.n) >= t.across
     if out != 2:  # only 2-byte elements can be stored transposed
@@ -119,7 +117,7 @@ def candidates(problem: Problem, target: Target, gpu: GpuSpec) -> ConfigTable:
     useful &= np.where(is_single, True, has_waves)
     # With few steps there is nothing to overlap.
     accumulators = t.m * t.n / (WARPGROUP_THREADS * t.consumers)
-    most = np.array([0, *_OVERLAP_REGISTERS.values()])[t.consumers.astype(int)]
+    most = np.array([0, *MAX_RESULT_REGISTERS.values()])[t.consumers.astype(int)]
     is_overlapped = modes == _OVERLAPPED
     useful &= ~is_overlapped | ((accumulators * 1.5 <= most) & (out == 2))
     useful &= (t.split_k == 1) | (np.ceil(steps / t.split_k) * (t.split_k - 1) < steps)
