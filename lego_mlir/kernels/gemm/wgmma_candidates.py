@@ -36,7 +36,7 @@ _TILES = (
 )
 """Rows and columns of a tile, and its consumer warpgroups."""
 
-_LEAST_COLUMNS = 8
+_NARROWEST = 16
 
 _CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4), (2, 2))
 _SPLITS = (2, 4, 8)
@@ -96,9 +96,7 @@ def candidates(problem: Problem, target: Target, gpu: GpuSpec) -> ConfigTable:
     swap = t.swap > 0
     rows, columns = np.where(swap, problem.n, problem.m), np.where(swap, problem.m, problem.n)
     # A tile of twice the matrix is no use, except for the smallest matrix.
-    useful = ((t.m == WGMMA_ROWS) | (t.m < 2 * rows)) & (
-        (t.n == _LEAST_COLUMNS) | (t.n < 2 * columns)
-    )
+    useful = ((t.m == WGMMA_ROWS) | (t.m < 2 * rows)) & ((t.n <= _NARROWEST) | (t.n < 2 * columns))
     useful &= np.ceil(rows / t.m) >= t.down
     useful &= np.ceil(columns / t.n) >= t.across
     if out != 2:  # only 2-byte elements can be stored transposed
