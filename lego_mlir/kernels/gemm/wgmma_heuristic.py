@@ -181,6 +181,7 @@ def _grouped_times(
             busy=np.full(len(table), float(gpu.multiprocessors)),
             flops=np.zeros(len(table)),
             blocked=np.zeros(len(table)),
+            bytes=np.zeros(len(table)),
         )
         busy_us += tiles * (times_of(work, model).total - model.launch_us)
         ctas += tiles

@@ -57,7 +57,7 @@ SEGMENT_BYTES = 16
 """TMA fills what is outside of a tensor with zeros, and leaves it out of stores, by segments."""
 
 _LIMIT_NORM = 12.0
-"""The exponent that joins the time of the waves with the limit of power."""
+"""The exponent that joins the time of the waves with the limits of power and of memory."""
 
 LIMITS = ("tensor cores", "shared memory", "cache", "cache port", "memory", "zeros", "latency")
 """What may limit a step, in the order of `Steps`."""
@@ -157,6 +157,7 @@ class Work:
         split_k: split-K slices.
         reduced: bytes of accumulators that a CTA receives or sends when slices are reduced.
         flops: operations of all CTAs, those on the empty parts of tiles too.
+        bytes: bytes of the matrices.
     """
 
     flop_bytes: Numbers
@@ -185,6 +186,7 @@ class Work:
     split_k: Numbers
     reduced: Numbers
     flops: Numbers
+    bytes: Numbers
 
     @staticmethod
     def joined(works: Sequence[Work]) -> Work:
@@ -256,6 +258,7 @@ def work_of(problem: Problem, table: ConfigTable, gpu: GpuSpec) -> Work:
         split_k=t.split_k,
         reduced=tile_bytes * (t.split_k - 1) * ELEMENT_BYTES["f32"],
         flops=flops,
+        bytes=np.full(len(t), operand_bytes + problem.m * problem.n * out * float(problem.batch)),
     )
 
 
@@ -353,16 +356,20 @@ class Times:
         total: of the launch.
         steps: of one step by what may limit it, in the order of `LIMITS`.
         power: of the launch if power were the only limit.
+        memory: of the launch if device memory were the only limit.
     """
 
     total: Numbers
     steps: tuple[Numbers, ...]
     power: Numbers
+    memory: Numbers
 
     def limit(self, row: int) -> str:
         """Return what limits a config: a name of `LIMITS`, or `power`."""
         if self.power[row] > 0.9 * self.total[row]:
             return "power"
+        if self.memory[row] > 0.9 * self.total[row]:
+            return "memory"
         return LIMITS[int(np.argmax([step[row] for step in self.steps]))]
 
 
@@ -397,9 +404,10 @@ def times_of(work: Work, model: WgmmaModel) -> Times:
     stores = (side * w.stored * x.store_us_per_byte, w.busy * w.stored / x.l2_store_bytes_per_us)
     store = factor * sum(s**norm for s in stores) ** (1 / norm) + x.tile_us
     store = store + side * w.clipped * x.clipped_us
+    main_loop = w.steps * step + side * w.last_zeros * x.zero_us
+    overlapped = (main_loop**norm + store**norm) ** (1 / norm)
     is_overlapped = w.overlap > 0
-    last = side * w.last_zeros * x.zero_us
-    time = w.waves * (w.steps * step + last + np.where(is_overlapped, 0.0, store))
+    time = w.waves * np.where(is_overlapped, overlapped, main_loop + store)
     time = time + np.where(is_overlapped, store, 0.0) + x.launch_us
     time = time + x.blocked_us * w.blocked
     time = time + np.where(w.persistent > 0, 0.0, x.next_wave_us * (w.waves - 1))
@@ -408,8 +416,10 @@ def times_of(work: Work, model: WgmmaModel) -> Times:
     parts = parts + x.split_k_us_per_byte * w.reduced
     time = time + np.where(w.split_k > 1, parts, 0.0)
     power = w.flops * x.power_us_per_flop + x.launch_us
-    total = (time**_LIMIT_NORM + power**_LIMIT_NORM) ** (1 / _LIMIT_NORM)
-    return Times(total, steps, power)
+    memory = w.bytes / x.memory_bytes_per_us + x.launch_us
+    limits = (time, power, memory)
+    total = sum(limit**_LIMIT_NORM for limit in limits) ** (1 / _LIMIT_NORM)
+    return Times(total, steps, power, memory)
 
 
 def model_of(gpu: GpuSpec) -> WgmmaModel:
