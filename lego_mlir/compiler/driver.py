@@ -163,7 +163,7 @@ class Compilation:
             check_updates(module, self.layouts, self.source, by_block=self.schedule is not None)
 
     def _check_scheduled(self, module: Any, schedule: Schedule) -> None:
-        """Refuse what each thread does by itself where a schedule distributes a block's tiles."""
+        """Refuse what each thread does by itself where a schedule distributes a CTA's tiles."""
         updates = (op for op in operations_in(module.operation) if op.name == dialect.ATOMIC)
         first = next(updates, None)
         if first is not None and schedule.has(schedules.TILES, self.context):

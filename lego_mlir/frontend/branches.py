@@ -80,8 +80,8 @@ def table(number: Operand, values: Sequence[int]) -> Value:
         )
     if len(set(values)) == 1:
         return as_index(values[0], trace)
-    place = as_index(number, trace).ssa
-    return Value(dialect.table(values, place, trace.here()), trace)
+    index = as_index(number, trace).ssa
+    return Value(dialect.table(values, index, trace.here()), trace)
 
 
 def select(number: Operand, values: Sequence[Operand]) -> Value:

@@ -99,11 +99,6 @@ _SHAPE, _STRIDES, _BOX = "shape", "strides", "box"
 _SWIZZLE, _L2_PROMOTION = "swizzle", "l2_promotion"
 
 
-def is_lego(op: Any) -> bool:
-    """Return whether an operation belongs to the lego dialect."""
-    return bool(op.name.startswith(PREFIX))
-
-
 def made_by(value: Any, name: str) -> bool:
     """Return whether the operation of this name computes `value`."""
     return not isinstance(value, ir.BlockArgument) and bool(value.owner.name == name)

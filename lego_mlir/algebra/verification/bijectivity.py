@@ -49,10 +49,10 @@ MOST_ELEMENTS = 1 << 22
 """Larger tiles are not looked at element by element."""
 
 MOST_CALLS = 1 << 18
-"""The same for functions that do not take arrays."""
+"""The limit for functions that do not take arrays."""
 
 _SMALL = 1 << 9
-"""Of a tile with symbolic sizes, tiles with so many elements are looked at."""
+"""The largest tile that stands for one with symbolic sizes, in elements."""
 
 _METHODS = get_args(Method)
 

@@ -88,17 +88,17 @@ class _Lowering:
 
     def run(self) -> None:
         self.checks.tables = lower_tables(self.module, self.source)
-        given: list[tuple[str, Any]] = []
+        named_ops: list[tuple[str, Any]] = []
         in_kernels: list[tuple[str, Any]] = []
         for op in operations_in(self.module.operation, KERNELS):
-            given.append((op.name, op))
+            named_ops.append((op.name, op))
             if op.name in KERNELS:
                 inside = [(inner.name, inner) for inner in operations_in(op)]
                 in_kernels += inside
-                given += inside
+                named_ops += inside
         lego = [
             op
-            for name, op in given
+            for name, op in named_ops
             if name.startswith(dialect.PREFIX) and name != dialect.TENSOR_MAPS
         ]
         for op in lego:
@@ -107,7 +107,7 @@ class _Lowering:
             complete_arguments(op.operation, self.layouts, self.source)
         # The launch encodes tensor maps, so nothing is lowered for them.
         lowered = [op for op in lego if op.name != dialect.TENSOR_MAP]
-        in_order = [(n, op) for n, op in given if n.startswith(dialect.PREFIX) or claims(n, op)]
+        in_order = [(n, op) for n, op in named_ops if n.startswith(dialect.PREFIX) or claims(n, op)]
         for name, op in in_order:
             if name in (dialect.TENSOR_MAP, dialect.TENSOR_MAPS):
                 continue
@@ -213,12 +213,12 @@ class _Lowering:
         op.results[0].replace_all_uses_with(old)
 
     def check(self, op: Any, layout: Layout) -> None:
-        asked = {name: a for name, a in named_attributes(op).items() if name != dialect.LAYOUT}
-        if list(asked) != [dialect.BIJECTIVE] or not isinstance(
-            asked[dialect.BIJECTIVE], ir.UnitAttr
+        attributes = {name: a for name, a in named_attributes(op).items() if name != dialect.LAYOUT}
+        if list(attributes) != [dialect.BIJECTIVE] or not isinstance(
+            attributes[dialect.BIJECTIVE], ir.UnitAttr
         ):
             raise self.source.error(
-                f"'lego.check' asks for {', '.join(asked) or 'nothing'}",
+                f"'lego.check' asks for {', '.join(attributes) or 'nothing'}",
                 op.location,
                 hint="it takes the property as a unit attribute: {layout = #L, bijective}",
             )

@@ -171,12 +171,12 @@ class _Pipeline:
         stages = prod(
             cast("int", tile.layout.dims[k]) for k, i in enumerate(tile.index) if i is not None
         )
-        given = [i for i in tile.index if i is not None]
-        by_iteration = len(given) == 1 and _name_of(given[0]) == "arith.remui"
+        indices = [i for i in tile.index if i is not None]
+        by_iteration = len(indices) == 1 and _name_of(indices[0]) == "arith.remui"
         if stages > 1 and not by_iteration:
             raise self.step.error(
                 "looked for a stage that is the iteration modulo the number of stages, found "
-                f"'{_name_of(given[0])}'",
+                f"'{_name_of(indices[0])}'",
                 tile.op,
                 hint="stage_in_shared makes such copies",
             )

@@ -66,8 +66,8 @@ def test_every_element_is_copied_once(source: str, target: str, threads: int, wi
         ij = np.indices(side.side.shape).reshape(2, -1)
         whole = [*(np.full(ij.shape[1], k) for k in tile), *ij]
         exists = side.side.layout.mask(*whole)
-        wanted = side.side.layout.apply(*[np.where(exists, i, 0) for i in whole])[exists]
-        assert sorted(found.tolist()) == sorted(wanted.tolist())
+        expected = side.side.layout.apply(*[np.where(exists, i, 0) for i in whole])[exists]
+        assert sorted(found.tolist()) == sorted(expected.tolist())
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_a_message_that_names_no_kernel() -> None:
         (replace(CLEAN, stack_bytes=32), "'gemm' has 32 bytes of local memory"),
     ],
 )
-def test_local_memory(kernel: Resources, message: str) -> None:
+def test_local_memory_is_refused(kernel: Resources, message: str) -> None:
     with pytest.raises(LegoError, match=message):
         check_strict(made(replace(CLEAN, kernel="first"), kernel))
 

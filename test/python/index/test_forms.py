@@ -17,7 +17,7 @@ I, J, N = Sym("i", 0, 40), Sym("j", 0, 40), Sym("n", 1, 41)  # noqa: E741 - the 
 
 
 def triangle(i: Int, j: Int) -> Int:
-    """The place of an element on its anti-diagonal: s*(s + 1)/2 + i with s = i + j."""
+    """The position of an element on its anti-diagonal: s*(s + 1)/2 + i with s = i + j."""
     s = i + j
     return i + s * (s + 1) // 2
 
@@ -62,7 +62,7 @@ def test_a_function_is_called_once() -> None:
     assert len(calls) == 1
 
 
-def test_it_is_right_at_every_point() -> None:
+def test_every_form_has_the_value_at_every_point() -> None:
     i, j = np.meshgrid(np.arange(41), np.arange(41))
     chosen = forms.derive(triangle, I, J)
     assert (evaluate(chosen, {"i": i, "j": j}) == i + (i + j) * (i + j + 1) // 2).all()
@@ -89,7 +89,7 @@ def test_several_results_are_weighed_together() -> None:
     assert count((a, b)) == 6
 
 
-def test_a_part_leaves_the_choice_to_the_whole() -> None:
+def test_a_nested_derivation_chooses_no_form() -> None:
     """Nested derivations: cancellation in the outer one needs the inner one expanded."""
 
     def outer(i: Int, j: Int) -> Int:

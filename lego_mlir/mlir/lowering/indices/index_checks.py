@@ -178,12 +178,12 @@ class IndexChecks:
             is_size: whether the limit is the size of a dimension.
         """
 
-        def said(limit: str) -> str:
+        def limit_text(limit: str) -> str:
             return f"its size is {limit}" if is_size else f"it is to be from 0 on and below {limit}"
 
         if _is_surely_outside(x, limit) and not is_conditional(op):
             raise self._source.error(
-                f"{what} is {_range_text(x)}, {said(repr(limit))}",
+                f"{what} is {_range_text(x)}, {limit_text(repr(limit))}",
                 op.location,
                 hint="no thread may get there: mend the index, or the size",
             )
@@ -194,11 +194,11 @@ class IndexChecks:
             return
         end = known_expression(limit, self._known_symbol)
         if known is not None and end is not None:
-            says = f"but is {what}: {said(repr(limit))}"
+            says = f"but is {what}: {limit_text(repr(limit))}"
             self._fact(op, known, known.with_operator(">=", number(0)), says)
             self._fact(op, known, known.with_operator("<", end), says)
         elif self._in_kernels:
-            message = f"{what} is $0, {said(_shown(limit))}"
+            message = f"{what} is $0, {limit_text(_shown(limit))}"
             self._trap_unless_within(op, value if after else x, limit, message, after=after)
 
     def _is_proven(self, op: Any, x: Int, limit: Int) -> bool:
@@ -251,7 +251,7 @@ class IndexChecks:
             "condition": str(condition),
             "value": str(value),
             "says": says,
-            "place": "" if position is None else str(position),
+            "location": "" if position is None else str(position),
         }
         facts = self._facts.setdefault(func, {})
         facts.setdefault(

@@ -94,7 +94,7 @@ def read_function(func: Any, source: Source) -> Callable[..., Any]:
     """Return a func.func over indices as a function on ints, arrays and expressions.
 
     Raises:
-        LegoError: (when called) an operation that no index expression has, at its place.
+        LegoError: (when called) an operation that no index expression has, at its location.
     """
 
     def call(*arguments: Any) -> Any:
