@@ -265,9 +265,9 @@ def test_raster_groups_of_any_number_of_tiles(down: int, across: int, most: int)
     by_columns = [
         w for w in range(1, most + 1) if [(i, j) for j, i in in_groups(across, down, w)] == found
     ]
-    # A group is more than half as high as it may be.
-    assert any(2 * h > min(most, down) for h in by_rows) or any(
-        2 * w > min(most, across) for w in by_columns
+    # A group is at least half as high as it may be.
+    assert any(2 * h >= min(most, down) for h in by_rows) or any(
+        2 * w >= min(most, across) for w in by_columns
     )
 
 

@@ -177,7 +177,7 @@ def test_an_epilogue_with_operands_in_clusters_that_do_not_divide_the_tiles(swap
 @pytest.mark.parametrize(
     ("down", "across", "config"),
     [
-        (7, 2, WgmmaConfig((64, 16, 64), 1, 2, raster_group=4)),
+        (7, 5, WgmmaConfig((64, 16, 64), 1, 2, raster_group=4)),
         (5, 7, WgmmaConfig((64, 16, 64), 1, 2, raster_group=4, persistent_ctas=5)),
         (13, 2, WgmmaConfig((64, 16, 64), 1, 2, raster_group=8, cluster=(2, 1))),
         (11, 13, WgmmaConfig((64, 8, 64), 1, 2, raster_group=8, cluster=(1, 2))),
@@ -187,11 +187,8 @@ def test_raster_groups_of_unequal_size(
     down: int, across: int, config: WgmmaConfig, batch: int | None
 ) -> None:
     problem = Problem(64 * down, config.tile[1] * across, 64, "f16", "f16", b="col")
-    order = (
-        OrderBy(Col(64, problem.n))
-        if batch is None
-        else OrderBy(RegP([2, 64, problem.n], [0, 2, 1]))
-    )
+    columns = OrderBy(RegP([2, 64, problem.n], [0, 2, 1]))
+    order = OrderBy(Col(64, problem.n)) if batch is None else columns
     kernel = matmul(problem.m, problem.n, problem.k, b=order, config=config, batch=batch)
     assert "row_groups" in str(config.rasterization(problem))
     check(kernel)
