@@ -104,6 +104,19 @@ def test_sizes_and_parameters_of_a_config() -> None:
         ({"split_k": 2, "cluster": (2, 1)}, "share tiles of A or B, but not both"),
         ({"split_k": 2}, "the kernel is not persistent"),
         ({"persistent_ctas": 0}, "needs CTAs with a next tile"),
+        ({"ping_pong": True}, "ping-pong is for two consumers, of which one stores"),
+        (
+            {"ping_pong": True, "overlap_epilogue": False, "consumers": 1, "tile": (64, 64, 64)},
+            "ping-pong is for two consumers",
+        ),
+        (
+            {"ping_pong": True, "overlap_epilogue": False, "persistent_ctas": 512},
+            "ping-pong needs CTAs with several tiles",
+        ),
+        (
+            {"ping_pong": True, "overlap_epilogue": False},
+            "256 accumulators: 256 registers, more than 204",
+        ),
         ({"persistent_ctas": 512}, "needs CTAs with a next tile"),
         ({"stages": 5}, "more than the 232448 of a CTA"),
     ],
