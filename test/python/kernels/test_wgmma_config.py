@@ -104,13 +104,17 @@ def test_sizes_and_parameters_of_a_config() -> None:
         ({"split_k": 2, "cluster": (2, 1)}, "share tiles of A or B, but not both"),
         ({"split_k": 2}, "the kernel is not persistent"),
         ({"persistent_ctas": 0}, "needs CTAs with a next tile"),
-        ({"ping_pong": True}, "ping-pong is for two consumers, of which one stores"),
         (
-            {"ping_pong": True, "overlap_epilogue": False, "consumers": 1, "tile": (64, 64, 64)},
+            {"ping_pong": True, "tile": (64, 128, 64)},
+            "ping-pong is for two consumers, of which one stores",
+        ),
+        (
+            {"ping_pong": True, "tile": (64, 64, 64), "consumers": 1},
             "ping-pong is for two consumers",
         ),
         (
-            {"ping_pong": True, "overlap_epilogue": False, "persistent_ctas": 512},
+            {"ping_pong": True, "overlap_epilogue": False, "tile": (64, 256, 64)}
+            | {"persistent_ctas": 1024},
             "ping-pong needs CTAs with several tiles",
         ),
         (
