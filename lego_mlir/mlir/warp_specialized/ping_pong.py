@@ -11,6 +11,10 @@ loop's last wgmma, so that the tensor cores get no wgmma of a later tile first. 
 an mbarrier, which completes when the warps of the other warpgroup have arrived; the first turn of
 warpgroup 0 needs no arrival, as the phase before the first one counts as complete.
 
+Turns also keep the ring buffer right. Stages are waited for by the parity of their phase, so nobody
+may wait for a phase while the one before it is open. When a warpgroup's turn begins, the other one
+has seen all of its own phases complete, which are those before.
+
 Source: PTX ISA 9.7.13.15 (mbarrier); CUTLASS, "Efficient GEMM in CUDA" (warp-specialized
 persistent ping-pong kernel design).
 """
