@@ -90,8 +90,8 @@ irdl.dialect @transform_lego {
 
   // Moves the kernel's loads of tiles to a producer warpgroup, with a ring buffer of `stages` stages
   // before the consumers. The `cluster` CTAs of a cluster load common tiles by multicast. Threads
-  // accumulate the sums of every `promote` iterations, if not 0. `pdl` and `overlap_epilogue` are 0
-  // or 1; `producer_registers` and `consumer_registers` are operands of setmaxnreg, or 0.
+  // accumulate the sums of every `promote` iterations, if not 0. `pdl`,
+  // `overlap_epilogue` and `ping_pong` are 0 or 1; `producer_registers` and `consumer_registers` are operands of setmaxnreg, or 0.
   irdl.operation @specialize_warps {
     %op = irdl.is !transform.any_op
     %param = irdl.is !transform.param<i64>

@@ -61,6 +61,7 @@ ALIGNMENT = "lego.alignment"
 CLUSTER = "lego.cluster"
 """The number of CTAs along x that make a cluster."""
 PDL = "lego.pdl"
+PING_PONG = "lego.ping_pong"
 """A unit attribute: the kernel itself waits for the work before it, so its launch need not."""
 
 # Attributes of other dialects' operations.

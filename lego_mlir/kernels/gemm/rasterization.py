@@ -28,7 +28,7 @@ def raster_groups(
     """Return the layout from a CTA's id to its tile, (down, across) or (GEMM, down, across).
 
     A raster group has at most `raster_group` rows of tiles, or if these are more, columns: the
-    greatest number that divides C's. If that is half of `raster_group` or less, the groups are as
+    greatest number that divides C's. If that is less than half of `raster_group`, the groups are as
     equal as they can be, the last one smaller.
 
     Args:
@@ -47,7 +47,7 @@ def raster_groups(
     group, n, most = (
         (group_rows, rows, limits[0]) if is_by_rows else (group_columns, columns, limits[1])
     )
-    if group < n and 2 * group <= most:
+    if group < n and 2 * group < most:
         group_rows, group_columns = _group_size(rows, limits[0]), _group_size(columns, limits[1])
         if group_rows * high >= group_columns * wide:
             return _unequal_groups([*lead, rows, columns], group_rows, cluster)

@@ -70,6 +70,8 @@ class WgmmaConfig(GemmConfig):
             their accumulators, and each stores a slice of the tile.
         l2_promotion: bytes that a copy of A or B brings into the L2 cache at least: 64, 128 or 256;
             0 for a choice by the pitch of the matrix's rows.
+        ping_pong: whether two consumers compute whole tiles in turns, one multiplying while the
+            other stores, instead of each its rows of the same tile.
     """
 
     tile: tuple[int, int, int]
@@ -84,18 +86,26 @@ class WgmmaConfig(GemmConfig):
     promote: int = 0
     split_k: int = 1
     l2_promotion: int = 0
+    ping_pong: bool = False
 
     schedule: ClassVar[str] = "wgmma"
     is_batch_rasterized: ClassVar[bool] = True
-    ungrouped: ClassVar[tuple[str, ...]] = ("cluster", "overlap_epilogue", "swap_ab", "split_k")
+    ungrouped: ClassVar[tuple[str, ...]] = (
+        *("cluster", "overlap_epilogue", "swap_ab", "split_k", "ping_pong"),
+    )
 
     @property
     def threads(self) -> int:
-        return WARPGROUP_THREADS * self.consumers
+        return WARPGROUP_THREADS * self.sharers
+
+    @property
+    def sharers(self) -> int:
+        """The consumer warpgroups that divide the rows of a tile."""
+        return 1 if self.ping_pong else self.consumers
 
     @property
     def warp_layout(self) -> Layout:
-        return OrderBy(Row(WARPGROUP_WARPS * self.consumers, 1))
+        return OrderBy(Row(WARPGROUP_WARPS * self.sharers, 1))
 
     @property
     def is_swapped(self) -> bool:
@@ -115,6 +125,7 @@ class WgmmaConfig(GemmConfig):
             "min_shared_bytes": _ONE_CTA_BYTES if self.one_cta_per_sm else 0,
             "promote": self.promote,
             "l2_promotion": self.l2_promotion,
+            "ping_pong": int(self.ping_pong),
         }
 
     def grouped_params(
@@ -159,7 +170,7 @@ class WgmmaConfig(GemmConfig):
         """Return the number of epilogue tiles that a warpgroup stores for each tile of C."""
         m, n, _ = self.tile
         columns = self._epilogue_columns(problem)
-        return m // self.consumers // WGMMA_ROWS * (n // self.split_k // columns)
+        return m // self.sharers // WGMMA_ROWS * (n // self.split_k // columns)
 
     def shared_bytes(self, problem: Problem) -> int:
         """Return the shared memory of a CTA, at most.
@@ -183,9 +194,9 @@ class WgmmaConfig(GemmConfig):
         size = ELEMENT_BYTES[problem.dtype]
         if self.consumers not in registers.SETMAXNREG:
             raise LegoError(f"{self}: a CTA has one to three consumer warpgroups")
-        if m < 1 or m % (WGMMA_ROWS * self.consumers):
+        if m < 1 or m % (WGMMA_ROWS * self.sharers):
             raise LegoError(
-                f"{self}: {m} rows are not a multiple of {WGMMA_ROWS * self.consumers}",
+                f"{self}: {m} rows are not a multiple of {WGMMA_ROWS * self.sharers}",
                 hint=f"every warpgroup multiplies {WGMMA_ROWS} rows at a time",
             )
         is_integer = problem.dtype == "i8"
@@ -209,7 +220,7 @@ class WgmmaConfig(GemmConfig):
         self._check_promotion()
         registers.check_tile(
             self,
-            (m, n),
+            (m // self.sharers, n),
             self.consumers,
             is_promoted=self.promote > 0,
             overlapped_bytes=ELEMENT_BYTES[problem.out] * self.overlap_epilogue,
@@ -276,6 +287,8 @@ class WgmmaConfig(GemmConfig):
     def _check_persistence(self, problem: Problem) -> None:
         if self.persistent_ctas < 0:
             raise LegoError(f"{self}: persistent_ctas is a number of CTAs, or 0")
+        if self.ping_pong:
+            self._check_ping_pong(problem)
         if not self.overlap_epilogue:
             return
         count = self.work_items(problem)
@@ -292,6 +305,20 @@ class WgmmaConfig(GemmConfig):
                 hint="overlap_epilogue=False",
             )
 
+    def _check_ping_pong(self, problem: Problem) -> None:
+        if self.consumers != 2 or self.overlap_epilogue:
+            raise LegoError(
+                f"{self}: ping-pong is for two consumers, of which one stores while the other "
+                "multiplies",
+                hint="consumers=2, overlap_epilogue=False",
+            )
+        count = self.work_items(problem)
+        if not self.persistent_ctas or count <= self.persistent_ctas:
+            raise LegoError(
+                f"{self}: ping-pong needs CTAs with several tiles",
+                hint=f"persistent_ctas below {count}, the number of tiles; or ping_pong=False",
+            )
+
     def __str__(self) -> str:
         tile, cluster = ("×".join(map(str, sizes)) for sizes in (self.tile, self.cluster))
         texts = {
@@ -303,6 +330,7 @@ class WgmmaConfig(GemmConfig):
             f"{self.persistent_ctas} persistent CTAs": self.persistent_ctas,
             f"promote {self.promote}": self.promote,
             f"split-K {self.split_k}": self.split_k > 1,
+            "ping-pong": self.ping_pong,
             f"L2 promotion {self.l2_promotion}": self.l2_promotion,
             "overlapped epilogue": self.overlap_epilogue,
             "one CTA per SM": self.one_cta_per_sm,

@@ -34,7 +34,7 @@ and a producer 128 registers, and a wgmma of more columns has too many operands 
 
 def check_tile(
     config: object,
-    tile: tuple[int, int],
+    consumer_tile: tuple[int, int],
     consumers: int,
     *,
     is_promoted: bool,
@@ -44,15 +44,15 @@ def check_tile(
 
     Args:
         config: the config, for the message.
-        tile: rows and columns.
-        consumers: the warpgroups that divide the rows.
+        consumer_tile: rows and columns of a consumer warpgroup.
+        consumers: the consumer warpgroups of a CTA.
         is_promoted: whether there is a second accumulator.
         overlapped_bytes: bytes of an element of a result whose store is overlapped; 0 for none.
 
     Raises:
         LegoError: they have not.
     """
-    rows, columns = tile[0] // consumers, tile[1]
+    rows, columns = consumer_tile
     if columns > _MAX_COLUMNS[consumers]:
         raise LegoError(
             f"{config}: with {consumers} consumers a tile has at most {_MAX_COLUMNS[consumers]} "

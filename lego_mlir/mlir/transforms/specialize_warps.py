@@ -23,6 +23,9 @@ prologue meanwhile, and only the producer waits (programmatic dependent launch).
 With `overlap_epilogue = 1` a tile's result is stored during the next tile's main loop: registers
 carry it there, and each of the first iterations stores one chunk.
 
+With `ping_pong = 1` two consumer warpgroups compute whole tiles in turns
+(`warp_specialized.ping_pong`).
+
 With `promote = n` threads accumulate the sums of n iterations each, outside of the tensor cores
 (`warp_specialized.consumer`).
 
@@ -36,6 +39,8 @@ all. A stage is then empty when the consumers of all these CTAs have released it
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, Row
@@ -57,10 +62,11 @@ from lego_mlir.mlir.tiles.structure import (
     operands_of,
     set_launch_size,
 )
-from lego_mlir.mlir.warp_specialized import cluster_reduction
+from lego_mlir.mlir.warp_specialized import cluster_reduction, ping_pong
 from lego_mlir.mlir.warp_specialized.consumer import Consumers, bound_stages
 from lego_mlir.mlir.warp_specialized.multicast import cluster_sharing
 from lego_mlir.mlir.warp_specialized.overlapped_epilogue import OverlappedEpilogue
+from lego_mlir.mlir.warp_specialized.ping_pong import PingPong
 from lego_mlir.mlir.warp_specialized.producer import Producer
 from lego_mlir.mlir.warp_specialized.register_checks import check_promotion, check_registers
 from lego_mlir.mlir.warp_specialized.ring_buffer import RingBuffer, RingPosition
@@ -83,7 +89,7 @@ def specialize_warps(step: TransformStep) -> list[list[Any]]:
             hint=f"{step.option('stages', 2)}, or more",
         )
     pdl, overlap_epilogue = bool(step.number("pdl", 0)), bool(step.number("overlap_epilogue", 0))
-    promote = step.number("promote", 0)
+    promote, is_ping_pong = step.number("promote", 0), bool(step.number("ping_pong", 0))
     for launch in step.payload():
         main_loop = find_main_loop(step, launch)
         if main_loop.warp_count % WARPGROUP_WARPS:
@@ -91,10 +97,15 @@ def specialize_warps(step: TransformStep) -> list[list[Any]]:
                 f"{main_loop.warp_count} warps are no multiple of a warpgroup's {WARPGROUP_WARPS}",
                 main_loop.contract,
             )
-        check_registers(step, *registers, main_loop.warp_count // WARPGROUP_WARPS)
+        teams = ping_pong.TEAMS if is_ping_pong else 1
+        check_registers(step, *registers, teams * main_loop.warp_count // WARPGROUP_WARPS)
         cluster_reduction.check(step, launch, main_loop, cluster)
         check_promotion(step, main_loop, promote, overlap_epilogue)
-        roles = _Roles(step, launch, main_loop, stages, cluster, pdl, overlap_epilogue, promote)
+        if is_ping_pong:
+            ping_pong.check(step, launch, main_loop, overlap_epilogue)
+        roles = _Roles(
+            step, launch, main_loop, stages, cluster, pdl, overlap_epilogue, promote, teams
+        )
         roles.build(registers)
     return []
 
@@ -112,6 +123,7 @@ class _Roles:
         pdl: bool,
         overlap_epilogue: bool,
         promote: int,
+        teams: int,
     ) -> None:
         self.step = step
         self.launch = launch
@@ -121,17 +133,20 @@ class _Roles:
         self.pdl = pdl
         self.overlap_epilogue = overlap_epilogue
         self.promote = promote
+        self.teams = teams
         self.body = body_of(launch)
         self.groups = main_loop.warp_count // WARPGROUP_WARPS
         self.buffers: dict[Any, tuple[Layout, Any]] = {}
         self.ring: Any = None
+        self.turns: PingPong | None = None
         self.sharing = cluster_sharing(step, launch, main_loop, cluster)
         self.reduces_over_cluster = cluster_reduction.is_used_in(launch)
 
     def build(self, registers: tuple[int, int]) -> None:
         """Replace the main loop, its epilogue and the loop over tiles by the two roles."""
         main_loop, body, epilogue = self.main_loop, self.body, self._epilogue_ops()
-        set_launch_size(self.launch, 3, (self.groups + 1) * WARPGROUP_WARPS * WARP_THREADS)
+        consumers = self.teams * self.groups
+        set_launch_size(self.launch, 3, (consumers + 1) * WARPGROUP_WARPS * WARP_THREADS)
         if self.pdl:
             self.launch.attributes[dialect.PDL] = ir.UnitAttr.get()
         if self.cluster > 1:
@@ -142,14 +157,14 @@ class _Roles:
             with ir.InsertionPoint.at_block_begin(body):
                 self._allocate_ring()
                 thread = body.arguments[3]
-                threads = OrderBy(Row(self.groups + 1, WARPGROUP_WARPS, WARP_THREADS))
+                threads = OrderBy(Row(consumers + 1, WARPGROUP_WARPS, WARP_THREADS))
                 group, warp, lane = inv(threads, thread)
                 self._initialize(thread)
                 if self.pdl:
                     nvvm.griddepcontrol("launch_dependents")
             with ir.InsertionPoint(end):
                 group, warp = _uniform(group), _uniform(warp)
-                is_producer = _equal(group, self.groups)
+                is_producer = _equal(group, consumers)
                 roles = scf.IfOp(is_producer, has_else=True)
                 with ir.InsertionPoint(roles.then_block):
                     _set_registers(registers[0], "decrease")
@@ -165,7 +180,7 @@ class _Roles:
                     scf.YieldOp([])
                 with ir.InsertionPoint(roles.else_block):
                     _set_registers(registers[1], "increase")
-                    self._consume(self._consumers(warp, lane), epilogue)
+                    self._consume(self._consumers(warp, lane), epilogue, group)
                     scf.YieldOp([])
                 if self.cluster > 1:  # other CTAs may still write to this CTA's shared memory
                     nvvm.cluster_arrive()
@@ -189,11 +204,15 @@ class _Roles:
             layout = multibuffered(shared, self.stages)
             self.buffers[tile.op] = layout, alloc(layout, tile.element)
         self.ring = RingBuffer.make(self.stages, self.sharing.ctas)
+        if self.teams > 1:
+            self.turns = PingPong.make(self.step, self.launch, self.main_loop)
 
     def _initialize(self, thread: Any) -> None:
         first = arith.CmpIOp(arith.CmpIPredicate.eq, thread, _index(0)).result
         guard = scf.IfOp(first)
         with ir.InsertionPoint(guard.then_block):
+            if self.turns is not None:
+                self.turns.initialize()
             self.ring.initialize(self.groups)
             scf.YieldOp([])
         if self.cluster > 1:
@@ -258,8 +277,11 @@ class _Roles:
             end = self._producer().fetch(values, RingPosition(*tiles.inner_iter_args))
             scf.YieldOp([end.stage, end.parity])
 
-    def _consume(self, consumers: Consumers, epilogue: list[Any]) -> None:
+    def _consume(self, consumers: Consumers, epilogue: list[Any], group: Any) -> None:
         """Make the consumers' loops, and the epilogue after the main loop."""
+        if self.turns is not None:
+            self._consume_in_turns(self.turns, consumers, epilogue, group)
+            return
         outer, values = self.main_loop.outer, dict[Any, Any]()
         if outer is None:
             consumers.multiply(values, self.ring.start())
@@ -284,6 +306,29 @@ class _Roles:
             scf.YieldOp([end.stage, end.parity, *(last.carried(values) if last else [])])
         if last is not None:
             last.flush(list(tiles.results)[2:])
+
+    def _consume_in_turns(
+        self, turns: PingPong, consumers: Consumers, epilogue: list[Any], group: Any
+    ) -> None:
+        """Make the loops of a warpgroup, an i32, that computes every other tile."""
+        outer, values = self.main_loop.outer, dict[Any, Any]()
+        team = arith.IndexCastOp(ir.IndexType.get(), group).result
+        start, turn = turns.start(team, self.ring)
+        bounds = turns.tiles(team, list(outer.operands)[:3])
+        tiles = scf.ForOp(*bounds, [start.stage, start.parity, turn])
+        bound_stages(tiles.operation, self.stages, 0)
+        with ir.InsertionPoint(tiles.body):
+            self._clone_setup(values, tiles, epilogue)
+            stage, parity, turn = tiles.inner_iter_args
+            following = turns.wait(team, turn)
+            give_turn = partial(turns.give_turn, team)
+            end = replace(consumers, on_issued=give_turn).multiply(
+                values, RingPosition(stage, parity)
+            )
+            for op in epilogue:
+                clone(op, values)
+            end = self.ring.after(end, turns.iterations)
+            scf.YieldOp([end.stage, end.parity, following])
 
     def _clone_setup(self, values: dict[Any, Any], tiles: Any, epilogue: list[Any]) -> None:
         """Clone what a tile's main loop and epilogue need from the operations before them."""

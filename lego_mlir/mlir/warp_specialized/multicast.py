@@ -177,10 +177,10 @@ def _tile_sharing(
         assert isinstance(layout.size, int)
         tiles = layout.inv(np.arange(layout.size))[list(op.results).index(index)]
         indices.append(np.asarray(tiles).reshape(-1, cluster))
-    return _widest_sharing(indices, cluster)
+    return widest_sharing(indices, cluster)
 
 
-def _widest_sharing(indices: Sequence[Any], cluster: int) -> TileSharing:
+def widest_sharing(indices: Sequence[Any], cluster: int) -> TileSharing:
     """Return the sharing by most CTAs in which none of the indices varies.
 
     Args:

@@ -18,7 +18,7 @@ from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.tiles.accesses import alloc, constant
 from lego_mlir.mlir.tiles.pointers import CLUSTER, address, as_pointer, i32_constant, pointer
 
-_TICKS = 10_000_000
+TICKS = 10_000_000
 """Nanoseconds that mbarrier.try_wait may suspend the thread."""
 
 
@@ -85,6 +85,19 @@ class RingBuffer:
             arith.SelectOp(around, flipped, at.parity).result,
         )
 
+    def after(self, at: RingPosition, count: int) -> RingPosition:
+        """Return the position `count` stages after `at`."""
+        rounds, rest = divmod(count, self.stages)
+        parity = arith.XOrIOp(at.parity, i32_constant(rounds % 2)).result
+        following = arith.AddIOp(at.stage, constant(rest)).result
+        around = arith.CmpIOp(arith.CmpIPredicate.uge, following, constant(self.stages)).result
+        wrapped = arith.SubIOp(following, constant(self.stages)).result
+        flipped = arith.XOrIOp(parity, i32_constant(1)).result
+        return RingPosition(
+            arith.SelectOp(around, wrapped, following).result,
+            arith.SelectOp(around, flipped, parity).result,
+        )
+
     def wait_empty(self, at: RingPosition) -> None:
         """Wait until the stage may be filled, which it may the first time around."""
         other = arith.XOrIOp(at.parity, i32_constant(1)).result
@@ -115,7 +128,7 @@ class RingBuffer:
         nvvm.mbarrier_arrive(remote)
 
     def _wait(self, barriers: Any, stage: Any, parity: Any) -> None:
-        nvvm.mbarrier_try_wait_parity(self._at(barriers, stage), parity, i32_constant(_TICKS))
+        nvvm.mbarrier_try_wait_parity(self._at(barriers, stage), parity, i32_constant(TICKS))
 
     def _at(self, barriers: Any, stage: Any) -> Any:
         return pointer(barriers, self.layout, [stage])

@@ -149,6 +149,37 @@ def test_clusters_that_do_not_divide_the_tiles(
     assert comparison.equal, str(comparison)
 
 
+PING_PONG = [
+    ((168, 80, 200), WgmmaConfig((64, 32, 64), 2, 3, persistent_ctas=2, ping_pong=True)),
+    # A CTA whose second consumer has no tile; a K loop of one iteration.
+    ((168, 80, 40), WgmmaConfig((64, 32, 64), 2, 3, persistent_ctas=8, ping_pong=True)),
+    (
+        (168, 80, 136),
+        WgmmaConfig((64, 32, 64), 2, 2, persistent_ctas=4, cluster=(2, 2), ping_pong=True),
+    ),
+    (
+        (328, 136, 136),
+        WgmmaConfig((128, 64, 64), 2, 4, persistent_ctas=2, swap_ab=True, ping_pong=True),
+    ),
+    (
+        (168, 80, 328),
+        WgmmaConfig((64, 32, 64), 2, 3, persistent_ctas=2, promote=2, ping_pong=True),
+    ),
+]
+
+
+@pytest.mark.parametrize("order", ["late", "early", "random:1"])
+@pytest.mark.parametrize(("sizes", "config"), PING_PONG, ids=str)
+def test_consumers_that_compute_tiles_in_turns(
+    sizes: tuple[int, int, int], config: WgmmaConfig, order: str
+) -> None:
+    kernel = matmul(*sizes, config=config, batch=2 if config.cluster == (2, 2) else None)
+    artifact = kernel.compilation().artifact(assemble=False)
+    comparison = runtime.run(artifact, [], runtime.select("sim", order=order)).comparison
+    assert comparison is not None
+    assert comparison.equal, str(comparison)
+
+
 @pytest.mark.parametrize("swap_ab", [False, True])
 def test_an_epilogue_with_operands_in_clusters_that_do_not_divide_the_tiles(swap_ab: bool) -> None:
     m, n, k = 72, 96, 64
@@ -177,7 +208,7 @@ def test_an_epilogue_with_operands_in_clusters_that_do_not_divide_the_tiles(swap
 @pytest.mark.parametrize(
     ("down", "across", "config"),
     [
-        (7, 2, WgmmaConfig((64, 16, 64), 1, 2, raster_group=4)),
+        (7, 5, WgmmaConfig((64, 16, 64), 1, 2, raster_group=4)),
         (5, 7, WgmmaConfig((64, 16, 64), 1, 2, raster_group=4, persistent_ctas=5)),
         (13, 2, WgmmaConfig((64, 16, 64), 1, 2, raster_group=8, cluster=(2, 1))),
         (11, 13, WgmmaConfig((64, 8, 64), 1, 2, raster_group=8, cluster=(1, 2))),
@@ -187,11 +218,8 @@ def test_raster_groups_of_unequal_size(
     down: int, across: int, config: WgmmaConfig, batch: int | None
 ) -> None:
     problem = Problem(64 * down, config.tile[1] * across, 64, "f16", "f16", b="col")
-    order = (
-        OrderBy(Col(64, problem.n))
-        if batch is None
-        else OrderBy(RegP([2, 64, problem.n], [0, 2, 1]))
-    )
+    columns = OrderBy(RegP([2, 64, problem.n], [0, 2, 1]))
+    order = OrderBy(Col(64, problem.n)) if batch is None else columns
     kernel = matmul(problem.m, problem.n, problem.k, b=order, config=config, batch=batch)
     assert "row_groups" in str(config.rasterization(problem))
     check(kernel)
