@@ -96,6 +96,8 @@ WITHIN = "within"
 first one is inclusive, the second one exclusive."""
 EXCLUSIVE = "exclusive"
 """A unit attribute of a store: no two threads update the same element."""
+BY_THREADS = "by_threads"
+"""A unit attribute of a store with `SHARED`: threads copy the tile from there, and not TMA."""
 CHUNK = "chunk"
 """The number of the chunk that a store writes of its tile's columns."""
 KIND = "kind"
@@ -195,7 +197,8 @@ def access_attributes(
         layout: the attribute of the buffer's layout.
         whole: the dimensions that a tile covers; none for one element.
         shared: the attribute of the tile's shared-memory layout.
-        units: unit attributes (`WITHIN`, `EXCLUSIVE`) that are set where they are true.
+        units: unit attributes (`WITHIN`, `EXCLUSIVE`, `BY_THREADS`) that are set where they are
+            true.
     """
     attributes = {LAYOUT: layout}
     if whole:
