@@ -99,6 +99,16 @@ class KernelSequence(HostFunction):
     def __repr__(self) -> str:
         return "\n".join([f"<sequence {self.name}>", *(f"  {c.kernel!r}" for c in self.calls)])
 
+    @property
+    def schedule(self) -> str | None:
+        """The schedule of the last kernel, for which the others prepare."""
+        return self.calls[-1].kernel.schedule
+
+    @property
+    def params(self) -> Mapping[str, int]:
+        """The values of the parameters of that schedule."""
+        return self.calls[-1].kernel.params
+
     def parameters(self) -> Mapping[str, Parameter]:
         """Return the types of the arguments by name, in order."""
         return self._given
