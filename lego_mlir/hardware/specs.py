@@ -114,13 +114,14 @@ class UnalignedModel:
         copy_launch_us: microseconds of such a copy besides that: its launch.
         store_bytes_per_us: bytes of C that threads store in a microsecond, beyond the time that
             the model of `wgmma` has for stores.
-        mma_factor: factor on the time of an `mma.sync` GEMM whose operands have such rows.
+        mma_bytes_per_us: bytes of such rows that the CTAs of a multiprocessor copy to shared memory
+            in a microsecond for `mma.sync`, element by element.
     """
 
     copy_bytes_per_us: float
     copy_launch_us: float
     store_bytes_per_us: float
-    mma_factor: float
+    mma_bytes_per_us: float
 
 
 @dataclass(frozen=True, slots=True)

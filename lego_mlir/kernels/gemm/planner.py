@@ -154,12 +154,12 @@ def _faster(problem: Problem, done: Remedies, target: Target) -> tuple[str, tupl
     estimates = wgmma_heuristic.rank(canonical, target)
     if model is None or not estimates:
         return WGMMA, ()
+    mma = mma_heuristic.rank(canonical, target)[0]
+    copied = done.mma_bytes(problem, mma.config) / spec_of(target).multiprocessors
     times = {
         WGMMA: estimates[0].microseconds + done.microseconds(problem, model),
-        HMMA: mma_heuristic.rank(canonical, target)[0].microseconds,
+        HMMA: mma.microseconds + copied / model.mma_bytes_per_us,
     }
-    if done.repitched:
-        times[HMMA] *= model.mma_factor
     chosen = min(times, key=lambda schedule: times[schedule])
     said = ", ".join(f"{schedule} {time:.1f} µs" for schedule, time in times.items())
     return chosen, (f"{said}: {chosen}",)

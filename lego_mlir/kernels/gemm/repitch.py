@@ -24,7 +24,7 @@ _THREADS = 256
 """Threads of a CTA."""
 
 _ROWS = 2
-"""Rows of a thread, whose loads are in flight at the same time."""
+"""Rows of a thread, at most, whose loads are in flight at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +87,17 @@ class Repitch:
         *lead, rows, columns = self._padded
         across = min(_THREADS, columns // width)
         down = min(_THREADS // across, rows)
+        each = min(_ROWS, -(-rows // down))
         ones = [1] * len(lead)
-        levels = [[*ones, _ROWS, 1], [*ones, down, across], [*ones, 1, width]]
+        levels = [[*ones, each, 1], [*ones, down, across], [*ones, 1, width]]
         source, target = (tiled(at, *levels) for at in (self._source, OrderBy(Row(*self._padded))))
-        grid = [*lead, -(-rows // (_ROWS * down)), -(-columns // (across * width))]
+        grid = [*lead, -(-rows // (each * down)), -(-columns // (across * width))]
         ctas, threads = OrderBy(Row(*grid)), OrderBy(Row(down, across))
         zeros = (0,) * len(lead)
 
         def repitch(source: Any, target: Any) -> None:
             tile, thread = ctas.inv(block_id()), threads.inv(thread_id())
-            places = [(*tile, *zeros, r, 0, *zeros, *thread, *zeros, 0) for r in range(_ROWS)]
+            places = [(*tile, *zeros, r, 0, *zeros, *thread, *zeros, 0) for r in range(each)]
             read, written = source.view(source_tiles), target.view(target_tiles)
             values = [read[*place, :] for place in places]
             for place, value in zip(places, values, strict=True):
