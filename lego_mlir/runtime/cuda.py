@@ -327,7 +327,10 @@ def _load(artifact: Artifact, index: int, code: Code | None) -> LoadedArtifact:
     sizes = {k: parameter_sizes(artifact.ptx, k) for k in _names(artifact.launches)}
     loaded = {}
     with _failure(f"the {chosen} of '{artifact.name}' ({artifact.target}) cannot be loaded"):
-        if chosen == "cubin":
+        module: Any = None
+        if not sizes:
+            pass  # an artifact without launches has no code
+        elif chosen == "cubin":
             module = make.from_cubin(artifact.cubin)
         else:
             module = make.from_ptx(artifact.ptx.encode())
