@@ -111,7 +111,7 @@ class UnalignedModel:
 
     Attributes:
         copy_bytes_per_us: bytes that re-pitching reads and writes in a microsecond.
-        copy_launch_us: microseconds of such a copy besides that: its launch.
+        copy_launch_us: microseconds of the launch that re-pitches.
         store_bytes_per_us: bytes of C that threads store in a microsecond, beyond the time that
             the model of `wgmma` has for stores.
         mma_bytes_per_us: bytes of such rows that the CTAs of a multiprocessor copy to shared memory

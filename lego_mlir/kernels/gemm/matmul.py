@@ -27,6 +27,7 @@ from lego_mlir.kernels.gemm.planner import (
     plan,
 )
 from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.kernels.gemm.repitch import copy_name, repitch_kernel
 
 _ACCUMULATORS = {"f16": "f32", "bf16": "f32", "f8E4M3FN": "f32", "f8E5M2": "f32", "i8": "i32"}
 """The accumulator's element type by that of A and B."""
@@ -170,14 +171,10 @@ def matmul(
     )(body)
     if not repitched:
         return multiply
-    names = {name: f"{name}_repitched" for name in repitched}
-    copied = [
-        repitch.kernel(f"repitch_{name}").on(source=name, target=names[name])
-        for name, repitch in repitched.items()
-    ]
+    names = {name: copy_name(name) for name in repitched}
     return sequence(
         "matmul",
-        [*copied, multiply.on(**names)],
+        [repitch_kernel(repitched), multiply.on(**names)],
         parameters={**types, **extra},
         workspaces={names[name]: repitch.workspace for name, repitch in repitched.items()},
         reference=reference,

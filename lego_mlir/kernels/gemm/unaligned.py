@@ -43,16 +43,14 @@ class Remedies:
         return bool(self.repitched) or self.stores_by_threads
 
     def microseconds(self, problem: Problem, model: UnalignedModel) -> float:
-        """Return the time that they take: that of each copy, and of the stores of C.
+        """Return the time that they take: that of the copies, and of the stores of C.
 
         Args:
             problem: the GEMM.
             model: the constants of the card.
         """
-        copies = sum(
-            repitch.bytes / model.copy_bytes_per_us + model.copy_launch_us
-            for repitch in self.repitched.values()
-        )
+        moved = sum(repitch.bytes for repitch in self.repitched.values())
+        copies = moved / model.copy_bytes_per_us + model.copy_launch_us if moved else 0.0
         if not self.stores_by_threads:
             return copies
         written = problem.batch * problem.m * problem.n * ELEMENT_BYTES[problem.out]
@@ -149,7 +147,7 @@ def remedies(
             else:
                 repitched[name] = Repitch(layout, problem.dtype, alignment)
                 _check_tma(repitched[name].target, problem.dtype)
-                repitched[name].kernel(f"repitch_{name}")
+                tiled(layout, [1] * layout.rank)  # the copy is of tiles
         except LegoError:
             return refused[name]
     return Remedies(repitched, "c" in refused)

@@ -13,7 +13,7 @@ from lego_mlir.compiler.driver import Options
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import matmul
-from lego_mlir.kernels.gemm.repitch import Repitch
+from lego_mlir.kernels.gemm.repitch import Repitch, repitch_kernel
 from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 
 TARGETS = ("sm_80", "sm_90a")
@@ -95,7 +95,7 @@ def test_dimensions_beyond_the_coordinates_of_tma(k: int) -> None:
 def test_offsets_beyond_32_bits_are_computed_in_64() -> None:
     """A matrix of 70001 × 70001 elements of 2 bytes; the last one is at byte 9.8e9."""
     for n, width in ((70001, 64), (101, 32)):
-        kernel = Repitch(OrderBy(Row(n, n)), "f16", 16).kernel("copy")
+        kernel = repitch_kernel({"x": Repitch(OrderBy(Row(n, n)), "f16", 16)})
         assert f"lego.index_bitwidth = {width}" in kernel.compilation().text("index")
 
 
