@@ -39,6 +39,7 @@ class TiledGemm:
         batch_rank: the number of dimensions before those of the matrices: 1 in a batch, else 0.
         is_transposed: whether the kernel computes the transpose of C, so that the operand A of the
             problem is the kernel's parameter b, and B is a.
+        stores_by_threads: whether threads store C, whose rows TMA does not take.
     """
 
     problem: Problem
@@ -46,6 +47,7 @@ class TiledGemm:
     rasterization: Layout
     batch_rank: int
     is_transposed: bool
+    stores_by_threads: bool = False
 
     @property
     def padding(self) -> tuple[int, int]:
@@ -59,7 +61,7 @@ class TiledGemm:
 
     def tiled(self, layout: Layout, tiles: Sequence[int], groups: Sequence[int]) -> Layout:
         """Return the layout of a tensor of tiles, in groups if the grid is padded."""
-        return tiled(layout, tiles, groups if self.is_padded else None)
+        return tiled(layout, groups, tiles) if self.is_padded else tiled(layout, tiles)
 
     def at(self, number: Any) -> TileIndex:
         """Return the index of a tile along a dimension whose groups have one tile."""
@@ -114,7 +116,8 @@ def gemm_body(
             }
             result = epilogue(total, **tiles)
             check_epilogue_result(result)
-        c.view(tiles_c).staged(shared_c)[*_by_level(*batch, i, j), *whole] = result.to(problem.out)
+        written = c.view(tiles_c).staged(shared_c, by_threads=gemm.stores_by_threads)
+        written[*_by_level(*batch, i, j), *whole] = result.to(problem.out)
 
     names = ("a", "b", "c", *operands)
     matmul.__signature__ = Signature(  # type: ignore[attr-defined]

@@ -74,30 +74,28 @@ def transposed(layout: Layout) -> Layout:
     return found if found.orders else OrderBy(Row(*found.dims))
 
 
-def tiled(layout: Layout, tiles: Sequence[int], groups: Sequence[int] | None = None) -> Layout:
+def tiled(layout: Layout, *tiles: Sequence[int]) -> Layout:
     """Return the layout of a tensor of tiles: first the tile's index, then the element's in it.
 
     Args:
         layout: the layout of the tensor.
-        tiles: the size of a tile along each dimension; tiles at the edges are partial.
-        groups: tiles of a group along each dimension. There are whole groups, so that some tiles
-            may lie outside of the tensor, and a tile's index has two levels, the group's index and
-            the tile's in it. `None` for tiles without groups.
+        tiles: the size of a tile along each dimension; tiles at the edges are partial. With more
+            than one, the sizes of a tile in tiles of the next level, from the outermost inwards.
 
     Raises:
         LegoError: the layout cannot be tiled.
     """
     dims = [n for n in layout.dims if isinstance(n, int)]
-    inner = [list(tiles)] if groups is None else [list(groups), list(tiles)]
-    sizes = map(prod, zip(*inner, strict=True))
-    levels = [[-(-n // size) for n, size in zip(dims, sizes, strict=True)], *inner]
+    sizes = [prod(level) for level in zip(*tiles, strict=True)]
+    counts = [-(-n // size) for n, size in zip(dims, sizes, strict=True)]
+    levels = [list(level) for level in tiles]
     if layout.view is None:
-        return layout.TileBy(*levels)
+        return layout.TileBy(counts, *levels)
     try:
-        return layout.compose(OrderBy(Row(*dims)).TileBy(*levels))
+        return layout.compose(OrderBy(Row(*dims)).TileBy(counts, *levels))
     except LegoError as e:
         raise LegoError(
-            f"the layout '{layout}' cannot be divided into tiles of {sizes_text(tuple(tiles))}: "
+            f"the layout '{layout}' cannot be divided into tiles of {sizes_text(tuple(sizes))}: "
             f"{e.message}",
             hint="give it as blocks, OrderBy(...), or with sizes that the tiles divide",
         ) from None
