@@ -56,6 +56,9 @@ floating-point operations on 16-bit elements, twice as many on 8-bit ones."""
 SEGMENT_BYTES = 16
 """TMA fills what is outside of a tensor with zeros, and leaves it out of stores, by segments."""
 
+_BARRIER_BYTES = 1024
+"""Shared memory for barriers, and for aligning what follows them, as in `WgmmaConfig`."""
+
 _LIMIT_NORM = 12.0
 """The exponent that joins the time of the waves with the limits of power and of memory."""
 
@@ -323,7 +326,8 @@ def ctas_per_sm(problem: Problem, table: ConfigTable) -> Numbers:
     by_shared = np.floor(228 * KIB / shared)
     registers = np.where(t.consumers == 1, np.maximum(64, t.n / 2 + 56), 168)
     by_registers = np.floor(SM_REGISTERS / (registers * WARPGROUP_THREADS * (t.consumers + 1)))
-    return np.maximum(1, np.minimum(by_shared, by_registers))
+    ctas: Numbers = np.maximum(1, np.minimum(by_shared, by_registers))
+    return ctas
 
 
 def shared_bytes_of(problem: Problem, table: ConfigTable) -> Numbers:
@@ -336,7 +340,8 @@ def shared_bytes_of(problem: Problem, table: ConfigTable) -> Numbers:
     row = np.where(t.swap > 0, by_column, by_row) * out
     epilogue = t.consumers * 2 * WGMMA_ROWS * row
     accumulators = (t.split_k - 1) * t.m * columns * ELEMENT_BYTES["f32"]
-    return ring + epilogue + accumulators + 1024
+    total: Numbers = ring + epilogue + accumulators + _BARRIER_BYTES
+    return total
 
 
 @functools.cache
