@@ -21,6 +21,7 @@ from lego_mlir.hardware.limits import (
 from lego_mlir.limits import Limits, check_limit, current
 from lego_mlir.sim.checks.races.global_races import GlobalMemory, GlobalRaces
 from lego_mlir.sim.checks.races.shared_races import SharedRaces
+from lego_mlir.sim.checks.uninitialized_memory import UninitializedMemory, Workspace
 from lego_mlir.sim.cost.counter import Costs, Counter
 from lego_mlir.sim.machine.asynchronous import CompletionOrder
 from lego_mlir.sim.machine.memory import (
@@ -64,6 +65,7 @@ def launch(
     file: str = "<ptx>",
     limits: Limits | None = None,
     budget: Budget | None = None,
+    workspaces: Sequence[Workspace] = (),
 ) -> Costs | None:
     """Run a kernel on NumPy arrays.
 
@@ -89,6 +91,7 @@ def launch(
         file: the name of the PTX in errors.
         limits: limits on the launch's size, memory and instructions; None: those of the context.
         budget: instructions that several launches may execute together; None: for this launch.
+        workspaces: memory among the arguments that must be written before it is read.
 
     Returns:
         The costs if `costs` is set, else None.
@@ -105,6 +108,7 @@ def launch(
                 ptx, kernel, grid, block, arguments,
                 shared_bytes=shared_bytes, cluster=cluster, order=order, seed=seed, costs=costs,
                 checks=checks, global_checks=global_checks, file=file, budget=budget,
+                workspaces=workspaces,
             )  # fmt: skip
     module = parse(ptx, file) if isinstance(ptx, str) else ptx
     entry = _entry(module, kernel)
@@ -130,12 +134,14 @@ def launch(
     # Overflow, division by zero and NaN are results in PTX, not events.
     with np.errstate(all="ignore"), progress.interruptible():
         for number, ctas in enumerate(_waves(grid, cluster, prod(block))):
-            watching: list[Observer] = [counter] if counter else []
+            watching: list[Observer] = []
             if global_checks:
-                watching.insert(0, GlobalRaces(global_memory))
+                watching.append(GlobalRaces(global_memory))
             elif checks:
-                watching.insert(0, SharedRaces())
-            observer = Observers(*watching)
+                watching.append(SharedRaces())
+            if workspaces:
+                watching.append(UninitializedMemory(workspaces))
+            observer = Observers(*watching, *([counter] if counter else []))
             memory = Memory(buffers | _wave_memory(state, len(ctas)), observer)
             Wave(state, ctas, memory, CompletionOrder(order, (seed, number)), observer).run()
             progress.done += 1

@@ -4,6 +4,7 @@ The info string of a fenced block says what it is:
 
     python                 runs; the blocks of a document share one namespace. Where a block has
                            `>>>`, it is a doctest.
+    python triton          runs with Triton, by `pytest -m foreign`, apart from the other blocks
     mlir                   a complete module, which legoc lowers
     mlir fragment          part of a module; not run
     sh                     commands, which must succeed
@@ -39,7 +40,7 @@ DOCUMENTS = [
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 
-KINDS = {"python", "mlir", "mlir fragment", "sh", "console", "text"}
+KINDS = {"python", "python triton", "mlir", "mlir fragment", "sh", "console", "text"}
 
 
 @dataclass(frozen=True)
