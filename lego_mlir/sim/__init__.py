@@ -12,8 +12,8 @@ source texts for errors. Other limits are those of `lego_mlir.limits`.
 Supported are integer, logic, conversion and floating-point arithmetic, predicates and divergence,
 all state spaces, barriers, warp votes, shuffles and reductions, atomics, asynchronous copies with
 mbarriers and tensor maps, clusters, matrix instructions, and device functions. Anything else
-(textures, `tcgen05`) is an error before the kernel starts, which names the instruction, its location and its
-section in the PTX ISA.
+(textures, `tcgen05`) is an error before the kernel starts, which names the instruction, its
+location and its section in the PTX ISA.
 
 Execution is sequentially consistent and has no notion of time. Asynchronous operations are
 performed as late as the program allows, as early as possible, or at random times (see
