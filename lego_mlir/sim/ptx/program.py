@@ -36,6 +36,9 @@ from lego_mlir.sim.ptx.types import PRED, Type
 CARRY = "CC.CF"
 """The carry flag of extended-precision arithmetic (PTX ISA 9.7.2), kept as a register."""
 
+_FRAMED = ("local", "param")
+"""State spaces of which each call of a function has its own variables."""
+
 _FRAME = 16
 """Alignment of a function's frame, in bytes."""
 
@@ -166,7 +169,9 @@ class _Layout:
             at += parameter.size
         dynamic: list[Variable] = []
         used = {name for i in kernel.instructions for name in _symbols(i.operands)}
-        for variable in [*module.variables, *kernel.variables]:
+        functions = [r.function for r in linked.routines if r.function is not None]
+        static = [v for f in functions for v in f.variables if v.space not in _FRAMED]
+        for variable in [*module.variables, *kernel.variables, *static]:
             # As ptxas does, give shared memory only to what the kernel names.
             if variable.space != "shared" or variable.name in used:
                 if variable.size is None:
@@ -184,22 +189,19 @@ class _Layout:
                 )
             self.addresses[variable.name] = ("shared", self.dynamic_start)
         self.frames[None] = _aligned(self.local, _FRAME)
-        for number, routine in enumerate(linked.routines[1:]):
-            assert routine.function is not None
-            self.addresses[routine.function.name] = ("code", base_of(CODE) + 16 * number)
-            self._frame(routine.function)
+        for number, function in enumerate(functions):
+            self.addresses[function.name] = ("code", base_of(CODE) + 16 * number)
+            self._frame(function)
 
     def _frame(self, function: Function) -> None:
         """Give the variables of a function their places in its frame."""
         at = 0
         for variable in function.variables:
-            if variable.space not in ("local", "param") or variable.size is None:
-                if variable.space == "shared" and variable.size is not None:
-                    self._allocate(variable, variable.size)
-                    continue
+            if variable.space not in _FRAMED:
+                continue
+            if variable.size is None:
                 raise self.module.error(
-                    f"the .{variable.space} variable {variable.name} of a function is not modelled "
-                    f"(PTX ISA 7.1)",
+                    f"the variable {variable.name} of a function needs its size (PTX ISA 7.1)",
                     variable.line,
                 )
             at = _aligned(at, variable.align)

@@ -399,3 +399,135 @@ def test_bad_calls(functions, body, message):
     with pytest.raises(LegoError, match=message) as e:
         sim.launch(text, "k", (1, 1, 1), (1, 1, 1), [np.zeros(1, "u4")])
     assert e.value.location.line > 3
+
+
+def test_barriers_exits_and_shared_variables_in_a_function(run, order):
+    functions = """
+    .func (.reg .b32 %to) turn(.reg .b32 %from)
+    {
+        .shared .align 4 .b8 s[256];
+        .reg .pred %p; .reg .b32 %at;
+        mov.u32 %at, %tid.x;
+        shl.b32 %at, %at, 2;
+        st.shared.u32 [%at], %from;
+        mov.u32 %to, s;
+        bar.sync 0;
+        sub.u32 %at, 252, %at;
+        ld.shared.u32 %to, [%at];
+        setp.eq.u32 %p, %to, 5;
+        @%p exit;
+        bar.sync 0;
+        ret;
+    }
+    """
+    body = "call (%x), turn, (%i); call (%y), turn, (%x); st.global.u32 [%at], %y;"
+    out = np.zeros(64, "u4")
+    # The thread that reads 5 leaves: its own number is then not written again.
+    run(kernel(functions, body), [out], block=(64, 1, 1), **order)
+    want = LANES.copy()
+    want[58] = 0
+    assert (np.delete(out, [5, 58]) == np.delete(want, [5, 58])).all()
+    assert out[58] == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_recursive_functions(run, seed, order):
+    """Four functions that call each other at random, to different depths in each lane."""
+    rng = np.random.default_rng(seed)
+    names = [f"f{k}" for k in range(4)]
+    constants = rng.integers(1, 100, (4, 4)).tolist()
+    picks = rng.integers(0, 4, (4, 3)).tolist()
+    functions = "".join(
+        f".func (.param .b32 r) {name}(.param .b32 depth, .param .b32 x);\n" for name in names
+    )
+    for name, (a, b, c, d), (p, q, s) in zip(names, constants, picks, strict=True):
+
+        def call(callee, to, x):
+            return f"""{{ .param .b32 pd; .param .b32 px; .param .b32 pr;
+                st.param.b32 [pd], %n; st.param.b32 [px], {x};
+                call (pr), f{callee}, (pd, px); ld.param.b32 {to}, [pr]; }}"""
+
+        functions += f"""
+        .func (.param .b32 r) {name}(.param .b32 depth, .param .b32 x)
+        {{
+            .local .align 4 .b8 own[4];
+            .reg .pred %p; .reg .b32 %n, %x, %y, %z, %bit;
+            ld.param.b32 %n, [depth]; ld.param.b32 %x, [x];
+            st.local.u32 [own], %x;
+            setp.eq.u32 %p, %n, 0;
+            @%p bra LEAF;
+            sub.u32 %n, %n, 1;
+            and.b32 %bit, %x, 1;
+            setp.eq.u32 %p, %bit, 1;
+            add.u32 %y, %x, {a};
+            @%p bra ODD;
+            {call(p, "%z", "%y")}
+            bra BOTH;
+        ODD:
+            xor.b32 %y, %x, {b};
+            {call(q, "%z", "%y")}
+        BOTH:
+            mad.lo.u32 %y, %z, 3, %x;
+            @%p bra END;
+            {call(s, "%z", "%y")}
+        END:
+            ld.local.u32 %x, [own];
+            mad.lo.u32 %x, %x, {c}, %z;
+        LEAF:
+            add.u32 %x, %x, {d};
+            st.param.b32 [r], %x;
+            ret;
+        }}
+        """
+
+    def value(name, n, x):
+        (a, b, c, d), (p, q, s) = constants[name], picks[name]
+        if n == 0:
+            return (x + d) % 2**32
+        z = value(q, n - 1, x ^ b) if x % 2 else value(p, n - 1, (x + a) % 2**32)
+        if x % 2 == 0:
+            z = value(s, n - 1, (z * 3 + x) % 2**32)
+        return (x * c + z + d) % 2**32
+
+    body = """
+        and.b32 %y, %i, 3;
+        { .param .b32 d; .param .b32 x; .param .b32 r;
+          st.param.b32 [d], %y; st.param.b32 [x], %i;
+          call (r), f0, (d, x); ld.param.b32 %x, [r]; }
+        st.global.u32 [%at], %x;
+    """
+    out = np.zeros(64, "u4")
+    run(kernel(functions, body), [out], block=(64, 1, 1), checks=True, **order)
+    assert out.tolist() == [value(0, n % 4, n) for n in range(64)]
+
+
+def test_costs_of_functions(run):
+    out = np.zeros(64, "u4")
+    body = call("square") + call("square", "%x") + "st.global.u32 [%at], %x;"
+    costs = run(kernel(SQUARE, body), [out], block=(64, 1, 1), costs=True)
+    rows = {i.opcode: issued for i, issued in costs.issues}
+    assert rows["mul.lo.s32"].lanes == 128
+    assert costs.classes["control"].lanes >= 64 * 5
+
+
+def test_a_function_that_nobody_calls_may_hold_anything(run):
+    functions = ".func never() { tcgen05.wait::ld.sync.aligned; frobnicate; ret; }"
+    out = np.zeros(64, "u4")
+    body = "st.global.u32 [%at], %i;"
+    run(kernel(functions, body), [out], block=(64, 1, 1), record=False)
+    assert (out == LANES).all()
+    with pytest.raises(LegoError, match=r"tcgen05.wait::ld.sync.aligned is not modelled"):
+        run(kernel(functions, "call never;" + body), [out], block=(64, 1, 1), record=False)
+
+
+def test_an_alias(run):
+    out = np.zeros(64, "u4")
+    text = ".visible " + SQUARE.strip() + "\n.visible .alias copy, square;\n"
+    text = text.replace(".alias", ".func (.param .b32 r) copy(.param .b32 x);\n.alias")
+    run(
+        kernel(text, call("copy") + "st.global.u32 [%at], %x;"),
+        [out],
+        block=(64, 1, 1),
+        record=False,
+    )
+    assert (out == LANES**2).all()
