@@ -9,18 +9,7 @@ from typing import Any
 import numpy as np
 
 from lego_mlir import sim
-
-_POINTEES = {
-    "float16": "fp16",
-    "bfloat16": "bf16",
-    "float32": "fp32",
-    "float64": "fp64",
-    "float8_e4m3fn": "fp8e4nv",
-    "float8_e5m2": "fp8e5",
-    "bool": "i1",
-    **{f"int{n}": f"i{n}" for n in (8, 16, 32, 64)},
-    **{f"uint{n}": f"u{n}" for n in (8, 16, 32, 64)},
-}
+from lego_mlir.sim import triton_kernels
 
 
 def run_triton(
@@ -30,96 +19,43 @@ def run_triton(
     arch: int = 90,
     options: dict[str, Any] | None = None,
     order: str = "late",
-    aligned: bool = True,
     **constants: Any,
 ) -> str:
-    """Compile a `triton.jit` function, run it on NumPy arrays, and return its PTX.
+    """Run a `triton.jit` function on NumPy arrays with all checks, and return its PTX.
 
     Args:
         kernel: the function.
-        grid: CTAs in x, y, z.
-        arguments: arrays and numbers, for the parameters that are not constants.
-        arch: the compute capability.
+        grid: programs in x, y, z.
+        arguments: arrays, numbers and `Tile`s, for the parameters that are not constants.
+        arch: the compute capability to compile for.
         options: of the compiler, such as `num_warps`.
         order: the completion order.
-        aligned: whether to tell the compiler which arguments are multiples of 16, as a launch does.
         constants: the parameters marked `tl.constexpr`.
     """
-    import triton
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
-    names = [name for name in kernel.arg_names if name not in constants]
-    signature, attributes = {}, {}
-    for name, argument in zip(names, arguments, strict=True):
-        signature[name] = _type_of(argument)
-        multiple = isinstance(argument, np.ndarray) or (
-            isinstance(argument, int) and argument % 16 == 0
-        )
-        if aligned and multiple:
-            attributes[(kernel.arg_names.index(name),)] = [["tt.divisibility", 16]]
-    signature |= dict.fromkeys(constants, "constexpr")
-    signature = {name: signature[name] for name in kernel.arg_names}
-    source = ASTSource(kernel, signature, constants, attributes)
-    compiled = triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options or {})
-    ptx, meta = compiled.asm["ptx"], compiled.metadata
-    x, y, z = (*grid, 1, 1)[:3]
-    scratch = max(meta.global_scratch_size, 1) * x * y * z
-    values = [value for argument in arguments for value in _passed(argument)]
-    values += [np.zeros(scratch, np.uint8), np.zeros(1, np.uint8)]
-    module = sim.parse(ptx, f"{meta.name}.ptx")
-    count = len(module.kernels[meta.name].parameters)
-    sim.launch(
-        module,
-        meta.name,
-        (x * getattr(meta, "num_ctas", 1), y, z),
-        (32 * meta.num_warps, 1, 1),
-        values[:count],
-        shared_bytes=meta.shared,
-        order=order,
-    )
-    return ptx
-
-
-def _type_of(argument: Any) -> str:
-    if isinstance(argument, np.ndarray):
-        return "*" + _POINTEES[argument.dtype.name]
-    if isinstance(argument, Tile):
-        box = ", ".join(map(str, argument.box))
-        return f"tensordesc<{_POINTEES[argument.array.dtype.name]}[{box}]>"
-    if isinstance(argument, int):
-        return "i32" if -(2**31) <= argument < 2**31 else "i64"
-    return "fp32"
+    named = {**constants, **(options or {})}
+    sim.triton(kernel, order=order, capability=arch)[grid](*arguments, **named)
+    values, given = triton_kernels._bound(kernel, arguments, named)
+    return triton_kernels._compiled(kernel, values, given, arch).module.text
 
 
 class Tile:
     """An array as a tensor descriptor that the host makes, with the shape of its box."""
 
-    def __init__(self, array: np.ndarray, box: tuple[int, ...], swizzle: str = "128B") -> None:
-        self.array = array
-        self.box = box
-        self.swizzle = swizzle
+    def __init__(self, array: np.ndarray, box: tuple[int, ...]) -> None:
+        self.base = array
+        self.shape = list(array.shape)
+        self.strides = [n // array.itemsize for n in array.strides]
+        self.block_shape = list(box)
+        self.padding = "zero"
 
 
 def _passed(argument: Any) -> Sequence[Any]:
-    """Return the kernel arguments of one argument of the function."""
-    if isinstance(argument, Tile):
-        array = argument.array
-        dtype = {"bfloat16": "bf16"}.get(array.dtype.name)
-        width = {"128B": 128, "64B": 64, "32B": 32}.get(argument.swizzle)
-        inner = (
-            argument.box[-1] if width is None else min(argument.box[-1], width // array.itemsize)
-        )
-        box = (inner, *argument.box[-2::-1])
-        tensor = sim.TensorMap(array, box=box, swizzle=argument.swizzle, dtype=dtype)
-        strides = [n // array.itemsize for n in array.strides]
-        shape = [np.int32(n) for n in array.shape]
-        return [tensor, *shape, *(np.int64(n) for n in strides)]
-    if isinstance(argument, np.ndarray | np.generic | sim.TensorMap):
+    """Return a number as the NumPy scalar that C++ takes for it, anything else as it is."""
+    if isinstance(argument, np.generic):
         return [argument]
     if isinstance(argument, int):
         return [np.int32(argument) if -(2**31) <= argument < 2**31 else np.int64(argument)]
-    return [np.float32(argument)]
+    return [np.float32(argument) if isinstance(argument, float) else argument]
 
 
 @lru_cache
