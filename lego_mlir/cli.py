@@ -252,19 +252,8 @@ def _run_ptx(options: Any) -> int:
 
     _check_compiled(options)
     file, text = _read(options.input)
-    launch = PtxLaunch(
-        options.kernel,
-        options.grid,
-        options.block,
-        options.cluster,
-        options.arrays,
-        options.shared_bytes,
-        options.sim_order or "late",
-        options.report,
-        options.global_checks,
-    )
     try:
-        done = run_ptx(text, file, launch)
+        done = run_ptx(text, file, PtxLaunch.of(options))
     except LegoError as e:
         raise e.at(Location(file)) from None
     saved = save_npy(options.save, done.outputs()) if options.save else ()

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -53,6 +53,21 @@ class PtxLaunch:
     order: str = "late"
     costs: bool = False
     global_checks: bool = False
+
+    @staticmethod
+    def of(options: Any) -> PtxLaunch:
+        """Return the launch that options of the command line ask for."""
+        return PtxLaunch(
+            options.kernel,
+            options.grid,
+            options.block,
+            options.cluster,
+            options.arrays,
+            options.shared_bytes,
+            options.sim_order or "late",
+            options.report,
+            options.global_checks,
+        )
 
 
 @dataclass(frozen=True, slots=True)

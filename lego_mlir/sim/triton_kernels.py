@@ -21,7 +21,8 @@ from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.limits import Limits
 from lego_mlir.sim.cost.counter import Costs
 from lego_mlir.sim.host_arrays import host_array, is_tensor, type_name
-from lego_mlir.sim.machine.launch import Argument, launch
+from lego_mlir.sim.machine.arguments import Argument
+from lego_mlir.sim.machine.launch import launch
 from lego_mlir.sim.machine.tensor_map import TensorMap
 from lego_mlir.sim.ptx.parsing.parser import parse
 from lego_mlir.sim.ptx.syntax import Kernel, Module, Parameter

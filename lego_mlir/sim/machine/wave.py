@@ -41,8 +41,8 @@ from lego_mlir.sim.machine.cluster_barrier import ClusterBarrier
 from lego_mlir.sim.machine.mbarrier import Mbarriers
 from lego_mlir.sim.machine.memory import Fault, Memory
 from lego_mlir.sim.machine.observer import Observer
-from lego_mlir.sim.machine.progress import Progress
 from lego_mlir.sim.machine.stalls import Stalls
+from lego_mlir.sim.progress import Progress
 from lego_mlir.sim.ptx.syntax import Instruction, Kernel, Module
 from lego_mlir.sim.ptx.types import Array, Type
 

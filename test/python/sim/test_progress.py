@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from lego_mlir import sim
-from lego_mlir.sim.machine import progress
-from lego_mlir.sim.machine.progress import Progress
+from lego_mlir.sim import progress
+from lego_mlir.sim.progress import Progress
 
 LOOP = """.version 8.0
 .target sm_80

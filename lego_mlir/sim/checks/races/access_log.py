@@ -22,7 +22,8 @@ WRITE, READ, SYNC_READ, SYNC_WRITE, OVERWRITTEN, SAME = 0, 1, 2, 4, 8, 16
 warp writes the same address by the same instruction, and wins. It is the SAME as the last plain
 write if nothing orders the two and they write the same value."""
 
-_MAX_RECENT = 1 << 16
+_MAX_RECENT = 1 << 20
+_MANY_EVENTS = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +128,9 @@ class Log:
 
     def add(self, event: AccessEvent, access_id: int) -> None:
         """Add an event."""
-        if self.recent_count > max(_MAX_RECENT, len(self.sorted_records.granule)):
+        # A few large events are soon forgotten; many take long to search.
+        most = _MAX_RECENT if len(self.recent) < _MANY_EVENTS else _MAX_RECENT >> 4
+        if self.recent_count > max(most, len(self.sorted_records.granule)):
             self._sort()
         self.recent.append((event, access_id))
         self.recent_count += len(event.granules)
