@@ -26,9 +26,8 @@ table), `numerics`, `checks`, `cost`.
 
 from lego_mlir.sim.checks.uninitialized_memory import Workspace
 from lego_mlir.sim.cost.counter import Costs
-from lego_mlir.sim.machine.launch import launch
+from lego_mlir.sim.machine.launch import Budget, launch
 from lego_mlir.sim.machine.tensor_map import TensorMap
-from lego_mlir.sim.machine.wave import Budget
 from lego_mlir.sim.ptx.parsing.parser import parse
 from lego_mlir.sim.ptx.syntax import Kernel, Module
 from lego_mlir.sim.triton_kernels import triton

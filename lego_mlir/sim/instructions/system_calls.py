@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lego_mlir.diagnostics import printable
-from lego_mlir.sim.machine.memory import Fault, MemoryAccess
+from lego_mlir.limits import current, how_to_raise
+from lego_mlir.sim.machine.memory import (
+    POISON,
+    WINDOW_BITS,
+    Buffer,
+    Fault,
+    Memory,
+    MemoryAccess,
+    base_of,
+)
 from lego_mlir.sim.ptx.syntax import Instruction
 from lego_mlir.sim.ptx.types import Array
 
@@ -26,6 +35,11 @@ _SPEC = re.compile(
     r"(?P<size>hh|h|ll|l|z|j|t)?(?P<kind>[%a-zA-Z])"
 )
 _LONGEST = 4096
+"""Characters of a string at most."""
+
+_HEAP = 1 << 24
+"""The first window of what `malloc` returns."""
+
 _CALL = Instruction("call", (), None, 0, 0)
 _BYTE = MemoryAccess(_CALL, "generic", 1, 1, False)
 
@@ -121,14 +135,37 @@ def _malloc(w: Wave, arguments: list[Array]) -> Array:
     for lane in np.flatnonzero(w.active()):
         size = int(arguments[0][lane])
         if size:
-            result[lane] = w.memory.allocate(size, int(lane))
+            result[lane] = _allocate(w.memory, size, int(lane))
     return result
+
+
+def _allocate(memory: Memory, size: int, lane: int) -> int:
+    """Return the address of a new buffer.
+
+    Raises:
+        Fault: more memory than the limit.
+    """
+    memory.allocated += size
+    if memory.allocated > current().memory_bytes:
+        raise Fault(
+            f"malloc gives out {memory.allocated} bytes, more than the limit memory_bytes",
+            lane,
+            how_to_raise("memory_bytes"),
+        )
+    window = max(_HEAP, max(memory.buffers) + 1)
+    data = np.full(size, POISON, np.uint8)
+    memory.buffers[window] = Buffer("the memory of a malloc", data, size)
+    return base_of(window)
 
 
 def _free(w: Wave, arguments: list[Array]) -> Array:
     """Give memory back; null is none."""
     for lane in np.flatnonzero(w.active() & (arguments[0] != 0)):
-        w.memory.free(int(arguments[0][lane]), int(lane))
+        address = int(arguments[0][lane])
+        window = address >> WINDOW_BITS
+        if window < _HEAP or window not in w.memory.buffers or address != base_of(window):
+            raise Fault(f"free of address {address:#x}, which no malloc returned", int(lane))
+        w.memory.allocated -= w.memory.buffers.pop(window).size
     return np.zeros(w.lanes, np.uint64)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
@@ -31,7 +32,7 @@ from lego_mlir.sim.machine.memory import (
     Memory,
 )
 from lego_mlir.sim.machine.observer import Observer, Observers
-from lego_mlir.sim.machine.wave import Budget, Dim3, LaunchState, Wave
+from lego_mlir.sim.machine.wave import Wave
 from lego_mlir.sim.progress import Progress
 from lego_mlir.sim.ptx.parsing.parser import parse
 from lego_mlir.sim.ptx.program import Program, decode
@@ -39,6 +40,58 @@ from lego_mlir.sim.ptx.syntax import Kernel, Module
 from lego_mlir.sim.ptx.types import Array
 
 _WAVE_LANES = 8192  # enough lanes to hide NumPy's overhead per call, few enough for the cache
+
+Dim3 = tuple[int, int, int]
+
+
+class Budget:
+    """Instructions that the threads of one or more launches may still execute.
+
+    An instruction costs NumPy time however few lanes a wave has, so it counts as `_LEAST` at least.
+    """
+
+    _LEAST = 1024
+
+    def __init__(self) -> None:
+        self.left = current().instructions
+
+    def spend(self, instructions: int, lanes: int) -> bool:
+        """Subtract `instructions` of `lanes` lanes; return False if the budget is exceeded."""
+        self.left -= instructions * max(lanes, self._LEAST)
+        return self.left >= 0
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchState:
+    """What all waves of a launch share.
+
+    Attributes:
+        grid, block, cluster: extents in x, y, z: CTAs, threads of a CTA, CTAs of a cluster.
+        clustered: whether the launch or the kernel sets a cluster size.
+        dynamic_shared, shared: bytes of dynamic, and of all shared memory of one CTA.
+        limit: instructions that one wave may execute.
+        budget: instructions that all waves together may execute.
+        progress: reports launches that take long.
+    """
+
+    program: Program
+    grid: Dim3
+    block: Dim3
+    cluster: Dim3
+    clustered: bool
+    dynamic_shared: int
+    shared: int
+    limit: int
+    budget: Budget = field(default_factory=Budget)
+    progress: Progress | None = None
+
+    def cta_name(self, number: int) -> str:
+        x, y, _ = self.grid
+        return f"CTA ({number % x}, {number // x % y}, {number // (x * y)})"
+
+    def thread_name(self, number: int) -> str:
+        x, y, _ = self.block
+        return f"thread ({number % x}, {number // x % y}, {number // (x * y)})"
 
 
 def launch(

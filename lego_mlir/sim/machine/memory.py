@@ -22,7 +22,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lego_mlir.limits import current, how_to_raise
 from lego_mlir.sim.machine.observer import Observer
 from lego_mlir.sim.ptx.syntax import Instruction
 from lego_mlir.sim.ptx.types import UNSIGNED, Array
@@ -33,8 +32,6 @@ SHARED, LOCAL, PARAM, CODE, FIRST_VARIABLE, FIRST_ARGUMENT = 1, 2, 3, 4, 16, 409
 WINDOWS = {"shared": SHARED, "shared::cluster": SHARED, "local": LOCAL, "param": PARAM}
 """The windows of the state spaces whose addresses start at zero."""
 
-HEAP = 1 << 24
-"""The first window of what `malloc` returns."""
 RANK_SHIFT = np.uint64(24)
 POISON = 0xFF
 """Fills shared and local memory before a CTA runs: a NaN in every float type, -1 as integer."""
@@ -131,6 +128,7 @@ class Memory:
     Attributes:
         exited: the CTAs of the wave that exited, whose shared memory is invalid; None: no CTA.
         storing: the values of the store in progress, as `store` takes them; None: there is none.
+        allocated: bytes that `malloc` has given out.
     """
 
     def __init__(self, buffers: dict[int, Buffer], observer: Observer) -> None:
@@ -139,35 +137,6 @@ class Memory:
         self.exited: Array | None = None
         self.storing: Sequence[Array] | None = None
         self.allocated = 0
-
-    def allocate(self, size: int, lane: int) -> int:
-        """Return the address of a new buffer.
-
-        Raises:
-            Fault: more memory than the limit.
-        """
-        self.allocated += size
-        if self.allocated > current().memory_bytes:
-            raise Fault(
-                f"malloc gives out {self.allocated} bytes, more than the limit memory_bytes",
-                lane,
-                how_to_raise("memory_bytes"),
-            )
-        window = max(HEAP, max(self.buffers) + 1)
-        data = np.full(size, POISON, np.uint8)
-        self.buffers[window] = Buffer("the memory of a malloc", data, size)
-        return base_of(window)
-
-    def free(self, address: int, lane: int) -> None:
-        """Remove a buffer that `allocate` made.
-
-        Raises:
-            Fault: there is none at this address.
-        """
-        window = address >> WINDOW_BITS
-        if window < HEAP or window not in self.buffers or address != base_of(window):
-            raise Fault(f"free of address {address:#x}, which no malloc returned", lane)
-        self.allocated -= self.buffers.pop(window).size
 
     def load(
         self, access: MemoryAccess, address: Array, mask: Array | None, lanes: int

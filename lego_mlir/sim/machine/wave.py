@@ -20,7 +20,6 @@ Source: PTX ISA 3 (machine model), 9.5 (divergence), 9.7.13 (barriers).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING
@@ -42,11 +41,11 @@ from lego_mlir.sim.machine.mbarrier import Mbarriers
 from lego_mlir.sim.machine.memory import Fault, Memory
 from lego_mlir.sim.machine.observer import Observer
 from lego_mlir.sim.machine.stalls import Stalls
-from lego_mlir.sim.progress import Progress
 from lego_mlir.sim.ptx.syntax import Instruction, Kernel, Module
 from lego_mlir.sim.ptx.types import Array, Type
 
 if TYPE_CHECKING:
+    from lego_mlir.sim.machine.launch import LaunchState
     from lego_mlir.sim.ptx.basic_blocks import BasicBlock
     from lego_mlir.sim.ptx.program import Program
 
@@ -54,58 +53,7 @@ FAIRNESS = 256
 """Every so many iterations the last group runs instead of the first, so that a loop which waits for
 another thread of the wave cannot starve it."""
 
-Dim3 = tuple[int, int, int]
 Mask = Array | None
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchState:
-    """What all waves of a launch share.
-
-    Attributes:
-        grid, block, cluster: extents in x, y, z: CTAs, threads of a CTA, CTAs of a cluster.
-        clustered: whether the launch or the kernel sets a cluster size.
-        dynamic_shared, shared: bytes of dynamic, and of all shared memory of one CTA.
-        limit: instructions that one wave may execute.
-        budget: instructions that all waves together may execute.
-        progress: reports launches that take long.
-    """
-
-    program: Program
-    grid: Dim3
-    block: Dim3
-    cluster: Dim3
-    clustered: bool
-    dynamic_shared: int
-    shared: int
-    limit: int
-    budget: Budget = field(default_factory=lambda: Budget())
-    progress: Progress | None = None
-
-    def cta_name(self, number: int) -> str:
-        x, y, _ = self.grid
-        return f"CTA ({number % x}, {number // x % y}, {number // (x * y)})"
-
-    def thread_name(self, number: int) -> str:
-        x, y, _ = self.block
-        return f"thread ({number % x}, {number // x % y}, {number // (x * y)})"
-
-
-class Budget:
-    """Instructions that the threads of one or more launches may still execute.
-
-    An instruction costs NumPy time however few lanes a wave has, so it counts as `_LEAST` at least.
-    """
-
-    _LEAST = 1024
-
-    def __init__(self) -> None:
-        self.left = current().instructions
-
-    def spend(self, instructions: int, lanes: int) -> bool:
-        """Subtract `instructions` of `lanes` lanes; return False if the budget is exceeded."""
-        self.left -= instructions * max(lanes, self._LEAST)
-        return self.left >= 0
 
 
 @lru_cache(maxsize=64)

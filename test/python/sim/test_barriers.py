@@ -361,7 +361,7 @@ def test_fences_and_hints_change_nothing(run):
 
 def test_registers_are_noted():
     """`setmaxnreg` reaches the observer, with the lanes that execute it."""
-    from lego_mlir.sim.machine import asynchronous, memory, observer, wave
+    from lego_mlir.sim.machine import asynchronous, launch, memory, observer, wave
     from lego_mlir.sim.ptx import program
     from lego_mlir.sim.ptx.parsing import parser
 
@@ -385,7 +385,7 @@ def test_registers_are_noted():
 
     module = parser.parse(text)
     decoded = program.decode(module, module.kernels["k"])
-    state = wave.LaunchState(decoded, (1, 1, 1), (256, 1, 1), (1, 1, 1), False, 0, 0, 1000)
+    state = launch.LaunchState(decoded, (1, 1, 1), (256, 1, 1), (1, 1, 1), False, 0, 0, 1000)
     watching = Seeing()
     order, nothing = asynchronous.CompletionOrder("late"), memory.Memory({}, watching)
     wave.Wave(state, np.zeros(1, np.int64), nothing, order, watching).run()
