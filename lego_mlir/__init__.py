@@ -17,7 +17,7 @@ _ROOMS = {
     "TileOrderBy antidiagonal block_cyclic bricks ceildiv from_strides hilbert "
     "inverse morton parse_layout reverse row_groups size_symbol swizzle tma_swizzle",
     "artifact": "Artifact",
-    "diagnostics": "LegoError",
+    "diagnostics": "LegoError LegoWarning",
     "frontend": "Kernel KernelSequence Scalar ScalarType Tensor TensorType Workspace atomic_add "
     "atomic_and atomic_exchange atomic_max atomic_min atomic_or atomic_xor barrier "
     "block_id choose concatenate dot exp2 fold gelu kernel loop mma pick relu search segment "

@@ -26,6 +26,7 @@ from lego_mlir.algebra import swizzle as swizzle
 from lego_mlir.algebra import tma_swizzle as tma_swizzle
 from lego_mlir.artifact import Artifact as Artifact
 from lego_mlir.diagnostics import LegoError as LegoError
+from lego_mlir.diagnostics import LegoWarning as LegoWarning
 from lego_mlir.frontend import Kernel as Kernel
 from lego_mlir.frontend import KernelSequence as KernelSequence
 from lego_mlir.frontend import Scalar as Scalar

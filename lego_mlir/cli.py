@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO
 
 from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.stages import BINARY, DEFAULT_TARGET
-from lego_mlir.diagnostics import LegoError, Location, printable
+from lego_mlir.diagnostics import LegoError, Location, printable, shown_warnings
 from lego_mlir.files import write_whole
 from lego_mlir.limits import Limits
 from lego_mlir.options import parser
@@ -38,12 +38,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     interruption = _Interruption()
     try:
-        with interruption, Limits.parse(options.limits).applied():
+        with interruption, shown_warnings(_warned), Limits.parse(options.limits).applied():
             return _run(options) if options.run else _emit(options)
     except KeyboardInterrupt as e:
         return _interrupted(str(e))
     except Exception as e:
         return _interrupted("") if interruption.came else _failed(e)
+
+
+def _warned(text: str) -> None:
+    _say(text, sys.stderr, keep="\n")
 
 
 def _interrupted(what: str) -> int:

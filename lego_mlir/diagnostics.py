@@ -13,8 +13,11 @@ This module imports no other module of the package, and every other module may i
 from __future__ import annotations
 
 import re
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 # What a terminal obeys or what changes the order of what it shows: C0 and C1 controls, line and
 # paragraph separators, marks of direction, and halves of surrogate pairs, which cannot be encoded.
@@ -121,6 +124,23 @@ class LegoWarning(UserWarning):
 
     def __str__(self) -> str:
         return self.error.render("warning")
+
+
+@contextmanager
+def shown_warnings(show: Callable[[str], None]) -> Iterator[None]:
+    """Pass the text of each `LegoWarning` in the block to a function, and no other warning."""
+    before = warnings.showwarning
+
+    def shown(message: Warning | str, *rest: Any, **named: Any) -> None:
+        if isinstance(message, LegoWarning):
+            show(str(message))
+        else:
+            before(message, *rest, **named)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", LegoWarning)
+        warnings.showwarning = shown
+        yield
 
 
 def _shortened(before: str, after: str) -> tuple[str, str]:

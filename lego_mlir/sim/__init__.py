@@ -1,4 +1,4 @@
-"""sim: runs the PTX that the compiler emits, on NumPy arrays, without a GPU.
+"""sim: runs PTX, our own and that of other compilers, on NumPy arrays, without a GPU.
 
     module = parse(ptx, "transpose.ptx")
     launch(module, "transpose_kernel", (1024, 1, 1), (256, 1, 1), [a, b])
@@ -6,8 +6,9 @@
 `launch` runs a kernel, with checks for races, bad accesses and deadlocks; `TensorMap` is a TMA
 descriptor as an argument; `Workspace` is memory that must be written before it is read; `Costs` is
 what a launch counts with `costs=True`; `Budget` limits the instructions of several launches
-together. `parse` gives a `Module` of `Kernel`s, and `Sources` the
-source texts for errors. Other limits are those of `lego_mlir.limits`.
+together. `parse` gives a `Module` of `Kernel`s, and `Sources` the source texts for errors. Other
+limits are those of `lego_mlir.limits`. `triton` compiles and runs a Triton kernel; `pytest_plugin`
+has a fixture that runs kernels in every completion order.
 
 Supported are integer, logic, conversion and floating-point arithmetic, predicates and divergence,
 all state spaces, barriers, warp votes, shuffles and reductions, atomics, asynchronous copies with

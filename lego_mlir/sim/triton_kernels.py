@@ -56,7 +56,7 @@ def triton(
     seed: int = 0,
     costs: bool = False,
     checks: bool = True,
-    global_checks: bool = False,
+    global_checks: bool = True,
     capability: int = 90,
     limits: Limits | None = None,
 ) -> TritonKernel:
@@ -70,7 +70,7 @@ def triton(
         seed: of the random order.
         costs: whether a call returns the costs of the launch.
         checks: as of `launch`.
-        global_checks: as of `launch`.
+        global_checks: as of `launch`, but on by default.
         capability: the compute capability to compile for, at most 90, which is sm_90a.
         limits: on each launch; None: those of the context.
 

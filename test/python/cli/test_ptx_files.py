@@ -77,6 +77,20 @@ def test_races_in_global_memory_on_demand(legoc):
     assert "data race" in err
 
 
+def test_writes_of_the_same_value_are_a_warning(legoc):
+    text = Path("scale.ptx").read_text()
+    stores = "mov.u64 %rd3, %rd1; st.global.u32 [%rd3], %r1;"
+    Path("same.ptx").write_text(text.replace("ld.global.f32 %f2, [%rd3];", stores))
+    text = Path("same.ptx").read_text().replace("st.global.f32 [%rd3], %f3;", "")
+    Path("same.ptx").write_text(text)
+    status, out, err = legoc("same.ptx", *GOOD, "--global-checks")
+    assert (status, out.splitlines()[0]) == (0, "device   sim")
+    first, *rest = err.splitlines()
+    assert first.startswith("same.ptx:28:")
+    assert ": warning: st.global.u32 writes argument 0 (x) at byte 0" in first
+    assert rest[-1].startswith("hint: ")
+
+
 BAD = {
     "another kernel": (("--kernel", "scales"), "has no kernel named scales"),
     "no threads": (("--block", "0"), "a block of (0, 1, 1)"),
