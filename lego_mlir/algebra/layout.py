@@ -46,7 +46,14 @@ from lego_mlir.algebra.parts import (
     stage_inv,
 )
 from lego_mlir.algebra.permutations import Index
-from lego_mlir.algebra.sizes import as_size, check_same_size, is_sympy, product, sizes_text
+from lego_mlir.algebra.sizes import (
+    as_size,
+    check_same_size,
+    is_sympy,
+    product,
+    sizes_text,
+    unified,
+)
 from lego_mlir.algebra.slices import Slice, make_slice
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Expr, Int, Sym, forms, substitute, symbols
@@ -80,6 +87,10 @@ class Layout:
     def __post_init__(self) -> None:
         if not self.orders and self.view is None:
             raise LegoError("an empty layout has no elements")
+        if same := unified(n for part in self._parts() for n in part.dims):
+            orders, view = self._substituted(same)
+            object.__setattr__(self, "orders", orders)
+            object.__setattr__(self, "view", view)
         first, *others = self.parts
         if self.is_partial:
             others.pop()
@@ -126,6 +137,9 @@ class Layout:
     @cached_property
     def parts(self) -> tuple[Order | View, ...]:
         """The calls of the dots, in order."""
+        return self._parts()
+
+    def _parts(self) -> tuple[Order | View, ...]:
         return (*self.orders, self.view) if self.view else self.orders
 
     @cached_property
@@ -277,12 +291,15 @@ class Layout:
 
     def substitute(self, values: Mapping[Sym, Int]) -> Layout:
         """Return the layout with symbolic sizes replaced by other sizes."""
+        return Layout(*self._substituted(values))
+
+    def _substituted(self, values: Mapping[Sym, Int]) -> tuple[tuple[Order, ...], View | None]:
         orders = tuple(Order(o.kind, tuple(b.bind(values) for b in o.blocks)) for o in self.orders)
         view = None
         if self.view is not None:
             tiles = tuple(tuple(substitute(n, values) for n in t) for t in self.view.tiles)
             view = make_view(self.view.kind, tiles, self.view.skew)
-        return Layout(orders, view)
+        return orders, view
 
     # What it does.
     def apply(self, *index: Any) -> Any:
@@ -301,7 +318,7 @@ class Layout:
             if hasattr(type(i), "__lego_apply__"):
                 return i.__lego_apply__(self, index)
         if any(is_sympy(i) for i in index):
-            return through_sympy(index, self.dims, lambda xs: self.apply(*xs))
+            return through_sympy(index, self.dims, self.symbols, lambda xs: self.apply(*xs))
         index = self._checked(index)
         if any(isinstance(i, Expr) for i in index):
             return forms.derive(lambda: self._apply(index))
@@ -324,7 +341,7 @@ class Layout:
             if hasattr(type(i), "__lego_mask__"):
                 return i.__lego_mask__(self, index)
         if any(is_sympy(i) for i in index):
-            return through_sympy(index, self.dims, lambda xs: self.mask(*xs))
+            return through_sympy(index, self.dims, self.symbols, lambda xs: self.mask(*xs))
         index = self._checked(index)
         with measured():
             inside = partial.mask(self.limits(index))
@@ -344,8 +361,8 @@ class Layout:
         if hasattr(type(flat), "__lego_inv__"):
             return flat.__lego_inv__(self)  # type: ignore[no-any-return]
         if is_sympy(flat):
-            result = through_sympy((flat,), (self.size,), lambda xs: self.inv(xs[0]))
-            return tuple(result)
+            sizes = self.symbols
+            return tuple(through_sympy((flat,), (self.size,), sizes, lambda xs: self.inv(xs[0])))
         flat = checked(flat, self.size, f"offset of '{self}'")
         if is_array(flat):
             self._check_int64()
