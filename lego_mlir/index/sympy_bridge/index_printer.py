@@ -97,7 +97,8 @@ class IndexPrinter(Printer):  # type: ignore[misc]
             x,
             "is not an integer index expression",
             "use integers, integer symbols, + - * **, floor, ceiling, Mod, Min, Max, Abs, "
-            "Piecewise, comparisons, FloorDiv, Xor, ISqrt; a class of your own may have _lego_index(printer)",
+            "Piecewise, comparisons, FloorDiv, Xor, ISqrt; a class of your own may have "
+            "_lego_index(printer)",
         )
 
     # Numbers and symbols.
@@ -289,7 +290,15 @@ class IndexPrinter(Printer):  # type: ignore[misc]
         return construct.where(construct.sub(*self._scaled(x, x.lhs, x.rhs)), 1, 0)
 
     def _less(self, a: Any, b: Any) -> Int:
-        return construct.less(*self._scaled(sympy.Lt(a, b, evaluate=False), a, b))
+        """Return whether `a < b`; SymPy compares a real number where its floor would do."""
+        try:
+            return construct.less(*self._scaled(sympy.Lt(a, b, evaluate=False), a, b))
+        except LegoError:
+            if b.is_integer:
+                return construct.less(self._rounded(a, up=False), self._of(b))
+            if a.is_integer:
+                return construct.less(self._of(a), self._rounded(b, up=True))
+            raise
 
     def _scaled(self, x: Any, a: Any, b: Any) -> tuple[Int, Int]:
         """Return both sides of a comparison, times what makes them integers."""

@@ -59,7 +59,7 @@ EXPRESSIONS = [
     floor(sympy.Rational(7, 2) * X), Mod(X, 4), Mod(X, D), Mod(X, -3), X * (X + 1) / 2,
     Min(X, Y, 3), Max(X, 2 * Y), Abs(X - Y), sign(X),
     Piecewise((X, X < Y), (N, Eq(X, Y)), (Y, True)),
-    X < Y, X <= Y, X > Y, X >= 3, Eq(X, Y), Ne(X, Y), X / 2 < Y / 3,
+    sqrt(N) < 3, X <= sqrt(N + 1), Min(X / 2, Y / 3) >= 1, X < Y, X <= Y, X > Y, X >= 3, Eq(X, Y), Ne(X, Y), X / 2 < Y / 3,
     And(X < Y, N > 1), Or(X < Y, N > 1, Y > 0), Not(And(X < Y, N > 1)), sympy.Xor(X < Y, N > 1),
     sympy.ITE(X < Y, N > 1, N > 5), floor(sqrt(N)), ceiling(sqrt(N)), floor(2 * sqrt(N)),
     floor(sqrt(N) / 3), floor(Min(X / 2, Y / 3)), floor(Piecewise((X / 2, X < Y), (Y / 3, True))),
