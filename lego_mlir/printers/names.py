@@ -25,10 +25,10 @@ _Thread_local
 _CPP = """
 alignas alignof and and_eq asm bitand bitor bool catch char8_t char16_t char32_t class co_await
 co_return co_yield compl concept consteval constexpr constinit const_cast decltype delete
-dynamic_cast explicit export false friend mutable namespace new noexcept not not_eq nullptr operator or or_eq
-private protected public reinterpret_cast requires static_assert static_cast template this
-thread_local throw true try typeid typename using virtual wchar_t xor xor_eq threadIdx blockIdx
-blockDim gridDim warpSize
+dynamic_cast explicit export false friend mutable namespace new noexcept not not_eq nullptr
+operator or or_eq private protected public reinterpret_cast requires static_assert static_cast
+template this thread_local throw true try typeid typename using virtual wchar_t xor xor_eq
+threadIdx blockIdx blockDim gridDim warpSize
 """
 _PYTHON = [*keyword.kwlist, *dir(builtins), "math", "np", "numpy", "tl", "triton"]
 
