@@ -51,12 +51,12 @@ def check_name(language: str, name: str, what: str) -> str:
     if not _IDENTIFIER.fullmatch(str(name)):
         raise LegoError(
             f"{what} {name!r} is no name in {language}",
-            hint="use ASCII letters, digits and _, or give its text: names={'symbol': 'text'}",
+            hint="use ASCII letters, digits and _, not a digit first",
         )
     if name in RESERVED[language]:
         raise LegoError(
             f"{what} '{name}' is a word of {language}",
-            hint="rename it, or give its text: names={'symbol': 'text'}",
+            hint=f"rename it, for example to '{name}_'",
         )
     return name
 

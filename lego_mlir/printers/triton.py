@@ -15,7 +15,6 @@ from typing import Any
 from lego_mlir.algebra import partial
 from lego_mlir.algebra.layout import Layout
 from lego_mlir.algebra.parts import make_view
-from lego_mlir.algebra.sizes import is_sympy
 from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, Sym, construct
@@ -25,7 +24,7 @@ from lego_mlir.printers.layout_functions import takes_64_bits
 from lego_mlir.printers.names import Names
 from lego_mlir.printers.python import printed
 from lego_mlir.printers.python_writer import TritonWriter
-from lego_mlir.printers.values import is_list
+from lego_mlir.printers.values import as_expression, is_list, with_variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +160,7 @@ def to_triton(
         return type(x)(to_triton(e, name, bits, names) for e in x)
     if isinstance(x, Layout) or bits is None:
         return printed("triton", x, name, names)
-    return _writer(names, takes_64_bits((), bits)).write(_entry(x, None))
+    return _writer(names, takes_64_bits((), bits)).write(as_expression(x, "triton"))
 
 
 def _writer(names: Mapping[str, str] | None, casts: bool) -> TritonWriter:
@@ -170,9 +169,7 @@ def _writer(names: Mapping[str, str] | None, casts: bool) -> TritonWriter:
 
 def _tile(x: Slice, bits: int | None, names: Mapping[str, str] | None) -> Any:
     """Return a slice as a tile, or as one offset if no dimension is whole."""
-    dims = zip(x.index, x.layout.dims, strict=True)
-    fixed = [None if i is None else _entry(i, n) for i, n in dims]
-    x = Slice(x.layout, tuple(fixed))
+    x = with_variables(x)
     given = dict(names or {})
     free = []
     for k, n in enumerate(x.shape):
@@ -197,18 +194,6 @@ def _tile(x: Slice, bits: int | None, names: Mapping[str, str] | None) -> Any:
         box = LegoError(f"'{x}' is no box of a strided tensor: {e.message}", hint=e.hint)
     always = isinstance(mask, int) and mask == 1
     return TritonTile(offsets, None if always else writer.condition(mask), shape, box)
-
-
-def _entry(i: Any, n: Int | None) -> Any:
-    """Return an index of a slice as an expression; a name is a variable in its range."""
-    hi = None if n is None else construct.sub(n, 1)
-    if isinstance(i, str):
-        return Sym(i, 0, hi)
-    if is_sympy(i):
-        from lego_mlir.index.sympy_bridge import from_sympy, symbol
-
-        return from_sympy(i, {i: symbol(i, 0, hi)} if i.is_Symbol and n is not None else None)
-    return i
 
 
 def _check_tile_size(x: Slice, n: Int) -> None:

@@ -127,8 +127,11 @@ class Writer(Algebra[Text]):
             case Sum(terms):
                 text = ""
                 for sign, term in terms:
-                    if not text:
-                        text = ("-" if sign < 0 else "") + self._factor(term, PRODUCT)
+                    if not text and sign > 0:
+                        text = self._factor(term, PRODUCT)
+                    elif not text:  # -x // y would be (-x) // y
+                        whole = PRODUCT if isinstance(term, Product) else ATOM
+                        text = "-" + self._factor(term, whole)
                     else:
                         level = SUM if sign > 0 else PRODUCT
                         text += f" {'+' if sign > 0 else '-'} {self._factor(term, level)}"

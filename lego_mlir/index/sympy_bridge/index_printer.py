@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import reduce
-from itertools import product
 from typing import Any
 
 import sympy
@@ -25,6 +24,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import construct, polynomial
 from lego_mlir.index.nodes import Expr, Int
 from lego_mlir.index.ranges import is_positive
+from lego_mlir.index.sympy_bridge.exactness import divides_every_value
 from lego_mlir.index.sympy_bridge.symbols import symbol
 from lego_mlir.index.work import charge, measured
 
@@ -175,7 +175,7 @@ class IndexPrinter(Printer):  # type: ignore[misc]
         a, b = self._of(numerator), self._of(denominator)
         quotient = construct.floordiv(a, b)
         is_exact = construct.sub(a, construct.mul(quotient, b)) == 0 or polynomial.divides(b, a)
-        if not is_exact and not _divides_every_value(b, a):
+        if not is_exact and not divides_every_value(b, a):
             raise self._inexact(x)
         return quotient
 
@@ -338,26 +338,3 @@ def _is_root(x: Any) -> bool:
 
 def _ceildiv(a: Int, b: Int) -> Int:
     return construct.floordiv(construct.add(a, construct.sub(b, 1)), b)
-
-
-_MOST_REMAINDERS = 1 << 12
-
-
-def _divides_every_value(d: Int, x: Int) -> bool:
-    """Return whether the number `d` divides `x` for all remainders of the atoms of `x`."""
-    constant, terms = polynomial.parts(x)
-    atoms = list({atom for mono in terms for atom, _ in mono})
-    if not isinstance(d, int) or not d > 0 or d ** len(atoms) > _MOST_REMAINDERS:
-        return False
-    charge(d ** len(atoms))
-    for remainders in product(range(d), repeat=len(atoms)):
-        at = dict(zip(atoms, remainders, strict=True))
-        total = constant
-        for mono, coefficient in terms.items():
-            term = coefficient
-            for atom, power in mono:
-                term *= at[atom] ** power
-            total += term
-        if total % d:
-            return False
-    return True
