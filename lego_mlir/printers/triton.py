@@ -1,8 +1,8 @@
 """Layouts, tiles of offsets and index expressions in Triton.
 
 A slice of a layout, `A[pid_m, k, :, :]`, is a tile of offsets: each `:` becomes a `tl.arange` along
-a dimension of its own. Where the tile is a box of a strided tensor, it is a block pointer or a
-tensor descriptor, too.
+a dimension of its own. Where the tile is a box of a strided tensor, it is a tensor descriptor, too,
+and a block pointer for the versions of Triton that have those.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class TritonTile:
 
     @property
     def boundary_check(self) -> tuple[int, ...]:
-        """The dimensions that `tl.load` of the block pointer has to check: those with padding.
+        """The dimensions that a load of the block pointer has to check: those with padding.
 
         Raises:
             LegoError: the tile is no box of a strided tensor.
@@ -55,7 +55,7 @@ class TritonTile:
         return self._checked_box().padded
 
     def block_pointer(self, base: str) -> str:
-        """Return the `tl.make_block_ptr` of the tile.
+        """Return the `tl.make_block_ptr` of the tile, for Triton before 3.9.
 
         Args:
             base: the text of the tensor's pointer.
