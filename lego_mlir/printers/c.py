@@ -84,7 +84,8 @@ def _printed(
         return type(x)(_printed(language, e, name, bits, names) for e in x)
     expression = as_expression(x, language)
     is_wide = takes_64_bits((expression,), bits)
-    writer = CWriter(Names(language, names), None, is_wide, casts=is_wide)
+    casts = is_wide and not isinstance(expression, Sym)
+    writer = CWriter(Names(language, names), None, is_wide, casts)
     return writer.write(expression)
 
 

@@ -116,9 +116,12 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def call(self, context: Any, obj: Any, *args: Any, **kwargs: Any) -> Any:
         self.step()
-        if isinstance(obj, StrictUndefined):
-            obj._fail_with_undefined_error()
+        _check_defined((obj, *args, *kwargs.values()))
         return super().call(context, obj, *args, **kwargs)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        _check_defined((obj, argument))
+        return super().getitem(obj, argument)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         for x in (left, right):
@@ -179,10 +182,18 @@ def _refuse(what: str, node: Any) -> NoReturn:
     raise TemplateSyntaxError(what, node.lineno or 1)
 
 
-def _check_number(x: Any, operator: str) -> None:
-    """Raise LegoError unless `x` is a number of a size that an index has, or an expression."""
+def _check_defined(x: Any) -> None:
+    """Raise UndefinedError if `x`, or something in a list, is a name without a value."""
     if isinstance(x, StrictUndefined):
         x._fail_with_undefined_error()
+    if isinstance(x, list | tuple):
+        for item in x:
+            _check_defined(item)
+
+
+def _check_number(x: Any, operator: str) -> None:
+    """Raise LegoError unless `x` is a number of a size that an index has, or an expression."""
+    _check_defined(x)
     if not isinstance(x, int | Expr) or isinstance(x, bool):
         raise LegoError(f"'{operator}' takes numbers and index expressions, not {type(x).__name__}")
     if isinstance(x, int) and x.bit_length() > _MOST_BITS:

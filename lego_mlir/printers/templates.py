@@ -140,6 +140,8 @@ def _names(language: str) -> dict[str, Any]:
     """Return what a template's expressions may name."""
 
     def layout(text: str, **sizes: int) -> Layout:
+        if not isinstance(text, str):
+            raise LegoError(f"a layout is a text in quotes, not {text!r}")
         return algebra.parse_layout(text, sizes)
 
     def size(name: str, *multiple_of: Int) -> Sym:
@@ -149,6 +151,8 @@ def _names(language: str) -> dict[str, Any]:
         return Sym(name, lo, hi)
 
     def header(of: Layout, name: str) -> str:
+        if not isinstance(of, Layout):
+            raise LegoError(f"header takes a layout and a name, not {of!r}")
         return str(LANGUAGES[language](of, name))
 
     def helpers() -> str:
