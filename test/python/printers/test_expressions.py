@@ -199,7 +199,7 @@ def test_several_values_and_values_of_sympys() -> None:
     i = sympy.Symbol("i", integer=True, nonnegative=True)
     assert to_c((A, 3, sympy.floor(i / 4))) == ("a", "3", "(long long)i >> 2")
     assert to_cuda(OrderBy(Row(8, 8))["threadIdx.y", "threadIdx.x"]) == (
-        "(int)threadIdx.y * 8 + (int)threadIdx.x"
+        "(int)threadIdx.x + (int)threadIdx.y * 8"
     )
     assert to_cuda(A + B, names={"a": "x.y", "b": "f(1)"}) == "x.y + f(1)"
     assert to_cuda(A * M, bits=32) == "M * a"
