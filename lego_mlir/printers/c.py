@@ -8,12 +8,13 @@ from functools import partial
 from typing import Any
 
 from lego_mlir.algebra.layout import Layout
-from lego_mlir.diagnostics import printable
+from lego_mlir.diagnostics import LegoError, printable
 from lego_mlir.index import Int, Sym, construct
 from lego_mlir.index.nodes import Expr
+from lego_mlir.index.ranges import is_positive
 from lego_mlir.printers.c_writer import HELPERS, CWriter
 from lego_mlir.printers.layout_functions import LayoutFunctions, body, functions_of, takes_64_bits
-from lego_mlir.printers.names import Names
+from lego_mlir.printers.names import Names, fresh
 from lego_mlir.printers.values import as_expression, is_list
 
 _QUALIFIERS = {"c": "static inline", "cuda": "static __host__ __device__ __forceinline__"}
@@ -99,6 +100,11 @@ def _header(language: str, of: LayoutFunctions, text: str, bits: int | None) -> 
         return CWriter(names(), shared, is_wide)
 
     index = f"{of.name}_index"
+    if index in [s.name for s in of.sizes]:
+        raise LegoError(
+            f"the size '{index}' has the name of the struct of an index",
+            hint="rename it, or give the layout another name",
+        )
     fields = ", ".join(f"i{k}" for k in range(len(of.index)))
     function = _Functions(_QUALIFIERS[language], kind, make, of.sizes)
     functions = [
@@ -130,6 +136,10 @@ def validity(of: LayoutFunctions) -> Int:
     holds: Int = 1
     for s in of.sizes:
         holds = construct.where(construct.less(0, free[s]), holds, 0)
+    for n in of.dims:
+        if not is_positive(n):
+            size = construct.substitute(n, free)
+            holds = construct.where(holds, construct.less(0, size), 0)
     for s, divisor in of.facts:
         rest = construct.mod(free[s], construct.substitute(divisor, free))
         holds = construct.where(holds, construct.where(rest, 0, 1), 0)
@@ -161,7 +171,8 @@ class _Functions:
         used = " ".join([*lines, *texts])
         unused = [f"(void){s.name};" for s in every if not _mentions(used, s.name)]
         if result.endswith("_index"):
-            last = [f"{result} result = {{{', '.join(texts)}}};", "return result;"]
+            variable = fresh("result", [s.name for s in every])
+            last = [f"{result} {variable} = {{{', '.join(texts)}}};", f"return {variable};"]
         else:
             last = [f"return {texts[0]};"]
         inner = "".join(f"  {line}\n" for line in [*unused, *lines, *last])

@@ -53,14 +53,16 @@ class CuteLayout:
         """Return the C++ expression that makes it; numbers are static.
 
         Raises:
-            LegoError: a symbolic size has a name that is none in C++.
+            LegoError: a symbolic size has a name that is none in C++, or a number does not fit 64
+                bits.
         """
         writer = CWriter(Names("cuda"), is_wide=True)
 
         def nested(x: Nested, make: str) -> str:
             if isinstance(x, tuple):
                 return f"cute::{make}({', '.join(nested(n, make) for n in x)})"
-            return f"cute::Int<{x}>{{}}" if isinstance(x, int) else writer.write(x)
+            text = writer.write(x)
+            return f"cute::Int<{text}>{{}}" if isinstance(x, int) else text
 
         shape = nested(self.strides.shape, "make_shape")
         stride = nested(self.strides.stride, "make_stride")

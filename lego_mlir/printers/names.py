@@ -30,11 +30,11 @@ operator or or_eq private protected public reinterpret_cast requires static_asse
 template this thread_local throw true try typeid typename using virtual wchar_t xor xor_eq
 threadIdx blockIdx blockDim gridDim warpSize
 """
-_PYTHON = [*keyword.kwlist, *dir(builtins), "math", "np", "numpy", "tl", "triton"]
+_PYTHON = [*keyword.kwlist, *dir(builtins), "math", "np", "numpy", "tl", "triton", "lego_isqrt"]
 
 RESERVED: dict[str, frozenset[str]] = {
-    "c": frozenset([*_C.split(), "sqrt"]),
-    "cuda": frozenset([*_C.split(), *_CPP.split(), "sqrt"]),
+    "c": frozenset([*_C.split(), "sqrt", "lego_isqrt"]),
+    "cuda": frozenset([*_C.split(), *_CPP.split(), "sqrt", "lego_isqrt"]),
     "python": frozenset(_PYTHON),
     "numpy": frozenset(_PYTHON),
     "triton": frozenset(_PYTHON),

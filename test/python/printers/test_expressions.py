@@ -20,7 +20,8 @@ from lego_mlir.algebra import GenP, OrderBy, Row, antidiagonal, parse_layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Expr, Sym, isqrt, maximum, minimum, where
 from lego_mlir.printers import to_c, to_cuda, to_cute, to_numpy, to_python, to_triton
-from lego_mlir.printers.c import c_helpers
+from lego_mlir.printers.c import c_helpers, validity
+from lego_mlir.printers.layout_functions import functions_of
 from lego_mlir.printers.python import helper_text
 
 COUNT = int(os.environ.get("LEGO_TEST_PRINTED", "30"))
@@ -210,6 +211,29 @@ def test_functions_compute_what_is_shared_once() -> None:
     text = to_c(OrderBy(GenP([16, 16], antidiagonal)), "A")
     assert text.count("lego_isqrt(") == 2  # its definition and one call
     assert text.count("static inline") == 5
+
+
+def test_names_of_sizes_meet_no_others(tmp_path: Path) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    layout = parse_layout("OrderBy(GenP([result, result], antidiagonal), Row(i0, t0, A_inv))")
+    (tmp_path / "f.c").write_text(to_c(layout, "A"))
+    command = [compiler, "-std=c99", "-Wall", "-Wextra", "-Werror", "-Wno-unused", "-c", "f.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    with pytest.raises(LegoError, match="the name of the struct"):
+        to_c(parse_layout("OrderBy(Row(A_index, 4))"), "A")
+    with pytest.raises(LegoError, match="'lego_isqrt' is a word of c"):
+        to_c(parse_layout("OrderBy(Row(lego_isqrt, 4))"), "A")
+    valid = to_python(validity(functions_of(parse_layout("OrderBy(Row(M%5, 4))"), "A", "c")))
+    assert [bool(eval(valid, {"M": m})) for m in (4, 5, 0, -1)] == [True, False, False, False]  # noqa: S307
+
+
+def test_bits_are_moved_by_one_shift() -> None:
+    """Bricks of bricks: each bit field of the inverse takes a shift and a mask."""
+    f = Sym("f", 0, 4095)
+    x = f // 8 % 2 + 2 * (f // 64 % 4) + 8 * (f // 512 % 8)
+    assert to_c(x) == "(f >> 9) * 8 + ((f >> 3) & 1) + ((f >> 5) & 6)"
 
 
 def test_symbolic_sizes_are_parameters_and_are_checked(tmp_path: Path) -> None:
