@@ -92,15 +92,32 @@ def test_triton_softmax(tmp_path: Path) -> None:
     np.testing.assert_allclose(arrays["y"], e / e.sum(axis=1, keepdims=True), rtol=1e-5)
 
 
-def test_cuda_transpose_has_no_bank_conflicts() -> None:
+@pytest.mark.parametrize("shared", ["yes", "no"])
+def test_cuda_transpose(shared: str) -> None:
     a = np.arange(128 * 128, dtype=np.float32).reshape(128, 128)
     b = np.zeros_like(a)
-    ptx = printed.ptx_of(filled("transpose.cu.j2", N=128, T=32))
+    ptx = printed.ptx_of(filled("transpose.cu.j2", N=128, T=32, SHARED=shared))
     costs = sim.launch(ptx, "transpose", (4, 4, 1), (32, 32, 1), [a, b], costs=True)
     assert (b == a.T).all()
     assert costs is not None
     assert costs.excess_wavefronts == 0
-    assert costs.excess_sectors == 0
+    assert (costs.excess_sectors == 0) == (shared == "yes")
+
+
+def test_cuda_lud() -> None:
+    size, tile = 64, 16
+    a = np.random.default_rng(0).random((size, size), dtype=np.float32)
+    a += size * np.eye(size, dtype=np.float32)
+    whole = a.copy()
+    ptx = sim.parse(printed.ptx_of(filled("lud.cu.j2", N=size, B=tile)))
+    for step in range(size // tile):
+        later = size // tile - step - 1
+        sim.launch(ptx, "diagonal", (1, 1, 1), (tile, 1, 1), [a, np.int32(step)])
+        if later:
+            sim.launch(ptx, "perimeter", (later, 1, 1), (2 * tile, 1, 1), [a, np.int32(step)])
+            sim.launch(ptx, "internal", (later, later, 1), (tile, tile, 1), [a, np.int32(step)])
+    lower, upper = np.tril(a, -1) + np.eye(size), np.triu(a)
+    np.testing.assert_allclose(lower @ upper, whole, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("buff", ["row", "antidiagonal"])
@@ -139,3 +156,67 @@ def test_cuda_stencils_over_bricks(shape: str, radius: int) -> None:
                 inner, inner, inner
             ]
     assert (out[places] == truth).all()
+
+
+def test_triton_layernorm_forward_and_backward(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    m, n = 6, 50
+    x, dy = (draw.standard_normal((m, n)).astype(np.float32) for _ in "xd")
+    w, b = (draw.standard_normal(n).astype(np.float32) for _ in "wb")
+    run = (
+        f"forward[({m},)](x, w, b, y, mean, rstd, {m}, {n}, 1e-5)\n"
+        f"backward_x[({m},)](x, w, dy, dx, mean, rstd, {m}, {n})\n"
+        f"backward_w[(4,)](x, dy, dw, db, mean, rstd, {m}, {n})"
+    )
+    zeros = {
+        name: np.zeros_like(like)
+        for name, like in {
+            "y": x,
+            "dx": x,
+            "dw": w,
+            "db": w,
+            "mean": x[:, 0],
+            "rstd": x[:, 0],
+        }.items()
+    }
+    got = interpreted(
+        filled("layernorm.py.j2", WIDTH=64, BM=4, BN=16),
+        tmp_path,
+        run,
+        x=x,
+        dy=dy,
+        w=w,
+        b=b,
+        **zeros,
+    )
+    mean = x.mean(axis=1, keepdims=True)
+    rstd = 1 / np.sqrt(x.var(axis=1, keepdims=True) + 1e-5)
+    normal, scaled = (x - mean) * rstd, dy * w
+    along = (normal * scaled).mean(axis=1, keepdims=True)
+    constant = scaled.mean(axis=1, keepdims=True)
+    close = {"rtol": 1e-3, "atol": 1e-5}
+    np.testing.assert_allclose(got["y"], normal * w + b, **close)
+    np.testing.assert_allclose(got["dx"], (scaled - normal * along - constant) * rstd, **close)
+    np.testing.assert_allclose(got["dw"], (dy * normal).sum(axis=0), **close)
+    np.testing.assert_allclose(got["db"], dy.sum(axis=0), **close)
+
+
+def test_triton_grouped_gemm(tmp_path: Path) -> None:
+    draw = np.random.default_rng(0)
+    sizes = [(32, 16, 32), (16, 48, 16), (64, 32, 48)]
+    arrays: dict[str, Any] = {"sizes": np.array(sizes, np.int32)}
+    for g, (m, n, k) in enumerate(sizes):
+        arrays[f"a{g}"] = draw.standard_normal((m, k)).astype(np.float32)
+        arrays[f"b{g}"] = draw.standard_normal((k, n)).astype(np.float32)
+        arrays[f"c{g}"] = np.zeros((m, n), np.float32)
+    run = (
+        "order = [arrays[f'{x}{g}'].ctypes.data for g in range(3) for x in 'abc']\n"
+        "pointers = Tensor(np.array(order, np.int64))\n"
+        "grouped_gemm[(5,)](pointers, sizes, 3)"
+    )
+    got = interpreted(
+        filled("grouped_gemm.py.j2", BM=16, BN=16, BK=16, TYPE="float32"), tmp_path, run, **arrays
+    )
+    for g in range(3):
+        truth = arrays[f"a{g}"] @ arrays[f"b{g}"]
+        np.testing.assert_allclose(got[f"c{g}"], truth, rtol=1e-4, atol=1e-4)
