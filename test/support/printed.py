@@ -166,11 +166,14 @@ class Storage:
 
 
 class Tensor:
-    """What Triton's interpreter asks of a tensor: a NumPy array."""
+    """What Triton's interpreter asks of a tensor: a NumPy array.
 
-    def __init__(self, array: Any) -> None:
+    Bytes may have another type of 8 bits, which NumPy does not know.
+    """
+
+    def __init__(self, array: Any, dtype: Any = None) -> None:
         self.array = array
-        self.dtype = array.dtype
+        self.dtype = array.dtype if dtype is None else dtype
 
     def data_ptr(self) -> int:
         return int(self.array.ctypes.data)
@@ -179,7 +182,7 @@ class Tensor:
         return Storage(self.array)
 
     def new_empty(self, *_: Any, **__: Any) -> Tensor:
-        return Tensor(self.array)
+        return Tensor(self.array, self.dtype)
 
     def set_(self, *_: Any) -> None:
         pass

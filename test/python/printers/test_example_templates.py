@@ -220,3 +220,22 @@ def test_triton_grouped_gemm(tmp_path: Path) -> None:
     for g in range(3):
         truth = arrays[f"a{g}"] @ arrays[f"b{g}"]
         np.testing.assert_allclose(got[f"c{g}"], truth, rtol=1e-4, atol=1e-4)
+
+
+def test_triton_matmul_of_8_bit_floats(tmp_path: Path) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    draw = np.random.default_rng(0)
+    a, b = (
+        draw.standard_normal(shape).astype(ml_dtypes.float8_e4m3fn)
+        for shape in ((32, 48), (48, 32))
+    )
+    got = interpreted(
+        filled("matmul.py.j2", BM=16, BN=16, BK=16, GM=1, A="row", B="col"),
+        tmp_path,
+        "a.dtype = b.dtype = 'float8_e4m3fn'\nmatmul[(4,)](a, b, c, 32, 32, 48)",
+        a=a.view(np.uint8),
+        b=np.ascontiguousarray(b.T).view(np.uint8),
+        c=np.zeros((32, 32), np.float32),
+    )
+    truth = a.astype(np.float32) @ b.astype(np.float32)
+    np.testing.assert_allclose(got["c"], truth, rtol=1e-4, atol=1e-4)
