@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from lego_mlir.index.factor import Product, Tree
+from lego_mlir.index.extraction.factor import Product, Tree
 from lego_mlir.index.nodes import (
     Expr,
     FloorDiv,

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index.factor import Product, Sum, Tree, factor, without_constant
+from lego_mlir.index.extraction.factor import Product, Sum, Tree, factor, without_constant
 from lego_mlir.index.fold import Algebra
 from lego_mlir.index.nodes import (
     Expr,
@@ -28,9 +28,9 @@ from lego_mlir.index.nodes import (
     Poly,
     Sym,
     Where,
-    children,
 )
 from lego_mlir.index.ranges import bounds, is_nonnegative
+from lego_mlir.index.structure import children
 from lego_mlir.printers.names import Names
 
 LOOSE, SUM, PRODUCT, ATOM = range(4)

@@ -13,6 +13,7 @@ remainder of its symbols (`x*(x + 1)/2`).
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
@@ -21,12 +22,17 @@ import sympy
 from sympy.printing.printer import Printer
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import construct, polynomial
-from lego_mlir.index.nodes import Expr, Int
+from lego_mlir.index import functions, polynomial
+from lego_mlir.index.nodes import Expr, Int, plain
 from lego_mlir.index.ranges import is_positive
 from lego_mlir.index.sympy_bridge.exactness import divides_every_value
 from lego_mlir.index.sympy_bridge.symbols import symbol
 from lego_mlir.index.work import charge, measured
+
+_minimum: Callable[[Int, Int], Int] = functions.minimum
+_maximum: Callable[[Int, Int], Int] = functions.maximum
+_isqrt: Callable[[Int], Int] = functions.isqrt
+_where: Callable[[Int, Int, Int], Int] = functions.where
 
 _MOST_EXPONENT = 63
 """Of a power whose base is no number: 2 to a greater one does not fit 64 bits."""
@@ -53,6 +59,9 @@ def from_sympy(x: Any, symbols: Mapping[sympy.Symbol, Int] | None = None) -> Int
 class IndexPrinter(Printer):  # type: ignore[misc]
     """Prints SymPy expressions as index expressions.
 
+    It builds them with the operators, so that what symbols stand for may be operands of a
+    derivation (`index.extraction.forms`).
+
     Args:
         symbols: as `from_sympy` takes them.
     """
@@ -72,7 +81,7 @@ class IndexPrinter(Printer):  # type: ignore[misc]
         Raises:
             LegoError: as `from_sympy`.
         """
-        self._whole = x
+        self._whole, self._known = x, {}
         try:
             with measured():
                 return self._of(x)
@@ -132,7 +141,7 @@ class IndexPrinter(Printer):  # type: ignore[misc]
     # Sums, products, quotients.
     def _print_Add(self, x: Any) -> Int:
         try:
-            return reduce(construct.add, map(self._of, x.args))
+            return reduce(operator.add, map(self._of, x.args))
         except LegoError:
             numerator, denominator = sympy.fraction(sympy.together(x))
             if denominator == 1:
@@ -143,7 +152,7 @@ class IndexPrinter(Printer):  # type: ignore[misc]
         numerator, denominator = sympy.fraction(x)
         if denominator != 1:
             return self._quotient(x, numerator, denominator)
-        return reduce(construct.mul, map(self._of, x.args))
+        return reduce(operator.mul, map(self._of, x.args))
 
     def _print_Pow(self, x: Any) -> Int:
         if not x.exp.is_Integer:
@@ -163,7 +172,7 @@ class IndexPrinter(Printer):  # type: ignore[misc]
             return int(base**exponent)
         power: Int = 1
         for _ in range(exponent):
-            power = construct.mul(power, base)
+            power = power * base
         return power
 
     def _quotient(self, x: Any, numerator: Any, denominator: Any) -> Int:
@@ -173,11 +182,17 @@ class IndexPrinter(Printer):  # type: ignore[misc]
             LegoError: it is not proven to be exact.
         """
         a, b = self._of(numerator), self._of(denominator)
-        quotient = construct.floordiv(a, b)
-        is_exact = construct.sub(a, construct.mul(quotient, b)) == 0 or polynomial.divides(b, a)
-        if not is_exact and not divides_every_value(b, a):
+        quotient = self._floordiv(a, b)
+        rest = plain(a - quotient * b)
+        is_exact = (isinstance(rest, int) and rest == 0) or polynomial.divides(plain(b), plain(a))
+        if not is_exact and not divides_every_value(plain(b), plain(a)):
             raise self._inexact(x)
         return quotient
+
+    def _floordiv(self, a: Int, b: Int) -> Int:
+        if isinstance(b, int) and b == 0:
+            raise self._error(self._whole, "divides by zero")
+        return a // b
 
     def _inexact(self, x: Any) -> LegoError:
         return self._error(
@@ -197,45 +212,47 @@ class IndexPrinter(Printer):  # type: ignore[misc]
     def _rounded(self, x: Any, up: bool) -> Int:
         """Return `x` rounded; that keeps the order, so it may go inside of Min and Max."""
         if isinstance(x, sympy.Min | sympy.Max):
-            pick = construct.minimum if isinstance(x, sympy.Min) else construct.maximum
+            pick = _minimum if isinstance(x, sympy.Min) else _maximum
             return reduce(pick, (self._rounded(a, up) for a in x.args))
         if isinstance(x, sympy.Piecewise):
             return self._piecewise(x, lambda a: self._rounded(a, up))
         if _is_root(x):
             square = self._rounded(x**2, up)
             if not up:
-                return construct.isqrt(square)
-            before = construct.maximum(construct.sub(square, 1), 0)
-            return construct.add(construct.isqrt(before), construct.less(0, square))
+                return _isqrt(square)
+            before = _maximum(square - 1, 0)
+            return _isqrt(before) + _is_less(0, square)
         numerator, denominator = map(self._of, sympy.fraction(sympy.together(x)))
         if not up:
-            return construct.floordiv(numerator, denominator)
+            return self._floordiv(numerator, denominator)
         if is_positive(denominator):
-            return _ceildiv(numerator, denominator)
-        return construct.mul(-1, construct.floordiv(construct.mul(-1, numerator), denominator))
+            return self._floordiv(numerator + (denominator - 1), denominator)
+        return -self._floordiv(-numerator, denominator)
 
     def _print_Mod(self, x: Any) -> Int:
         a, b = map(self._of, x.args)
-        return construct.mod(a, b)
+        if isinstance(b, int) and b == 0:
+            raise self._error(x, "divides by zero")
+        return a % b
 
     def _print_FloorDiv(self, x: Any) -> Int:
         a, b = map(self._of, x.args)
-        return construct.floordiv(a, b)
+        return self._floordiv(a, b)
 
     # Choices.
     def _print_Min(self, x: Any) -> Int:
-        return reduce(construct.minimum, map(self._of, x.args))
+        return reduce(_minimum, map(self._of, x.args))
 
     def _print_Max(self, x: Any) -> Int:
-        return reduce(construct.maximum, map(self._of, x.args))
+        return reduce(_maximum, map(self._of, x.args))
 
     def _print_Abs(self, x: Any) -> Int:
         a = self._of(x.args[0])
-        return construct.maximum(a, construct.mul(-1, a))
+        return _maximum(a, -a)
 
     def _print_sign(self, x: Any) -> Int:
         a = self._of(x.args[0])
-        return construct.sub(construct.less(0, a), construct.less(a, 0))
+        return _is_less(0, a) - _is_less(a, 0)
 
     def _print_Piecewise(self, x: Any) -> Int:
         return self._piecewise(x, self._of)
@@ -247,29 +264,29 @@ class IndexPrinter(Printer):  # type: ignore[misc]
                 x, "has no value where none of its conditions holds", "end it with (value, True)"
             )
         return reduce(
-            lambda rest, pair: construct.where(self._truth(pair.cond), value(pair.expr), rest),
+            lambda rest, pair: _where(self._truth(pair.cond), value(pair.expr), rest),
             reversed(pairs),
             value(last.expr),
         )
 
     def _print_ITE(self, x: Any) -> Int:
         condition, a, b = x.args
-        return construct.where(self._truth(condition), self._truth(a), self._truth(b))
+        return _where(self._truth(condition), self._truth(a), self._truth(b))
 
     # Truth values.
     def _truth(self, x: Any) -> Int:
         """Return 1 where `x` holds, else 0."""
         value = self._of(x)
-        return construct.where(value, 1, 0) if getattr(x, "is_Symbol", False) else value
+        return _where(value, 1, 0) if getattr(x, "is_Symbol", False) else value
 
     def _print_And(self, x: Any) -> Int:
-        return reduce(lambda a, b: construct.where(a, b, 0), map(self._truth, x.args))
+        return reduce(lambda a, b: _where(a, b, 0), map(self._truth, x.args))
 
     def _print_Or(self, x: Any) -> Int:
-        return reduce(lambda a, b: construct.where(a, 1, b), map(self._truth, x.args))
+        return reduce(lambda a, b: _where(a, 1, b), map(self._truth, x.args))
 
     def _print_Not(self, x: Any) -> Int:
-        return construct.sub(1, self._truth(x.args[0]))
+        return 1 - self._truth(x.args[0])
 
     def _print_StrictLessThan(self, x: Any) -> Int:
         return self._less(x.lhs, x.rhs)
@@ -278,26 +295,28 @@ class IndexPrinter(Printer):  # type: ignore[misc]
         return self._less(x.rhs, x.lhs)
 
     def _print_LessThan(self, x: Any) -> Int:
-        return construct.sub(1, self._less(x.rhs, x.lhs))
+        return 1 - self._less(x.rhs, x.lhs)
 
     def _print_GreaterThan(self, x: Any) -> Int:
-        return construct.sub(1, self._less(x.lhs, x.rhs))
+        return 1 - self._less(x.lhs, x.rhs)
 
     def _print_Equality(self, x: Any) -> Int:
-        return construct.where(construct.sub(*self._scaled(x, x.lhs, x.rhs)), 0, 1)
+        a, b = self._scaled(x, x.lhs, x.rhs)
+        return _where(a - b, 0, 1)
 
     def _print_Unequality(self, x: Any) -> Int:
-        return construct.where(construct.sub(*self._scaled(x, x.lhs, x.rhs)), 1, 0)
+        a, b = self._scaled(x, x.lhs, x.rhs)
+        return _where(a - b, 1, 0)
 
     def _less(self, a: Any, b: Any) -> Int:
         """Return whether `a < b`; SymPy compares a real number where its floor would do."""
         try:
-            return construct.less(*self._scaled(sympy.Lt(a, b, evaluate=False), a, b))
+            return _is_less(*self._scaled(sympy.Lt(a, b, evaluate=False), a, b))
         except LegoError:
             if b.is_integer:
-                return construct.less(self._rounded(a, up=False), self._of(b))
+                return _is_less(self._rounded(a, up=False), self._of(b))
             if a.is_integer:
-                return construct.less(self._of(a), self._rounded(b, up=True))
+                return _is_less(self._of(a), self._rounded(b, up=True))
             raise
 
     def _scaled(self, x: Any, a: Any, b: Any) -> tuple[Int, Int]:
@@ -314,18 +333,18 @@ class IndexPrinter(Printer):  # type: ignore[misc]
     # Ours, and SymPy's of the same name.
     def _print_Xor(self, x: Any) -> Int:
         values = self._truth if x.is_Boolean else self._of
-        return reduce(construct.xor, map(values, x.args))
+        return reduce(operator.xor, map(values, x.args))
 
     def _print_ISqrt(self, x: Any) -> Int:
-        return construct.isqrt(self._of(x.args[0]))
+        return _isqrt(self._of(x.args[0]))
 
     def _print_Less(self, x: Any) -> Int:
         a, b = map(self._of, x.args)
-        return construct.less(a, b)
+        return _is_less(a, b)
 
     def _print_Where(self, x: Any) -> Int:
         condition, a, b = map(self._of, x.args)
-        return construct.where(condition, a, b)
+        return _where(condition, a, b)
 
 
 def _is_root(x: Any) -> bool:
@@ -336,5 +355,7 @@ def _is_root(x: Any) -> bool:
     )
 
 
-def _ceildiv(a: Int, b: Int) -> Int:
-    return construct.floordiv(construct.add(a, construct.sub(b, 1)), b)
+def _is_less(a: Int, b: Int) -> Int:
+    """Return 1 if `a < b`, else 0; of two numbers Python would return a truth value."""
+    less = a < b
+    return int(less) if isinstance(less, bool) else less

@@ -38,14 +38,14 @@ _BARRIER_BYTES = 1024
 """Shared memory for the ring buffer's barriers, and for aligning what follows them."""
 
 _REGISTERS = {1: (0, 0), 2: (40, 232), 3: (32, 160)}
-"""By the number of consumers, registers of a producer thread and of a consumer thread; 0 leaves
+"""Registers of a producer thread and of a consumer thread, by the number of consumers; 0 leaves
 them as they are."""
 
 _MAX_ACCUMULATORS = 128
 """Accumulator registers of a thread."""
 
 _MAX_PROMOTED = {1: 96, 2: 96, 3: 64}
-"""By the number of consumers, the same if a second accumulator takes as many again."""
+"""The limit for promoted accumulators, which take twice as many, by the number of consumers."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ from typing import Any
 import sympy
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import Int, Sym, forms
+from lego_mlir.index import Int, Sym
+from lego_mlir.index.extraction import forms
 from lego_mlir.index.sympy_bridge import IndexPrinter, symbol
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.emit.arith import like
@@ -83,8 +84,20 @@ class SympyPrinter(IndexPrinter):
                 f"the symbols {', '.join(missing)} of '{expr}' have no value",
                 hint="bind each symbol to an SSA value: SympyPrinter({symbol: value})",
             )
-        derived: Int = forms.derive(lambda: self.to_index(expr))
-        return self._emitter.print(derived)
+        return self._emitter.print(self._derived(expr))
+
+    def _derived(self, expr: Any) -> Int:
+        """Return the index expression in the form that costs least."""
+        known = self.symbols
+
+        def make(*values: Int) -> Int:
+            self.symbols = dict(zip(known, values, strict=True))
+            return self.to_index(expr)
+
+        try:
+            return forms.derive(make, *known.values())
+        finally:
+            self.symbols = known
 
 
 def _with_range(s: sympy.Symbol, bounds: tuple[int | None, int | None] | None) -> Sym:

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index.nodes import ISqrt, Mono, Poly, Sym, symbols
+from lego_mlir.index.nodes import ISqrt, Mono, Poly, Sym
+from lego_mlir.index.structure import symbols
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.emit import affine
 from lego_mlir.mlir.emit.arith import Printer, like

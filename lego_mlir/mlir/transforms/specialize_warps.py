@@ -46,7 +46,7 @@ from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_WARPS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.emit import nvvm
-from lego_mlir.mlir.lowering.index_reader import launch_sizes
+from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles.accesses import alloc, inv
 from lego_mlir.mlir.tiles.kernels import barrier
@@ -293,9 +293,9 @@ class _Roles:
         """Clone what a tile's main loop and epilogue need from the operations before them."""
         inside = self.main_loop.outer.regions[0].blocks[0]
         values[inside.arguments[0]] = tiles.induction_variable
-        wanted = [*self.main_loop.loop.operands, *self._indices()]
-        wanted += [v for op in epilogue for v in operands_of(op)]
-        for op in backward_slice(wanted, inside):
+        roots = [*self.main_loop.loop.operands, *self._indices()]
+        roots += [v for op in epilogue for v in operands_of(op)]
+        for op in backward_slice(roots, inside):
             if op != self.main_loop.loop and op not in epilogue:
                 clone(op, values)
 
