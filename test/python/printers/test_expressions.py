@@ -152,6 +152,11 @@ def compare(printer: str, seeds: range, folder: Path) -> None:
         assert got == truth, f"{printer}: {x}"
 
 
+@pytest.mark.parametrize("printer", ["numpy", "python"])
+def test_random_expressions_in_python(printer: str, tmp_path: Path) -> None:
+    compare(printer, range(COUNT), tmp_path)
+
+
 @pytest.mark.parametrize("printer", PRINTERS)
 def test_random_expressions(printer: str, tmp_path: Path) -> None:
     compare(printer, range(COUNT), tmp_path)

@@ -53,6 +53,11 @@ def compare(printer: str, seeds: range, folder: Path) -> None:
         assert np.array_equal(back, np.arange(len(truth))), f"{printer}: inv of {layout} is wrong"
 
 
+@pytest.mark.parametrize("printer", ["numpy", "python"])
+def test_printed_python_is_the_layout(printer: str, tmp_path: Path) -> None:
+    compare(printer, range(COUNT), tmp_path)
+
+
 @pytest.mark.parametrize("printer", PRINTERS)
 def test_printed_functions_are_the_layout(printer: str, tmp_path: Path) -> None:
     compare(printer, range(COUNT), tmp_path)
