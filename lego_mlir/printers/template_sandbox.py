@@ -34,6 +34,7 @@ _ATTRIBUTES: dict[type, tuple[str, ...]] = {
     Slice: ("base", "mask", "offset", "shape"),
     TritonTile: (
         *("block_pointer", "boundary_check", "descriptor", "descriptor_offsets"),
+        "descriptor_permute",
         *("mask", "offsets", "shape"),
     ),
     CuteLayout: ("cpp", "python"),

@@ -74,7 +74,9 @@ class TritonTile:
     def descriptor(self, base: str) -> str:
         """Return the `tl.make_tensor_descriptor` of the tensor, with blocks of the tile.
 
-        Its `load` and `store` take `descriptor_offsets`.
+        Its `load` and `store` take `descriptor_offsets`. Its dimensions are those of the tile from
+        the slowest to the fastest, so what it loads is the tile once `descriptor_permute` is
+        written behind it: `desc.load(offsets).permute(1, 0)` of a column-major tensor.
 
         Args:
             base: the text of the tensor's pointer.
@@ -83,26 +85,42 @@ class TritonTile:
             LegoError: the tile is no box of a strided tensor with contiguous rows; says why.
         """
         box = self._checked_box()
-        if box.strides[-1] != "1":
+        dims = box.order[::-1]
+        if box.strides[dims[-1]] != "1":
             raise LegoError(
-                f"the last dimension of the tile has the stride {box.strides[-1]}: a tensor "
-                "descriptor needs stride 1",
-                hint="use block_pointer, or permute the tile's dimensions",
+                f"the least stride of the tile is {box.strides[dims[-1]]}: a tensor descriptor "
+                "needs stride 1",
+                hint="use the offsets, and the mask where there is one",
             )
-        shape, strides = ", ".join(box.shape), ", ".join(box.strides)
+        shape, strides, block = (
+            ", ".join(texts[d] for d in dims) for texts in (box.shape, box.strides, box.block)
+        )
         return (
             f"tl.make_tensor_descriptor({_moved(base, box.base)}, shape=[{shape}], "
-            f"strides=[{strides}], block_shape=[{', '.join(box.block)}])"
+            f"strides=[{strides}], block_shape=[{block}])"
         )
 
     @property
     def descriptor_offsets(self) -> str:
-        """The list of coordinates at which the tile begins.
+        """The list of coordinates at which the tile begins, in the descriptor's dimensions.
 
         Raises:
             LegoError: the tile is no box of a strided tensor.
         """
-        return f"[{', '.join(self._checked_box().offsets)}]"
+        box = self._checked_box()
+        return f"[{', '.join(box.offsets[d] for d in box.order[::-1])}]"
+
+    @property
+    def descriptor_permute(self) -> str:
+        """The text that makes the tile of a block that the descriptor loads; empty if it is it.
+
+        Raises:
+            LegoError: the tile is no box of a strided tensor.
+        """
+        dims = list(self._checked_box().order[::-1])
+        if dims == sorted(dims):
+            return ""
+        return f".permute({', '.join(str(dims.index(d)) for d in range(len(dims)))})"
 
     def _checked_box(self) -> Box:
         if isinstance(self._box, LegoError):
@@ -222,7 +240,11 @@ def _box_of(x: Slice, free: list[Sym], writer: TritonWriter) -> Box:
     modes = tensor.to_strides().stride
     if any(isinstance(m, tuple) for m in modes):
         raise LegoError("a dimension of the tensor has several strides")
-    strides = [m for m in modes if not isinstance(m, tuple)]
+    strides = [  # CuTe's stride of a size 1 is 0; here it is the slowest
+        tensor.size if n == 1 else m
+        for n, m in zip(shape, modes, strict=True)
+        if not isinstance(m, tuple)
+    ]
     base: Int = 0
     kept: list[int] = []
     for d, (c, first) in enumerate(zip(at, start, strict=True)):

@@ -268,6 +268,7 @@ def triton_ptx(kernel: Any, signature: dict[str, str], **constants: Any) -> tupl
     )
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as cache:
         patch.setenv("TRITON_CACHE_DIR", cache)
+        patch.setenv("TRITON_DEFAULT_FP_FUSION", "1")  # which Triton 3.9 warns if it is not said
         compiled = triton.compile(source, target=GPUTarget("cuda", 80, 32))
     # A vector of one element, without .v, is not in the PTX ISA.
     ptx = re.sub(r"\{ (%\w+) \}", r"\1", compiled.asm["ptx"])

@@ -119,10 +119,10 @@ def test_a_block_pointer_points_to_the_tile(name: str) -> None:
         assert (offsets[mask] == truth).all()
 
 
-@pytest.mark.parametrize("name", ["rows", "padded"])
+@pytest.mark.parametrize("name", ["rows", "columns", "padded", "one dimension"])
 def test_a_tensor_descriptor_loads_the_tile(name: str, tmp_path: Path) -> None:
     layout, tile = tile_of(name)
-    load = f"{tile.descriptor('a')}.load({tile.descriptor_offsets})"
+    load = f"{tile.descriptor('a')}.load({tile.descriptor_offsets}){tile.descriptor_permute}"
     check(copied(layout, tile, load, tmp_path))
 
 
@@ -144,6 +144,8 @@ def test_what_is_printed() -> None:
         "tl.make_block_ptr(a_ptr, shape=(M, K), strides=(K, 1), offsets=(p0 * 16, p1 * 32), "
         "block_shape=(16, 32), order=(1, 0))"
     )
+    assert tile.descriptor_permute == ""
+    assert tile_of("columns")[1].descriptor_permute == ".permute(1, 0)"
     _, padded = tile_of("padded")
     assert padded.boundary_check == (0, 1)
     x = sympy.Symbol("x", integer=True, nonnegative=True)
@@ -170,11 +172,12 @@ def test_known_large_offsets_take_64_bits() -> None:
             "no box of a strided tensor.*do not divide",
         ),
         (lambda: tile_of("swizzled")[1].block_pointer("a"), "no box.*has no strides"),
-        (lambda: tile_of("columns")[1].descriptor("a"), "needs stride 1"),
+        (lambda: to_triton(OrderBy(Row(8, 8))[:, 2]).descriptor("a"), "needs stride 1"),
         (lambda: to_triton(OrderBy(Row(4, 8))["lambda", :]), "'lambda' is a word of triton"),
         (lambda: to_triton(OrderBy(Row(4, 8))["i; x", :]), "no name in triton"),
         (lambda: to_triton(OrderBy(Row(4, 8))["i", :], bits=16), "32 or 64 bits, not 16"),
         (lambda: tile_of("three levels")[1].descriptor("a"), None),
+        (lambda: to_triton(OrderBy(Row(1, 8))[:, :]).descriptor("a"), None),
     ],
 )
 def test_mistakes_are_errors(make: Any, message: str | None) -> None:
