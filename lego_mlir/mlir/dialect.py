@@ -39,7 +39,7 @@ TENSOR_MAP_OPERATIONS = (TENSOR_MAP, TENSOR_MAPS)
 SIZES = "lego.sizes"
 """A module's dictionary from symbols of its layouts to their values."""
 SCHEDULE = "lego.schedule"
-"""The name of the schedule that a module is compiled with."""
+"""The name of the schedule that a module is compiled with, or, on a gpu.launch, that launch."""
 REFERENCE = "lego.reference"
 """The name of the NumPy function that `--run` compares a module's results with."""
 IN_PLACE = "lego.in_place"
@@ -57,10 +57,18 @@ ARGUMENT_NAME = "lego.name"
 ALIGNMENT = "lego.alignment"
 """Bytes, a power of two: the alignment of an argument's address, or of an alloc's buffer."""
 
+# Attributes of a gpu.alloc in a host function, which is a workspace of the launches. It may have
+# `ARGUMENT_NAME` and `ALIGNMENT`, too.
+ZEROED = "lego.zeroed"
+"""A unit attribute: the buffer holds zeros when the first kernel begins, and after the last one."""
+
 # Attributes of a gpu.launch.
+PARAMS = "lego.params"
+"""A dictionary of the parameters of the launch's own schedule, which `SCHEDULE` names there."""
 CLUSTER = "lego.cluster"
 """The number of CTAs along x that make a cluster."""
 PDL = "lego.pdl"
+PING_PONG = "lego.ping_pong"
 """A unit attribute: the kernel itself waits for the work before it, so its launch need not."""
 
 # Attributes of other dialects' operations.
@@ -89,13 +97,16 @@ WITHIN = "within"
 first one is inclusive, the second one exclusive."""
 EXCLUSIVE = "exclusive"
 """A unit attribute of a store: no two threads update the same element."""
+BY_THREADS = "by_threads"
+"""A unit attribute of a store with `SHARED`: threads copy the tile from there, and not TMA."""
 CHUNK = "chunk"
 """The number of the chunk that a store writes of its tile's columns."""
 KIND = "kind"
 VALUES = "values"
 BIJECTIVE = "bijective"
 _DIM = "dim"
-_SHAPE, _STRIDES, _BOX, _SWIZZLE = "shape", "strides", "box", "swizzle"
+_SHAPE, _STRIDES, _BOX = "shape", "strides", "box"
+_SWIZZLE, _L2_PROMOTION = "swizzle", "l2_promotion"
 
 
 def made_by(value: Any, name: str) -> bool:
@@ -148,9 +159,9 @@ def table_values(op: Any) -> list[int]:
     return list(ir.DenseI64ArrayAttr(op.attributes[VALUES]))
 
 
-def alignment_in(attributes: Any) -> int:
-    """Return the alignment in bytes that attributes state, 1 if they state none."""
-    return ir.IntegerAttr(attributes[ALIGNMENT]).value if ALIGNMENT in attributes else 1
+def alignment_in(attributes: Any, default: int = 1) -> int:
+    """Return the alignment in bytes that attributes state, `default` if they state none."""
+    return ir.IntegerAttr(attributes[ALIGNMENT]).value if ALIGNMENT in attributes else default
 
 
 def bounds_of(op: Any) -> list[int] | None:
@@ -161,11 +172,11 @@ def bounds_of(op: Any) -> list[int] | None:
 
 
 def tensor_map_fields(op: Any) -> dict[str, Any]:
-    """Return shape, strides, box and swizzle of a lego.tensor_map by name."""
+    """Return shape, strides, box, swizzle and L2 promotion of a lego.tensor_map by name."""
     fields: dict[str, Any] = {
         name: tuple(ir.DenseI64ArrayAttr(op.attributes[name])) for name in (_SHAPE, _STRIDES, _BOX)
     }
-    return {**fields, _SWIZZLE: op.attributes[_SWIZZLE].value}
+    return fields | {name: op.attributes[name].value for name in (_SWIZZLE, _L2_PROMOTION)}
 
 
 # Attributes.
@@ -183,7 +194,8 @@ def access_attributes(
         layout: the attribute of the buffer's layout.
         whole: the dimensions that a tile covers; none for one element.
         shared: the attribute of the tile's shared-memory layout.
-        units: unit attributes (`WITHIN`, `EXCLUSIVE`) that are set where they are true.
+        units: unit attributes (`WITHIN`, `EXCLUSIVE`, `BY_THREADS`) that are set where they are
+            true.
     """
     attributes = {LAYOUT: layout}
     if whole:
@@ -315,6 +327,7 @@ def tensor_map(
     strides: Sequence[int],
     box: Sequence[int],
     swizzle: int,
+    l2_promotion: int,
 ) -> Any:
     """Build a lego.tensor_map of a tensor; return the pointer that a kernel takes.
 
@@ -325,10 +338,13 @@ def tensor_map(
         strides: in bytes, of all dimensions but the innermost.
         box: sizes in elements of what one copy moves, innermost first.
         swizzle: bytes of the swizzle mode, 0 for none.
+        l2_promotion: bytes that a read brings into the L2 cache at least, 0 for those it reads.
     """
     arrays = ((_SHAPE, shape), (_STRIDES, strides), (_BOX, box))
     attributes = {name: ir.DenseI64ArrayAttr.get(list(numbers)) for name, numbers in arrays}
-    attributes[_SWIZZLE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), swizzle)
+    i64 = ir.IntegerType.get_signless(64)
+    for name, number in ((_SWIZZLE, swizzle), (_L2_PROMOTION, l2_promotion)):
+        attributes[name] = ir.IntegerAttr.get(i64, number)
     attributes[LAYOUT] = layout
     return _build(TENSOR_MAP, [_pointer()], [buffer], attributes, None).results[0]
 

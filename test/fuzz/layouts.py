@@ -29,6 +29,7 @@ MOST_ENUMERATED = 5000
 WORDS = (
     *("OrderBy", "TileOrderBy", "GroupBy", "TileBy", "Row", "Col", "RegP", "GenP", "skew"),
     *("swizzle", "antidiagonal", "reverse", "morton", "hilbert", "bricks", "block_cyclic"),
+    "row_groups",
     *("tma_swizzle", "inverse", "@rotate", "@rotate_inv", "@nowhere", "ceildiv", "min", "max"),
     *("(", ")", "[", "]", "{", "}", ",", ".", "@", "*", "/", "//", "+", "-", ":", "M", "N", "K"),
 )

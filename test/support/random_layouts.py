@@ -32,6 +32,7 @@ from lego_mlir.algebra import (
     inverse,
     morton,
     reverse,
+    row_groups,
     size_symbol,
     swizzle,
     tma_swizzle,
@@ -136,6 +137,8 @@ REGULAR = ("Row", "Col", "RegP")
 def permuted_block(draw: st.DrawFn, dims: tuple[Dim, ...]) -> B:
     """A block of these dimensions, permuted by anything that can permute them."""
     kinds = ["Row", "Col", "RegP", "RegP", "reverse", "bricks", "block_cyclic"]
+    if len(dims) > 1 and all(isinstance(f, int) for f in dims[-2]):
+        kinds += ["row_groups"] * 2
     if len(dims) == 2 and sorted(map(str, dims[0])) == sorted(map(str, dims[1])):
         kinds += ["antidiagonal"] * 4
     numbers = [prod(d) for d in dims] if all(isinstance(f, int) for d in dims for f in d) else []
@@ -179,6 +182,8 @@ def parameters(draw: st.DrawFn, kind: str, dims: tuple[Dim, ...]) -> tuple[int, 
             size = prod(prod(dim) for dim in dims)
             fits = [(m, e) for m in (32, 64, 128) for e in (1, 2, 4, 8, 16) if size % (m // e) == 0]
             return draw(st.sampled_from(fits))
+        case "row_groups":
+            return (draw(st.integers(1, prod(dims[-2]) + 1)),)
         case "bricks":
             return tuple(draw(parts_of(dim, 2))[0] for dim in dims)
         case "block_cyclic":
@@ -238,6 +243,7 @@ NAMED: dict[str, Callable[..., Permutation]] = {
     "hilbert": lambda: hilbert,
     "morton": lambda: morton,
     "reverse": lambda: reverse,
+    "row_groups": row_groups,
     "swizzle": swizzle,
     "tma_swizzle": tma_swizzle,
 }
@@ -318,6 +324,13 @@ def permutation_table(b: B, dims: list[int]) -> Table:
         case "bricks":  # dimensions (brick, within), memory (all bricks, all withins)
             split = [x for n, k in zip(dims, b.parameters, strict=True) for x in (n // k, k)]
             return regular(split, [*range(0, len(split), 2), *range(1, len(split), 2)])
+        case "row_groups":  # sorted by matrix, group, column and row
+            (group,) = b.parameters
+            *lead, i, j = every
+            order = np.lexsort([x.reshape(-1) for x in (i, j, i // group, *reversed(lead))])
+            table = np.empty(size, dtype=np.int64)
+            table[order] = np.arange(size)
+            return table
         case "block_cyclic":  # dimensions (round, part, place), memory (parts, rounds and places)
             split = []
             for n, k, parts in zip(dims, b.parameters[::2], b.parameters[1::2], strict=True):

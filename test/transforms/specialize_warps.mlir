@@ -10,6 +10,15 @@
 // RUN:     2>&1 | FileCheck %s --check-prefix=PORTABLE
 // RUN: not %legoc %s --schedule=%S/Inputs/specialize_warps.mlir --param stages=1 --emit=scheduled \
 // RUN:     2>&1 | FileCheck %s --check-prefix=STAGES
+// RUN: %legoc %s --schedule=%S/Inputs/specialize_warps.mlir --param cluster=4 --emit=scheduled \
+// RUN:     --keep %t3 -o %t3.out
+// RUN: cat %t3/05-specialize_warps.mlir | FileCheck %s --check-prefix=SQUARE
+// RUN: %legoc %s --schedule=%S/Inputs/ping_pong.mlir --emit=scheduled --keep %t4 -o %t4.out
+// RUN: cat %t4/05-specialize_warps.mlir | FileCheck %s --check-prefix=TURNS
+// RUN: not %legoc %s --schedule=%S/Inputs/ping_pong.mlir --param persistent_ctas=4 \
+// RUN:     --emit=scheduled 2>&1 | FileCheck %s --check-prefix=ONCE
+// RUN: not %legoc %s --schedule=%S/Inputs/ping_pong.mlir --param overlap_epilogue=1 \
+// RUN:     --emit=scheduled 2>&1 | FileCheck %s --check-prefix=OVERLAP
 
 // TARGET: specialize_warps.mlir:{{[0-9]+}}:{{[0-9]+}}: error: specialize_warps: {{.*}} need sm_90a, the target is sm_80
 // TARGET: hint: --target=sm_90a
@@ -62,7 +71,7 @@ func.func @gemm(%a: memref<2048xf16>, %b: memref<2048xf16>, %c: memref<1024xf32>
     // CHECK-NEXT: nvvm.mbarrier.arrive.expect_tx %{{.*}}, %[[BYTES]]
     // CHECK-NEXT: %[[X:[a-z0-9_]+]] = "lego.load"(%arg0, %[[M:[0-9#]+]], %[[K]])
     // ALONE-NEXT: "lego.store"(%[[X]], %[[XS]], %[[SLOT]]) {layout = {{.*}}, slice = array<i64: 1, 2>}
-    // PAIRS-NEXT: "lego.store"(%[[X]], %[[XS]], %[[SLOT]]) {{.*}}multicast = 2 : i64
+    // PAIRS-NEXT: "lego.store"(%[[X]], %[[XS]], %[[SLOT]]) {{.*}}multicast = array<i64: 1, 2, 1>
     // CHECK-NEXT: %[[Y:[a-z0-9_]+]] = "lego.load"(%arg1, %[[N:[0-9#]+]], %[[K]])
     // CHECK-NEXT: "lego.store"(%[[Y]], %[[YS]], %[[SLOT]]) {layout = {{.*}}, slice = array<i64: 1, 2>}
     // CHECK: scf.yield
@@ -120,3 +129,48 @@ func.func @gemm(%a: memref<2048xf16>, %b: memref<2048xf16>, %c: memref<1024xf32>
   }
   return
 }
+
+// CTAs of a cluster of 2×2 tiles: each has A in common with one, and B with another. It releases its
+// stages to these and itself.
+// SQUARE: %[[THREE:[a-z0-9_]+]] = arith.constant 3 : i32
+// SQUARE-NEXT: nvvm.mbarrier.init %{{.*}}, %[[THREE]]
+// SQUARE: "lego.load"(%arg0,
+// SQUARE-NEXT: "lego.store"({{.*}}multicast = array<i64: 2, 2, 1>
+// SQUARE-NEXT: "lego.load"(%arg1,
+// SQUARE-NEXT: "lego.store"({{.*}}multicast = array<i64: 1, 2, 2>
+// SQUARE: %[[RANK:[0-9]+]] = nvvm.read.ptx.sreg.cluster.ctarank
+// SQUARE: "lego.inv"({{.*}}"OrderBy(Row(2, 2, 1))"
+// SQUARE: %[[A:[0-9]+]] = arith.shli
+// SQUARE: "lego.inv"({{.*}}"OrderBy(Row(1, 2, 2))"
+// SQUARE: %[[B:[0-9]+]] = arith.shli
+// SQUARE: %[[MASK:[0-9]+]] = arith.ori %[[A]], %[[B]]
+// SQUARE-NEXT: arith.shrui %[[MASK]],
+// SQUARE: } {lego.cluster = 4 : i64}
+
+// Two consumer warpgroups with a tile each: barriers of turns, and loops over every other tile.
+// TURNS: arith.constant 384 : index
+// TURNS: %[[TURNS:[0-9]+]] = "lego.alloc"() {layout = #lego.layout<"OrderBy(Row(2))">}
+// TURNS: "lego.inv"{{.*}}"OrderBy(Row(3, 4, 32))"
+// TURNS-COUNT-8: nvvm.mbarrier.init
+// TURNS-NOT: nvvm.mbarrier.init
+// TURNS: } else {
+// TURNS: scf.for {{.*}} iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %[[TURN:[a-z0-9_]+]] =
+// TURNS: memref.extract_aligned_pointer_as_index %[[TURNS]]
+// TURNS: nvvm.mbarrier.try_wait.parity %{{.*}}, %[[TURN]]
+// TURNS: %[[NEXT:[0-9]+]] = arith.xori %[[TURN]]
+// TURNS: vector.contract
+// TURNS: lego.bounds = array<i64: 0, 3, 0, 3>
+// TURNS-NEXT: "lego.apply"({{.*}}reverse
+// TURNS-NEXT: memref.extract_aligned_pointer_as_index %[[TURNS]]
+// TURNS: nvvm.elect.sync
+// TURNS-NEXT: scf.if
+// TURNS-NEXT: nvvm.mbarrier.arrive
+// TURNS: nvvm.wgmma.wait.group.sync.aligned 0
+// TURNS: "lego.store"(
+// TURNS: scf.yield %{{.*}}, %{{.*}}, %[[NEXT]]
+// TURNS: } {lego.ping_pong}
+
+// ONCE: specialize_warps.mlir:{{[0-9:]+}} error: specialize_warps: ping-pong needs CTAs that compute several tiles
+// ONCE: hint: persist before, with fewer persistent_ctas than tiles; or --param ping_pong=0
+// OVERLAP: error: specialize_warps: with ping-pong an epilogue overlaps with the other warpgroup's main loop already
+// OVERLAP: hint: --param overlap_epilogue=0

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lego_mlir.artifact import Argument, KernelLaunch, TensorMapParameter
+from lego_mlir.artifact import Argument, KernelLaunch, TensorMapParameter, Workspace
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import TENSOR_MAP_TYPES
 
@@ -22,12 +22,12 @@ _DRIVER_KINDS = {"f": "FLOAT", "bf": "BFLOAT", "u": "UINT", "s": "INT"}
 """What the driver writes for the letters of PTX's element types: `FLOAT16` for `f16`."""
 
 
-def encoded(found: TensorMapParameter, argument: Argument, address: int) -> Any:
+def encoded(found: TensorMapParameter, argument: Argument | Workspace, address: int) -> Any:
     """Encode a tensor map of a buffer as the 128 bytes that a kernel gets.
 
     Args:
         found: what to encode.
-        argument: whose buffer it maps.
+        argument: the argument, or the workspace, whose buffer it maps.
         address: of the buffer on the device.
 
     Raises:
@@ -44,6 +44,7 @@ def encoded(found: TensorMapParameter, argument: Argument, address: int) -> Any:
     swizzle = (
         f"CU_TENSOR_MAP_SWIZZLE_{found.swizzle}B" if found.swizzle else "CU_TENSOR_MAP_SWIZZLE_NONE"
     )
+    promotion = f"L2_{found.l2_promotion}B" if found.l2_promotion else "NONE"
     error, made = driver.cuTensorMapEncodeTiled(
         _data_type(argument.dtype),
         len(found.shape),
@@ -54,7 +55,7 @@ def encoded(found: TensorMapParameter, argument: Argument, address: int) -> Any:
         [driver.cuuint32_t(1) for _ in found.box],
         driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
         getattr(driver.CUtensorMapSwizzle, swizzle),
-        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+        getattr(driver.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_{promotion}"),
         driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
     )
     if error != driver.CUresult.CUDA_SUCCESS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -59,6 +60,14 @@ def test_swizzling_modes(calls: list[tuple[Any, ...]], swizzle: int) -> None:
     encoded(TensorMapParameter(0, (64, 64), (128,), (16, 8), swizzle), A, 0)
     name = f"SWIZZLE_{swizzle}B" if swizzle else "SWIZZLE_NONE"
     assert calls[0][8] == getattr(driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_{name}")
+
+
+@pytest.mark.parametrize("l2_promotion", [0, 64, 128, 256])
+def test_l2_promotions(asked: list[tuple[Any, ...]], l2_promotion: int) -> None:
+    encoded(replace(TILES, l2_promotion=l2_promotion), A, 0)
+    name = f"L2_{l2_promotion}B" if l2_promotion else "NONE"
+    kinds = driver.CUtensorMapL2promotion
+    assert asked[0][9] == getattr(kinds, f"CU_TENSOR_MAP_L2_PROMOTION_{name}")
 
 
 @pytest.mark.parametrize(
