@@ -235,6 +235,8 @@ def _box_of(x: Slice, free: list[Sym], writer: TritonWriter) -> Box:
     Raises:
         LegoError: it is none.
     """
+    # The symbol of a dimension of size 1 would be the number 0: here each stays a symbol.
+    free = [Sym(s.name, 0, 1) if n == 1 else s for s, n in zip(free, x.shape, strict=True)]
     tensor, shape, at = _tensor(x.layout, x._full(tuple(free)))
     _, _, start = _tensor(x.layout, x._full(tuple(0 for _ in free)))
     modes = tensor.to_strides().stride

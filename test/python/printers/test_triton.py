@@ -130,8 +130,13 @@ def test_a_dimension_that_the_tile_lacks_moves_the_base() -> None:
     layout = OrderBy(Row(4, size_symbol("M"), 64)).TileBy([4, 1, 1], [1, size_symbol("M"), 64])
     whole = OrderBy(Row(4, 32, 64))
     assert "a + b * 2048" in to_triton(whole["b", :, :]).block_pointer("a")
+    assert to_triton(layout["b", 0, 0, :, 0, :]).block_pointer("a") == (
+        "tl.make_block_ptr(a, shape=(4, 64), strides=(M * 64, 1), offsets=(b, 0), "
+        "block_shape=(1, 64), order=(1, 0))"
+    )
+    levels = OrderBy(Row(64, 64)).TileBy([4, 4], [4, 4], [4, 4])
     with pytest.raises(LegoError, match="is not one dimension of the tile"):
-        to_triton(layout["b", 0, 0, :, 0, :]).block_pointer("a")
+        to_triton(levels["i", "j", :, 0, :, 0]).block_pointer("a")
 
 
 def test_what_is_printed() -> None:
