@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -38,12 +39,12 @@ def interpreted(text: str, folder: Path, run: str, **arrays: Any) -> dict[str, A
         "globals().update({name: Tensor(a) for name, a in arrays.items()})\n"
         f"{run}\nnp.savez('out.npz', **arrays)\n"
     )
-    support = Path(printed.__file__).parent
-    environment = {"TRITON_INTERPRET": "1", "PYTHONPATH": f"{support}:{Path.cwd()}"}
+    paths = [str(Path(printed.__file__).parent), os.environ.get("PYTHONPATH", "")]
+    environment = {"TRITON_INTERPRET": "1", "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     done = subprocess.run(
         [sys.executable, "run.py"],
         cwd=folder,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(folder), **environment},
+        env={**os.environ, "HOME": str(folder), **environment},
         capture_output=True,
         text=True,
         check=False,
