@@ -35,7 +35,7 @@ _ATTRIBUTES: dict[type, tuple[str, ...]] = {
     TritonTile: (
         *("block_pointer", "boundary_check", "descriptor", "descriptor_offsets"),
         "descriptor_permute",
-        *("mask", "offsets", "shape"),
+        *("mask", "shape"),
     ),
     CuteLayout: ("cpp", "python"),
     LoopContext: ("first", "index", "index0", "last", "length"),

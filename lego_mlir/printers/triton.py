@@ -25,6 +25,7 @@ from lego_mlir.printers.names import Names
 from lego_mlir.printers.python import printed
 from lego_mlir.printers.python_writer import TritonWriter
 from lego_mlir.printers.values import as_expression, is_list, with_variables
+from lego_mlir.printers.writer import ATOM
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,14 +205,14 @@ def _tile(x: Slice, bits: int | None, names: Mapping[str, str] | None) -> Any:
     if not free:
         return offsets
     mask = x.mask(*free)
-    shape = tuple(_writer(names, False).write(n) for n in x.shape)
+    shape = tuple(_writer(names, False).within(n, ATOM) for n in x.shape)
     box: Box | LegoError
     try:
         box = _box_of(x, free, _writer(given, False))
     except LegoError as e:
         box = LegoError(f"'{x}' is no box of a strided tensor: {e.message}", hint=e.hint)
     always = isinstance(mask, int) and mask == 1
-    return TritonTile(offsets, None if always else writer.condition(mask), shape, box)
+    return TritonTile(offsets, None if always else f"({writer.condition(mask)})", shape, box)
 
 
 def _check_tile_size(x: Slice, n: Int) -> None:
