@@ -18,7 +18,7 @@ from lego_mlir.compiler.stages import BINARY, DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError, Location, printable, shown_warnings
 from lego_mlir.files import write_whole
 from lego_mlir.limits import Limits
-from lego_mlir.options import parser
+from lego_mlir.options import parser, template_parser
 
 if TYPE_CHECKING:
     from lego_mlir.compiler.driver import Compilation
@@ -35,11 +35,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal may lack some of our characters
             stream.reconfigure(errors="replace")
-    options = parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    command: Callable[[Any], int]
+    if words[:1] == ["template"]:
+        options, command = template_parser().parse_args(words[1:]), _fill
+    else:
+        options = parser().parse_args(words)
+        command = _print if options.language else _run if options.run else _emit
     interruption = _Interruption()
     try:
         with interruption, shown_warnings(_warned), Limits.parse(options.limits).applied():
-            return _run(options) if options.run else _emit(options)
+            return command(options)
     except KeyboardInterrupt as e:
         return _interrupted(str(e))
     except Exception as e:
@@ -125,6 +131,26 @@ def _failed(error: Exception) -> int:
         return 1
 
 
+# Printing.
+def _print(options: Any) -> int:
+    from lego_mlir.printers.command import printed_layout
+
+    name = options.name or "layout"
+    text = printed_layout(options.input, options.language, name, dict(options.sizes))
+    _write(options.output, text.encode())
+    return 0
+
+
+def _fill(options: Any) -> int:
+    from lego_mlir.printers.templates import language_of, render
+
+    file, text = _read(options.input, "a template")
+    language = options.language or language_of(file)
+    filled = render(text, dict(options.values), language, file)
+    _write(options.output, filled.encode())
+    return 0
+
+
 # Compiling.
 def _compilation(options: Any) -> Compilation:
     from lego_mlir.compiler.driver import Compilation, Options
@@ -160,8 +186,8 @@ def _compilation(options: Any) -> Compilation:
     return compilation
 
 
-def _read(file: str) -> tuple[str, str]:
-    """Return the name and the text of the input."""
+def _read(file: str, what: str = "a .mlir file") -> tuple[str, str]:
+    """Return the name and the text of the input, which should be `what`."""
     name = _STDIN if file == "-" else file
     try:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
@@ -177,7 +203,7 @@ def _read(file: str) -> tuple[str, str]:
         raise LegoError(
             f"cannot read the input: {e.strerror}",
             location=Location(name),
-            hint="give a .mlir file, or - for stdin",
+            hint=f"give {what}, or - for stdin",
         ) from None
     except UnicodeDecodeError:
         raise LegoError(

@@ -34,6 +34,10 @@ class Limits:
     size_nesting: int = 100  # operators inside one another in a size; M/a/b has two
     index_steps: int = 200_000  # terms combined to derive, or prove, one layout's expressions
 
+    # Templates of source text.
+    template_steps: int = 100_000  # calls and turns of loops
+    template_bytes: int = 1 << 24  # of the text that a template makes
+
     # PTX that the simulator reads.
     ptx_bytes: int = 1 << 24  # of the text
     ptx_nesting: int = 64  # braces inside one another

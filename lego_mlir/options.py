@@ -10,6 +10,10 @@ from lego_mlir.compiler.stages import DEFAULT_TARGET, PIPELINED, STAGES
 from lego_mlir.diagnostics import printable
 from lego_mlir.limits import DEFAULT
 
+TEMPLATE_LANGUAGES = ("c", "cuda", "numpy", "python", "triton")
+PRINTED = (*TEMPLATE_LANGUAGES, "cute")
+"""The languages of templates, and of --print; `printers` is imported only where it is needed."""
+
 _DESCRIPTION = """\
 legoc compiles an MLIR module whose data and work are placed by LEGO layouts. With --run it also
 launches the kernels, on a GPU or in a simulator.
@@ -22,6 +26,25 @@ stages of the compilation (--emit):
   ptx        PTX of the kernels
   cubin      machine code
   bundle     one file with the code and the launches; it runs where there is no compiler
+
+With --print, the input is the text of a layout, and legoc prints it in another language.
+'legoc template FILE' fills the holes of a template of source text: legoc template --help.
+"""
+
+_TEMPLATE_DESCRIPTION = """\
+legoc template fills the holes of a template, the source of a kernel with layouts in {{ }}:
+
+  {% set A = OrderBy(Row(M, K)).TileBy([M/BM, K/BK], [BM, BK]) %}
+  a = tl.load(a_ptr + {{ A["pid_m", "k", :, :] }})
+
+A template has {{ }}, {% set %}, {% if %} and {% for %}, as Jinja writes them. Its expressions may
+name the blocks, layouts and permutations of the notation, and
+  layout(TEXT)                       a layout by its text
+  size(NAME, DIVISOR...)             a symbolic size, and what divides it
+  var(NAME, LEAST, GREATEST)         a variable of the program, and its range
+  header(LAYOUT, NAME), helpers()    the functions of a layout; those that expressions call
+  triton(SLICE), cute(LAYOUT)        a tile for Triton, a layout of CuTe
+Names in quotes are variables of the program. docs/printers.md says more.
 """
 
 _EPILOGUE = """\
@@ -37,6 +60,8 @@ examples:
   legoc t.lego --run --device=cuda                ... and run on a machine with a GPU
   legoc scale.ptx --run --kernel scale --grid 4 --block 256 x.npy 1000 0.5
                                                   run a kernel that any compiler has made
+  legoc --print=cuda --name A "OrderBy(Row(M, K)).TileBy([M/128, K/64], [128, 64])"
+                                                  print a layout as CUDA functions
 
 exit status: 0 on success; 1 if the input has an error or a result is wrong; 2 on wrong usage.
 """
@@ -54,7 +79,8 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "input",
         metavar="INPUT",
-        help="a .mlir file, a bundle, or - for stdin; with --run a .ptx file too",
+        help="a .mlir file, a bundle, or - for stdin; with --run a .ptx file too, with --print a "
+        "layout",
     )
     parser.add_argument(
         "arrays",
@@ -146,6 +172,18 @@ def parser() -> argparse.ArgumentParser:
     compiling.add_argument(
         "-o", dest="output", metavar="FILE", help="write to this file instead of stdout"
     )
+    printing = parser.add_argument_group("printing a layout")
+    printing.add_argument(
+        "--print",
+        dest="language",
+        choices=PRINTED,
+        metavar="LANGUAGE",
+        help="print the layout that the input is: its functions in c, cuda, triton, python or "
+        "numpy, or the layout of cute; --set gives its symbols values",
+    )
+    printing.add_argument(
+        "--name", default=None, metavar="NAME", help="begin the names of its functions with this"
+    )
     running = parser.add_argument_group("running")
     running.add_argument(
         "--run", action="store_true", help="run the host function, which launches the kernels"
@@ -204,6 +242,10 @@ class _Parser(argparse.ArgumentParser):
             self.error("--run excludes --emit and -o: either run the module or write a stage")
         if options.explain and (options.run or options.emit):
             self.error("--explain compiles to machine code: leave out --run and --emit")
+        if options.language is not None:
+            self._check_printing(options)
+        elif options.name is not None:
+            self.error("--name needs --print")
         if options.output == "":
             self.error("-o takes the name of a file, or - for stdout")
         if options.schedule == "":
@@ -232,8 +274,79 @@ class _Parser(argparse.ArgumentParser):
             self.error("--sim-order applies to the simulator: leave out --device=cuda")
         return options
 
+    def _check_printing(self, options: Any) -> None:
+        """Check that no option of compiling or running stands beside --print."""
+        others = {
+            "--emit": options.emit,
+            "--run": options.run,
+            "--explain": options.explain,
+            "--schedule": options.schedule,
+            "--param": options.parameters,
+            "--keep": options.keep,
+            "--target": options.target,
+            "--pass-pipeline": options.pipelines,
+            "--check": options.check,
+            "--exact-division": options.exact_division,
+        }
+        for flag, given in others.items():
+            if given:
+                self.error(f"--print compiles nothing: leave out {flag}")
+
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"legoc: error: {printable(message)}\nhint: legoc --help\n")
+
+
+def template_parser() -> argparse.ArgumentParser:
+    """Return the parser of `legoc template`."""
+    parser = _TemplateParser(
+        prog="legoc template",
+        description=_TEMPLATE_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("input", metavar="FILE", help="the template, or - for stdin")
+    parser.add_argument(
+        "--set",
+        dest="values",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        type=_value,
+        help="a number, or a word, that expressions of the template may name",
+    )
+    parser.add_argument(
+        "--language",
+        choices=TEMPLATE_LANGUAGES,
+        help="of the text; by default by the name of the file: .c, .cu, or .py for Triton",
+    )
+    parser.add_argument(
+        "-o", dest="output", metavar="FILE", help="write to this file instead of stdout"
+    )
+    parser.add_argument(
+        "--limit",
+        dest="limits",
+        metavar="NAME=N",
+        action="append",
+        default=[],
+        help="replace a limit on the work of the template: template_steps, template_bytes, "
+        "index_steps",
+    )
+    return parser
+
+
+class _TemplateParser(argparse.ArgumentParser):
+    """An argument parser whose errors have the form of all other errors of legoc."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"legoc: error: {printable(message)}\nhint: legoc template --help\n")
+
+
+def _value(text: str) -> tuple[str, int | str]:
+    name, equals, value = text.partition("=")
+    is_number = value.isascii() and value.removeprefix("-").isdecimal() and len(value) < 19
+    if not (name.isidentifier() and equals and (is_number or value.isidentifier())):
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=VALUE with a number or a word")
+    return name, int(value) if is_number else value
 
 
 def _size(text: str) -> tuple[str, int]:

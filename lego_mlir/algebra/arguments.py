@@ -8,7 +8,7 @@ from typing import Any
 
 from lego_mlir.algebra.sizes import is_sympy
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import Expr, Int, bounds, construct
+from lego_mlir.index import Expr, Int, Sym, bounds, construct
 from lego_mlir.index.functions import is_array
 from lego_mlir.index.proofs import prover
 
@@ -50,21 +50,29 @@ def checked(i: Any, n: Int, owner: str) -> Any:
     return i.astype("int64")
 
 
-def through_sympy(values: Sequence[Any], dims: Sequence[Int], compute: Callable[..., Any]) -> Any:
+def through_sympy(
+    values: Sequence[Any],
+    dims: Sequence[Int],
+    sizes: Sequence[Sym],
+    compute: Callable[..., Any],
+) -> Any:
     """Return what `compute` makes of values, converted from SymPy and back.
 
-    A plain symbol among them counts as an index of its dimension, so its range is known.
+    A plain symbol among them counts as an index of its dimension, so its range is known. A positive
+    integer symbol with the name of a size is that size, with all that is known to divide it.
     """
     from lego_mlir.index.sympy_bridge import from_sympy, symbol, to_sympy
 
     sympy = sys.modules["sympy"]
+    named = {s.name: s for s in sizes}
     known: dict[Any, Any] = {}
     for x, n in zip(values, dims, strict=True):
         if is_sympy(x) and x.is_Symbol:
             known.setdefault(x, symbol(x, lo=0, hi=construct.sub(n, 1)))
     for x in values:
         for s in x.free_symbols if is_sympy(x) else ():
-            known.setdefault(s, symbol(s))
+            size = named.get(s.name) if s.is_integer and s.is_positive else None
+            known.setdefault(s, symbol(s) if size is None else size)
     result = compute([from_sympy(x, known) if is_sympy(x) else x for x in values])
     back = {sym: s for s, sym in known.items()}
     if isinstance(result, tuple):

@@ -39,7 +39,7 @@ def apply(layout: Layout, index: Index) -> Any:
         if hasattr(type(i), "__lego_apply__"):
             return i.__lego_apply__(layout, index)
     if any(is_sympy(i) for i in index):
-        return through_sympy(index, layout.dims, lambda xs: layout.apply(*xs))
+        return through_sympy(index, layout.dims, layout.symbols, lambda xs: layout.apply(*xs))
     index = _checked(layout, index)
     if any(isinstance(i, Expr) for i in index):
         return forms.derive(lambda *at: _apply(layout, *at), *index)
@@ -53,7 +53,7 @@ def mask(layout: Layout, index: Index) -> Any:
         if hasattr(type(i), "__lego_mask__"):
             return i.__lego_mask__(layout, index)
     if any(is_sympy(i) for i in index):
-        return through_sympy(index, layout.dims, lambda xs: layout.mask(*xs))
+        return through_sympy(index, layout.dims, layout.symbols, lambda xs: layout.mask(*xs))
     index = _checked(layout, index)
     with measured():
         inside = partial.mask(layout.limits(index))
@@ -70,8 +70,8 @@ def inv(layout: Layout, flat: Any) -> Index:
     if hasattr(type(flat), "__lego_inv__"):
         return flat.__lego_inv__(layout)  # type: ignore[no-any-return]
     if is_sympy(flat):
-        result = through_sympy((flat,), (layout.size,), lambda xs: layout.inv(xs[0]))
-        return tuple(result)
+        sizes = layout.symbols
+        return tuple(through_sympy((flat,), (layout.size,), sizes, lambda xs: layout.inv(xs[0])))
     flat = checked(flat, layout.size, f"offset of '{layout}'")
     if is_array(flat):
         _check_int64(layout)

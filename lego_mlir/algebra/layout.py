@@ -42,7 +42,7 @@ from lego_mlir.algebra.parts import (
     reshuffle,
 )
 from lego_mlir.algebra.permutations import Index
-from lego_mlir.algebra.sizes import as_size, check_same_size, product
+from lego_mlir.algebra.sizes import as_size, check_same_size, product, unified
 from lego_mlir.algebra.slices import Slice, make_slice
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, Sym, substitute, symbols
@@ -72,6 +72,10 @@ class Layout:
     def __post_init__(self) -> None:
         if not self.orders and self.view is None:
             raise LegoError("an empty layout has no elements")
+        if same := unified(n for part in self._parts() for n in part.dims):
+            orders, view = self._substituted(same)
+            object.__setattr__(self, "orders", orders)
+            object.__setattr__(self, "view", view)
         first, *others = self.parts
         if self.is_partial:
             others.pop()
@@ -118,6 +122,9 @@ class Layout:
     @cached_property
     def parts(self) -> tuple[Order | View, ...]:
         """The calls of the dots, in order."""
+        return self._parts()
+
+    def _parts(self) -> tuple[Order | View, ...]:
         return (*self.orders, self.view) if self.view else self.orders
 
     @cached_property
@@ -269,12 +276,15 @@ class Layout:
 
     def substitute(self, values: Mapping[Sym, Int]) -> Layout:
         """Return the layout with symbolic sizes replaced by other sizes."""
+        return Layout(*self._substituted(values))
+
+    def _substituted(self, values: Mapping[Sym, Int]) -> tuple[tuple[Order, ...], View | None]:
         orders = tuple(Order(o.kind, tuple(b.bind(values) for b in o.blocks)) for o in self.orders)
         view = None
         if self.view is not None:
             tiles = tuple(tuple(substitute(n, values) for n in t) for t in self.view.tiles)
             view = make_view(self.view.kind, tiles, self.view.skew)
-        return Layout(orders, view)
+        return orders, view
 
     # What it does.
     def apply(self, *index: Any) -> Any:

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Any, cast
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import Expr, Int, Sym, bounds, construct
+from lego_mlir.index import Expr, Int, Sym, bounds, construct, substitute, symbols
 from lego_mlir.index.nodes import FloorDiv, Max, Min, Mod, Mono, Poly
 from lego_mlir.index.polynomial import divides
 from lego_mlir.index.work import charge
@@ -21,10 +21,15 @@ def size_symbol(name: str, multiple_of: Iterable[Int] = ()) -> Sym:
     >>> 128 * (M // 128) is M
     True
     """
-    facts = {_without_sign(d) for d in multiple_of}
+    return Sym(name, 1, None, _essential(multiple_of))
+
+
+def _essential(divisors: Iterable[Int]) -> frozenset[Int]:
+    """Return the divisors that do not divide another one of them."""
+    facts = {_without_sign(d) for d in divisors}
     charge(len(facts) ** 2)
     implied = {d for d in facts for e in facts if divides(d, e) and not divides(e, d)}
-    return Sym(name, 1, None, frozenset(facts - implied))
+    return frozenset(facts - implied)
 
 
 def _without_sign(divisor: Int) -> Int:
@@ -64,12 +69,12 @@ def as_size(x: Any, owner: str) -> Int:
 
 
 def _from_sympy(x: Any, owner: str) -> Int:
-    """Return a size that is SymPy's.
+    """Return a size that is SymPy's; `M/BM` in it says that M is a multiple of BM.
 
     Its symbols have to be declared positive integers: those come back as they were, where an
     unassuming symbol would come back as another one of the same name.
     """
-    from lego_mlir.index.sympy_bridge import from_sympy, symbol
+    from lego_mlir.index.sympy_bridge import from_sympy, stated_divisors, symbol
 
     for s in sorted(x.free_symbols, key=str):
         if not (s.is_integer and s.is_positive):
@@ -77,7 +82,12 @@ def _from_sympy(x: Any, owner: str) -> Int:
                 f"{owner}: the size symbol '{s}' is not declared a positive integer",
                 hint=f"sympy.Symbol('{s}', integer=True, positive=True)",
             )
-    return from_sympy(x, {s: symbol(s) for s in x.free_symbols})
+    known: dict[Any, Int] = {s: symbol(s) for s in x.free_symbols}
+    stated = {
+        s: size_symbol(s.name, [from_sympy(d, known) for d in divisors])
+        for s, divisors in stated_divisors(x).items()
+    }
+    return from_sympy(x, {**known, **stated})
 
 
 def as_sizes(xs: Any, owner: str) -> tuple[Int, ...]:
@@ -88,6 +98,33 @@ def as_sizes(xs: Any, owner: str) -> tuple[Int, ...]:
     if not sizes:
         raise LegoError(f"{owner}: at least one dimension is needed")
     return sizes
+
+
+def unified(sizes: Iterable[Int]) -> dict[Sym, Int]:
+    """Return the symbols to replace, so that symbols of one name know what divides any of them.
+
+    `M` of `Row(M, K)` and the `M` of `M/BM`, which BM divides, are one size of a layout.
+
+    Args:
+        sizes: all sizes of a layout.
+    """
+    found: dict[tuple[Any, ...], set[Sym]] = {}
+    for s in {s for n in sizes for s in symbols(n)}:
+        found.setdefault((s.name, s.lo, s.hi), set()).add(s)
+    if all(len(variants) == 1 for variants in found.values()):
+        return {}
+    made: dict[tuple[Any, ...], Sym] = {}
+
+    def whole(s: Sym) -> Sym:
+        key = (s.name, s.lo, s.hi)
+        if key not in made:
+            made[key] = Sym(*key)  # a fact that names its own symbol sees this one
+            divisors = {d for variant in found.get(key, {s}) for d in variant.divisors}
+            facts = [substitute(d, {x: whole(x) for x in symbols(d)}) for d in divisors]
+            made[key] = Sym(*key, _essential(facts))
+        return made[key]
+
+    return {s: whole(s) for variants in found.values() for s in variants}
 
 
 def ceildiv(a: Any, b: Any) -> Any:

@@ -78,6 +78,11 @@ def to_strides(layout: Layout) -> Strides:
     found = _of_stages(simplified_stages(layout.stages), layout)
     if isinstance(found, str):
         found = _of_elements(layout, found)
+    return strides_of_modes(found)
+
+
+def strides_of_modes(found: Iterable[list[Mode]]) -> Strides:
+    """Return shape and strides of the modes of each dimension."""
     modes = [_nested_mode(m) for m in found]
     return Strides(tuple(shape for shape, _ in modes), tuple(stride for _, stride in modes))
 
@@ -157,10 +162,29 @@ def _of_elements(layout: Layout, reason: str) -> list[list[Mode]]:
         raise LegoError(f"'{layout}' is not known to have strides: {reason}")
     import numpy as np
 
-    offsets = _table(layout, dims)
+    offsets = offset_table(layout)
     zero = (0,) * len(dims)
     if offsets[zero]:
         raise _not_strided(layout, reason, zero, int(offsets[zero]), 0)
+    found, expected = modes_of_table(offsets)
+    if (offsets != expected).any():
+        at = np.unravel_index(int(np.argmax(offsets != expected)), dims)
+        element = tuple(int(i) for i in at)
+        raise _not_strided(layout, reason, element, int(offsets[at]), int(expected[at]))
+    return found
+
+
+def modes_of_table(offsets: Any) -> tuple[list[list[Mode]], Any]:
+    """Return the modes of each dimension that a table of offsets would have, and their offsets.
+
+    The table has strides if these offsets are its own.
+
+    Args:
+        offsets: an int64 array with the dimensions of the index; 0 at the first element.
+    """
+    import numpy as np
+
+    dims = offsets.shape
     found: list[list[Mode]] = []
     expected = np.zeros((1,) * len(dims), np.int64)
     for axis in range(len(dims)):
@@ -172,19 +196,16 @@ def _of_elements(layout: Layout, reason: str) -> list[list[Mode]]:
             line = (np.arange(size)[:, None] * stride + line).reshape(-1)
         shape = [-1 if k == axis else 1 for k in range(len(dims))]
         expected = expected + line.reshape(shape)
-    if (offsets != expected).any():
-        at = np.unravel_index(int(np.argmax(offsets != expected)), dims)
-        element = tuple(int(i) for i in at)
-        raise _not_strided(layout, reason, element, int(offsets[at]), int(expected[at]))
-    return found
+    return found, expected
 
 
-def _table(layout: Layout, dims: tuple[int, ...]) -> Any:
+def offset_table(layout: Layout) -> Any:
     """Return the offset of every element, as an array with the dimensions of the index."""
     import numpy as np
 
     from lego_mlir.algebra.verification.enumeration import Function, all_elements
 
+    dims = tuple(n for n in layout.dims if isinstance(n, int))
     apply = Function(f"'{layout}'", lambda *index: (layout.apply(*index),), 1)
     return np.concatenate([apply.on(points)[0] for points in all_elements(dims)]).reshape(dims)
 

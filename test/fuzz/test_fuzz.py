@@ -28,6 +28,7 @@ def fuzz(kind: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         ("modules", 300),
         ("bundles", 300),
         ("arrays", 2000),
+        ("templates", 500),
     ],
 )
 def test_no_input_fails(kind: str, count: int) -> None:

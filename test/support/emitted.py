@@ -10,6 +10,7 @@ not fit its type. Nothing here is shared with `lego_mlir.mlir.lowering.indices.i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -46,12 +47,19 @@ def run(function: Any, *arguments: Any) -> list[Array]:
     raise AssertionError("the function does not return")
 
 
+def _element(kind: Any) -> Any:
+    """The type of the elements of a vector; of a scalar, its own."""
+    return kind.element_type if isinstance(kind, ir.VectorType) else kind
+
+
 def _width(kind: Any) -> int:
+    kind = _element(kind)
     return 64 if isinstance(kind, ir.IndexType) else ir.IntegerType(kind).width
 
 
 def _of_type(kind: Any, x: Any) -> Array:
     """`x` as values of an MLIR type; integers are int64, whatever their width, i1 is 0 or 1."""
+    kind = _element(kind)
     if isinstance(kind, ir.FloatType):
         return np.asarray(x, dtype={32: np.float32, 64: np.float64}[kind.width])
     x = np.asarray(x, dtype=np.int64)
@@ -153,12 +161,13 @@ def _to_integer(op: Any, x: Array) -> Array:
 
 def _to_float(op: Any, x: Array) -> Array:
     assert op.name != "arith.uitofp" or np.all(x >= 0), "the integer is negative"
-    return x.astype(np.float32 if op.results[0].type.width == 32 else np.float64)
+    return x.astype(np.float32 if _element(op.results[0].type).width == 32 else np.float64)
 
 
 def _intrinsic(op: Any, *operands: Array) -> Array:
     name = ir.StringAttr(op.attributes["intrin"]).value
-    assert name in ("llvm.sqrt.f32", "llvm.sqrt.f64"), f"no meaning is given for {name}"
+    known = re.fullmatch(r"llvm[.]sqrt[.](v\d+)?f(32|64)", name)
+    assert known, f"no meaning is given for {name}"
     return np.sqrt(*operands)
 
 
@@ -233,4 +242,5 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "arith.uitofp": _to_float,
     "arith.xori": _plain(np.bitwise_xor),
     "llvm.call_intrinsic": _intrinsic,
+    "vector.broadcast": _plain(np.array),
 }

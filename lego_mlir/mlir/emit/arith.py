@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -124,14 +125,14 @@ class Printer(Algebra[Any]):
         if one_level and not affine.is_affine(x) and (base := without_constant(x)) is not None:
             value, constant = self.print(base), self.print(x.constant)
             with self._point(self._level(x)):
-                return arith.AddIOp(value, constant).result
+                return self.build(arith.AddIOp, value, constant)
         terms = sorted(x.terms, key=lambda term: self._level_of(term[0]))
         total: Any = None
         for level, group in groupby(terms, key=lambda term: self._level_of(term[0])):
             part = Poly(x.constant if total is None else 0, tuple(group))
             value = self._affine(part, level) if affine.is_affine(x) else self._factored(part)
             with self._point(level):
-                total = value if total is None else arith.AddIOp(total, value).result
+                total = value if total is None else self.build(arith.AddIOp, total, value)
         return total
 
     def _affine(self, part: Poly, level: int) -> Any:
@@ -152,18 +153,18 @@ class Printer(Algebra[Any]):
                 (sign, total, level), *rest = sorted(parts, key=lambda p: (p[2], -p[0]))
                 if sign < 0:
                     with self._point(level):
-                        total = arith.SubIOp(self.print(0), total).result
+                        total = self.build(arith.SubIOp, self.print(0), total)
                 for sign, value, at in rest:
                     level = max(level, at)
                     with self._point(level):
-                        total = (arith.AddIOp if sign > 0 else arith.SubIOp)(total, value).result
+                        total = self.build(arith.AddIOp if sign > 0 else arith.SubIOp, total, value)
                 return total, level
             case Product(factors):
                 (product, level), *others = sorted(map(self._tree, factors), key=lambda f: f[1])
                 for value, at in others:
                     level = max(level, at)
                     with self._point(level):
-                        product = arith.MulIOp(product, value).result
+                        product = self.build(arith.MulIOp, product, value)
                 return product, level
             case _:
                 return self.print(tree), self._level(tree)
@@ -187,8 +188,8 @@ class Printer(Algebra[Any]):
             return self._op(x, arith.RemUIOp, num, den)
         n, d = self.print(num), self.print(den)
         with self._point(self._level(x)):
-            quotient = arith.FloorDivSIOp(n, d).result
-            return arith.SubIOp(n, arith.MulIOp(quotient, d).result).result
+            quotient = self.build(arith.FloorDivSIOp, n, d)
+            return self.build(arith.SubIOp, n, self.build(arith.MulIOp, quotient, d))
 
     # The rest.
     def condition(self, x: Int) -> Any:
@@ -206,7 +207,7 @@ class Printer(Algebra[Any]):
             case Where(c, a, 0):
                 both = self.condition(c), self.condition(a)
                 with self._point(self._level(x)):
-                    return arith.AndIOp(*both).result
+                    return self.build(arith.AndIOp, *both)
             case Less(a, b):
                 unsigned = is_nonnegative(a) and is_nonnegative(b)
                 predicate = arith.CmpIPredicate.ult if unsigned else arith.CmpIPredicate.slt
@@ -215,45 +216,52 @@ class Printer(Algebra[Any]):
                 predicate = arith.CmpIPredicate.ne
                 compared = self.print(x), self.print(0)
         with self._point(self._level(x)):
-            return arith.CmpIOp(predicate, *compared).result
+            return self.build(partial(arith.CmpIOp, predicate), *compared)
 
     def _select(self, x: Expr, condition: Int, a: Int, b: Int) -> Any:
         chosen = self.condition(condition), self.print(a), self.print(b)
         with self._point(self._level(x)):
-            return arith.SelectOp(*chosen).result
+            return self.build(arith.SelectOp, *chosen)
 
     def isqrt(self, x: ISqrt) -> Any:
         """Build the integer root by floating point and one step up or down: exact for a < 2**52."""
         n = self.print(x.x)
         _, hi = bounds(x.x)
         small = hi is not None and hi < 1 << 24  # then single precision holds it exactly
-        index, integer = ir.IndexType.get(), ir.IntegerType.get_signless(32 if small else 64)
-        real = ir.F32Type.get() if small else ir.F64Type.get()
+        element = ir.IntegerType.get_signless(32 if small else 64)
+        index, integer = n.type, like(n.type, element)
+        real = like(n.type, ir.F32Type.get() if small else ir.F64Type.get())
         one = self.print(1)
         with self._point(self._level(x)):
             wide = arith.UIToFPOp(real, arith.IndexCastUIOp(integer, n).result).result
             # Not math.sqrt, which becomes a call into libdevice.
-            name = ir.StringAttr.get(f"llvm.sqrt.{real}")
+            name = ir.StringAttr.get(_square_root(real))
             approximate = llvm.CallIntrinsicOp(real, name, [wide], [], []).results
             root = arith.FPToUIOp(integer, approximate).result
             r = arith.IndexCastUIOp(index, root).result
-            too_big = arith.CmpIOp(arith.CmpIPredicate.ugt, arith.MulIOp(r, r).result, n).result
-            r = arith.SelectOp(too_big, arith.SubIOp(r, one).result, r).result
-            next_one = arith.AddIOp(r, one).result
-            square = arith.MulIOp(next_one, next_one).result
-            fits = arith.CmpIOp(arith.CmpIPredicate.ule, square, n).result
-            return arith.SelectOp(fits, next_one, r).result
+            above = partial(arith.CmpIOp, arith.CmpIPredicate.ugt)
+            too_big = self.build(above, self.build(arith.MulIOp, r, r), n)
+            lower = self.build(arith.SubIOp, r, one)
+            r = self.build(arith.SelectOp, too_big, lower, r)
+            next_one = self.build(arith.AddIOp, r, one)
+            square = self.build(arith.MulIOp, next_one, next_one)
+            fits = self.build(partial(arith.CmpIOp, arith.CmpIPredicate.ule), square, n)
+            return self.build(arith.SelectOp, fits, next_one, r)
 
     def _op(self, x: Expr, op: Any, a: Int, b: Int) -> Any:
         lhs, rhs = self.print(a), self.print(b)
         with self._point(self._level(x)):
-            return op(lhs, rhs).result
+            return self.build(op, lhs, rhs)
 
     def constant(self, x: int) -> Any:
         if not -(1 << 63) <= x < 1 << 63:
             raise LegoError(f"the index {x} does not fit 64 bits", hint="use smaller sizes")
         with self._point(0):
             return arith.ConstantOp(ir.IndexType.get(), x).result
+
+    def build(self, op: Any, *operands: Any) -> Any:
+        """Build one elementwise operation on operands of one shape; return its value."""
+        return op(*operands).result
 
     # Positions.
     def _level(self, x: Int) -> int:
@@ -264,6 +272,20 @@ class Printer(Algebra[Any]):
 
     def _point(self, level: int) -> Any:
         return self._points[level] if self._points else nullcontext()
+
+
+def like(kind: Any, element: Any) -> Any:
+    """Return the type with the shape of `kind`, a scalar or a vector, and these elements."""
+    if isinstance(kind, ir.VectorType):
+        return ir.VectorType.get(kind.shape, element)
+    return element
+
+
+def _square_root(real: Any) -> str:
+    """Return the name of LLVM's square root of a floating-point type or a vector of one."""
+    if isinstance(real, ir.VectorType):
+        return f"llvm.sqrt.v{real.shape[0]}{real.element_type}"
+    return f"llvm.sqrt.{real}"
 
 
 def _log2(x: Int) -> int | None:

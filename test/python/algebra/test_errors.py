@@ -73,7 +73,7 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: Row(np.True_), "Row: a size is a positive integer or a symbol"),
     (lambda: Row(None), "Row: a size is a positive integer or a symbol, not None"),
     (lambda: Row(np.zeros(2, int)), "Row: a size is a positive integer"),
-    (lambda: Row(sympy.Rational(1, 2)), "not an integer index expression"),
+    (lambda: Row(sympy.Rational(1, 2)), "'1/2' is not known to be an integer"),
     (lambda: Row(sympy.Integer(0)), "Row: a size must be at least 1, not 0"),
     (lambda: Row(), "Row: at least one dimension"),
     (lambda: RegP([], []), "RegP: at least one dimension"),

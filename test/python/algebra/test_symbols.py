@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import sympy
 
-from lego_mlir import LegoError, OrderBy, Row
+from lego_mlir import LegoError, OrderBy, Row, parse_layout, size_symbol
 from lego_mlir.index import Sym
 
 
@@ -28,3 +28,15 @@ def test_an_index_that_is_never_in_range() -> None:
         with pytest.raises(LegoError, match="is never in"):
             layout.apply(index, 0)
     assert layout.apply(Sym("i", 0, 20), 0) is not None  # it may be
+
+
+def test_symbols_of_one_name_are_one_size_with_the_facts_of_all() -> None:
+    plain, divided, other = size_symbol("M"), size_symbol("M", [8]), size_symbol("M", [12])
+    layout = OrderBy(Row(plain, 4)).TileBy([divided // 8, 1], [8, 4])
+    assert layout == parse_layout("OrderBy(Row(M, 4)).TileBy([M/8, 1], [8, 4])")
+    both = OrderBy(Row(divided, 4)).GroupBy([other // 12, 48])
+    (symbol,) = both.symbols
+    assert symbol.divisors == {8, 12}
+    nested = size_symbol("K", [divided])
+    both = OrderBy(Row(nested, plain))
+    assert [s.name for s in both.symbols] == ["K", "M"]

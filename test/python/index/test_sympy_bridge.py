@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import math
+import shutil
+import subprocess
+from pathlib import Path
+
 import numpy as np
 import pytest
 import sympy
 
+from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Sym, evaluate, isqrt, maximum, minimum, where
-from lego_mlir.index.sympy_bridge import FloorDiv, ISqrt, Less, Mod, Where, from_sympy, to_sympy
+from lego_mlir.index.sympy_bridge import (
+    FloorDiv,
+    ISqrt,
+    Less,
+    Mod,
+    Where,
+    Xor,
+    from_sympy,
+    to_sympy,
+)
 
 X, Y = Sym("x", 0, 40), Sym("y", 1, 9)
 P, Q = sympy.symbols("p q", integer=True)
@@ -29,7 +44,7 @@ GRID = np.meshgrid(np.arange(41), np.arange(1, 10), indexing="ij")
 def test_lambdify_computes_the_same(x) -> None:
     """On whole arrays: comparisons must be numbers there, as NumPy adds booleans as `or`."""
     names = {s: sympy.Symbol(s.name, integer=True) for s in (X, Y)}
-    f = sympy.lambdify([names[X], names[Y]], to_sympy(x, names), [{"isqrt": isqrt}, "numpy"])
+    f = sympy.lambdify([names[X], names[Y]], to_sympy(x, names))
     truth = evaluate(x, {"x": GRID[0], "y": GRID[1]})
     assert (f(*GRID) == truth).all()
 
@@ -80,8 +95,95 @@ def test_numbers_are_computed_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "x", [P / 2, sympy.sin(P), sympy.Rational(1, 2), sympy.Float(1.5), P**-1, 2**P, P < Q], ids=str
+    ("x", "message"),
+    [
+        (P / 2, "'p/2' is not known to be an integer"),
+        (sympy.Rational(1, 2), "not known to be an integer"),
+        (1 / P, "not known to be an integer"),
+        (P / 2 + Q, "'p/2 [+] q' is not known to be an integer"),
+        (2**P, "no integer power"),
+        (sympy.sqrt(P), "no integer power"),
+        (P**1000, "too large"),
+        (sympy.sin(P), "'sin[(]p[)]' is not an integer index expression"),
+        (sympy.sin(P) + 1, "'sin[(]p[)]' in 'sin[(]p[)] [+] 1' is not an integer"),
+        (sympy.Float(1.5), "not an integer index expression"),
+        (sympy.oo, "not an integer index expression"),
+        (sympy.Piecewise((P, P < Q)), "has no value where none of its conditions holds"),
+        (sympy.Symbol("r", integer=False), "a symbol that is no integer"),
+        (P + sympy.Dummy("p"), "two different symbols"),
+        ("p", "not an integer index expression"),
+    ],
+    ids=str,
 )
-def test_a_non_integer_expression_is_an_error(x) -> None:
-    with pytest.raises(LegoError, match="not an integer index expression"):
+def test_what_is_no_integer_expression_is_an_error(x, message) -> None:
+    with pytest.raises(LegoError, match=message):
         from_sympy(x)
+
+
+# ---------------------------------------------------------- what SymPy does with the functions
+def test_derivatives_are_those_between_the_steps() -> None:
+    layout = OrderBy(Row(128, 64)).TileBy([16, 4], [8, 16])
+    ti, tj, i, j = sympy.symbols("ti tj i j", integer=True, nonnegative=True)
+    offset = layout.apply(ti, tj, i, j)
+    assert [offset.diff(x) for x in (ti, tj, i, j)] == [8 * 64, 16, 64, 1]
+    assert FloorDiv(P, 4).diff(P) == 0
+    assert (Mod(P, Q) + 3 * P).diff(P) == 4
+    assert Mod(P, Q).diff(Q) == -FloorDiv(P, Q)
+    assert Where(Less(P, 3), 2 * P, 5 * P).subs(P, 7).diff(P) == 0
+    assert Where(Less(P, 3), 2 * P, 5 * P).diff(P).subs(P, 7) == 5
+    assert Xor(P, Q).diff(P).has(sympy.Derivative)
+
+
+def test_sizes_of_sympys_state_what_divides_them() -> None:
+    """The paper's own example: quotients in a size are exact."""
+    m, k, bm, bk = sympy.symbols("M K BM BK", integer=True, positive=True)
+    layout = OrderBy(Row(m, k)).TileBy([m / bm, k / bk], [bm, bk])
+    assert layout.text == "OrderBy(Row(M, K)).TileBy([M/BM, K/BK], [BM, BK])"
+    index = sympy.symbols("t u i j", integer=True, nonnegative=True)
+    offset = layout.apply(*index)
+    assert offset.free_symbols == {k, bm, bk, *index}
+    sizes = {m: 64, k: 48, bm: 16, bk: 8}
+    at = dict(zip(index, (2, 3, 5, 7), strict=True))
+    assert offset.subs({**sizes, **at}) == layout.bind(M=64, K=48, BM=16, BK=8).apply(2, 3, 5, 7)
+    flat = sympy.Symbol("f", integer=True, nonnegative=True)
+    back = [int(x.subs({**sizes, flat: 1771})) for x in layout.inv(flat)]
+    assert back == list(layout.bind(M=64, K=48, BM=16, BK=8).inv(1771))
+    assert layout.apply(m / bm - 1, 0, 0, 0).subs(sizes) == (64 - 16) * 48
+    rounded = OrderBy(Row(m, k)).TileBy([sympy.ceiling(m / bm), k / bk], [bm, bk])
+    assert rounded.text == "OrderBy(Row(M, K)).TileBy([ceildiv(M, BM), K/BK], [BM, BK])"
+
+
+def test_c_rounds_down_whatever_the_sign(tmp_path: Path) -> None:
+    """A C compiler runs what SymPy's C printer writes."""
+    expressions = [FloorDiv(P, 4), Mod(P, 4), FloorDiv(P, Q), Mod(P, Q), Xor(P, Q), Less(P, Q)]
+    expressions += [Where(Less(P, Q), P, 5 * Q), 3 * FloorDiv(P + 1, 3) - Mod(2 * P, 5)]
+    natural = sympy.Symbol("p", integer=True, nonnegative=True)
+    assert sympy.ccode(FloorDiv(natural, 4)) == "(p / 4)"
+    assert sympy.ccode(Mod(natural, 4)) == "(p % 4)"
+    points = [(-7, 3), (7, -3), (-7, -3), (-8, 4), (0, 5), (9, 2)]
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler")
+    text = "#include <stdio.h>\nint main(void) {\n"
+    for p, q in points:
+        values = ", ".join(f"(long)({sympy.ccode(e)})" for e in expressions)
+        formats = " ".join(["%ld"] * len(expressions))
+        text += f'  {{ long p = {p}, q = {q}; printf("{formats}\\n", {values}); }}\n'
+    (tmp_path / "f.c").write_text(text + "}\n")
+    subprocess.run([compiler, "f.c", "-o", "f"], cwd=tmp_path, check=True)
+    printed = subprocess.run([tmp_path / "f"], capture_output=True, text=True, check=True).stdout
+    truth = [[int(e.subs({P: p, Q: q})) for e in expressions] for p, q in points]
+    assert [list(map(int, line.split())) for line in printed.splitlines()] == truth
+
+
+@pytest.mark.parametrize("x", EXPRESSIONS, ids=str)
+def test_python_code_computes_the_same(x) -> None:
+    code = sympy.pycode(to_sympy(x))
+    for a, b in ((0, 1), (7, 3), (40, 9)):
+        names = {"x": a, "y": b, "math": math, "min": min, "max": max}
+        assert eval(code, names) == evaluate(x, {"x": a, "y": b})  # noqa: S307
+
+
+def test_latex_shows_the_functions_as_mathematics() -> None:
+    assert sympy.latex(FloorDiv(P, Q)) == r"\left\lfloor \frac{p}{q} \right\rfloor"
+    assert sympy.latex(Mod(P, 4) ** 2) == r"\left(\left(p \bmod 4\right)\right)^{2}"
