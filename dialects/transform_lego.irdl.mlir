@@ -28,7 +28,7 @@ irdl.dialect @transform_lego {
   }
 
   // Copies tiles whose load or store has `shared = #layout` through shared memory, in a loop through
-  // `buffers` stages in turn.
+  // `buffers` stages cyclically.
   irdl.operation @stage_in_shared {
     %op = irdl.is !transform.any_op
     %param = irdl.is !transform.param<i64>

@@ -1,7 +1,7 @@
 """lego-mlir, a layout compiler: kernels without indices, data and work placed by LEGO layouts.
 
 The public names are here; `import lego_mlir as lg` is how the examples begin. Nothing is imported
-before it is asked for, so that a program pays only for the rooms that it enters. Type checkers
+before it is used, so that a program pays only for the rooms that it enters. Type checkers
 read the names from `__init__.pyi`.
 """
 
@@ -30,7 +30,7 @@ __all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, from its room."""
+    """Return a public name, from its room."""
     if name not in _HOME:
         raise AttributeError(f"module 'lego_mlir' has no attribute '{name}'")
     return getattr(import_module(f"lego_mlir.{_HOME[name]}"), name)

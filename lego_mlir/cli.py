@@ -137,8 +137,8 @@ def _compilation(options: Any) -> Compilation:
             check=bool(options.check),
         ),
     )
-    for flag, given in (("--param", options.parameters), ("--keep", options.keep)):
-        if given and compilation.schedule is None:
+    for flag, value in (("--param", options.parameters), ("--keep", options.keep)):
+        if value and compilation.schedule is None:
             raise LegoError(
                 f"{flag} needs a schedule, and the module names no schedule",
                 location=Location(file),
@@ -325,8 +325,8 @@ def _check_compiled(options: Any) -> None:
         "--pass-pipeline": options.pipelines,
         "--check": options.check,
     }
-    for flag, given in compiler_options.items():
-        if given:
+    for flag, value in compiler_options.items():
+        if value:
             raise LegoError(
                 f"{flag} is for compiling, and the input is a bundle, compiled already",
                 location=Location(options.input),

@@ -32,7 +32,7 @@ CHECK_MARK = "lego.check: "
 Dim3 = tuple[int, int, int]
 ArgumentAccess = Literal["read", "write", "readwrite", "none"]
 
-Name = Annotated[str, Rule(f"a name: {names.WANTED}", names.is_name)]
+Name = Annotated[str, Rule(f"a name: {names.NAME_RULE}", names.is_name)]
 Symbol = Annotated[str, matching(r"[A-Za-z_$%][A-Za-z0-9_$]{0,1023}", "the name of a kernel")]
 Dtype = Annotated[str, Rule(f"one of {', '.join(ELEMENT_BYTES)}", ELEMENT_BYTES.__contains__)]
 Extent = Annotated[int, integer(0, 2**48)]
@@ -50,8 +50,8 @@ Expression = Annotated[
     ),
 ]
 Text = Annotated[str, line(1 << 14)]
-PlaceText = Annotated[
-    str, Rule("a place, or empty", lambda text: len(text) < 1 << 13 and printable(text) == text)
+LocationText = Annotated[
+    str, Rule("a location, or empty", lambda text: len(text) < 1 << 13 and printable(text) == text)
 ]
 PTX = Annotated[str, Rule("a text without the character 0", lambda text: "\0" not in text)]
 Grid = tuple[
@@ -164,12 +164,12 @@ class KernelLaunch:
 
     def __str__(self) -> str:
         grid, block = ("×".join(str(n) for n in size) for size in (self.grid, self.block))
-        said = [self.kernel, f"grid {grid}", f"block {block}"]
+        parts = [self.kernel, f"grid {grid}", f"block {block}"]
         if self.shared_bytes:
-            said.append(f"dynamic shared memory {self.shared_bytes} bytes")
+            parts.append(f"dynamic shared memory {self.shared_bytes} bytes")
         if self.pdl:
-            said.append("dependent")
-        return "  ".join(said)
+            parts.append("pdl")
+        return "  ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +183,13 @@ class Fact:
         condition: an expression that is not 0 where the fact holds.
         value: the expression that the fact is about.
         says: what it says of the value, for the error.
-        place: where in the source, `file:line:column`; may be empty.
+        location: where in the source, `file:line:column`; may be empty.
     """
 
     condition: Expression
     value: Expression
     says: Text
-    place: PlaceText = ""
+    location: LocationText = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ class Kernel:
         self.in_place = in_place
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
-        self._given = parameters
+        self._types = parameters
         if reference is not None:
             self._check_reference(reference)
         self._artifacts: dict[tuple[str, bool], Artifact] = {}
@@ -310,7 +310,7 @@ class Kernel:
 
     def _parameters(self) -> dict[str, Parameter]:
         try:
-            annotations = self._given or inspect.get_annotations(self.__wrapped__, eval_str=True)
+            annotations = self._types or inspect.get_annotations(self.__wrapped__, eval_str=True)
         except NameError as e:
             raise LegoError(
                 f"the annotations of kernel '{self.name}' cannot be read: {e}",

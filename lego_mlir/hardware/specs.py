@@ -222,10 +222,10 @@ def _check_numbers(file: Path, entry: dict[str, Any]) -> None:
 
 def _made(file: Path, kind: type[_Fields], values: Any) -> _Fields:
     """Return the dataclass `kind` of these values, which must be all of its fields."""
-    wanted = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    given = set(values) if isinstance(values, dict) else set()
-    if given != wanted:
-        wrong = ", ".join(sorted(given ^ wanted))
+    expected = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    present = set(values) if isinstance(values, dict) else set()
+    if present != expected:
+        wrong = ", ".join(sorted(present ^ expected))
         raise _error(file, f"the card lacks these fields, or does not have them: {wrong}")
     return kind(**values)
 

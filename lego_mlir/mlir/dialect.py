@@ -69,7 +69,7 @@ BOUNDS = "lego.bounds"
 """For each result, an index, an exclusive upper bound, or 0 where none is known. On a scf.for the
 bounds hold for the values that it carries, too."""
 CLAIM = "lego.claim"
-"""A range that the program claims for an operand or a result, see `mlir.lowering.claims`."""
+"""A range that the program claims for an operand or a result: `mlir.lowering.indices.claims`."""
 WARPS = "lego.warps"
 """On a vector.contract: the layout from a warp's coordinates in the tile to the warp's id."""
 ORDERED_BY_USER = "lego.own"
@@ -98,11 +98,6 @@ BIJECTIVE = "bijective"
 _DIM = "dim"
 _SHAPE, _STRIDES, _BOX = "shape", "strides", "box"
 _SWIZZLE, _L2_PROMOTION = "swizzle", "l2_promotion"
-
-
-def is_lego(op: Any) -> bool:
-    """Return whether an operation belongs to the lego dialect."""
-    return bool(op.name.startswith(PREFIX))
 
 
 def made_by(value: Any, name: str) -> bool:

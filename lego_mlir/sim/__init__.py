@@ -4,7 +4,7 @@
     launch(module, "transpose_kernel", (1024, 1, 1), (256, 1, 1), [a, b])
 
 `launch` runs a kernel, with checks for races, bad accesses and deadlocks; `TensorMap` is a TMA
-descriptor as an argument; `Costs` is what a launch counts, if asked to; `Budget` limits the
+descriptor as an argument; `Costs` is what a launch counts with `costs=True`; `Budget` limits the
 instructions of several launches together. `parse` gives a `Module` of `Kernel`s, and `Sources` the
 source texts for errors. Other limits are those of `lego_mlir.limits`.
 

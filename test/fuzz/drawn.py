@@ -90,7 +90,7 @@ def block(random: Random, dims: tuple[Dim, ...]) -> B:
 
 
 def parameters(random: Random, kind: str, dims: tuple[Dim, ...]) -> tuple[int, ...]:
-    """Return what a permutation is told about the tile that it permutes."""
+    """Return the arguments of a permutation for the tile that it permutes."""
     sizes = [prod(dim) for dim in dims]
     match kind:
         case "RegP":

@@ -146,7 +146,7 @@ def check_text(text: str) -> str:
 
 
 def _look_at_symbolic(layout: Layout) -> None:
-    """Derive its expressions; only that nothing but a LegoError comes of it is asked."""
+    """Derive its expressions; the only error that it may raise is a LegoError."""
     symbols = [Sym(f"i{k}", 0, n - 1) for k, n in enumerate(layout.dims)]
     str(layout.apply(*symbols))
     str(layout.inv(Sym("f", 0, layout.size - 1)))

@@ -100,7 +100,7 @@ def values_of(draw: st.DrawFn, layout: Layout) -> dict[str, int]:
 # -------------------------------------------------------------------------------- strategies
 @st.composite
 def spread(draw: st.DrawFn, pool: list[Int], slots: int) -> list[list[Int]]:
-    """The factors of the pool in a random order, dealt to so many slots."""
+    """The factors of the pool in a random order, dealt to so many dimensions."""
     dealt: list[list[Int]] = [[] for _ in range(slots)]
     for factor in draw(st.permutations(pool)):
         dealt[draw(st.integers(0, slots - 1))].append(factor)
@@ -169,7 +169,7 @@ def kinds_for(sizes: list[int]) -> list[str]:
 
 @st.composite
 def parameters(draw: st.DrawFn, kind: str, dims: tuple[Dim, ...]) -> tuple[int, ...]:
-    """What a permutation is told about the tile that it permutes."""
+    """The arguments of a permutation for the tile that it permutes."""
     match kind:
         case "RegP":
             return tuple(draw(st.permutations(range(len(dims)))))
@@ -277,9 +277,9 @@ def built(d: L) -> Layout:
 
 # --------------------------------------------------------------------------------- the oracle
 def regular(dims: list[int], perm: Any) -> Table:
-    """RegP: for every index in row-major order, its place in the permuted space."""
-    places = np.arange(prod(dims)).reshape([dims[p] for p in perm])
-    return places.transpose(np.argsort(perm)).reshape(-1)
+    """RegP: for every index in row-major order, its position in the permuted space."""
+    positions = np.arange(prod(dims)).reshape([dims[p] for p in perm])
+    return positions.transpose(np.argsort(perm)).reshape(-1)
 
 
 def block_table(b: B) -> Table:
@@ -338,12 +338,12 @@ def permutation_table(b: B, dims: list[int]) -> Table:
             within = [x for x in range(len(split)) if x % 3 != 1]
             return regular(split, [*range(1, len(split), 3), *within])
         case "morton":  # bit by bit, the last dimension first
-            table, place = np.zeros(size, dtype=np.int64), 0
+            table, shift = np.zeros(size, dtype=np.int64), 0
             for bit in range(max(dims).bit_length()):
                 for n, i in reversed(list(zip(dims, every, strict=True))):
                     if n >> (bit + 1):
-                        table |= (i >> bit & 1) << place
-                        place += 1
+                        table |= (i >> bit & 1) << shift
+                        shift += 1
             return table
         case "hilbert":  # four copies of the curve half as wide
             curve = np.zeros((1, 1), dtype=np.int64)

@@ -30,8 +30,8 @@
 #S = #lego.layout<"OrderBy(GenP([16, 16], tma_swizzle(32, 2)))">
 #blocks = #lego.layout<"OrderBy(Row(2, 2))">
 
-// CHECK-LABEL: func.func @product
-func.func @product(%a: memref<2048xf16>, %b: memref<2048xf16>, %c: memref<1024xf32>) {
+// CHECK-LABEL: func.func @gemm
+func.func @gemm(%a: memref<2048xf16>, %b: memref<2048xf16>, %c: memref<1024xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -41,7 +41,7 @@ func.func @product(%a: memref<2048xf16>, %b: memref<2048xf16>, %c: memref<1024xf
   // CHECK-NEXT: gpu.launch {{.*}} threads({{.*}}) in (%{{.*}} = %[[THREADS]],
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c4, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
-    // The slots, and two barriers each.
+    // The stages, and two barriers each.
     // CHECK-NEXT: %[[XS:[a-z0-9_]+]] = "lego.alloc"() {layout = #lego.layout<"OrderBy(Row(3), GenP([16, 16], tma_swizzle(32, 2)))">}
     // CHECK-NEXT: %[[YS:[a-z0-9_]+]] = "lego.alloc"() {layout = #lego.layout<"OrderBy(Row(3), GenP([16, 16], tma_swizzle(32, 2)))">}
     // CHECK-NEXT: %[[FULL:[a-z0-9_]+]] = "lego.alloc"() {layout = #lego.layout<"OrderBy(Row(3))">}
@@ -57,8 +57,8 @@ func.func @product(%a: memref<2048xf16>, %b: memref<2048xf16>, %c: memref<1024xf
 
     // The producer: it announces 2 * 512 bytes and fetches them.
     // CHECK: %[[GROUP:[a-z0-9_]+]] = nvvm.shfl.sync
-    // CHECK: %[[IS_PRODUCER:.*]] = arith.cmpi eq, %[[GROUP]]
-    // CHECK-NEXT: scf.if %[[IS_PRODUCER]] {
+    // CHECK-DAG: %[[IS_PRODUCER:.*]] = arith.cmpi eq, %[[GROUP]]
+    // CHECK: scf.if %[[IS_PRODUCER]] {
     // CHECK-NEXT: nvvm.setmaxregister decrease 24
     // CHECK: nvvm.elect.sync
     // PAIRS: nvvm.griddepcontrol wait
@@ -77,7 +77,7 @@ func.func @product(%a: memref<2048xf16>, %b: memref<2048xf16>, %c: memref<1024xf
     // CHECK: scf.yield
     // CHECK: lego.bounds = array<i64: 3, 0>
 
-    // The consumers: the first step, then the others, each of which releases the slot before.
+    // The consumers: the first step, then the others, each of which releases the stage before.
     // CHECK: } else {
     // PAIRS-NEXT: nvvm.setmaxregister increase 240
     // CHECK: memref.extract_aligned_pointer_as_index %[[FULL]]
@@ -109,7 +109,7 @@ func.func @product(%a: memref<2048xf16>, %b: memref<2048xf16>, %c: memref<1024xf
     // PAIRS-NEXT: } {lego.cluster = 2 : i64, lego.pdl}
     %m, %n = "lego.inv"(%bx) {layout = #blocks} : (index) -> (index, index)
     %zero = arith.constant dense<0.0> : vector<16x16xf32>
-    %sum = scf.for %k = %c0 to %c4 step %c1 iter_args(%part = %zero) -> vector<16x16xf32> {
+    %sum = scf.for %k = %c0 to %c4 step %c1 iter_args(%acc = %zero) -> vector<16x16xf32> {
       %x = "lego.load"(%a, %m, %k) {layout = #A, slice = array<i64: 2, 3>, shared = #S}
           : (memref<2048xf16>, index, index) -> vector<16x16xf16>
       %y = "lego.load"(%b, %n, %k) {layout = #A, slice = array<i64: 2, 3>, shared = #S}
@@ -118,7 +118,7 @@ func.func @product(%a: memref<2048xf16>, %b: memref<2048xf16>, %c: memref<1024xf
           affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j)>],
           iterator_types = ["parallel", "parallel", "reduction"],
           lego.warps = #lego.layout<"OrderBy(Row(4, 1))">}
-          %x, %y, %part : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
+          %x, %y, %acc : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
       scf.yield %next : vector<16x16xf32>
     }
     %result = arith.mulf %sum, %sum : vector<16x16xf32>

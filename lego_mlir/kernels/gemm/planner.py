@@ -29,7 +29,7 @@ WGMMA, HMMA = WgmmaConfig.schedule, MmaConfig.schedule
 WGMMA_TARGET = "sm_90a"
 
 HEURISTICS: dict[str, Heuristic] = {HMMA: mma_heuristic, WGMMA: wgmma_heuristic}
-"""By schedule. Schedules of users take the configs of `hmma`."""
+"""The heuristic of each schedule. Schedules of users take the configs of `hmma`."""
 
 _ROW_BYTES = 128
 """Bytes of a tile along its contiguous dimension, when TMA is asked whether it can copy tiles."""
@@ -200,12 +200,12 @@ def _schedule_of(
     check_config(what, config)
     if config is not None and schedule not in (None, config.schedule):
         raise _wrong_schedule(what, config, schedule)
-    wanted = schedule or (config.schedule if config is not None else None)
-    if wanted == WGMMA or (wanted is None and target.name == WGMMA_TARGET):
+    requested = schedule or (config.schedule if config is not None else None)
+    if requested == WGMMA or (requested is None and target.name == WGMMA_TARGET):
         found = reason()
         if found is None:
             return WGMMA
-        if wanted == WGMMA:
+        if requested == WGMMA:
             raise found
         warnings.warn(fallback_warning(what, found), stacklevel=4)
     elif not is_along_k(problem):

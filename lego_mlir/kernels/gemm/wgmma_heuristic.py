@@ -38,7 +38,7 @@ _NEAR = 1.02
 """Estimates whose ratio is less than this are taken as equal."""
 
 _NEAR_GROUPED = 1.07
-"""The same for several GEMMs in one launch, of which less was measured."""
+"""The ratio for several GEMMs in one launch, of which less was measured."""
 
 _NARROW = (16, 32, 64, 128, 256)
 """Columns of tiles of 64 rows, for one consumer warpgroup."""
@@ -190,11 +190,11 @@ def estimate(problem: Problem, config: WgmmaConfig, gpu: GpuSpec) -> WgmmaEstima
     m, n, _ = config.tile
     size, iterations = ELEMENT_BYTES[problem.dtype], config.k_slice_iterations(problem)
     ctas = config.work_items(problem)
-    places = gpu.multiprocessors * model.cluster_placement[prod(config.cluster) * config.split_k]
-    waves = ceil(ctas / places)
+    active = gpu.multiprocessors * model.cluster_placement[prod(config.cluster) * config.split_k]
+    waves = ceil(ctas / active)
     read = _bytes_per_iteration(problem, config, model)
     operands = (problem.m + problem.n) * problem.k * size * problem.batch
-    iteration = _iteration(problem, config, min(ctas, places), operands, model)
+    iteration = _iteration(problem, config, min(ctas, active), operands, model)
     store = m * n * ELEMENT_BYTES[problem.out] / 2 * model.store_us
     exposed = 0.0 if config.overlap_epilogue else store
     wave = iterations * max(iteration.values()) + exposed

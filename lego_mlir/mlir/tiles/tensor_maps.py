@@ -125,9 +125,9 @@ class TensorMaps:
         number, *buffers = list(owner.operands)
         known = [self._numbers(tile, name, value, number) for name, value in tile.sizes]
         tensors = []
-        for place, buffer in enumerate(buffers):
+        for k, buffer in enumerate(buffers):
             (argument,) = sources_of(buffer)
-            layout = tile.layout.bind(**{name: values[place] for name, values in known})
+            layout = tile.layout.bind(**{name: values[k] for name, values in known})
             tensors.append(replace(tile, layout=layout, buffer=argument, sizes=()))
         return number, tensors
 

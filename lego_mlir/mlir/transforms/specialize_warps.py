@@ -334,9 +334,9 @@ class _Roles:
         """Clone what a tile's main loop and epilogue need from the operations before them."""
         inside = self.main_loop.outer.regions[0].blocks[0]
         values[inside.arguments[0]] = tiles.induction_variable
-        wanted = [*self.main_loop.loop.operands, *self._indices()]
-        wanted += [v for op in epilogue for v in operands_of(op)]
-        for op in backward_slice(wanted, inside):
+        roots = [*self.main_loop.loop.operands, *self._indices()]
+        roots += [v for op in epilogue for v in operands_of(op)]
+        for op in backward_slice(roots, inside):
             if op != self.main_loop.loop and op not in epilogue:
                 clone(op, values)
 

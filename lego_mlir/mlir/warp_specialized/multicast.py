@@ -24,7 +24,7 @@ from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.emit import nvvm
-from lego_mlir.mlir.lowering.index_reader import launch_sizes
+from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import apply, inv
 from lego_mlir.mlir.tiles.main_loop import LoadedOperand, MainLoop

@@ -35,7 +35,7 @@ from lego_mlir.algebra import (
 )
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Expr, Sym, bounds, evaluate, symbols
-from lego_mlir.index.cost import count
+from lego_mlir.index.extraction.cost import count
 from lego_mlir.index.nodes import plain
 
 Element = tuple[int, ...]

@@ -53,12 +53,12 @@ def copied(found: TensorMapBoxes, corner: tuple[int, ...], element: int) -> dict
     )
     image: dict[int, int | None] = {}
     for box in found.boxes:
-        place = tuple(corner[dim] + at for dim, at in zip(found.dims, box.at, strict=True))
-        where, inside, source = units(tiles, place, box.offset * element, element)
+        position = tuple(corner[dim] + at for dim, at in zip(found.dims, box.at, strict=True))
+        where, inside, source = units(tiles, position, box.offset * element, element)
         values = np.full(len(where), -1)
         values[inside] = source
         for address, value in zip(where.tolist(), values.tolist(), strict=True):
-            assert address not in image, "two boxes write the same place"
+            assert address not in image, "two boxes write the same element"
             image[address] = None if value < 0 else value
     return image
 

@@ -52,7 +52,7 @@ def test_swapped_operands(a: Any, c: Any) -> None:
 @pytest.mark.parametrize(
     ("dtype", "out"), [("f16", "f32"), ("f16", "bf16"), ("bf16", None), ("bf16", "f32")]
 )
-def test_element_types(dtype: str, out: str | None) -> None:
+def test_wgmma_gemms_of_every_type_are_correct(dtype: str, out: str | None) -> None:
     check(matmul(72, 80, 64, dtype, out=out, config=SMALL))
 
 
@@ -91,7 +91,7 @@ def test_8_bit_elements_along_k(dtype: str) -> None:
     ],
     ids=str,
 )
-def test_configs(m: int, n: int, config: WgmmaConfig) -> None:
+def test_every_wgmma_config_is_correct(m: int, n: int, config: WgmmaConfig) -> None:
     k = 192 * config.split_k
     check(matmul(m, n, k, b=OrderBy(Col(k, n)), config=config))
 
@@ -263,7 +263,7 @@ def test_l2_promotion(asked: int, found: list[int]) -> None:
     assert [promotions[n] for n in range(3)] == found
 
 
-def test_batches() -> None:
+def test_batched_gemms_by_wgmma_are_correct() -> None:
     check(matmul(80, 48, 64, batch=3, config=SMALL))
     columns = OrderBy(RegP([2, 80, 48], [0, 2, 1]))
     check(matmul(80, 48, 64, batch=2, c=columns, config=SMALL))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from lego_mlir.compiler import nvjitlink
-from lego_mlir.compiler.assembly import PTX_FILE, AssemblerMissing, Cubin
+from lego_mlir.compiler.backend import nvjitlink
+from lego_mlir.compiler.backend.assembly import PTX_FILE, AssemblerMissing, Cubin
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.hardware.targets import Target
 
@@ -43,6 +43,6 @@ def assemble(ptx: str, target: Target, *, options: Sequence[str] = ()) -> Cubin:
 
 
 def _by_ptxas(ptx: str, target: Target, options: Sequence[str]) -> Cubin:
-    from lego_mlir.compiler import ptxas  # few need it, and what it imports is not quick
+    from lego_mlir.compiler.backend import ptxas  # few need it, and what it imports is not quick
 
     return ptxas.assemble(ptx, target, options)

@@ -158,8 +158,8 @@ class IndexReader:
         return self.symbol(value, "v", min(low, other_low), max(high, other_high))
 
     def _unknown(self, value: Any, hint: str) -> Sym:
-        told = self.leaf(value)
-        return self.symbol(value, hint) if told is None else told
+        leaf = self.leaf(value)
+        return self.symbol(value, hint) if leaf is None else leaf
 
     def _read_loop(self, variable: Any, loop: Any) -> Int:
         lower, upper, step = (self.read(operand) for operand in list(loop.operands)[:3])

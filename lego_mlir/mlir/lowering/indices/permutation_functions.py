@@ -14,7 +14,7 @@ from lego_mlir.index import Expr, functions
 from lego_mlir.index.ranges import is_nonnegative
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.lowering.index_reader import affine_value
+from lego_mlir.mlir.lowering.indices.index_reader import affine_value
 
 
 def _equal(a: Any, b: Any) -> Any:
@@ -94,7 +94,7 @@ def read_function(func: Any, source: Source) -> Callable[..., Any]:
     """Return a func.func over indices as a function on ints, arrays and expressions.
 
     Raises:
-        LegoError: (when called) an operation that no index expression has, at its place.
+        LegoError: (when called) an operation that no index expression has, at its location.
     """
 
     def call(*arguments: Any) -> Any:

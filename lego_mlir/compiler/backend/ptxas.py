@@ -2,7 +2,7 @@
 
 nvJitLink makes code that could still be linked with other code. So it cannot know the registers of
 a kernel's callers, and leaves out `setmaxnreg` ("(C7504) ignored to maintain compatibility across
-compilation units"), by which warps of a block take different numbers of registers.
+compilation units"), by which warps of a CTA take different numbers of registers.
 
 The program is that of the package nvidia-cuda-nvcc, else the one on PATH.
 """
@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from lego_mlir.compiler.assembly import AssemblerMissing, Cubin, make_cubin, rejection
+from lego_mlir.compiler.backend.assembly import AssemblerMissing, Cubin, make_cubin, rejection
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from lego_mlir.index.nodes import Expr, Int, ISqrt, Poly, children
+from lego_mlir.index.nodes import Expr, Int, ISqrt, Poly
 from lego_mlir.index.ranges import bounds, of_term
+from lego_mlir.index.structure import children
 
 
 def widest(x: Int) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from lego_mlir.compiler.assembly import Cubin, Resources
+from lego_mlir.compiler.backend.assembly import Cubin, Resources
 from lego_mlir.diagnostics import LegoError
 
 _LOSS = re.compile(r"\(C7[56]\d\d\)")

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from lego_mlir.index import nodes, polynomial
+from lego_mlir.index import polynomial, structure
 from lego_mlir.index.nodes import Expr, Int, Mono, Poly
 
 Tree: TypeAlias = "int | Expr | Sum | Product"
@@ -97,7 +97,7 @@ def _most_shared(terms: _Terms) -> Expr | int | None:
     shared = [(n, x) for x, n in counts.items() if n > 1]
     if not shared:
         return None
-    return max(shared, key=lambda item: (item[0], nodes.order(item[1])))[1]
+    return max(shared, key=lambda item: (item[0], structure.order(item[1])))[1]
 
 
 def _has(mono: Mono, atom: Expr) -> bool:

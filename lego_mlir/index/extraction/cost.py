@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from enum import StrEnum
 
-from lego_mlir.index.factor import Product, Sum, Tree, factor, without_constant
+from lego_mlir.index.extraction.factor import Product, Sum, Tree, factor, without_constant
 from lego_mlir.index.fold import Algebra
-from lego_mlir.index.nodes import Expr, FloorDiv, Int, ISqrt, Mod, Mul, Poly, Sym, children
+from lego_mlir.index.nodes import Expr, FloorDiv, Int, ISqrt, Mod, Mul, Poly, Sym
+from lego_mlir.index.structure import children
 
 
 class Kind(StrEnum):

@@ -12,10 +12,10 @@ from typing import Any
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, Sym, bounds, polynomial, substitute
-from lego_mlir.index.nodes import symbols
 from lego_mlir.index.ranges import is_positive
+from lego_mlir.index.structure import symbols
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.lowering.index_reader import IndexReader
+from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
 
 Tied = Mapping[str, Any]
 """The operand of each symbol, by its name."""
@@ -25,7 +25,7 @@ class SizeOperands:
     """All operands of one module that are sizes of layouts.
 
     What a layout says of a value that nothing else is known of is collected first, by `note`, and
-    told when the reader meets the value, by `leaf`.
+    passed on when the reader meets the value, by `leaf`.
 
     Args:
         reader: reads the operands.
@@ -63,9 +63,9 @@ class SizeOperands:
             return None
         name, facts = self._noted[value]
         self._open.add(value)
-        told = [self._resolved(divisor, tied) for divisor, tied in facts]
+        resolved = [self._resolved(divisor, tied) for divisor, tied in facts]
         self._open.discard(value)
-        divisors = frozenset(d for d in told if d is not None)
+        divisors = frozenset(d for d in resolved if d is not None)
         return self._reader.symbol(value, name, 1, None, divisors)
 
     def values(
@@ -79,8 +79,8 @@ class SizeOperands:
         tied = {s.name: operand for s, operand in zip(layout_symbols, operands, strict=True)}
         found: dict[Sym, Int] = {}
         for s, operand in zip(layout_symbols, operands, strict=True):
-            told = (self._resolved(divisor, tied) for divisor in s.divisors)
-            divisors = tuple(d for d in told if d is not None)
+            resolved = (self._resolved(divisor, tied) for divisor in s.divisors)
+            divisors = tuple(d for d in resolved if d is not None)
             found[s] = self._value(operand, s.name, frozenset(divisors), op, layout)
             self._see_to(op, operand, s.name, divisors, layout)
         return found

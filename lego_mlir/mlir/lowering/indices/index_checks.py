@@ -1,8 +1,8 @@
 """Prove or check the conditions on indices and sizes that the compiler relies on.
 
-The compiler relies on indices inside of their dimensions, on claims (`mlir.lowering.claims`), and
-on what a layout implies of its symbolic sizes: `M/16` implies that 16 divides M and M ≥ 1. One of
-the following holds for each condition.
+The compiler relies on indices inside of their dimensions, on claims
+(`mlir.lowering.indices.claims`), and on what a layout implies of its symbolic sizes: `M/16` implies
+that 16 divides M and M ≥ 1. One of the following holds for each condition.
 
 - It is proven, and nothing is generated.
 - It is proven not to hold, which is an error.
@@ -34,9 +34,14 @@ from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.conditions import comparisons, host_of, is_conditional
 from lego_mlir.mlir.context import Source, position_of
 from lego_mlir.mlir.lowering.argument_names import argument_names
-from lego_mlir.mlir.lowering.claims import RESULT, taken_claim
-from lego_mlir.mlir.lowering.index_reader import IndexReader
-from lego_mlir.mlir.lowering.launch_values import Known, known_expression, known_value, number
+from lego_mlir.mlir.lowering.indices.claims import RESULT, taken_claim
+from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
+from lego_mlir.mlir.lowering.indices.launch_values import (
+    Known,
+    known_expression,
+    known_value,
+    number,
+)
 
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast", "memref.subview")
 
@@ -173,12 +178,12 @@ class IndexChecks:
             is_size: whether the limit is the size of a dimension.
         """
 
-        def said(limit: str) -> str:
+        def limit_text(limit: str) -> str:
             return f"its size is {limit}" if is_size else f"it is to be from 0 on and below {limit}"
 
         if _is_surely_outside(x, limit) and not is_conditional(op):
             raise self._source.error(
-                f"{what} is {_range_text(x)}, {said(repr(limit))}",
+                f"{what} is {_range_text(x)}, {limit_text(repr(limit))}",
                 op.location,
                 hint="no thread may get there: mend the index, or the size",
             )
@@ -189,11 +194,11 @@ class IndexChecks:
             return
         end = known_expression(limit, self._known_symbol)
         if known is not None and end is not None:
-            says = f"but is {what}: {said(repr(limit))}"
+            says = f"but is {what}: {limit_text(repr(limit))}"
             self._fact(op, known, known.with_operator(">=", number(0)), says)
             self._fact(op, known, known.with_operator("<", end), says)
         elif self._in_kernels:
-            message = f"{what} is $0, {said(_shown(limit))}"
+            message = f"{what} is $0, {limit_text(_shown(limit))}"
             self._trap_unless_within(op, value if after else x, limit, message, after=after)
 
     def _is_proven(self, op: Any, x: Int, limit: Int) -> bool:
@@ -246,7 +251,7 @@ class IndexChecks:
             "condition": str(condition),
             "value": str(value),
             "says": says,
-            "place": "" if position is None else str(position),
+            "location": "" if position is None else str(position),
         }
         facts = self._facts.setdefault(func, {})
         facts.setdefault(

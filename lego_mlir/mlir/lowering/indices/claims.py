@@ -2,7 +2,8 @@
 
 A claim is an attribute of an operation: one of its operands, or its result, is an index in
 [0, limit). The front end sets it for `lg.choose`, `lg.select`, `lg.segment` and `v.below`; a
-lego.table or lego.pick claims it of its number. `mlir.lowering.index_checks` proves or checks it.
+lego.table or lego.pick claims it of its number. `mlir.lowering.indices.index_checks` proves or
+checks it.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ def _check_static_shared(kernel: Resources, target: Target) -> None:
     if kernel.shared_bytes > target.static_shared_bytes:
         raise LegoError(
             f"{kernel.kernel} declares {kernel.shared_bytes} bytes of static shared memory, "
-            f"a block on {target} may have {target.static_shared_bytes}",
+            f"a CTA on {target} may have {target.static_shared_bytes}",
             hint="use a smaller tile, or dynamic shared memory "
             f"(up to {target.optin_shared_bytes} bytes)",
         )

@@ -72,7 +72,7 @@ def test_less_than_a_tile(size: tuple[int, int, int]) -> None:
         *(((128, 64, 64), 1), ((128, 128, 64), 2)),
     ],
 )
-def test_tiles(tile: tuple[int, int, int], groups: int) -> None:
+def test_tiles_of_every_shape_are_correct(tile: tuple[int, int, int], groups: int) -> None:
     """Narrow ones, wide ones in panels, several instructions below one another, warpgroups."""
     bm, bn, bk = tile
     columns = (False, bn in (8, 24))  # rows of B that no swizzling mode has
@@ -81,7 +81,7 @@ def test_tiles(tile: tuple[int, int, int], groups: int) -> None:
     assert artifact.launches[0].block == (128 * (groups + 1), 1, 1)
 
 
-def test_three_warpgroups_and_what_registers_they_may_have() -> None:
+def test_three_warpgroups_and_their_registers() -> None:
     registers = {"producer_registers": 32, "consumer_registers": 160}
     check(WgmmaKernel(192, 64, 128, (192, 64, 64), consumers=3, parameters=registers))
     with pytest.raises(LegoError, match="94208 registers") as caught:
@@ -210,7 +210,7 @@ def random_problem(seed: int) -> WgmmaKernel:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_random_products(seed: int) -> None:
+def test_random_gemms_are_correct(seed: int) -> None:
     check(random_problem(seed), ORDERS[seed % 3], seed)
 
 

@@ -10,7 +10,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from lego_mlir.compiler.assembly import PTX_FILE, AssemblerMissing, Cubin, make_cubin, rejection
+from lego_mlir.compiler.backend.assembly import (
+    PTX_FILE,
+    AssemblerMissing,
+    Cubin,
+    make_cubin,
+    rejection,
+)
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 

@@ -5,54 +5,51 @@ Sums and products are kept expanded, so that terms cancel. Two other forms may c
     s*(s + 1)                     whole, where s*s + s is a product of sums expanded
     x + 248*(x // 8)              for 256*(x // 8) + x % 8: no remainder to take
 
-So what multiplies sums is derived once more with such products kept whole, remainders are taken
-out where their quotient is there too, and the cheapest form is what will be computed (papers/lego,
+So operands carry both forms through a derivation (`index.operands`), remainders are taken out
+where their quotient is there too, and the cheapest form is what will be computed (papers/lego,
 section 4, counts operations to choose between expanded and unexpanded).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from lego_mlir.index import construct, polynomial
-from lego_mlir.index.cost import weight
-from lego_mlir.index.expansion import Derivation, during, is_deriving
-from lego_mlir.index.nodes import Expr, Int, Mod, Mono, Poly, Spelled, mono_order
-from lego_mlir.index.width import widest
+from lego_mlir.index.extraction.cost import weight
+from lego_mlir.index.extraction.width import widest
+from lego_mlir.index.nodes import Expr, Int, Mod, Mono, Poly, Spelled, plain
+from lego_mlir.index.operands import Operand, form_of, operand
+from lego_mlir.index.structure import mono_order
 from lego_mlir.index.work import measured
 
 Derived = TypeVar("Derived", bound="Int | tuple[Int, ...]")
 
 
-def derive(make: Callable[[], Derived]) -> Derived:
-    """Return what `make` derives, in the form that costs least.
+def derive(function: Callable[..., Derived], *index: Any) -> Derived:
+    """Return what a function makes of an index, in the form that costs least.
 
     Args:
-        make: builds expressions with the operators and constructors; it is called once or twice.
+        function: builds one expression, or several in a tuple, with the operators and
+            `index.functions`. (Constructors take operands for their normal form.)
+        index: its arguments; expressions, and what else the function takes.
     """
-    if is_deriving():  # part of a larger derivation, which will choose
-        return make()
+    if any(isinstance(x, Operand) for x in index):  # of a larger derivation, which will choose
+        return function(*index)
     with measured():
-        return _cheapest_form(make)
+        derived = function(*map(operand, index))
+        if isinstance(derived, tuple):
+            return _cheapest_form(derived)  # type: ignore[return-value]
+        (chosen,) = _cheapest_form((derived,))
+        return chosen  # type: ignore[return-value]
 
 
-def _cheapest_form(make: Callable[[], Derived]) -> Derived:
-    """Return what the outermost derivation derives, in the form that costs least."""
-    first = Derivation(expands=True)
-    normal = during(first, make)
-    found = [_each(normal)]
-    if first.multiplied:
-        found.append(_each(during(Derivation(expands=False), make)))
+def _cheapest_form(derived: tuple[Int, ...]) -> tuple[Int, ...]:
+    """Return the expressions of a finished derivation, in the form that costs least."""
+    normal, unexpanded = tuple(map(plain, derived)), tuple(map(form_of, derived))
+    found = [normal] if unexpanded == normal else [normal, unexpanded]
     found += [other for form in found if (other := _without_remainders(form)) != form]
-    if len(found) == 1:
-        return normal
-    chosen = _cheapest(found)
-    return chosen if isinstance(normal, tuple) else chosen[0]  # type: ignore[return-value]
-
-
-def _each(derived: Int | tuple[Int, ...]) -> tuple[Int, ...]:
-    return derived if isinstance(derived, tuple) else (derived,)
+    return normal if len(found) == 1 else _cheapest(found)
 
 
 def _cheapest(found: list[tuple[Int, ...]]) -> tuple[Int, ...]:
