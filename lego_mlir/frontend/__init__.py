@@ -22,22 +22,27 @@ from lego_mlir.frontend.atomics import (
 )
 from lego_mlir.frontend.branches import choose, search, segment, select, table
 from lego_mlir.frontend.elementwise import exp2, gelu, relu, tanh
-from lego_mlir.frontend.kernel import Kernel, kernel
+from lego_mlir.frontend.kernel import Kernel, KernelCall, kernel
 from lego_mlir.frontend.operations import barrier, block_id, fold, loop, shared, thread_id
+from lego_mlir.frontend.sequence import KernelSequence, Workspace, sequence
 from lego_mlir.frontend.sized import SizedLayout, pick, sized
 from lego_mlir.frontend.tensors import EmptyType, Scalar, ScalarType, Tensor, TensorType
-from lego_mlir.frontend.tiles import dot, zeros
+from lego_mlir.frontend.tiles import concatenate, dot, zeros
 from lego_mlir.frontend.values import Value
+from lego_mlir.frontend.warps import mma
 
 __all__ = [
     "EmptyType",
     "Kernel",
+    "KernelCall",
+    "KernelSequence",
     "Scalar",
     "ScalarType",
     "SizedLayout",
     "Tensor",
     "TensorType",
     "Value",
+    "Workspace",
     "atomic_add",
     "atomic_and",
     "atomic_exchange",
@@ -48,17 +53,20 @@ __all__ = [
     "barrier",
     "block_id",
     "choose",
+    "concatenate",
     "dot",
     "exp2",
     "fold",
     "gelu",
     "kernel",
     "loop",
+    "mma",
     "pick",
     "relu",
     "search",
     "segment",
     "select",
+    "sequence",
     "shared",
     "sized",
     "table",

@@ -34,6 +34,23 @@ def zeros(shape: Sequence[int], dtype: str) -> Value:
     return as_value(0, ir.VectorType.get(list(sizes), ir.Type.parse(dtype)), trace)
 
 
+def concatenate(values: Sequence[Value]) -> Value:
+    """Return the elements of several vectors of one dimension, one vector after another.
+
+    Args:
+        values: vectors of the same type.
+    """
+    trace = current("concatenate")
+    kinds = {getattr(value, "dtype", repr(value)) for value in values}
+    first = values[0].ssa.type if values and isinstance(values[0], Value) else None
+    if len(kinds) != 1 or not isinstance(first, ir.VectorType) or first.rank != 1:
+        names = ", ".join(sorted(kinds)) or "nothing"
+        raise trace.error(f"'concatenate' takes vectors of one type and dimension, not {names}")
+    kind = ir.VectorType.get([len(values) * first.shape[0]], first.element_type)
+    elements = [value[k].ssa for value in values for k in range(first.shape[0])]
+    return Value(trace.create("vector.from_elements", [kind], elements)[0], trace)
+
+
 def dot(x: Value, y: Value, total: Value | None = None, *, warps: Layout | None = None) -> Value:
     """Return the matrix multiplication of two tiles plus an accumulator, `total + x @ y`.
 

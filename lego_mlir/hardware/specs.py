@@ -59,50 +59,91 @@ class MmaModel:
 
 @dataclass(frozen=True, slots=True)
 class WgmmaModel:
-    """Constants of the cost model for `wgmma` GEMMs.
+    """Constants of the cost model for `wgmma` GEMMs; see `kernels.gemm.wgmma_model`.
 
     Attributes:
-        flops_per_us: floating-point operations on 16-bit elements that the tensor cores of a
-            multiprocessor do in a microsecond.
-        l2_hit_bytes_per_us: bytes that all multiprocessors read from the L2 cache in a microsecond,
-            if both operands fit it.
-        l2_miss_bytes_per_us: the same if they do not fit it.
-        l2_operand_bytes: bytes of both operands up to which they fit the L2 cache.
-        unaligned_rows: factor on the cost of tiles of B whose rows are not multiples of 128 bytes.
-        copy_us: latency of a TMA copy, in microseconds.
-        cluster_copy_us: the same for small tiles that a cluster shares, until all its CTAs have
-            released the stage: 64×32 with a cluster of two and 8 stages took 0.134 µs an iteration.
-        store_us: microseconds to store one 16-bit element of C.
+        clocks_per_us: clocks of a multiprocessor in a microsecond, at the rate that the tensor
+            cores reach.
+        shared_write: clocks to write a row of 128 bytes to shared memory.
+        shared_read: clocks in which a warpgroup reads one.
+        l2_lines_per_us: lines of 128 bytes that all multiprocessors read from the L2 cache in a
+            microsecond.
+        sm_lines_per_us: the same of one multiprocessor.
+        half_line: cost of a request of 64 bytes, in lines.
+        quarter_line: the same of 32 bytes.
+        straddling_line: the same of the second line that a row touches whose pitch is no multiple
+            of 128 bytes.
+        zero_us: microseconds in which TMA fills 16 bytes of a row with zeros that are outside of
+            the tensor: on an H200, boxes of 64 rows of 128 bytes of which 16 exist took 1.4 µs.
+        clipped_us: microseconds for 16 bytes of a tile of C that are outside of it.
+        copy_us: microseconds from a TMA copy's issue until its stage can be used.
+        step_norm: exponent that joins the limits of a step.
+        cluster_step_us: microseconds that a step takes longer for each doubling of the cluster.
+        store_us_per_byte: microseconds to store a byte of C.
+        l2_store_bytes_per_us: bytes of C that all multiprocessors store in a microsecond.
+        narrow_store: factor on the time of stores where rows of less than 64 bytes are stored.
+        swapped_store: factor on it where C is stored transposed.
+        tile_us: microseconds of a tile besides its steps.
         launch_us: microseconds of a launch besides its waves.
+        blocked_us: what is added if the next launch finds no room until this one ends.
         next_wave_us: microseconds from one wave of CTAs to the next if CTAs are not persistent.
-        cluster_us: microseconds that a launch takes longer because CTAs of a cluster wait for each
-            other.
-        split_k_us: microseconds in which a cluster reduces its split-K slices.
+        cluster_us: microseconds that a launch takes longer with clusters.
+        split_k_us: microseconds in which split-K slices are reduced.
+        split_k_us_per_doubling: what is added for each doubling of the slices.
+        split_k_us_per_byte: what is added for each byte of accumulators that is exchanged.
         cluster_placement: by the CTAs of a cluster, the fraction of the multiprocessors on which
             whole clusters can be placed.
-        power_us_per_flop: microseconds that the power limit allows, on average, for an operation.
-        power_us_per_l2_byte: the same for a byte read from the L2 cache.
-        power_store_share: fraction of the time of stores that is added to those.
+        power_us_per_flop: microseconds that the power limit allows for an operation, on average.
         memory_bytes_per_us: bytes that device memory moves in a microsecond.
     """
 
-    flops_per_us: float
-    l2_hit_bytes_per_us: float
-    l2_miss_bytes_per_us: float
-    l2_operand_bytes: float
-    unaligned_rows: float
+    clocks_per_us: float
+    shared_write: float
+    shared_read: float
+    l2_lines_per_us: float
+    sm_lines_per_us: float
+    half_line: float
+    quarter_line: float
+    straddling_line: float
+    zero_us: float
+    clipped_us: float
     copy_us: float
-    cluster_copy_us: float
-    store_us: float
+    step_norm: float
+    cluster_step_us: float
+    store_us_per_byte: float
+    l2_store_bytes_per_us: float
+    narrow_store: float
+    swapped_store: float
+    tile_us: float
     launch_us: float
+    blocked_us: float
     next_wave_us: float
     cluster_us: float
     split_k_us: float
+    split_k_us_per_doubling: float
+    split_k_us_per_byte: float
     cluster_placement: dict[int, float]
     power_us_per_flop: float
-    power_us_per_l2_byte: float
-    power_store_share: float
     memory_bytes_per_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class UnalignedModel:
+    """Constants of the cost of matrices whose rows are not multiples of 16 bytes.
+
+    Attributes:
+        copy_bytes_per_us: bytes that re-pitching reads and writes in a microsecond.
+        copy_launch_us: microseconds of the launch that re-pitches.
+        store_bytes_per_us: bytes of C that threads store in a microsecond, beyond the time that
+            the model of `wgmma` has for stores.
+        mma_bytes_per_us: bytes of such rows that the CTAs of a multiprocessor copy to shared memory
+            in a microsecond for `mma.sync`, element by element.
+    """
+
+    copy_bytes_per_us: float
+    copy_launch_us: float
+    store_bytes_per_us: float
+    mma_bytes_per_us: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +165,7 @@ class GpuSpec:
         sm_threads: threads of a multiprocessor, of all its CTAs.
         mma_model: constants of the cost model for `mma.sync` (`gemm_model.mma` in the file).
         wgmma_model: those for `wgmma` (`gemm_model.wgmma`); `None` if the card has no `wgmma`.
+        unaligned_model: those for unaligned rows (`gemm_model.unaligned`); `None` as before.
     """
 
     name: str
@@ -139,6 +181,7 @@ class GpuSpec:
     sm_threads: int
     mma_model: MmaModel
     wgmma_model: WgmmaModel | None
+    unaligned_model: UnalignedModel | None
 
 
 def spec_of(target: Target) -> GpuSpec:
@@ -199,6 +242,10 @@ def read_card(file: Path) -> GpuSpec:
             raise _error(file, "gemm_model.wgmma.cluster_placement has the keys 1, 2, 4 and 8")
         wgmma = {**wgmma, "cluster_placement": {int(n): x for n, x in placement.items()}}
         values["wgmma_model"] = _made(file, WgmmaModel, wgmma)
+    unaligned = models.get("unaligned")
+    values["unaligned_model"] = None
+    if unaligned is not None:
+        values["unaligned_model"] = _made(file, UnalignedModel, unaligned)
     if not isinstance(values.get("name"), str):
         raise _error(file, "a card has a name, the one that its driver reports")
     return _made(file, GpuSpec, values)

@@ -36,6 +36,11 @@ _ALIGN = 16
 """Bytes that strides and the width of a box are multiples of."""
 
 _RANKS = (1, 5)
+_MOST_ELEMENTS = 1 << 31
+"""Along a dimension: coordinates are signed and have 32 bits (PTX ISA 9.7.9.25)."""
+
+_STRIDES_END = 1 << 40
+"""Bytes (CUDA driver API, cuTensorMapEncodeTiled)."""
 
 _WIDE_PROMOTION, _NARROW_PROMOTION = 256, 128
 """Bytes of L2 promotion of tensors whose rows are whole L2 lines, and of others. In the latter a
@@ -181,6 +186,12 @@ def _check(layout: Layout, shape: Sequence[int], strides: Sequence[int], element
     rank = len(shape)
     if not _RANKS[0] <= rank <= _RANKS[1]:
         raise LegoError(f"TMA takes tensors of 1 to 5 dimensions, '{layout}' has {rank}")
+    if max(shape) > _MOST_ELEMENTS or max(strides[1:], default=0) * element >= _STRIDES_END:
+        raise LegoError(
+            f"TMA takes up to {_MOST_ELEMENTS} elements along a dimension, and strides below "
+            f"{_STRIDES_END} bytes; '{layout}' has more",
+            hint="use a schedule without TMA",
+        )
     if strides[0] > 1:
         raise LegoError(f"TMA: no dimension of '{layout}' is contiguous in memory")
     for n, stride in zip(shape[1:], strides[1:], strict=True):

@@ -39,6 +39,7 @@ class TiledGemm:
         batch_rank: the number of dimensions before those of the matrices: 1 in a batch, else 0.
         is_transposed: whether the kernel computes the transpose of C, so that the operand A of the
             problem is the kernel's parameter b, and B is a.
+        stores_by_threads: whether threads store C, whose rows TMA does not take.
     """
 
     problem: Problem
@@ -46,6 +47,7 @@ class TiledGemm:
     rasterization: Layout
     batch_rank: int
     is_transposed: bool
+    stores_by_threads: bool = False
 
     @property
     def padding(self) -> tuple[int, int]:
@@ -59,7 +61,7 @@ class TiledGemm:
 
     def tiled(self, layout: Layout, tiles: Sequence[int], groups: Sequence[int]) -> Layout:
         """Return the layout of a tensor of tiles, in groups if the grid is padded."""
-        return tiled(layout, tiles, groups if self.is_padded else None)
+        return tiled(layout, groups, tiles) if self.is_padded else tiled(layout, tiles)
 
     def at(self, number: Any) -> TileIndex:
         """Return the index of a tile along a dimension whose groups have one tile."""
@@ -109,12 +111,13 @@ def gemm_body(
         result = total
         if epilogue is not None:
             tiles = {
-                name: _operand_tile(value, operands[name], gemm, (i, j))
+                name: operand_tile(value, operands[name], gemm, config.tile[:2], (i, j))
                 for name, value in values.items()
             }
             result = epilogue(total, **tiles)
             check_epilogue_result(result)
-        c.view(tiles_c).staged(shared_c)[*_by_level(*batch, i, j), *whole] = result.to(problem.out)
+        written = c.view(tiles_c).staged(shared_c, by_threads=gemm.stores_by_threads)
+        written[*_by_level(*batch, i, j), *whole] = result.to(problem.out)
 
     names = ("a", "b", "c", *operands)
     matmul.__signature__ = Signature(  # type: ignore[attr-defined]
@@ -152,13 +155,25 @@ def _by_level(*index: TileIndex) -> tuple[Any, ...]:
     return tuple(number for level in zip(*index, strict=True) for number in level)
 
 
-def _operand_tile(
-    value: Any, kind: Operand, gemm: TiledGemm, tile_index: tuple[TileIndex, TileIndex]
+def operand_tile(
+    value: Any,
+    kind: Operand,
+    gemm: TiledGemm,
+    tile: tuple[int, int],
+    tile_index: tuple[TileIndex, TileIndex],
 ) -> Any:
-    """Return the tile of an epilogue operand that belongs to a tile of C."""
+    """Return the tile of an epilogue operand that belongs to a tile of C.
+
+    Args:
+        value: the operand.
+        kind: its parameter.
+        gemm: the GEMM.
+        tile: rows and columns of the tile of C.
+        tile_index: the tile's index, down and across.
+    """
     if isinstance(kind, ScalarType):
         return value
-    layout, tile = kind.layout, gemm.config.tile[:2]
+    layout = kind.layout
     if layout.rank == 1:  # the same for every row of C
         axis = 0 if gemm.is_transposed else 1
         tiles = gemm.tiled(layout, [tile[axis]], [gemm.padding[axis]])

@@ -11,12 +11,17 @@ from lego_mlir.algebra import Layout
 from lego_mlir.algebra.sizes import sizes_text
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import Kernel, TensorType, kernel
+from lego_mlir.frontend import Kernel, KernelSequence, TensorType, kernel, sequence
+from lego_mlir.hardware.limits import MAX_GRID_DIMS
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.empty import empty_matmul
+from lego_mlir.kernels.gemm.gemv_body import gemv_body
+from lego_mlir.kernels.gemm.gemv_config import GemvConfig
 from lego_mlir.kernels.gemm.kernel import Epilogue, Operand, TiledGemm, gemm_body
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT, layout_of, order_of, transposed
 from lego_mlir.kernels.gemm.planner import (
+    GEMV,
     WGMMA,
     Plan,
     byte_copy_warning,
@@ -25,12 +30,16 @@ from lego_mlir.kernels.gemm.planner import (
     plan,
 )
 from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.kernels.gemm.repitch import copy_name, repitch_kernel
 
 _ACCUMULATORS = {"f16": "f32", "bf16": "f32", "f8E4M3FN": "f32", "f8E5M2": "f32", "i8": "i32"}
 """The accumulator's element type by that of A and B."""
 
 _OUTPUTS = {"f32": ("f16", "bf16", "f32"), "i32": ("i32", "f16", "bf16", "f32")}
 """The element types that C may have by that of the accumulator."""
+
+_MOST_ELEMENTS = 1 << 48
+"""Of all matrices of an argument: addresses of bytes have no more bits on any GPU."""
 
 _DEFAULT_OUTPUT = {"f8E4M3FN": "f16", "f8E5M2": "f16", "i8": "i32"}
 
@@ -53,18 +62,20 @@ def matmul(
     schedule: str | None = None,
     target: str | None = None,
     promote: int = 0,
-) -> Kernel:
+    alignment: int = ALIGNMENT,
+) -> Kernel | KernelSequence:
     """Return a kernel that computes C = A B, or a batch of such GEMMs.
 
         matmul(4096, 4096, 4096)(a, b, c)
 
-    Accumulators are f32, of integers i32. Any sizes work. If rows are not multiples of 16 bytes the
-    kernel is slower, because a wide access cannot start at every row.
+    Accumulators are f32, of integers i32. Any sizes work. On sm_90a, an operand whose rows are not
+    multiples of 16 bytes is first copied to a workspace, unless the GEMM is small; elsewhere such
+    a kernel is slower, because a wide access cannot start at every row.
 
     Args:
-        m: rows of A and C.
+        m: rows of A and C. Without rows or columns nothing is launched.
         n: columns of B and C.
-        k: columns of A, rows of B.
+        k: columns of A, rows of B. If it is 0, C is zeros, or what the epilogue makes of them.
         dtype: element type of A and B: f16, bf16, i8, f8E4M3FN or f8E5M2.
         out: element type of C; by default that of A and B, i32 for i8, f16 for 8-bit floats.
         a: layout of A, m×k, in a batch batch×m×k; row-major by default.
@@ -87,15 +98,29 @@ def matmul(
         promote: iterations after which `wgmma` accumulators are promoted to f32; 0 for none.
             Tensor cores accumulate products of 8-bit floats with 13 bits of fraction and truncate
             the rest. With 4, a tensor core accumulates 512 products. `hmma` does not need it.
+        alignment: bytes that the addresses of the matrices are a multiple of, a power of two. With
+            less than 16, operands are copied first, as above.
 
     Raises:
         LegoError: a size, a type or a layout is wrong, or the target has no such instruction.
     """
     target = target or runtime.select().target or DEFAULT_TARGET
     sizes = (m, n, k) if batch is None else (m, n, k, batch)
-    check_sizes("matmul", sizes)
+    check_sizes("matmul", sizes, least=0)
     accumulator, out = check_types("matmul", dtype, out, target, promote)
     lead = () if batch is None else (batch,)
+    if 0 in sizes:
+
+        def of_zeros(k: int, a: Layout, b: Layout) -> Kernel | KernelSequence:
+            return matmul(
+                m, n, k, dtype, out=out, a=a, b=b, c=c, batch=batch, epilogue=epilogue,
+                operands=operands, config=config, rasterization=rasterization, schedule=schedule,
+                target=target, promote=promote, alignment=alignment,
+            )  # fmt: skip
+
+        return empty_matmul(
+            sizes, (dtype, out), {"a": a, "b": b, "c": c}, operands or {}, alignment, of_zeros
+        )
     layouts = [
         layout_of(what, layout, (*lead, *shape))
         for what, layout, shape in (("a", a, (m, k)), ("b", b, (k, n)), ("c", c, (m, n)))
@@ -103,43 +128,89 @@ def matmul(
     order_a, order_b, order_c = map(order_of, layouts)
     problem = Problem(m, n, k, dtype, out, order_a, order_b, order_c, batch or 1)
     types = {
-        name: TensorType(kind, layout, ALIGNMENT)
+        name: TensorType(kind, layout, alignment)
         for name, kind, layout in zip("abc", (dtype, dtype, out), layouts, strict=True)
     }
     extra = dict(operands or {})
     _check_operands(extra, epilogue, (m, n))
-    chosen = plan(problem, layouts, Target.parse(target), schedule, config, promote)
+    chosen = plan(problem, layouts, Target.parse(target), schedule, config, promote, alignment)
     if chosen.why_not_wgmma is not None:
         warnings.warn(fallback_warning("matmul", chosen.why_not_wgmma), stacklevel=2)
     elif not is_along_k(problem):
         warnings.warn(byte_copy_warning("matmul", problem), stacklevel=2)
-    layout_a, layout_b, layout_c = layouts
+    repitched, done = chosen.remedies.repitched, chosen.remedies
+    given = dict(zip("abc", layouts, strict=True)) | {n: r.target for n, r in repitched.items()}
+    layout_a, layout_b, layout_c = given.values()
     if chosen.is_transposed:
-        layout_b, layout_a, layout_c = (transposed(layout) for layout in layouts)
+        layout_b, layout_a, layout_c = (transposed(layout) for layout in given.values())
     order = _rasterization(rasterization, chosen, batch)
     tiles = prod(chosen.config.grid(chosen.problem))
-    gemm = TiledGemm(chosen.problem, chosen.config, order, len(lead), chosen.is_transposed)
-    body = gemm_body(gemm, (layout_a, layout_b, layout_c), accumulator, epilogue, extra)
-    return kernel(
+    if tiles * problem.batch > MAX_GRID_DIMS[0]:
+        raise LegoError(
+            f"matmul: C has {tiles * problem.batch} tiles of {chosen.config.tile[0]}×"
+            f"{chosen.config.tile[1]}, and a grid at most {MAX_GRID_DIMS[0]} CTAs",
+            hint="multiply parts of the matrices",
+        )
+    gemm = TiledGemm(
+        chosen.problem,
+        chosen.config,
+        order,
+        len(lead),
+        chosen.is_transposed,
+        done.stores_by_threads,
+    )
+    matrices = (layout_a, layout_b, layout_c)
+    if isinstance(chosen.config, GemvConfig):
+        body = gemv_body(gemm, chosen.config, matrices, accumulator, epilogue, extra)
+    else:
+        body = gemm_body(gemm, matrices, accumulator, epilogue, extra)
+    copies = {name: TensorType(dtype, r.target, ALIGNMENT) for name, r in repitched.items()}
+    reference = _reference(dtype, chosen) if epilogue is None else None
+    multiply = kernel(
         grid=(tiles * problem.batch,) if order.rank == 3 else (tiles, problem.batch),
         block=chosen.config.threads,
-        reference=_reference(dtype, chosen) if epilogue is None else None,
-        parameters={**types, **extra},
-        schedule=chosen.schedule,
+        reference=reference,
+        parameters={**types, **copies, **extra},
+        schedule=None if chosen.schedule == GEMV else chosen.schedule,
         params=chosen.config.params(chosen.problem),
         strict=True,
         explanation=lambda: chosen.explanation,
     )(body)
+    if not repitched:
+        return multiply
+    names = {name: copy_name(name) for name in repitched}
+    return sequence(
+        "matmul",
+        [repitch_kernel(repitched), multiply.on(**names)],
+        parameters={**types, **extra},
+        workspaces={names[name]: repitch.workspace for name, repitch in repitched.items()},
+        reference=reference,
+    )
 
 
-def check_sizes(what: str, sizes: tuple[int, ...]) -> None:
-    """Check that sizes are positive integers.
+def check_sizes(what: str, sizes: tuple[int, ...], *, least: int = 1) -> None:
+    """Check that sizes are integers of at least `least`, and no larger than any memory.
+
+    Args:
+        what: the function that was called, for the message.
+        sizes: m, n, k, and maybe the number of GEMMs.
+        least: the least size.
 
     Raises:
         LegoError: they are not.
     """
-    if any(type(size) is not int or size < 1 for size in sizes):
-        raise LegoError(f"{what}: {list(sizes)} are not sizes", hint="sizes are positive integers")
+    if any(type(size) is not int or size < least for size in sizes):
+        raise LegoError(
+            f"{what}: {list(sizes)} are not sizes",
+            hint=f"sizes are integers of at least {least}",
+        )
+    m, n, k, *batch = sizes
+    if max(m * n, m * k, k * n) * prod(batch) >= _MOST_ELEMENTS:
+        raise LegoError(
+            f"{what}: the sizes {list(sizes)} are those of a matrix of {_MOST_ELEMENTS} elements "
+            "or more",
+            hint="no device has so much memory",
+        )
 
 
 def check_types(

@@ -10,32 +10,37 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lego_mlir.algebra import Layout
-from lego_mlir.analysis.instructions.tma_boxes import tensor_map_boxes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
-from lego_mlir.hardware.limits import WGMMA_ROWS
 from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
-from lego_mlir.kernels.gemm import mma_heuristic, tuned_table, wgmma_heuristic
+from lego_mlir.kernels.gemm import gemv_heuristic, mma_heuristic, tuned_table, wgmma_heuristic
 from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.gemv_config import MAX_COLUMNS, GemvConfig
 from lego_mlir.kernels.gemm.heuristic import Heuristic
-from lego_mlir.kernels.gemm.matrices import tiled
+from lego_mlir.kernels.gemm.matrices import ALIGNMENT, is_plain
 from lego_mlir.kernels.gemm.mma_config import MmaConfig
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.shared_layouts import tma_swizzled_tile, tma_swizzled_transpose
+from lego_mlir.kernels.gemm.unaligned import NO_REMEDIES, Remedies, refusals, remedies
 from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 
-WGMMA, HMMA = WgmmaConfig.schedule, MmaConfig.schedule
+WGMMA, HMMA, GEMV = WgmmaConfig.schedule, MmaConfig.schedule, GemvConfig.schedule
 WGMMA_TARGET = "sm_90a"
 
-HEURISTICS: dict[str, Heuristic] = {HMMA: mma_heuristic, WGMMA: wgmma_heuristic}
-"""The heuristic of each schedule. Schedules of users take the configs of `hmma`."""
-
-_ROW_BYTES = 128
-"""Bytes of a tile along its contiguous dimension, when TMA is asked whether it can copy tiles."""
+HEURISTICS: dict[str, Heuristic] = {
+    HMMA: mma_heuristic,
+    WGMMA: wgmma_heuristic,
+    GEMV: gemv_heuristic,
+}
+"""By schedule. Schedules of users take the configs of `hmma`."""
 
 _ESTIMATES = 5
 """Estimates that an explanation shows."""
+
+
+_NEAR = 1.1
+"""How much longer, by its estimate, a config for few columns may take and still be chosen: the
+models of the others have no term for tiles that are mostly padding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,8 @@ class Plan:
         schedule: the name or file of the schedule.
         target: the GPU architecture.
         why_not_wgmma: why `wgmma` cannot compute the GEMM, if it is the target's schedule.
+        remedies: what is done about matrices of the caller's GEMM that TMA does not take.
+        reasons: lines of an explanation that say why that, or something else, is done.
     """
 
     problem: Problem
@@ -57,6 +64,8 @@ class Plan:
     schedule: str
     target: Target
     why_not_wgmma: LegoError | None
+    remedies: Remedies = NO_REMEDIES
+    reasons: tuple[str, ...] = ()
 
     @property
     def explanation(self) -> str:
@@ -72,6 +81,7 @@ class Plan:
         ]
         if self.why_not_wgmma is not None:
             lines.append(f"not {WGMMA}  {self.why_not_wgmma.message}")
+        lines += [f"unaligned  {line}" for line in (*self.reasons, *self.remedies.lines())]
         tuned = tuned_table.lookup(gpu, canonical, type(self.config))
         lines.append(f"config     {self.config}{', from the tuned table' * (tuned == self.config)}")
         params = self.config.params(self.problem)
@@ -89,6 +99,7 @@ def plan(
     schedule: str | None = None,
     config: GemmConfig | None = None,
     promote: int = 0,
+    alignment: int = ALIGNMENT,
 ) -> Plan:
     """Return the plan of a GEMM, or of a batch of GEMMs of one size.
 
@@ -99,30 +110,76 @@ def plan(
         schedule: a schedule's name or file; `None` to choose.
         config: a config; `None` to choose.
         promote: iterations after which accumulators are promoted; 0 as the config says.
+        alignment: bytes that the addresses of the matrices are a multiple of.
 
     Raises:
         LegoError: the given schedule cannot compute the GEMM, or does not take the given config.
     """
     check_config("matmul", config)
     schedule = schedule or (config.schedule if config is not None else None)
-    reason = None
+    is_free = schedule is None
+    reason: LegoError | None = None
+    done, reasons = NO_REMEDIES, tuple[str, ...]()
     if schedule in (None, WGMMA) and (schedule or target.name == WGMMA_TARGET):
-        reason = why_not_wgmma(problem, layouts)
-        if reason is not None and schedule == WGMMA:
-            raise reason
-        schedule = HMMA if reason is not None else WGMMA
+        found = _for_wgmma(problem, layouts, alignment)
+        if isinstance(found, LegoError):
+            if schedule == WGMMA:
+                raise found
+            schedule, reason = HMMA, found
+        elif found and schedule is None:
+            schedule, reasons = _faster(problem, found, target)
+        else:
+            schedule = WGMMA
+        if schedule == WGMMA and isinstance(found, Remedies):
+            done = found
     schedule = schedule or HMMA
-    if config is not None and schedule in {WGMMA, HMMA} - {config.schedule}:
+    if config is not None and schedule in {WGMMA, HMMA, GEMV} - {config.schedule}:
         raise _wrong_schedule("matmul", config, schedule)
     canonical, is_transposed = _canonical(problem)
     if config is None:
         config = HEURISTICS.get(schedule, mma_heuristic).choose(canonical, target, promote)
+        few = None
+        if is_free and alignment % ALIGNMENT == 0:
+            is_refused = reason is not None or bool(done or reasons)
+            few = _few_columns(canonical, layouts, target, config, is_refused=is_refused)
+        if few is not None:
+            config, schedule, reason, done, reasons = few, GEMV, None, NO_REMEDIES, ()
     elif promote:
         config = config.promoted(promote)
     if config.is_swapped:
         canonical, is_transposed = canonical.transpose, not is_transposed
     config.check(canonical, target.optin_shared_bytes)
-    return Plan(canonical, config, is_transposed, schedule, target, reason)
+    return Plan(canonical, config, is_transposed, schedule, target, reason, done, reasons)
+
+
+def _for_wgmma(problem: Problem, layouts: Sequence[Layout], alignment: int) -> Remedies | LegoError:
+    """Return what `wgmma` needs for the matrices of a GEMM, or why it cannot compute it."""
+    if not is_along_k(problem):
+        return _not_along_k(problem)
+    return remedies(problem, layouts, refusals(problem, layouts, alignment), alignment)
+
+
+def _faster(problem: Problem, done: Remedies, target: Target) -> tuple[str, tuple[str, ...]]:
+    """Return the schedule that is estimated to be faster for unaligned matrices, and why.
+
+    Args:
+        problem: the GEMM that the caller describes.
+        done: what `wgmma` needs.
+        target: the GPU architecture.
+    """
+    model, canonical = spec_of(target).unaligned_model, _canonical(problem)[0]
+    estimates = wgmma_heuristic.rank(canonical, target)
+    if model is None or not estimates:
+        return WGMMA, ()
+    mma = mma_heuristic.rank(canonical, target)[0]
+    copied = done.mma_bytes(problem, mma.config) / spec_of(target).multiprocessors
+    times = {
+        WGMMA: estimates[0].microseconds + done.microseconds(problem, model),
+        HMMA: mma.microseconds + copied / model.mma_bytes_per_us,
+    }
+    chosen = min(times, key=lambda schedule: times[schedule])
+    said = ", ".join(f"{schedule} {time:.1f} µs" for schedule, time in times.items())
+    return chosen, (f"{said}: {chosen}",)
 
 
 def ranked_configs(problem: Problem, target: Target, schedule: str) -> list[GemmConfig]:
@@ -130,6 +187,41 @@ def ranked_configs(problem: Problem, target: Target, schedule: str) -> list[Gemm
     canonical = _canonical(problem)[0]
     heuristic = HEURISTICS.get(schedule, mma_heuristic)
     return [found.config for found in heuristic.rank(canonical, target)]
+
+
+def _few_columns(
+    problem: Problem,
+    layouts: Sequence[Layout],
+    target: Target,
+    config: GemmConfig,
+    *,
+    is_refused: bool,
+) -> GemvConfig | None:
+    """Return the config for few columns of C, if its estimate is better than that of `config`.
+
+    Args:
+        problem: the GEMM, with a row-major C.
+        layouts: the layouts of A, B and C in memory.
+        target: the GPU architecture.
+        config: the config that the target's schedule would have.
+        is_refused: whether TMA does not take the matrices, so that `config` reads them twice, or
+            element by element.
+    """
+    gpu = spec_of(target)
+    is_tuned = tuned_table.lookup(gpu.name, problem, type(config)) is not None
+    if is_tuned or min(problem.m, problem.n) > MAX_COLUMNS or not all(map(is_plain, layouts)):
+        return None
+    found = gemv_heuristic.rank(problem, target)
+    multiplied = problem.transpose if config.is_swapped else problem
+    match config:
+        case WgmmaConfig():
+            other = wgmma_heuristic.estimate(multiplied, config, gpu).microseconds
+        case MmaConfig():
+            other = mma_heuristic.estimate(multiplied, config, gpu).microseconds
+        case _:
+            return None
+    is_faster = is_refused or (found and found[0].microseconds <= _NEAR * other)
+    return found[0].config if found and is_faster else None
 
 
 def _canonical(problem: Problem) -> tuple[Problem, bool]:
@@ -200,12 +292,12 @@ def _schedule_of(
     check_config(what, config)
     if config is not None and schedule not in (None, config.schedule):
         raise _wrong_schedule(what, config, schedule)
-    requested = schedule or (config.schedule if config is not None else None)
-    if requested == WGMMA or (requested is None and target.name == WGMMA_TARGET):
+    wanted = schedule or (config.schedule if config is not None else None)
+    if wanted == WGMMA or (wanted is None and target.name == WGMMA_TARGET):
         found = reason()
         if found is None:
             return WGMMA
-        if requested == WGMMA:
+        if wanted == WGMMA:
             raise found
         warnings.warn(fallback_warning(what, found), stacklevel=4)
     elif not is_along_k(problem):
@@ -275,22 +367,13 @@ def why_not_wgmma(problem: Problem, layouts: Sequence[Layout]) -> LegoError | No
         problem: the GEMM.
         layouts: the layouts of A, B and C in memory.
     """
-    size = ELEMENT_BYTES[problem.dtype]
     if not is_along_k(problem):
-        return LegoError(
-            f"wgmma multiplies {problem.dtype} only along k, and A is by {problem.a}, "
-            f"B by {problem.b}",
-            hint="a row-major A and a column-major B: b=OrderBy(Col(k, n))",
-        )
-    kinds = ((problem.a, size), (problem.b, size), (problem.c, ELEMENT_BYTES[problem.out]))
-    for name, layout, (order, element_bytes) in zip("ABC", layouts, kinds, strict=True):
-        width = _ROW_BYTES // element_bytes
-        is_row = order == "row"
-        tile = (WGMMA_ROWS, width) if is_row else (width, WGMMA_ROWS)
-        shared = (tma_swizzled_tile if is_row else tma_swizzled_transpose)(*tile, element_bytes)
-        try:
-            ones = (1,) * (layout.rank - 2)
-            tensor_map_boxes(tiled(layout, (*ones, *tile)), shared[:, :], element_bytes)
-        except LegoError as e:
-            return LegoError(f"{name}: {e.message}", hint=e.hint)
-    return None
+        return _not_along_k(problem)
+    return next(iter(refusals(problem, layouts).values()), None)
+
+
+def _not_along_k(problem: Problem) -> LegoError:
+    return LegoError(
+        f"wgmma multiplies {problem.dtype} only along k, and A is by {problem.a}, B by {problem.b}",
+        hint="a row-major A and a column-major B: b=OrderBy(Col(k, n))",
+    )

@@ -10,7 +10,7 @@ SETMAXNREG = {1: (0, 0), 2: (40, 232), 3: (32, 160)}
 """Registers of a producer thread and of a consumer thread, by the number of consumers; 0 leaves
 them as they are."""
 
-_MAX_RESULT_REGISTERS = {1: 228, 2: 204, 3: 132}
+MAX_RESULT_REGISTERS = {1: 228, 2: 204, 3: 132}
 """By the number of consumers, registers of a consumer thread for accumulators, a second accumulator
 if they are promoted, and a result whose store is overlapped: what assembles without spills and
 without serialized wgmmas (ptxas 13, C7512). The most columns, by the rows of a consumer:
@@ -67,7 +67,7 @@ def check_tile(
     if overlapped_bytes:
         needed += count * overlapped_bytes // ELEMENT_BYTES["f32"]
         also = " and a result whose store is overlapped"
-    most = _MAX_RESULT_REGISTERS[consumers]
+    most = MAX_RESULT_REGISTERS[consumers]
     if needed > most:
         raise LegoError(
             f"{config}: a thread has {count} accumulators{also}: {needed} registers, more than "

@@ -58,14 +58,15 @@ class Cuda:
         lent = loaded.launch_when_ready(queue, values)
         if stream is None:
             _wait(artifact, queue)
+            loaded.give_back(queue)
         del lent
         return ()
 
     def _index_for(self, artifact: Artifact, values: Sequence[Any]) -> int | None:
         """Return the index of the device to use: this one's, else that of the arrays."""
         homes = [views.gpu_of(value) for value in values]
-        wanted = {self.index, *homes} - {None, views.ANY_GPU}
-        if len(wanted) > 1:
+        gpus = {self.index, *homes} - {None, views.ANY_GPU}
+        if len(gpus) > 1:
             listed = ", ".join(
                 f"'{argument.name}' on cuda:{home}"
                 for argument, home in zip(artifact.arguments, homes, strict=True)
@@ -76,7 +77,7 @@ class Cuda:
                 hint="move them to one device"
                 + (f", cuda:{self.index}" if self.index is not None else ""),
             )
-        return wanted.pop() if wanted else None
+        return gpus.pop() if gpus else None
 
 
 def _run_with_copies(loaded: LoadedArtifact, values: Sequence[Any], queue: Any) -> None:
@@ -84,21 +85,22 @@ def _run_with_copies(loaded: LoadedArtifact, values: Sequence[Any], queue: Any) 
     artifact = loaded.artifact
     with ExitStack() as cleanup:
         back: list[tuple[Array, int]] = []
-        placed: list[Any] = []
+        on_device: list[Any] = []
         for argument, value in zip(artifact.arguments, values, strict=True):
             if not isinstance(value, np.ndarray):
-                placed.append(value)
+                on_device.append(value)
                 continue
             with failure(f"argument '{argument.name}' cannot be copied to the device"):
                 pointer = copies.copy_in(value, loaded.device, queue, cleanup)
             if argument.access in WRITES and value.nbytes:
                 back.append((value, pointer))
-            placed.append(pointer)
-        lent = loaded.launch_when_ready(queue, placed)
+            on_device.append(pointer)
+        lent = loaded.launch_when_ready(queue, on_device)
         with failure(running(artifact.launches), checked=artifact.checked):
             for array, pointer in back:
                 copies.copy_out(array, pointer, queue)
         _wait(artifact, queue)
+        loaded.give_back(queue)
         del lent
 
 
