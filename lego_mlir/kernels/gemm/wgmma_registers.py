@@ -7,7 +7,7 @@ from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import WARPGROUP_THREADS, WGMMA_ROWS
 
 SETMAXNREG = {1: (0, 0), 2: (40, 232), 3: (32, 160)}
-"""By the number of consumers, registers of a producer thread and of a consumer thread; 0 leaves
+"""Registers of a producer thread and of a consumer thread, by the number of consumers; 0 leaves
 them as they are."""
 
 MAX_RESULT_REGISTERS = {1: 228, 2: 204, 3: 132}
