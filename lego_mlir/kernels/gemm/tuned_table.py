@@ -121,7 +121,7 @@ def _entries(file: Path) -> dict[tuple[Problem, str], GemmConfig]:
     try:
         found: list[dict[str, Any]] = json.loads(file.read_text())
         return dict(_entry(x) for x in found)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
         raise LegoError(
