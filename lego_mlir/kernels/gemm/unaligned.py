@@ -142,12 +142,10 @@ def remedies(
         if name not in refused:
             continue
         try:
-            if name == "c":
-                layout.to_strides()
-            else:
+            tiled(layout, [1] * layout.rank)  # threads copy and store tiles
+            if name != "c":
                 repitched[name] = Repitch(layout, problem.dtype, alignment)
                 _check_tma(repitched[name].target, problem.dtype)
-                tiled(layout, [1] * layout.rank)  # the copy is of tiles
         except LegoError:
             return refused[name]
     return Remedies(repitched, "c" in refused)

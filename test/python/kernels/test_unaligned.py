@@ -138,9 +138,12 @@ def test_a_copy_is_the_matrix_and_zeros(order: str, dtype: str, numpy: Any) -> N
     assert np.count_nonzero(target) == np.count_nonzero(source)
 
 
-def test_a_copy_of_any_layout() -> None:
-    """Tiles of Morton's order have no strides, so TMA does not take them either."""
-    check(matmul(64, 64, 64, a=OrderBy(lg.GenP([64, 64], lg.morton)), config=SMALL))
+@pytest.mark.parametrize("name", ["a", "b", "c"])
+@pytest.mark.parametrize("order", [lg.morton, lg.antidiagonal])
+def test_matrices_of_any_layout(name: str, order: Any) -> None:
+    """TMA does not take matrices without strides either."""
+    matrix = OrderBy(lg.GenP([64, 64], order))
+    check(matmul(64, 64, 64, **{name: matrix}, config=SMALL))
 
 
 # --- which operands are copied, and when ---
