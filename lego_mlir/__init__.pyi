@@ -20,6 +20,7 @@ from lego_mlir.algebra import inverse as inverse
 from lego_mlir.algebra import morton as morton
 from lego_mlir.algebra import parse_layout as parse_layout
 from lego_mlir.algebra import reverse as reverse
+from lego_mlir.algebra import row_groups as row_groups
 from lego_mlir.algebra import size_symbol as size_symbol
 from lego_mlir.algebra import swizzle as swizzle
 from lego_mlir.algebra import tma_swizzle as tma_swizzle
@@ -42,12 +43,14 @@ from lego_mlir.frontend import atomic_xor as atomic_xor
 from lego_mlir.frontend import barrier as barrier
 from lego_mlir.frontend import block_id as block_id
 from lego_mlir.frontend import choose as choose
+from lego_mlir.frontend import concatenate as concatenate
 from lego_mlir.frontend import dot as dot
 from lego_mlir.frontend import exp2 as exp2
 from lego_mlir.frontend import fold as fold
 from lego_mlir.frontend import gelu as gelu
 from lego_mlir.frontend import kernel as kernel
 from lego_mlir.frontend import loop as loop
+from lego_mlir.frontend import mma as mma
 from lego_mlir.frontend import pick as pick
 from lego_mlir.frontend import relu as relu
 from lego_mlir.frontend import search as search

@@ -27,8 +27,9 @@ from lego_mlir.frontend.operations import barrier, block_id, fold, loop, shared,
 from lego_mlir.frontend.sequence import KernelSequence, Workspace, sequence
 from lego_mlir.frontend.sized import SizedLayout, pick, sized
 from lego_mlir.frontend.tensors import EmptyType, Scalar, ScalarType, Tensor, TensorType
-from lego_mlir.frontend.tiles import dot, zeros
+from lego_mlir.frontend.tiles import concatenate, dot, zeros
 from lego_mlir.frontend.values import Value
+from lego_mlir.frontend.warps import mma
 
 __all__ = [
     "EmptyType",
@@ -52,12 +53,14 @@ __all__ = [
     "barrier",
     "block_id",
     "choose",
+    "concatenate",
     "dot",
     "exp2",
     "fold",
     "gelu",
     "kernel",
     "loop",
+    "mma",
     "pick",
     "relu",
     "search",

@@ -7,10 +7,11 @@ from typing import Any, NoReturn, TypeAlias
 
 from lego_mlir.algebra import Layout
 from lego_mlir.frontend.casts import cast, element_type, is_truth
+from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.lowering.claims import RESULT, Claim
+from lego_mlir.mlir.lowering.indices.claims import RESULT, Claim
 
 Operand: TypeAlias = "Value | int | float"
 
@@ -61,10 +62,13 @@ class Value:
     def __getitem__(self, index: Any) -> Value:
         """Return an element of a vector or one of its rows: `v[1]`, `v[1, 2]`.
 
-        `v[:, None]` is the vector as a column, as in NumPy.
+        `v[:, None]` is the vector as a column, and `v[[0, 1, 8, 9]]` is a vector of some elements
+        of a vector of one dimension, as in NumPy.
         """
         at = index if isinstance(index, tuple) else (index,)
         shape = self._shape("[]")
+        if isinstance(index, list):
+            return self._elements(shape, index)
         if any(i is None or isinstance(i, slice) for i in at):
             return self._with_axes(shape, at)
         if not all(isinstance(i, int) for i in at):
@@ -80,10 +84,21 @@ class Value:
         (result,) = self._trace.create("vector.extract", [kind], [self.ssa], static_position=static)
         return Value(result, self._trace)
 
+    def _elements(self, shape: tuple[int, ...], at: list[Any]) -> Value:
+        """Return a vector of the elements at these positions."""
+        inside = all(type(k) is int and -shape[0] <= k < shape[0] for k in at)
+        if len(shape) != 1 or not at or not inside:
+            raise self._trace.error(f"{at} are not positions in the vector {self.dtype}")
+        kind = ir.VectorType.get([len(at)], self.ssa.type.element_type)
+        mask = ir.DenseI64ArrayAttr.get([k % shape[0] for k in at])
+        operands = [self.ssa, self.ssa]
+        (result,) = self._trace.create("vector.shuffle", [kind], operands, mask=mask)
+        return Value(result, self._trace)
+
     def _with_axes(self, shape: tuple[int, ...], at: tuple[Any, ...]) -> Value:
         """Return the vector with a dimension of size 1 for each `None` in the index."""
-        given = [i for i in at if i is not None]
-        if len(given) != len(shape) or any(i != slice(None) for i in given):
+        entries = [i for i in at if i is not None]
+        if len(entries) != len(shape) or any(i != slice(None) for i in entries):
             raise self._trace.error(
                 f"the index of new axes names all {len(shape)} dimensions of {self.dtype}",
                 hint="v[:, None] is a vector as a column",
@@ -104,6 +119,22 @@ class Value:
             LegoError: there is no such type.
         """
         return Value(cast(self.ssa, dtype, self._trace), self._trace)
+
+    def bitcast(self, dtype: str) -> Value:
+        """Return the bits of a vector as elements of another type: 8 of "f16" as 4 of "i32".
+
+        Raises:
+            LegoError: the last dimension does not have whole elements of that type.
+        """
+        check_dtype(dtype, self._trace.error)
+        *lead, last = self._shape(".bitcast")
+        element = ir.Type.parse(dtype)
+        old, new = (kind.width for kind in (element_type(self.ssa.type), element))
+        if last * old % new:
+            raise self._trace.error(f"the bits of {self.dtype} are not whole elements of {dtype}")
+        kind = ir.VectorType.get([*lead, last * old // new], element)
+        (result,) = self._trace.create("vector.bitcast", [kind], [self.ssa])
+        return Value(result, self._trace)
 
     def below(self, limit: int) -> Value:
         """Return the value as an index that the kernel may assume to be in `0 .. limit - 1`.

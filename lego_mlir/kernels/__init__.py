@@ -4,6 +4,7 @@ Each family has a folder, with problem, config, heuristic and kernel body: `gemm
 """
 
 from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.gemv_config import GemvConfig
 from lego_mlir.kernels.gemm.grouped import grouped_matmul
 from lego_mlir.kernels.gemm.matmul import matmul
 from lego_mlir.kernels.gemm.mma_config import MmaConfig
@@ -13,6 +14,7 @@ from lego_mlir.kernels.permute.transpose import permute, transpose
 
 __all__ = [
     "GemmConfig",
+    "GemvConfig",
     "MmaConfig",
     "WgmmaConfig",
     "grouped_matmul",

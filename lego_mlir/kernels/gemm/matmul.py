@@ -16,9 +16,12 @@ from lego_mlir.hardware.limits import MAX_GRID_DIMS
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.empty import empty_matmul
+from lego_mlir.kernels.gemm.gemv_body import gemv_body
+from lego_mlir.kernels.gemm.gemv_config import GemvConfig
 from lego_mlir.kernels.gemm.kernel import Epilogue, Operand, TiledGemm, gemm_body
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT, layout_of, order_of, transposed
 from lego_mlir.kernels.gemm.planner import (
+    GEMV,
     WGMMA,
     Plan,
     byte_copy_warning,
@@ -141,7 +144,7 @@ def matmul(
     if chosen.is_transposed:
         layout_b, layout_a, layout_c = (transposed(layout) for layout in given.values())
     order = _rasterization(rasterization, chosen, batch)
-    tiles = prod(chosen.config.tiles(chosen.problem))
+    tiles = prod(chosen.config.grid(chosen.problem))
     if tiles * problem.batch > MAX_GRID_DIMS[0]:
         raise LegoError(
             f"matmul: C has {tiles * problem.batch} tiles of {chosen.config.tile[0]}×"
@@ -156,7 +159,11 @@ def matmul(
         chosen.is_transposed,
         done.stores_by_threads,
     )
-    body = gemm_body(gemm, (layout_a, layout_b, layout_c), accumulator, epilogue, extra)
+    matrices = (layout_a, layout_b, layout_c)
+    if isinstance(chosen.config, GemvConfig):
+        body = gemv_body(gemm, chosen.config, matrices, accumulator, epilogue, extra)
+    else:
+        body = gemm_body(gemm, matrices, accumulator, epilogue, extra)
     copies = {name: TensorType(dtype, r.target, ALIGNMENT) for name, r in repitched.items()}
     reference = _reference(dtype, chosen) if epilogue is None else None
     multiply = kernel(
@@ -164,7 +171,7 @@ def matmul(
         block=chosen.config.threads,
         reference=reference,
         parameters={**types, **copies, **extra},
-        schedule=chosen.schedule,
+        schedule=None if chosen.schedule == GEMV else chosen.schedule,
         params=chosen.config.params(chosen.problem),
         strict=True,
         explanation=lambda: chosen.explanation,
@@ -262,13 +269,13 @@ def _rasterization(layout: Layout | None, chosen: Plan, batch: int | None) -> La
     config, problem = chosen.config, chosen.problem
     if layout is None:
         return config.rasterization(problem, batch)
-    tiles = config.tiles(problem)
+    tiles = config.grid(problem)
     has_batch = config.is_batch_rasterized and batch is not None
     if tuple(layout.dims) != ((batch, *tiles) if has_batch else tiles):
         also = f"the batch has {batch} GEMMs, and " if has_batch else ""
         raise LegoError(
             f"matmul: the layout rasterization = '{layout}' has the sizes "
-            f"{sizes_text(layout.dims)}, but {also}C has {tiles[0]}×{tiles[1]} tiles of "
+            f"{sizes_text(layout.dims)}, but {also}the grid has {tiles[0]}×{tiles[1]} tiles of "
             f"{config.tile[0]}×{config.tile[1]}",
             hint="a layout of the tiles, such as OrderBy(Row("
             + ("batch, " if has_batch else "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, RegP, Row
 from lego_mlir.algebra.sizes import sizes_text
@@ -59,6 +60,11 @@ def contiguous_dimension(layout: Layout) -> int:
     return layout.rank - 1
 
 
+def is_plain(layout: Layout) -> bool:
+    """Return whether a matrix, or each of a batch, is row-major or column-major without gaps."""
+    return any(bool(x.equals(OrderBy(Row(*x.dims)))) for x in (layout, transposed(layout)))
+
+
 def transposed(layout: Layout) -> Layout:
     """Return the layout of the transpose: the same memory, with the last two dimensions swapped."""
     *lead, m, n = layout.dims
@@ -93,3 +99,48 @@ def tiled(layout: Layout, *tiles: Sequence[int]) -> Layout:
             f"{e.message}",
             hint="give it as blocks, OrderBy(...), or with sizes that the tiles divide",
         ) from None
+
+
+def subdivided(layout: Layout, *levels: Sequence[int]) -> Layout:
+    """Return the layout of a tensor of tiles of tiles, of all matrices of a batch.
+
+    Args:
+        layout: the layout of the tensor.
+        levels: the size of a tile along each dimension; tiles at the edges are partial. Of several
+            levels, the first is the number of the outermost tiles, and the last a tile's size.
+
+    Raises:
+        LegoError: the layout cannot be tiled.
+    """
+    ones = (1,) * (layout.rank - len(levels[0]))
+    dims = [n for n in layout.dims if isinstance(n, int)]
+    if len(levels) == 1:
+        (tile,) = levels
+        tile = (*ones, *tile)
+        counts = [-(-n // size) for n, size in zip(dims, tile, strict=True)]
+        tiles = [counts, list(tile)]
+    else:
+        lead = dims[: len(ones)]
+        tiles = [[*(lead if not k else ones), *level] for k, level in enumerate(levels)]
+    if layout.view is None:
+        return layout.TileBy(*tiles)
+    try:
+        return layout.compose(OrderBy(Row(*dims)).TileBy(*tiles))
+    except LegoError as e:
+        raise LegoError(
+            f"the layout '{layout}' cannot be divided into tiles of "
+            f"{sizes_text(tuple(tiles[-1]))}: {e.message}",
+            hint="give it as blocks, OrderBy(...), or with sizes that the tiles divide",
+        ) from None
+
+
+def tile_index(batch: Sequence[Any], *levels: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the index of an element of a tensor of tiles.
+
+    Args:
+        batch: the matrix's index in the batch; nothing without a batch.
+        levels: the index of each level of tiles, the outermost first.
+    """
+    first, *others = levels
+    inner = [i for level in others for i in (*(0 for _ in batch), *level)]
+    return (*batch, *first, *inner)

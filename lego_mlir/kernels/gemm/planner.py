@@ -14,23 +14,33 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
-from lego_mlir.kernels.gemm import mma_heuristic, tuned_table, wgmma_heuristic
+from lego_mlir.kernels.gemm import gemv_heuristic, mma_heuristic, tuned_table, wgmma_heuristic
 from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.gemv_config import MAX_COLUMNS, GemvConfig
 from lego_mlir.kernels.gemm.heuristic import Heuristic
-from lego_mlir.kernels.gemm.matrices import ALIGNMENT
+from lego_mlir.kernels.gemm.matrices import ALIGNMENT, is_plain
 from lego_mlir.kernels.gemm.mma_config import MmaConfig
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.unaligned import NO_REMEDIES, Remedies, refusals, remedies
 from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 
-WGMMA, HMMA = WgmmaConfig.schedule, MmaConfig.schedule
+WGMMA, HMMA, GEMV = WgmmaConfig.schedule, MmaConfig.schedule, GemvConfig.schedule
 WGMMA_TARGET = "sm_90a"
 
-HEURISTICS: dict[str, Heuristic] = {HMMA: mma_heuristic, WGMMA: wgmma_heuristic}
+HEURISTICS: dict[str, Heuristic] = {
+    HMMA: mma_heuristic,
+    WGMMA: wgmma_heuristic,
+    GEMV: gemv_heuristic,
+}
 """By schedule. Schedules of users take the configs of `hmma`."""
 
 _ESTIMATES = 5
 """Estimates that an explanation shows."""
+
+
+_NEAR = 1.1
+"""How much longer, by its estimate, a config for few columns may take and still be chosen: the
+models of the others have no term for tiles that are mostly padding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +117,7 @@ def plan(
     """
     check_config("matmul", config)
     schedule = schedule or (config.schedule if config is not None else None)
+    is_free = schedule is None
     reason: LegoError | None = None
     done, reasons = NO_REMEDIES, tuple[str, ...]()
     if schedule in (None, WGMMA) and (schedule or target.name == WGMMA_TARGET):
@@ -122,11 +133,17 @@ def plan(
         if schedule == WGMMA and isinstance(found, Remedies):
             done = found
     schedule = schedule or HMMA
-    if config is not None and schedule in {WGMMA, HMMA} - {config.schedule}:
+    if config is not None and schedule in {WGMMA, HMMA, GEMV} - {config.schedule}:
         raise _wrong_schedule("matmul", config, schedule)
     canonical, is_transposed = _canonical(problem)
     if config is None:
         config = HEURISTICS.get(schedule, mma_heuristic).choose(canonical, target, promote)
+        few = None
+        if is_free and alignment % ALIGNMENT == 0:
+            is_refused = reason is not None or bool(done or reasons)
+            few = _few_columns(canonical, layouts, target, config, is_refused=is_refused)
+        if few is not None:
+            config, schedule, reason, done, reasons = few, GEMV, None, NO_REMEDIES, ()
     elif promote:
         config = config.promoted(promote)
     if config.is_swapped:
@@ -170,6 +187,41 @@ def ranked_configs(problem: Problem, target: Target, schedule: str) -> list[Gemm
     canonical = _canonical(problem)[0]
     heuristic = HEURISTICS.get(schedule, mma_heuristic)
     return [found.config for found in heuristic.rank(canonical, target)]
+
+
+def _few_columns(
+    problem: Problem,
+    layouts: Sequence[Layout],
+    target: Target,
+    config: GemmConfig,
+    *,
+    is_refused: bool,
+) -> GemvConfig | None:
+    """Return the config for few columns of C, if its estimate is better than that of `config`.
+
+    Args:
+        problem: the GEMM, with a row-major C.
+        layouts: the layouts of A, B and C in memory.
+        target: the GPU architecture.
+        config: the config that the target's schedule would have.
+        is_refused: whether TMA does not take the matrices, so that `config` reads them twice, or
+            element by element.
+    """
+    gpu = spec_of(target)
+    is_tuned = tuned_table.lookup(gpu.name, problem, type(config)) is not None
+    if is_tuned or min(problem.m, problem.n) > MAX_COLUMNS or not all(map(is_plain, layouts)):
+        return None
+    found = gemv_heuristic.rank(problem, target)
+    multiplied = problem.transpose if config.is_swapped else problem
+    match config:
+        case WgmmaConfig():
+            other = wgmma_heuristic.estimate(multiplied, config, gpu).microseconds
+        case MmaConfig():
+            other = mma_heuristic.estimate(multiplied, config, gpu).microseconds
+        case _:
+            return None
+    is_faster = is_refused or (found and found[0].microseconds <= _NEAR * other)
+    return found[0].config if found and is_faster else None
 
 
 def _canonical(problem: Problem) -> tuple[Problem, bool]:

@@ -12,7 +12,7 @@ A file, `tuned/DEVICE.json`, has one entry for each GEMM, as `record` writes it:
      "raster_group": 8}
 
 If C is column-major, the entry is that of the transposes. A GEMM may have one entry for each kind
-of config; one with `consumers` is a `WgmmaConfig`.
+of config; one with `consumers` is a `WgmmaConfig`, another one with `swap_ab` a `GemvConfig`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.files import write_whole
 from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.gemv_config import GemvConfig
 from lego_mlir.kernels.gemm.mma_config import MmaConfig
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
@@ -97,7 +98,9 @@ def config_from(entry: dict[str, Any]) -> GemmConfig:
         TypeError: fields are missing or unknown.
     """
     values: dict[str, Any] = {n: tuple(x) if isinstance(x, list) else x for n, x in entry.items()}
-    return WgmmaConfig(**values) if "consumers" in values else MmaConfig(**values)
+    if "consumers" in values:
+        return WgmmaConfig(**values)
+    return GemvConfig(**values) if "swap_ab" in values else MmaConfig(**values)
 
 
 def _fields_of(config: Any) -> dict[str, Any]:

@@ -1,0 +1,143 @@
+"""The GEMM config for few columns of C: a memory-bound matrix times a few vectors.
+
+Every warp loads fragments of A from global memory straight into registers, 16 bytes a lane, and
+multiplies them by `mma.sync`; B has so few columns that it stays in the caches. Tensor cores need
+no order of k, so a lane's 16 bytes are the elements of fragments as they are (A contiguous along
+k), or after a transposition in registers (A contiguous along m).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+from lego_mlir.algebra import Layout, OrderBy, RegP, Row
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+from lego_mlir.hardware.limits import MAX_CTA_THREADS, MMA_COLUMNS, MMA_ROWS, WARP_THREADS
+from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.kernels.gemm.rasterization import raster_groups
+
+CHUNK_BYTES = 16
+"""Bytes that a lane loads at once."""
+
+GROUPS, THREADS = 8, 4
+"""The lanes of a warp: eight groups of four threads (PTX ISA, matrix fragments of mma.m16n8)."""
+
+HALVES = MMA_ROWS // GROUPS
+"""Rows of a group in an `mma`: one of the upper eight rows, and one of the lower eight."""
+
+MAX_COLUMNS = 32
+"""Columns of C that one CTA computes, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class GemvConfig(GemmConfig):
+    """A GEMM config for C of few columns, or by `swap_ab` of few rows.
+
+    Attributes:
+        tile: rows and columns of C that a CTA computes, and k of one iteration of its K loop.
+        warps: warps of a CTA, down its rows of C, and along k; the latter add their accumulators
+            through shared memory.
+        stages: chunks along k that a warp loads in one iteration before it multiplies any.
+        raster_group: as in the other configs.
+        swap_ab: whether the transposes are multiplied, C' = B' A'.
+    """
+
+    tile: tuple[int, int, int]
+    warps: tuple[int, int]
+    stages: int
+    raster_group: int = 1
+    swap_ab: bool = False
+
+    schedule: ClassVar[str] = "gemv"
+
+    @property
+    def threads(self) -> int:
+        return WARP_THREADS * prod(self.warps)
+
+    @property
+    def warp_layout(self) -> Layout:
+        return OrderBy(Row(*self.warps))
+
+    @property
+    def is_swapped(self) -> bool:
+        return self.swap_ab
+
+    def params(self, problem: Problem) -> Mapping[str, int]:
+        return {}
+
+    def rasterization(self, problem: Problem, batch: int | None = None) -> Layout:
+        return raster_groups(*self.tiles(problem), self.raster_group)
+
+    def shared_layouts(self, problem: Problem) -> tuple[Layout, Layout, Layout]:
+        raise LegoError(f"{self}: A, B and C do not go through shared memory")
+
+    def shared_bytes(self, problem: Problem) -> int:
+        """Return the shared memory of a CTA: the accumulators of all its warps."""
+        return prod(self.tile[:2]) * self.warps[1] * ELEMENT_BYTES["f32"]
+
+    # --------------------------------------------------------------------- fragments of a warp
+    def row_tiles(self, problem: Problem) -> int:
+        """Return the `mma` tiles of 16 rows of a warp."""
+        return self.tile[0] // (MMA_ROWS * self.warps[0])
+
+    def column_tiles(self) -> int:
+        """Return the `mma` tiles of 8 columns of a warp."""
+        return self.tile[1] // MMA_COLUMNS
+
+    def row_layout(self, problem: Problem) -> Layout:
+        """Return the layout from (warp, row tile, half of the tile, group) to the CTA's row.
+
+        If A is contiguous along k, a group has one row of each half tile. Otherwise it has the
+        neighbouring rows of its chunks, two in each of several row tiles.
+        """
+        warps, tiles = self.warps[0], self.row_tiles(problem)
+        if problem.a == "row":
+            return OrderBy(Row(warps, tiles, HALVES, GROUPS))
+        pairs = chunk_elements(problem) // HALVES
+        sizes = [warps, tiles // pairs, pairs, HALVES, GROUPS]
+        return OrderBy(RegP(sizes, [0, 1, 4, 2, 3])).GroupBy([warps, tiles, HALVES, GROUPS])
+
+    def check(self, problem: Problem, shared_bytes: int) -> None:
+        rows, columns, k = self.tile
+        down, along = self.warps
+        if min(self.warps) < 1 or self.threads > MAX_CTA_THREADS:
+            raise LegoError(f"{self}: a CTA has 1 to {MAX_CTA_THREADS // WARP_THREADS} warps")
+        if self.stages < 1 or self.raster_group < 1:
+            raise LegoError(f"{self}: stages and raster_group are positive numbers")
+        unit_rows, unit_k = warp_unit(problem)
+        if rows < 1 or rows % (unit_rows * down):
+            raise LegoError(
+                f"{self}: {rows} rows are not a multiple of {unit_rows * down}",
+                hint=f"a warp multiplies {unit_rows} rows at a time",
+            )
+        if not 0 < columns <= MAX_COLUMNS or columns % MMA_COLUMNS:
+            raise LegoError(
+                f"{self}: a CTA computes 8, 16, 24 or {MAX_COLUMNS} columns of C, not {columns}"
+            )
+        if k != unit_k * along * self.stages:
+            raise LegoError(
+                f"{self}: {along} warps that load {self.stages} chunks of k = {unit_k} each "
+                f"multiply k = {unit_k * along * self.stages} in an iteration, not {k}"
+            )
+        self._check_shared_memory(problem, shared_bytes)
+
+    def __str__(self) -> str:
+        tile, warps = ("×".join(map(str, sizes)) for sizes in (self.tile, self.warps))
+        swapped = ", swapped operands" * self.swap_ab
+        return f"tile {tile}, warps {warps}, stages {self.stages}{swapped}"
+
+
+def chunk_elements(problem: Problem) -> int:
+    """Return the elements of A that a lane loads at once."""
+    return CHUNK_BYTES // ELEMENT_BYTES[problem.dtype]
+
+
+def warp_unit(problem: Problem) -> tuple[int, int]:
+    """Return the rows and the k that a warp multiplies at least, with whole chunks of A."""
+    chunk = chunk_elements(problem)
+    return (MMA_ROWS, THREADS * chunk) if problem.a == "row" else (GROUPS * chunk, 2 * chunk)

@@ -1,0 +1,224 @@
+"""The fragments of a GEMM with few columns of C: how a warp loads them and multiplies them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from lego_mlir.algebra import OrderBy, RegP, Row, ceildiv
+from lego_mlir.frontend import Value, concatenate, mma
+from lego_mlir.hardware.limits import MMA_K_BYTES
+from lego_mlir.index import minimum
+from lego_mlir.kernels.gemm.gemv_config import (
+    CHUNK_BYTES,
+    GROUPS,
+    HALVES,
+    THREADS,
+    GemvConfig,
+    chunk_elements,
+)
+from lego_mlir.kernels.gemm.kernel import Matrices
+from lego_mlir.kernels.gemm.matrices import subdivided, tile_index
+from lego_mlir.kernels.gemm.problem import Problem
+
+_STEPS = CHUNK_BYTES * THREADS // MMA_K_BYTES
+"""Instructions along k that multiply chunks which are contiguous along k."""
+
+_WORDS = OrderBy(RegP([_STEPS, 2, HALVES], [2, 0, 1]))
+"""From (instruction along k, half of its k, half of its rows) to the word in the chunks of two
+rows, one behind the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a thread is.
+
+    Attributes:
+        batch: the GEMM of the batch; nothing without a batch.
+        tile: the CTA's tile of C, down and across.
+        warp: the warp's number down the tile, and along k.
+        group: the lane's group.
+        thread: the lane's number in its group.
+    """
+
+    batch: Sequence[Any]
+    tile: tuple[Any, Any]
+    warp: tuple[Any, Any]
+    group: Any
+    thread: Any
+
+
+class Fragments:
+    """How a warp loads its fragments of A and B, and multiplies them.
+
+    Attributes:
+        tiles: the `mma` tiles of a warp, by number of rows and of columns.
+    """
+
+    def __init__(self, problem: Problem, config: GemvConfig, matrices: Matrices) -> None:
+        self.problem, self.config = problem, config
+        self.rows, self.columns = config.row_tiles(problem), config.column_tiles()
+        self.tiles = list(product(range(self.rows), range(self.columns)))
+        self.chunk = chunk_elements(problem)
+        self.a, self.b = matrices[:2]
+
+    def load(self, a: Any, b: Any, place: Place, n: Any) -> tuple[Value, ...]:
+        """Load the chunks of A, then those of B, of iteration `n`."""
+        stages = range(self.config.stages)
+        left = [chunk for stage in stages for chunk in self.load_a(a, place, n, stage)]
+        right = [chunk for stage in stages for chunk in self.load_b(b, place, n, stage)]
+        return (*left, *right)
+
+    def multiply(self, chunks: Sequence[Value], totals: Sequence[Value]) -> tuple[Value, ...]:
+        """Return the accumulators after the instructions on an iteration's chunks."""
+        stages = self.config.stages
+        right = len(chunks) - stages * self.columns
+        found = dict(zip(self.tiles, totals, strict=True))
+        for of_a, of_b in zip(
+            batched(chunks[:right], right // stages),
+            batched(chunks[right:], self.columns),
+            strict=True,
+        ):
+            operands_a, operands_b = self.operands_a(of_a), self.operands_b(of_b)
+            for row, column in self.tiles:
+                for x, y in zip(operands_a[row], operands_b[column], strict=True):
+                    found[row, column] = mma(x, y, found[row, column])
+        return tuple(found.values())
+
+    def load_a(self, a: Any, place: Place, n: Any, stage: int) -> list[Value]:
+        """Load a stage's chunks of A."""
+        raise NotImplementedError
+
+    def load_b(self, b: Any, place: Place, n: Any, stage: int) -> list[Value]:
+        """Load a stage's chunks of B, by column tile."""
+        raise NotImplementedError
+
+    def operands_a(self, chunks: Sequence[Value]) -> list[list[Value]]:
+        """Return operands A of a stage, by row tile and instruction along k."""
+        raise NotImplementedError
+
+    def operands_b(self, chunks: Sequence[Value]) -> list[list[Value]]:
+        """Return operands B of a stage, by column tile and instruction along k."""
+        raise NotImplementedError
+
+    def chunks_of_b(self, b: Any, place: Place, n: Any, stage: int, elements: int) -> list[Value]:
+        """Load the chunks of B, of so many elements along k, of a stage, by column tile.
+
+        Columns beyond the last one are the last one again, which costs less than a mask.
+        """
+        problem, config = self.problem, self.config
+        _, columns, k = config.tile
+        counts = (ceildiv(problem.k, k), problem.n)
+        levels = [counts, (config.warps[1], 1), (config.stages, 1), (THREADS, 1), (elements, 1)]
+        chunks = b.view(subdivided(self.b, *levels))
+        whole = OrderBy(Row(ceildiv(problem.n, columns), self.columns, GROUPS))
+        inside = [(place.warp[1], 0), (stage, 0), (place.thread, 0), (slice(None), 0)]
+        found = []
+        for tile in range(self.columns):
+            column = whole.apply(place.tile[1], tile, place.group)
+            column = column if problem.n % columns == 0 else minimum(column, problem.n - 1)
+            found.append(chunks[tile_index(place.batch, (n, column), *inside)])
+        return found
+
+
+class AlongK(Fragments):
+    """Fragments of an A that is contiguous along k.
+
+    A lane's chunk of a row holds that row's elements of several instructions. Which k these are
+    does not matter, since its chunk of a column of B holds the same ones.
+    """
+
+    def load_a(self, a: Any, place: Place, n: Any, stage: int) -> list[Value]:
+        problem, config = self.problem, self.config
+        rows, _, k = config.tile
+        counts = (problem.m, ceildiv(problem.k, k))
+        levels = [counts, (1, config.warps[1]), (1, config.stages), (1, THREADS), (1, self.chunk)]
+        chunks = a.view(subdivided(self.a, *levels))
+        of_tile = config.row_layout(problem)
+        whole = OrderBy(Row(ceildiv(problem.m, rows), rows))
+        found: list[Value] = []
+        for tile, half in product(range(self.rows), range(HALVES)):
+            row = whole.apply(place.tile[0], of_tile.apply(place.warp[0], tile, half, place.group))
+            row = row if problem.m % rows == 0 else minimum(row, problem.m - 1)
+            inside = [(0, place.warp[1]), (0, stage), (0, place.thread), (0, slice(None))]
+            found.append(chunks[tile_index(place.batch, (row, n), *inside)])
+        return found
+
+    def load_b(self, b: Any, place: Place, n: Any, stage: int) -> list[Value]:
+        return self.chunks_of_b(b, place, n, stage, self.chunk)
+
+    def operands_a(self, chunks: Sequence[Value]) -> list[list[Value]]:
+        found = []
+        for rows in batched(chunks, HALVES):
+            words = concatenate([chunk.bitcast("i32") for chunk in rows])
+            found.append(
+                [words[_words(step)].bitcast(self.problem.dtype) for step in range(_STEPS)]
+            )
+        return found
+
+    def operands_b(self, chunks: Sequence[Value]) -> list[list[Value]]:
+        half = self.chunk // _STEPS
+        return [
+            [chunk[[*range(step * half, (step + 1) * half)]] for step in range(_STEPS)]
+            for chunk in chunks
+        ]
+
+
+class AcrossK(Fragments):
+    """Fragments of an A that is contiguous along m.
+
+    A lane's chunks hold neighbouring rows at several k. A register of the instruction has
+    neighbours along k of one row, so that chunks are transposed in registers.
+    """
+
+    def __init__(self, problem: Problem, config: GemvConfig, matrices: Matrices) -> None:
+        super().__init__(problem, config, matrices)
+        self.k_chunk = MMA_K_BYTES // CHUNK_BYTES * self.chunk // THREADS
+        self.pairs = self.chunk // HALVES  # of rows of a chunk
+
+    def load_a(self, a: Any, place: Place, n: Any, stage: int) -> list[Value]:
+        problem, config, chunk = self.problem, self.config, self.chunk
+        rows, _, k = config.tile
+        counts = (ceildiv(problem.m, chunk), ceildiv(problem.k, k))
+        levels = [counts, (1, config.warps[1]), (1, config.stages), (1, THREADS)]
+        chunks = a.view(subdivided(self.a, *levels, (1, self.k_chunk), (chunk, 1)))
+        runs = self.rows // self.pairs
+        whole = OrderBy(Row(ceildiv(problem.m, rows), config.warps[0], runs, GROUPS))
+        found: list[Value] = []
+        for run, neighbour in product(range(runs), range(self.k_chunk)):
+            row = whole.apply(place.tile[0], place.warp[0], run, place.group)
+            row = row if problem.m % rows == 0 else minimum(row, counts[0] - 1)
+            inside = [(0, place.warp[1]), (0, stage), (0, place.thread), (0, neighbour)]
+            found.append(chunks[tile_index(place.batch, (row, n), *inside, (slice(None), 0))])
+        return found
+
+    def load_b(self, b: Any, place: Place, n: Any, stage: int) -> list[Value]:
+        return self.chunks_of_b(b, place, n, stage, self.k_chunk)
+
+    def operands_a(self, chunks: Sequence[Value]) -> list[list[Value]]:
+        # From (pair of rows, half of the k of an instruction, row of the pair, neighbour along k)
+        # to the element in the lane's chunks.
+        sizes = [self.pairs, 2, HALVES, self.k_chunk // 2]
+        elements = OrderBy(RegP(sizes, [1, 3, 0, 2]))
+        found = []
+        for run in batched(chunks, self.k_chunk):
+            both = concatenate(run)
+            for pair in range(self.pairs):
+                index = product(*map(range, sizes[1:]))
+                found.append([both[[elements.apply(pair, *x) for x in index]]])
+        return found
+
+    def operands_b(self, chunks: Sequence[Value]) -> list[list[Value]]:
+        return [[chunk] for chunk in chunks]
+
+
+def batched(values: Sequence[Value], count: int) -> list[Sequence[Value]]:
+    """Return the values in runs of so many."""
+    return [values[k : k + count] for k in range(0, len(values), count)]
+
+
+def _words(step: int) -> list[int]:
+    """Return the words of two rows' chunks that are an instruction's operand A, in its order."""
+    return [_WORDS.apply(step, *x) for x in product(range(2), range(HALVES))]

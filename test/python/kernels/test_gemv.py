@@ -1,0 +1,188 @@
+"""GEMMs with few rows or columns of C, in the simulator: layouts, types, sizes, costs, errors."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lego_mlir as lg
+from lego_mlir import Col, OrderBy, Row, runtime
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.targets import Target
+from lego_mlir.kernels import GemvConfig, matmul
+from lego_mlir.kernels.gemm import gemv_heuristic, tuned_table
+from lego_mlir.kernels.gemm.gemv_config import warp_unit
+from lego_mlir.kernels.gemm.problem import Problem
+
+H200 = Target.parse("sm_90a")
+
+
+def config_of(
+    problem: Problem, units: int = 1, warps: tuple[int, int] = (1, 2), stages: int = 1
+) -> GemvConfig:
+    """Return a config whose warps multiply so many of the least rows, and load so many stages."""
+    rows, k = warp_unit(problem)
+    tile = (rows * units * warps[0], 8 * -(-problem.n // 8), k * warps[1] * stages)
+    return GemvConfig(tile, warps, stages)
+
+
+def check(kernel: lg.Kernel, order: str = "late", **arguments: Any) -> None:
+    """Check that a kernel computes what NumPy does."""
+    assert kernel.schedule is None
+    comparison = kernel.run(device=runtime.select("sim", order=order), **arguments).comparison
+    assert comparison is not None
+    assert comparison.equal, str(comparison)
+
+
+def order(layout: Any) -> str:
+    return "row" if layout is Row else "col"
+
+
+@pytest.mark.parametrize("c", [Row, Col])
+@pytest.mark.parametrize("b", [Row, Col])
+@pytest.mark.parametrize("a", [Row, Col])
+def test_partial_tiles_in_every_order(a: Any, b: Any, c: Any) -> None:
+    """C that is column-major is computed as the transpose, here as 17 rows; the others as 17."""
+    m, n, k = (72, 17, 136) if c is Row else (17, 72, 136)
+    problem = Problem(m, n, k, "f16", "f16", order(a), order(b), order(c))
+    config = config_of(problem if c is Row else problem.transpose)
+    orders = {"a": OrderBy(a(m, k)), "b": OrderBy(b(k, n)), "c": OrderBy(c(m, n))}
+    check(matmul(m, n, k, **orders, config=config))
+
+
+@pytest.mark.parametrize("simulated", ["early", "random:3"])
+@pytest.mark.parametrize(("units", "warps", "stages"), [(2, (1, 1), 2), (1, (2, 2), 1)])
+@pytest.mark.parametrize("a", [Row, Col])
+def test_configs(a: Any, units: int, warps: tuple[int, int], stages: int, simulated: str) -> None:
+    m, n, k = 136, 8, 168
+    config = config_of(Problem(m, n, k, "f16", "f16", order(a)), units, warps, stages)
+    check(matmul(m, n, k, a=OrderBy(a(m, k)), config=config), simulated)
+
+
+@pytest.mark.parametrize("a", [Row, Col])
+@pytest.mark.parametrize(
+    ("dtype", "out"),
+    [("bf16", "f32"), ("f16", "bf16"), ("i8", "i32"), ("i8", "f16"), ("f8E4M3FN", "f16")],
+)
+def test_element_types(dtype: str, out: str, a: Any) -> None:
+    m, n, k = 40, 3, 144
+    config = config_of(Problem(m, n, k, dtype, out, order(a), "col"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # 8-bit elements that are not contiguous along k
+        kernel = matmul(
+            m, n, k, dtype, out=out, a=OrderBy(a(m, k)), b=OrderBy(Col(k, n)), config=config
+        )
+    check(kernel)
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 40), (40, 1), (1, 1)])
+@pytest.mark.parametrize("b", [Row, Col])
+def test_vectors(m: int, n: int, b: Any) -> None:
+    """Neither the matrix nor the vector needs a hint: the heuristic knows which one is which."""
+    kernel = matmul(m, n, 264, b=OrderBy(b(264, n)), schedule="gemv")
+    check(kernel)
+
+
+def test_a_batch() -> None:
+    check(matmul(40, 4, 136, batch=3, config=config_of(Problem(40, 4, 136, "f16", "f16"))))
+
+
+@pytest.mark.parametrize("c", [Row, Col])
+def test_an_epilogue_gets_the_operands_of_its_elements(c: Any) -> None:
+    m, n, k = (24, 5, 136) if c is Row else (5, 24, 136)
+    problem = Problem(m, n, k, "f16", "f16", c=order(c))
+    kernel = matmul(
+        m,
+        n,
+        k,
+        out="f32",
+        c=OrderBy(c(m, n)),
+        epilogue=lambda x, alpha, bias, residual: lg.relu(x * alpha + bias) + residual.to("f32"),
+        operands={
+            "alpha": lg.Scalar["f32"],
+            "bias": lg.Tensor["f32", OrderBy(Row(n))],
+            "residual": lg.Tensor["f16", OrderBy(Row(m, n))],
+        },
+        config=config_of(problem if c is Row else problem.transpose),
+    )
+    random = np.random.default_rng(0)
+    a, b, residual = (
+        random.integers(-3, 4, shape).astype(np.float16) for shape in ((m, k), (k, n), (m, n))
+    )
+    bias = random.integers(-9, 9, n).astype(np.float32)
+    result = kernel.run(a, b, np.zeros((m, n), np.float32), 0.5, bias, residual, device="sim")
+    product = a.astype(np.float32) @ b.astype(np.float32)
+    wanted = np.maximum(product * 0.5 + bias, 0) + residual
+    np.testing.assert_array_equal(result.outputs["c"], wanted)
+
+
+@pytest.mark.parametrize("a", [Row, Col])
+def test_every_sector_of_the_matrix_is_read_once(a: Any) -> None:
+    """And by 16 bytes a lane."""
+    m, n, k = 256, 8, 512
+    problem = Problem(m, n, k, "f16", "f16", order(a), "col")
+    config = config_of(problem, 1, (1, 4), 2)
+    kernel = matmul(m, n, k, a=OrderBy(a(m, k)), b=OrderBy(Col(k, n)), config=config)
+    (costs,) = kernel.run(device="sim", costs=True).costs
+    ctas = config.tiles(problem)[0]
+    loads = [row for row in costs.memory if row.instruction.opcode.startswith("ld.global")]
+    assert sum(row.bytes for row in loads) == (m * k + ctas * n * k) * 2
+    assert sum(row.sectors for row in loads) == (m * k + ctas * n * k) * 2 // 32
+    of_matrix = [row for row in loads if row.bytes // row.lanes == 16]
+    assert sum(row.bytes for row in of_matrix) >= m * k * 2
+    assert sum(row.excess_sectors for row in loads) == 0
+    assert costs.excess_wavefronts == 0
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k"), [(1, 8192, 8192), (8192, 1, 8192), (8, 16384, 4096), (4096, 32, 16384)]
+)
+@pytest.mark.parametrize("matrix", [Row, Col])
+def test_few_rows_or_columns_have_enough_bytes_in_flight(
+    m: int, n: int, k: int, matrix: Any
+) -> None:
+    big = {"b": OrderBy(matrix(k, n))} if m < n else {"a": OrderBy(matrix(m, k))}
+    kernel = matmul(m, n, k, **big, schedule="gemv", target="sm_90a")
+    problem = Problem(
+        m, n, k, "f16", "f16", order(matrix) if m > n else "row", order(matrix) if m < n else "row"
+    )
+    best = gemv_heuristic.rank(problem, H200)[0]
+    assert best.bytes_in_flight >= 32 * 1024
+    assert str(best.config) in kernel.explain()
+
+
+def test_the_planner_chooses_it_for_few_rows_only() -> None:
+    assert matmul(1, 8192, 8192, target="sm_90a").schedule is None
+    assert matmul(64, 8192, 8192, target="sm_90a").schedule == "wgmma"
+
+
+@pytest.mark.parametrize(
+    ("config", "problem", "message"),
+    [
+        (GemvConfig((16, 12, 32), (1, 1), 1), "row", "8, 16, 24 or 32 columns"),
+        (GemvConfig((24, 8, 32), (1, 1), 1), "row", "24 rows are not a multiple of 16"),
+        (GemvConfig((16, 8, 64), (1, 1), 1), "row", "multiply k = 32 in an iteration, not 64"),
+        (GemvConfig((16, 8, 32), (1, 33), 1), "row", "a CTA has 1 to 32 warps"),
+        (GemvConfig((16, 8, 32), (1, 1), 0), "row", "are positive numbers"),
+        (GemvConfig((32, 8, 16), (1, 1), 1), "col", "32 rows are not a multiple of 64"),
+        (GemvConfig((4096, 32, 16), (1, 1), 1), "col", "bytes of shared memory"),
+    ],
+)
+def test_configs_that_do_not_fit(config: GemvConfig, problem: str, message: str) -> None:
+    with pytest.raises(LegoError, match=message):
+        config.check(Problem(64, 8, 64, "f16", "f16", problem), H200.optin_shared_bytes)
+
+
+def test_a_matrix_of_many_rows_and_columns_is_refused() -> None:
+    with pytest.raises(LegoError, match="at most 32 rows or columns, not of 64×64"):
+        matmul(64, 64, 64, schedule="gemv")
+
+
+def test_the_tuned_table_holds_such_configs(tmp_path: Any) -> None:
+    problem = Problem(8192, 1, 8192, "f16", "f16")
+    config = GemvConfig((32, 8, 512), (1, 4), 4)
+    tuned_table.record("NVIDIA H200", problem, config, tmp_path)
+    assert tuned_table.lookup("NVIDIA H200", problem, GemvConfig, tmp_path) == config
