@@ -23,7 +23,7 @@ from math import prod
 from typing import Any
 
 from lego_mlir.artifact import Argument, Artifact
-from lego_mlir.artifact.names import WANTED, is_name
+from lego_mlir.artifact.names import NAME_RULE, is_name
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.frontend.dtypes import check_dtype
@@ -166,7 +166,7 @@ class KernelSequence(HostFunction):
         for name in names:
             if not is_name(name) or names.count(name) > 1:
                 raise self._error(
-                    f"'{name}' is the name of two buffers, or no name", f"a name has {WANTED}"
+                    f"'{name}' is the name of two buffers, or no name", f"a name has {NAME_RULE}"
                 )
         for call in self.calls:
             for parameter, kind in call.kernel.parameters().items():

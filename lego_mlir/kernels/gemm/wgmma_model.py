@@ -323,7 +323,8 @@ def ctas_per_sm(problem: Problem, table: ConfigTable) -> Numbers:
     by_shared = np.floor(228 * KIB / shared)
     registers = np.where(t.consumers == 1, np.maximum(64, t.n / 2 + 56), 168)
     by_registers = np.floor(SM_REGISTERS / (registers * WARPGROUP_THREADS * (t.consumers + 1)))
-    return np.maximum(1, np.minimum(by_shared, by_registers))
+    ctas: Numbers = np.maximum(1, np.minimum(by_shared, by_registers))
+    return ctas
 
 
 def shared_bytes_of(problem: Problem, table: ConfigTable) -> Numbers:
