@@ -56,6 +56,9 @@ floating-point operations on 16-bit elements, twice as many on 8-bit ones."""
 SEGMENT_BYTES = 16
 """TMA fills what is outside of a tensor with zeros, and leaves it out of stores, by segments."""
 
+_BARRIER_BYTES = 1024
+"""Shared memory for barriers, and for aligning what follows them, as in `WgmmaConfig`."""
+
 _LIMIT_NORM = 12.0
 """The exponent that joins the time of the waves with the limits of power and of memory."""
 
@@ -337,7 +340,8 @@ def shared_bytes_of(problem: Problem, table: ConfigTable) -> Numbers:
     row = np.where(t.swap > 0, by_column, by_row) * out
     epilogue = t.consumers * 2 * WGMMA_ROWS * row
     accumulators = (t.split_k - 1) * t.m * columns * ELEMENT_BYTES["f32"]
-    return ring + epilogue + accumulators + 1024
+    total: Numbers = ring + epilogue + accumulators + _BARRIER_BYTES
+    return total
 
 
 @functools.cache
