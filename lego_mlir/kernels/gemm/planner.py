@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
@@ -135,7 +135,7 @@ def plan(
     schedule = schedule or HMMA
     if config is not None and schedule in {WGMMA, HMMA, GEMV} - {config.schedule}:
         raise _wrong_schedule("matmul", config, schedule)
-    canonical, is_transposed = _canonical(problem)
+    canonical, is_transposed = _canonical(_with_copies(problem, done))
     if config is None:
         config = HEURISTICS.get(schedule, mma_heuristic).choose(canonical, target, promote)
         few = None
@@ -144,6 +144,7 @@ def plan(
             few = _few_columns(canonical, layouts, target, config, is_refused=is_refused)
         if few is not None:
             config, schedule, reason, done, reasons = few, GEMV, None, NO_REMEDIES, ()
+            canonical = replace(canonical, repitched="")
     elif promote:
         config = config.promoted(promote)
     if config.is_swapped:
@@ -159,6 +160,11 @@ def _for_wgmma(problem: Problem, layouts: Sequence[Layout], alignment: int) -> R
     return remedies(problem, layouts, refusals(problem, layouts, alignment), alignment)
 
 
+def _with_copies(problem: Problem, done: Remedies) -> Problem:
+    """Return the GEMM of the operands and of the copies that are multiplied."""
+    return replace(problem, repitched="".join(sorted(done.repitched)))
+
+
 def _faster(problem: Problem, done: Remedies, target: Target) -> tuple[str, tuple[str, ...]]:
     """Return the schedule that is estimated to be faster for unaligned matrices, and why.
 
@@ -168,7 +174,7 @@ def _faster(problem: Problem, done: Remedies, target: Target) -> tuple[str, tupl
         target: the GPU architecture.
     """
     model, canonical = spec_of(target).unaligned_model, _canonical(problem)[0]
-    estimates = wgmma_heuristic.rank(canonical, target)
+    estimates = wgmma_heuristic.rank(_canonical(_with_copies(problem, done))[0], target)
     if model is None or not estimates:
         return WGMMA, ()
     mma = mma_heuristic.rank(canonical, target)[0]
