@@ -26,7 +26,6 @@ from lego_mlir.kernels.gemm.planner import (
     Plan,
     byte_copy_warning,
     fallback_warning,
-    is_along_k,
     plan,
 )
 from lego_mlir.kernels.gemm.problem import Problem
@@ -136,7 +135,7 @@ def matmul(
     chosen = plan(problem, layouts, Target.parse(target), schedule, config, promote, alignment)
     if chosen.why_not_wgmma is not None:
         warnings.warn(fallback_warning("matmul", chosen.why_not_wgmma), stacklevel=2)
-    elif not is_along_k(problem):
+    elif not problem.is_along_k:
         warnings.warn(byte_copy_warning("matmul", problem), stacklevel=2)
     repitched, done = chosen.remedies.repitched, chosen.remedies
     given = dict(zip("abc", layouts, strict=True)) | {n: r.target for n, r in repitched.items()}

@@ -7,25 +7,30 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm import gemv_heuristic, mma_heuristic, tuned_table, wgmma_heuristic
+from lego_mlir.kernels.gemm.choice import (
+    WGMMA_TARGET,
+    Option,
+    needed_for_wgmma,
+    not_along_k,
+    options,
+)
 from lego_mlir.kernels.gemm.config import GemmConfig
-from lego_mlir.kernels.gemm.gemv_config import MAX_COLUMNS, GemvConfig
+from lego_mlir.kernels.gemm.gemv_config import GemvConfig
 from lego_mlir.kernels.gemm.heuristic import Heuristic
-from lego_mlir.kernels.gemm.matrices import ALIGNMENT, is_plain
+from lego_mlir.kernels.gemm.matrices import ALIGNMENT
 from lego_mlir.kernels.gemm.mma_config import MmaConfig
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.unaligned import NO_REMEDIES, Remedies, refusals, remedies
+from lego_mlir.kernels.gemm.unaligned import NO_REMEDIES, Remedies, refusals
 from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 
 WGMMA, HMMA, GEMV = WgmmaConfig.schedule, MmaConfig.schedule, GemvConfig.schedule
-WGMMA_TARGET = "sm_90a"
 
 HEURISTICS: dict[str, Heuristic] = {
     HMMA: mma_heuristic,
@@ -36,11 +41,6 @@ HEURISTICS: dict[str, Heuristic] = {
 
 _ESTIMATES = 5
 """Estimates that an explanation shows."""
-
-
-_NEAR = 1.1
-"""How much longer, by its estimate, a config for few columns may take and still be chosen: the
-models of the others have no term for tiles that are mostly padding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Plan:
         target: the GPU architecture.
         why_not_wgmma: why `wgmma` cannot compute the GEMM, if it is the target's schedule.
         remedies: what is done about matrices of the caller's GEMM that TMA does not take.
-        reasons: lines of an explanation that say why that, or something else, is done.
+        options: the ways that were considered, the fastest first; none if the caller chose.
     """
 
     problem: Problem
@@ -65,7 +65,7 @@ class Plan:
     target: Target
     why_not_wgmma: LegoError | None
     remedies: Remedies = NO_REMEDIES
-    reasons: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
 
     @property
     def explanation(self) -> str:
@@ -81,13 +81,15 @@ class Plan:
         ]
         if self.why_not_wgmma is not None:
             lines.append(f"not {WGMMA}  {self.why_not_wgmma.message}")
-        lines += [f"unaligned  {line}" for line in (*self.reasons, *self.remedies.lines())]
+        lines += [f"unaligned  {line}" for line in self.remedies.lines()]
         tuned = tuned_table.lookup(gpu, canonical, type(self.config))
         lines.append(f"config     {self.config}{', from the tuned table' * (tuned == self.config)}")
         params = self.config.params(self.problem)
         lines.append("params     " + ", ".join(f"{name} = {n}" for name, n in params.items()))
         lines.append("estimates")
-        estimates = HEURISTICS[self.config.schedule].rank(canonical, self.target)
+        estimates: Sequence[object] = self.options
+        if not estimates:
+            estimates = HEURISTICS[self.config.schedule].rank(canonical, self.target)
         return "\n".join(lines + [f"  {found}" for found in estimates[:_ESTIMATES]])
 
 
@@ -116,76 +118,51 @@ def plan(
         LegoError: the given schedule cannot compute the GEMM, or does not take the given config.
     """
     check_config("matmul", config)
+    needed = needed_for_wgmma(problem, layouts, target, alignment)
+    canonical, is_transposed = _canonical(problem)
+    considered: list[Option] = []
+    if schedule is None and config is None and not promote:
+        config = _tuned(canonical, target, needed)
+        if config is None:
+            considered = options(problem, layouts, target, spec_of(target), needed, alignment)
+            config = considered[0].config
     schedule = schedule or (config.schedule if config is not None else None)
-    is_free = schedule is None
-    reason: LegoError | None = None
-    done, reasons = NO_REMEDIES, tuple[str, ...]()
-    if schedule in (None, WGMMA) and (schedule or target.name == WGMMA_TARGET):
-        found = _for_wgmma(problem, layouts, alignment)
-        if isinstance(found, LegoError):
-            if schedule == WGMMA:
-                raise found
-            schedule, reason = HMMA, found
-        elif found and schedule is None:
-            schedule, reasons = _faster(problem, found, target)
-        else:
-            schedule = WGMMA
-        if schedule == WGMMA and isinstance(found, Remedies):
-            done = found
-    schedule = schedule or HMMA
+    reason = needed if isinstance(needed, LegoError) else None
+    if schedule is None:
+        schedule = WGMMA if isinstance(needed, Remedies) else HMMA
+    elif schedule == WGMMA and reason is not None:
+        raise reason
     if config is not None and schedule in {WGMMA, HMMA, GEMV} - {config.schedule}:
         raise _wrong_schedule("matmul", config, schedule)
-    canonical, is_transposed = _canonical(_with_copies(problem, done))
+    done = needed if schedule == WGMMA and isinstance(needed, Remedies) else NO_REMEDIES
+    canonical, _ = _canonical(done.multiplied(problem))
     if config is None:
         config = HEURISTICS.get(schedule, mma_heuristic).choose(canonical, target, promote)
-        few = None
-        if is_free and alignment % ALIGNMENT == 0:
-            is_refused = reason is not None or bool(done or reasons)
-            few = _few_columns(canonical, layouts, target, config, is_refused=is_refused)
-        if few is not None:
-            config, schedule, reason, done, reasons = few, GEMV, None, NO_REMEDIES, ()
-            canonical = replace(canonical, repitched="")
     elif promote:
         config = config.promoted(promote)
     if config.is_swapped:
         canonical, is_transposed = canonical.transpose, not is_transposed
     config.check(canonical, target.optin_shared_bytes)
-    return Plan(canonical, config, is_transposed, schedule, target, reason, done, reasons)
+    why_not = reason if schedule == HMMA and considered else None
+    return Plan(
+        canonical, config, is_transposed, schedule, target, why_not, done, tuple(considered)
+    )
 
 
-def _for_wgmma(problem: Problem, layouts: Sequence[Layout], alignment: int) -> Remedies | LegoError:
-    """Return what `wgmma` needs for the matrices of a GEMM, or why it cannot compute it."""
-    if not is_along_k(problem):
-        return _not_along_k(problem)
-    return remedies(problem, layouts, refusals(problem, layouts, alignment), alignment)
-
-
-def _with_copies(problem: Problem, done: Remedies) -> Problem:
-    """Return the GEMM of the operands and of the copies that are multiplied."""
-    return replace(problem, repitched="".join(sorted(done.repitched)))
-
-
-def _faster(problem: Problem, done: Remedies, target: Target) -> tuple[str, tuple[str, ...]]:
-    """Return the schedule that is estimated to be faster for unaligned matrices, and why.
+def _tuned(
+    problem: Problem, target: Target, needed: Remedies | LegoError | None
+) -> GemmConfig | None:
+    """Return the tuned config of a GEMM with a row-major C; `None` if it has none.
 
     Args:
-        problem: the GEMM that the caller describes.
-        done: what `wgmma` needs.
+        problem: the GEMM.
         target: the GPU architecture.
+        needed: what `wgmma` needs, which is preferred to `mma.sync` if it can compute the GEMM.
     """
-    model, canonical = spec_of(target).unaligned_model, _canonical(problem)[0]
-    estimates = wgmma_heuristic.rank(_canonical(_with_copies(problem, done))[0], target)
-    if model is None or not estimates:
-        return WGMMA, ()
-    mma = mma_heuristic.rank(canonical, target)[0]
-    copied = done.mma_bytes(problem, mma.config) / spec_of(target).multiprocessors
-    times = {
-        WGMMA: estimates[0].microseconds + done.microseconds(problem, model),
-        HMMA: mma.microseconds + copied / model.mma_bytes_per_us,
-    }
-    chosen = min(times, key=lambda schedule: times[schedule])
-    said = ", ".join(f"{schedule} {time:.1f} µs" for schedule, time in times.items())
-    return chosen, (f"{said}: {chosen}",)
+    other = WgmmaConfig if isinstance(needed, Remedies) else MmaConfig
+    kinds: tuple[type[GemmConfig], ...] = (GemvConfig, other)
+    tuned = (tuned_table.lookup(spec_of(target).name, problem, kind) for kind in kinds)
+    return next((config for config in tuned if config is not None), None)
 
 
 def ranked_configs(problem: Problem, target: Target, schedule: str) -> list[GemmConfig]:
@@ -193,41 +170,6 @@ def ranked_configs(problem: Problem, target: Target, schedule: str) -> list[Gemm
     canonical = _canonical(problem)[0]
     heuristic = HEURISTICS.get(schedule, mma_heuristic)
     return [found.config for found in heuristic.rank(canonical, target)]
-
-
-def _few_columns(
-    problem: Problem,
-    layouts: Sequence[Layout],
-    target: Target,
-    config: GemmConfig,
-    *,
-    is_refused: bool,
-) -> GemvConfig | None:
-    """Return the config for few columns of C, if its estimate is better than that of `config`.
-
-    Args:
-        problem: the GEMM, with a row-major C.
-        layouts: the layouts of A, B and C in memory.
-        target: the GPU architecture.
-        config: the config that the target's schedule would have.
-        is_refused: whether TMA does not take the matrices, so that `config` reads them twice, or
-            element by element.
-    """
-    gpu = spec_of(target)
-    is_tuned = tuned_table.lookup(gpu.name, problem, type(config)) is not None
-    if is_tuned or min(problem.m, problem.n) > MAX_COLUMNS or not all(map(is_plain, layouts)):
-        return None
-    found = gemv_heuristic.rank(problem, target)
-    multiplied = problem.transpose if config.is_swapped else problem
-    match config:
-        case WgmmaConfig():
-            other = wgmma_heuristic.estimate(multiplied, config, gpu).microseconds
-        case MmaConfig():
-            other = mma_heuristic.estimate(multiplied, config, gpu).microseconds
-        case _:
-            return None
-    is_faster = is_refused or (found and found[0].microseconds <= _NEAR * other)
-    return found[0].config if found and is_faster else None
 
 
 def _canonical(problem: Problem) -> tuple[Problem, bool]:
@@ -306,7 +248,7 @@ def _schedule_of(
         if wanted == WGMMA:
             raise found
         warnings.warn(fallback_warning(what, found), stacklevel=4)
-    elif not is_along_k(problem):
+    elif not problem.is_along_k:
         warnings.warn(byte_copy_warning(what, problem), stacklevel=4)
     return HMMA
 
@@ -331,11 +273,6 @@ def _wrong_schedule(what: str, config: GemmConfig, schedule: str) -> LegoError:
         f"'{schedule}'",
         hint="leave out one of config and schedule",
     )
-
-
-def is_along_k(problem: Problem) -> bool:
-    """Return whether 8-bit elements of A and B are contiguous along k; True for wider ones."""
-    return ELEMENT_BYTES[problem.dtype] > 1 or (problem.a, problem.b) == ("row", "col")
 
 
 def byte_copy_warning(what: str, problem: Problem) -> str:
@@ -373,13 +310,6 @@ def why_not_wgmma(problem: Problem, layouts: Sequence[Layout]) -> LegoError | No
         problem: the GEMM.
         layouts: the layouts of A, B and C in memory.
     """
-    if not is_along_k(problem):
-        return _not_along_k(problem)
+    if not problem.is_along_k:
+        return not_along_k(problem)
     return next(iter(refusals(problem, layouts).values()), None)
-
-
-def _not_along_k(problem: Problem) -> LegoError:
-    return LegoError(
-        f"wgmma multiplies {problem.dtype} only along k, and A is by {problem.a}, B by {problem.b}",
-        hint="a row-major A and a column-major B: b=OrderBy(Col(k, n))",
-    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -33,6 +35,11 @@ class Problem:
     c: str = "row"
     batch: int = 1
     repitched: str = ""
+
+    @property
+    def is_along_k(self) -> bool:
+        """Whether 8-bit elements of A and B are contiguous along k; true for wider ones."""
+        return ELEMENT_BYTES[self.dtype] > 1 or (self.a, self.b) == ("row", "col")
 
     @property
     def transpose(self) -> Problem:
