@@ -94,10 +94,8 @@ def candidates(
     reference: GemmReference, best: int, explored: int, target: str, seed: int
 ) -> list[GemmConfig]:
     """Return the configs that the model ranks first, and a few of those that it ranks next."""
-    from lego_mlir.hardware.specs import spec_of
     from lego_mlir.hardware.targets import Target
-    from lego_mlir.kernels.gemm.choice import needed_for_wgmma, options
-    from lego_mlir.kernels.gemm.matrices import ALIGNMENT
+    from lego_mlir.kernels.gemm.planner import ways
     from lego_mlir.kernels.gemm.problem import Problem
 
     if not best:
@@ -106,9 +104,7 @@ def candidates(
     problem = Problem(r.m, r.n, r.k, r.dtype, r.out, r.a, r.b, r.c)
     sizes = ((r.a, r.m, r.k), (r.b, r.k, r.n), (r.c, r.m, r.n))
     layouts = [layout_of(*size) for size in sizes]
-    needed = needed_for_wgmma(problem, layouts, gpu, ALIGNMENT)
-    found_options = options(problem, layouts, gpu, spec_of(gpu), needed, ALIGNMENT)
-    ranked = [option.config for option in found_options]
+    ranked = ways(problem, layouts, gpu)
     found, rest = ranked[:best], ranked[best:]
     numbers = random.Random(seed)
     # Later ranks are drawn less often: what is far from the best says little about the choice.

@@ -194,6 +194,17 @@ def spec_of(target: Target) -> GpuSpec:
 
 
 @functools.cache
+def card_named(name: str, folder: Path = FOLDER) -> GpuSpec | None:
+    """Return the card whose driver reports a name; `None` if there is no such card.
+
+    Raises:
+        LegoError: a file is not a card.
+    """
+    cards = (read_card(file) for file in sorted(folder.glob("*.json")))
+    return next((card for card in cards if card.name == name), None)
+
+
+@functools.cache
 def defaults(folder: Path) -> dict[tuple[int, int], GpuSpec]:
     """Return the cards of a folder by the compute capability that they are the default for.
 

@@ -107,7 +107,7 @@ def options(
         found += _mma(problem, canonical, target, gpu, needed)
     is_free = alignment % ALIGNMENT == 0 and all(map(is_plain, layouts))
     if is_free and min(problem.m, problem.n) <= MAX_COLUMNS:
-        found += [Option(e) for e in gemv_heuristic.rank(canonical, target)[:_RANKED]]
+        found += [Option(e) for e in gemv_heuristic.rank(canonical, target, gpu)[:_RANKED]]
     return sorted(found, key=lambda option: option.microseconds)
 
 
@@ -117,7 +117,7 @@ def _wgmma(problem: Problem, target: Target, gpu: GpuSpec, needed: Remedies) -> 
     extra = needed.microseconds(problem, model) if needed and model is not None else 0.0
     multiplied = needed.multiplied(problem)
     canonical = multiplied.transpose if multiplied.c == "col" else multiplied
-    for estimate in wgmma_heuristic.rank(canonical, target):
+    for estimate in wgmma_heuristic.rank(canonical, target, gpu):
         yield Option(estimate, extra)
 
 
@@ -130,7 +130,7 @@ def _mma(
 ) -> Iterator[Option]:
     """Yield the configs for `mma.sync`, which copies unaligned operands element by element."""
     model = gpu.unaligned_model
-    for estimate in mma_heuristic.rank(canonical, target)[:_RANKED]:
+    for estimate in mma_heuristic.rank(canonical, target, gpu)[:_RANKED]:
         extra = 0.0
         if isinstance(needed, Remedies) and model is not None:
             copied = needed.mma_bytes(problem, estimate.config) / gpu.multiprocessors

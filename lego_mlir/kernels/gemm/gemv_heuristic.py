@@ -117,9 +117,9 @@ def choose_grouped(
     return None
 
 
-def rank(problem: Problem, target: Target) -> list[GemvEstimate]:
-    """Return the estimates of all configs, the fastest first."""
-    gpu = spec_of(target)
+def rank(problem: Problem, target: Target, gpu: GpuSpec | None = None) -> list[GemvEstimate]:
+    """Return the estimates of all configs, the fastest first; see `heuristic.Heuristic`."""
+    gpu = gpu or spec_of(target)
     found = [
         estimate(problem.transpose if config.swap_ab else problem, config, gpu)
         for config in enumerate_configs(problem, target)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from lego_mlir import runtime
 from lego_mlir.algebra import Layout
 from lego_mlir.algebra.sizes import sizes_text
+from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelSequence, TensorType, kernel, sequence
 from lego_mlir.hardware.limits import MAX_GRID_DIMS
+from lego_mlir.hardware.specs import card_named
 from lego_mlir.hardware.targets import Target
+from lego_mlir.kernels.gemm import tuner
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.empty import empty_matmul
 from lego_mlir.kernels.gemm.gemv_body import gemv_body
@@ -27,6 +30,7 @@ from lego_mlir.kernels.gemm.planner import (
     byte_copy_warning,
     fallback_warning,
     plan,
+    ways,
 )
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.repitch import copy_name, repitch_kernel
@@ -62,6 +66,7 @@ def matmul(
     target: str | None = None,
     promote: int = 0,
     alignment: int = ALIGNMENT,
+    tune: bool | None = None,
 ) -> Kernel | KernelSequence:
     """Return a kernel that computes C = A B, or a batch of such GEMMs.
 
@@ -99,11 +104,15 @@ def matmul(
             the rest. With 4, a tensor core accumulates 512 products. `hmma` does not need it.
         alignment: bytes that the addresses of the matrices are a multiple of, a power of two. With
             less than 16, operands are copied first, as above.
+        tune: whether the GPU in this machine times the best five configs by their estimates, unless
+            it did before; see `kernels.gemm.tuner`. By default if `LEGO_MLIR_TUNE` is 1. Nothing is
+            timed if the caller gives a config, a schedule or `promote`.
 
     Raises:
         LegoError: a size, a type or a layout is wrong, or the target has no such instruction.
     """
-    target = target or runtime.select().target or DEFAULT_TARGET
+    is_tuned = config is None and schedule is None and not promote and tuner.is_wanted(tune)
+    target, model = _machine(target, is_needed=is_tuned)
     sizes = (m, n, k) if batch is None else (m, n, k, batch)
     check_sizes("matmul", sizes, least=0)
     accumulator, out = check_types("matmul", dtype, out, target, promote)
@@ -132,7 +141,19 @@ def matmul(
     }
     extra = dict(operands or {})
     _check_operands(extra, epilogue, (m, n))
-    chosen = plan(problem, layouts, Target.parse(target), schedule, config, promote, alignment)
+    gpu = card_named(model) if model else None
+    parsed = Target.parse(target)
+    if is_tuned:
+
+        def build(config: GemmConfig) -> Artifact:
+            return matmul(
+                m, n, k, dtype, out=out, a=a, b=b, c=c, batch=batch, epilogue=epilogue,
+                operands=operands, config=config, rasterization=rasterization, target=target,
+                alignment=alignment, tune=False,
+            ).compile(target)  # fmt: skip
+
+        config = _tuned(problem, ways(problem, layouts, parsed, alignment, gpu), model, build, tune)
+    chosen = plan(problem, layouts, parsed, schedule, config, promote, alignment, gpu)
     if chosen.why_not_wgmma is not None:
         warnings.warn(fallback_warning("matmul", chosen.why_not_wgmma), stacklevel=2)
     elif not problem.is_along_k:
@@ -185,6 +206,49 @@ def matmul(
         workspaces={names[name]: repitch.workspace for name, repitch in repitched.items()},
         reference=reference,
     )
+
+
+def _machine(target: str | None, *, is_needed: bool) -> tuple[str, str | None]:
+    """Return the target, and the name of the GPU in this machine if it is of the target.
+
+    Args:
+        target: what the caller says; with it the GPU is not asked, unless it is needed.
+        is_needed: whether the GPU's name is needed.
+    """
+    if target is not None and not is_needed:
+        return target, None
+    device = runtime.select()
+    model = device.model if target in (None, device.target) else None
+    return target or device.target or DEFAULT_TARGET, model
+
+
+def _tuned(
+    problem: Problem,
+    configs: Sequence[GemmConfig],
+    model: str | None,
+    build: Callable[[GemmConfig], Artifact],
+    tune: bool | None,
+) -> GemmConfig | None:
+    """Return the tuned config of a GEMM; `None` if only the environment asks for one without a GPU.
+
+    Args:
+        problem: the GEMM.
+        configs: the configs, those with the best estimates first.
+        model: the GPU in this machine; `None` if there is none of the target.
+        build: compiles the GEMM with a config.
+        tune: what the caller says.
+
+    Raises:
+        LegoError: the caller wants to tune, and there is no GPU of the target.
+    """
+    if model is None:
+        if tune:
+            raise LegoError(
+                "matmul: tune=True, and this machine has no GPU of the target",
+                hint="tune=False: the config is chosen by the cost model",
+            )
+        return None
+    return tuner.tuned_config(model, problem, configs, build)
 
 
 def check_sizes(what: str, sizes: tuple[int, ...], *, least: int = 1) -> None:

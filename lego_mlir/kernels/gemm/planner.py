@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.specs import spec_of
+from lego_mlir.hardware.specs import GpuSpec, spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm import gemv_heuristic, mma_heuristic, tuned_table, wgmma_heuristic
 from lego_mlir.kernels.gemm.choice import (
@@ -56,6 +56,7 @@ class Plan:
         why_not_wgmma: why `wgmma` cannot compute the GEMM, if it is the target's schedule.
         remedies: what is done about matrices of the caller's GEMM that TMA does not take.
         options: the ways that were considered, the fastest first; none if the caller chose.
+        gpu: the card that it is planned for.
     """
 
     problem: Problem
@@ -66,12 +67,13 @@ class Plan:
     why_not_wgmma: LegoError | None
     remedies: Remedies = NO_REMEDIES
     options: tuple[Option, ...] = ()
+    gpu: GpuSpec | None = None
 
     @property
     def explanation(self) -> str:
         """The config that was chosen, its parameters, and the estimates of the best configs."""
         canonical = _canonical(self.problem)[0]
-        gpu = spec_of(self.target).name
+        gpu = (self.gpu or spec_of(self.target)).name
         p = self.problem
         batch = f", batch of {p.batch}" if p.batch > 1 else ""
         lines = [
@@ -102,6 +104,7 @@ def plan(
     config: GemmConfig | None = None,
     promote: int = 0,
     alignment: int = ALIGNMENT,
+    gpu: GpuSpec | None = None,
 ) -> Plan:
     """Return the plan of a GEMM, or of a batch of GEMMs of one size.
 
@@ -113,6 +116,7 @@ def plan(
         config: a config; `None` to choose.
         promote: iterations after which accumulators are promoted; 0 as the config says.
         alignment: bytes that the addresses of the matrices are a multiple of.
+        gpu: the card; the target's default card if `None`.
 
     Raises:
         LegoError: the given schedule cannot compute the GEMM, or does not take the given config.
@@ -120,11 +124,12 @@ def plan(
     check_config("matmul", config)
     needed = needed_for_wgmma(problem, layouts, target, alignment)
     canonical, is_transposed = _canonical(problem)
+    gpu = gpu or spec_of(target)
     considered: list[Option] = []
     if schedule is None and config is None and not promote:
-        config = _tuned(canonical, target, needed)
+        config = _tuned(canonical, gpu, needed)
         if config is None:
-            considered = options(problem, layouts, target, spec_of(target), needed, alignment)
+            considered = options(problem, layouts, target, gpu, needed, alignment)
             config = considered[0].config
     schedule = schedule or (config.schedule if config is not None else None)
     reason = needed if isinstance(needed, LegoError) else None
@@ -145,24 +150,41 @@ def plan(
     config.check(canonical, target.optin_shared_bytes)
     why_not = reason if schedule == HMMA and considered else None
     return Plan(
-        canonical, config, is_transposed, schedule, target, why_not, done, tuple(considered)
+        canonical, config, is_transposed, schedule, target, why_not, done, tuple(considered), gpu
     )
 
 
 def _tuned(
-    problem: Problem, target: Target, needed: Remedies | LegoError | None
+    problem: Problem, gpu: GpuSpec, needed: Remedies | LegoError | None
 ) -> GemmConfig | None:
     """Return the tuned config of a GEMM with a row-major C; `None` if it has none.
 
     Args:
         problem: the GEMM.
-        target: the GPU architecture.
+        gpu: the card.
         needed: what `wgmma` needs, which is preferred to `mma.sync` if it can compute the GEMM.
     """
     other = WgmmaConfig if isinstance(needed, Remedies) else MmaConfig
     kinds: tuple[type[GemmConfig], ...] = (GemvConfig, other)
-    tuned = (tuned_table.lookup(spec_of(target).name, problem, kind) for kind in kinds)
+    tuned = (tuned_table.lookup(gpu.name, problem, kind) for kind in kinds)
     return next((config for config in tuned if config is not None), None)
+
+
+def ways(
+    problem: Problem,
+    layouts: Sequence[Layout],
+    target: Target,
+    alignment: int = ALIGNMENT,
+    gpu: GpuSpec | None = None,
+) -> list[GemmConfig]:
+    """Return the configs of all ways to compute a GEMM, those with the best estimates first.
+
+    Arguments are those of `plan`.
+    """
+    needed = needed_for_wgmma(problem, layouts, target, alignment)
+    gpu = gpu or spec_of(target)
+    found = options(problem, layouts, target, gpu, needed, alignment)
+    return [option.config for option in found]
 
 
 def ranked_configs(problem: Problem, target: Target, schedule: str) -> list[GemmConfig]:

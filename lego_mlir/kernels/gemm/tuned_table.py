@@ -60,6 +60,14 @@ def lookup(device: str, problem: Problem, kind: type[_Kind], folder: Path = FOLD
     return None
 
 
+def lookup_any(device: str, problem: Problem, folder: Path) -> GemmConfig | None:
+    """Return the config of a GEMM of any kind, as `lookup` does; of several, the first one."""
+    if problem.c == "col":
+        problem = problem.transpose
+    entries = _entries(file_of(device, folder))
+    return next((config for (found, _), config in entries.items() if found == problem), None)
+
+
 def _as_f16(problem: Problem) -> Problem:
     """Return the problem with f16 instead of bf16."""
     dtype, out = ("f16" if kind == "bf16" else kind for kind in (problem.dtype, problem.out))
@@ -80,7 +88,7 @@ def record(device: str, problem: Problem, config: GemmConfig, folder: Path = FOL
         entries.items(), key=lambda e: (tuple(map(str, asdict(e[0][0]).values())), e[0][1])
     )
     lines = [json.dumps({**_fields_of_problem(p), **_fields_of(c)}) for (p, _), c in ordered]
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     write_whole(file, ("[\n" + ",\n".join(f"  {line}" for line in lines) + "\n]\n").encode())
     _entries.cache_clear()
     return file

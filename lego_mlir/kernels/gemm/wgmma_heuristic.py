@@ -96,14 +96,15 @@ def choose_grouped(
     return rank_grouped(configs, problems, gpu)[0] if configs else None
 
 
-def rank(problem: Problem, target: Target) -> list[WgmmaEstimate]:
+def rank(problem: Problem, target: Target, gpu: GpuSpec | None = None) -> list[WgmmaEstimate]:
     """Return the estimates of the best configs, the fastest first; none without a cost model.
 
     Args:
         problem: the GEMM, with a row-major C.
         target: the GPU architecture.
+        gpu: the card; the target's default card if `None`.
     """
-    gpu = spec_of(target)
+    gpu = gpu or spec_of(target)
     if gpu.wgmma_model is None:
         return []
     return list(islice(estimates(problem, target, gpu), _RANKED))
