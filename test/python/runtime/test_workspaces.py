@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -69,14 +68,14 @@ def fake_driver(gpu: Gpu) -> ModuleType:
 
 
 @pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpu]:
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
     import cuda.bindings
 
     gpu = Gpu()
     driver = fake_driver(gpu)
     monkeypatch.setattr(cuda.bindings, "driver", driver, raising=False)
     monkeypatch.setitem(sys.modules, "cuda.bindings.driver", driver)
-    yield gpu
+    return gpu
 
 
 SPACES = (Workspace("sums", "f32", (100,)), Workspace("count", "i32", (3,), 4, zeroed=True))
