@@ -102,7 +102,7 @@ def options(
     canonical = problem.transpose if problem.c == "col" else problem
     found: list[Option] = []
     if isinstance(needed, Remedies):
-        found += _wgmma(problem, canonical, target, gpu, needed)
+        found += _wgmma(problem, target, gpu, needed)
     if needed is None or isinstance(needed, LegoError) or needed or not found:
         found += _mma(problem, canonical, target, gpu, needed)
     is_free = alignment % ALIGNMENT == 0 and all(map(is_plain, layouts))
@@ -111,12 +111,12 @@ def options(
     return sorted(found, key=lambda option: option.microseconds)
 
 
-def _wgmma(
-    problem: Problem, canonical: Problem, target: Target, gpu: GpuSpec, needed: Remedies
-) -> Iterator[Option]:
+def _wgmma(problem: Problem, target: Target, gpu: GpuSpec, needed: Remedies) -> Iterator[Option]:
     """Yield the configs for `wgmma`."""
     model = gpu.unaligned_model
     extra = needed.microseconds(problem, model) if needed and model is not None else 0.0
+    multiplied = needed.multiplied(problem)
+    canonical = multiplied.transpose if multiplied.c == "col" else multiplied
     for estimate in wgmma_heuristic.rank(canonical, target, gpu):
         yield Option(estimate, extra)
 

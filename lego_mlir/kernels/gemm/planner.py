@@ -139,6 +139,8 @@ def plan(
         raise reason
     if config is not None and schedule in {WGMMA, HMMA, GEMV} - {config.schedule}:
         raise _wrong_schedule("matmul", config, schedule)
+    done = needed if schedule == WGMMA and isinstance(needed, Remedies) else NO_REMEDIES
+    canonical, _ = _canonical(done.multiplied(problem))
     if config is None:
         config = HEURISTICS.get(schedule, mma_heuristic).choose(canonical, target, promote)
     elif promote:
@@ -146,7 +148,6 @@ def plan(
     if config.is_swapped:
         canonical, is_transposed = canonical.transpose, not is_transposed
     config.check(canonical, target.optin_shared_bytes)
-    done = needed if schedule == WGMMA and isinstance(needed, Remedies) else NO_REMEDIES
     why_not = reason if schedule == HMMA and considered else None
     return Plan(
         canonical, config, is_transposed, schedule, target, why_not, done, tuple(considered), gpu

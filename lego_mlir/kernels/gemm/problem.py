@@ -21,6 +21,8 @@ class Problem:
         b: the contiguous dimension of B.
         c: the contiguous dimension of C.
         batch: GEMMs of this size in one launch.
+        repitched: which of the operands, `a`, `b`, `ab` or none, are copies whose rows begin at
+            multiples of 128 bytes, whatever their sizes.
     """
 
     m: int
@@ -32,6 +34,7 @@ class Problem:
     b: str = "row"
     c: str = "row"
     batch: int = 1
+    repitched: str = ""
 
     @property
     def is_along_k(self) -> bool:
@@ -41,5 +44,13 @@ class Problem:
     @property
     def transpose(self) -> Problem:
         """The GEMM C' = B' A', which computes the transpose of C."""
-        other = {"row": "col", "col": "row"}
-        return replace(self, m=self.n, n=self.m, a=other[self.b], b=other[self.a], c=other[self.c])
+        other = {"row": "col", "col": "row", "a": "b", "b": "a"}
+        return replace(
+            self,
+            m=self.n,
+            n=self.m,
+            a=other[self.b],
+            b=other[self.a],
+            c=other[self.c],
+            repitched="".join(sorted(other[name] for name in self.repitched)),
+        )

@@ -87,7 +87,7 @@ def record(device: str, problem: Problem, config: GemmConfig, folder: Path = FOL
     ordered = sorted(
         entries.items(), key=lambda e: (tuple(map(str, asdict(e[0][0]).values())), e[0][1])
     )
-    lines = [json.dumps({**asdict(p), **_fields_of(c)}) for (p, _), c in ordered]
+    lines = [json.dumps({**_fields_of_problem(p), **_fields_of(c)}) for (p, _), c in ordered]
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(file, ("[\n" + ",\n".join(f"  {line}" for line in lines) + "\n]\n").encode())
     _entries.cache_clear()
@@ -109,6 +109,11 @@ def config_from(entry: dict[str, Any]) -> GemmConfig:
     if "consumers" in values:
         return WgmmaConfig(**values)
     return GemvConfig(**values) if "swap_ab" in values else MmaConfig(**values)
+
+
+def _fields_of_problem(problem: Problem) -> dict[str, Any]:
+    """Return the fields of a problem, without `repitched` if no operand is."""
+    return {name: value for name, value in asdict(problem).items() if value != ""}
 
 
 def _fields_of(config: Any) -> dict[str, Any]:
@@ -133,6 +138,6 @@ def _entries(file: Path) -> dict[tuple[Problem, str], GemmConfig]:
 
 def _entry(entry: dict[str, Any]) -> tuple[tuple[Problem, str], GemmConfig]:
     names = [f.name for f in fields(Problem)]
-    problem = Problem(**{name: entry.pop(name) for name in names})
+    problem = Problem(**{name: entry.pop(name) for name in names if name in entry})
     config = config_from(entry)
     return (problem, config.schedule), config

@@ -288,8 +288,8 @@ def _requests(problem: Problem, m: Numbers, n: Numbers, t: ConfigTable) -> list[
         (m, t.m, t.across, problem.a == "row", problem.k if problem.a == "row" else problem.m),
         (n, t.n, t.down, problem.b == "col", problem.k if problem.b == "col" else problem.n),
     )
-    for extent, tile, sharers, is_along_k, pitch in sides:
-        is_straddling = pitch * size % CACHE_LINE_BYTES != 0
+    for name, (extent, tile, sharers, is_along_k, pitch) in zip("ab", sides, strict=True):
+        is_straddling = name not in problem.repitched and pitch * size % CACHE_LINE_BYTES != 0
         width, segments = t.k_bytes, extent / sharers
         if is_along_k:
             found[5] += tile / sharers * missing // SEGMENT_BYTES

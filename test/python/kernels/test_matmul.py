@@ -231,8 +231,8 @@ def test_the_module_holds_one_contraction_and_no_index_arithmetic() -> None:
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ((0, 1, 1), {}, r"\[0, 1, 1\] are not sizes"),
-        ((1, 1, 1), {"batch": 0}, r"\[1, 1, 1, 0\] are not sizes"),
+        ((-1, 1, 1), {}, r"\[-1, 1, 1\] are not sizes"),
+        ((1, 1, 1), {"batch": -1}, r"\[1, 1, 1, -1\] are not sizes"),
         ((64, 64, 64, "f64"), {}, "tensor cores do not multiply 'f64'"),
         ((64, 64, 64, "f16"), {"out": "i32"}, "C of i32 from f32 accumulators"),
         (
