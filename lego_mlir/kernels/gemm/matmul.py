@@ -23,6 +23,7 @@ from lego_mlir.kernels.gemm.matrices import ALIGNMENT, layout_of, order_of, tran
 from lego_mlir.kernels.gemm.planner import (
     GEMV,
     WGMMA,
+    EpilogueKind,
     Plan,
     byte_copy_warning,
     fallback_warning,
@@ -133,7 +134,10 @@ def matmul(
     }
     extra = dict(operands or {})
     _check_operands(extra, epilogue, (m, n))
-    chosen = plan(problem, layouts, Target.parse(target), schedule, config, promote, alignment)
+    kind = _epilogue_kind(extra, (m, n)) if epilogue is not None else None
+    chosen = plan(
+        problem, layouts, Target.parse(target), schedule, config, promote, alignment, kind
+    )
     if chosen.why_not_wgmma is not None:
         warnings.warn(fallback_warning("matmul", chosen.why_not_wgmma), stacklevel=2)
     elif not is_along_k(problem):
@@ -282,6 +286,15 @@ def _rasterization(layout: Layout | None, chosen: Plan, batch: int | None) -> La
             + "down, across))",
         )
     return layout
+
+
+def _epilogue_kind(operands: Mapping[str, Operand], shape: tuple[int, int]) -> EpilogueKind:
+    """Return what an epilogue computes with besides the accumulator."""
+    is_matrix = (
+        isinstance(kind, TensorType) and tuple(kind.layout.dims) == shape
+        for kind in operands.values()
+    )
+    return "tiles" if any(is_matrix) else "values"
 
 
 def _check_operands(

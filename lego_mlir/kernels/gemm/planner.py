@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
@@ -41,6 +42,11 @@ _ESTIMATES = 5
 _NEAR = 1.1
 """How much longer, by its estimate, a config for few columns may take and still be chosen: the
 models of the others have no term for tiles that are mostly padding."""
+
+
+EpilogueKind: TypeAlias = Literal["values", "tiles"]
+"""What an epilogue computes with besides the accumulator: numbers, rows and columns, or tiles of
+matrices of C's size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,7 @@ def plan(
     config: GemmConfig | None = None,
     promote: int = 0,
     alignment: int = ALIGNMENT,
+    epilogue: EpilogueKind | None = None,
 ) -> Plan:
     """Return the plan of a GEMM, or of a batch of GEMMs of one size.
 
@@ -111,6 +118,8 @@ def plan(
         config: a config; `None` to choose.
         promote: iterations after which accumulators are promoted; 0 as the config says.
         alignment: bytes that the addresses of the matrices are a multiple of.
+        epilogue: what the epilogue computes with, if there is one; a config that is chosen leaves
+            registers for it.
 
     Raises:
         LegoError: the given schedule cannot compute the GEMM, or does not take the given config.
@@ -137,7 +146,10 @@ def plan(
         raise _wrong_schedule("matmul", config, schedule)
     canonical, is_transposed = _canonical(problem)
     if config is None:
-        config = HEURISTICS.get(schedule, mma_heuristic).choose(canonical, target, promote)
+        heuristic = HEURISTICS.get(schedule, mma_heuristic)
+        config = heuristic.choose(canonical, target, promote)
+        if epilogue is not None:
+            config = _with_epilogue(config, heuristic, canonical, target, promote, epilogue)
         few = None
         if is_free and alignment % ALIGNMENT == 0:
             is_refused = reason is not None or bool(done or reasons)
@@ -150,6 +162,26 @@ def plan(
         canonical, is_transposed = canonical.transpose, not is_transposed
     config.check(canonical, target.optin_shared_bytes)
     return Plan(canonical, config, is_transposed, schedule, target, reason, done, reasons)
+
+
+def _with_epilogue(
+    chosen: GemmConfig,
+    heuristic: Heuristic,
+    problem: Problem,
+    target: Target,
+    promote: int,
+    epilogue: EpilogueKind,
+) -> GemmConfig:
+    """Return the chosen config or the best one that has registers for an epilogue."""
+    loads_tiles = epilogue == "tiles"
+    if chosen.has_epilogue_registers(loads_tiles=loads_tiles) or promote:
+        return chosen
+    found = (
+        config
+        for config in heuristic.enumerate_configs(problem, target)
+        if config.has_epilogue_registers(loads_tiles=loads_tiles)
+    )
+    return next(found, chosen)
 
 
 def _for_wgmma(problem: Problem, layouts: Sequence[Layout], alignment: int) -> Remedies | LegoError:
