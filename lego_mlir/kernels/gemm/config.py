@@ -82,6 +82,14 @@ class GemmConfig(ABC):
         """Return the number of tiles that cover C, down and across."""
         return -(-problem.m // self.tile[0]), -(-problem.n // self.tile[1])
 
+    def has_epilogue_registers(self, *, loads_tiles: bool) -> bool:
+        """Return whether threads have registers for an epilogue of the usual size.
+
+        Args:
+            loads_tiles: whether the epilogue loads tiles of matrices of C's size.
+        """
+        return True
+
     def padding(self, problem: Problem) -> tuple[int, int]:
         """Return the tiles, down and across, of which the grid has a multiple.
 

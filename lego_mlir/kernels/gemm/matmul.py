@@ -26,6 +26,7 @@ from lego_mlir.kernels.gemm.matrices import ALIGNMENT, layout_of, order_of, tran
 from lego_mlir.kernels.gemm.planner import (
     GEMV,
     WGMMA,
+    EpilogueKind,
     Plan,
     byte_copy_warning,
     fallback_warning,
@@ -141,6 +142,7 @@ def matmul(
     }
     extra = dict(operands or {})
     _check_operands(extra, epilogue, (m, n))
+    kind = _epilogue_kind(extra, (m, n)) if epilogue is not None else None
     gpu = card_named(model) if model else None
     parsed = Target.parse(target)
     if is_tuned:
@@ -152,8 +154,10 @@ def matmul(
                 alignment=alignment, tune=False,
             ).compile(target)  # fmt: skip
 
-        config = _tuned(problem, ways(problem, layouts, parsed, alignment, gpu), model, build, tune)
-    chosen = plan(problem, layouts, parsed, schedule, config, promote, alignment, gpu)
+        config = _tuned(
+            problem, ways(problem, layouts, parsed, alignment, gpu, kind), model, build, tune
+        )
+    chosen = plan(problem, layouts, parsed, schedule, config, promote, alignment, gpu, kind)
     if chosen.why_not_wgmma is not None:
         warnings.warn(fallback_warning("matmul", chosen.why_not_wgmma), stacklevel=2)
     elif not problem.is_along_k:
@@ -345,6 +349,15 @@ def _rasterization(layout: Layout | None, chosen: Plan, batch: int | None) -> La
             + "down, across))",
         )
     return layout
+
+
+def _epilogue_kind(operands: Mapping[str, Operand], shape: tuple[int, int]) -> EpilogueKind:
+    """Return what an epilogue computes with besides the accumulator."""
+    is_matrix = (
+        isinstance(kind, TensorType) and tuple(kind.layout.dims) == shape
+        for kind in operands.values()
+    )
+    return "tiles" if any(is_matrix) else "values"
 
 
 def _check_operands(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
@@ -41,6 +42,11 @@ HEURISTICS: dict[str, Heuristic] = {
 
 _ESTIMATES = 5
 """Estimates that an explanation shows."""
+
+
+EpilogueKind: TypeAlias = Literal["values", "tiles"]
+"""What an epilogue computes with besides the accumulator: numbers, rows and columns, or tiles of
+matrices of C's size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +111,7 @@ def plan(
     promote: int = 0,
     alignment: int = ALIGNMENT,
     gpu: GpuSpec | None = None,
+    epilogue: EpilogueKind | None = None,
 ) -> Plan:
     """Return the plan of a GEMM, or of a batch of GEMMs of one size.
 
@@ -117,6 +124,8 @@ def plan(
         promote: iterations after which accumulators are promoted; 0 as the config says.
         alignment: bytes that the addresses of the matrices are a multiple of.
         gpu: the card; the target's default card if `None`.
+        epilogue: what the epilogue computes with, if there is one; a config that is chosen leaves
+            registers for it.
 
     Raises:
         LegoError: the given schedule cannot compute the GEMM, or does not take the given config.
@@ -128,8 +137,8 @@ def plan(
     considered: list[Option] = []
     if schedule is None and config is None and not promote:
         config = _tuned(canonical, gpu, needed)
-        if config is None:
-            considered = options(problem, layouts, target, gpu, needed, alignment)
+        if config is None or not _has_registers(config, epilogue):
+            considered = _options(problem, layouts, target, gpu, needed, alignment, epilogue)
             config = considered[0].config
     schedule = schedule or (config.schedule if config is not None else None)
     reason = needed if isinstance(needed, LegoError) else None
@@ -142,7 +151,11 @@ def plan(
     done = needed if schedule == WGMMA and isinstance(needed, Remedies) else NO_REMEDIES
     canonical, _ = _canonical(done.multiplied(problem))
     if config is None:
-        config = HEURISTICS.get(schedule, mma_heuristic).choose(canonical, target, promote)
+        heuristic = HEURISTICS.get(schedule, mma_heuristic)
+        config = heuristic.choose(canonical, target, promote)
+        if not promote and not _has_registers(config, epilogue):
+            ranked = heuristic.enumerate_configs(canonical, target)
+            config = next((c for c in ranked if _has_registers(c, epilogue)), config)
     elif promote:
         config = config.promoted(promote)
     if config.is_swapped:
@@ -152,6 +165,11 @@ def plan(
     return Plan(
         canonical, config, is_transposed, schedule, target, why_not, done, tuple(considered), gpu
     )
+
+
+def _has_registers(config: GemmConfig, epilogue: EpilogueKind | None) -> bool:
+    """Return whether a config leaves registers for an epilogue."""
+    return epilogue is None or config.has_epilogue_registers(loads_tiles=epilogue == "tiles")
 
 
 def _tuned(
@@ -176,6 +194,7 @@ def ways(
     target: Target,
     alignment: int = ALIGNMENT,
     gpu: GpuSpec | None = None,
+    epilogue: EpilogueKind | None = None,
 ) -> list[GemmConfig]:
     """Return the configs of all ways to compute a GEMM, those with the best estimates first.
 
@@ -183,8 +202,22 @@ def ways(
     """
     needed = needed_for_wgmma(problem, layouts, target, alignment)
     gpu = gpu or spec_of(target)
-    found = options(problem, layouts, target, gpu, needed, alignment)
+    found = _options(problem, layouts, target, gpu, needed, alignment, epilogue)
     return [option.config for option in found]
+
+
+def _options(
+    problem: Problem,
+    layouts: Sequence[Layout],
+    target: Target,
+    gpu: GpuSpec,
+    needed: Remedies | LegoError | None,
+    alignment: int,
+    epilogue: EpilogueKind | None,
+) -> list[Option]:
+    """Return the options that leave registers for the epilogue; all of them if none does."""
+    found = options(problem, layouts, target, gpu, needed, alignment)
+    return [option for option in found if _has_registers(option.config, epilogue)] or found
 
 
 def ranked_configs(problem: Problem, target: Target, schedule: str) -> list[GemmConfig]:

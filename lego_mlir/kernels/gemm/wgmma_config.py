@@ -137,6 +137,15 @@ class WgmmaConfig(GemmConfig):
     def promoted(self, promote: int) -> WgmmaConfig:
         return replace(self, promote=promote or self.promote)
 
+    def has_epilogue_registers(self, *, loads_tiles: bool) -> bool:
+        m, n, _ = self.tile
+        return registers.has_epilogue_registers(
+            (m // self.sharers, n),
+            self.consumers,
+            is_overlapped=self.overlap_epilogue,
+            loads_tiles=loads_tiles,
+        )
+
     def padding(self, problem: Problem) -> tuple[int, int]:
         counts = zip(self.tiles(problem), self.cluster, strict=True)
         return (1, 1) if all(count % c == 0 for count, c in counts) else self.cluster

@@ -29,8 +29,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def build(config: GemmConfig) -> Artifact:
-    return matmul(320, 192, 128, config=config, target="sm_90a").compilation().artifact(
-        assemble=False
+    return (
+        matmul(320, 192, 128, config=config, target="sm_90a").compilation().artifact(assemble=False)
     )
 
 

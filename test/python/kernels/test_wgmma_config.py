@@ -12,10 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lego_mlir.algebra import OrderBy, Row
+import lego_mlir as lg
+from lego_mlir.algebra import Col, OrderBy, Row
+from lego_mlir.compiler.driver import Options
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
+from lego_mlir.kernels import matmul
 from lego_mlir.kernels.gemm import tuned_table
 from lego_mlir.kernels.gemm.mma_config import MmaConfig
 from lego_mlir.kernels.gemm.planner import plan
@@ -435,3 +438,31 @@ def test_a_tuned_config_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     found = plan(LARGE, layouts, H200)
     assert found.config == measured
     assert f"config     {measured}, from the tuned table" in found.explanation
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, (3000, 3000, 3000), (5000, 5000, 5000)], ids=str)
+def test_a_chosen_config_has_registers_for_the_epilogue(shape: tuple[int, int, int]) -> None:
+    problem = Problem(*shape, "f16", "f16", b="col")
+    m, n, k = shape
+    layouts = [OrderBy(Row(m, k)), OrderBy(Col(k, n)), OrderBy(Row(m, n))]
+    for kind in ("values", "tiles"):
+        config = plan(problem, layouts, H200, epilogue=kind).config  # type: ignore[arg-type]
+        assert config.has_epilogue_registers(loads_tiles=kind == "tiles")
+
+
+def test_a_gemm_with_an_epilogue_of_many_registers_assembles() -> None:
+    """Without an epilogue it takes a tile of more accumulators."""
+    n = 3000
+    row, whole = OrderBy(Row(n)), OrderBy(Row(n, n))
+    kernel = matmul(
+        n,
+        n,
+        n,
+        b=OrderBy(Col(n, n)),
+        epilogue=lambda x, bias, old: lg.gelu(x + bias + old.to("f32")),
+        operands={"bias": lg.Tensor["f32", row], "old": lg.Tensor["f16", whole]},
+        target="sm_90a",
+    )
+    plain = plan(Problem(n, n, n, "f16", "f16", b="col"), [whole, OrderBy(Col(n, n)), whole], H200)
+    assert not plain.config.has_epilogue_registers(loads_tiles=True)
+    assert kernel.compilation(Options(target=H200)).artifact().cubin
