@@ -38,17 +38,23 @@ def concatenate(values: Sequence[Value]) -> Value:
     """Return the elements of several vectors of one dimension, one vector after another.
 
     Args:
-        values: vectors of the same type.
+        values: vectors, or single elements, of one element type.
     """
     trace = current("concatenate")
-    kinds = {getattr(value, "dtype", repr(value)) for value in values}
-    first = values[0].ssa.type if values and isinstance(values[0], Value) else None
-    if len(kinds) != 1 or not isinstance(first, ir.VectorType) or first.rank != 1:
+    elements: list[Value] = []
+    for value in values:
+        kind: Any = getattr(getattr(value, "ssa", None), "type", None)
+        if kind is None or (isinstance(kind, ir.VectorType) and kind.rank != 1):
+            raise trace.error(f"'concatenate' takes vectors of one dimension, not {value!r}")
+        is_vector = isinstance(kind, ir.VectorType)
+        elements += [value[k] for k in range(kind.shape[0])] if is_vector else [value]
+    kinds = {element.dtype for element in elements}
+    if len(kinds) != 1:
         names = ", ".join(sorted(kinds)) or "nothing"
-        raise trace.error(f"'concatenate' takes vectors of one type and dimension, not {names}")
-    kind = ir.VectorType.get([len(values) * first.shape[0]], first.element_type)
-    elements = [value[k].ssa for value in values for k in range(first.shape[0])]
-    return Value(trace.create("vector.from_elements", [kind], elements)[0], trace)
+        raise trace.error(f"'concatenate' takes vectors of one element type, not {names}")
+    result = ir.VectorType.get([len(elements)], elements[0].ssa.type)
+    operands = [element.ssa for element in elements]
+    return Value(trace.create("vector.from_elements", [result], operands)[0], trace)
 
 
 def dot(x: Value, y: Value, total: Value | None = None, *, warps: Layout | None = None) -> Value:

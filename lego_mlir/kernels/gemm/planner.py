@@ -128,7 +128,7 @@ def plan(
     canonical, is_transposed = _canonical(problem)
     if config is None:
         config = HEURISTICS.get(schedule, mma_heuristic).choose(canonical, target, promote)
-        few = _few_columns(canonical, layouts, target, config) if is_free else None
+        few = _few_columns(canonical, layouts, target, config, reason) if is_free else None
         if few is not None:
             config, schedule, reason = few, GEMV, None
     elif promote:
@@ -147,7 +147,11 @@ def ranked_configs(problem: Problem, target: Target, schedule: str) -> list[Gemm
 
 
 def _few_columns(
-    problem: Problem, layouts: Sequence[Layout], target: Target, config: GemmConfig
+    problem: Problem,
+    layouts: Sequence[Layout],
+    target: Target,
+    config: GemmConfig,
+    reason: LegoError | None,
 ) -> GemvConfig | None:
     """Return the config for few columns of C, if its estimate is better than that of `config`.
 
@@ -156,6 +160,8 @@ def _few_columns(
         layouts: the layouts of A, B and C in memory.
         target: the GPU architecture.
         config: the config that the target's schedule would have.
+        reason: why `wgmma` cannot compute the GEMM, if it is the target's schedule. The model of
+            the one that can does not know that it copies elements one by one.
     """
     gpu = spec_of(target)
     is_tuned = tuned_table.lookup(gpu.name, problem, type(config)) is not None
@@ -170,7 +176,8 @@ def _few_columns(
             other = mma_heuristic.estimate(multiplied, config, gpu).microseconds
         case _:
             return None
-    return found[0].config if found and found[0].microseconds <= _NEAR * other else None
+    is_faster = reason is not None or (found and found[0].microseconds <= _NEAR * other)
+    return found[0].config if found and is_faster else None
 
 
 def _canonical(problem: Problem) -> tuple[Problem, bool]:
