@@ -102,6 +102,9 @@ irdl.dialect @lego {
   // unit attribute `within`, which only schedules lower, two more operands bound the rows of the
   // tensor that are written: the first inclusive, the second exclusive.
   //
+  // The unit attribute `by_threads` makes the threads of a CTA store a tile that has `shared`, and not
+  // TMA, which takes only tensors whose rows begin at multiples of 16 bytes.
+  //
   // The unit attribute `exclusive` promises that no two threads update the same element.
   irdl.operation @store {
     %element = irdl.any

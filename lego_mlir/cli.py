@@ -137,8 +137,11 @@ def _compilation(options: Any) -> Compilation:
             check=bool(options.check),
         ),
     )
-    for flag, given in (("--param", options.parameters), ("--keep", options.keep)):
-        if given and compilation.schedule is None:
+    for flag, given, is_used in (
+        ("--param", options.parameters, compilation.schedule is not None),
+        ("--keep", options.keep, compilation.has_schedule),
+    ):
+        if given and not is_used:
             raise LegoError(
                 f"{flag} needs a schedule, and the module names no schedule",
                 location=Location(file),
@@ -206,15 +209,14 @@ def _keeping(compilation: Compilation, directory: str | None) -> Iterator[None]:
     try:
         yield
     finally:
-        schedule = compilation.schedule if directory is not None else None
-        if directory is not None and schedule is not None:
+        if directory is not None:
             try:
                 Path(directory).mkdir(parents=True, exist_ok=True)
             except OSError as e:
                 raise LegoError(
                     f"cannot make the folder of --keep: {e.strerror}", location=Location(directory)
                 ) from None
-            for number, (name, text) in enumerate(schedule.kept):
+            for number, (name, text) in enumerate(compilation.schedules.kept):
                 write_whole(Path(directory, f"{number:02}-{name}.mlir"), text.encode())
 
 

@@ -24,6 +24,9 @@ from lego_mlir.artifact.model import (
     Parameter,
     TensorMapParameter,
     TensorMapParameters,
+    Workspace,
+    WorkspaceIndex,
+    workspace_offsets,
 )
 
 __all__ = [
@@ -39,4 +42,7 @@ __all__ = [
     "Parameter",
     "TensorMapParameter",
     "TensorMapParameters",
+    "Workspace",
+    "WorkspaceIndex",
+    "workspace_offsets",
 ]

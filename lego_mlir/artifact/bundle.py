@@ -32,7 +32,8 @@ _MOST_DIRECTORY_BYTES = 4096
 
 _ABSENT: dict[int, dict[str, Any]] = {
     FORMAT: {},
-    1: {"in_place": False, "facts": [], "checked": False},
+    2: {"workspaces": []},
+    1: {"in_place": False, "facts": [], "checked": False, "workspaces": []},
 }
 """The formats that are read, each with the fields that it lacks and what they are then."""
 

@@ -16,6 +16,8 @@ from lego_mlir.artifact.model import (
     Parameter,
     TensorMapParameter,
     TensorMapParameters,
+    Workspace,
+    WorkspaceIndex,
 )
 from lego_mlir.artifact.ptx import parameter_sizes
 from lego_mlir.artifact.schema import read
@@ -45,6 +47,7 @@ def check_fit(artifact: Artifact) -> None:
         LegoError: they do not; the message names the field.
     """
     _check_arguments(artifact.arguments)
+    _check_workspaces(artifact.workspaces)
     for i, fact in enumerate(artifact.facts):
         _check_expression(fact.condition, artifact.arguments, f"facts[{i}].condition")
         _check_expression(fact.value, artifact.arguments, f"facts[{i}].value")
@@ -65,6 +68,15 @@ def _check_arguments(arguments: tuple[Argument, ...]) -> None:
         elif prod(argument.shape) * ELEMENT_BYTES[argument.dtype] > _MOST_BYTES:
             raise LegoError(
                 f"{where}.shape is {list(argument.shape)}, more than {_MOST_BYTES} bytes"
+            )
+
+
+def _check_workspaces(workspaces: tuple[Workspace, ...]) -> None:
+    for i, workspace in enumerate(workspaces):
+        if not 0 < workspace.bytes <= _MOST_BYTES:
+            raise LegoError(
+                f"workspaces[{i}].shape is {list(workspace.shape)}, {workspace.bytes} bytes; "
+                f"a workspace has 1 to {_MOST_BYTES}"
             )
 
 
@@ -105,7 +117,7 @@ def _check_launch(launch: KernelLaunch, artifact: Artifact, where: str) -> None:
         )
     for i, (parameter, size) in enumerate(zip(launch.parameters, sizes, strict=True)):
         inside = f"{where}.parameters[{i}]"
-        possible = _parameter_bytes(parameter, artifact.arguments, inside)
+        possible = _parameter_bytes(parameter, artifact, inside)
         if size not in possible:
             raise LegoError(
                 f"{inside} has {' or '.join(map(str, possible))} bytes, "
@@ -113,23 +125,21 @@ def _check_launch(launch: KernelLaunch, artifact: Artifact, where: str) -> None:
             )
 
 
-def _parameter_bytes(
-    parameter: Parameter, arguments: tuple[Argument, ...], where: str
-) -> tuple[int, ...]:
+def _parameter_bytes(parameter: Parameter, artifact: Artifact, where: str) -> tuple[int, ...]:
     """Return the sizes that a kernel's parameter can have, once it is checked."""
     match parameter:
         case TensorMapParameter():
-            _check_map(parameter, arguments, where)
+            _check_map(parameter, artifact, where)
             return (TENSOR_MAP_BYTES,)
         case TensorMapParameters(maps):
             for i, one in enumerate(maps):
-                _check_map(one, arguments, f"{where}.maps[{i}]")
+                _check_map(one, artifact, f"{where}.maps[{i}]")
             return (TENSOR_MAP_BYTES * len(maps),)
         case Constant(dtype, value):
             _check_constant(dtype, value, where)
             return _scalar_bytes(dtype)
-    argument = _argument(parameter, arguments, where)
-    return (8,) if argument.shape is not None else _scalar_bytes(argument.dtype)
+    buffer = _buffer(parameter, artifact, where)
+    return (8,) if buffer.shape is not None else _scalar_bytes(buffer.dtype)
 
 
 def _scalar_bytes(dtype: str) -> tuple[int, ...]:
@@ -137,10 +147,17 @@ def _scalar_bytes(dtype: str) -> tuple[int, ...]:
     return (4, 8) if dtype == "index" else (ELEMENT_BYTES[dtype],)
 
 
-def _argument(position: int, arguments: tuple[Argument, ...], where: str) -> Argument:
-    if position >= len(arguments):
-        raise LegoError(f"{where} is argument {position}, there are {len(arguments)}")
-    return arguments[position]
+def _buffer(position: int | WorkspaceIndex, artifact: Artifact, where: str) -> Argument | Workspace:
+    """Return the argument or the workspace at a position, once it is checked."""
+    kind, number = "argument", position
+    buffers: tuple[Argument | Workspace, ...] = artifact.arguments
+    if isinstance(position, WorkspaceIndex):
+        kind, number = "workspace", position.workspace
+        buffers = artifact.workspaces
+    assert isinstance(number, int)
+    if number >= len(buffers):
+        raise LegoError(f"{where} is {kind} {number}, there are {len(buffers)}")
+    return buffers[number]
 
 
 def _check_constant(dtype: str, value: int | float, where: str) -> None:
@@ -153,19 +170,21 @@ def _check_constant(dtype: str, value: int | float, where: str) -> None:
         raise LegoError(f"{where}.value is {value}, not an {dtype}: an integer {low} to {high}")
 
 
-def _check_map(found: TensorMapParameter, arguments: tuple[Argument, ...], where: str) -> None:
-    argument = _argument(found.argument, arguments, where)
-    if argument.shape is None or argument.dtype not in TENSOR_MAP_TYPES:
-        what = "a scalar" if argument.shape is None else f"a tensor of {argument.dtype}"
+def _check_map(found: TensorMapParameter, artifact: Artifact, where: str) -> None:
+    buffer = _buffer(found.argument, artifact, where)
+    kind = "argument" if isinstance(buffer, Argument) else "workspace"
+    named = f"{kind} '{buffer.name}'"
+    if buffer.shape is None or buffer.dtype not in TENSOR_MAP_TYPES:
+        what = "a scalar" if buffer.shape is None else f"a tensor of {buffer.dtype}"
         raise LegoError(
-            f"{where} maps argument '{argument.name}', {what}; a tensor map is of a tensor of "
+            f"{where} maps {named}, {what}; a tensor map is of a tensor of "
             f"{', '.join(TENSOR_MAP_TYPES)}"
         )
-    element = ELEMENT_BYTES[argument.dtype]
+    element = ELEMENT_BYTES[buffer.dtype]
     try:
         check_tensor_map(found.shape, found.strides, found.box, element, found.swizzle)
     except LegoError as e:
         raise LegoError(f"{where} is {e.message}", hint=e.hint) from None
-    held, needed = prod(argument.shape) * element, last_byte(found.shape, found.strides, element)
+    held, needed = prod(buffer.shape) * element, last_byte(found.shape, found.strides, element)
     if needed > held:
-        raise LegoError(f"{where} maps {needed} bytes, argument '{argument.name}' has {held}")
+        raise LegoError(f"{where} maps {needed} bytes, {named} has {held}")

@@ -8,7 +8,9 @@ the schema of a bundle's manifest. What GPUs allow is from the CUDA C++ Programm
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Annotated, Literal
 
 from lego_mlir.artifact import names
@@ -16,11 +18,16 @@ from lego_mlir.artifact.schema import Rule, count, integer, line, matching, powe
 from lego_mlir.diagnostics import printable
 from lego_mlir.files import write_whole
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
-from lego_mlir.hardware.limits import MAX_CTA_DIMS, MAX_GRID_DIMS, MAX_PARAMETER_BYTES
+from lego_mlir.hardware.limits import (
+    ALLOCATION_ALIGNMENT,
+    MAX_CTA_DIMS,
+    MAX_GRID_DIMS,
+    MAX_PARAMETER_BYTES,
+)
 from lego_mlir.limits import Limits, current
 from lego_mlir.sources import NO_SOURCES, Sources
 
-FORMAT = 2
+FORMAT = 3
 CHECK_MARK = "lego.check: "
 """What a trap of a check has in the comment behind it, before the message."""
 
@@ -60,7 +67,7 @@ Block = tuple[
     Annotated[int, integer(1, MAX_CTA_DIMS[2])],
 ]
 Index = Annotated[int, integer(0, MAX_PARAMETER_BYTES)]
-"""The position of an argument."""
+"""The position of an argument, or of a workspace."""
 
 Integers = Annotated[tuple[int, ...], count(0, 5)]
 """For each dimension of a tensor map; `tensor_maps` says more."""
@@ -89,6 +96,46 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
+class Workspace:
+    """Device memory that the launches of an artifact share, and that no caller passes.
+
+    Whoever runs the artifact allocates it. Two runs that may overlap in time have different ones;
+    runs that follow one another may have the same one.
+
+    Attributes:
+        name: its name in the source.
+        dtype: MLIR's name of the element type.
+        shape: of the buffer, dense and row-major.
+        alignment: of the buffer's address, in bytes; a power of two that the kernels rely on.
+        zeroed: it holds zeros when the first launch begins, and the launches leave zeros in it for
+            the next run. Else it begins with unknown values.
+    """
+
+    name: Name
+    dtype: Dtype
+    shape: Shape
+    alignment: Annotated[int, power_of_two(ALLOCATION_ALIGNMENT)] = ALLOCATION_ALIGNMENT
+    zeroed: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of the buffer."""
+        return prod(self.shape) * ELEMENT_BYTES[self.dtype]
+
+    def __str__(self) -> str:
+        sizes = "×".join(str(n) for n in self.shape)
+        zeroed = ", zeroed" if self.zeroed else ""
+        return f"{self.name}  {self.dtype} {sizes}, {self.bytes} bytes{zeroed}"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceIndex:
+    """The position of a workspace among those of the artifact, where an argument may stand too."""
+
+    workspace: Index
+
+
+@dataclass(frozen=True, slots=True)
 class Constant:
     """A scalar kernel parameter whose value the host function fixes."""
 
@@ -103,14 +150,15 @@ class TensorMapParameter:
     Dimensions go from the innermost outwards.
 
     Attributes:
-        argument: the position of the host function's argument whose buffer it maps.
+        argument: the position of the host function's argument whose buffer it maps, or that of a
+            workspace.
         shape: of the tensor, in elements.
         strides: of all dimensions but the innermost, in bytes.
         box: in elements.
         swizzle: of the box in shared memory: 0, 32, 64 or 128 bytes.
     """
 
-    argument: Index
+    argument: Index | WorkspaceIndex
     shape: Integers
     strides: Integers
     box: Integers
@@ -124,7 +172,7 @@ class TensorMapParameters:
     maps: Annotated[tuple[TensorMapParameter, ...], count(1, MAX_PARAMETER_BYTES // 128)]
 
 
-Parameter = Index | Constant | TensorMapParameter | TensorMapParameters
+Parameter = Index | WorkspaceIndex | Constant | TensorMapParameter | TensorMapParameters
 """The position of the host function's argument that a kernel's parameter is, or what it is else."""
 
 
@@ -137,7 +185,7 @@ class KernelLaunch:
         grid: blocks in x, y and z.
         block: threads in x, y and z.
         parameters: for each kernel parameter the position of the host function's argument that
-            it receives, a constant, or tensor maps.
+            it receives, the position of a workspace, a constant, or tensor maps.
         shared_bytes: dynamic shared memory (static shared memory stands in the PTX).
         pdl: whether the kernel waits by itself for what was launched before it on the
             stream, and so may begin earlier (programmatic dependent launch).
@@ -188,6 +236,7 @@ class Artifact:
         in_place: the kernels may get buffers that overlap, of which they write some.
         facts: what the code relies on of the arguments.
         checked: the kernels check what could not be proven.
+        workspaces: memory that the launches share, beside the arguments.
         sources: what it was compiled from, for errors; not saved, so one that is loaded has none.
     """
 
@@ -201,11 +250,17 @@ class Artifact:
     in_place: bool = False
     facts: Annotated[tuple[Fact, ...], count(0, 1 << 12)] = ()
     checked: bool = False
+    workspaces: Annotated[tuple[Workspace, ...], count(0, MAX_PARAMETER_BYTES // 8)] = ()
     sources: Sources = field(default=NO_SOURCES, compare=False, repr=False)
 
     def __hash__(self) -> int:
         # Every launch looks its artifact up, and these two know their hashes.
         return hash((self.name, self.ptx))
+
+    @property
+    def workspace_bytes(self) -> int:
+        """The bytes of one allocation of all workspaces, each of which begins aligned."""
+        return workspace_offsets(self.workspaces)[-1]
 
     def check(self) -> None:
         """Check that all of it is as a bundle may hold it, and that its pieces fit one another.
@@ -251,3 +306,12 @@ class Artifact:
 
         with (limits or current()).applied():
             return bundle.load(path)
+
+
+def workspace_offsets(workspaces: Sequence[Workspace]) -> tuple[int, ...]:
+    """Return the byte at which each workspace begins in an allocation of all, and its size."""
+    offsets = [0]
+    for workspace in workspaces:
+        end = offsets[-1] + workspace.bytes
+        offsets.append(-(-end // ALLOCATION_ALIGNMENT) * ALLOCATION_ALIGNMENT)
+    return tuple(offsets)

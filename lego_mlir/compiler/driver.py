@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ from lego_mlir.artifact import Artifact
 from lego_mlir.compiler import child_process, codegen, launches, schedules
 from lego_mlir.compiler.assembly import Cubin
 from lego_mlir.compiler.kernel_attributes import launch_attributes, set_kernel_attributes
+from lego_mlir.compiler.module_schedules import ModuleSchedules, enclosing_launch
 from lego_mlir.compiler.pipelines import pipeline
 from lego_mlir.compiler.resource_limits import check_launches, check_registers
 from lego_mlir.compiler.schedules import Schedule
@@ -129,11 +130,22 @@ class Compilation:
     @cached_property
     def schedule(self) -> Schedule | None:
         """The schedule of the options, else that of the module, with the records of its steps."""
+        return self.schedules.own
+
+    @cached_property
+    def schedules(self) -> ModuleSchedules:
+        """The schedule of the module, and those that its launches name."""
         options = self.options
         name = options.schedule or schedules.named_by(self._parsed, self.source)
+        common = Schedule("", self.source, options.target, {}, options.keep)
         if name is None:
-            return None
-        return Schedule(name, self.source, options.target, options.parameters, options.keep)
+            return ModuleSchedules(common, None)
+        return ModuleSchedules(common, replace(common, name=name, parameters=options.parameters))
+
+    @property
+    def has_schedule(self) -> bool:
+        """Whether the module or one of its launches has a schedule."""
+        return self.schedules.is_any(self._parsed)
 
     @cached_property
     def index(self) -> Any:
@@ -141,9 +153,8 @@ class Compilation:
         module = self._clone(self._parsed)
         self._set_sizes(module)
         self._check_updates(module)
-        if self.schedule is not None:
-            self._check_scheduled(module, self.schedule)
-            self.schedule.apply(module, schedules.TILES, self.layouts)
+        self._check_scheduled(module)
+        self.schedules.apply(module, schedules.TILES, self.layouts)
         lower_lego(module, self.layouts, self.source, check=self.options.check)
         with self.context:
             keep_launches(module)
@@ -159,28 +170,35 @@ class Compilation:
     def _check_updates(self, module: Any) -> None:
         """Refuse updates of elements that are not known to be one thread's own."""
         with self.context, mlir_errors(self.source):
-            check_updates(module, self.layouts, self.source, by_block=self.schedule is not None)
-
-    def _check_scheduled(self, module: Any, schedule: Schedule) -> None:
-        """Refuse what each thread does by itself where a schedule distributes a block's tiles."""
-        updates = (op for op in operations_in(module.operation) if op.name == dialect.ATOMIC)
-        first = next(updates, None)
-        if first is not None and schedule.has(schedules.TILES, self.context):
-            raise self.source.error(
-                f"'{first.name}' in a kernel whose tiles a schedule gives to threads: each "
-                "of them would update the element",
-                first.location,
-                hint="update elements in a kernel of its own, without a schedule",
+            check_updates(
+                module,
+                self.layouts,
+                self.source,
+                by_block=lambda launch: self.schedules.of(launch) is not None,
             )
+
+    def _check_scheduled(self, module: Any) -> None:
+        """Refuse what each thread does by itself where a schedule distributes a block's tiles."""
+        for op in operations_in(module.operation):
+            if op.name != dialect.ATOMIC:
+                continue
+            schedule = self.schedules.of(enclosing_launch(op))
+            if schedule is not None and schedule.has(schedules.TILES, self.context):
+                raise self.source.error(
+                    f"'{op.name}' in a kernel whose tiles a schedule gives to threads: each "
+                    "of them would update the element",
+                    op.location,
+                    hint="update elements in a kernel of its own, without a schedule",
+                )
 
     @cached_property
     def scheduled(self) -> Any:
         """The module after the schedule."""
-        if self.schedule is None:
+        if not self.has_schedule:
             return self.index
         module = self._clone(self.index)
         if (
-            not self.schedule.apply(module, schedules.MAIN, self.layouts)
+            not self.schedules.apply(module, schedules.MAIN, self.layouts)
             and not self.options.pipelines
         ):
             return self.index  # nothing to clean up
@@ -286,11 +304,12 @@ class Compilation:
             LegoError: the host function does more than launch kernels.
         """
         host = launches.host_function(self.scheduled, self._parsed, self.source)
+        found, workspaces = launches.launches(self.nvvm, host, self.source)
         artifact = Artifact(
             name=host.name,
             target=self.options.target.name,
             arguments=host.arguments,
-            launches=launches.launches(self.nvvm, host, self.source),
+            launches=found,
             ptx=self.ptx,
             cubin=self.cubin.code if assemble else None,
             reference=host.reference,
@@ -298,6 +317,7 @@ class Compilation:
             in_place=host.in_place,
             facts=host.facts,
             checked=self.options.check,
+            workspaces=workspaces,
         )
         artifact.check()  # what can be made can be loaded
         return artifact

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lego_mlir.compiler.driver import Compilation
+from lego_mlir.compiler.schedules import Schedule
 
 
 def explain(compilation: Compilation) -> str:
@@ -12,6 +13,7 @@ def explain(compilation: Compilation) -> str:
         schedule   wgmma
           stages = 4
           cluster = 2, given
+        workspace  packed  f16 512×64, 65536 bytes
         kernel     matmul_kernel  grid 4×1×1  block 384×1×1  dynamic shared memory 229504 bytes
           168 registers a thread, nothing spilled
 
@@ -20,16 +22,14 @@ def explain(compilation: Compilation) -> str:
     """
     artifact = compilation.artifact()
     lines = [f"target     {artifact.target}"]
-    schedule = compilation.schedule
-    if schedule is None:
-        lines.append("schedule   none")
-    else:
-        lines.append(f"schedule   {schedule.name}")
-        for name, value in schedule.used_parameters.items():
-            lines.append(f"  {name} = {value}{', given' * (name in schedule.parameters)}")
+    lines += _described(compilation.schedule)
+    lines += [f"workspace  {workspace}" for workspace in artifact.workspaces]
+    own = compilation.schedules.own_of_launches
     resources = {found.kernel: found for found in compilation.cubin.resources}
-    for launch in artifact.launches:
+    for number, launch in enumerate(artifact.launches):
         lines.append(f"kernel     {launch}")
+        if number in own:
+            lines += [f"  {line}" for line in _described(own[number])]
         found = resources.get(launch.kernel)
         if found is not None:
             spilled = found.spill_store_bytes + found.spill_load_bytes
@@ -39,3 +39,13 @@ def explain(compilation: Compilation) -> str:
             )
     lines += [f"warning    {warning}" for warning in compilation.cubin.warnings]
     return "\n".join(lines) + "\n"
+
+
+def _described(schedule: Schedule | None) -> list[str]:
+    """Return the lines of a schedule and the parameters that its steps have asked for."""
+    if schedule is None:
+        return ["schedule   none"]
+    return [f"schedule   {schedule.name}"] + [
+        f"  {name} = {value}{', given' * (name in schedule.parameters)}"
+        for name, value in schedule.used_parameters.items()
+    ]

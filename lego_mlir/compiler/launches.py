@@ -6,7 +6,7 @@ are the function's own arguments or constants; anything else is an error here, n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,12 +19,15 @@ from lego_mlir.artifact import (
     Parameter,
     TensorMapParameter,
     TensorMapParameters,
+    Workspace,
+    WorkspaceIndex,
 )
 from lego_mlir.artifact.model import REFERENCE_RULE
 from lego_mlir.artifact.names import WANTED, is_name
 from lego_mlir.compiler.resource_limits import LAUNCH_SIZES, check_sizes
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import (
+    ALLOCATION_ALIGNMENT,
     MAX_PARAMETER_BYTES,
     TENSOR_MAP_BYTES,
 )
@@ -34,7 +37,7 @@ from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.layouts import layout_text
 from lego_mlir.mlir.lowering.argument_access import argument_access
 from lego_mlir.mlir.lowering.argument_names import argument_names
-from lego_mlir.mlir.lowering.buffers import is_dense
+from lego_mlir.mlir.lowering.buffers import is_dense, workspace_alignment
 from lego_mlir.mlir.modules import operations_in
 
 _LAUNCHES = ("gpu.launch", "gpu.launch_func")
@@ -106,8 +109,10 @@ def host_function(module: Any, parsed: Any, source: Source) -> Host:
     return Host(_name(func), arguments, reference, in_place, _facts(func))
 
 
-def launches(module: Any, host: Host, source: Source) -> tuple[KernelLaunch, ...]:
-    """Return the launches of the host function, after its kernels are outlined.
+def launches(
+    module: Any, host: Host, source: Source
+) -> tuple[tuple[KernelLaunch, ...], tuple[Workspace, ...]]:
+    """Return the launches of the host function, after its kernels are outlined, and its workspaces.
 
     Raises:
         LegoError: the function does more than launch, or a launch is not fully known.
@@ -118,11 +123,17 @@ def launches(module: Any, host: Host, source: Source) -> tuple[KernelLaunch, ...
         if op.operation.name == "func.func" and _name(op.operation) == host.name
     )
     found: list[KernelLaunch] = []
+    workspaces: dict[Any, Workspace] = {}
     for op in func.regions[0].blocks[0].operations:
         operation = op.operation
         match operation.name:
             case "gpu.launch_func":
-                found.append(_launch(operation, source))
+                found.append(_launch(operation, tuple(workspaces), source))
+            case "gpu.alloc":
+                name = f"workspace{len(workspaces)}"
+                workspaces[operation.results[0]] = _workspace(operation, name, func, source)
+            case "gpu.dealloc":
+                continue  # a workspace lives as long as the artifact
             case "arith.constant" | "func.return" | dialect.TENSOR_MAP | dialect.TENSOR_MAPS:
                 continue
             case _:
@@ -132,7 +143,7 @@ def launches(module: Any, host: Host, source: Source) -> tuple[KernelLaunch, ...
                     hint="compute it before the call and pass it as an argument, "
                     "or move it into the kernel",
                 )
-    return tuple(found)
+    return tuple(found), tuple(workspaces.values())
 
 
 def _launches(op: Any) -> bool:
@@ -261,7 +272,43 @@ def _accesses(module: Any, name: str) -> list[ArgumentAccess | None]:
     ]
 
 
-def _launch(op: Any, source: Source) -> KernelLaunch:
+def _workspace(op: Any, name: str, func: Any, source: Source) -> Workspace:
+    """Return what a gpu.alloc of the host function allocates.
+
+    Args:
+        op: the operation.
+        name: of the workspace, if the operation does not state one.
+        func: the host function.
+        source: the module's text, in which errors are shown.
+    """
+    kind = ir.MemRefType(op.results[0].type)
+    if not kind.has_static_shape or not is_dense(kind) or kind.memory_space is not None:
+        raise source.error(
+            f"a workspace of the type {kind}: its shape must be known, and its elements lie one "
+            "after another in global memory",
+            op.location,
+            hint="for example gpu.alloc () : memref<64x64xf32>",
+        )
+    if len(op.results) > 1 or len(op.operands) or "hostShared" in op.attributes:
+        raise source.error(
+            "a workspace is allocated before all launches, on the device",
+            op.location,
+            hint="take async and host_shared away",
+        )
+    if dialect.ARGUMENT_NAME in op.attributes:
+        name = ir.StringAttr(op.attributes[dialect.ARGUMENT_NAME]).value
+    alignment = workspace_alignment(op)
+    if not 0 < alignment <= ALLOCATION_ALIGNMENT or alignment & alignment - 1:
+        raise source.error(
+            f"{dialect.ALIGNMENT} of a workspace is a power of two up to {ALLOCATION_ALIGNMENT}, "
+            f"not {alignment}",
+            op.location,
+        )
+    dtype = _dtype(kind.element_type, name, func, source)
+    return Workspace(name, dtype, tuple(kind.shape), alignment, dialect.ZEROED in op.attributes)
+
+
+def _launch(op: Any, workspaces: Sequence[Any], source: Source) -> KernelLaunch:
     segments = list(op.attributes["operandSegmentSizes"])
     operands = list(op.operands)
     starts = [sum(segments[:n]) for n in range(len(segments) + 1)]
@@ -273,7 +320,7 @@ def _launch(op: Any, source: Source) -> KernelLaunch:
     numbers = [_number(v, what, op, source) for v, what in zip(sizes, LAUNCH_SIZES, strict=True)]
     check_sizes(numbers, op.location, source)
     kernel = list(op.attributes["kernel"].value)[-1]
-    passed = tuple(_parameter(v, n, op, source) for n, v in enumerate(parameters))
+    passed = tuple(_parameter(v, n, op, workspaces, source) for n, v in enumerate(parameters))
     size = sum(map(_bytes_of, passed))
     if size > MAX_PARAMETER_BYTES:
         raise source.error(
@@ -314,14 +361,19 @@ def _number(value: Any, what: str, op: Any, source: Source) -> int:
     return attribute.value  # type: ignore[no-any-return]
 
 
-def _parameter(value: Any, number: int, op: Any, source: Source) -> Parameter:
-    if isinstance(value, ir.BlockArgument):
-        return value.arg_number  # type: ignore[no-any-return]
+def _parameter(
+    value: Any, number: int, op: Any, workspaces: Sequence[Any], source: Source
+) -> Parameter:
+    buffer = _buffer(value, workspaces)
+    if buffer is not None:
+        return buffer
     if value.owner.name == dialect.TENSOR_MAP:
-        return _tensor_map(value.owner.operation)
+        return _tensor_map(value.owner.operation, workspaces)
     if value.owner.name == dialect.TENSOR_MAPS:
         maps = value.owner.operation.operands
-        return TensorMapParameters(tuple(_tensor_map(one.owner.operation) for one in maps))
+        return TensorMapParameters(
+            tuple(_tensor_map(one.owner.operation, workspaces) for one in maps)
+        )
     attribute = _constant(value)
     if not isinstance(attribute, ir.IntegerAttr | ir.FloatAttr):
         raise source.error(
@@ -332,6 +384,14 @@ def _parameter(value: Any, number: int, op: Any, source: Source) -> Parameter:
     return Constant(str(value.type), attribute.value)
 
 
-def _tensor_map(op: Any) -> TensorMapParameter:
-    tensor = ir.BlockArgument(op.operands[0])
-    return TensorMapParameter(tensor.arg_number, **dialect.tensor_map_fields(op))
+def _tensor_map(op: Any, workspaces: Sequence[Any]) -> TensorMapParameter:
+    buffer = _buffer(op.operands[0], workspaces)
+    assert buffer is not None  # TensorMaps makes them of these only
+    return TensorMapParameter(buffer, **dialect.tensor_map_fields(op))
+
+
+def _buffer(value: Any, workspaces: Sequence[Any]) -> int | WorkspaceIndex | None:
+    """Return the position of the argument or the workspace that a value is, `None` if neither."""
+    if isinstance(value, ir.BlockArgument):
+        return value.arg_number  # type: ignore[no-any-return]
+    return WorkspaceIndex(workspaces.index(value)) if value in workspaces else None

@@ -38,20 +38,29 @@ def named_by(module: Any, source: Source) -> str | None:
     Raises:
         LegoError: the attribute is not the name of a schedule that ships with the package.
     """
-    if dialect.SCHEDULE not in module.operation.attributes:
+    return name_in(module.operation, source)
+
+
+def name_in(op: Any, source: Source) -> str | None:
+    """Return the schedule that a module or a launch names by its attribute `lego.schedule`.
+
+    Raises:
+        LegoError: the attribute is not the name of a schedule that ships with the package.
+    """
+    if dialect.SCHEDULE not in op.attributes:
         return None
-    attribute = module.operation.attributes[dialect.SCHEDULE]
+    attribute = op.attributes[dialect.SCHEDULE]
     if not isinstance(attribute, ir.StringAttr):
         raise source.error(
             f"{dialect.SCHEDULE} is a schedule's name in quotes, not '{attribute}'",
-            module.operation.location,
+            op.location,
             hint=f'{dialect.SCHEDULE} = "hmma"; there are: {", ".join(names())}',
         )
     name: str = ir.StringAttr(attribute).value
     if name not in names():
         raise source.error(
             f"there is no schedule '{name}' that a module may name by {dialect.SCHEDULE}",
-            module.operation.location,
+            op.location,
             hint=f"there are: {', '.join(names())}; for a schedule in a file: --schedule=FILE",
         )
     return name
@@ -124,7 +133,7 @@ class Schedule:
         """Run the named sequence `entry` on a module, in place; return whether there is one.
 
         Args:
-            module: the module.
+            module: the module, or a launch of one.
             entry: `TILES` or `MAIN`.
             layouts: reads the layouts of the module.
 

@@ -24,6 +24,7 @@ from lego_mlir.frontend.branches import choose, search, segment, select, table
 from lego_mlir.frontend.elementwise import exp2, gelu, relu, tanh
 from lego_mlir.frontend.kernel import Kernel, kernel
 from lego_mlir.frontend.operations import barrier, block_id, fold, loop, shared, thread_id
+from lego_mlir.frontend.sequence import KernelSequence, Workspace, sequence
 from lego_mlir.frontend.sized import SizedLayout, pick, sized
 from lego_mlir.frontend.tensors import EmptyType, Scalar, ScalarType, Tensor, TensorType
 from lego_mlir.frontend.tiles import concatenate, dot, zeros
@@ -33,12 +34,14 @@ from lego_mlir.frontend.warps import mma
 __all__ = [
     "EmptyType",
     "Kernel",
+    "KernelSequence",
     "Scalar",
     "ScalarType",
     "SizedLayout",
     "Tensor",
     "TensorType",
     "Value",
+    "Workspace",
     "atomic_add",
     "atomic_and",
     "atomic_exchange",
@@ -62,6 +65,7 @@ __all__ = [
     "search",
     "segment",
     "select",
+    "sequence",
     "shared",
     "sized",
     "table",

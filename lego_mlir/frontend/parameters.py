@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from lego_mlir.diagnostics import LegoError, Location
@@ -25,18 +25,23 @@ def call(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
     return function(*(arguments[n] for n in by_position), **by_keyword)
 
 
-def check_keywords(
-    name: str, function: Callable[..., Any], keywords: Mapping[str, Any], location: Location
-) -> None:
-    """Raise LegoError if the call of a kernel has keyword arguments that there are none of."""
-    if keywords:
-        names = ", ".join(inspect.signature(function).parameters)
-        raise LegoError(
-            f"a call of kernel '{name}' has no keyword argument '{next(iter(keywords))}'",
-            location=location,
-            hint=f"pass the arrays by position: {name}({names})",
-            source=source_text(location.file) or None,
-        )
+def unknown_keyword(
+    name: str, parameters: Iterable[str], keywords: Mapping[str, Any], location: Location
+) -> LegoError:
+    """Return the error of a call that has keyword arguments that there are none of.
+
+    Args:
+        name: of the kernel.
+        parameters: their names.
+        keywords: the keyword arguments of the call.
+        location: of the call.
+    """
+    return LegoError(
+        f"a call of kernel '{name}' has no keyword argument '{next(iter(keywords))}'",
+        location=location,
+        hint=f"pass the arrays by position: {name}({', '.join(parameters)})",
+        source=source_text(location.file) or None,
+    )
 
 
 def dim3(size: Any, what: str, name: str) -> tuple[int, int, int]:

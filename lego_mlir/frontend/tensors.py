@@ -104,6 +104,7 @@ class TensorValue:
     """
 
     __slots__ = (
+        "_by_threads",
         "_dtype",
         "_is_exclusive",
         "_layout",
@@ -135,6 +136,7 @@ class TensorValue:
         self._sizes = sizes
         self._rows = rows
         self._is_exclusive = False
+        self._by_threads = False
 
     @property
     def dtype(self) -> str:
@@ -161,7 +163,10 @@ class TensorValue:
         stored = as_value(value, self._kind(piece), self._trace)
         operands = self._indices(piece) + [row.ssa for row in self._rows or ()]
         attributes = self._attributes(
-            piece, exclusive=self._is_exclusive, within=self._rows is not None
+            piece,
+            exclusive=self._is_exclusive,
+            within=self._rows is not None,
+            by_threads=self._by_threads,
         )
         dialect.store(stored.ssa, self._memref, operands, attributes, self._trace.here())
 
@@ -213,7 +218,7 @@ class TensorValue:
             )
         return self._with(layout=layout, sizes=())
 
-    def staged(self, layout: Layout) -> TensorValue:
+    def staged(self, layout: Layout, *, by_threads: bool = False) -> TensorValue:
         """Return the same tensor, whose tiles a schedule copies through shared memory.
 
         Where `t.staged(layout)[m, k, :, :]` is read or written, the block's threads bring the tile
@@ -223,9 +228,11 @@ class TensorValue:
         Args:
             layout: of a tile in shared memory; its dimensions are the tile's, or divide them: then
                 so much of the tile at a time, where the schedule can do that.
+            by_threads: threads store the tiles that are written, also where TMA could. TMA takes
+                only tensors whose rows begin at multiples of 16 bytes.
         """
         self._trace.check_layout(layout)
-        return self._with(staging=layout)
+        return self._with(staging=layout, by_threads=by_threads)
 
     def exclusive(self) -> TensorValue:
         """Return the same tensor, with the promise that no two threads update one element.
@@ -266,14 +273,12 @@ class TensorValue:
         sizes = [_number(n, self._layout) for n in piece.shape]
         return ir.VectorType.get(sizes, element) if sizes else element
 
-    def _attributes(
-        self, piece: Slice, *, exclusive: bool = False, within: bool = False
-    ) -> dict[str, Any]:
-        """Return the attributes of a load or store of a slice."""
+    def _attributes(self, piece: Slice, **units: bool) -> dict[str, Any]:
+        """Return the attributes of a load or store of a slice; `units` are unit attributes."""
         layout = self._trace.layout(self._layout, is_bound=bool(self._sizes))
         whole = [k for k, i in enumerate(piece.index) if i is None]
         shared = None if self._staging is None else self._staged(self._staging, piece)
-        return dialect.access_attributes(layout, whole, shared, exclusive=exclusive, within=within)
+        return dialect.access_attributes(layout, whole, shared, **units)
 
     def _staged(self, layout: Layout, piece: Slice) -> Any:
         """Return the attribute of a tile's layout in shared memory."""

@@ -65,6 +65,10 @@ CACHE_LINE_BYTES = 128
 MAX_ACCESS_BYTES = 16
 """Bytes of the widest load or store of a thread."""
 
+ALLOCATION_ALIGNMENT = 256
+"""Bytes that the address of an allocation of device memory is a multiple of (CUDA C++ Programming
+Guide, "Device Memory Accesses")."""
+
 # ---------------------------------------------------------------------- kernel arguments
 MAX_PARAMETER_BYTES = 32764
 """Bytes of all parameters of a kernel (PTX ISA 4.4.2, from sm_70 on)."""

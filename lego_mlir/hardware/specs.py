@@ -106,6 +106,25 @@ class WgmmaModel:
 
 
 @dataclass(frozen=True, slots=True)
+class UnalignedModel:
+    """Constants of the cost of matrices whose rows are not multiples of 16 bytes.
+
+    Attributes:
+        copy_bytes_per_us: bytes that re-pitching reads and writes in a microsecond.
+        copy_launch_us: microseconds of such a copy besides that: its launch.
+        store_bytes_per_us: bytes of C that threads store in a microsecond, beyond the time that
+            the model of `wgmma` has for stores.
+        mma_bytes_per_us: bytes of such rows that the CTAs of a multiprocessor copy to shared memory
+            in a microsecond for `mma.sync`, element by element.
+    """
+
+    copy_bytes_per_us: float
+    copy_launch_us: float
+    store_bytes_per_us: float
+    mma_bytes_per_us: float
+
+
+@dataclass(frozen=True, slots=True)
 class GpuSpec:
     """One card.
 
@@ -124,6 +143,7 @@ class GpuSpec:
         sm_threads: threads of a multiprocessor, of all its CTAs.
         mma_model: constants of the cost model for `mma.sync` (`gemm_model.mma` in the file).
         wgmma_model: those for `wgmma` (`gemm_model.wgmma`); `None` if the card has no `wgmma`.
+        unaligned_model: those for unaligned rows (`gemm_model.unaligned`); `None` as before.
     """
 
     name: str
@@ -139,6 +159,7 @@ class GpuSpec:
     sm_threads: int
     mma_model: MmaModel
     wgmma_model: WgmmaModel | None
+    unaligned_model: UnalignedModel | None
 
 
 def spec_of(target: Target) -> GpuSpec:
@@ -199,6 +220,10 @@ def read_card(file: Path) -> GpuSpec:
             raise _error(file, "gemm_model.wgmma.cluster_placement has the keys 1, 2, 4 and 8")
         wgmma = {**wgmma, "cluster_placement": {int(n): x for n, x in placement.items()}}
         values["wgmma_model"] = _made(file, WgmmaModel, wgmma)
+    unaligned = models.get("unaligned")
+    values["unaligned_model"] = None
+    if unaligned is not None:
+        values["unaligned_model"] = _made(file, UnalignedModel, unaligned)
     if not isinstance(values.get("name"), str):
         raise _error(file, "a card has a name, the one that its driver reports")
     return _made(file, GpuSpec, values)

@@ -39,7 +39,7 @@ TENSOR_MAP_OPERATIONS = (TENSOR_MAP, TENSOR_MAPS)
 SIZES = "lego.sizes"
 """A module's dictionary from symbols of its layouts to their values."""
 SCHEDULE = "lego.schedule"
-"""The name of the schedule that a module is compiled with."""
+"""The name of the schedule that a module is compiled with, or, on a gpu.launch, that launch."""
 REFERENCE = "lego.reference"
 """The name of the NumPy function that `--run` compares a module's results with."""
 IN_PLACE = "lego.in_place"
@@ -57,7 +57,14 @@ ARGUMENT_NAME = "lego.name"
 ALIGNMENT = "lego.alignment"
 """Bytes, a power of two: the alignment of an argument's address, or of an alloc's buffer."""
 
+# Attributes of a gpu.alloc in a host function, which is a workspace of the launches. It may have
+# `ARGUMENT_NAME` and `ALIGNMENT`, too.
+ZEROED = "lego.zeroed"
+"""A unit attribute: the buffer holds zeros when the first kernel begins, and after the last one."""
+
 # Attributes of a gpu.launch.
+PARAMS = "lego.params"
+"""A dictionary of the parameters of the launch's own schedule, which `SCHEDULE` names there."""
 CLUSTER = "lego.cluster"
 """The number of CTAs along x that make a cluster."""
 PDL = "lego.pdl"
@@ -89,6 +96,8 @@ WITHIN = "within"
 first one is inclusive, the second one exclusive."""
 EXCLUSIVE = "exclusive"
 """A unit attribute of a store: no two threads update the same element."""
+BY_THREADS = "by_threads"
+"""A unit attribute of a store with `SHARED`: threads copy the tile from there, and not TMA."""
 CHUNK = "chunk"
 """The number of the chunk that a store writes of its tile's columns."""
 KIND = "kind"
@@ -153,9 +162,9 @@ def table_values(op: Any) -> list[int]:
     return list(ir.DenseI64ArrayAttr(op.attributes[VALUES]))
 
 
-def alignment_in(attributes: Any) -> int:
-    """Return the alignment in bytes that attributes state, 1 if they state none."""
-    return ir.IntegerAttr(attributes[ALIGNMENT]).value if ALIGNMENT in attributes else 1
+def alignment_in(attributes: Any, default: int = 1) -> int:
+    """Return the alignment in bytes that attributes state, `default` if they state none."""
+    return ir.IntegerAttr(attributes[ALIGNMENT]).value if ALIGNMENT in attributes else default
 
 
 def bounds_of(op: Any) -> list[int] | None:
@@ -188,7 +197,8 @@ def access_attributes(
         layout: the attribute of the buffer's layout.
         whole: the dimensions that a tile covers; none for one element.
         shared: the attribute of the tile's shared-memory layout.
-        units: unit attributes (`WITHIN`, `EXCLUSIVE`) that are set where they are true.
+        units: unit attributes (`WITHIN`, `EXCLUSIVE`, `BY_THREADS`) that are set where they are
+            true.
     """
     attributes = {LAYOUT: layout}
     if whole:

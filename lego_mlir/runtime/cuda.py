@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ from lego_mlir.runtime.direct import DirectLaunch, encoded, is_tensor_map
 from lego_mlir.runtime.dtypes import Array
 from lego_mlir.runtime.facts import check_facts
 from lego_mlir.runtime.overlap import check_overlap
+from lego_mlir.runtime.workspaces import Allocation, WorkspacePool
 
 if TYPE_CHECKING:
     from lego_mlir.sim.cost.counter import Costs
@@ -89,6 +90,7 @@ class Cuda:
         lent = loaded.launch_when_ready(queue, values)
         if stream is None:
             _wait(artifact, queue)
+            loaded.give_back(queue)
         del lent
         return ()
 
@@ -120,15 +122,19 @@ class LoadedArtifact:
         code: which of the artifact's codes runs, `cubin` or `ptx` (compiled by the driver).
         kernels: for each launch cuda-core's kernel, its launch configuration, and the sizes of the
             kernel's parameters in bytes.
+        workspaces: has the memory of the artifact's workspaces; None if there are none.
     """
 
     artifact: Artifact
     device: Any
     code: Code
     kernels: tuple[tuple[Any, Any, tuple[int, ...]], ...]
+    workspaces: WorkspacePool | None = None
 
     def bind(self, *arguments: Any, ready_on: int = _NO_ORDER) -> BoundLaunches:
         """Fix the arguments of the host function. Nothing is copied.
+
+        The bound launches have workspaces of their own (see `runtime.workspaces`).
 
         Args:
             arguments: for a tensor a device array (DLPack, `__cuda_array_interface__`) or a device
@@ -137,8 +143,16 @@ class LoadedArtifact:
                 default nothing waits.
 
         Raises:
-            LegoError: number, type or shape is wrong, or arrays overlap of which one is written.
+            LegoError: number, type or shape is wrong, arrays overlap of which one is written, or
+                the device has no memory for workspaces.
         """
+        own = None if self.workspaces is None else self.workspaces.own()
+        return self._bind(arguments, own, ready_on)
+
+    def _bind(
+        self, arguments: Sequence[Any], allocation: Allocation | None, ready_on: int = _NO_ORDER
+    ) -> BoundLaunches:
+        """Fix the arguments and the memory of the workspaces; see `bind`."""
         wanted = self.artifact.arguments
         check_count(self.artifact, arguments)
         values: list[Any] = []
@@ -161,22 +175,37 @@ class LoadedArtifact:
                 )
         check_overlap(self.artifact, values)
         check_facts(self.artifact, values)
+        addresses = () if allocation is None else allocation.addresses
+        workspaces = tuple(zip(self.artifact.workspaces, addresses, strict=True))
         calls = tuple(
             (
                 launch,
                 config,
                 kernel,
-                parameters.resolve(launch, wanted, values, sizes, encoded),
+                parameters.resolve(launch, wanted, values, sizes, encoded, workspaces),
             )
             for launch, (kernel, config, sizes) in zip(
                 self.artifact.launches, self.kernels, strict=True
             )
         )
-        return BoundLaunches(tuple(map(_direct, calls)), tuple(kept), self.artifact.checked)
+        lock = None if self.workspaces is None else self.workspaces.lock
+        return BoundLaunches(
+            tuple(map(_direct, calls)), (*kept, allocation), self.artifact.checked, lock
+        )
 
     def launch(self, stream: Any, *arguments: Any) -> None:
         """Bind the arguments and launch once; see `bind`. Does not wait for the end."""
-        self.bind(*arguments)(stream)
+        queue = as_stream(stream)
+        self._bind(arguments, self._allocation(queue))(queue)
+
+    def give_back(self, stream: Any) -> None:
+        """Let other streams have the workspaces of a stream, all of whose work is done."""
+        if self.workspaces is not None:
+            self.workspaces.give_back(stream)
+
+    def _allocation(self, stream: Any) -> Allocation | None:
+        """Return the memory of the workspaces for runs on a stream; None if there are none."""
+        return None if self.workspaces is None else self.workspaces.of_stream(stream)
 
     def launch_when_ready(self, stream: Any, values: Sequence[Any]) -> BoundLaunches:
         """Launch on a stream after the work that produces the device arrays.
@@ -184,7 +213,8 @@ class LoadedArtifact:
         Returns:
             What keeps the arrays alive, for as long as the work on the stream takes.
         """
-        bound = self.bind(*values, ready_on=int(stream.handle) or _LEGACY_DEFAULT)
+        ready_on = int(stream.handle) or _LEGACY_DEFAULT
+        bound = self._bind(values, self._allocation(stream), ready_on)
         bound(stream)
         return bound
 
@@ -200,18 +230,20 @@ class BoundLaunches:
     calls: tuple[tuple[KernelLaunch, Any, Any, tuple[Any, ...]], ...]
     kept: tuple[Any, ...]
     checked: bool = False
+    lock: Any = None
 
     def __call__(self, stream: Any) -> None:
         """Launch every kernel in order on a stream of any library; does not wait for the end."""
         launch_kernel, stream = _core().launch, as_stream(stream)
-        for launch, config, kernel, values in self.calls:
-            try:
-                if isinstance(kernel, DirectLaunch):
-                    kernel(int(stream.handle))
-                else:
-                    launch_kernel(stream, config, kernel, *values)
-            except Exception as e:
-                raise _error(_running((launch,)), e, checked=self.checked) from None
+        with self.lock or nullcontext():
+            for launch, config, kernel, values in self.calls:
+                try:
+                    if isinstance(kernel, DirectLaunch):
+                        kernel(int(stream.handle))
+                    else:
+                        launch_kernel(stream, config, kernel, *values)
+                except Exception as e:
+                    raise _error(_running((launch,)), e, checked=self.checked) from None
 
 
 def load(
@@ -276,6 +308,7 @@ def _run_with_copies(loaded: LoadedArtifact, values: Sequence[Any], queue: Any) 
             for array, pointer in back:
                 _copy_out(array, pointer, queue)
         _wait(artifact, queue)
+        loaded.give_back(queue)
         del lent
 
 
@@ -314,7 +347,8 @@ def _load(artifact: Artifact, index: int, code: Code | None) -> LoadedArtifact:
         if most:
             with _failure(f"kernel '{name}' cannot have {most} bytes of dynamic shared memory"):
                 _allow_shared(kernel, most, index)
-    return LoadedArtifact(artifact, device, chosen, tuple(kernels))
+    pool = WorkspacePool(artifact, device) if artifact.workspaces else None
+    return LoadedArtifact(artifact, device, chosen, tuple(kernels), pool)
 
 
 def _direct(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lego_mlir.artifact import Argument, KernelLaunch, TensorMapParameter
+from lego_mlir.artifact import Argument, KernelLaunch, TensorMapParameter, Workspace
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import TENSOR_MAP_TYPES
 
@@ -22,12 +22,12 @@ _DRIVER_KINDS = {"f": "FLOAT", "bf": "BFLOAT", "u": "UINT", "s": "INT"}
 """What the driver writes for the letters of PTX's element types: `FLOAT16` for `f16`."""
 
 
-def encoded(found: TensorMapParameter, argument: Argument, address: int) -> Any:
+def encoded(found: TensorMapParameter, argument: Argument | Workspace, address: int) -> Any:
     """Encode a tensor map of a buffer as the 128 bytes that a kernel gets.
 
     Args:
         found: what to encode.
-        argument: whose buffer it maps.
+        argument: the argument, or the workspace, whose buffer it maps.
         address: of the buffer on the device.
 
     Raises:

@@ -17,6 +17,8 @@ from lego_mlir.artifact import (
     KernelLaunch,
     TensorMapParameter,
     TensorMapParameters,
+    Workspace,
+    WorkspaceIndex,
 )
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import TENSOR_MAP_BYTES
@@ -62,7 +64,8 @@ def resolve(
     arguments: Sequence[Argument],
     values: Sequence[Value],
     sizes: Sequence[int],
-    mapped: Callable[[TensorMapParameter, Argument, Value], Value],
+    mapped: Callable[[TensorMapParameter, Argument | Workspace, Value], Value],
+    workspaces: Sequence[tuple[Workspace, Value]] = (),
 ) -> tuple[Value, ...]:
     """Return the values of a launch's kernel parameters.
 
@@ -71,7 +74,8 @@ def resolve(
         arguments: of the host function.
         values: of these arguments; scalars as NumPy scalars, anything else counts as a pointer.
         sizes: of the kernel's parameters, in bytes, from `artifact.ptx.parameter_sizes`.
-        mapped: makes a tensor map of an argument and its value.
+        mapped: makes a tensor map of an argument or a workspace, and its value.
+        workspaces: the artifact's workspaces, each with its value, a pointer.
 
     Returns:
         One value for each parameter: a pointer-like as it was given, a NumPy scalar of exactly
@@ -82,6 +86,12 @@ def resolve(
         LegoError: number or sizes differ from what the kernel takes.
     """
     kernel = launch.kernel
+
+    def buffer(position: int | WorkspaceIndex) -> tuple[Argument | Workspace, Value]:
+        if isinstance(position, WorkspaceIndex):
+            return workspaces[position.workspace]
+        return arguments[position], values[position]
+
     if len(launch.parameters) != len(sizes):
         raise LegoError(
             f"kernel '{kernel}' takes {len(sizes)} parameters, "
@@ -92,19 +102,17 @@ def resolve(
         value: Value
         if isinstance(parameter, TensorMapParameter):
             _check_size(kernel, i, size, TENSOR_MAP_BYTES)
-            argument = parameter.argument
-            resolved.append(mapped(parameter, arguments[argument], values[argument]))
+            resolved.append(mapped(parameter, *buffer(parameter.argument)))
             continue
         if isinstance(parameter, TensorMapParameters):
             _check_size(kernel, i, size, TENSOR_MAP_BYTES * len(parameter.maps))
-            resolved.append(
-                tuple(mapped(m, arguments[m.argument], values[m.argument]) for m in parameter.maps)
-            )
+            resolved.append(tuple(mapped(m, *buffer(m.argument)) for m in parameter.maps))
             continue
         if isinstance(parameter, Constant):
             dtype, value = parameter.dtype, dtypes.scalar(parameter.dtype, parameter.value)
         else:
-            dtype, value = arguments[parameter].dtype, values[parameter]
+            found, value = buffer(parameter)
+            dtype = found.dtype
         if dtype == "index" and isinstance(value, np.generic):
             value = dtypes.scalar(f"i{8 * size}", int(value))
         given = value.dtype.itemsize if isinstance(value, np.generic) else _POINTER_BYTES

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lego_mlir.artifact import Argument, Artifact, TensorMapParameter
+from lego_mlir.artifact import Argument, Artifact, TensorMapParameter, Workspace
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import TENSOR_MAP_TYPES
-from lego_mlir.runtime import parameters, views
+from lego_mlir.limits import check_limit
+from lego_mlir.runtime import dtypes, parameters, views
 from lego_mlir.runtime.facts import check_facts
 
 if TYPE_CHECKING:
+    from lego_mlir import sim
     from lego_mlir.sim import Module
     from lego_mlir.sim.cost.counter import Costs
 
@@ -59,6 +61,8 @@ class Simulator:
         module = sim.parse(artifact.ptx, sources=artifact.sources)
         found = []
         budget = sim.Budget()
+        spaces = _allocated(artifact)
+        workspaces = tuple(zip(artifact.workspaces, (s.array for s in spaces), strict=True))
         for launch in artifact.launches:
             sizes = _parameter_sizes(module, launch.kernel)
             costs = sim.launch(
@@ -66,15 +70,55 @@ class Simulator:
                 launch.kernel,
                 launch.grid,
                 launch.block,
-                parameters.resolve(launch, artifact.arguments, values, sizes, _mapped),
+                parameters.resolve(launch, artifact.arguments, values, sizes, _mapped, workspaces),
                 shared_bytes=launch.shared_bytes,
                 order=self.order[0],
                 seed=self.order[1],
                 costs=self.costs,
                 budget=budget,
+                workspaces=spaces,
             )
             found += [costs] if costs is not None else []
+        for workspace, space in zip(artifact.workspaces, spaces, strict=True):
+            _check_zeros(artifact, workspace, space.array)
         return tuple(found)
+
+
+def _allocated(artifact: Artifact) -> list[sim.Workspace]:
+    """Return memory for the workspaces of an artifact.
+
+    Raises:
+        LegoError: they have more bytes than the limit `tensor_bytes` allows.
+    """
+    from lego_mlir import sim
+
+    check_limit(
+        "tensor_bytes",
+        artifact.workspace_bytes,
+        f"the workspaces of '{artifact.name}' have {{}} bytes",
+    )
+    return [
+        sim.Workspace.allocate(w.shape, dtypes.numpy_dtype(w.dtype), zeroed=w.zeroed)
+        for w in artifact.workspaces
+    ]
+
+
+def _check_zeros(artifact: Artifact, workspace: Workspace, array: Any) -> None:
+    """Check that a run leaves zeros where the next one expects them.
+
+    Raises:
+        LegoError: it does not.
+    """
+    if not workspace.zeroed:
+        return
+    wrong = np.flatnonzero(array.reshape(-1).view(np.uint8))
+    if len(wrong):
+        element = int(wrong[0]) // array.itemsize
+        raise LegoError(
+            f"'{artifact.name}' leaves its workspace '{workspace.name}' with something else than 0 "
+            f"at element {element}; its next run relies on zeros",
+            hint="the last kernel that reads an element of a zeroed workspace sets it to 0",
+        )
 
 
 def _parameter_sizes(module: Module, kernel: str) -> tuple[int, ...]:
@@ -89,7 +133,7 @@ def _parameter_sizes(module: Module, kernel: str) -> tuple[int, ...]:
     return tuple(parameter.size for parameter in module.kernels[kernel].parameters)
 
 
-def _mapped(found: TensorMapParameter, argument: Argument, array: Any) -> Any:
+def _mapped(found: TensorMapParameter, argument: Argument | Workspace, array: Any) -> Any:
     """Return a tensor map of an array in the simulator's form."""
     from lego_mlir import sim
 

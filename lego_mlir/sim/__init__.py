@@ -4,7 +4,8 @@
     launch(module, "transpose_kernel", (1024, 1, 1), (256, 1, 1), [a, b])
 
 `launch` runs a kernel, with checks for races, bad accesses and deadlocks; `TensorMap` is a TMA
-descriptor as an argument; `Costs` is what a launch counts, if asked to; `Budget` limits the
+descriptor as an argument; `Workspace` is memory that
+must be written before it is read; `Costs` is what a launch counts, if asked to; `Budget` limits the
 instructions of several launches together. `parse` gives a `Module` of `Kernel`s, and `Sources` the
 source texts for errors. Other limits are those of `lego_mlir.limits`.
 
@@ -22,6 +23,7 @@ Rooms: `ptx` (text to decoded program), `machine` (execution), `instructions` (t
 table), `numerics`, `checks`, `cost`.
 """
 
+from lego_mlir.sim.checks.uninitialized_memory import Workspace
 from lego_mlir.sim.cost.counter import Costs
 from lego_mlir.sim.machine.launch import launch
 from lego_mlir.sim.machine.tensor_map import TensorMap
@@ -30,4 +32,14 @@ from lego_mlir.sim.ptx.parser import parse
 from lego_mlir.sim.ptx.syntax import Kernel, Module
 from lego_mlir.sources import Sources
 
-__all__ = ["Budget", "Costs", "Kernel", "Module", "Sources", "TensorMap", "launch", "parse"]
+__all__ = [
+    "Budget",
+    "Costs",
+    "Kernel",
+    "Module",
+    "Sources",
+    "TensorMap",
+    "Workspace",
+    "launch",
+    "parse",
+]

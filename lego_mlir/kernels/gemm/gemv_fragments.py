@@ -20,7 +20,7 @@ from lego_mlir.kernels.gemm.gemv_config import (
     chunk_elements,
 )
 from lego_mlir.kernels.gemm.kernel import Matrices
-from lego_mlir.kernels.gemm.matrices import tile_index, tiled
+from lego_mlir.kernels.gemm.matrices import tile_index, tiled_matrices
 from lego_mlir.kernels.gemm.problem import Problem
 
 _STEPS = CHUNK_BYTES * THREADS // MMA_K_BYTES
@@ -134,10 +134,9 @@ class Fragments:
 
         Columns beyond the last one are the last one again, which costs less than a mask.
         """
-        problem, config = self.problem, self.config
-        counts = (ceildiv(problem.k, config.tile[2]), problem.n)
-        levels = [counts, (config.warps[1], 1), (config.stages, 1), (THREADS, 1), (elements, 1)]
-        chunks = b.view(tiled(self.b, *levels))
+        config = self.config
+        levels = [(config.warps[1], 1), (config.stages, 1), (THREADS, 1), (elements, 1)]
+        chunks = b.view(tiled_matrices(self.b, *levels))
         inside = [(place.warp[1], 0), (stage, 0), (place.thread, 0), (slice(None), 0)]
         return [
             chunks[tile_index(place.batch, (n, column), *inside)]
@@ -165,10 +164,9 @@ class AlongK(Fragments):
     """
 
     def load_a(self, a: Any, place: Place, n: Any, stage: int) -> list[Value]:
-        problem, config = self.problem, self.config
-        counts = (problem.m, ceildiv(problem.k, config.tile[2]))
-        levels = [counts, (1, config.warps[1]), (1, config.stages), (1, THREADS), (1, self.chunk)]
-        chunks = a.view(tiled(self.a, *levels))
+        config = self.config
+        levels = [(1, config.warps[1]), (1, config.stages), (1, THREADS), (1, self.chunk)]
+        chunks = a.view(tiled_matrices(self.a, *levels))
         inside = [(0, place.warp[1]), (0, stage), (0, place.thread), (0, slice(None))]
         return [chunks[tile_index(place.batch, (row, n), *inside)] for row in self.a_rows(place)]
 
@@ -225,16 +223,15 @@ class AcrossK(Fragments):
 
     def load_a(self, a: Any, place: Place, n: Any, stage: int) -> list[Value]:
         problem, config, chunk = self.problem, self.config, self.chunk
-        rows, _, k = config.tile
-        counts = (ceildiv(problem.m, chunk), ceildiv(problem.k, k))
-        levels = [counts, (1, config.warps[1]), (1, config.stages), (1, THREADS)]
-        chunks = a.view(tiled(self.a, *levels, (1, self.k_chunk), (chunk, 1)))
+        rows = config.tile[0]
+        levels = [(1, config.warps[1]), (1, config.stages), (1, THREADS)]
+        chunks = a.view(tiled_matrices(self.a, *levels, (1, self.k_chunk), (chunk, 1)))
         runs = self.rows // self.pairs
         whole = OrderBy(Row(ceildiv(problem.m, rows), config.warps[0], runs, GROUPS))
         found: list[Value] = []
         for run, neighbour in product(range(runs), range(self.k_chunk)):
             row = whole.apply(place.tile[0], place.warp[0], run, place.group)
-            row = row if problem.m % rows == 0 else minimum(row, counts[0] - 1)
+            row = row if problem.m % rows == 0 else minimum(row, ceildiv(problem.m, chunk) - 1)
             inside = [(0, place.warp[1]), (0, stage), (0, place.thread), (0, neighbour)]
             found.append(chunks[tile_index(place.batch, (row, n), *inside, (slice(None), 0))])
         return found

@@ -36,6 +36,7 @@ class TiledGemm:
         batch_rank: the number of dimensions before those of the matrices: 1 in a batch, else 0.
         is_transposed: whether the kernel computes the transpose of C, so that the operand A of the
             problem is the kernel's parameter b, and B is a.
+        stores_by_threads: whether threads store C, whose rows TMA does not take.
     """
 
     problem: Problem
@@ -43,6 +44,7 @@ class TiledGemm:
     rasterization: Layout
     batch_rank: int
     is_transposed: bool
+    stores_by_threads: bool = False
 
 
 def gemm_body(
@@ -90,7 +92,8 @@ def gemm_body(
             }
             result = epilogue(total, **tiles)
             check_epilogue_result(result)
-        c.view(tiles_c).staged(shared_c)[*batch, i, j, *whole] = result.to(problem.out)
+        written = c.view(tiles_c).staged(shared_c, by_threads=gemm.stores_by_threads)
+        written[*batch, i, j, *whole] = result.to(problem.out)
 
     names = ("a", "b", "c", *operands)
     matmul.__signature__ = Signature(  # type: ignore[attr-defined]

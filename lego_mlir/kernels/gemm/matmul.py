@@ -11,7 +11,7 @@ from lego_mlir.algebra import Layout
 from lego_mlir.algebra.sizes import sizes_text
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import Kernel, TensorType, kernel
+from lego_mlir.frontend import Kernel, KernelSequence, TensorType, kernel, sequence
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.gemv_body import gemv_body
@@ -56,13 +56,15 @@ def matmul(
     schedule: str | None = None,
     target: str | None = None,
     promote: int = 0,
-) -> Kernel:
+    alignment: int = ALIGNMENT,
+) -> Kernel | KernelSequence:
     """Return a kernel that computes C = A B, or a batch of such GEMMs.
 
         matmul(4096, 4096, 4096)(a, b, c)
 
-    Accumulators are f32, of integers i32. Any sizes work. If rows are not multiples of 16 bytes the
-    kernel is slower, because a wide access cannot start at every row.
+    Accumulators are f32, of integers i32. Any sizes work. On sm_90a, an operand whose rows are not
+    multiples of 16 bytes is first copied to a workspace, unless the GEMM is small; elsewhere such
+    a kernel is slower, because a wide access cannot start at every row.
 
     Args:
         m: rows of A and C.
@@ -90,6 +92,8 @@ def matmul(
         promote: iterations after which `wgmma` accumulators are promoted to f32; 0 for none.
             Tensor cores accumulate products of 8-bit floats with 13 bits of fraction and truncate
             the rest. With 4, a tensor core accumulates 512 products. `hmma` does not need it.
+        alignment: bytes that the addresses of the matrices are a multiple of, a power of two. With
+            less than 16, operands are copied first, as above.
 
     Raises:
         LegoError: a size, a type or a layout is wrong, or the target has no such instruction.
@@ -106,37 +110,62 @@ def matmul(
     order_a, order_b, order_c = map(order_of, layouts)
     problem = Problem(m, n, k, dtype, out, order_a, order_b, order_c, batch or 1)
     types = {
-        name: TensorType(kind, layout, ALIGNMENT)
+        name: TensorType(kind, layout, alignment)
         for name, kind, layout in zip("abc", (dtype, dtype, out), layouts, strict=True)
     }
     extra = dict(operands or {})
     _check_operands(extra, epilogue, (m, n))
-    chosen = plan(problem, layouts, Target.parse(target), schedule, config, promote)
+    chosen = plan(problem, layouts, Target.parse(target), schedule, config, promote, alignment)
     if chosen.why_not_wgmma is not None:
         warnings.warn(fallback_warning("matmul", chosen.why_not_wgmma), stacklevel=2)
     elif not is_along_k(problem):
         warnings.warn(byte_copy_warning("matmul", problem), stacklevel=2)
-    layout_a, layout_b, layout_c = layouts
+    repitched, done = chosen.remedies.repitched, chosen.remedies
+    given = dict(zip("abc", layouts, strict=True)) | {n: r.target for n, r in repitched.items()}
+    layout_a, layout_b, layout_c = given.values()
     if chosen.is_transposed:
-        layout_b, layout_a, layout_c = (transposed(layout) for layout in layouts)
+        layout_b, layout_a, layout_c = (transposed(layout) for layout in given.values())
     order = _rasterization(rasterization, chosen, batch)
     tiles = prod(chosen.config.tiles(chosen.problem))
-    gemm = TiledGemm(chosen.problem, chosen.config, order, len(lead), chosen.is_transposed)
+    gemm = TiledGemm(
+        chosen.problem,
+        chosen.config,
+        order,
+        len(lead),
+        chosen.is_transposed,
+        done.stores_by_threads,
+    )
     matrices = (layout_a, layout_b, layout_c)
     if isinstance(chosen.config, GemvConfig):
         body = gemv_body(gemm, chosen.config, matrices, accumulator, epilogue, extra)
     else:
         body = gemm_body(gemm, matrices, accumulator, epilogue, extra)
-    return kernel(
+    copies = {name: TensorType(dtype, r.target, ALIGNMENT) for name, r in repitched.items()}
+    reference = _reference(dtype, chosen) if epilogue is None else None
+    multiply = kernel(
         grid=(tiles * problem.batch,) if order.rank == 3 else (tiles, problem.batch),
         block=chosen.config.threads,
-        reference=_reference(dtype, chosen) if epilogue is None else None,
-        parameters={**types, **extra},
+        reference=reference,
+        parameters={**types, **copies, **extra},
         schedule=None if chosen.schedule == GEMV else chosen.schedule,
         params=chosen.config.params(chosen.problem),
         strict=True,
         explanation=lambda: chosen.explanation,
     )(body)
+    if not repitched:
+        return multiply
+    names = {name: f"{name}_repitched" for name in repitched}
+    copied = [
+        repitch.kernel(f"repitch_{name}").on(source=name, target=names[name])
+        for name, repitch in repitched.items()
+    ]
+    return sequence(
+        "matmul",
+        [*copied, multiply.on(**names)],
+        parameters={**types, **extra},
+        workspaces={names[name]: repitch.workspace for name, repitch in repitched.items()},
+        reference=reference,
+    )
 
 
 def check_sizes(what: str, sizes: tuple[int, ...]) -> None:

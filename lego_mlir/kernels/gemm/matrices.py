@@ -74,37 +74,42 @@ def transposed(layout: Layout) -> Layout:
     return found if found.orders else OrderBy(Row(*found.dims))
 
 
-def tiled(layout: Layout, *levels: Sequence[int]) -> Layout:
+def tiled(layout: Layout, *tiles: Sequence[int]) -> Layout:
     """Return the layout of a tensor of tiles: first the tile's index, then the element's in it.
 
     Args:
         layout: the layout of the tensor.
-        levels: the size of a tile along each dimension; tiles at the edges are partial. Of several
-            levels, the first is the number of the outermost tiles, and the last a tile's size.
+        tiles: the size of a tile along each dimension; tiles at the edges are partial. With more
+            than one, the sizes of a tile in tiles of the next level, from the outermost inwards.
 
     Raises:
         LegoError: the layout cannot be tiled.
     """
-    ones = (1,) * (layout.rank - len(levels[0]))
     dims = [n for n in layout.dims if isinstance(n, int)]
-    if len(levels) == 1:
-        (tile,) = levels
-        tile = (*ones, *tile)
-        counts = [-(-n // size) for n, size in zip(dims, tile, strict=True)]
-        tiles = [counts, list(tile)]
-    else:
-        lead = dims[: len(ones)]
-        tiles = [[*(lead if not k else ones), *level] for k, level in enumerate(levels)]
+    sizes = [prod(level) for level in zip(*tiles, strict=True)]
+    counts = [-(-n // size) for n, size in zip(dims, sizes, strict=True)]
+    levels = [list(level) for level in tiles]
     if layout.view is None:
-        return layout.TileBy(*tiles)
+        return layout.TileBy(counts, *levels)
     try:
-        return layout.compose(OrderBy(Row(*dims)).TileBy(*tiles))
+        return layout.compose(OrderBy(Row(*dims)).TileBy(counts, *levels))
     except LegoError as e:
         raise LegoError(
-            f"the layout '{layout}' cannot be divided into tiles of "
-            f"{sizes_text(tuple(tiles[-1]))}: {e.message}",
+            f"the layout '{layout}' cannot be divided into tiles of {sizes_text(tuple(sizes))}: "
+            f"{e.message}",
             hint="give it as blocks, OrderBy(...), or with sizes that the tiles divide",
         ) from None
+
+
+def tiled_matrices(layout: Layout, *tiles: Sequence[int]) -> Layout:
+    """Return `tiled` of a matrix, or of each of a batch.
+
+    Args:
+        layout: the layout of the matrix, or of the batch.
+        tiles: as in `tiled`, two sizes each.
+    """
+    ones = (1,) * (layout.rank - 2)
+    return tiled(layout, *((*ones, *level) for level in tiles))
 
 
 def tile_index(batch: Sequence[Any], *levels: Sequence[Any]) -> tuple[Any, ...]:

@@ -10,20 +10,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lego_mlir.algebra import Layout
-from lego_mlir.analysis.instructions.tma_boxes import tensor_map_boxes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
-from lego_mlir.hardware.limits import WGMMA_ROWS
 from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm import gemv_heuristic, mma_heuristic, tuned_table, wgmma_heuristic
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.gemv_config import MAX_COLUMNS, GemvConfig
 from lego_mlir.kernels.gemm.heuristic import Heuristic
-from lego_mlir.kernels.gemm.matrices import is_plain, tiled
+from lego_mlir.kernels.gemm.matrices import ALIGNMENT, is_plain
 from lego_mlir.kernels.gemm.mma_config import MmaConfig
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.shared_layouts import tma_swizzled_tile, tma_swizzled_transpose
+from lego_mlir.kernels.gemm.unaligned import NO_REMEDIES, Remedies, refusals, remedies
 from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 
 WGMMA, HMMA, GEMV = WgmmaConfig.schedule, MmaConfig.schedule, GemvConfig.schedule
@@ -35,9 +33,6 @@ HEURISTICS: dict[str, Heuristic] = {
     GEMV: gemv_heuristic,
 }
 """By schedule. Schedules of users take the configs of `hmma`."""
-
-_ROW_BYTES = 128
-"""Bytes of a tile along its contiguous dimension, when TMA is asked whether it can copy tiles."""
 
 _ESTIMATES = 5
 """Estimates that an explanation shows."""
@@ -59,6 +54,8 @@ class Plan:
         schedule: the name or file of the schedule.
         target: the GPU architecture.
         why_not_wgmma: why `wgmma` cannot compute the GEMM, if it is the target's schedule.
+        remedies: what is done about matrices of the caller's GEMM that TMA does not take.
+        reasons: lines of an explanation that say why that, or something else, is done.
     """
 
     problem: Problem
@@ -67,6 +64,8 @@ class Plan:
     schedule: str
     target: Target
     why_not_wgmma: LegoError | None
+    remedies: Remedies = NO_REMEDIES
+    reasons: tuple[str, ...] = ()
 
     @property
     def explanation(self) -> str:
@@ -82,6 +81,7 @@ class Plan:
         ]
         if self.why_not_wgmma is not None:
             lines.append(f"not {WGMMA}  {self.why_not_wgmma.message}")
+        lines += [f"unaligned  {line}" for line in (*self.reasons, *self.remedies.lines())]
         tuned = tuned_table.lookup(gpu, canonical, type(self.config))
         lines.append(f"config     {self.config}{', from the tuned table' * (tuned == self.config)}")
         params = self.config.params(self.problem)
@@ -99,6 +99,7 @@ def plan(
     schedule: str | None = None,
     config: GemmConfig | None = None,
     promote: int = 0,
+    alignment: int = ALIGNMENT,
 ) -> Plan:
     """Return the plan of a GEMM, or of a batch of GEMMs of one size.
 
@@ -109,6 +110,7 @@ def plan(
         schedule: a schedule's name or file; `None` to choose.
         config: a config; `None` to choose.
         promote: iterations after which accumulators are promoted; 0 as the config says.
+        alignment: bytes that the addresses of the matrices are a multiple of.
 
     Raises:
         LegoError: the given schedule cannot compute the GEMM, or does not take the given config.
@@ -116,27 +118,68 @@ def plan(
     check_config("matmul", config)
     schedule = schedule or (config.schedule if config is not None else None)
     is_free = schedule is None
-    reason = None
+    reason: LegoError | None = None
+    done, reasons = NO_REMEDIES, tuple[str, ...]()
     if schedule in (None, WGMMA) and (schedule or target.name == WGMMA_TARGET):
-        reason = why_not_wgmma(problem, layouts)
-        if reason is not None and schedule == WGMMA:
-            raise reason
-        schedule = HMMA if reason is not None else WGMMA
+        found = _for_wgmma(problem, layouts, alignment)
+        if isinstance(found, LegoError):
+            if schedule == WGMMA:
+                raise found
+            schedule, reason = HMMA, found
+        elif found and schedule is None:
+            schedule, reasons = _faster(problem, found, target)
+        else:
+            schedule = WGMMA
+        if schedule == WGMMA and isinstance(found, Remedies):
+            done = found
     schedule = schedule or HMMA
     if config is not None and schedule in {WGMMA, HMMA, GEMV} - {config.schedule}:
         raise _wrong_schedule("matmul", config, schedule)
     canonical, is_transposed = _canonical(problem)
     if config is None:
         config = HEURISTICS.get(schedule, mma_heuristic).choose(canonical, target, promote)
-        few = _few_columns(canonical, layouts, target, config, reason) if is_free else None
+        few = None
+        if is_free and alignment % ALIGNMENT == 0:
+            is_refused = reason is not None or bool(done or reasons)
+            few = _few_columns(canonical, layouts, target, config, is_refused=is_refused)
         if few is not None:
-            config, schedule, reason = few, GEMV, None
+            config, schedule, reason, done, reasons = few, GEMV, None, NO_REMEDIES, ()
     elif promote:
         config = config.promoted(promote)
     if config.is_swapped:
         canonical, is_transposed = canonical.transpose, not is_transposed
     config.check(canonical, target.optin_shared_bytes)
-    return Plan(canonical, config, is_transposed, schedule, target, reason)
+    return Plan(canonical, config, is_transposed, schedule, target, reason, done, reasons)
+
+
+def _for_wgmma(problem: Problem, layouts: Sequence[Layout], alignment: int) -> Remedies | LegoError:
+    """Return what `wgmma` needs for the matrices of a GEMM, or why it cannot compute it."""
+    if not is_along_k(problem):
+        return _not_along_k(problem)
+    return remedies(problem, layouts, refusals(problem, layouts, alignment), alignment)
+
+
+def _faster(problem: Problem, done: Remedies, target: Target) -> tuple[str, tuple[str, ...]]:
+    """Return the schedule that is estimated to be faster for unaligned matrices, and why.
+
+    Args:
+        problem: the GEMM that the caller describes.
+        done: what `wgmma` needs.
+        target: the GPU architecture.
+    """
+    model, canonical = spec_of(target).unaligned_model, _canonical(problem)[0]
+    estimates = wgmma_heuristic.rank(canonical, target)
+    if model is None or not estimates:
+        return WGMMA, ()
+    mma = mma_heuristic.rank(canonical, target)[0]
+    copied = done.mma_bytes(problem, mma.config) / spec_of(target).multiprocessors
+    times = {
+        WGMMA: estimates[0].microseconds + done.microseconds(problem, model),
+        HMMA: mma.microseconds + copied / model.mma_bytes_per_us,
+    }
+    chosen = min(times, key=lambda schedule: times[schedule])
+    said = ", ".join(f"{schedule} {time:.1f} µs" for schedule, time in times.items())
+    return chosen, (f"{said}: {chosen}",)
 
 
 def ranked_configs(problem: Problem, target: Target, schedule: str) -> list[GemmConfig]:
@@ -151,7 +194,8 @@ def _few_columns(
     layouts: Sequence[Layout],
     target: Target,
     config: GemmConfig,
-    reason: LegoError | None,
+    *,
+    is_refused: bool,
 ) -> GemvConfig | None:
     """Return the config for few columns of C, if its estimate is better than that of `config`.
 
@@ -160,8 +204,8 @@ def _few_columns(
         layouts: the layouts of A, B and C in memory.
         target: the GPU architecture.
         config: the config that the target's schedule would have.
-        reason: why `wgmma` cannot compute the GEMM, if it is the target's schedule. The model of
-            the one that can does not know that it copies elements one by one.
+        is_refused: whether TMA does not take the matrices, so that `config` reads them twice, or
+            element by element.
     """
     gpu = spec_of(target)
     is_tuned = tuned_table.lookup(gpu.name, problem, type(config)) is not None
@@ -176,7 +220,7 @@ def _few_columns(
             other = mma_heuristic.estimate(multiplied, config, gpu).microseconds
         case _:
             return None
-    is_faster = reason is not None or (found and found[0].microseconds <= _NEAR * other)
+    is_faster = is_refused or (found and found[0].microseconds <= _NEAR * other)
     return found[0].config if found and is_faster else None
 
 
@@ -323,22 +367,13 @@ def why_not_wgmma(problem: Problem, layouts: Sequence[Layout]) -> LegoError | No
         problem: the GEMM.
         layouts: the layouts of A, B and C in memory.
     """
-    size = ELEMENT_BYTES[problem.dtype]
     if not is_along_k(problem):
-        return LegoError(
-            f"wgmma multiplies {problem.dtype} only along k, and A is by {problem.a}, "
-            f"B by {problem.b}",
-            hint="a row-major A and a column-major B: b=OrderBy(Col(k, n))",
-        )
-    kinds = ((problem.a, size), (problem.b, size), (problem.c, ELEMENT_BYTES[problem.out]))
-    for name, layout, (order, element_bytes) in zip("ABC", layouts, kinds, strict=True):
-        width = _ROW_BYTES // element_bytes
-        is_row = order == "row"
-        tile = (WGMMA_ROWS, width) if is_row else (width, WGMMA_ROWS)
-        shared = (tma_swizzled_tile if is_row else tma_swizzled_transpose)(*tile, element_bytes)
-        try:
-            ones = (1,) * (layout.rank - 2)
-            tensor_map_boxes(tiled(layout, (*ones, *tile)), shared[:, :], element_bytes)
-        except LegoError as e:
-            return LegoError(f"{name}: {e.message}", hint=e.hint)
-    return None
+        return _not_along_k(problem)
+    return next(iter(refusals(problem, layouts).values()), None)
+
+
+def _not_along_k(problem: Problem) -> LegoError:
+    return LegoError(
+        f"wgmma multiplies {problem.dtype} only along k, and A is by {problem.a}, B by {problem.b}",
+        hint="a row-major A and a column-major B: b=OrderBy(Col(k, n))",
+    )

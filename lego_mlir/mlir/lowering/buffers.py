@@ -6,6 +6,7 @@ from math import gcd
 from typing import Any
 
 from lego_mlir.algebra import Layout
+from lego_mlir.hardware.limits import ALLOCATION_ALIGNMENT
 from lego_mlir.index import Int, construct
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir, memref
@@ -204,6 +205,8 @@ def _alignment(buffer: Any, scope: Scope) -> int:
 def _alignment_of_result(op: Any) -> int:
     """Return the alignment of the buffer that an operation computes."""
     match op.name:
+        case "gpu.alloc":
+            return workspace_alignment(op)
         case dialect.ALLOC if is_workgroup(op.results[0].type):
             return SHARED_ALIGNMENT
         case "memref.view" if _maker(op.operands[0]) == DYNAMIC_SHARED:
@@ -212,6 +215,11 @@ def _alignment_of_result(op: Any) -> int:
                 start = ir.IntegerAttr(shift.owner.attributes["value"]).value
                 return gcd(start, DYNAMIC_ALIGNMENT)
     return 1
+
+
+def workspace_alignment(alloc: Any) -> int:
+    """Return the alignment in bytes of a gpu.alloc: what it says, or that of every allocation."""
+    return dialect.alignment_in(alloc.attributes, ALLOCATION_ALIGNMENT)
 
 
 def _maker(value: Any) -> str | None:

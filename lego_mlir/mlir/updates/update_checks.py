@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from lego_mlir.algebra import Layout
@@ -27,14 +28,16 @@ _UPDATES = {
 """Which atomic update goes with an operation; addition with all others."""
 
 
-def check_updates(module: Any, layouts: Layouts, source: Source, *, by_block: bool) -> None:
+def check_updates(
+    module: Any, layouts: Layouts, source: Source, *, by_block: Callable[[Any], bool]
+) -> None:
     """Refuse updates of elements that are not known to be one thread's own.
 
     Args:
         module: in the lego dialect, before a schedule distributes tiles.
         layouts: of the module.
         source: the module's text, in which errors are shown.
-        by_block: a schedule distributes what a block does among its threads.
+        by_block: whether a schedule distributes what a block of a launch does among its threads.
 
     Raises:
         LegoError: at the store that writes such an element back.
@@ -49,7 +52,7 @@ def check_updates(module: Any, layouts: Layouts, source: Source, *, by_block: bo
         if kernel is None or is_private(store.operands[1]):
             continue  # a gpu.func does not say by how many threads it is run
         decision = Decision(store, kernel, layout_of, source, *surroundings(store, launch))
-        verdict = decision.verdict(by_block=by_block)
+        verdict = decision.verdict(by_block=by_block(launch))
         if verdict is not Verdict.OWNED:
             raise _refused(store, verdict, source)
 

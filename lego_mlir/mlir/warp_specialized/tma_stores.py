@@ -7,7 +7,9 @@ swizzle has. For each chunk, through `BUFFERS` buffers in turn:
     all threads store their fragments;  fence.proxy.async;                barrier of the warpgroup
     the elected thread starts an asynchronous TMA store of the chunk
 
-The attribute `shared` of the payload's store is a chunk's shared-memory layout.
+The attribute `shared` of the payload's store is a chunk's shared-memory layout. With the attribute
+`by_threads` all threads copy the chunk to global memory instead: TMA does not take tensors whose
+rows begin at other bytes than multiples of 16.
 
 Source: PTX ISA 9.7.9.25 (cp.async.bulk.tensor), 9.7.13.14 (fence.proxy.async).
 """
@@ -117,6 +119,7 @@ class TmaStores:
         self._body = launch.regions[0].blocks[0]
         self._maps = TensorMaps(step, launch)
         self._chunk_buffers: dict[Layout, _ChunkBuffers] = {}
+        self._has_tma = False
 
     def prepare(self, op: Any) -> None:
         """Allocate buffers for the chunks of a store, unless they exist for this layout.
@@ -152,6 +155,7 @@ class TmaStores:
                     stages, memory, prod(shape), thread_fragment
                 )
         self._chunk_buffers[chunk].stores += 1
+        self._has_tma = self._has_tma or not _is_by_threads(op)
 
     def _state(self, op: Any, chunk_buffers: _ChunkBuffers) -> _StoreState:
         """Return the values for a store, which several stores of one layout share."""
@@ -196,26 +200,31 @@ class TmaStores:
             tile.layout, {down: (self._groups, blocks, WGMMA_ROWS), right: (across, width)}
         )
         buffers, elected = self._state(op, chunk_buffers)
+        by_tma = not _is_by_threads(op)
         tile_coordinates = TileCoordinates()
         for number in self._chunk_numbers(op, blocks * across):
             block, column = divmod(number, across)
             buffer = buffers[number % BUFFERS]
-            with self._only(elected):
-                others = _copies_since(number, blocks * across)
-                nvvm.wait_for_stores_read(others)
+            if self._has_tma:
+                with self._only(elected):
+                    others = _copies_since(number, blocks * across) if by_tma else 0
+                    nvvm.wait_for_stores_read(others)
             self._barrier()
             pairs = {
                 (i, j): fragment.at(block * rows + i, column * columns + j)
                 for i, j in chunk_buffers.thread_fragment.positions()
             }
             buffer.write(FragmentValue(pairs, (True, True)))
+            index = [0 if i is None else i for i in tile.index]
+            index[down], index[right] = (self._group, block, None), (column, None)
+            chunk_tile = replace(tile, layout=split.layout, index=split.index(*index))
             # Passes merge basic blocks that differ only in values, here those of an iteration's
             # chunks. All of a chunk's registers would be copied first, and registers are scarce.
             nvvm.fence_async_shared({dialect.STORED_CHUNK: _number(number)})
             self._barrier()
-            index = [0 if i is None else i for i in tile.index]
-            index[down], index[right] = (self._group, block, None), (column, None)
-            chunk_tile = replace(tile, layout=split.layout, index=split.index(*index))
+            if not by_tma:
+                self._store_by_threads(chunk_tile, buffer.tile)
+                continue
             maps = self._map(chunk_tile, buffer.tile)
             coordinates = tile_coordinates(chunk_tile, maps)
             with self._only(elected):
@@ -230,6 +239,8 @@ class TmaStores:
 
     def finish(self) -> None:
         """Wait, before the CTA exits, until TMA has read all shared memory."""
+        if not self._has_tma:
+            return
         with self._only(self._is_elected()):
             nvvm.wait_for_stores_read(0)
 
@@ -267,19 +278,26 @@ class TmaStores:
     def _store_rows(self, chunk_tile: Tile, buffer: Tile) -> None:
         """Write a chunk of which the store writes only some rows, by the threads."""
         true = arith.ConstantOp(ir.IntegerType.get_signless(1), 1).result
+        with self._only(arith.XOrIOp(self._is_whole(chunk_tile), true).result):
+            self._store_by_threads(chunk_tile, buffer)
+
+    def _store_by_threads(self, chunk_tile: Tile, buffer: Tile) -> None:
+        """Write a chunk from shared memory by the threads of the warpgroup."""
         size = element_bytes(chunk_tile.element)
         source, target = (
             CopiedTile(t.layout, t.whole, alignment_of(t.buffer, scope_of(chunk_tile.op)))
             for t in (buffer, chunk_tile)
         )
-        widths = (_ACCESS // size, 1)
+        most = _ACCESS // size
+        widths = [most, 1]
+        if _is_by_threads(chunk_tile.op):
+            widths = [most >> k for k in range(most.bit_length())]
         plan = plan_copy(
             source, target, size, WARPGROUP_WARPS * WARP_THREADS, lead=target, widths=widths
         )
         warp, _ = self._thread.warp
-        with self._only(arith.XOrIOp(self._is_whole(chunk_tile), true).result):
-            thread = apply(OrderBy(Row(WARPGROUP_WARPS, WARP_THREADS)), [warp, self._thread.lane])
-            ThreadCopies(buffer, chunk_tile, plan, thread).through_registers()
+        thread = apply(OrderBy(Row(WARPGROUP_WARPS, WARP_THREADS)), [warp, self._thread.lane])
+        ThreadCopies(buffer, chunk_tile, plan, thread).through_registers()
 
     def _is_elected(self) -> Any:
         """Return whether this is the warpgroup's first thread, which starts all TMA stores."""
@@ -307,6 +325,11 @@ class TmaStores:
 def is_stored_by_tma(op: Any) -> bool:
     """Return whether a store has a shared-memory layout for its chunks."""
     return bool(op.name == dialect.STORE and dialect.SHARED in op.attributes)
+
+
+def _is_by_threads(op: Any) -> bool:
+    """Return whether threads write the chunks of a store from shared memory, and not TMA."""
+    return dialect.BY_THREADS in op.attributes
 
 
 def _copies_since(number: int, count: int) -> int:

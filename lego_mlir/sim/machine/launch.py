@@ -20,6 +20,7 @@ from lego_mlir.hardware.limits import (
 )
 from lego_mlir.limits import Limits, check_limit, current
 from lego_mlir.sim.checks.races import Races
+from lego_mlir.sim.checks.uninitialized_memory import UninitializedMemory, Workspace
 from lego_mlir.sim.cost.counter import Costs, Counter
 from lego_mlir.sim.machine.asynchronous import CompletionOrder
 from lego_mlir.sim.machine.memory import (
@@ -32,7 +33,7 @@ from lego_mlir.sim.machine.memory import (
     Memory,
     base_of,
 )
-from lego_mlir.sim.machine.observer import Observers
+from lego_mlir.sim.machine.observer import Observer, Observers
 from lego_mlir.sim.machine.tensor_map import TensorMap
 from lego_mlir.sim.machine.wave import Budget, Dim3, LaunchState, Wave
 from lego_mlir.sim.ptx.parser import parse
@@ -61,6 +62,7 @@ def launch(
     file: str = "<ptx>",
     limits: Limits | None = None,
     budget: Budget | None = None,
+    workspaces: Sequence[Workspace] = (),
 ) -> Costs | None:
     """Run a kernel on NumPy arrays.
 
@@ -83,6 +85,7 @@ def launch(
         file: the name of the PTX in errors.
         limits: limits on the launch's size, memory and instructions; None: those of the context.
         budget: instructions that several launches may execute together; None: for this launch.
+        workspaces: memory among the arguments that must be written before it is read.
 
     Returns:
         The costs if `costs` is set, else None.
@@ -98,7 +101,7 @@ def launch(
             return launch(
                 ptx, kernel, grid, block, arguments,
                 shared_bytes=shared_bytes, cluster=cluster, order=order, seed=seed, costs=costs,
-                checks=checks, file=file, budget=budget,
+                checks=checks, file=file, budget=budget, workspaces=workspaces,
             )  # fmt: skip
     module = parse(ptx, file) if isinstance(ptx, str) else ptx
     entry = _entry(module, kernel)
@@ -121,7 +124,9 @@ def launch(
     # Overflow, division by zero and NaN are results in PTX, not events.
     with np.errstate(all="ignore"):
         for number, ctas in enumerate(_waves(grid, cluster, prod(block))):
-            watching = [Races()] if checks else []
+            watching: list[Observer] = [Races()] if checks else []
+            if workspaces:
+                watching.append(UninitializedMemory(workspaces))
             observer = Observers(*watching, *([counter] if counter else []))
             memory = Memory(buffers | _wave_memory(state, len(ctas)), observer)
             Wave(state, ctas, memory, CompletionOrder(order, (seed, number)), observer).run()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from lego_mlir.artifact import (
@@ -11,6 +13,8 @@ from lego_mlir.artifact import (
     KernelLaunch,
     TensorMapParameter,
     TensorMapParameters,
+    Workspace,
+    WorkspaceIndex,
 )
 
 PTX = """.version 8.3
@@ -38,7 +42,7 @@ def whole() -> Artifact:
         0,
         tiles,
         Constant("i32", -3),
-        TensorMapParameters((tiles, tiles)),
+        TensorMapParameters((tiles, replace(tiles, argument=WorkspaceIndex(1)))),
         Constant("f32", 0.5),
         2,
     )
@@ -54,4 +58,5 @@ def whole() -> Artifact:
         ptx=PTX,
         cubin=b"\x7fELF\0\xff",
         reference="permute(1, 0)",
+        workspaces=(Workspace("count", "i32", (1,), 4, zeroed=True), Workspace("w", "f32", (24,))),
     )

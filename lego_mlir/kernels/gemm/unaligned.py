@@ -1,0 +1,146 @@
+"""Matrices that TMA does not take, and what makes a GEMM by `wgmma` possible nevertheless.
+
+TMA takes matrices whose address and rows begin at multiples of 16 bytes. An operand that it does
+not take is re-pitched (`repitch`); tiles of such a C are stored by threads. Both take time, so
+small GEMMs are left to `mma.sync`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from lego_mlir.algebra import Layout
+from lego_mlir.analysis.instructions.tma_boxes import tensor_map_boxes
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+from lego_mlir.hardware.limits import WGMMA_ROWS
+from lego_mlir.hardware.specs import UnalignedModel
+from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.matrices import ALIGNMENT, tiled
+from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.kernels.gemm.repitch import Repitch
+from lego_mlir.kernels.gemm.shared_layouts import tma_swizzled_tile, tma_swizzled_transpose
+
+_ROW_BYTES = 128
+"""Bytes of a tile along its contiguous dimension, when TMA is asked whether it can copy tiles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remedies:
+    """What is done about the matrices of a GEMM that TMA does not take.
+
+    Attributes:
+        repitched: the operands that are copied first, by name, `a` or `b`.
+        stores_by_threads: whether threads store C.
+    """
+
+    repitched: Mapping[str, Repitch] = field(default_factory=dict)
+    stores_by_threads: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.repitched) or self.stores_by_threads
+
+    def microseconds(self, problem: Problem, model: UnalignedModel) -> float:
+        """Return the time that they take: that of each copy, and of the stores of C.
+
+        Args:
+            problem: the GEMM.
+            model: the constants of the card.
+        """
+        copies = sum(
+            repitch.bytes / model.copy_bytes_per_us + model.copy_launch_us
+            for repitch in self.repitched.values()
+        )
+        if not self.stores_by_threads:
+            return copies
+        written = problem.batch * problem.m * problem.n * ELEMENT_BYTES[problem.out]
+        return copies + written / model.store_bytes_per_us
+
+    def mma_bytes(self, problem: Problem, config: GemmConfig) -> int:
+        """Return the bytes that all CTAs of `mma.sync` copy of these operands to shared memory.
+
+        Args:
+            problem: the GEMM.
+            config: the config of `mma.sync`, of this GEMM if C is row-major, else of its transpose.
+        """
+        is_transposed = problem.c == "col"
+        multiplied = problem.transpose if is_transposed else problem
+        m, n, k = config.tile
+        extents = dict(zip("ba" if is_transposed else "ab", (m, n), strict=True))
+        columns = sum(extents[name] for name in self.repitched) * k
+        ctas = prod(config.tiles(multiplied)) * problem.batch
+        return ctas * config.k_iterations(multiplied) * columns * ELEMENT_BYTES[problem.dtype]
+
+    def lines(self) -> list[str]:
+        """Return a line of an explanation for each."""
+        found = []
+        for name, repitch in self.repitched.items():
+            sizes = "×".join(map(str, repitch.workspace.shape))
+            found.append(
+                f"re-pitched {name.upper()}, {repitch.bytes / 1e6:.1f} MB moved, to a workspace of "
+                f"{repitch.dtype} {sizes}"
+            )
+        return found + ["C stored by threads"] * self.stores_by_threads
+
+
+NO_REMEDIES = Remedies()
+
+
+def refusals(
+    problem: Problem, layouts: Sequence[Layout], alignment: int = ALIGNMENT
+) -> dict[str, LegoError]:
+    """Return why TMA does not take matrices of a GEMM, by the names of these, `a` to `c`.
+
+    Args:
+        problem: the GEMM.
+        layouts: the layouts of A, B and C in memory.
+        alignment: bytes that their addresses are a multiple of.
+    """
+    size, out = ELEMENT_BYTES[problem.dtype], ELEMENT_BYTES[problem.out]
+    kinds = ((problem.a, size), (problem.b, size), (problem.c, out))
+    found = {}
+    for name, layout, (order, element_bytes) in zip("abc", layouts, kinds, strict=True):
+        width = _ROW_BYTES // element_bytes
+        is_row = order == "row"
+        tile = (WGMMA_ROWS, width) if is_row else (width, WGMMA_ROWS)
+        shared = (tma_swizzled_tile if is_row else tma_swizzled_transpose)(*tile, element_bytes)
+        try:
+            ones = (1,) * (layout.rank - 2)
+            tensor_map_boxes(tiled(layout, (*ones, *tile)), shared[:, :], element_bytes)
+        except LegoError as e:
+            found[name] = LegoError(f"{name.upper()}: {e.message}", hint=e.hint)
+            continue
+        if alignment % ALIGNMENT:
+            found[name] = LegoError(
+                f"{name.upper()}: TMA takes matrices whose address is a multiple of {ALIGNMENT}, "
+                f"not of {alignment}"
+            )
+    return found
+
+
+def remedies(
+    problem: Problem, layouts: Sequence[Layout], refused: Mapping[str, LegoError], alignment: int
+) -> Remedies | LegoError:
+    """Return what is done about the matrices that TMA does not take, or why nothing can be done.
+
+    Args:
+        problem: the GEMM.
+        layouts: the layouts of A, B and C in memory.
+        refused: what `refusals` returns.
+        alignment: bytes that their addresses are a multiple of.
+    """
+    repitched = {}
+    for name, layout in zip("abc", layouts, strict=True):
+        if name not in refused:
+            continue
+        try:
+            if name == "c":
+                layout.to_strides()
+            else:
+                repitched[name] = Repitch(layout, problem.dtype, alignment)
+                repitched[name].kernel("")
+        except LegoError:
+            return refused[name]
+    return Remedies(repitched, "c" in refused)

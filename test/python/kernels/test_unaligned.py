@@ -1,0 +1,237 @@
+"""GEMMs of matrices that TMA does not take: re-pitched operands, and C stored by threads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lego_mlir as lg
+from lego_mlir import Col, OrderBy, RegP, Row, runtime
+from lego_mlir.artifact import TensorMapParameter, WorkspaceIndex
+from lego_mlir.compiler.driver import Options
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.specs import spec_of
+from lego_mlir.hardware.targets import Target
+from lego_mlir.kernels import matmul
+from lego_mlir.kernels.gemm.mma_config import MmaConfig
+from lego_mlir.kernels.gemm.planner import plan
+from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.kernels.gemm.repitch import Repitch
+from lego_mlir.kernels.gemm.unaligned import Remedies
+from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
+
+ORDERS = ("late", "early", "random:1")
+SMALL = WgmmaConfig((64, 32, 64), 1, 2)
+
+
+def layout(order: str, *shape: int) -> lg.Layout:
+    """Return the layout of a matrix or of a batch, whose rows or columns are contiguous."""
+    lead = len(shape) - 2
+    last = [lead, lead + 1] if order == "row" else [lead + 1, lead]
+    return OrderBy(RegP(list(shape), [*range(lead), *last]))
+
+
+def check(kernel: Any, orders: tuple[str, ...] = ("late",)) -> None:
+    """Check that a kernel of the schedule `wgmma` computes what NumPy does."""
+    assert kernel.schedule == "wgmma"
+    for order in orders:
+        comparison = kernel.run(device=runtime.select("sim", order=order)).comparison
+        assert comparison is not None
+        assert comparison.equal, str(comparison)
+
+
+@pytest.mark.parametrize("c", ["row", "col"])
+@pytest.mark.parametrize("b", ["row", "col"])
+@pytest.mark.parametrize("a", ["row", "col"])
+def test_every_transpose_in_every_order_of_completion(a: str, b: str, c: str) -> None:
+    m, n, k = 70, 53, 77
+    layouts = {"a": layout(a, m, k), "b": layout(b, k, n), "c": layout(c, m, n)}
+    check(matmul(m, n, k, **layouts, config=SMALL), ORDERS)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "out", "promote"),
+    [
+        ("bf16", None, 0),
+        ("f16", "f32", 0),
+        ("f8E4M3FN", None, 0),
+        ("f8E5M2", "bf16", 4),
+        ("i8", None, 0),
+        ("i8", "f16", 0),
+    ],
+)
+def test_types(dtype: str, out: str | None, promote: int) -> None:
+    """Elements of 8 bits are multiplied along k."""
+    m, n, k = 67, 45, 147
+    config = WgmmaConfig((64, 32, 64 if dtype.endswith("16") else 128), 1, 2)
+    b = OrderBy(Col(k, n))
+    check(matmul(m, n, k, dtype, out=out, b=b, config=config, promote=promote))
+
+
+@pytest.mark.parametrize(("a", "b"), [("row", "col"), ("col", "row")])
+def test_a_batch(a: str, b: str) -> None:
+    m, n, k = 66, 35, 69
+    layouts = {"a": layout(a, 3, m, k), "b": layout(b, 3, k, n), "c": layout("row", 3, m, n)}
+    check(matmul(m, n, k, batch=3, **layouts, config=SMALL))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        WgmmaConfig((128, 64, 64), 2, 2, cluster=(1, 2)),
+        WgmmaConfig((128, 64, 64), 2, 3, persistent_ctas=2),
+        WgmmaConfig((128, 32, 64), 2, 2, persistent_ctas=2, overlap_epilogue=True),
+        WgmmaConfig((64, 64, 64), 1, 2, split_k=2),
+        WgmmaConfig((64, 64, 64), 1, 2, swap_ab=True),
+        WgmmaConfig((64, 64, 32), 1, 2),
+    ],
+)
+def test_configs(config: WgmmaConfig) -> None:
+    check(matmul(201, 123, 155, config=config), ORDERS)
+
+
+def test_an_epilogue_and_its_operands_are_as_without_copies() -> None:
+    m, n, k = 65, 33, 71
+    operands = {"alpha": lg.Scalar["f32"], "bias": lg.Tensor["f16", OrderBy(Row(n))]}
+    kernel = matmul(
+        m, n, k, epilogue=lambda x, alpha, bias: x * alpha + bias.to("f32"), operands=operands,
+        config=SMALL,
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-2, 3, s).astype(np.float16) for s in ((m, k), (k, n)))
+    bias, c = rng.integers(-2, 3, n).astype(np.float16), np.zeros((m, n), np.float16)
+    kernel(a, b, c, 2.0, bias, device="sim")
+    np.testing.assert_array_equal(c, (a.astype(np.float32) @ b) * 2 + bias)
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    st.tuples(*[st.integers(1, 90)] * 3),
+    st.tuples(*[st.sampled_from(["row", "col"])] * 3),
+    st.sampled_from([None, 1, 2]),
+)
+def test_random_shapes(sizes: tuple[int, ...], orders: tuple[str, ...], batch: int | None) -> None:
+    m, n, k = sizes
+    lead = () if batch is None else (batch,)
+    shapes = ((*lead, m, k), (*lead, k, n), (*lead, m, n))
+    layouts = {x: layout(o, *s) for x, o, s in zip("abc", orders, shapes, strict=True)}
+    check(matmul(m, n, k, batch=batch, **layouts, config=SMALL))
+
+
+@pytest.mark.parametrize("order", ["row", "col"])
+@pytest.mark.parametrize(("dtype", "numpy"), [("f16", np.float16), ("i8", np.int8)])
+def test_a_copy_is_the_matrix_and_zeros(order: str, dtype: str, numpy: Any) -> None:
+    shape = (2, 37, 131)
+    result = Repitch(layout(order, *shape), dtype, 16).kernel("copy").run(device="sim")
+    source, target = result.inputs["source"], result.outputs["target"]
+    line = 128 // np.dtype(numpy).itemsize
+    wide = 2 if order == "row" else 1
+    expected = list(shape)
+    expected[wide] = -(-shape[wide] // line) * line
+    assert target.shape == tuple(expected)
+    np.testing.assert_array_equal(target[:, :37, :131], source)
+    assert np.count_nonzero(target) == np.count_nonzero(source)
+
+
+def test_a_copy_of_any_layout() -> None:
+    """Tiles of Morton's order have no strides, so TMA does not take them either."""
+    check(matmul(64, 64, 64, a=OrderBy(lg.GenP([64, 64], lg.morton)), config=SMALL))
+
+
+# --- which operands are copied, and when ---
+
+
+def copied(kernel: Any) -> list[str]:
+    """Return the workspaces of a kernel's artifact."""
+    artifact = kernel.compilation(Options(target=Target.parse("sm_90a"))).artifact(assemble=False)
+    *copies, multiply = artifact.launches
+    assert all(launch.pdl for launch in artifact.launches)
+    maps = [p for p in multiply.parameters if isinstance(p, TensorMapParameter)]
+    spaces = [p.argument.workspace for p in maps if isinstance(p.argument, WorkspaceIndex)]
+    assert sorted(spaces) == list(range(len(copies)))
+    assert len(artifact.workspaces) == len(copies)
+    return [w.name for w in artifact.workspaces]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "b", "workspaces"),
+    [
+        ((64, 64, 64), "row", []),
+        ((64, 64, 63), "row", ["a_repitched"]),
+        ((64, 60, 64), "row", ["b_repitched"]),
+        ((64, 62, 64), "col", []),
+        ((61, 64, 64), "row", []),
+        ((64, 64, 63), "col", ["a_repitched", "b_repitched"]),
+    ],
+)
+def test_only_what_needs_it_is_copied(
+    sizes: tuple[int, int, int], b: str, workspaces: list[str]
+) -> None:
+    m, n, k = sizes
+    kernel = matmul(m, n, k, b=layout(b, k, n), config=SMALL)
+    assert copied(kernel) == workspaces
+    text = kernel.explain()
+    assert ("C stored by threads" in text) == (n % 8 != 0)
+    for name in "AB":
+        assert (f"re-pitched {name}" in text) == (f"{name.lower()}_repitched" in workspaces)
+
+
+def test_addresses_that_are_not_aligned() -> None:
+    """An aligned shape whose arrays begin anywhere: operands are copied, C is stored by threads."""
+    kernel = matmul(64, 64, 64, config=SMALL, alignment=2)
+    assert copied(kernel) == ["a_repitched", "b_repitched"]
+    check(kernel)
+    assert "TMA takes" not in kernel.explain()
+    assert not copied(matmul(64, 64, 64, config=SMALL))
+    with pytest.raises(LegoError, match="alignment"):
+        matmul(64, 64, 64, alignment=3)
+
+
+def test_small_gemms_are_left_to_mma_sync() -> None:
+    assert matmul(33, 33, 33, target="sm_90a").schedule == "hmma"
+    large = matmul(1001, 1001, 1001, target="sm_90a")
+    assert large.schedule == "wgmma"
+    assert "unaligned  wgmma " in large.explain()
+    assert matmul(1001, 1001, 1001, target="sm_80").schedule == "hmma"
+    assert matmul(1001, 1001, 1001, target="sm_90a", schedule="hmma").schedule == "hmma"
+    config = MmaConfig((64, 64, 32), (2, 2), 2)
+    assert matmul(1001, 1001, 1001, target="sm_90a", config=config).schedule == "hmma"
+
+
+def test_the_estimate_of_copies_is_launches_and_bytes() -> None:
+    model = spec_of(Target.parse("sm_90a")).unaligned_model
+    assert model is not None
+    model = replace(model, copy_bytes_per_us=100.0, copy_launch_us=3.0, store_bytes_per_us=50.0)
+    repitch = Repitch(OrderBy(Row(10, 65)), "f16", 16)
+    assert repitch.bytes == 10 * 65 * 2 + 10 * 128 * 2
+    problem = Problem(10, 7, 65, "f16", "f16")
+    assert Remedies({"a": repitch}).microseconds(problem, model) == 3 + repitch.bytes / 100
+    assert Remedies({}, True).microseconds(problem, model) == 10 * 7 * 2 / 50
+    assert Remedies({"a": repitch, "b": repitch}).microseconds(problem, model) == 2 * (
+        3 + repitch.bytes / 100
+    )
+
+
+def test_the_bytes_that_mma_sync_copies_are_those_of_the_unaligned_tiles() -> None:
+    config = MmaConfig((64, 32, 16), (2, 2), 2)
+    repitch = Repitch(OrderBy(Row(100, 65)), "f16", 16)
+    for c in ("row", "col"):
+        problem = Problem(100, 90, 65, "f16", "f16", c=c)
+        tiles = config.tiles(problem if c == "row" else problem.transpose)
+        iterations = 5 * tiles[0] * tiles[1]
+        rows = 64 if c == "row" else 32  # of A in a tile
+        assert Remedies({"a": repitch}).mma_bytes(problem, config) == iterations * rows * 16 * 2
+
+
+def test_a_plan_without_a_remedy_says_why() -> None:
+    layouts = [layout("row", 64, 63), layout("row", 63, 64), layout("row", 64, 64)]
+    problem = Problem(64, 64, 63, "f8E4M3FN", "f16")
+    found = plan(problem, layouts, Target.parse("sm_90a"))
+    assert found.schedule == "hmma"
+    assert found.why_not_wgmma is not None
+    assert "only along k" in found.why_not_wgmma.message
