@@ -8,6 +8,8 @@ from typing import Any
 from lego_mlir.algebra import Layout
 from lego_mlir.frontend.casts import element_type
 from lego_mlir.frontend.dtypes import check_dtype
+from lego_mlir.frontend.operations import block_id
+from lego_mlir.frontend.tensors import TensorValue
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.frontend.values import Value, as_value
 from lego_mlir.mlir import dialect
@@ -55,6 +57,23 @@ def concatenate(values: Sequence[Value]) -> Value:
     result = ir.VectorType.get([len(elements)], elements[0].ssa.type)
     operands = [element.ssa for element in elements]
     return Value(trace.create("vector.from_elements", [result], operands)[0], trace)
+
+
+def sum_slices(total: Value, sums: TensorValue, arrivals: TensorValue) -> Value:
+    """Return the sum of what the CTAs of an output tile accumulate, each over a slice of k.
+
+    A schedule divides k (`split_k`); without it a CTA accumulates all of k. What follows happens in
+    the CTA that is the last to add. Both tensors hold zeros before and after the launch.
+
+    Args:
+        total: a vector of two dimensions, the accumulator of this CTA's tile.
+        sums: a tensor of as many such tiles as the grid has CTAs along x, of the same type.
+        arrivals: a tensor of i32, one for each of them.
+    """
+    trace = current("sum_slices")
+    tile = block_id().ssa
+    memory = [tensor.memref for tensor in (sums, arrivals)]
+    return Value(dialect.sum_slices(total.ssa, tile, memory[0], memory[1], 1, trace.here()), trace)
 
 
 def dot(x: Value, y: Value, total: Value | None = None, *, warps: Layout | None = None) -> Value:

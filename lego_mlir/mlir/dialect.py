@@ -30,6 +30,8 @@ ATOMIC = "lego.atomic"
 PICK = "lego.pick"
 # Operations that a schedule makes.
 REDUCE_SCATTER = "lego.reduce_scatter"
+SUM_SLICES = "lego.sum_slices"
+SLICES = "slices"
 TENSOR_MAP = "lego.tensor_map"
 TENSOR_MAPS = "lego.tensor_maps"
 
@@ -321,6 +323,25 @@ def reduce_scatter(kind: Any, accumulator: Any, rank: Any, layout: Any) -> Any:
         layout: the attribute of the layout from (slice, column of the slice) to the tile's column.
     """
     return _build(REDUCE_SCATTER, [kind], [accumulator, rank], {LAYOUT: layout}, None)
+
+
+def sum_slices(
+    accumulator: Any, tile: Any, sums: Any, arrivals: Any, slices: int, location: Any = None
+) -> Any:
+    """Build a lego.sum_slices over the CTAs of a tile of the output; return the sum.
+
+    Args:
+        accumulator: the tile that a CTA has accumulated.
+        tile: the number of the tile of the output, an index.
+        sums: a memref of accumulators, of as many tiles as the output has.
+        arrivals: a memref of i32, one for each tile.
+        slices: the CTAs of a tile.
+        location: of the operation.
+    """
+    i64 = ir.IntegerType.get_signless(64)
+    attributes = {SLICES: ir.IntegerAttr.get(i64, slices)}
+    operands = [accumulator, tile, sums, arrivals]
+    return _build(SUM_SLICES, [accumulator.type], operands, attributes, location).results[0]
 
 
 def tensor_map(

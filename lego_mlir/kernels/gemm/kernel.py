@@ -9,7 +9,16 @@ from typing import Any, TypeAlias
 
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import ScalarType, TensorType, Value, block_id, dot, fold, zeros
+from lego_mlir.frontend import (
+    ScalarType,
+    TensorType,
+    Value,
+    block_id,
+    dot,
+    fold,
+    sum_slices,
+    zeros,
+)
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.matrices import tiled, transposed
 from lego_mlir.kernels.gemm.problem import Problem
@@ -72,11 +81,13 @@ def gemm_body(
     )
     shared_a, shared_b, shared_c = config.shared_layouts(problem)
     warps = config.warp_layout
+    workspaces = list(config.workspaces(problem, accumulator))
 
     def matmul(a: Any, b: Any, c: Any, **values: Any) -> None:
         x, y = (b, a) if gemm.is_transposed else (a, b)
         *batch, i, j = gemm.rasterization.inv(block_id())
         batch = batch or [block_id("y")] * batch_rank
+        memory = [values.pop(name) for name in workspaces]
 
         @fold(config.k_iterations(problem), zeros((m, n), accumulator))
         def total(step: Any, total: Any) -> Value:
@@ -84,6 +95,8 @@ def gemm_body(
             right = y.view(tiles_b).staged(shared_b)[*batch, step, j, *whole]
             return dot(left, right, total, warps=warps)
 
+        if memory:
+            total = sum_slices(total, *memory)
         result = total
         if epilogue is not None:
             tiles = {
@@ -95,7 +108,7 @@ def gemm_body(
         written = c.view(tiles_c).staged(shared_c, by_threads=gemm.stores_by_threads)
         written[*batch, i, j, *whole] = result.to(problem.out)
 
-    names = ("a", "b", "c", *operands)
+    names = ("a", "b", "c", *operands, *workspaces)
     matmul.__signature__ = Signature(  # type: ignore[attr-defined]
         [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names]
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from math import prod
 
 from lego_mlir import runtime
-from lego_mlir.algebra import Layout
+from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.sizes import sizes_text
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError
@@ -141,18 +141,23 @@ def matmul(
     else:
         body = gemm_body(gemm, matrices, accumulator, epilogue, extra)
     copies = {name: TensorType(dtype, r.target, ALIGNMENT) for name, r in repitched.items()}
+    workspaces = chosen.config.workspaces(chosen.problem, accumulator)
+    memory = {
+        name: TensorType(w.dtype, OrderBy(Row(*w.shape)), ALIGNMENT)
+        for name, w in workspaces.items()
+    }
     reference = _reference(dtype, chosen) if epilogue is None else None
     multiply = kernel(
         grid=(tiles * problem.batch,) if order.rank == 3 else (tiles, problem.batch),
         block=chosen.config.threads,
         reference=reference,
-        parameters={**types, **copies, **extra},
+        parameters={**types, **copies, **extra, **memory},
         schedule=None if chosen.schedule == GEMV else chosen.schedule,
         params=chosen.config.params(chosen.problem),
         strict=True,
         explanation=lambda: chosen.explanation,
     )(body)
-    if not repitched:
+    if not repitched and not workspaces:
         return multiply
     names = {name: f"{name}_repitched" for name in repitched}
     copied = [
@@ -163,7 +168,10 @@ def matmul(
         "matmul",
         [*copied, multiply.on(**names)],
         parameters={**types, **extra},
-        workspaces={names[name]: repitch.workspace for name, repitch in repitched.items()},
+        workspaces={
+            **{names[name]: repitch.workspace for name, repitch in repitched.items()},
+            **workspaces,
+        },
         reference=reference,
     )
 

@@ -123,7 +123,7 @@ class TileDistribution:
                 return []
             case "ub.poison" | dialect.LOAD:
                 return []
-            case dialect.REDUCE_SCATTER:
+            case dialect.REDUCE_SCATTER | dialect.SUM_SLICES:
                 return [_PendingValue(op.operands[0], axes)]
             case "vector.broadcast":
                 source = op.operands[0]
@@ -148,7 +148,7 @@ class TileDistribution:
                     found.append(_PendingValue(op.results[0], axes, is_accumulator=True))
                 case dialect.STORE if number == 0:
                     self._add_op(op)
-                case dialect.REDUCE_SCATTER:
+                case dialect.REDUCE_SCATTER | dialect.SUM_SLICES:
                     found.append(_PendingValue(op.results[0], axes, is_accumulator=True))
                 case _ if is_elementwise(op):
                     found.append(_PendingValue(op.results[0], axes, is_accumulator=True))
@@ -197,8 +197,9 @@ class TileDistribution:
 
     @property
     def reductions(self) -> list[Any]:
-        """The reductions over a cluster to distribute."""
-        return [op for op in self._ops if op.name == dialect.REDUCE_SCATTER]
+        """The reductions over CTAs to distribute."""
+        names = (dialect.REDUCE_SCATTER, dialect.SUM_SLICES)
+        return [op for op in self._ops if op.name in names]
 
     def rewrite(
         self,
@@ -212,12 +213,12 @@ class TileDistribution:
         Args:
             lowerings: the lowering of each contraction.
             stores: the lowerings of the stores in which threads cooperate.
-            reductions: the lowering of each lego.reduce_scatter.
+            reductions: the lowering of each lego.reduce_scatter and lego.sum_slices.
             carrier: how a loop carries an accumulator that only contractions use; by default as
                 one value for each element.
 
         Raises:
-            LegoError: a lego.reduce_scatter has no lowering.
+            LegoError: a reduction over CTAs has no lowering.
         """
         self._lowerings = list(lowerings.items())
         self._stores = list((stores or {}).items())
@@ -280,7 +281,7 @@ class TileDistribution:
                     self._thread_fragment(op.operands[0]).store(
                         fragment, tile_of(op, self._step.pass_context)
                     )
-            case dialect.REDUCE_SCATTER:
+            case dialect.REDUCE_SCATTER | dialect.SUM_SLICES:
                 own = _lookup(self._reductions, op)
                 if own is None:
                     raise self._unsupported(op.results[0], f"is made by '{op.name}'")

@@ -354,17 +354,35 @@ class _Roles:
         for index in operand.tiles[0].index:
             if index is None or not depends_on(index, number):
                 continue
-            op = None if hasattr(index, "arg_number") else index.owner.operation
-            if op is None or op.name != dialect.INV or op.operands[0] != number:
-                return False
-            layout = self.step.pass_context.layouts.of(op)
-            which = list(op.results).index(index)
-            assert isinstance(layout.size, int)
-            ids = np.arange(layout.size).reshape(-1, self.cluster)
-            values = np.asarray(layout.inv(ids)[which])
-            if (values != values[:, :1]).any():
+            assert tiles is not None
+            ids = np.arange(tiles).reshape(-1, self.cluster)
+            values = self._by_cta(index, number, ids)
+            if values is None or (values != values[:, :1]).any():
                 return False
         return True
+
+    def _by_cta(self, value: Any, number: Any, ids: Any) -> Any:
+        """Return an index by the number of a CTA or tile, `None` if it is not known.
+
+        Args:
+            value: the index. What it depends on besides counts as 0: it is the same in all CTAs.
+            number: the value of that number.
+            ids: the numbers, an array.
+        """
+        if value == number:
+            return ids
+        if not depends_on(value, number):
+            return np.zeros_like(ids)
+        op = None if hasattr(value, "arg_number") else value.owner.operation
+        if op is None or op.name not in (dialect.INV, dialect.APPLY):
+            return None
+        operands = [self._by_cta(operand, number, ids) for operand in op.operands]
+        if any(operand is None for operand in operands):
+            return None
+        layout = self.step.pass_context.layouts.of(op)
+        if op.name == dialect.APPLY:
+            return np.asarray(layout.apply(*operands))
+        return np.asarray(layout.inv(*operands)[list(op.results).index(value)])
 
 
 def _uniform(value: Any) -> Any:

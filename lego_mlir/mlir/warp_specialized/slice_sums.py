@@ -1,0 +1,218 @@
+"""The sum of a tile over CTAs that compute slices of K, through the L2 cache.
+
+    %total = "lego.sum_slices"(%sum, %tile, %sums, %arrivals) {slices = 5}
+    …                                           the epilogue
+
+becomes, for the consumer threads of every CTA,
+
+    add the own accumulators to those in memory (red)
+    barrier of the consumers
+    one thread:  old = atom.add.acq_rel arrivals[tile], 1, which all threads get
+    barrier of the consumers
+    if old is 4 {  load the sums, and store zeros in their place and in arrivals[tile]
+                   …  }
+
+Threads of the same id hold the same elements of the tile in every CTA. So elements go from thread
+to thread, four at a time, and nobody needs their position in the tile. The layout of the sums has
+the dimensions tile, quad, thread and element: 16 bytes of adjacent threads are adjacent.
+
+The barriers and the atomic operation order all of it: what a thread adds comes before its CTA's
+arrival, which is a release, and that of the last CTA is an acquire. Both buffers hold zeros again
+when the kernel ends. With programmatic dependent launch the next kernel's consumers begin after its
+producer has waited for this kernel.
+
+Sums are added in the order in which CTAs come, so the last bits of floats may differ from launch to
+launch.
+
+Source: PTX ISA 8.5 (causality order), 9.7.13.5 (atom), 9.7.13.6 (red, with vectors from sm_90 on).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.hardware.limits import MMA_COLUMNS, MMA_ROWS, WARP_THREADS, WARPGROUP_WARPS
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import arith, ir, memref, scf, vector
+from lego_mlir.mlir.emit import nvvm
+from lego_mlir.mlir.fragments.thread_fragment import FragmentValue, as_values
+from lego_mlir.mlir.fragments.warps import Thread
+from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.schedule.transform_step import TransformStep
+from lego_mlir.mlir.tiles.accesses import alloc, apply, constant
+from lego_mlir.mlir.tiles.pointers import beyond, element_bytes, i32_constant
+
+_QUAD = 4
+"""Elements that are moved at once: 16 bytes."""
+
+_BARRIER = 9
+"""The named barrier of all consumers; warpgroups have those from 1 on, one each."""
+
+_GLOBAL = 1
+"""LLVM's address space of global memory on NVPTX."""
+
+
+def find(launch: Any) -> Any:
+    """Return the kernel's lego.sum_slices, `None` if it has none."""
+    return next((op for op in operations_in(launch) if op.name == dialect.SUM_SLICES), None)
+
+
+class SliceSums:
+    """The lowering of one lego.sum_slices.
+
+    Args:
+        step: the transform step, for errors.
+        launch: the kernel.
+        op: the lego.sum_slices.
+        thread: the thread's position in its warpgroup.
+        group: the thread's warpgroup.
+        groups: the warpgroups, which divide the tile's rows.
+
+    Raises:
+        LegoError: the buffer of the sums does not hold whole tiles.
+    """
+
+    def __init__(
+        self, step: TransformStep, launch: Any, op: Any, thread: Thread, group: Any, groups: int
+    ) -> None:
+        self._op = op
+        kind = ir.VectorType(op.operands[0].type)
+        rows, columns = kind.shape
+        self._quads = OrderBy(
+            Row(rows // (groups * WARPGROUP_WARPS * MMA_ROWS), columns // MMA_COLUMNS)
+        )
+        self._threads = groups * WARPGROUP_WARPS * WARP_THREADS
+        sums = ir.MemRefType(op.operands[2].type)
+        held = int(np.prod(sums.shape))
+        if held % (rows * columns) or sums.element_type != kind.element_type:
+            raise step.error(f"the sums of tiles of {kind} do not fit {sums}", op)
+        tiles = held // (rows * columns)
+        self._sums = OrderBy(Row(tiles, self._quads.size, self._threads, _QUAD))
+        self._element = kind.element_type
+        self._vector = ir.VectorType.get([_QUAD], self._element)
+        self._size = element_bytes(self._element)
+        self._place = [group, thread.warp[0], thread.lane]
+        self._in_cta = OrderBy(Row(groups, WARPGROUP_WARPS, WARP_THREADS))
+        i32 = ir.IntegerType.get_signless(32)
+        with ir.InsertionPoint.at_block_begin(launch.regions[0].blocks[0]), op.location:
+            self._arrived = alloc(OrderBy(Row(1)), i32)
+        self._guard: Any = None
+
+    def __call__(self, accumulator: FragmentValue) -> FragmentValue:
+        """Make the operations at the sum, and return the fragment of the total.
+
+        What follows in the block belongs to the last CTA; `guard_rest` puts it under its condition.
+        """
+        _, tile, sums, arrivals = self._op.operands
+        thread = apply(self._in_cta, self._place)
+        first = self._pointer(sums, apply(self._sums, [tile, 0, thread, 0]), self._size)
+        for row, column, at in self._each(first):
+            self._add(at, self._quad(accumulator, row, column))
+        self._wait()
+        is_first = arith.CmpIOp(arith.CmpIPredicate.eq, thread, constant(0)).result
+        counter = self._pointer(arrivals, tile, 4)
+        elected = scf.IfOp(is_first)
+        with ir.InsertionPoint(elected.then_block):
+            memref.StoreOp(_arrive(counter), self._arrived, [constant(0)])
+            scf.YieldOp([])
+        self._wait()
+        old = memref.LoadOp(self._arrived, [constant(0)]).result
+        slices = int(ir.IntegerAttr(self._op.attributes[dialect.SLICES]).value)
+        is_last = arith.CmpIOp(arith.CmpIPredicate.eq, old, i32_constant(slices - 1)).result
+        self._guard = scf.IfOp(is_last)
+        with ir.InsertionPoint(self._guard.then_block):
+            scf.YieldOp([])
+        pairs = {}
+        zeros = arith.ConstantOp(
+            self._vector,
+            ir.DenseElementsAttr.get_splat(self._vector, _zero(self._element)),
+        ).result
+        for row, column, at in self._each(first):
+            quad = _made("llvm.load", [self._vector], [at], self._aligned())
+            values = [vector.ExtractOp(quad, [], [k]).result for k in range(_QUAD)]
+            pairs[2 * row, column] = (values[0], values[1])
+            pairs[2 * row + 1, column] = (values[2], values[3])
+        for _, _, at in self._each(first):
+            _made("llvm.store", [], [zeros, at], self._aligned())
+        again = scf.IfOp(is_first)
+        with ir.InsertionPoint(again.then_block):
+            _made("llvm.store", [], [i32_constant(0), counter])
+            scf.YieldOp([])
+        return FragmentValue(pairs, (True, True))
+
+    def guard_rest(self) -> None:
+        """Move the operations after the sum, up to the block's end, under its condition."""
+        guard = self._guard.operation
+        operations = [op.operation for op in guard.block.operations]
+        end = list(self._guard.then_block.operations)[-1].operation
+        for op in operations[operations.index(guard) + 1 : -1]:
+            op.move_before(end)
+
+    def _each(self, first: Any) -> Iterator[tuple[int, int, Any]]:
+        """Yield the row and column of each of the thread's quads, and the pointer to its sum."""
+        for row, column in np.ndindex(*self._quads.dims):
+            number = self._quads.apply(row, column)
+            distance = self._sums.apply(0, number, 0, 0) - self._sums.apply(0, 0, 0, 0)
+            yield row, column, beyond(first, int(distance) * self._size)
+
+    def _quad(self, accumulator: FragmentValue, row: int, column: int) -> list[Any]:
+        """Return a thread's elements of a fragment of 16×8: two in each half."""
+        return [x for half in (0, 1) for x in as_values(accumulator.at(2 * row + half, column))]
+
+    def _add(self, at: Any, values: list[Any]) -> None:
+        """Add four values to those in memory."""
+        if isinstance(self._element, ir.FloatType):
+            text = "red.relaxed.gpu.global.add.v4.f32 [$0], {$1, $2, $3, $4};"
+            _assembly(text, "l,f,f,f,f,~{memory}", [at, *values])
+            return
+        for k, value in enumerate(values):
+            text = "red.relaxed.gpu.global.add.s32 [$0], $1;"
+            _assembly(text, "l,r,~{memory}", [beyond(at, k * self._size), value])
+
+    def _wait(self) -> None:
+        nvvm.barrier(i32_constant(_BARRIER), i32_constant(self._threads))
+
+    def _pointer(self, buffer: Any, element: Any, size: int) -> Any:
+        """Return the pointer to an element of a buffer in global memory."""
+        i64 = ir.IntegerType.get_signless(64)
+        start = memref.ExtractAlignedPointerAsIndexOp(buffer).result
+        distance = arith.MulIOp(element, constant(size)).result
+        address = arith.IndexCastOp(i64, arith.AddIOp(start, distance).result).result
+        return _made("llvm.inttoptr", [ir.Type.parse(f"!llvm.ptr<{_GLOBAL}>")], [address])
+
+    def _aligned(self) -> dict[str, Any]:
+        i64 = ir.IntegerType.get_signless(64)
+        return {"alignment": ir.IntegerAttr.get(i64, _QUAD * self._size)}
+
+
+def _arrive(counter: Any) -> Any:
+    """Count an arrival, and return how many came before; it orders all accesses of the CTA."""
+    i32 = ir.IntegerType.get_signless(32)
+    text = "atom.acq_rel.gpu.global.add.u32 $0, [$1], 1;"
+    return _assembly(text, "=r,l,~{memory}", [counter], [i32])
+
+
+def _assembly(text: str, constraints: str, operands: list[Any], results: Any = ()) -> Any:
+    """Make an instruction that LLVM neither moves nor drops."""
+    attributes = {
+        "asm_string": ir.StringAttr.get(text),
+        "constraints": ir.StringAttr.get(constraints),
+        "has_side_effects": ir.UnitAttr.get(),
+    }
+    return _made("llvm.inline_asm", list(results), operands, attributes)
+
+
+def _zero(kind: Any) -> Any:
+    if isinstance(kind, ir.FloatType):
+        return ir.FloatAttr.get(kind, 0.0)
+    return ir.IntegerAttr.get(kind, 0)
+
+
+def _made(name: str, results: Any, operands: Any, attributes: Any = None) -> Any:
+    """Make an operation and return its result, if it has one."""
+    op = ir.Operation.create(name, results=results, operands=operands, attributes=attributes or {})
+    return op.results[0] if results else None
