@@ -164,7 +164,8 @@ irdl.dialect @lego {
   // Adds up a tile over the CTAs that compute slices of K, through accumulators in global memory.
   // What follows in the block happens in the CTA that is the last to add, for each tile of the
   // output. Both buffers hold zeros before and after: the accumulators, one tile after another, and
-  // the number of CTAs that have added to each tile. `slices` is their number.
+  // the number of CTAs that have added to each tile. `slices` is their number. With `in_order` each
+  // CTA has accumulators of its own, `slices` times as many, which are added in the order of slices.
   irdl.operation @sum_slices {
     %accumulator = irdl.base "!builtin.vector"
     %index = irdl.is index
@@ -172,7 +173,8 @@ irdl.dialect @lego {
     %arrivals = irdl.base "!builtin.memref"
     %total = irdl.base "!builtin.vector"
     %slices = irdl.base "#builtin.integer"
-    irdl.operands(accumulator: %accumulator, tile: %index, sums: %sums, arrivals: %arrivals)
+    irdl.operands(accumulator: %accumulator, tile: %index, slice: %index, sums: %sums,
+                  arrivals: %arrivals)
     irdl.results(total: %total)
     irdl.attributes {"slices" = %slices}
   }

@@ -31,7 +31,7 @@ PICK = "lego.pick"
 # Operations that a schedule makes.
 REDUCE_SCATTER = "lego.reduce_scatter"
 SUM_SLICES = "lego.sum_slices"
-SLICES = "slices"
+SLICES, IN_ORDER = "slices", "in_order"
 TENSOR_MAP = "lego.tensor_map"
 TENSOR_MAPS = "lego.tensor_maps"
 
@@ -326,21 +326,30 @@ def reduce_scatter(kind: Any, accumulator: Any, rank: Any, layout: Any) -> Any:
 
 
 def sum_slices(
-    accumulator: Any, tile: Any, sums: Any, arrivals: Any, slices: int, location: Any = None
+    accumulator: Any,
+    tile: Any,
+    k_slice: Any,
+    memory: Sequence[Any],
+    location: Any = None,
+    *,
+    in_order: bool,
 ) -> Any:
-    """Build a lego.sum_slices over the CTAs of a tile of the output; return the sum.
+    """Build a lego.sum_slices of one slice, over the CTAs of a tile of the output; return the sum.
 
     Args:
         accumulator: the tile that a CTA has accumulated.
         tile: the number of the tile of the output, an index.
-        sums: a memref of accumulators, of as many tiles as the output has.
-        arrivals: a memref of i32, one for each tile.
-        slices: the CTAs of a tile.
+        k_slice: the number of the CTA's slice.
+        memory: a memref of accumulators, of as many tiles as the output has, and one of i32, one
+            for each tile.
         location: of the operation.
+        in_order: whether slices are added in order, from accumulators of their own.
     """
     i64 = ir.IntegerType.get_signless(64)
-    attributes = {SLICES: ir.IntegerAttr.get(i64, slices)}
-    operands = [accumulator, tile, sums, arrivals]
+    attributes: dict[str, Any] = {SLICES: ir.IntegerAttr.get(i64, 1)}
+    if in_order:
+        attributes[IN_ORDER] = ir.UnitAttr.get()
+    operands = [accumulator, tile, k_slice, *memory]
     return _build(SUM_SLICES, [accumulator.type], operands, attributes, location).results[0]
 
 

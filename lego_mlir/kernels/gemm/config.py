@@ -81,6 +81,11 @@ class GemmConfig(ABC):
         """
         return {}
 
+    @property
+    def adds_in_order(self) -> bool:
+        """Whether the accumulators of CTAs, in these workspaces, are added in a fixed order."""
+        return False
+
     def promoted(self, promote: int) -> Self:
         """Return the config that promotes its accumulators every `promote` iterations, if not 0.
 

@@ -96,7 +96,7 @@ def gemm_body(
             return dot(left, right, total, warps=warps)
 
         if memory:
-            total = sum_slices(total, *memory)
+            total = sum_slices(total, *memory, in_order=config.adds_in_order)
         result = total
         if epilogue is not None:
             tiles = {

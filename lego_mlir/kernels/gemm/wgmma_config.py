@@ -80,6 +80,8 @@ class WgmmaConfig(GemmConfig):
         split_k_through: how the CTAs of a tile of C add up their accumulators. Through the shared
             memory of a `cluster`, which they are, and each stores a slice of the tile; or through
             the `l2` cache: any number of slices, and the last CTA stores the tile.
+        deterministic: whether slices are added in order, so that C has the same bits in every
+            launch. Through a cluster they always are.
     """
 
     tile: tuple[int, int, int]
@@ -94,6 +96,7 @@ class WgmmaConfig(GemmConfig):
     promote: int = 0
     split_k: int = 1
     split_k_through: str = "cluster"
+    deterministic: bool = False
 
     schedule: ClassVar[str] = "wgmma"
     is_batch_rasterized: ClassVar[bool] = True
@@ -103,6 +106,7 @@ class WgmmaConfig(GemmConfig):
         "swap_ab",
         "split_k",
         "split_k_through",
+        "deterministic",
     )
 
     @property
@@ -122,6 +126,10 @@ class WgmmaConfig(GemmConfig):
     def sums_through_l2(self) -> bool:
         """Whether CTAs add up their accumulators through the L2 cache, in a workspace."""
         return self.split_k > 1 and self.split_k_through == "l2"
+
+    @property
+    def adds_in_order(self) -> bool:
+        return self.deterministic
 
     @property
     def is_swapped(self) -> bool:
@@ -155,8 +163,10 @@ class WgmmaConfig(GemmConfig):
         if not self.sums_through_l2:
             return {}
         tiles = prod(self.tiles(problem)) * problem.batch
+        places = self.split_k if self.deterministic else 1
+        sums = (places * tiles * prod(self.tile[:2]),)
         return {
-            SLICE_SUMS: Workspace(accumulator, (tiles * prod(self.tile[:2]),), zeroed=True),
+            SLICE_SUMS: Workspace(accumulator, sums, zeroed=not self.deterministic),
             SLICE_ARRIVALS: Workspace("i32", (tiles,), zeroed=True),
         }
 
@@ -338,6 +348,7 @@ class WgmmaConfig(GemmConfig):
             f"promote {self.promote}": self.promote,
             f"split-K {self.split_k}": self.split_k > 1 and not self.sums_through_l2,
             f"split-K {self.split_k} through the L2 cache": self.sums_through_l2,
+            "deterministic": self.deterministic,
             "overlapped epilogue": self.overlap_epilogue,
             "one CTA per SM": self.one_cta_per_sm,
             "swapped operands": self.swap_ab,

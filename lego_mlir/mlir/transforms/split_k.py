@@ -88,7 +88,8 @@ def _split_through_l2(step: TransformStep, launch: Any, split_k: int) -> bool:
     _check_accumulator(step, main_loop)
     iterations, tiles = _slice_iterations(step, main_loop, split_k), _tiles(step, launch)
     # CTAs of a cluster have consecutive ids: tiles that share operands, of one slice.
-    _number_ctas(launch, OrderBy(Row(split_k, tiles)), tiles, main_loop, iterations, slice_at=0)
+    ctas = OrderBy(Row(split_k, tiles))
+    op.operands[2] = _number_ctas(launch, ctas, tiles, main_loop, iterations, slice_at=0)
     i64 = ir.IntegerType.get_signless(64)
     op.attributes[dialect.SLICES] = ir.IntegerAttr.get(i64, split_k)
     return True

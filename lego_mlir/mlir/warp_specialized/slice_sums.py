@@ -1,6 +1,6 @@
 """The sum of a tile over CTAs that compute slices of K, through the L2 cache.
 
-    %total = "lego.sum_slices"(%sum, %tile, %sums, %arrivals) {slices = 5}
+    %total = "lego.sum_slices"(%sum, %tile, %slice, %sums, %arrivals) {slices = 5}
     …                                           the epilogue
 
 becomes, for the consumer threads of every CTA,
@@ -14,7 +14,8 @@ becomes, for the consumer threads of every CTA,
 
 Threads of the same id hold the same elements of the tile in every CTA. So elements go from thread
 to thread, four at a time, and nobody needs their position in the tile. The layout of the sums has
-the dimensions tile, quad, thread and element: 16 bytes of adjacent threads are adjacent.
+the dimensions slice (one if all add to the same), tile, quad, thread and element: 16 bytes of
+adjacent threads are adjacent.
 
 The barriers and the atomic operation order all of it: what a thread adds comes before its CTA's
 arrival, which is a release, and that of the last CTA is an acquire. Both buffers hold zeros again
@@ -22,7 +23,8 @@ when the kernel ends. With programmatic dependent launch the next kernel's consu
 producer has waited for this kernel.
 
 Sums are added in the order in which CTAs come, so the last bits of floats may differ from launch to
-launch.
+launch. With `in_order` each CTA stores its accumulators in a place of its own, by ordinary stores,
+and the last CTA adds them in the order of slices. These hold no zeros.
 
 Source: PTX ISA 8.5 (causality order), 9.7.13.5 (atom), 9.7.13.6 (red, with vectors from sm_90 on).
 """
@@ -86,12 +88,15 @@ class SliceSums:
             Row(rows // (groups * WARPGROUP_WARPS * MMA_ROWS), columns // MMA_COLUMNS)
         )
         self._threads = groups * WARPGROUP_WARPS * WARP_THREADS
-        sums = ir.MemRefType(op.operands[2].type)
+        sums = ir.MemRefType(op.operands[3].type)
+        self._in_order = dialect.IN_ORDER in op.attributes
+        self._slices = int(ir.IntegerAttr(op.attributes[dialect.SLICES]).value)
+        places = self._slices if self._in_order else 1
         held = int(np.prod(sums.shape))
-        if held % (rows * columns) or sums.element_type != kind.element_type:
+        if held % (rows * columns * places) or sums.element_type != kind.element_type:
             raise step.error(f"the sums of tiles of {kind} do not fit {sums}", op)
-        tiles = held // (rows * columns)
-        self._sums = OrderBy(Row(tiles, self._quads.size, self._threads, _QUAD))
+        tiles = held // (rows * columns * places)
+        self._sums = OrderBy(Row(places, tiles, self._quads.size, self._threads, _QUAD))
         self._element = kind.element_type
         self._vector = ir.VectorType.get([_QUAD], self._element)
         self._size = element_bytes(self._element)
@@ -107,11 +112,21 @@ class SliceSums:
 
         What follows in the block belongs to the last CTA; `guard_rest` puts it under its condition.
         """
-        _, tile, sums, arrivals = self._op.operands
+        _, tile, k_slice, sums, arrivals = self._op.operands
         thread = apply(self._in_cta, self._place)
-        first = self._pointer(sums, apply(self._sums, [tile, 0, thread, 0]), self._size)
-        for row, column, at in self._each(first):
-            self._add(at, self._quad(accumulator, row, column))
+
+        def first_of(place: Any) -> Any:
+            index = apply(self._sums, [place, tile, 0, thread, 0])
+            return self._pointer(sums, index, self._size)
+
+        own = first_of(k_slice if self._in_order else 0)
+        for row, column, at in self._each(own):
+            values = self._quad(accumulator, row, column)
+            if self._in_order:
+                quad = vector.FromElementsOp(self._vector, values).result
+                _made("llvm.store", [], [quad, at], self._aligned())
+            else:
+                self._add(at, values)
         self._wait()
         is_first = arith.CmpIOp(arith.CmpIPredicate.eq, thread, constant(0)).result
         counter = self._pointer(arrivals, tile, 4)
@@ -121,28 +136,39 @@ class SliceSums:
             scf.YieldOp([])
         self._wait()
         old = memref.LoadOp(self._arrived, [constant(0)]).result
-        slices = int(ir.IntegerAttr(self._op.attributes[dialect.SLICES]).value)
-        is_last = arith.CmpIOp(arith.CmpIPredicate.eq, old, i32_constant(slices - 1)).result
+        last = i32_constant(self._slices - 1)
+        is_last = arith.CmpIOp(arith.CmpIPredicate.eq, old, last).result
         self._guard = scf.IfOp(is_last)
         with ir.InsertionPoint(self._guard.then_block):
             scf.YieldOp([])
         pairs = {}
-        zeros = arith.ConstantOp(
-            self._vector,
-            ir.DenseElementsAttr.get_splat(self._vector, _zero(self._element)),
-        ).result
-        for row, column, at in self._each(first):
-            quad = _made("llvm.load", [self._vector], [at], self._aligned())
-            values = [vector.ExtractOp(quad, [], [k]).result for k in range(_QUAD)]
-            pairs[2 * row, column] = (values[0], values[1])
-            pairs[2 * row + 1, column] = (values[2], values[3])
-        for _, _, at in self._each(first):
-            _made("llvm.store", [], [zeros, at], self._aligned())
+        places = [first_of(k) for k in range(self._slices)] if self._in_order else [own]
+        for found in zip(*(self._each(place) for place in places), strict=True):
+            row, column, _ = found[0]
+            total = self._loaded(found[0][2])
+            for _, _, at in found[1:]:
+                total = [_added(x, y) for x, y in zip(total, self._loaded(at), strict=True)]
+            pairs[2 * row, column] = (total[0], total[1])
+            pairs[2 * row + 1, column] = (total[2], total[3])
+        if not self._in_order:
+            self._clear(own)
         again = scf.IfOp(is_first)
         with ir.InsertionPoint(again.then_block):
             _made("llvm.store", [], [i32_constant(0), counter])
             scf.YieldOp([])
         return FragmentValue(pairs, (True, True))
+
+    def _loaded(self, at: Any) -> list[Any]:
+        """Load four elements."""
+        quad = _made("llvm.load", [self._vector], [at], self._aligned())
+        return [vector.ExtractOp(quad, [], [k]).result for k in range(_QUAD)]
+
+    def _clear(self, first: Any) -> None:
+        """Store zeros in the place of the thread's sums."""
+        splat = ir.DenseElementsAttr.get_splat(self._vector, _zero(self._element))
+        zeros = arith.ConstantOp(self._vector, splat).result
+        for _, _, at in self._each(first):
+            _made("llvm.store", [], [zeros, at], self._aligned())
 
     def guard_rest(self) -> None:
         """Move the operations after the sum, up to the block's end, under its condition."""
@@ -156,7 +182,7 @@ class SliceSums:
         """Yield the row and column of each of the thread's quads, and the pointer to its sum."""
         for row, column in np.ndindex(*self._quads.dims):
             number = self._quads.apply(row, column)
-            distance = self._sums.apply(0, number, 0, 0) - self._sums.apply(0, 0, 0, 0)
+            distance = self._sums.apply(0, 0, number, 0, 0) - self._sums.apply(0, 0, 0, 0, 0)
             yield row, column, beyond(first, int(distance) * self._size)
 
     def _quad(self, accumulator: FragmentValue, row: int, column: int) -> list[Any]:
@@ -204,6 +230,11 @@ def _assembly(text: str, constraints: str, operands: list[Any], results: Any = (
         "has_side_effects": ir.UnitAttr.get(),
     }
     return _made("llvm.inline_asm", list(results), operands, attributes)
+
+
+def _added(x: Any, y: Any) -> Any:
+    add = arith.AddFOp if isinstance(x.type, ir.FloatType) else arith.AddIOp
+    return add(x, y).result
 
 
 def _zero(kind: Any) -> Any:
