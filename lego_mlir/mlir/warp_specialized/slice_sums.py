@@ -31,7 +31,7 @@ Source: PTX ISA 8.5 (causality order), 9.7.13.5 (atom), 9.7.13.6 (red, with vect
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,7 @@ from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import alloc, apply, constant
 from lego_mlir.mlir.tiles.pointers import beyond, element_bytes, i32_constant
+from lego_mlir.mlir.tiles.structure import keep_rolled
 
 _QUAD = 4
 """Elements that are moved at once: 16 bytes."""
@@ -114,12 +115,7 @@ class SliceSums:
         """
         _, tile, k_slice, sums, arrivals = self._op.operands
         thread = apply(self._in_cta, self._place)
-
-        def first_of(place: Any) -> Any:
-            index = apply(self._sums, [place, tile, 0, thread, 0])
-            return self._pointer(sums, index, self._size)
-
-        own = first_of(k_slice if self._in_order else 0)
+        own = self._first(sums, [k_slice if self._in_order else 0, tile, 0, thread, 0])
         for row, column, at in self._each(own):
             values = self._quad(accumulator, row, column)
             if self._in_order:
@@ -141,22 +137,44 @@ class SliceSums:
         self._guard = scf.IfOp(is_last)
         with ir.InsertionPoint(self._guard.then_block):
             scf.YieldOp([])
+        if self._in_order:
+            quads = self._summed(lambda k: self._first(sums, [k, tile, 0, thread, 0]))
+        else:
+            quads = [self._loaded(at) for _, _, at in self._each(own)]
+            self._clear(own)
         pairs = {}
-        places = [first_of(k) for k in range(self._slices)] if self._in_order else [own]
-        for found in zip(*(self._each(place) for place in places), strict=True):
-            row, column, _ = found[0]
-            total = self._loaded(found[0][2])
-            for _, _, at in found[1:]:
-                total = [_added(x, y) for x, y in zip(total, self._loaded(at), strict=True)]
+        for (row, column), total in zip(np.ndindex(*self._quads.dims), quads, strict=True):
             pairs[2 * row, column] = (total[0], total[1])
             pairs[2 * row + 1, column] = (total[2], total[3])
-        if not self._in_order:
-            self._clear(own)
         again = scf.IfOp(is_first)
         with ir.InsertionPoint(again.then_block):
             _made("llvm.store", [], [i32_constant(0), counter])
             scf.YieldOp([])
         return FragmentValue(pairs, (True, True))
+
+    def _summed(self, first_of: Callable[[Any], Any]) -> list[list[Any]]:
+        """Add the quads of all slices in order, in a loop: unrolled it would take more registers.
+
+        Args:
+            first_of: computes the pointer to the first quad of a slice from its number.
+        """
+        start = [self._loaded(at) for _, _, at in self._each(first_of(constant(0)))]
+        flat = [value for quad in start for value in quad]
+        slices = scf.ForOp(constant(1), constant(self._slices), constant(1), flat)
+        keep_rolled(slices.operation)
+        with ir.InsertionPoint(slices.body):
+            totals = list(slices.inner_iter_args)
+            added = []
+            for number, (_, _, at) in enumerate(self._each(first_of(slices.induction_variable))):
+                quad = totals[number * _QUAD : (number + 1) * _QUAD]
+                added += [_added(x, y) for x, y in zip(quad, self._loaded(at), strict=True)]
+            scf.YieldOp(added)
+        results = list(slices.results)
+        return [results[k : k + _QUAD] for k in range(0, len(results), _QUAD)]
+
+    def _first(self, sums: Any, index: Sequence[Any]) -> Any:
+        """Return the pointer to the quad of an index in the layout of the sums."""
+        return self._pointer(sums, apply(self._sums, index), self._size)
 
     def _loaded(self, at: Any) -> list[Any]:
         """Load four elements."""
