@@ -129,6 +129,12 @@ class _Lowering:
 
     def note(self, op: Any) -> None:
         """Collect what a lego operation's layout implies of its size operands."""
+        if op.name == dialect.SUM_SLICES:
+            raise self.source.error(
+                "'lego.sum_slices' is left, whose sums nothing has taken to the threads",
+                op.location,
+                hint="transform_lego.contract_to_wgmma does, after transform_lego.split_k",
+            )
         layout = self.layouts.of(op)
         symbols = symbols_of(layout, dialect.layout_attribute_of(op))
         if symbols and len(op.operands) >= len(symbols):
@@ -176,12 +182,6 @@ class _Lowering:
 
     # One method for each operation.
     def lower(self, op: Any) -> None:
-        if op.name == dialect.SUM_SLICES:
-            raise self.source.error(
-                "'lego.sum_slices' is left, whose sums nothing has taken to the threads",
-                op.location,
-                hint="transform_lego.contract_to_wgmma does, after transform_lego.split_k",
-            )
         layout = self.layouts.of(op)
         match op.name:
             case dialect.APPLY:
