@@ -1,4 +1,4 @@
-"""The command line: `python -m bench build | run | report | profile | tune | index | compile`."""
+"""The command line: `python -m bench COMMAND`; `--help` lists the commands."""
 
 from __future__ import annotations
 
@@ -76,6 +76,14 @@ def _run(options: argparse.Namespace) -> int:
             from bench.gemm import tune
 
             failures = tune.run(options)
+        case "sample":
+            from bench.sample import command as samples
+
+            failures = samples.sample(options)
+        case "calibrate":
+            from bench.sample import command as samples
+
+            failures = samples.calibrate(options)
         case "compile":
             from bench.compile import command as compile_times
 
@@ -92,12 +100,13 @@ def _parser() -> argparse.ArgumentParser:
     from bench.gemm import tune
     from bench.index import command as index
     from bench.run import LIMIT_S, MAX_SETS, ROUNDS
+    from bench.sample import command as samples
 
     parser = argparse.ArgumentParser(prog="python -m bench", allow_abbrev=False)
     commands = parser.add_subparsers(
         dest="command",
         required=True,
-        metavar="build | run | report | profile | tune | index | compile",
+        metavar="build | run | report | profile | tune | sample | calibrate | index | compile",
     )
     only: dict[str, Any] = {
         "action": "append",
@@ -165,6 +174,12 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     tune.add_options(commands.add_parser("tune", help="search for the fastest GEMM configs"))
+    samples.add_sample_options(
+        commands.add_parser("sample", help="compile and time random GEMMs beside cuBLAS")
+    )
+    samples.add_calibrate_options(
+        commands.add_parser("calibrate", help="fit the constants of this GPU's cost model")
+    )
     index.add_options(
         commands.add_parser("index", help="measure the derivation of index expressions; no GPU")
     )

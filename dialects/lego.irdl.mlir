@@ -192,7 +192,7 @@ irdl.dialect @lego {
   // address. A schedule derives it from the tensor's layout and a tile's shared-memory layout; the
   // launch encodes it.
   // Dimensions go from the innermost outwards; shape and box are in elements, strides, of all but
-  // the innermost, and swizzle in bytes.
+  // the innermost, swizzle, and l2_promotion, what a read brings into the L2 cache at least, in bytes.
   irdl.operation @tensor_map {
     %memref = irdl.base "!builtin.memref"
     %pointer = irdl.is !llvm.ptr
@@ -201,10 +201,11 @@ irdl.dialect @lego {
     %strides = irdl.any
     %box = irdl.any
     %swizzle = irdl.base "#builtin.integer"
+    %promotion = irdl.base "#builtin.integer"
     irdl.operands(tensor: %memref)
     irdl.results(map: %pointer)
     irdl.attributes {"layout" = %layout, "shape" = %shape, "strides" = %strides, "box" = %box,
-                     "swizzle" = %swizzle}
+                     "swizzle" = %swizzle, "l2_promotion" = %promotion}
   }
 
   // Several consecutive tensor maps as one kernel parameter: 128 bytes each.

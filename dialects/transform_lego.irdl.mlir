@@ -28,7 +28,7 @@ irdl.dialect @transform_lego {
   }
 
   // Copies tiles whose load or store has `shared = #layout` through shared memory, in a loop through
-  // `buffers` stages in turn.
+  // `buffers` stages cyclically.
   irdl.operation @stage_in_shared {
     %op = irdl.is !transform.any_op
     %param = irdl.is !transform.param<i64>
@@ -90,8 +90,8 @@ irdl.dialect @transform_lego {
 
   // Moves the kernel's loads of tiles to a producer warpgroup, with a ring buffer of `stages` stages
   // before the consumers. The `cluster` CTAs of a cluster load common tiles by multicast. Threads
-  // accumulate the sums of every `promote` iterations, if not 0. `pdl` and `overlap_epilogue` are 0
-  // or 1; `producer_registers` and `consumer_registers` are operands of setmaxnreg, or 0.
+  // accumulate the sums of every `promote` iterations, if not 0. `pdl`,
+  // `overlap_epilogue` and `ping_pong` are 0 or 1; `producer_registers` and `consumer_registers` are operands of setmaxnreg, or 0.
   irdl.operation @specialize_warps {
     %op = irdl.is !transform.any_op
     %param = irdl.is !transform.param<i64>
@@ -106,10 +106,12 @@ irdl.dialect @transform_lego {
     irdl.operands(contractions: %op, parameters: variadic %param)
   }
 
-  // Replaces copies of tiles from global to shared memory by TMA loads.
+  // Replaces copies of tiles from global to shared memory by TMA loads. These bring `l2_promotion`
+  // bytes into the L2 cache at least: 64, 128 or 256; 0 for a choice by the tensor's strides.
   irdl.operation @copies_to_tma {
     %op = irdl.is !transform.any_op
-    irdl.operands(kernels: %op)
+    %param = irdl.is !transform.param<i64>
+    irdl.operands(kernels: %op, parameters: variadic %param)
   }
 
   // Lowers contractions of tiles in shared memory to wgmma, and distributes the operations on their

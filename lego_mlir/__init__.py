@@ -1,7 +1,7 @@
 """lego-mlir, a layout compiler: kernels without indices, data and work placed by LEGO layouts.
 
 The public names are here; `import lego_mlir as lg` is how the examples begin. Nothing is imported
-before it is asked for, so that a program pays only for the rooms that it enters. Type checkers
+before it is used, so that a program pays only for the rooms that it enters. Type checkers
 read the names from `__init__.pyi`.
 """
 
@@ -15,13 +15,13 @@ __version__ = "0.1.0"
 _ROOMS = {
     "algebra": "Block Col GenP GroupBy Layout OrderBy Permutation RegP Row Strides TileBy "
     "TileOrderBy antidiagonal block_cyclic bricks ceildiv from_strides hilbert "
-    "inverse morton parse_layout reverse size_symbol swizzle tma_swizzle",
+    "inverse morton parse_layout reverse row_groups size_symbol swizzle tma_swizzle",
     "artifact": "Artifact",
     "diagnostics": "LegoError",
-    "frontend": "Kernel Scalar ScalarType Tensor TensorType atomic_add atomic_and atomic_exchange "
-    "atomic_max atomic_min atomic_or atomic_xor barrier block_id choose concatenate dot "
-    "exp2 fold gelu kernel loop mma pick relu search segment select shared sized table tanh "
-    "thread_id zeros",
+    "frontend": "Kernel KernelSequence Scalar ScalarType Tensor TensorType Workspace atomic_add "
+    "atomic_and atomic_exchange atomic_max atomic_min atomic_or atomic_xor barrier "
+    "block_id choose concatenate dot exp2 fold gelu kernel loop mma pick relu search segment "
+    "select sequence shared sized table tanh thread_id zeros",
     "limits": "Limits",
     "index": "isqrt maximum minimum where",
     "runtime": "RunResult launch run",
@@ -31,7 +31,7 @@ __all__ = list(_HOME)
 
 
 def __getattr__(name: str) -> Any:
-    """A public name, from its room."""
+    """Return a public name, from its room."""
     if name not in _HOME:
         raise AttributeError(f"module 'lego_mlir' has no attribute '{name}'")
     return getattr(import_module(f"lego_mlir.{_HOME[name]}"), name)

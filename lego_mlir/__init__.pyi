@@ -20,16 +20,19 @@ from lego_mlir.algebra import inverse as inverse
 from lego_mlir.algebra import morton as morton
 from lego_mlir.algebra import parse_layout as parse_layout
 from lego_mlir.algebra import reverse as reverse
+from lego_mlir.algebra import row_groups as row_groups
 from lego_mlir.algebra import size_symbol as size_symbol
 from lego_mlir.algebra import swizzle as swizzle
 from lego_mlir.algebra import tma_swizzle as tma_swizzle
 from lego_mlir.artifact import Artifact as Artifact
 from lego_mlir.diagnostics import LegoError as LegoError
 from lego_mlir.frontend import Kernel as Kernel
+from lego_mlir.frontend import KernelSequence as KernelSequence
 from lego_mlir.frontend import Scalar as Scalar
 from lego_mlir.frontend import ScalarType as ScalarType
 from lego_mlir.frontend import Tensor as Tensor
 from lego_mlir.frontend import TensorType as TensorType
+from lego_mlir.frontend import Workspace as Workspace
 from lego_mlir.frontend import atomic_add as atomic_add
 from lego_mlir.frontend import atomic_and as atomic_and
 from lego_mlir.frontend import atomic_exchange as atomic_exchange
@@ -53,6 +56,7 @@ from lego_mlir.frontend import relu as relu
 from lego_mlir.frontend import search as search
 from lego_mlir.frontend import segment as segment
 from lego_mlir.frontend import select as select
+from lego_mlir.frontend import sequence as sequence
 from lego_mlir.frontend import shared as shared
 from lego_mlir.frontend import sized as sized
 from lego_mlir.frontend import table as table

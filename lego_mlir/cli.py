@@ -137,11 +137,11 @@ def _compilation(options: Any) -> Compilation:
             check=bool(options.check),
         ),
     )
-    for flag, given, is_used in (
+    for flag, value, is_used in (
         ("--param", options.parameters, compilation.schedule is not None),
         ("--keep", options.keep, compilation.has_schedule),
     ):
-        if given and not is_used:
+        if value and not is_used:
             raise LegoError(
                 f"{flag} needs a schedule, and the module names no schedule",
                 location=Location(file),
@@ -327,8 +327,8 @@ def _check_compiled(options: Any) -> None:
         "--pass-pipeline": options.pipelines,
         "--check": options.check,
     }
-    for flag, given in compiler_options.items():
-        if given:
+    for flag, value in compiler_options.items():
+        if value:
             raise LegoError(
                 f"{flag} is for compiling, and the input is a bundle, compiled already",
                 location=Location(options.input),

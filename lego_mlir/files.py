@@ -46,13 +46,13 @@ def write_together(contents: Mapping[Path, Content]) -> None:
                         _write(file, content)
                     continue
                 goal = Path(os.path.realpath(path))
-                part = goal.with_name(f".{goal.name[:_MOST_KEPT]}.{os.urandom(6).hex()}")
-                unfinished.callback(part.unlink, missing_ok=True)
-                _write_new(part, content, goal)
-                ready.append((path, part, goal))
-        for path, part, goal in ready:
+                temporary = goal.with_name(f".{goal.name[:_MOST_KEPT]}.{os.urandom(6).hex()}")
+                unfinished.callback(temporary.unlink, missing_ok=True)
+                _write_new(temporary, content, goal)
+                ready.append((path, temporary, goal))
+        for path, temporary, goal in ready:
             with _naming(path):
-                part.replace(goal)
+                temporary.replace(goal)
 
 
 _MOST_KEPT = 48
@@ -69,7 +69,7 @@ def _naming(path: Path) -> Iterator[None]:
         raise LegoError(f"cannot be written: {reason}", location=Location(str(path))) from None
 
 
-def _write_new(part: Path, content: Content, goal: Path) -> None:
+def _write_new(temporary: Path, content: Content, goal: Path) -> None:
     """Write a file that is not there yet, with the permissions of the one that it will replace."""
     try:
         mode = stat.S_IMODE(goal.stat().st_mode)
@@ -77,7 +77,7 @@ def _write_new(part: Path, content: Content, goal: Path) -> None:
         mode = None
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     # Never wider than in the end, not even for a moment.
-    descriptor = os.open(part, flags, 0o666 if mode is None else mode & 0o666)
+    descriptor = os.open(temporary, flags, 0o666 if mode is None else mode & 0o666)
     with os.fdopen(descriptor, "wb") as file:
         _write(file, content)
         if mode is not None:
@@ -93,7 +93,7 @@ def _write(file: IO[bytes], content: Content) -> None:
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether a path names what can only be written to: a device, a pipe, an open descriptor."""
+    """Return whether a path can only be written to: a device, a pipe, an open descriptor."""
     folder = str(Path.cwd().joinpath(path).parent)
     if path.is_symlink() and folder in ("/dev", "/dev/fd", "/proc/self/fd"):
         return True

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from lego_mlir.diagnostics import LegoError
 
 _MOST_DIGITS = 18
-"""Of a limit's value, so that it fits 64 bits."""
+"""The largest value of a limit, so that it fits 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,22 +1,28 @@
 """Marks slow tests: those that `test/slow_tests.txt` lists.
 
 `pytest -m "not slow"` leaves them out. `pytest --update-slow-tests` measures all tests that it runs
-and updates the list: a test function is slow if its cases together take `SLOW_SECONDS`, a lit file
-if lit takes as long for it.
+and updates the list: a test function is slow if its cases together take `SLOW_SECONDS` of CPU time,
+a lit file if its commands do. CPU time counts child processes, and does not depend on what else the
+machine runs.
 """
 
 from __future__ import annotations
 
 import os
 from collections import defaultdict
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 
 LIST = Path(__file__).with_name("slow_tests.txt")
-SLOW_SECONDS = 0.7
-SECONDS = "seconds"
-"""The property of a test that knows its own duration: a lit file, as one lit runs all."""
+SLOW_SECONDS = 0.4
+SECONDS = "cpu_seconds"
+"""The property of a report: the CPU seconds that the phase of the test took."""
+LIT_SECONDS = "lit_cpu_seconds"
+"""The property of a lit file's test, as one lit runs all files."""
+
+_measured_until = pytest.StashKey[float]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,6 +43,28 @@ def nodeid(item: pytest.Item) -> str:
     return "::".join([path, *item.nodeid.split("::")[1:]])
 
 
+def cpu_seconds() -> float:
+    """Return the CPU time of this process and of its finished children."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> None:
+    item.stash[_measured_until] = cpu_seconds()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    now = cpu_seconds()
+    spent = now - item.stash[_measured_until]
+    item.stash[_measured_until] = now
+    report.user_properties = [*report.user_properties, (SECONDS, spent)]
+    return report
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
@@ -48,15 +76,16 @@ def pytest_terminal_summary(
         if not isinstance(report, pytest.TestReport):
             continue
         name = report.nodeid.removeprefix("test/")
-        known = dict(report.user_properties).get(SECONDS)
-        if known is None and "test_lit[" not in name:
-            seconds[name.partition("[")[0]] += report.duration
-        elif report.when == "call" and isinstance(known, float):
-            seconds[name] = known
+        properties = dict(report.user_properties)
+        if "test_lit[" not in name:
+            seconds[name.partition("[")[0]] += properties.get(SECONDS, 0.0)  # none: its worker died
+        elif report.when == "call" and LIT_SECONDS in properties:
+            seconds[name] = properties[LIT_SECONDS]
     kept = {line for line in LIST.read_text().split() if line not in seconds}
     slow = kept | {name for name, spent in seconds.items() if spent >= SLOW_SECONDS}
     LIST.write_text("".join(f"{name}\n" for name in sorted(slow) if is_there(name)))
-    terminalreporter.write_line(f"{LIST}: {len(slow)} slow tests")
+    quick = sum(spent for name, spent in seconds.items() if name not in slow)
+    terminalreporter.write_line(f"{LIST}: {len(slow)} slow tests; the others take {quick:.0f} s")
 
 
 def is_there(name: str) -> bool:

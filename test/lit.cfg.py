@@ -22,13 +22,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-import lit.formats
-
 test_folder = Path(__file__).resolve().parent
 checkout = test_folder.parent
+sys.path.insert(0, str(test_folder / "support"))
+
+from timed_lit import TimedShTest  # noqa: E402 (found in the folder above)
 
 config.name = "lego-mlir"
-config.test_format = lit.formats.ShTest()
+config.test_format = TimedShTest()
 config.suffixes = [".mlir"]
 config.excludes = ["Inputs", "python"]
 config.test_source_root = str(test_folder)
@@ -43,11 +44,11 @@ for needed in ("lego_mlir", "filecheck"):
 # Tests run in another working directory: relative entries of PYTHONPATH would point elsewhere. And
 # lit's own `cat` puts another PYTHONPATH into the environment of all commands behind it, so each
 # says it again.
-said: list[str] = []
+environment: list[str] = []
 if "PYTHONPATH" in os.environ:
     entries = os.environ["PYTHONPATH"].split(os.pathsep)
     path = os.pathsep.join(str(Path(e).resolve()) for e in entries if e)
-    said = ["env", f"'PYTHONPATH={path}'"]
+    environment = ["env", f"'PYTHONPATH={path}'"]
 for name in ("PATH", "VIRTUAL_ENV", "CUDA_VISIBLE_DEVICES", "LEGO_MLIR_BINDINGS"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
@@ -68,7 +69,7 @@ def find_mlir_opt() -> str | None:
 
 def python(*arguments: object) -> str:
     """A command that runs this Python, quoted for a RUN line."""
-    return " ".join([*said, *(f"'{a}'" for a in (sys.executable, *arguments))])
+    return " ".join([*environment, *(f"'{a}'" for a in (sys.executable, *arguments))])
 
 
 substitutions = {

@@ -24,14 +24,14 @@ from filecheck.options import Options, parse_argv_options
 KINDS = r"(?:-(?:DAG|COUNT-\d+|NOT|EMPTY|NEXT|SAME|LABEL))?(?:\{LITERAL\})?:"
 
 
-def objections(options: Options, checks: str, given: str) -> list[str]:
+def objections(options: Options, checks: str, text: str) -> list[str]:
     """Why LLVM's FileCheck would not, or not surely, agree with PyPI's."""
     found = [
         f"the prefix {prefix} is never used"
         for prefix in options.check_prefixes
         if re.search(rf"(?<![A-Za-z0-9_-]){re.escape(prefix)}{KINDS}", checks) is None
     ]
-    if given and not given.endswith("\n"):
+    if text and not text.endswith("\n"):
         found.append("the input does not end in a newline")
     if options.enable_var_scope:
         found.append("--enable-var-scope does nothing here")
@@ -45,11 +45,11 @@ def objections(options: Options, checks: str, given: str) -> list[str]:
 if __name__ == "__main__":
     options = parse_argv_options(list(sys.argv))
     if options.input_file == "-":
-        given = sys.stdin.buffer.read().decode()
-        sys.stdin = io.StringIO(given)
+        text = sys.stdin.buffer.read().decode()
+        sys.stdin = io.StringIO(text)
     else:
-        given = Path(options.input_file).read_text(encoding="utf-8")
-    refused = objections(options, Path(options.match_filename).read_text(encoding="utf-8"), given)
+        text = Path(options.input_file).read_text(encoding="utf-8")
+    refused = objections(options, Path(options.match_filename).read_text(encoding="utf-8"), text)
     if refused:
         sys.exit(f"{options.match_filename}: error: {'; '.join(refused)}")
     main()

@@ -54,13 +54,22 @@ module attributes {transform.with_named_sequence} {
     // products tensor cores accumulate in few bits.
     %promote = "transform_lego.parameter"() {name = "promote", default = 0 : i64}
         : () -> !transform.param<i64>
+    // 1: two consumer warpgroups compute whole tiles in turns.
+    %ping_pong = "transform_lego.parameter"() {name = "ping_pong", default = 0 : i64}
+        : () -> !transform.param<i64>
     "transform_lego.specialize_warps"(
-        %kernels, %stages, %cluster, %producer, %consumer, %pdl, %overlap_epilogue, %promote)
+        %kernels, %stages, %cluster, %producer, %consumer, %pdl, %overlap_epilogue, %promote,
+        %ping_pong)
         : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>,
            !transform.param<i64>, !transform.param<i64>, !transform.param<i64>,
-           !transform.param<i64>) -> ()
+           !transform.param<i64>, !transform.param<i64>) -> ()
 
-    "transform_lego.copies_to_tma"(%kernels) : (!transform.any_op) -> ()
+    // Bytes that a TMA load brings into the L2 cache at least: 64, 128 or 256. 0: 128 if rows of the
+    // tensor begin inside of a 128-byte line, else 256.
+    %l2_promotion = "transform_lego.parameter"() {name = "l2_promotion", default = 0 : i64}
+        : () -> !transform.param<i64>
+    "transform_lego.copies_to_tma"(%kernels, %l2_promotion)
+        : (!transform.any_op, !transform.param<i64>) -> ()
 
     %contractions = transform.structured.match ops{["vector.contract"]} in %module
         : (!transform.any_op) -> !transform.any_op

@@ -37,7 +37,7 @@ VARIANTS: Mapping[str, tuple[tuple[int, int, int], str, str | None]] = {
     "e4m3_4096_nt": ((4096, 4096, 4096), "f8E4M3FN", None),
     "f16_4096_hmma": ((4096, 4096, 4096), "f16", "hmma"),
 }
-"""By name: m, n, k, element type, and the schedule, `None` if the library chooses it."""
+"""m, n, k, element type and schedule of each case; `None` if the library chooses the schedule."""
 
 STAGES = ("layouts", "index", "nvvm", "ptx", "cubin")
 """The timed stages: kernel and module from layouts; the schedule and index expressions; the nvvm

@@ -110,7 +110,7 @@ SMALL = {
     "hmma_4_bytes": SmallGemm((66, 66, 198)),
     "hmma_elements": SmallGemm((65, 67, 133)),
 }
-"""By name: configs of TMA and `wgmma`, then `mma.sync` and the widths of its copies."""
+"""The cases: configs of TMA and `wgmma`, then `mma.sync` and the widths of its copies."""
 
 _EQUAL, _UNEVEN = (64, 64, 64), (72, 8, 200, 64)
 

@@ -27,7 +27,7 @@ _SECTIONS = {
         "device and allocates its output.",
     ),
 }
-"""By the first word of the cases' names: the title of a section and its explanation."""
+"""Title and explanation of each section, by the first word of its cases' names."""
 
 
 def has_variants(results: Sequence[Result]) -> bool:

@@ -11,8 +11,8 @@ from typing import Any
 
 from bench.index.expressions import Expression
 from lego_mlir.algebra import Layout, parse_layout
-from lego_mlir.index import Int, Sym, evaluate, nodes
-from lego_mlir.index.cost import count
+from lego_mlir.index import Int, Sym, evaluate, nodes, structure
+from lego_mlir.index.extraction.cost import count
 
 POINTS = 1000
 REPEATS = 5
@@ -106,8 +106,8 @@ def arith_operations(symbols: list[Sym], expressions: list[Int]) -> int:
     from lego_mlir.mlir.emit.arith import Printer
     from lego_mlir.mlir.modules import operations_in
 
-    sizes = {s for x in expressions for s in nodes.symbols(x)} - set(symbols)
-    arguments = [*symbols, *sorted(sizes, key=nodes.order)]
+    sizes = {s for x in expressions for s in structure.symbols(x)} - set(symbols)
+    arguments = [*symbols, *sorted(sizes, key=structure.order)]
     with new_context(), ir.Location.unknown():
         module = ir.Module.create()
         index = ir.IndexType.get()

@@ -42,7 +42,7 @@ module attributes {
                threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
       %m, %n = "lego.inv"(%bx) {layout = #blocks} : (index) -> (index, index)
       %zero = arith.constant dense<0.0> : vector<128x256xf32>
-      %sum = scf.for %k = %c0 to %steps step %c1 iter_args(%part = %zero) -> vector<128x256xf32> {
+      %sum = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> vector<128x256xf32> {
         %x = "lego.load"(%a, %m, %k) {layout = #A, slice = array<i64: 2, 3>, shared = #shared_A}
             : (memref<256x256xf16>, index, index) -> vector<128x64xf16>
         %y = "lego.load"(%b, %k, %n) {layout = #B, slice = array<i64: 2, 3>, shared = #shared_B}
@@ -50,7 +50,7 @@ module attributes {
         %next = vector.contract {indexing_maps = [#row_column, #column, #sum],
                                  iterator_types = ["parallel", "parallel", "reduction"],
                                  lego.warps = #warps}
-            %x, %y, %part : vector<128x64xf16>, vector<64x256xf16> into vector<128x256xf32>
+            %x, %y, %acc : vector<128x64xf16>, vector<64x256xf16> into vector<128x256xf32>
         scf.yield %next : vector<128x256xf32>
       }
       %result = arith.truncf %sum : vector<128x256xf32> to vector<128x256xf16>

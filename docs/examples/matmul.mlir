@@ -38,7 +38,7 @@ module attributes {
                threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
       %m, %n = "lego.inv"(%bx) {layout = #blocks} : (index) -> (index, index)
       %zero = arith.constant dense<0.0> : vector<128x128xf32>
-      %sum = scf.for %k = %c0 to %steps step %c1 iter_args(%part = %zero) -> vector<128x128xf32> {
+      %sum = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> vector<128x128xf32> {
         %x = "lego.load"(%a, %m, %k) {layout = #A, slice = array<i64: 2, 3>, shared = #shared_A}
             : (memref<512x256xf16>, index, index) -> vector<128x64xf16>
         %y = "lego.load"(%b, %k, %n) {layout = #B, slice = array<i64: 2, 3>, shared = #shared_B}
@@ -46,7 +46,7 @@ module attributes {
         %next = vector.contract {indexing_maps = [#row_column, #column, #sum],
                                  iterator_types = ["parallel", "parallel", "reduction"],
                                  lego.warps = #warps}
-            %x, %y, %part : vector<128x64xf16>, vector<64x128xf16> into vector<128x128xf32>
+            %x, %y, %acc : vector<128x64xf16>, vector<64x128xf16> into vector<128x128xf32>
         scf.yield %next : vector<128x128xf32>
       }
       %result = arith.truncf %sum : vector<128x128xf32> to vector<128x128xf16>

@@ -14,6 +14,7 @@ from lego_mlir.algebra.permutations import (
     inverse,
     morton,
     reverse,
+    row_groups,
     swizzle,
     tma_swizzle,
 )
@@ -47,6 +48,7 @@ __all__ = [
     "morton",
     "parse_layout",
     "reverse",
+    "row_groups",
     "size_symbol",
     "swizzle",
     "tma_swizzle",

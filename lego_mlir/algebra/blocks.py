@@ -66,12 +66,9 @@ class Block(ABC):
     @property
     def size(self) -> Int:
         """The number of elements."""
-        if hasattr(self, "_size"):
-            return self._size
-        size = product(self.dims)
-        if isinstance(size, int):  # else its form is that of the derivation that asks
-            object.__setattr__(self, "_size", size)
-        return size
+        if not hasattr(self, "_size"):
+            object.__setattr__(self, "_size", product(self.dims))
+        return self._size
 
     @property
     def rank(self) -> int:
@@ -81,7 +78,7 @@ class Block(ABC):
     @property
     @abstractmethod
     def text(self) -> str:
-        """The block as a layout's text has it."""
+        """The block as a layout's text has it; equal blocks have the same text."""
 
     @abstractmethod
     def apply(self, index: Index) -> Any:
@@ -154,7 +151,12 @@ class RegP(Block):
 
     @property
     def text(self) -> str:
-        return f"RegP({sizes_text(self.dims)}, {list(self.perm)})"
+        sizes = sizes_text(self.dims)
+        if is_ascending(self.perm):
+            return f"Row({sizes[1:-1]})"
+        if is_descending(self.perm):
+            return f"Col({sizes[1:-1]})"
+        return f"RegP({sizes}, {list(self.perm)})"
 
     def _key(self) -> tuple[Any, ...]:
         return RegP, self.dims, self.perm
@@ -185,10 +187,6 @@ class Row(RegP):
         sizes = as_sizes(_spread(dims), "Row")
         super().__init__(sizes, range(len(sizes)))
 
-    @property
-    def text(self) -> str:
-        return f"Row({sizes_text(self.dims)[1:-1]})"
-
     def __reduce__(self) -> tuple[Any, ...]:
         return Row, self.dims
 
@@ -205,10 +203,6 @@ class Col(RegP):
         sizes = as_sizes(_spread(dims), "Col")
         super().__init__(sizes, range(len(sizes) - 1, -1, -1))
 
-    @property
-    def text(self) -> str:
-        return f"Col({sizes_text(self.dims)[1:-1]})"
-
     def __reduce__(self) -> tuple[Any, ...]:
         return Col, self.dims
 
@@ -218,11 +212,21 @@ class Col(RegP):
 
 def regular(dims: Sizes, perm: Sequence[int]) -> RegP:
     """Return RegP, as Row or Col where it is one."""
-    if list(perm) == sorted(perm):
+    if is_ascending(perm):
         return Row(*dims)
-    if list(perm) == sorted(perm, reverse=True):
+    if is_descending(perm):
         return Col(*dims)
     return RegP(dims, perm)
+
+
+def is_ascending(perm: Sequence[int]) -> bool:
+    """Return whether a permutation is the identity: the order of `Row`."""
+    return list(perm) == sorted(perm)
+
+
+def is_descending(perm: Sequence[int]) -> bool:
+    """Return whether a permutation reverses the dimensions: the order of `Col`."""
+    return list(perm) == sorted(perm, reverse=True)
 
 
 class GenP(Block):

@@ -23,12 +23,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 from typing import TYPE_CHECKING, Any
 
-from lego_mlir.algebra import partial
-from lego_mlir.algebra.arguments import check_int64, checked, through_sympy
-from lego_mlir.algebra.blocks import Block, GenP, RegP, Row, Sizes, flatten, unflatten
+from lego_mlir.algebra import evaluation, partial
+from lego_mlir.algebra.blocks import Block, GenP, RegP, Row, Sizes
 from lego_mlir.algebra.notation.facts import with_facts
 from lego_mlir.algebra.parts import (
     Order,
@@ -42,24 +40,17 @@ from lego_mlir.algebra.parts import (
     make_order,
     make_view,
     reshuffle,
-    stage_apply,
-    stage_inv,
 )
 from lego_mlir.algebra.permutations import Index
-from lego_mlir.algebra.sizes import as_size, check_same_size, is_sympy, product, sizes_text
+from lego_mlir.algebra.sizes import as_size, check_same_size, product
 from lego_mlir.algebra.slices import Slice, make_slice
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import Expr, Int, Sym, forms, substitute, symbols
-from lego_mlir.index.functions import is_array
-from lego_mlir.index.work import measured
+from lego_mlir.index import Int, Sym, substitute, symbols
 
 if TYPE_CHECKING:
-    import numpy as np
-
+    from lego_mlir.algebra.evaluation import Offsets
     from lego_mlir.algebra.strides import Strides
     from lego_mlir.algebra.verification.verdict import Method, Verdict
-
-    Offsets = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -67,7 +58,8 @@ class Layout:
     """A bijection between a logical index space and flat offsets 0 .. size-1.
 
     Made by `OrderBy(...)`, `TileOrderBy(...)`, `GroupBy(...)` and `TileBy(...)`, each of which is
-    a function and a method. Immutable; equal if written the same.
+    a function and a method. Immutable. Layouts of equal blocks and views are equal, and have the
+    same text; `equals` compares what they compute.
 
     Attributes:
         orders: the reorderings, in the order of the dots.
@@ -296,16 +288,7 @@ class Layout:
         Raises:
             LegoError: a wrong number of indices, or a number out of range.
         """
-        index = self._index(index)
-        for i in index:
-            if hasattr(type(i), "__lego_apply__"):
-                return i.__lego_apply__(self, index)
-        if any(is_sympy(i) for i in index):
-            return through_sympy(index, self.dims, lambda xs: self.apply(*xs))
-        index = self._checked(index)
-        if any(isinstance(i, Expr) for i in index):
-            return forms.derive(lambda: self._apply(index))
-        return self._apply(index)
+        return evaluation.apply(self, index)
 
     def mask(self, *index: Any) -> Any:
         """Return 1 where there is an element at a logical index, 0 where its tile is only padding.
@@ -319,21 +302,7 @@ class Layout:
         Raises:
             LegoError: as `apply`, but not for an index in the padding.
         """
-        index = self._index(index)
-        for i in index:
-            if hasattr(type(i), "__lego_mask__"):
-                return i.__lego_mask__(self, index)
-        if any(is_sympy(i) for i in index):
-            return through_sympy(index, self.dims, lambda xs: self.mask(*xs))
-        index = self._checked(index)
-        with measured():
-            inside = partial.mask(self.limits(index))
-        if any(is_array(i) for i in index):
-            import numpy as np
-
-            everywhere = np.broadcast_shapes(*(np.shape(i) for i in index))
-            return np.broadcast_to(np.asarray(inside, bool), everywhere)
-        return inside
+        return evaluation.mask(self, index)
 
     def inv(self, flat: Any) -> Index:
         """Return the logical index at a flat offset, one value a dimension.
@@ -341,29 +310,7 @@ class Layout:
         Raises:
             LegoError: a number out of range.
         """
-        if hasattr(type(flat), "__lego_inv__"):
-            return flat.__lego_inv__(self)  # type: ignore[no-any-return]
-        if is_sympy(flat):
-            result = through_sympy((flat,), (self.size,), lambda xs: self.inv(xs[0]))
-            return tuple(result)
-        flat = checked(flat, self.size, f"offset of '{self}'")
-        if is_array(flat):
-            self._check_int64()
-        if isinstance(flat, Expr):
-            return forms.derive(lambda: self._inv(flat))
-        return self._inv(flat)
-
-    def _inv(self, flat: Any) -> Index:
-        dims: Sizes | None = None
-        index: Index = (flat,)
-        for stage in self.stages:
-            flat = flat if dims is None else flatten(dims, index)
-            index, dims = stage_inv(stage, flat), tuple(n for b in stage for n in b.dims)
-        if self.is_partial:
-            assert self.view is not None
-            return partial.tiled_index(self.view, index)
-        flat = flat if dims is None else flatten(dims, index)
-        return index if dims == self.dims else unflatten(self.dims, flat)
+        return evaluation.inv(self, flat)
 
     def offsets(self) -> Offsets:
         """Return the offset of every element of the tensor: an int64 array of shape `tensor_shape`.
@@ -371,16 +318,7 @@ class Layout:
         Raises:
             LegoError: a size is symbolic.
         """
-        import numpy as np
-
-        shape = [self._number(n) for n in self.tensor_shape]
-        tiled = self.view is not None and self.view.kind == "TileBy"
-        stages = self.stages[:-1] if tiled else self.stages
-        flat: Any = np.arange(self._number(self.size), dtype=np.int64)
-        for stage in reversed(stages):
-            dims = tuple(n for b in stage for n in b.dims)
-            flat = stage_apply(stage, unflatten(dims, flat))
-        return flat.reshape(shape)  # type: ignore[no-any-return]
+        return evaluation.offsets(self)
 
     def __getitem__(self, item: Any) -> Slice:
         """Return the slice `layout[i, k, :, :]`; `:` is a whole dimension, `...` all the others."""
@@ -395,55 +333,3 @@ class Layout:
             return []
         assert self.view is not None
         return partial.limits(self.view, self.tensor_shape, index)
-
-    def _index(self, index: Index) -> Index:
-        """Return the values of an index, which may come as one tuple."""
-        if len(index) == 1 and isinstance(index[0], tuple | list):
-            index = tuple(index[0])
-        if len(index) != self.rank:
-            raise LegoError(
-                f"'{self}' takes {self.rank} indices ({sizes_text(self.dims)}), got {len(index)}"
-            )
-        return index
-
-    def _checked(self, index: Index) -> Index:
-        if any(is_array(i) for i in index):
-            self._check_int64()
-        return tuple(
-            checked(i, n, f"index {position} of '{self}'")
-            for position, (i, n) in enumerate(zip(index, self.dims, strict=True))
-        )
-
-    def _check_int64(self) -> None:
-        """Raise LegoError where positions, or coordinates of the padding, do not fit arrays."""
-        check_int64(self.size, f"'{self}'")
-        least = prod(n for n in self.dims if isinstance(n, int))  # of sizes without values, 1
-        if self.is_partial and self.view is not None and self.view.skew is not None:
-            least = max(least, self.view.skew.span)  # the skewed dimension is no shorter
-        check_int64(least, f"the index space of '{self}'")
-
-    def _apply(self, index: Index) -> Any:
-        if not self.is_partial:
-            return self._through_stages(index, self.dims)
-        assert self.view is not None
-        shape, coordinates = self.tensor_shape, partial.coordinates(self.view, index)
-        partial.check_inside(shape, coordinates, f"'{self}' at {list(index)}")
-        return partial.derive_inside(
-            shape, coordinates, lambda inside: self._through_stages(inside, shape)
-        )
-
-    def _through_stages(self, index: Index, dims: Sizes) -> Any:
-        for stage in reversed(self.stages):
-            stage_dims = tuple(n for b in stage for n in b.dims)
-            if stage_dims != dims:
-                index = unflatten(stage_dims, flatten(dims, index))
-            index, dims = (stage_apply(stage, index),), (self.size,)
-        return flatten(dims, index)
-
-    def _number(self, n: Int) -> int:
-        if not isinstance(n, int):
-            names = ", ".join(s.name for s in self.symbols)
-            raise LegoError(
-                f"'{self}' has symbolic sizes ({names})", hint="give them values: layout.bind(...)"
-            )
-        return n

@@ -23,8 +23,9 @@ from lego_mlir.algebra.parts import Order, View
 from lego_mlir.algebra.permutations import Index
 from lego_mlir.algebra.sizes import ceildiv, product, sizes_text
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import Expr, Int, Sym, bounds, construct, polynomial, substitute
+from lego_mlir.index import Expr, Int, Sym, bounds, construct, polynomial
 from lego_mlir.index.functions import is_array, where
+from lego_mlir.index.operands import operand, replaced
 from lego_mlir.index.proofs import prover
 
 
@@ -131,13 +132,13 @@ def derive_inside(shape: Sizes, coordinates: Index, make: Callable[[Index], Any]
     It is derived on symbols with the ranges of the tensor, so that nothing is left that would only
     matter in the padding; then they are replaced by the coordinates.
     """
-    inside = tuple(
-        Sym(f"coordinate {k}", 0, construct.sub(n, 1)) if _is_expr(c) else c
+    symbols = {
+        k: Sym(f"coordinate {k}", 0, construct.sub(n, 1))
         for k, (c, n) in enumerate(zip(coordinates, shape, strict=True))
-    )
-    values = {s: c for s, c in zip(inside, coordinates, strict=True) if isinstance(s, Sym)}
-    made = make(inside)
-    return substitute(made, values) if values else made
+        if _is_expr(c)
+    }
+    made = make(tuple(operand(symbols.get(k, c)) for k, c in enumerate(coordinates)))
+    return replaced(made, {s: coordinates[k] for k, s in symbols.items()}) if symbols else made
 
 
 def is_uniform(n: Int, start: Int, coordinate: Int) -> bool:

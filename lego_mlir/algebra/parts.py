@@ -24,7 +24,7 @@ class Order:
 
     @property
     def text(self) -> str:
-        """As a layout's text has it."""
+        """The notation of this part of a layout."""
         return f"{self.kind}({', '.join(b.text for b in self.blocks)})"
 
     @property
@@ -58,7 +58,7 @@ class Skew:
 
     @property
     def text(self) -> str:
-        """As a layout's text has it."""
+        """The notation of this part of a layout."""
         return f"skew({self.dim}, {sizes_text(self.factors)}, {self.span})"
 
     def shift(self, coordinates: Index) -> Any:
@@ -89,7 +89,7 @@ class View:
 
     @property
     def text(self) -> str:
-        """As a layout's text has it."""
+        """The notation of this part of a layout."""
         parts = [sizes_text(t) for t in self.tiles] + ([self.skew.text] if self.skew else [])
         return f"{self.kind}({', '.join(parts)})"
 

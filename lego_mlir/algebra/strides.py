@@ -230,7 +230,7 @@ def from_strides(shape: Any, stride: Any = None) -> Layout:
     from lego_mlir.algebra.layout import Layout
 
     if isinstance(shape, str) and stride is None:
-        from lego_mlir.algebra.notation.parser import parse_strides
+        from lego_mlir.algebra.notation.strides import parse_strides
 
         shape, stride = parse_strides(shape)
     elif isinstance(shape, Strides) and stride is None:

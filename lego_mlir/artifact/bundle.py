@@ -28,14 +28,7 @@ _ENCRYPTED = 1
 
 _END, _END_BYTES = b"PK\x05\x06", 22
 _MOST_DIRECTORY_BYTES = 4096
-"""Of the list of members, which is read before they can be counted."""
-
-_ABSENT: dict[int, dict[str, Any]] = {
-    FORMAT: {},
-    2: {"workspaces": []},
-    1: {"in_place": False, "facts": [], "checked": False, "workspaces": []},
-}
-"""The formats that are read, each with the fields that it lacks and what they are then."""
+"""The limit for the list of members, which is read before they can be counted."""
 
 _MALFORMED = (
     zipfile.BadZipFile,
@@ -65,43 +58,43 @@ def pack(artifact: Artifact) -> bytes:
             {"argument": p} if isinstance(p, int) else p for p in launch["parameters"]
         ]
     del manifest["ptx"], manifest["cubin"]
-    parts = {
+    members = {
         _MANIFEST: (json.dumps(manifest, indent=2) + "\n").encode(),
         _PTX: artifact.ptx.encode(),
     }
     if artifact.cubin is not None:
-        parts[_CUBIN] = artifact.cubin
-    check_limit("bundle_bytes", sum(map(len, parts.values())), "this artifact has {} bytes")
+        members[_CUBIN] = artifact.cubin
+    check_limit("bundle_bytes", sum(map(len, members.values())), "this artifact has {} bytes")
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in parts.items():
+        for name, data in members.items():
             archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)
     return file.getvalue()
 
 
 def load(path: str | os.PathLike[str]) -> Artifact:
     """Read the file of an artifact; see `Artifact.load`."""
-    place = Location(os.fspath(path))
+    location = Location(os.fspath(path))
     try:
         with Path(path).open("rb") as file:
-            parts = _parts(file)
-        artifact = _artifact(parts)
+            members = _members(file)
+        artifact = _artifact(members)
         check_fit(artifact)
     except OSError as e:
-        raise LegoError(f"the artifact cannot be read: {e.strerror}", location=place) from None
+        raise LegoError(f"the artifact cannot be read: {e.strerror}", location=location) from None
     except _MALFORMED:
         raise LegoError(
             "this file is no lego-mlir artifact",
-            location=place,
+            location=location,
             hint="make one with legoc INPUT.mlir --emit=bundle -o OUT.lego",
         ) from None
     except LegoError as e:
         e.hint = e.hint or "the bundle is damaged, or not legoc's: make it again with --emit=bundle"
-        raise e.at(place) from None
+        raise e.at(location) from None
     return artifact
 
 
-def _parts(file: IO[bytes]) -> dict[str, bytes]:
+def _members(file: IO[bytes]) -> dict[str, bytes]:
     """Return the members of an archive by name.
 
     Raises:
@@ -112,20 +105,20 @@ def _parts(file: IO[bytes]) -> dict[str, bytes]:
     check_limit("bundle_bytes", size, "this bundle has {} bytes")
     _check_directory(file, size)
     left = current().bundle_bytes
-    parts: dict[str, bytes] = {}
+    members: dict[str, bytes] = {}
     with zipfile.ZipFile(file) as archive:
         for member in archive.infolist():
             if member.compress_type not in _COMPRESSIONS or member.flag_bits & _ENCRYPTED:
                 raise ValueError("no form that pack makes")
-            if member.filename in parts:
+            if member.filename in members:
                 raise ValueError("two members of one name")
             with archive.open(member) as stream:
                 data = stream.read(left + 1)  # whatever the archive says of the member's size
             left -= len(data)
             if left < 0:
                 raise limit_error("bundle_bytes", "this bundle holds more than it may, inflated")
-            parts[member.filename] = data
-    return parts
+            members[member.filename] = data
+    return members
 
 
 def _check_directory(file: IO[bytes], size: int) -> None:
@@ -143,26 +136,26 @@ def _check_directory(file: IO[bytes], size: int) -> None:
         raise ValueError("too many members")
 
 
-def _artifact(parts: dict[str, bytes]) -> Artifact:
+def _artifact(members: dict[str, bytes]) -> Artifact:
     """Return what the members of a bundle say.
 
     Raises:
         LegoError: something in the manifest is not as it has to be.
         ValueError: a member is missing, or is no JSON or no UTF-8; or another of `_MALFORMED`.
     """
-    if len(parts[_MANIFEST]) > _MOST_MANIFEST_BYTES:
+    if len(members[_MANIFEST]) > _MOST_MANIFEST_BYTES:
         raise LegoError(f"the manifest has more than {_MOST_MANIFEST_BYTES} bytes")
-    manifest = json.loads(parts[_MANIFEST], object_pairs_hook=_object)
+    manifest = json.loads(members[_MANIFEST], object_pairs_hook=_object)
     if not isinstance(manifest, dict):
         raise ValueError("no object")
     number = manifest.pop("format", None)
-    if type(number) is not int or number not in _ABSENT:
-        said = number if isinstance(number, int) else "that is no number"
+    if type(number) is not int or number != FORMAT:
+        version = number if isinstance(number, int) else "that is no number"
         raise LegoError(
-            f"this artifact has format {said}, this version reads {FORMAT}",
+            f"this artifact has format {version}, this version reads {FORMAT}",
             hint="compile it again with this version of legoc",
         )
-    for name in parts:
+    for name in members:
         if name not in (_MANIFEST, _PTX, _CUBIN):
             raise LegoError(f"the bundle has a member '{name[:64]}', which no bundle has")
     for name in ("ptx", "cubin"):
@@ -171,8 +164,8 @@ def _artifact(parts: dict[str, bytes]) -> Artifact:
     launches = manifest.get("launches")
     if isinstance(launches, list):
         check_limit("bundle_launches", len(launches), "this bundle has {} launches")
-    code = {"ptx": parts[_PTX].decode(), "cubin": parts.get(_CUBIN)}
-    artifact: Artifact = read(Artifact, {**_ABSENT[number], **manifest, **code})
+    code = {"ptx": members[_PTX].decode(), "cubin": members.get(_CUBIN)}
+    artifact: Artifact = read(Artifact, {**manifest, **code})
     return artifact
 
 

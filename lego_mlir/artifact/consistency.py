@@ -27,7 +27,7 @@ from lego_mlir.hardware.dtypes import ELEMENT_BYTES, FLOATS, TENSOR_MAP_TYPES, i
 from lego_mlir.hardware.limits import MAX_CTA_THREADS, MAX_PARAMETER_BYTES, TENSOR_MAP_BYTES
 
 _MOST_BYTES = 1 << 60
-"""Of a tensor, so that no arithmetic of offsets overflows 64 bits."""
+"""The limit for a tensor, so that no arithmetic of offsets overflows 64 bits."""
 
 
 def check(artifact: Artifact) -> None:

@@ -20,6 +20,7 @@ from lego_mlir.files import write_whole
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import (
     ALLOCATION_ALIGNMENT,
+    L2_PROMOTIONS,
     MAX_CTA_DIMS,
     MAX_GRID_DIMS,
     MAX_PARAMETER_BYTES,
@@ -34,7 +35,7 @@ CHECK_MARK = "lego.check: "
 Dim3 = tuple[int, int, int]
 ArgumentAccess = Literal["read", "write", "readwrite", "none"]
 
-Name = Annotated[str, Rule(f"a name: {names.WANTED}", names.is_name)]
+Name = Annotated[str, Rule(f"a name: {names.NAME_RULE}", names.is_name)]
 Symbol = Annotated[str, matching(r"[A-Za-z_$%][A-Za-z0-9_$]{0,1023}", "the name of a kernel")]
 Dtype = Annotated[str, Rule(f"one of {', '.join(ELEMENT_BYTES)}", ELEMENT_BYTES.__contains__)]
 Extent = Annotated[int, integer(0, 2**48)]
@@ -52,8 +53,8 @@ Expression = Annotated[
     ),
 ]
 Text = Annotated[str, line(1 << 14)]
-PlaceText = Annotated[
-    str, Rule("a place, or empty", lambda text: len(text) < 1 << 13 and printable(text) == text)
+LocationText = Annotated[
+    str, Rule("a location, or empty", lambda text: len(text) < 1 << 13 and printable(text) == text)
 ]
 PTX = Annotated[str, Rule("a text without the character 0", lambda text: "\0" not in text)]
 Grid = tuple[
@@ -71,6 +72,10 @@ Index = Annotated[int, integer(0, MAX_PARAMETER_BYTES)]
 
 Integers = Annotated[tuple[int, ...], count(0, 5)]
 """For each dimension of a tensor map; `tensor_maps` says more."""
+
+L2Promotion = Annotated[
+    int, Rule(f"one of {', '.join(map(str, L2_PROMOTIONS))}", L2_PROMOTIONS.__contains__)
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +161,8 @@ class TensorMapParameter:
         strides: of all dimensions but the innermost, in bytes.
         box: in elements.
         swizzle: of the box in shared memory: 0, 32, 64 or 128 bytes.
+        l2_promotion: bytes that a read brings into the L2 cache at least: 64, 128 or 256, or 0 for
+            those that are read.
     """
 
     argument: Index | WorkspaceIndex
@@ -163,6 +170,7 @@ class TensorMapParameter:
     strides: Integers
     box: Integers
     swizzle: int
+    l2_promotion: L2Promotion = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,12 +208,12 @@ class KernelLaunch:
 
     def __str__(self) -> str:
         grid, block = ("×".join(str(n) for n in size) for size in (self.grid, self.block))
-        said = [self.kernel, f"grid {grid}", f"block {block}"]
+        parts = [self.kernel, f"grid {grid}", f"block {block}"]
         if self.shared_bytes:
-            said.append(f"dynamic shared memory {self.shared_bytes} bytes")
+            parts.append(f"dynamic shared memory {self.shared_bytes} bytes")
         if self.pdl:
-            said.append("dependent")
-        return "  ".join(said)
+            parts.append("pdl")
+        return "  ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,13 +227,13 @@ class Fact:
         condition: an expression that is not 0 where the fact holds.
         value: the expression that the fact is about.
         says: what it says of the value, for the error.
-        place: where in the source, `file:line:column`; may be empty.
+        location: where in the source, `file:line:column`; may be empty.
     """
 
     condition: Expression
     value: Expression
     says: Text
-    place: PlaceText = ""
+    location: LocationText = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import re
 MOST = 128
 """Bytes of a name, so that it fits a file's name with what stands around it."""
 
-WANTED = f"letters, digits, _, $, - and ., neither of the last two first, at most {MOST} bytes"
+NAME_RULE = f"letters, digits, _, $, - and ., neither of the last two first, at most {MOST} bytes"
 """What a name consists of, for messages."""
 
 _NAME = re.compile(r"[\w$][\w$.-]*")

@@ -23,11 +23,11 @@ class Rule:
     """What a value obeys besides its type.
 
     Attributes:
-        wanted: completes "x is 3, not …": "an integer from 1 to 2".
+        expected: completes "x is 3, not …": "an integer from 1 to 2".
         holds: whether it does.
     """
 
-    wanted: str
+    expected: str
     holds: Callable[[Any], bool]
 
 
@@ -41,10 +41,10 @@ def power_of_two(high: int) -> Rule:
     return Rule(f"a power of two from 1 to {high}", lambda n: 1 <= n <= high and not n & n - 1)
 
 
-def matching(pattern: str, wanted: str) -> Rule:
+def matching(pattern: str, expected: str) -> Rule:
     """Return the rule that a text matches a regular expression as a whole."""
     compiled = re.compile(pattern)
-    return Rule(wanted, lambda text: compiled.fullmatch(text) is not None)
+    return Rule(expected, lambda text: compiled.fullmatch(text) is not None)
 
 
 def line(most: int) -> Rule:
@@ -67,7 +67,7 @@ def read(hint: Any, value: Any, where: str = "") -> Any:
         hint: a dataclass, `bool`, `int`, `float`, `str`, `bytes`, `None`, a `Literal`, a tuple, a
             union of these, or `Annotated` with rules.
         value: plain data, or an instance of the type to be checked.
-        where: the value's place in the data, `launches[0].grid`, for errors.
+        where: the value's path in the data, `launches[0].grid`, for errors.
 
     Raises:
         LegoError: the value, or something in it, has another type or breaks a rule.
@@ -78,7 +78,7 @@ def read(hint: Any, value: Any, where: str = "") -> Any:
         found = read(inner, value, where)
         for rule in rules:
             if not rule.holds(found):
-                raise _wrong(value, where, rule.wanted)
+                raise _wrong(value, where, rule.expected)
         return found
     if origin is tuple:
         return _tuple(get_args(hint), value, where)
@@ -167,8 +167,8 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, tuple) else value
 
 
-def _wrong(value: Any, where: str, wanted: str) -> LegoError:
-    return LegoError(f"{where or 'it'} is {_shown(value)}, not {wanted}")
+def _wrong(value: Any, where: str, expected: str) -> LegoError:
+    return LegoError(f"{where or 'it'} is {_shown(value)}, not {expected}")
 
 
 def _shown(value: Any) -> str:

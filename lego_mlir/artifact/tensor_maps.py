@@ -11,7 +11,7 @@ from lego_mlir.diagnostics import LegoError
 
 MOST_RANK = 5
 SWIZZLES = (0, 32, 64, 128)
-"""Bytes within which 16-byte pieces change places; 0 is no swizzle."""
+"""Bytes within which 16-byte units are permuted; 0 is no swizzle."""
 
 _MOST_SHAPE, _MOST_BOX = 1 << 32, 256
 

@@ -1,1 +1,4 @@
-"""The compiler's driver: targets, stages, pipelines, PTX and cubin."""
+"""The compiler's driver: stages, schedules and pass pipelines, launches and artifacts as data.
+
+`backend/` makes PTX into machine code. The passes that pipelines and schedules run are in `mlir`.
+"""

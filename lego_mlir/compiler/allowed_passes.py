@@ -105,9 +105,9 @@ def refusal(name: str, options: str | None, stage: str | None = None) -> tuple[s
     pattern, known = LIMITED[name]
     if options is not None and re.fullmatch(pattern, options.strip()):
         return None
-    given = {None: "these options", "": "no options"}.get(options, f"the options '{options}'")
+    shown = {None: "these options", "": "no options"}.get(options, f"the options '{options}'")
     return (
-        f"the pass '{name}' may not run with {given}",
+        f"the pass '{name}' may not run with {shown}",
         f"options that it may have, written out: {known}",
     )
 

@@ -11,22 +11,23 @@ bundle     an artifact: the code, and how to launch it
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from lego_mlir.artifact import Artifact
-from lego_mlir.compiler import child_process, codegen, launches, schedules
-from lego_mlir.compiler.assembly import Cubin
+from lego_mlir.compiler import launches, schedules
+from lego_mlir.compiler.backend import child_process, codegen
+from lego_mlir.compiler.backend.assembly import Cubin
+from lego_mlir.compiler.backend.strict_checks import check_strict
 from lego_mlir.compiler.kernel_attributes import launch_attributes, set_kernel_attributes
+from lego_mlir.compiler.kernel_checks import check_lowered, check_types, index_bitwidth
 from lego_mlir.compiler.module_schedules import ModuleSchedules, enclosing_launch
 from lego_mlir.compiler.pipelines import pipeline
 from lego_mlir.compiler.resource_limits import check_launches, check_registers
 from lego_mlir.compiler.schedules import Schedule
 from lego_mlir.compiler.stages import DEFAULT_TARGET
-from lego_mlir.compiler.strict_checks import check_strict
 from lego_mlir.compiler.target_attributes import drop_targets
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
@@ -178,7 +179,7 @@ class Compilation:
             )
 
     def _check_scheduled(self, module: Any) -> None:
-        """Refuse what each thread does by itself where a schedule distributes a block's tiles."""
+        """Refuse what each thread does by itself where a schedule distributes a CTA's tiles."""
         for op in operations_in(module.operation):
             if op.name != dialect.ATOMIC:
                 continue
@@ -216,8 +217,8 @@ class Compilation:
         with self.context:
             if lower_reductions(operations, self.source, has_redux):
                 operations = list(operations_in(module.operation))
-        self._check_types(operations)
-        width = _index_bitwidth(module, operations)
+        check_types(operations, self.source)
+        width = index_bitwidth(module, operations)
         of_launches = launch_attributes(operations)
         exact = self.options.exact_division or is_exact(module, self.source)
         divides = not exact and any(op.name in DIVISIONS for op in operations)
@@ -331,44 +332,13 @@ class Compilation:
         """Return the gpu.module of stage nvvm after checking that LLVM knows all its operations."""
         for op in self.nvvm.body.operations:
             if op.operation.name == "gpu.module":
-                self._check_lowered(op.operation)
+                check_lowered(op.operation, self.source)
                 return op.operation
         raise self.source.error(
             "the module has no kernel",
             self._parsed.operation.location,
             hint="a kernel is the body of a gpu.launch, or a gpu.func in a gpu.module",
         )
-
-    def _check_lowered(self, kernels: Any) -> None:
-        for op in operations_in(kernels):
-            is_kernel = "nvvm.kernel" in op.attributes
-            if op.name == "llvm.func" and not (_KERNEL if is_kernel else _IDENTIFIER).fullmatch(
-                name := op.attributes["sym_name"].value
-            ):
-                raise self.source.error(
-                    f"the name {name!r} cannot stand in PTX",
-                    op.location,
-                    hint="kernels, and functions that launch them, have names of ASCII letters, "
-                    "digits, _ and $, no digit first",
-                )
-            if op.name.partition(".")[0] not in ("llvm", "nvvm"):
-                raise self.source.error(
-                    f"'{op.name}' is left after the pass pipeline 'nvvm'; LLVM does not know it",
-                    op.location,
-                    hint="--emit=nvvm shows what the pipeline makes of the kernels",
-                )
-
-    def _check_types(self, operations: Sequence[Any]) -> None:
-        """Refuse values of tf32: the pass that lowers their type ends the process."""
-        if "tf32" not in self.source.text:
-            return
-        for op in operations:
-            if any("tf32" in str(value.type) for value in (*op.operands, *op.results)):
-                raise self.source.error(
-                    f"'{op.name}' has a value of type tf32, which no register or memory holds",
-                    op.location,
-                    hint="use f32: tf32 is only a rounding that tensor cores apply to f32 operands",
-                )
 
     def _clone(self, module: Any) -> Any:
         with self.context:
@@ -392,29 +362,3 @@ class Compilation:
                 )
         with self.context:
             dialect.set_sizes(module, {**sizes, **self.options.sizes})
-
-
-def _index_bitwidth(module: Any, operations: Sequence[Any]) -> int:
-    """Return the width of indices that the passes of stage nvvm can use in the kernels.
-
-    `lego.index_bitwidth`, but 64 where an operation is left to passes that take every index for
-    one of 64 bits: convert-nvgpu-to-nvvm, and convert-vector-to-llvm for accesses of memory.
-    """
-    for op in operations:
-        namespace, _, name = op.name.partition(".")
-        if namespace == "nvgpu":
-            return 64
-        if namespace != "vector" or name in _ANY_WIDTH:
-            continue
-        if any(isinstance(operand.type, ir.MemRefType) for operand in op.operands):
-            return 64
-    return ir.IntegerAttr(module.operation.attributes[dialect.INDEX_BITWIDTH]).value  # type: ignore[no-any-return]
-
-
-_ANY_WIDTH = ("load", "store")
-
-_KERNEL = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]{0,1023}")
-"""What PTX takes for a kernel's name, which the back end leaves as it is."""
-
-_IDENTIFIER = re.compile(r"[A-Za-z0-9_$.]+")
-"""What the NVPTX back end takes for a symbol; it makes `_$_` of a full stop."""

@@ -89,8 +89,8 @@ def _without_jump_tables() -> Any:
 def _pass_by_value(entry: Any, number: int, maps: int) -> None:
     """Make a pointer parameter an array of tensor maps that is passed by value."""
     count = len(entry.regions[0].blocks[0].arguments)
-    given = entry.attributes.get("arg_attrs", None)
-    attributes = list(ir.ArrayAttr(given)) if given is not None else [ir.DictAttr.get({})] * count
+    known = entry.attributes.get("arg_attrs", None)
+    attributes = list(ir.ArrayAttr(known)) if known is not None else [ir.DictAttr.get({})] * count
     i64 = ir.IntegerType.get_signless(64)
     kind = ir.Type.parse(f"!llvm.array<{maps * TENSOR_MAP_BYTES} x i8>")
     entries = {entry.name: entry.attr for entry in ir.DictAttr(attributes[number])}

@@ -23,7 +23,7 @@ from lego_mlir.artifact import (
     WorkspaceIndex,
 )
 from lego_mlir.artifact.model import REFERENCE_RULE
-from lego_mlir.artifact.names import WANTED, is_name
+from lego_mlir.artifact.names import NAME_RULE, is_name
 from lego_mlir.compiler.resource_limits import LAUNCH_SIZES, check_sizes
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import (
@@ -91,7 +91,7 @@ def host_function(module: Any, parsed: Any, source: Source) -> Host:
         raise source.error(
             f"the host function has the name '{_name(func)}'",
             func.location,
-            hint=f"a name to run has {WANTED}",
+            hint=f"a name to run has {NAME_RULE}",
         )
     names = argument_names(func, source)
     attributes = _argument_attributes(func, len(block.arguments))
@@ -168,11 +168,11 @@ def _check_known_sizes(launch: Any, kernels: Mapping[tuple[str, ...], Any], sour
         return
     segments = list(launch.attributes["operandSegmentSizes"])
     sizes = [_constant(v) for v in list(launch.operands)[segments[0] :][:6]]
-    for key, given in (("known_grid_size", sizes[:3]), ("known_block_size", sizes[3:])):
+    for key, static_sizes in (("known_grid_size", sizes[:3]), ("known_block_size", sizes[3:])):
         if key not in kernel.attributes:
             continue
         known = list(ir.DenseI32ArrayAttr(kernel.attributes[key]))
-        if [None if n is None else n.value for n in given] != known:
+        if [None if n is None else n.value for n in static_sizes] != known:
             raise source.error(
                 f"this launch does not have the {key} of @{_name(kernel)}, {known}",
                 launch.location,
@@ -185,12 +185,12 @@ def _name(func: Any) -> str:
 
 
 def _facts(func: Any) -> tuple[Fact, ...]:
-    """What the compiler relies on of the arguments and has not proven."""
+    """Return what the compiler relies on of the arguments and has not proven."""
     attributes = (
         ir.ArrayAttr(func.attributes[dialect.FACTS]) if dialect.FACTS in func.attributes else ()
     )
-    said = [{e.name: ir.StringAttr(e.attr).value for e in ir.DictAttr(a)} for a in attributes]
-    return tuple(Fact(**entries) for entries in said)
+    facts = [{e.name: ir.StringAttr(e.attr).value for e in ir.DictAttr(a)} for a in attributes]
+    return tuple(Fact(**entries) for entries in facts)
 
 
 def _reference(module: Any, func: Any, source: Source) -> str | None:

@@ -73,10 +73,10 @@ def _check_passes(line: str, stage: str, text: str, file: str) -> None:
 
 
 def _text(stage: str, overrides: Mapping[str, str]) -> tuple[str, str]:
-    given = overrides.get(stage)
-    if given is not None and "(" in given:
-        return given, "<pass pipeline>"
-    path = Path(given) if given is not None else data.pipelines() / f"{stage}.pipeline"
+    override = overrides.get(stage)
+    if override is not None and "(" in override:
+        return override, "<pass pipeline>"
+    path = Path(override) if override is not None else data.pipelines() / f"{stage}.pipeline"
     try:
         return path.read_text(), str(path)
     except (OSError, UnicodeDecodeError) as e:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from lego_mlir.compiler.assembly import Cubin
+from lego_mlir.compiler.backend.assembly import Cubin
 from lego_mlir.hardware.limits import (
     MAX_CTA_DIMS,
     MAX_CTA_THREADS,
@@ -28,7 +28,7 @@ LAUNCH_SIZES = ("grid x", "grid y", "grid z", "block x", "block y", "block z")
 _LIMITS = (*MAX_GRID_DIMS, *MAX_CTA_DIMS)
 
 _BLOCK_SIZES = ("nvvm.maxntid", "nvvm.reqntid")
-"""The attributes of a kernel that give the threads of a block along x, y and z."""
+"""The attributes of a kernel that give the threads of a CTA along x, y and z."""
 
 _REGISTER_UNIT = 8
 """Registers of a thread are allocated in multiples of this."""
@@ -48,10 +48,10 @@ def check_sizes(sizes: Sequence[int | None], location: Any, source: Source) -> N
     block = [1 if size is None else size for size in sizes[3:]]
     if prod(block) > MAX_CTA_THREADS:
         raise source.error(
-            f"a block of {'×'.join(map(str, block))} has {prod(block)} threads; "
+            f"a CTA of {'×'.join(map(str, block))} has {prod(block)} threads; "
             f"a GPU takes at most {MAX_CTA_THREADS}",
             location,
-            hint="launch smaller blocks, and more of them",
+            hint="launch smaller CTAs, and more of them",
         )
     for size, most, what in zip(sizes, _LIMITS, LAUNCH_SIZES, strict=True):
         if size is not None and not 1 <= size <= most:
@@ -84,7 +84,7 @@ def check_registers(module: Any, cubin: Cubin, source: Source) -> None:
         source: the module's text, for errors.
 
     Raises:
-        LegoError: the threads of a block need more registers than there are.
+        LegoError: the threads of a CTA need more registers than there are.
     """
     registers = {kernel.kernel: kernel.registers for kernel in cubin.resources}
     for op in operations_in(module.operation):
@@ -97,10 +97,10 @@ def check_registers(module: Any, cubin: Cubin, source: Source) -> None:
         if warps * WARP_THREADS * each > SM_REGISTERS:
             raise source.error(
                 f"kernel '{kernel}' takes {registers[kernel]} registers a thread; "
-                f"a block of {prod(block)} threads needs {warps * WARP_THREADS * each}, "
+                f"a CTA of {prod(block)} threads needs {warps * WARP_THREADS * each}, "
                 f"a multiprocessor has {SM_REGISTERS}",
                 op.location,
-                hint="launch smaller blocks, or give the gpu.func its known_block_size, "
+                hint="launch smaller CTAs, or give the gpu.func its known_block_size, "
                 "for which it then is compiled",
             )
 

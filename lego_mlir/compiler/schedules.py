@@ -103,7 +103,7 @@ class Schedule:
 
     Attributes:
         kept: names and texts of what was kept, in order.
-        used_parameters: the parameters that its steps have asked for, with the values they took.
+        used_parameters: the parameters that its steps have read, with the values they took.
 
     Raises:
         LegoError: there is no such schedule.

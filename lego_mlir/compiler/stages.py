@@ -6,9 +6,9 @@ STAGES = ("index", "scheduled", "nvvm", "llvm", "ptx", "cubin", "bundle")
 """All stages, in order."""
 
 BINARY = ("cubin", "bundle")
-"""Those that are no text."""
+"""The stages that are no text."""
 
 PIPELINED = ("index", "scheduled", "nvvm", "ptx")
-"""Those that have a pass pipeline."""
+"""The stages that have a pass pipeline."""
 
 DEFAULT_TARGET = "sm_90a"

@@ -22,7 +22,7 @@ from lego_mlir.frontend.atomics import (
 )
 from lego_mlir.frontend.branches import choose, search, segment, select, table
 from lego_mlir.frontend.elementwise import exp2, gelu, relu, tanh
-from lego_mlir.frontend.kernel import Kernel, kernel
+from lego_mlir.frontend.kernel import Kernel, KernelCall, kernel
 from lego_mlir.frontend.operations import barrier, block_id, fold, loop, shared, thread_id
 from lego_mlir.frontend.sequence import KernelSequence, Workspace, sequence
 from lego_mlir.frontend.sized import SizedLayout, pick, sized
@@ -34,6 +34,7 @@ from lego_mlir.frontend.warps import mma
 __all__ = [
     "EmptyType",
     "Kernel",
+    "KernelCall",
     "KernelSequence",
     "Scalar",
     "ScalarType",

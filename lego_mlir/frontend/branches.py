@@ -11,7 +11,7 @@ from lego_mlir.frontend.values import Operand, Value, as_index
 from lego_mlir.index import minimum
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.lowering.claims import Claim
+from lego_mlir.mlir.lowering.indices.claims import Claim
 
 _EQUAL, _AT_LEAST = 0, 9
 """The predicates `eq` and `uge` of arith.cmpi."""
@@ -80,8 +80,8 @@ def table(number: Operand, values: Sequence[int]) -> Value:
         )
     if len(set(values)) == 1:
         return as_index(values[0], trace)
-    place = as_index(number, trace).ssa
-    return Value(dialect.table(values, place, trace.here()), trace)
+    index = as_index(number, trace).ssa
+    return Value(dialect.table(values, index, trace.here()), trace)
 
 
 def select(number: Operand, values: Sequence[Operand]) -> Value:

@@ -21,8 +21,8 @@ def cast(value: Any, dtype: str, trace: Trace) -> Any:
         LegoError: there is no such type.
     """
     check_dtype(dtype, trace.error)
-    wanted = ir.Type.parse(dtype)
-    for name, element in _path(element_type(value.type), wanted):
+    target = ir.Type.parse(dtype)
+    for name, element in _path(element_type(value.type), target):
         kind = element
         if isinstance(value.type, ir.VectorType):
             kind = ir.VectorType.get(list(value.type.shape), element)

@@ -89,7 +89,7 @@ class Kernel(HostFunction):
         self.pdl = pdl
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
-        self._given = parameters
+        self._declared = parameters
         super().__init__(
             name,
             reference,
@@ -220,7 +220,7 @@ class Kernel(HostFunction):
     @cached_property
     def _types(self) -> dict[str, Parameter]:
         try:
-            annotations = self._given or inspect.get_annotations(self.__wrapped__, eval_str=True)
+            annotations = self._declared or inspect.get_annotations(self.__wrapped__, eval_str=True)
         except NameError as e:
             raise LegoError(
                 f"the annotations of kernel '{self.name}' cannot be read: {e}",

@@ -147,10 +147,10 @@ def _returned(found: Any, kinds: list[Any], trace: Trace) -> list[Any]:
     values = found if isinstance(found, tuple) else (found,)
     good = all(isinstance(value, Value) for value in values)
     if not good or [value.ssa.type for value in values] != kinds:
-        wanted = ", ".join(map(str, kinds))
+        expected = ", ".join(map(str, kinds))
         have = ", ".join(x.dtype if isinstance(x, Value) else repr(x) for x in values)
         raise trace.error(
-            f"the loop carries {wanted}, its function returns {have}",
+            f"the loop carries {expected}, its function returns {have}",
             hint="the function returns the values for the next iteration",
         )
     return [value.ssa for value in values]

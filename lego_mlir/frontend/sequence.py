@@ -22,7 +22,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from lego_mlir.artifact.names import WANTED, is_name
+from lego_mlir.artifact import Argument, Artifact
+from lego_mlir.artifact.names import NAME_RULE, is_name
+from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.frontend.host_function import HostFunction
@@ -30,6 +32,7 @@ from lego_mlir.frontend.kernel import Kernel, KernelCall
 from lego_mlir.frontend.parameters import Parameter
 from lego_mlir.frontend.tensors import EmptyType, ScalarType
 from lego_mlir.frontend.trace import Trace, user_location
+from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 
@@ -102,12 +105,12 @@ class KernelSequence(HostFunction):
     @property
     def schedule(self) -> str | None:
         """The schedule of the last kernel, for which the others prepare."""
-        return self.calls[-1].kernel.schedule
+        return self.calls[-1].kernel.schedule if self.calls else None
 
     @property
     def params(self) -> Mapping[str, int]:
         """The values of the parameters of that schedule."""
-        return self.calls[-1].kernel.params
+        return self.calls[-1].kernel.params if self.calls else {}
 
     def parameters(self) -> Mapping[str, Parameter]:
         """Return the types of the arguments by name, in order."""
@@ -123,6 +126,18 @@ class KernelSequence(HostFunction):
         if self.explanation is not None:
             lines.append(self.explanation())
         return "\n".join([*lines, *(call.kernel.explain() for call in self.calls)])
+
+    def compile(self, target: str = DEFAULT_TARGET, *, check: bool = False) -> Artifact:
+        """Compile the kernels for a GPU architecture; see `HostFunction.compile`.
+
+        A sequence without kernels has no code: its artifact launches nothing.
+        """
+        if self.calls:
+            return super().compile(target, check=check)
+        arguments = tuple(_unused(name, kind) for name, kind in self._given.items())
+        artifact = Artifact(self.name, Target.parse(target).name, arguments, (), "")
+        artifact.check()
+        return artifact
 
     @property
     def _location(self) -> Location:
@@ -151,10 +166,8 @@ class KernelSequence(HostFunction):
         for name in names:
             if not is_name(name) or names.count(name) > 1:
                 raise self._error(
-                    f"'{name}' is the name of two buffers, or no name", f"a name has {WANTED}"
+                    f"'{name}' is the name of two buffers, or no name", f"a name has {NAME_RULE}"
                 )
-        if not self.calls:
-            raise self._error("there is no kernel in it", "a list of kernels")
         for call in self.calls:
             for parameter, kind in call.kernel.parameters().items():
                 self._check_buffer(call, parameter, kind)
@@ -207,8 +220,8 @@ def sequence(
 
     Args:
         name: of the function.
-        calls: the kernels in order; `kernel.on(...)` where a buffer has another name than the
-            kernel's parameter.
+        calls: the kernels in order, maybe none; `kernel.on(...)` where a buffer has another name
+            than the kernel's parameter.
         parameters: the types of the arguments by name, in order.
         workspaces: memory that the kernels share beside the arguments, by name.
         reference: a known reference (`lego_mlir.runtime.references`) that `run` compares with.
@@ -221,6 +234,14 @@ def sequence(
     return KernelSequence(
         name, calls, parameters, workspaces or {}, reference, explanation, in_place
     )
+
+
+def _unused(name: str, kind: Parameter) -> Argument:
+    """Return an argument that no kernel accesses."""
+    if isinstance(kind, ScalarType):
+        return Argument(name, kind.dtype, None, access="read")
+    layout = None if isinstance(kind, EmptyType) else str(kind.layout)
+    return Argument(name, kind.dtype, kind.shape, layout, "none")
 
 
 def _allocate(name: str, workspace: Workspace) -> Any:

@@ -107,11 +107,11 @@ def pick(
 
 def _flat(buffer: Any, kind: Any, trace: Trace) -> Any:
     """Return a buffer as one of one dimension of unknown size."""
-    given = ir.MemRefType(buffer.type)
-    if given.rank > 1:
+    memref = ir.MemRefType(buffer.type)
+    if memref.rank > 1:
         i64 = ir.IntegerType.get_signless(64)
-        every = ir.ArrayAttr.get([ir.IntegerAttr.get(i64, d) for d in range(given.rank)])
-        line = ir.MemRefType.get([prod(given.shape)], given.element_type)
+        every = ir.ArrayAttr.get([ir.IntegerAttr.get(i64, d) for d in range(memref.rank)])
+        line = ir.MemRefType.get([prod(memref.shape)], memref.element_type)
         groups = ir.ArrayAttr.get([every])
         (buffer,) = trace.create("memref.collapse_shape", [line], [buffer], reassociation=groups)
     return trace.create("memref.cast", [kind], [buffer])[0]
@@ -127,5 +127,5 @@ def _constant(x: Any) -> int | None:
 
 
 def _greatest(ssa: Any) -> int | None:
-    """The greatest number of the table that a value is from; `None` if from none."""
+    """Return the greatest number of the table that a value is from; `None` if from none."""
     return max(dialect.table_values(ssa.owner)) if dialect.made_by(ssa, dialect.TABLE) else None

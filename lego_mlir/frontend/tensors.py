@@ -46,7 +46,7 @@ class TensorType:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the buffer: the tensor's if it lies in memory row-major, else one dimension."""
+        """The shape of the buffer: the tensor's if it is row-major, else one dimension."""
         shape = tuple(_number(n, self.layout) for n in self.layout.tensor_shape)
         if _is_row_major(self.layout):
             return shape

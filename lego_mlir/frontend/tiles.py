@@ -1,4 +1,4 @@
-"""Whole tiles: what a block computes on them together."""
+"""Whole tiles: what a CTA computes on them together."""
 
 from __future__ import annotations
 
@@ -90,11 +90,11 @@ def dot(x: Value, y: Value, total: Value | None = None, *, warps: Layout | None 
     Args:
         x: a vector, m×k.
         y: a vector, k×n, of the same element type.
-        total: a vector, m×n, of the type that products are summed in; without it zeros, of f32
+        total: a vector, m×n, of the accumulator's type; without it zeros, of f32
             for floating point and of i32 for integers.
-        warps: from the number of a warp to its part of the result, a layout of two dimensions:
-            OrderBy(Row(2, 4)) gives eight warps two parts down and four across. It is what a
-            schedule distributes the product by.
+        warps: from the number of a warp to its warp tile, a layout of two dimensions:
+            OrderBy(Row(2, 4)) gives eight warps two tiles down and four across. It is what a
+            schedule distributes the GEMM by.
 
     Returns:
         A vector, m×n.
@@ -106,10 +106,10 @@ def dot(x: Value, y: Value, total: Value | None = None, *, warps: Layout | None 
         total = zeros((m, n), "f32" if isinstance(element, ir.FloatType) else "i32")
     kind = total.ssa.type
     if not isinstance(kind, ir.VectorType) or tuple(kind.shape) != (m, n):
-        raise trace.error(f"a product of sizes {m}×{n} is added to {kind}")
+        raise trace.error(f"a GEMM of size {m}×{n} is added to {kind}")
     if isinstance(kind.element_type, ir.FloatType) != isinstance(element, ir.FloatType):
         raise trace.error(
-            f"products of {element} are summed in {kind.element_type}",
+            f"a GEMM of {element} is accumulated in {kind.element_type}",
             hint="floating point is summed in floating point, integers in integers",
         )
     attributes: dict[str, Any] = {
@@ -141,7 +141,7 @@ def _shape(x: Any, y: Any, trace: Trace) -> tuple[int, int]:
     assert b is not None
     if a.shape[1] != b.shape[0] or a.element_type != b.element_type:
         raise trace.error(
-            f"there is no product of {a} and {b}",
+            f"there is no GEMM of {a} and {b}",
             hint="the columns of the first are the rows of the second, of one element type",
         )
     return a.shape[0], b.shape[1]
@@ -153,9 +153,9 @@ def _warps(layout: Layout, shape: tuple[int, int], trace: Trace) -> Any:
     sizes = [d for d in dims if isinstance(d, int)]
     if len(dims) != 2 or len(sizes) != 2 or any(n % d for n, d in zip(shape, sizes, strict=True)):
         raise trace.error(
-            f"the layout '{layout}' does not divide a product of sizes {shape[0]}×{shape[1]} "
+            f"the layout '{layout}' does not divide a GEMM of size {shape[0]}×{shape[1]} "
             "among warps",
-            hint="it has two dimensions, and the number of parts down and across divides the "
-            "product's sizes: OrderBy(Row(2, 4))",
+            hint="it has two dimensions, and the number of warp tiles down and across divides the "
+            "size: OrderBy(Row(2, 4))",
         )
     return trace.layout(layout)

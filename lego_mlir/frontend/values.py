@@ -11,7 +11,7 @@ from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.lowering.claims import RESULT, Claim
+from lego_mlir.mlir.lowering.indices.claims import RESULT, Claim
 
 Operand: TypeAlias = "Value | int | float"
 
@@ -97,8 +97,8 @@ class Value:
 
     def _with_axes(self, shape: tuple[int, ...], at: tuple[Any, ...]) -> Value:
         """Return the vector with a dimension of size 1 for each `None` in the index."""
-        given = [i for i in at if i is not None]
-        if len(given) != len(shape) or any(i != slice(None) for i in given):
+        entries = [i for i in at if i is not None]
+        if len(entries) != len(shape) or any(i != slice(None) for i in entries):
             raise self._trace.error(
                 f"the index of new axes names all {len(shape)} dimensions of {self.dtype}",
                 hint="v[:, None] is a vector as a column",

@@ -80,6 +80,9 @@ TENSOR_MAP_ALIGNMENT = 64
 MAX_BOX_SIZE = 256
 """Elements of a TMA box along one dimension (ibid.)."""
 
+L2_PROMOTIONS = (0, 64, 128, 256)
+"""Bytes that a TMA load brings into the L2 cache at least; 0 for those that it reads (ibid.)."""
+
 # -------------------------------------------------------------- tensor core instructions
 MMA_ROWS, MMA_COLUMNS, MMA_K_BYTES = 16, 8, 32
 """Rows, columns and bytes of k that one `mma.sync` multiplies (PTX ISA, "mma")."""
@@ -87,5 +90,8 @@ MMA_ROWS, MMA_COLUMNS, MMA_K_BYTES = 16, 8, 32
 WGMMA_ROWS, WGMMA_K_BYTES = 64, 32
 """Rows and bytes of k that one `wgmma` multiplies (PTX ISA 9.7.15.2)."""
 
-WGMMA_COLUMNS = range(16, 257, 16)
-"""Columns of a `wgmma` that every element type has."""
+WGMMA_COLUMNS = range(8, 257, 8)
+"""Columns of a `wgmma` of floats (PTX ISA 9.7.15.2)."""
+
+WGMMA_INTEGER_COLUMNS = (8, 16, 24, *range(32, 257, 16))
+"""Columns of a `wgmma` of integers (ibid.)."""

@@ -59,49 +59,71 @@ class MmaModel:
 
 @dataclass(frozen=True, slots=True)
 class WgmmaModel:
-    """Constants of the cost model for `wgmma` GEMMs.
+    """Constants of the cost model for `wgmma` GEMMs; see `kernels.gemm.wgmma_model`.
 
     Attributes:
-        flops_per_us: floating-point operations on 16-bit elements that the tensor cores of a
-            multiprocessor do in a microsecond.
-        l2_hit_bytes_per_us: bytes that all multiprocessors read from the L2 cache in a microsecond,
-            if both operands fit it.
-        l2_miss_bytes_per_us: the same if they do not fit it.
-        l2_operand_bytes: bytes of both operands up to which they fit the L2 cache.
-        unaligned_rows: factor on the cost of tiles of B whose rows are not multiples of 128 bytes.
-        copy_us: latency of a TMA copy, in microseconds.
-        cluster_copy_us: the same for small tiles that a cluster shares, until all its CTAs have
-            released the stage: 64×32 with a cluster of two and 8 stages took 0.134 µs an iteration.
-        store_us: microseconds to store one 16-bit element of C.
+        clocks_per_us: clocks of a multiprocessor in a microsecond, at the rate that the tensor
+            cores reach.
+        shared_write: clocks to write a row of 128 bytes to shared memory.
+        shared_read: clocks in which a warpgroup reads one.
+        l2_lines_per_us: lines of 128 bytes that all multiprocessors read from the L2 cache in a
+            microsecond.
+        sm_lines_per_us: the same of one multiprocessor.
+        half_line: cost of a request of 64 bytes, in lines.
+        quarter_line: the same of 32 bytes.
+        straddling_line: the same of the second line that a row touches whose pitch is no multiple
+            of 128 bytes.
+        zero_us: microseconds in which TMA fills 16 bytes of a row with zeros that are outside of
+            the tensor: on an H200, boxes of 64 rows of 128 bytes of which 16 exist took 1.4 µs.
+        clipped_us: microseconds for 16 bytes of a tile of C that are outside of it.
+        copy_us: microseconds from a TMA copy's issue until its stage can be used.
+        step_norm: exponent that joins the limits of a step.
+        cluster_step_us: microseconds that a step takes longer for each doubling of the cluster.
+        store_us_per_byte: microseconds to store a byte of C.
+        l2_store_bytes_per_us: bytes of C that all multiprocessors store in a microsecond.
+        narrow_store: factor on the time of stores where rows of less than 64 bytes are stored.
+        swapped_store: factor on it where C is stored transposed.
+        tile_us: microseconds of a tile besides its steps.
         launch_us: microseconds of a launch besides its waves.
+        blocked_us: what is added if the next launch finds no room until this one ends.
         next_wave_us: microseconds from one wave of CTAs to the next if CTAs are not persistent.
-        cluster_us: microseconds that a launch takes longer because CTAs of a cluster wait for each
-            other.
-        split_k_us: microseconds in which a cluster reduces its split-K slices.
+        cluster_us: microseconds that a launch takes longer with clusters.
+        split_k_us: microseconds in which split-K slices are reduced.
+        split_k_us_per_doubling: what is added for each doubling of the slices.
+        split_k_us_per_byte: what is added for each byte of accumulators that is exchanged.
         cluster_placement: by the CTAs of a cluster, the fraction of the multiprocessors on which
             whole clusters can be placed.
-        power_us_per_flop: microseconds that the power limit allows, on average, for an operation.
-        power_us_per_l2_byte: the same for a byte read from the L2 cache.
-        power_store_share: fraction of the time of stores that is added to those.
+        power_us_per_flop: microseconds that the power limit allows for an operation, on average.
         memory_bytes_per_us: bytes that device memory moves in a microsecond.
     """
 
-    flops_per_us: float
-    l2_hit_bytes_per_us: float
-    l2_miss_bytes_per_us: float
-    l2_operand_bytes: float
-    unaligned_rows: float
+    clocks_per_us: float
+    shared_write: float
+    shared_read: float
+    l2_lines_per_us: float
+    sm_lines_per_us: float
+    half_line: float
+    quarter_line: float
+    straddling_line: float
+    zero_us: float
+    clipped_us: float
     copy_us: float
-    cluster_copy_us: float
-    store_us: float
+    step_norm: float
+    cluster_step_us: float
+    store_us_per_byte: float
+    l2_store_bytes_per_us: float
+    narrow_store: float
+    swapped_store: float
+    tile_us: float
     launch_us: float
+    blocked_us: float
     next_wave_us: float
     cluster_us: float
     split_k_us: float
+    split_k_us_per_doubling: float
+    split_k_us_per_byte: float
     cluster_placement: dict[int, float]
     power_us_per_flop: float
-    power_us_per_l2_byte: float
-    power_store_share: float
     memory_bytes_per_us: float
 
 
@@ -111,7 +133,7 @@ class UnalignedModel:
 
     Attributes:
         copy_bytes_per_us: bytes that re-pitching reads and writes in a microsecond.
-        copy_launch_us: microseconds of such a copy besides that: its launch.
+        copy_launch_us: microseconds of the launch that re-pitches.
         store_bytes_per_us: bytes of C that threads store in a microsecond, beyond the time that
             the model of `wgmma` has for stores.
         mma_bytes_per_us: bytes of such rows that the CTAs of a multiprocessor copy to shared memory
@@ -247,10 +269,10 @@ def _check_numbers(file: Path, entry: dict[str, Any]) -> None:
 
 def _made(file: Path, kind: type[_Fields], values: Any) -> _Fields:
     """Return the dataclass `kind` of these values, which must be all of its fields."""
-    wanted = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    given = set(values) if isinstance(values, dict) else set()
-    if given != wanted:
-        wrong = ", ".join(sorted(given ^ wanted))
+    expected = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    present = set(values) if isinstance(values, dict) else set()
+    if present != expected:
+        wrong = ", ".join(sorted(present ^ expected))
         raise _error(file, f"the card lacks these fields, or does not have them: {wrong}")
     return kind(**values)
 

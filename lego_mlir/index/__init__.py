@@ -1,11 +1,10 @@
 """Index expressions: integers with floor division and modulo, their ranges, rules and proofs.
 
-Seven modules are one unit, the recursive core. They call one another:
+Six modules are one unit, the recursive core. They call one another:
 
     nodes         the operators call the constructors
     construct     `//` and `%` call the rules, sums and products call polynomial, comparisons the
                   prover; each returns the normal form
-    expansion     whether products of sums are expanded now (the only state)
     polynomial    cancels terms, and calls the constructors for what replaces them
     rules         one identity each; its condition calls the prover, its result the constructors
     ranges        the interval of a node from those of its operands; calls none of the others
@@ -17,16 +16,20 @@ cancellation leaves fewer terms. A proof eliminates at most `prover._DEPTH` atom
 another, and calls Z3 with a step limit. Beyond these, `work` counts every step against the limit
 `index_steps`. Because the modules need each other, `nodes` imports `construct` after its classes.
 
-Above the core stand `forms` (the cheapest of several forms), `factor`, `cost` and `width` (what a
-form takes), and `fold`, with its interpretations `evaluate`, `text` and `proofs.solver`.
+The core expands products of sums and has no modes. `operands` are expressions that carry a second,
+unexpanded form through the operators and `functions`.
+
+Above the core stand `extraction/` (the cheapest of several forms, and what a form takes), and
+`fold`, with its interpretations `evaluate`, `text` and `proofs.solver`.
 `functions` are what permutations may call, `sympy_bridge` converts from and to SymPy.
 """
 
 from lego_mlir.index.construct import substitute
 from lego_mlir.index.evaluate import evaluate
 from lego_mlir.index.functions import isqrt, maximum, minimum, where
-from lego_mlir.index.nodes import Expr, Int, Sym, symbols
+from lego_mlir.index.nodes import Expr, Int, Sym
 from lego_mlir.index.ranges import bounds
+from lego_mlir.index.structure import symbols
 
 __all__ = [
     "Expr",

@@ -2,7 +2,7 @@
 
 Sums and products are kept expanded, as polynomials over atoms; `//` and `%` are simplified by the
 rules of `index.rules`, each of which is one proven identity. Factoring, for the sake of fewer
-operations, is left to the moment of printing (`index.factor`).
+operations, is left to the moment of printing (`index.extraction.factor`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import reduce
 from math import isqrt as integer_isqrt
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import expansion, nodes, polynomial, rules
+from lego_mlir.index import nodes, polynomial, rules, structure
 from lego_mlir.index.nodes import (
     Expr,
     Int,
@@ -22,9 +22,9 @@ from lego_mlir.index.nodes import (
     Min,
     Mul,
     Poly,
-    Spelled,
     Sym,
     Where,
+    WithForm,
     Xor,
     plain,
 )
@@ -56,8 +56,6 @@ def mul(a: Int, b: Int) -> Int:
         return polynomial.scaled(a, b)
     if isinstance(a, int):
         return polynomial.scaled(b, a)
-    if isinstance(a, Poly) and isinstance(b, Poly) and expansion.keeps_product(a, b):
-        return Mul(*sorted((a, b), key=nodes.order))
     return polynomial.build(*polynomial.times(polynomial.parts(a), polynomial.parts(b)))
 
 
@@ -74,7 +72,7 @@ def floordiv(a: Int, b: Int) -> Int:
             return a // b
         if b < 0:
             return floordiv(mul(-1, a), -b)
-    return rules.floordiv(plain(a), plain(b), expansion.is_expanding())
+    return rules.floordiv(plain(a), plain(b))
 
 
 def mod(a: Int, b: Int) -> Int:
@@ -90,7 +88,7 @@ def mod(a: Int, b: Int) -> Int:
             return a % b
         if b < 0:
             return mul(-1, mod(mul(-1, a), -b))
-    return rules.mod(plain(a), plain(b), expansion.is_expanding())
+    return rules.mod(plain(a), plain(b))
 
 
 def xor(a: Int, b: Int) -> Int:
@@ -101,7 +99,7 @@ def xor(a: Int, b: Int) -> Int:
         right
     ):
         return _xor_of(*left, *right)
-    a, b = sorted((a, b), key=nodes.order, reverse=isinstance(a, int) or isinstance(b, int))
+    a, b = sorted((a, b), key=structure.order, reverse=isinstance(a, int) or isinstance(b, int))
     return a if isinstance(b, int) and b == 0 else Xor(a, b)
 
 
@@ -116,7 +114,7 @@ def _xor_of(*operands: Int) -> Int:
             del odd[x]
         else:
             odd[x] = None
-    kept: list[Int] = sorted(odd, key=nodes.order)
+    kept: list[Int] = sorted(odd, key=structure.order)
     if constant or not kept:
         kept.append(constant)
     return reduce(Xor, kept)
@@ -188,7 +186,7 @@ def maximum(a: Int, b: Int) -> Int:
 def _extreme(kind: type[Min] | type[Max], a: Int, b: Int) -> Int:
     """Return the Min or Max of all nested operands, without those that another one bounds."""
     kept: list[Int] = []
-    for x in sorted({*_operands(kind, plain(a)), *_operands(kind, plain(b))}, key=nodes.order):
+    for x in sorted({*_operands(kind, plain(a)), *_operands(kind, plain(b))}, key=structure.order):
         if not any(_surpasses(kind, y, x) for y in kept):
             kept = [*(y for y in kept if not _surpasses(kind, x, y)), x]
     return reduce(kind, kept)
@@ -233,8 +231,14 @@ def where(condition: Int, a: Int, b: Int) -> Int:
     return Where(condition, a, b)
 
 
-def substitute(x: Int, values: Mapping[Sym, Int]) -> Int:
-    """Return `x` with symbols replaced, in normal form again."""
+def substitute(x: Int, values: Mapping[Sym, Int], times: Callable[[Int, Int], Int] = mul) -> Int:
+    """Return `x` with symbols replaced, in normal form again.
+
+    Args:
+        x: the expression.
+        values: what replaces its symbols; the others stay.
+        times: makes products, by default expanded.
+    """
     done: dict[Expr, Int] = {}
 
     def visit(node: Int) -> Int:
@@ -248,7 +252,7 @@ def substitute(x: Int, values: Mapping[Sym, Int]) -> Int:
         match node:
             case Sym():
                 return values.get(node, node)
-            case Spelled(value, _):
+            case WithForm(value, _):
                 return visit(value)
             case Poly(constant, terms):
                 total: Int = constant
@@ -256,9 +260,11 @@ def substitute(x: Int, values: Mapping[Sym, Int]) -> Int:
                     term: Int = coefficient
                     for atom, power in mono:
                         for _ in range(power):
-                            term = mul(term, visit(atom))
+                            term = times(term, visit(atom))
                     total = add(total, term)
                 return total
+            case Mul(a, b):
+                return times(visit(a), visit(b))
             case _:
                 operands = (visit(getattr(node, f)) for f in node.__match_args__)
                 return _CONSTRUCTORS[type(node)](*operands)
@@ -275,5 +281,4 @@ _CONSTRUCTORS: dict[type[Expr], Callable[..., Int]] = {
     ISqrt: isqrt,
     Less: less,
     Where: where,
-    Mul: mul,
 }

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from lego_mlir.index import construct
 from lego_mlir.index.nodes import Expr
+from lego_mlir.index.operands import combined
 
 Value: TypeAlias = Any
 """An int, a NumPy integer array or an index expression."""
@@ -25,7 +26,7 @@ def is_array(x: Value) -> bool:
 def where(condition: Value, a: Value, b: Value) -> Value:
     """Return `a` where `condition` holds, else `b`."""
     if any(isinstance(x, Expr) for x in (condition, a, b)):
-        return construct.where(int(condition) if isinstance(condition, bool) else condition, a, b)
+        return combined(construct.where, condition, a, b)
     if is_array(condition) or is_array(a) or is_array(b):
         import numpy as np
 
@@ -36,7 +37,7 @@ def where(condition: Value, a: Value, b: Value) -> Value:
 def minimum(a: Value, b: Value) -> Value:
     """Return the lesser of `a` and `b`."""
     if isinstance(a, Expr) or isinstance(b, Expr):
-        return construct.minimum(a, b)
+        return combined(construct.minimum, a, b)
     if is_array(a) or is_array(b):
         import numpy as np
 
@@ -50,7 +51,7 @@ def minimum(a: Value, b: Value) -> Value:
 def maximum(a: Value, b: Value) -> Value:
     """Return the greater of `a` and `b`."""
     if isinstance(a, Expr) or isinstance(b, Expr):
-        return construct.maximum(a, b)
+        return combined(construct.maximum, a, b)
     if is_array(a) or is_array(b):
         import numpy as np
 
@@ -68,7 +69,7 @@ def isqrt(x: Value) -> Value:
     one in either direction, which makes it exact for values below 2**62.
     """
     if isinstance(x, Expr):
-        return construct.isqrt(x)
+        return combined(construct.isqrt, x)
     if is_array(x):
         import numpy as np
 

@@ -52,11 +52,12 @@ _interning = Lock()
 class Expr:
     """A node. Subclasses name their fields in `__match_args__`, so `match` takes them apart."""
 
-    __slots__ = ("__weakref__", "_bounds", "_order", "_symbols")
+    __slots__ = ("__weakref__", "_bounds", "_is_expanded", "_order", "_symbols")
     __match_args__: ClassVar[tuple[str, ...]] = ()
     rank: ClassVar[int]
 
     _bounds: Interval | None
+    _is_expanded: bool | None
     _order: tuple[Any, ...] | None
     _symbols: frozenset[Sym] | None
 
@@ -68,6 +69,7 @@ class Expr:
             for name, value in zip(cls.__match_args__, fields, strict=True):
                 object.__setattr__(made, name, value)
             object.__setattr__(made, "_bounds", None)
+            object.__setattr__(made, "_is_expanded", None)
             object.__setattr__(made, "_order", None)
             object.__setattr__(made, "_symbols", None)
             with _interning:  # two threads that make the same node get the same object
@@ -170,7 +172,13 @@ class Expr:
         return to_sympy(self)
 
 
-class Sym(Expr):
+class Node(Expr):
+    """A node of one form, unlike `WithForm`."""
+
+    __slots__ = ()
+
+
+class Sym(Node):
     """A variable: a size, an index, a thread id.
 
     Attributes:
@@ -198,7 +206,7 @@ class Sym(Expr):
         return super().__new__(cls, name, lo, hi, divisors)
 
 
-class Poly(Expr):
+class Poly(Node):
     """`constant + sum(coefficient * monomial)`, at least one term, no zero coefficient."""
 
     __slots__ = ("constant", "terms")
@@ -208,7 +216,7 @@ class Poly(Expr):
     terms: tuple[tuple[Mono, int], ...]
 
 
-class FloorDiv(Expr):
+class FloorDiv(Node):
     """`num // den`, rounded towards minus infinity."""
 
     __slots__ = ("den", "num")
@@ -218,7 +226,7 @@ class FloorDiv(Expr):
     den: Int
 
 
-class Mod(Expr):
+class Mod(Node):
     """`num % den` with the sign of `den`."""
 
     __slots__ = ("den", "num")
@@ -228,7 +236,7 @@ class Mod(Expr):
     den: Int
 
 
-class Xor(Expr):
+class Xor(Node):
     """Bitwise exclusive or."""
 
     __slots__ = ("a", "b")
@@ -238,7 +246,7 @@ class Xor(Expr):
     b: Int
 
 
-class Min(Expr):
+class Min(Node):
     """The lesser of two."""
 
     __slots__ = ("a", "b")
@@ -248,7 +256,7 @@ class Min(Expr):
     b: Int
 
 
-class Max(Expr):
+class Max(Node):
     """The greater of two."""
 
     __slots__ = ("a", "b")
@@ -258,7 +266,7 @@ class Max(Expr):
     b: Int
 
 
-class ISqrt(Expr):
+class ISqrt(Node):
     """The integer square root of a value that is never negative."""
 
     __slots__ = ("x",)
@@ -267,7 +275,7 @@ class ISqrt(Expr):
     x: Expr
 
 
-class Less(Expr):
+class Less(Node):
     """1 if `a < b`, else 0."""
 
     __slots__ = ("a", "b")
@@ -277,7 +285,7 @@ class Less(Expr):
     b: Int
 
 
-class Where(Expr):
+class Where(Node):
     """`a` where the condition (0 or 1) holds, else `b`."""
 
     __slots__ = ("a", "b", "condition")
@@ -288,8 +296,8 @@ class Where(Expr):
     b: Int
 
 
-class Mul(Expr):
-    """`a * b`, two sums, not expanded: only in the forms that `index.forms` weighs."""
+class Mul(Node):
+    """`a * b`, two sums, not expanded: only in the forms that `index.extraction.forms` weighs."""
 
     __slots__ = ("a", "b")
     __match_args__ = ("a", "b")
@@ -298,17 +306,27 @@ class Mul(Expr):
     b: Expr
 
 
-class Spelled(Expr):
-    """`value`, together with the cheaper form in which it is to be computed.
+class WithForm(Expr):
+    """`value`, which is in normal form, together with an equal `form`.
 
-    Every constructor takes it for its value, which is in normal form; what is printed, counted
-    and evaluated is `form`.
+    Every constructor takes it for its value.
     """
 
     __slots__ = ("form", "value")
     __match_args__ = ("value", "form")
-    rank = 11
     value: Expr
+    form: Int
+
+
+class Spelled(WithForm):
+    """`value`, together with the cheaper form in which it is to be computed.
+
+    What is printed, counted and evaluated is `form`; arithmetic goes on with `value`. (An
+    `index.operands.Operand` goes on with both.)
+    """
+
+    __slots__ = ()
+    rank = 11
     form: Expr
 
 
@@ -316,63 +334,11 @@ def plain(x: Int) -> Int:
     """Return `x` in normal form: a truth value is the integer 0 or 1."""
     if isinstance(x, int):
         return int(x)
-    return x.value if isinstance(x, Spelled) else x
+    return x.value if isinstance(x, WithForm) else x
 
 
-def order(x: Int) -> tuple[Any, ...]:
-    """Return a sort key for `x` that depends on its structure alone, never on addresses."""
-    if isinstance(x, int):
-        return (-1, x)
-    if x._order is None:
-        match x:
-            case Sym(name, lo, hi, divisors):
-                known = tuple(sorted(order(d) for d in divisors))
-                top = () if hi is None else order(hi)
-                key: tuple[Any, ...] = (x.rank, name, lo is None, lo or 0, top, known)
-            case Poly(constant, terms):
-                key = (x.rank, len(terms), tuple((mono_order(m), c) for m, c in terms), constant)
-            case _:
-                key = (x.rank, *(order(getattr(x, f)) for f in x.__match_args__))
-        object.__setattr__(x, "_order", key)
-        return key
-    return x._order
-
-
-def mono_order(mono: Mono) -> tuple[Any, ...]:
-    """Return the order of monomials within a sum: by their atoms, then by their powers."""
-    return tuple((order(atom), power) for atom, power in mono)
-
-
-def children(x: Expr) -> tuple[Int, ...]:
-    """Return the operands of a node; for a polynomial its atoms."""
-    match x:
-        case Sym():
-            return ()
-        case Poly(_, terms):
-            return tuple(atom for mono, _ in terms for atom, _ in mono)
-        case Spelled(_, form):
-            return (form,)
-        case _:
-            return tuple(getattr(x, f) for f in x.__match_args__)
-
-
-def symbols(x: Int) -> frozenset[Sym]:
-    """Return all variables of an expression."""
-    if isinstance(x, int):
-        return frozenset()
-    if x._symbols is None:
-        object.__setattr__(x, "_symbols", _symbols_of(x))
-    assert x._symbols is not None
-    return x._symbols
-
-
-def _symbols_of(x: Expr) -> frozenset[Sym]:
-    if isinstance(x, Sym):
-        return frozenset((x,))
-    return frozenset[Sym]().union(*(symbols(child) for child in children(x)))
-
-
-_OPERAND = (int, Expr)
+_OPERAND = (int, Node, Spelled)
+"""What the operators of nodes take. An Operand has operators of its own."""
 
 # Nodes and their constructors need each other: operators build, constructors take apart.
 from lego_mlir.index import construct  # noqa: E402

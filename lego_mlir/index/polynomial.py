@@ -7,7 +7,7 @@ turns it into a node after three kinds of cancellation:
     d * (x // d) + x % d     ->  x          (Table 1 of the paper, its second rule)
     x - d * (x // d)         ->  x % d
 
-Products of sums are expanded too, unless `index.expansion` keeps them.
+Products of sums are expanded too; `index.operands` keeps them beside.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from lego_mlir.index import construct, nodes, ranges
+from lego_mlir.index import construct, nodes, ranges, structure
 from lego_mlir.index.nodes import Expr, FloorDiv, Int, Mod, Mono, Poly, Sym
 from lego_mlir.index.work import charge
 
@@ -73,7 +73,7 @@ def mono_times(a: Mono, b: Mono) -> Mono:
     powers = dict(a)
     for atom, power in b:
         powers[atom] = powers.get(atom, 0) + power
-    return tuple(sorted(powers.items(), key=lambda item: nodes.order(item[0])))
+    return tuple(sorted(powers.items(), key=lambda item: structure.order(item[0])))
 
 
 def mono_over(a: Mono, b: Mono) -> Mono | None:
@@ -124,7 +124,7 @@ def build(constant: int, terms: Terms) -> Int:
         if constant == 0 and coefficient == 1 and len(mono) == 1 and mono[0][1] == 1:
             return mono[0][0]
         return Poly(constant, tuple(terms.items()))
-    ordered = sorted(terms.items(), key=lambda item: nodes.mono_order(item[0]))
+    ordered = sorted(terms.items(), key=lambda item: structure.mono_order(item[0]))
     return Poly(constant, tuple(ordered))
 
 
@@ -255,7 +255,9 @@ def multiples(x: Int, d: Poly) -> tuple[Int, Int]:
     with a margin.
     """
     rest = _scaled(x, 1, ())
-    leading, scale = max(d.terms, key=lambda t: (sum(p for _, p in t[0]), nodes.mono_order(t[0])))
+    leading, scale = max(
+        d.terms, key=lambda t: (sum(p for _, p in t[0]), structure.mono_order(t[0]))
+    )
     quotient: Int = 0
     for mono, coefficient in list(rest.items()):
         exact = exact_term(coefficient, mono, term(scale, leading))
@@ -301,7 +303,7 @@ def exact_term(coefficient: int, mono: Mono, d: Int) -> tuple[int, Mono] | None:
     for atom, _ in mono:
         if not isinstance(atom, Sym):
             continue
-        for known in sorted(atom.divisors, key=nodes.order, reverse=True):
+        for known in sorted(atom.divisors, key=structure.order, reverse=True):
             factor = single_term(known)
             rest = mono_over(mono, ((atom, 1),))
             if factor is None or rest is None:

@@ -12,6 +12,7 @@ from math import isqrt
 
 from lego_mlir.index.fold import Algebra
 from lego_mlir.index.nodes import (
+    Expr,
     FloorDiv,
     Int,
     Interval,
@@ -23,9 +24,9 @@ from lego_mlir.index.nodes import (
     Mono,
     Mul,
     Poly,
-    Spelled,
     Sym,
     Where,
+    WithForm,
     Xor,
 )
 
@@ -35,7 +36,7 @@ def bounds(x: Int) -> Interval:
     if isinstance(x, int):
         return x, x
     if x._bounds is None:
-        object.__setattr__(x, "_bounds", _RANGES.interpret(x))
+        object.__setattr__(x, "_bounds", _interval(x))
     assert x._bounds is not None
     return x._bounds
 
@@ -118,11 +119,12 @@ class _Ranges(Algebra[Interval]):
         (alo, ahi), (blo, bhi) = bounds(x.a), bounds(x.b)
         return _least(alo, blo), _greatest(ahi, bhi)
 
-    def spelled(self, x: Spelled) -> Interval:
-        return bounds(x.value)
-
 
 _RANGES = _Ranges()
+
+
+def _interval(x: Expr) -> Interval:
+    return bounds(x.value) if isinstance(x, WithForm) else _RANGES.interpret(x)
 
 
 def _least(a: int | None, b: int | None) -> int | None:

@@ -18,11 +18,8 @@ from lego_mlir.index.proofs import prover
 
 
 @lru_cache(maxsize=1 << 14)
-def floordiv(x: Int, d: Int, expanding: bool = True) -> Int:
-    """Return `x // d` in normal form. Where `d > 0` is not proven, nothing but the node is made.
-
-    `expanding` is `expansion.is_expanding()`: the cache keeps the two kinds of results apart.
-    """
+def floordiv(x: Int, d: Int) -> Int:
+    """Return `x // d` in normal form, or a plain node if `d > 0` is not proven."""
     if d == 1:
         return x
     if isinstance(x, int) and x == 0:
@@ -34,8 +31,8 @@ def floordiv(x: Int, d: Int, expanding: bool = True) -> Int:
 
 
 @lru_cache(maxsize=1 << 14)
-def mod(x: Int, d: Int, expanding: bool = True) -> Int:
-    """Return `x % d` in normal form. Where `d > 0` is not proven, nothing but the node is made."""
+def mod(x: Int, d: Int) -> Int:
+    """Return `x % d` in normal form, or a plain node if `d > 0` is not proven."""
     if d == 1:
         return 0
     if isinstance(x, int) and x == 0:

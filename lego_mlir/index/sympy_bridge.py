@@ -16,7 +16,7 @@ import sympy
 from sympy.printing.precedence import PRECEDENCE
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import construct, nodes
+from lego_mlir.index import construct, nodes, structure
 from lego_mlir.index.fold import Algebra, fold
 from lego_mlir.index.functions import isqrt
 from lego_mlir.index.nodes import Expr, Int, Poly, Sym
@@ -156,7 +156,7 @@ class _Sympy(Algebra[sympy.Expr]):
         return sympy.Mul(self(x.a), self(x.b))
 
     def other(self, x: Expr) -> sympy.Expr:
-        return _TO_SYMPY[type(x)](*(self(operand) for operand in nodes.children(x)))
+        return _TO_SYMPY[type(x)](*(self(operand) for operand in structure.children(x)))
 
 
 def from_sympy(x: Any, symbols: Mapping[sympy.Symbol, Int] | None = None) -> Int:

@@ -151,8 +151,8 @@ def mlir_errors(source: Source, what: str | None = None, *more: Source) -> Itera
         if not diagnostics:
             raise LegoError(f"{what or 'MLIR'}: {_one_line(e)}") from None
         first = diagnostics[0]
-        said = _ASIDE.split(_one_line(first.message))[0]
-        message = said if what is None else f"{what}: {said}"
+        detail = _ASIDE.split(_one_line(first.message))[0]
+        message = detail if what is None else f"{what}: {detail}"
         position = position_of(first.location)
         if position is None:
             raise LegoError(message) from None

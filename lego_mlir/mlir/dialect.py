@@ -70,6 +70,7 @@ PARAMS = "lego.params"
 CLUSTER = "lego.cluster"
 """The number of CTAs along x that make a cluster."""
 PDL = "lego.pdl"
+PING_PONG = "lego.ping_pong"
 """A unit attribute: the kernel itself waits for the work before it, so its launch need not."""
 
 # Attributes of other dialects' operations.
@@ -77,7 +78,7 @@ BOUNDS = "lego.bounds"
 """For each result, an index, an exclusive upper bound, or 0 where none is known. On a scf.for the
 bounds hold for the values that it carries, too."""
 CLAIM = "lego.claim"
-"""A range that the program claims for an operand or a result, see `mlir.lowering.claims`."""
+"""A range that the program claims for an operand or a result: `mlir.lowering.indices.claims`."""
 WARPS = "lego.warps"
 """On a vector.contract: the layout from a warp's coordinates in the tile to the warp's id."""
 ORDERED_BY_USER = "lego.own"
@@ -106,12 +107,8 @@ KIND = "kind"
 VALUES = "values"
 BIJECTIVE = "bijective"
 _DIM = "dim"
-_SHAPE, _STRIDES, _BOX, _SWIZZLE = "shape", "strides", "box", "swizzle"
-
-
-def is_lego(op: Any) -> bool:
-    """Return whether an operation belongs to the lego dialect."""
-    return bool(op.name.startswith(PREFIX))
+_SHAPE, _STRIDES, _BOX = "shape", "strides", "box"
+_SWIZZLE, _L2_PROMOTION = "swizzle", "l2_promotion"
 
 
 def made_by(value: Any, name: str) -> bool:
@@ -177,11 +174,11 @@ def bounds_of(op: Any) -> list[int] | None:
 
 
 def tensor_map_fields(op: Any) -> dict[str, Any]:
-    """Return shape, strides, box and swizzle of a lego.tensor_map by name."""
+    """Return shape, strides, box, swizzle and L2 promotion of a lego.tensor_map by name."""
     fields: dict[str, Any] = {
         name: tuple(ir.DenseI64ArrayAttr(op.attributes[name])) for name in (_SHAPE, _STRIDES, _BOX)
     }
-    return {**fields, _SWIZZLE: op.attributes[_SWIZZLE].value}
+    return fields | {name: op.attributes[name].value for name in (_SWIZZLE, _L2_PROMOTION)}
 
 
 # Attributes.
@@ -360,6 +357,7 @@ def tensor_map(
     strides: Sequence[int],
     box: Sequence[int],
     swizzle: int,
+    l2_promotion: int,
 ) -> Any:
     """Build a lego.tensor_map of a tensor; return the pointer that a kernel takes.
 
@@ -370,10 +368,13 @@ def tensor_map(
         strides: in bytes, of all dimensions but the innermost.
         box: sizes in elements of what one copy moves, innermost first.
         swizzle: bytes of the swizzle mode, 0 for none.
+        l2_promotion: bytes that a read brings into the L2 cache at least, 0 for those it reads.
     """
     arrays = ((_SHAPE, shape), (_STRIDES, strides), (_BOX, box))
     attributes = {name: ir.DenseI64ArrayAttr.get(list(numbers)) for name, numbers in arrays}
-    attributes[_SWIZZLE] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), swizzle)
+    i64 = ir.IntegerType.get_signless(64)
+    for name, number in ((_SWIZZLE, swizzle), (_L2_PROMOTION, l2_promotion)):
+        attributes[name] = ir.IntegerAttr.get(i64, number)
     attributes[LAYOUT] = layout
     return _build(TENSOR_MAP, [_pointer()], [buffer], attributes, None).results[0]
 

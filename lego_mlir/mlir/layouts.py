@@ -15,7 +15,7 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.lowering.bijectivity import verified
-from lego_mlir.mlir.lowering.permutation_functions import read_function
+from lego_mlir.mlir.lowering.indices.permutation_functions import read_function
 
 _PREFIX = "#lego.layout<"
 _ATTRIBUTE = re.compile(r'lego\.layout\s*<\s*"((?:[^"\\]|\\.)*)"')

@@ -28,7 +28,7 @@ from lego_mlir.runtime import dtypes, views
 from lego_mlir.runtime.dtypes import Array
 from lego_mlir.runtime.npy import load_npy
 
-Given = Any  # an array (NumPy, DLPack on the CPU), the path of a .npy file, a number, or None
+ArgumentValue = Any  # an array (NumPy, CPU DLPack), the path of a .npy file, a number, or None
 
 Functions = Mapping[str, Callable[..., Any]]
 """Permutation functions of layouts by name, on NumPy arrays."""
@@ -62,7 +62,7 @@ class BoundArgument:
 
 def bind(
     artifact: Artifact,
-    given: Sequence[Given] | Mapping[str, Given] = (),
+    values: Sequence[ArgumentValue] | Mapping[str, ArgumentValue] = (),
     *,
     seed: int = 0,
     functions: Functions | None = None,
@@ -71,7 +71,7 @@ def bind(
 
     Args:
         artifact: whose arguments.
-        given: tensors or .npy files by position or by name; `None`, and what is left over, is
+        values: tensors or .npy files by position or by name; `None`, and what is left over, is
             filled: with seeded random data where the kernels read it, else with poison.
         seed: of the random data. An argument's data does not depend on what the others are given.
         functions: what `@name` stands for in the arguments' layouts.
@@ -80,7 +80,7 @@ def bind(
         LegoError: too many, unknown names, an unreadable file, a wrong type or shape, a scalar
             without a value.
     """
-    by_name = _by_name(artifact, given)
+    by_name = _by_name(artifact, values)
     _check_size(artifact)
     bound = []
     for position, argument in enumerate(artifact.arguments):
@@ -135,7 +135,7 @@ def layout_offsets(argument: Argument, functions: Functions) -> npt.NDArray[np.i
 
 
 _OFFSET_BYTES = 8
-"""Of the offset of an element in its buffer."""
+"""Size of an element's offset in its buffer."""
 
 
 def _check_size(artifact: Artifact) -> None:
@@ -147,25 +147,25 @@ def _check_size(artifact: Artifact) -> None:
 
 
 def _by_name(
-    artifact: Artifact, given: Sequence[Given] | Mapping[str, Given]
-) -> Mapping[str, Given]:
+    artifact: Artifact, values: Sequence[ArgumentValue] | Mapping[str, ArgumentValue]
+) -> Mapping[str, ArgumentValue]:
     names = [argument.name for argument in artifact.arguments]
     listed = f"the arguments of '{artifact.name}' are {', '.join(names) or 'none'}"
-    if isinstance(given, Mapping):
-        for name in given:
+    if isinstance(values, Mapping):
+        for name in values:
             if name not in names:
                 raise LegoError(f"there is no argument '{name}'", hint=listed)
-        return given
-    if isinstance(given, str | os.PathLike | np.ndarray):
-        given = (given,)
-    if len(given) > len(names):
+        return values
+    if isinstance(values, str | os.PathLike | np.ndarray):
+        values = (values,)
+    if len(values) > len(names):
         raise LegoError(
-            f"'{artifact.name}' takes {len(names)} arguments, {len(given)} are given", hint=listed
+            f"'{artifact.name}' takes {len(names)} arguments, {len(values)} are given", hint=listed
         )
-    return dict(zip(names, given, strict=False))
+    return dict(zip(names, values, strict=False))
 
 
-def _scalar(argument: Argument, value: Given) -> np.generic:
+def _scalar(argument: Argument, value: ArgumentValue) -> np.generic:
     if isinstance(value, str | os.PathLike):
         value = load_npy(value)
     if isinstance(value, np.ndarray) and value.size == 1:
@@ -180,7 +180,7 @@ def _scalar(argument: Argument, value: Given) -> np.generic:
         raise LegoError(f"argument '{argument.name}': {e.message}") from None
 
 
-def _tensor(argument: Argument, shape: tuple[int, ...], value: Given) -> Array:
+def _tensor(argument: Argument, shape: tuple[int, ...], value: ArgumentValue) -> Array:
     """Return a caller's array with the argument's dtype and the tensor's shape."""
     name, location = argument.name, None
     if isinstance(value, str | os.PathLike):
@@ -215,7 +215,7 @@ def in_dtype(array: Array, name: str) -> Array:
     return np.ascontiguousarray(array).view(dtype).reshape(array.shape)
 
 
-def _lent(argument: Argument, value: Given) -> Array:
+def _lent(argument: Argument, value: ArgumentValue) -> Array:
     """Return an array of another library in host memory as a NumPy array."""
     if views.gpu_of(value) is not None:
         raise LegoError(

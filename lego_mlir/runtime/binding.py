@@ -62,9 +62,9 @@ def check_count(artifact: Artifact, arrays: Sequence[Any]) -> None:
     Raises:
         LegoError: there are more or fewer.
     """
-    wanted = artifact.arguments
-    if len(arrays) != len(wanted):
+    expected = artifact.arguments
+    if len(arrays) != len(expected):
         raise LegoError(
-            f"'{artifact.name}' takes {len(wanted)} arguments, {len(arrays)} are given",
-            hint=f"they are {', '.join(a.name for a in wanted)}",
+            f"'{artifact.name}' takes {len(expected)} arguments, {len(arrays)} are given",
+            hint=f"they are {', '.join(a.name for a in expected)}",
         )

@@ -83,7 +83,7 @@ def check_alignment(argument: Argument, address: int) -> None:
 
 
 def check_shared(kernel: str, size: int, limit: int, device: str) -> None:
-    """Check a launch's dynamic shared memory, in bytes, against the device's limit a block.
+    """Check a launch's dynamic shared memory, in bytes, against the limit of a CTA on the device.
 
     Raises:
         LegoError: it asks for more.
@@ -91,6 +91,6 @@ def check_shared(kernel: str, size: int, limit: int, device: str) -> None:
     if size > limit:
         raise LegoError(
             f"kernel '{kernel}' asks for {size} bytes of dynamic shared memory, "
-            f"a block on {device} may have {limit}",
+            f"a CTA on {device} may have {limit}",
             hint="use a smaller tile or fewer buffers",
         )

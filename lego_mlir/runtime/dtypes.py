@@ -87,10 +87,10 @@ def matches(found: np.dtype[Any], name: str) -> bool:
     raw = _RAW.get(name)
     if raw is not None and found.name == raw.ml_dtype:
         return True
-    wanted = numpy_dtype(name)
-    if name[0] == "i" and wanted.kind == "i" and found.kind == "u":
-        return found.itemsize == wanted.itemsize
-    return found.newbyteorder("=") == wanted
+    expected = numpy_dtype(name)
+    if name[0] == "i" and expected.kind == "i" and found.kind == "u":
+        return found.itemsize == expected.itemsize
+    return found.newbyteorder("=") == expected
 
 
 def describe(name: str) -> str:

@@ -44,7 +44,7 @@ def check_facts(artifact: Artifact, values: Sequence[Any]) -> None:
         except ZeroDivisionError:  # a size of 0, of which another fact tells
             continue
         subject = _text(fact.value, artifact)
-        raise LegoError(f"{subject} is {value}, {fact.says}", location=_place(fact))
+        raise LegoError(f"{subject} is {value}, {fact.says}", location=_location(fact))
 
 
 def evaluated(expression: str, values: Sequence[Any]) -> int:
@@ -97,9 +97,9 @@ def _tokens(expression: str) -> tuple[str, ...]:
     return tuple(expression.split())
 
 
-def _place(fact: Fact) -> Location | None:
+def _location(fact: Fact) -> Location | None:
     """Return the location that a text `file:line:column` describes."""
-    file, _, column = fact.place.rpartition(":")
+    file, _, column = fact.location.rpartition(":")
     file, _, line = file.rpartition(":")
     if not file or not line.isdecimal() or not column.isdecimal():
         return None

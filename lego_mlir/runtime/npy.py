@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from lego_mlir.artifact.names import WANTED, is_name
+from lego_mlir.artifact.names import NAME_RULE, is_name
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.files import write_together
 from lego_mlir.limits import check_limit
@@ -77,7 +77,7 @@ def save_npy(directory: str | os.PathLike[str], tensors: Mapping[str, Array]) ->
     folder = Path(directory)
     for name in tensors:
         if not is_name(name):
-            raise LegoError(f"an output cannot be saved as '{name}.npy'", hint=f"names: {WANTED}")
+            raise LegoError(f"an output cannot be saved as '{name}.npy'", hint=f"name: {NAME_RULE}")
     paths = {folder / f"{name}.npy": tensor for name, tensor in tensors.items()}
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -115,14 +115,15 @@ def resolve(
             dtype = found.dtype
         if dtype == "index" and isinstance(value, np.generic):
             value = dtypes.scalar(f"i{8 * size}", int(value))
-        given = value.dtype.itemsize if isinstance(value, np.generic) else _POINTER_BYTES
-        _check_size(kernel, i, size, given)
+        actual = value.dtype.itemsize if isinstance(value, np.generic) else _POINTER_BYTES
+        _check_size(kernel, i, size, actual)
         resolved.append(value)
     return tuple(resolved)
 
 
-def _check_size(kernel: str, number: int, size: int, given: int) -> None:
-    if given != size:
+def _check_size(kernel: str, number: int, size: int, actual: int) -> None:
+    if actual != size:
         raise LegoError(
-            f"parameter {number} of kernel '{kernel}' has {size} bytes, the artifact passes {given}"
+            f"parameter {number} of kernel '{kernel}' has {size} bytes, "
+            f"the artifact passes {actual}"
         )

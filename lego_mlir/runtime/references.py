@@ -40,7 +40,7 @@ class Bounded:
 
 
 Expected: TypeAlias = "Array | Bounded"
-"""A tensor that is wanted bit for bit, or one that is wanted within bounds."""
+"""An expected tensor, exact or within bounds."""
 
 
 def matmul(a: Array, b: Array) -> Bounded:

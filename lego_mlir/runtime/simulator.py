@@ -56,6 +56,8 @@ class Simulator:
                     hint="pass a NumPy array, or run with --device cuda",
                 )
         check_facts(artifact, values)
+        if not artifact.launches:
+            return ()
         from lego_mlir import sim
 
         module = sim.parse(artifact.ptx, sources=artifact.sources)

@@ -27,7 +27,7 @@ class TensorStrides:
     def match(self, strides: Sequence[int]) -> bool:
         """Return whether an array has these strides; dimensions of size 1 do not count."""
         each = zip(self.shape, self.strides, strides, strict=True)
-        return all(size == 1 or own == given for size, own, given in each)
+        return all(size == 1 or own == stride for size, own, stride in each)
 
     @property
     def remedy(self) -> str:

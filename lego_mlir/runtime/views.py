@@ -169,11 +169,11 @@ def _check_tensor(seen: View, argument: Argument) -> None:
                 f"{list(seen.strides or ())}",
                 hint="np.ascontiguousarray(x) is a copy that is, in PyTorch x.contiguous()",
             )
-        wanted = str(list(buffer))
+        expected = str(list(buffer))
         if tensor is not None and tensor.shape != buffer:
-            wanted = f"{list(tensor.shape)}, or as a buffer {wanted}"
+            expected = f"{list(tensor.shape)}, or as a buffer {expected}"
         raise LegoError(
-            f"argument '{name}' has shape {wanted}, the array has {list(seen.shape)}",
+            f"argument '{name}' has shape {expected}, the array has {list(seen.shape)}",
             hint=_of_other_shape(seen, argument),
         )
     strides = row_major(seen.shape) if seen.strides is None else seen.strides

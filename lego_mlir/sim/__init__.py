@@ -4,9 +4,9 @@
     launch(module, "transpose_kernel", (1024, 1, 1), (256, 1, 1), [a, b])
 
 `launch` runs a kernel, with checks for races, bad accesses and deadlocks; `TensorMap` is a TMA
-descriptor as an argument; `Workspace` is memory that
-must be written before it is read; `Costs` is what a launch counts, if asked to; `Budget` limits the
-instructions of several launches together. `parse` gives a `Module` of `Kernel`s, and `Sources` the
+descriptor as an argument; `Workspace` is memory that must be written before it is read; `Costs` is
+what a launch counts with `costs=True`; `Budget` limits the instructions of several launches
+together. `parse` gives a `Module` of `Kernel`s, and `Sources` the
 source texts for errors. Other limits are those of `lego_mlir.limits`.
 
 Supported are integer, logic, conversion and floating-point arithmetic, predicates and divergence,

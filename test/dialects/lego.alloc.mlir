@@ -1,16 +1,16 @@
 // lego.alloc: room for a layout; shared memory is an attribution of the kernel.
 // RUN: %legoc %s | FileCheck %s
 
-// CHECK: #[[MAP:.*]] = affine_map<()[s0] -> (s0 * 16)>
-// CHECK: #[[MAP1:.*]] = affine_map<(d0, d1) -> (d0 * 16 + d1)>
+// CHECK-DAG: #[[MAP:.*]] = affine_map<()[s0] -> (s0 * 16)>
+// CHECK-DAG: #[[MAP1:.*]] = affine_map<(d0, d1) -> (d0 * 16 + d1)>
 
 
 #tile = #lego.layout<"OrderBy(GenP([16, 16], swizzle))">
 
 // CHECK-LABEL: func.func @shared
 // CHECK: gpu.launch blocks(%{{.*}}, %{{.*}}, %{{.*}}) in (%{{.*}} = %c1, %{{.*}} = %c1, %{{.*}} = %c1) threads(%[[V0:.*]], %{{.*}}, %{{.*}}) in (%{{.*}} = %c16, %{{.*}} = %c1, %{{.*}} = %c1) workgroup(%[[V1:.*]] : memref<256xf32, #gpu.address_space<workgroup>>, %{{.*}} : memref<15xf16, #gpu.address_space<workgroup>>) {
-// CHECK-NEXT: %[[V2:.*]] = affine.apply #[[MAP]]()[%[[V0]]]
-// CHECK-NEXT: memref.store %cst, %[[V1]][%[[V2]]] : memref<256xf32, #gpu.address_space<workgroup>>
+// CHECK-DAG: %[[V2:.*]] = affine.apply #[[MAP]]()[%[[V0]]]
+// CHECK: memref.store %cst, %[[V1]][%[[V2]]] : memref<256xf32, #gpu.address_space<workgroup>>
 // CHECK-NEXT: gpu.terminator
 // CHECK-NEXT: }
 // CHECK-NEXT: return
@@ -36,9 +36,9 @@ gpu.module @kernels {
   // CHECK: %[[V0:.*]] = memref.alloca() : memref<4xf32>
   // CHECK-NEXT: %[[V1:.*]] = gpu.thread_id x
   // CHECK-NEXT: scf.for %[[V2:.*]] = %c0 to %c4 step %c1 {
-  // CHECK-NEXT: %[[V3:.*]] = arith.xori %[[V2]], %[[V1]]
-  // CHECK-NEXT: %[[V4:.*]] = affine.apply #[[MAP1]](%[[V2]], %[[V3]])
-  // CHECK-NEXT: %[[V5:.*]] = memref.load %[[SHARED]][%[[V4]]] : memref<256xf32, #gpu.address_space<workgroup>>
+  // CHECK-DAG: %[[V3:.*]] = arith.xori %[[V2]], %[[V1]]
+  // CHECK-DAG: %[[V4:.*]] = affine.apply #[[MAP1]](%[[V2]], %[[V3]])
+  // CHECK: %[[V5:.*]] = memref.load %[[SHARED]][%[[V4]]] : memref<256xf32, #gpu.address_space<workgroup>>
   // CHECK-NEXT: memref.store %[[V5]], %[[V0]][%[[V2]]] : memref<4xf32>
   // CHECK-NEXT: %[[V6:.*]] = memref.load %[[V0]][%c0] : memref<4xf32>
   // CHECK-NEXT: memref.store %[[V6]], %[[OUT]][%[[V1]]] : memref<16xf32>

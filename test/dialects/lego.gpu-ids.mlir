@@ -2,8 +2,8 @@
 // what a GPU can have.
 // RUN: %legoc %s | FileCheck %s
 
-// CHECK: #[[MAP:.*]] = affine_map<()[s0, s1] -> (s0 * 8 + s1)>
-// CHECK: #[[MAP1:.*]] = affine_map<()[s0, s1] -> (s0 + s1 * 6)>
+// CHECK-DAG: #[[MAP:.*]] = affine_map<()[s0, s1] -> (s0 * 8 + s1)>
+// CHECK-DAG: #[[MAP1:.*]] = affine_map<()[s0, s1] -> (s0 + s1 * 6)>
 
 #blocks  = #lego.layout<"OrderBy(Row(4, 8))">
 #threads = #lego.layout<"OrderBy(Row(2, 3))">
@@ -11,12 +11,12 @@
 // CHECK-LABEL: func.func @launch(
 // CHECK-SAME: %[[OUT:.*]]: memref<32x6xindex>
 // CHECK: gpu.launch blocks(%[[V0:.*]], %{{.*}}, %{{.*}}) in (%{{.*}} = %c32, %{{.*}} = %c1, %{{.*}} = %c1) threads(%[[V1:.*]], %{{.*}}, %{{.*}}) in (%{{.*}} = %c6, %{{.*}} = %c1, %{{.*}} = %c1) {
-// CHECK-NEXT: %[[V2:.*]] = arith.andi %[[V0]], %c7
-// CHECK-NEXT: %[[V3:.*]] = arith.divui %[[V1]], %c3
-// CHECK-NEXT: %[[V4:.*]] = arith.shrui %[[V0]], %c3
-// CHECK-NEXT: %[[V5:.*]] = arith.remui %[[V1]], %c3
-// CHECK-NEXT: %[[V6:.*]] = affine.apply #[[MAP]]()[%[[V4]], %[[V5]]]
-// CHECK-NEXT: memref.store %[[V6]], %[[OUT]][%[[V2]], %[[V3]]] : memref<32x6xindex>
+// CHECK-DAG: %[[V2:.*]] = arith.andi %[[V0]], %c7
+// CHECK-DAG: %[[V3:.*]] = arith.divui %[[V1]], %c3
+// CHECK-DAG: %[[V4:.*]] = arith.shrui %[[V0]], %c3
+// CHECK-DAG: %[[V5:.*]] = arith.remui %[[V1]], %c3
+// CHECK-DAG: %[[V6:.*]] = affine.apply #[[MAP]]()[%[[V4]], %[[V5]]]
+// CHECK: memref.store %[[V6]], %[[OUT]][%[[V2]], %[[V3]]] : memref<32x6xindex>
 // CHECK-NEXT: memref.store %c0, %[[OUT]][%[[V2]], %c0] : memref<32x6xindex>
 // CHECK-NEXT: gpu.terminator
 // CHECK-NEXT: }
@@ -46,10 +46,10 @@ gpu.module @kernels {
   // CHECK: %[[V0:.*]] = gpu.thread_id x
   // CHECK-NEXT: %[[V1:.*]] = gpu.block_id x
   // CHECK-NEXT: %[[V2:.*]] = gpu.block_dim x
-  // CHECK-NEXT: %[[V3:.*]] = arith.shrui %[[V1]], %c4
-  // CHECK-NEXT: %[[V4:.*]] = arith.andi %[[V1]], %c15
-  // CHECK-NEXT: %[[V5:.*]] = affine.apply #[[MAP1]]()[%[[V0]], %[[V4]]]
-  // CHECK-NEXT: memref.store %[[V3]], %[[OUT]][%[[V5]]] : memref<64xindex>
+  // CHECK-DAG: %[[V3:.*]] = arith.shrui %[[V1]], %c4
+  // CHECK-DAG: %[[V4:.*]] = arith.andi %[[V1]], %c15
+  // CHECK-DAG: %[[V5:.*]] = affine.apply #[[MAP1]]()[%[[V0]], %[[V4]]]
+  // CHECK: memref.store %[[V3]], %[[OUT]][%[[V5]]] : memref<64xindex>
   // CHECK-NEXT: memref.store %[[V2]], %[[OUT]][%[[V0]]] : memref<64xindex>
   // CHECK-NEXT: gpu.return
   gpu.func @known_block(%out: memref<64xindex>) kernel attributes {known_block_size = array<i32: 6, 1, 1>} {

@@ -47,7 +47,8 @@ func.func @every_operation(%buffer: memref<?xf32>, %M: index, %i: index, %j: ind
       : (vector<64xf32>, index, index, memref<?xf32>, memref<?xf32>) -> vector<64xf32>
   // CHECK: %[[MAP:.*]] = "lego.tensor_map"({{.*}}) {{.*}} : (memref<?xf32>) -> !llvm.ptr
   %map = "lego.tensor_map"(%buffer) {layout = #A, shape = array<i64: 64, 8>,
-      strides = array<i64: 256>, box = array<i64: 32, 8>, swizzle = 128 : i64}
+      strides = array<i64: 256>, box = array<i64: 32, 8>, swizzle = 128 : i64,
+      l2_promotion = 256 : i64}
       : (memref<?xf32>) -> !llvm.ptr
   // CHECK: "lego.tensor_maps"(%[[MAP]], %[[MAP]]) : (!llvm.ptr, !llvm.ptr) -> !llvm.ptr
   %maps = "lego.tensor_maps"(%map, %map) : (!llvm.ptr, !llvm.ptr) -> !llvm.ptr

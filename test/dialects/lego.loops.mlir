@@ -1,23 +1,23 @@
 // What does not depend on a loop is computed before it, and a loop's variable knows its range.
 // RUN: %legoc %s | FileCheck %s
 
-// CHECK: #[[MAP:.*]] = affine_map<(d0) -> (d0 * 512)>
-// CHECK: #[[MAP1:.*]] = affine_map<(d0) -> (d0 * 64)>
-// CHECK: #[[MAP2:.*]] = affine_map<(d0) -> (d0 * 4 + 3)>
-// CHECK: #[[MAP3:.*]] = affine_map<(d0) -> (d0 * 4)>
-// CHECK: #[[MAP4:.*]] = affine_map<(d0)[s0] -> (d0 + s0 * 64)>
+// CHECK-DAG: #[[MAP:.*]] = affine_map<(d0) -> (d0 * 512)>
+// CHECK-DAG: #[[MAP1:.*]] = affine_map<(d0) -> (d0 * 64)>
+// CHECK-DAG: #[[MAP2:.*]] = affine_map<(d0) -> (d0 * 4 + 3)>
+// CHECK-DAG: #[[MAP3:.*]] = affine_map<(d0) -> (d0 * 4)>
+// CHECK-DAG: #[[MAP4:.*]] = affine_map<(d0)[s0] -> (d0 + s0 * 64)>
 
 // A sum is split: only the part that changes is inside.
 // CHECK-LABEL: func.func @sum(
 // CHECK-SAME: %[[BUFFER:.*]]: memref<4096xf32>, %[[X:.*]]: index
-// CHECK: %[[V0:.*]] = arith.andi %[[X]], %c63
-// CHECK-NEXT: scf.for %[[V1:.*]] = %c0 to %c8 step %c1 {
-// CHECK-NEXT: %[[V2:.*]] = affine.apply #[[MAP]](%[[V1]])
-// CHECK-NEXT: %[[V3:.*]] = arith.addi %[[V0]], %[[V2]]
-// CHECK-NEXT: scf.for %[[V4:.*]] = %c0 to %c8 step %c1 {
-// CHECK-NEXT: %[[V5:.*]] = affine.apply #[[MAP1]](%[[V4]])
-// CHECK-NEXT: %[[V6:.*]] = arith.addi %[[V3]], %[[V5]]
-// CHECK-NEXT: memref.store %cst, %[[BUFFER]][%[[V6]]] : memref<4096xf32>
+// CHECK-DAG: %[[V0:.*]] = arith.andi %[[X]], %c63
+// CHECK: scf.for %[[V1:.*]] = %c0 to %c8 step %c1 {
+// CHECK-DAG: %[[V2:.*]] = affine.apply #[[MAP]](%[[V1]])
+// CHECK-DAG: %[[V3:.*]] = arith.addi %[[V0]], %[[V2]]
+// CHECK: scf.for %[[V4:.*]] = %c0 to %c8 step %c1 {
+// CHECK-DAG: %[[V5:.*]] = affine.apply #[[MAP1]](%[[V4]])
+// CHECK-DAG: %[[V6:.*]] = arith.addi %[[V3]], %[[V5]]
+// CHECK: memref.store %cst, %[[BUFFER]][%[[V6]]] : memref<4096xf32>
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return
@@ -37,19 +37,19 @@ func.func @sum(%buffer: memref<4096xf32>, %x: index) {
   return
 }
 
-// So is a product of sizes that are not known.
-// CHECK-LABEL: func.func @product(
+// So is a multiple of sizes that are not known.
+// CHECK-LABEL: func.func @sizes_of_the_launch(
 // CHECK-SAME: %[[BUFFER:.*]]: memref<?xf32>, %[[X:.*]]: index, %[[M:.*]]: index, %[[N:.*]]: index
-// CHECK: %[[V0:.*]] = arith.muli %[[M]], %[[N]]
-// CHECK-NEXT: %[[V1:.*]] = arith.muli %[[V0]], %[[X]]
-// CHECK-NEXT: %[[V2:.*]] = arith.addi %[[V1]], %c1
-// CHECK-NEXT: scf.for %[[V3:.*]] = %c0 to %[[M]] step %c1 {
-// CHECK-NEXT: %[[V4:.*]] = arith.muli %[[N]], %[[V3]]
-// CHECK-NEXT: %[[V5:.*]] = arith.addi %[[V2]], %[[V4]]
-// CHECK-NEXT: memref.store %cst, %[[BUFFER]][%[[V5]]] : memref<?xf32>
+// CHECK-DAG: %[[V0:.*]] = arith.muli %[[M]], %[[N]]
+// CHECK-DAG: %[[V1:.*]] = arith.muli %[[V0]], %[[X]]
+// CHECK-DAG: %[[V2:.*]] = arith.addi %[[V1]], %c1
+// CHECK: scf.for %[[V3:.*]] = %c0 to %[[M]] step %c1 {
+// CHECK-DAG: %[[V4:.*]] = arith.muli %[[N]], %[[V3]]
+// CHECK-DAG: %[[V5:.*]] = arith.addi %[[V2]], %[[V4]]
+// CHECK: memref.store %cst, %[[BUFFER]][%[[V5]]] : memref<?xf32>
 // CHECK-NEXT: }
 // CHECK-NEXT: return
-func.func @product(%buffer: memref<?xf32>, %x: index, %m: index, %n: index) {
+func.func @sizes_of_the_launch(%buffer: memref<?xf32>, %x: index, %m: index, %n: index) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
@@ -64,11 +64,11 @@ func.func @product(%buffer: memref<?xf32>, %x: index, %m: index, %n: index) {
 // CHECK-LABEL: func.func @range(
 // CHECK-SAME: %[[BUFFER:.*]]: memref<256xf32>
 // CHECK: scf.for %[[V0:.*]] = %c0 to %c8 step %c1 {
-// CHECK-NEXT: %[[V1:.*]] = affine.apply #[[MAP2]](%[[V0]])
-// CHECK-NEXT: scf.for %[[V2:.*]] = %c0 to %c64 step %c8 {
-// CHECK-NEXT: %[[V3:.*]] = affine.apply #[[MAP3]](%[[V2]])
-// CHECK-NEXT: %[[V4:.*]] = arith.addi %[[V1]], %[[V3]]
-// CHECK-NEXT: memref.store %cst, %[[BUFFER]][%[[V4]]] : memref<256xf32>
+// CHECK-DAG: %[[V1:.*]] = affine.apply #[[MAP2]](%[[V0]])
+// CHECK: scf.for %[[V2:.*]] = %c0 to %c64 step %c8 {
+// CHECK-DAG: %[[V3:.*]] = affine.apply #[[MAP3]](%[[V2]])
+// CHECK-DAG: %[[V4:.*]] = arith.addi %[[V1]], %[[V3]]
+// CHECK: memref.store %cst, %[[BUFFER]][%[[V4]]] : memref<256xf32>
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return
@@ -99,9 +99,9 @@ func.func @range(%buffer: memref<256xf32>) {
 // CHECK-LABEL: func.func @negative(
 // CHECK-SAME: %[[OUT:.*]]: memref<64xindex>
 // CHECK: scf.for %[[V0:.*]] = %c-6 to %c6 step %c1 {
-// CHECK-NEXT: %[[V1:.*]] = arith.floordivsi %[[V0]], %c3
-// CHECK-NEXT: %[[V2:.*]] = arith.addi %[[V0]], %c6
-// CHECK-NEXT: memref.store %[[V1]], %[[OUT]][%[[V2]]] : memref<64xindex>
+// CHECK-DAG: %[[V1:.*]] = arith.floordivsi %[[V0]], %c3
+// CHECK-DAG: %[[V2:.*]] = arith.addi %[[V0]], %c6
+// CHECK: memref.store %[[V1]], %[[OUT]][%[[V2]]] : memref<64xindex>
 // CHECK-NEXT: }
 // CHECK-NEXT: return
 func.func @negative(%out: memref<64xindex>) {
@@ -120,11 +120,11 @@ func.func @negative(%out: memref<64xindex>) {
 // CHECK-LABEL: func.func @guarded(
 // CHECK-SAME: %[[OUT:.*]]: memref<64xindex>, %[[X:.*]]: index, %[[D:.*]]: index
 // CHECK: scf.for %[[V0:.*]] = %c0 to %c64 step %c1 {
-// CHECK-NEXT: %[[V1:.*]] = arith.cmpi ne, %[[D]], %c0
-// CHECK-NEXT: scf.if %[[V1]] {
-// CHECK-NEXT: %[[V2:.*]] = arith.floordivsi %[[X]], %[[D]]
-// CHECK-NEXT: %[[V3:.*]] = affine.apply #[[MAP4]](%[[V0]])[%[[V2]]]
-// CHECK-NEXT: memref.store %[[V3]], %[[OUT]][%[[V0]]] : memref<64xindex>
+// CHECK-DAG: %[[V1:.*]] = arith.cmpi ne, %[[D]], %c0
+// CHECK: scf.if %[[V1]] {
+// CHECK-DAG: %[[V2:.*]] = arith.floordivsi %[[X]], %[[D]]
+// CHECK-DAG: %[[V3:.*]] = affine.apply #[[MAP4]](%[[V0]])[%[[V2]]]
+// CHECK: memref.store %[[V3]], %[[OUT]][%[[V0]]] : memref<64xindex>
 // CHECK-NEXT: }
 // CHECK-NEXT: }
 // CHECK-NEXT: return

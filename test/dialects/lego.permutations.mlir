@@ -1,26 +1,26 @@
 // Permutations by name, and a user's own by a pair of functions.
 // RUN: %legoc %s | FileCheck %s
 
-// CHECK: #[[MAP:.*]] = affine_map<()[s0, s1] -> (s0 * 16 + s1)>
-// CHECK: #[[MAP1:.*]] = affine_map<()[s0] -> (s0 * 4)>
-// CHECK: #[[MAP2:.*]] = affine_map<()[s0, s1] -> (s0 * -8 - s1 + 31)>
-// CHECK: #[[MAP3:.*]] = affine_map<()[s0] -> (-s0 + 255)>
-// CHECK: #[[MAP4:.*]] = affine_map<()[s0] -> (s0 * 2)>
-// CHECK: #[[MAP5:.*]] = affine_map<()[s0, s1] -> (s0 - s1)>
-// CHECK: #[[MAP6:.*]] = affine_map<()[s0, s1] -> (s0 - s1 + 1)>
-// CHECK: #[[MAP7:.*]] = affine_map<()[s0, s1] -> (-s0 + s1)>
-// CHECK: #[[MAP8:.*]] = affine_map<()[s0, s1] -> (s0 - s1 + 15)>
-// CHECK: #[[MAP9:.*]] = affine_map<()[s0, s1] -> (s0 + s1)>
-// CHECK: #[[MAP10:.*]] = affine_map<()[s0, s1] -> (s0 * 8 + s1)>
-// CHECK: #[[MAP11:.*]] = affine_map<()[s0, s1] -> (s0 - s1 + 8)>
+// CHECK-DAG: #[[MAP:.*]] = affine_map<()[s0, s1] -> (s0 * 16 + s1)>
+// CHECK-DAG: #[[MAP1:.*]] = affine_map<()[s0] -> (s0 * 4)>
+// CHECK-DAG: #[[MAP2:.*]] = affine_map<()[s0, s1] -> (s0 * -8 - s1 + 31)>
+// CHECK-DAG: #[[MAP3:.*]] = affine_map<()[s0] -> (-s0 + 255)>
+// CHECK-DAG: #[[MAP4:.*]] = affine_map<()[s0] -> (s0 * 2)>
+// CHECK-DAG: #[[MAP5:.*]] = affine_map<()[s0, s1] -> (s0 - s1)>
+// CHECK-DAG: #[[MAP6:.*]] = affine_map<()[s0, s1] -> (s0 - s1 + 1)>
+// CHECK-DAG: #[[MAP7:.*]] = affine_map<()[s0, s1] -> (-s0 + s1)>
+// CHECK-DAG: #[[MAP8:.*]] = affine_map<()[s0, s1] -> (s0 - s1 + 15)>
+// CHECK-DAG: #[[MAP9:.*]] = affine_map<()[s0, s1] -> (s0 + s1)>
+// CHECK-DAG: #[[MAP10:.*]] = affine_map<()[s0, s1] -> (s0 * 8 + s1)>
+// CHECK-DAG: #[[MAP11:.*]] = affine_map<()[s0, s1] -> (s0 - s1 + 8)>
 
 // CHECK-LABEL: func.func @swizzle(
 // CHECK-SAME: %[[X:.*]]: index, %[[Y:.*]]: index
-// CHECK: %[[V0:.*]] = arith.andi %[[X]], %c15
-// CHECK-NEXT: %[[V1:.*]] = arith.andi %[[Y]], %c15
-// CHECK-NEXT: %[[V2:.*]] = arith.xori %[[V0]], %[[V1]]
-// CHECK-NEXT: %[[V3:.*]] = affine.apply #[[MAP]]()[%[[V0]], %[[V2]]]
-// CHECK-NEXT: return %[[V3]], %[[V0]], %[[V1]] : index, index, index
+// CHECK-DAG: %[[V0:.*]] = arith.andi %[[X]], %c15
+// CHECK-DAG: %[[V1:.*]] = arith.andi %[[Y]], %c15
+// CHECK-DAG: %[[V2:.*]] = arith.xori %[[V0]], %[[V1]]
+// CHECK-DAG: %[[V3:.*]] = affine.apply #[[MAP]]()[%[[V0]], %[[V2]]]
+// CHECK: return %[[V3]], %[[V0]], %[[V1]] : index, index, index
 func.func @swizzle(%x: index, %y: index) -> (index, index, index) {
   %c15 = arith.constant 15 : index
   %i = arith.andi %x, %c15 : index
@@ -33,14 +33,14 @@ func.func @swizzle(%x: index, %y: index) -> (index, index, index) {
 // Chunks of 4 elements stay together; two rows share a phase.
 // CHECK-LABEL: func.func @swizzle_of_chunks(
 // CHECK-SAME: %[[X:.*]]: index, %[[Y:.*]]: index
-// CHECK: %[[V0:.*]] = arith.andi %[[X]], %c15
-// CHECK-NEXT: %[[V1:.*]] = arith.andi %[[Y]], %c15
-// CHECK-NEXT: %[[V2:.*]] = arith.shrsi %[[X]], %c1
-// CHECK-NEXT: %[[V3:.*]] = arith.andi %[[V2]], %c3
-// CHECK-NEXT: %[[V4:.*]] = affine.apply #[[MAP1]]()[%[[V3]]]
-// CHECK-NEXT: %[[V5:.*]] = arith.xori %[[V1]], %[[V4]]
-// CHECK-NEXT: %[[V6:.*]] = affine.apply #[[MAP]]()[%[[V0]], %[[V5]]]
-// CHECK-NEXT: return %[[V6]]
+// CHECK-DAG: %[[V0:.*]] = arith.andi %[[X]], %c15
+// CHECK-DAG: %[[V1:.*]] = arith.andi %[[Y]], %c15
+// CHECK-DAG: %[[V2:.*]] = arith.shrsi %[[X]], %c1
+// CHECK-DAG: %[[V3:.*]] = arith.andi %[[V2]], %c3
+// CHECK-DAG: %[[V4:.*]] = affine.apply #[[MAP1]]()[%[[V3]]]
+// CHECK-DAG: %[[V5:.*]] = arith.xori %[[V1]], %[[V4]]
+// CHECK-DAG: %[[V6:.*]] = affine.apply #[[MAP]]()[%[[V0]], %[[V5]]]
+// CHECK: return %[[V6]]
 func.func @swizzle_of_chunks(%x: index, %y: index) -> index {
   %c15 = arith.constant 15 : index
   %i = arith.andi %x, %c15 : index
@@ -51,8 +51,8 @@ func.func @swizzle_of_chunks(%x: index, %y: index) -> index {
 
 // CHECK-LABEL: func.func @reverse(
 // CHECK-SAME: %[[I:.*]]: index, %[[J:.*]]: index
-// CHECK: %[[V0:.*]] = affine.apply #[[MAP2]]()[%[[I]], %[[J]]]
-// CHECK-NEXT: return %[[V0]]
+// CHECK-DAG: %[[V0:.*]] = affine.apply #[[MAP2]]()[%[[I]], %[[J]]]
+// CHECK: return %[[V0]]
 func.func @reverse(%i: index, %j: index) -> index {
   %0 = "lego.apply"(%i, %j) {layout = #lego.layout<"OrderBy(GenP([4, 8], reverse))">} : (index, index) -> index
   return %0 : index
@@ -61,37 +61,37 @@ func.func @reverse(%i: index, %j: index) -> index {
 // Its square root is exact: single precision, and then one step up or down.
 // CHECK-LABEL: func.func @antidiagonal(
 // CHECK-SAME: %[[X:.*]]: index
-// CHECK: %[[V0:.*]] = arith.andi %[[X]], %c255
-// CHECK-NEXT: %[[V1:.*]] = arith.cmpi ult, %[[V0]], %c136
-// CHECK-NEXT: %[[V2:.*]] = affine.apply #[[MAP3]]()[%[[V0]]]
-// CHECK-NEXT: %[[V3:.*]] = arith.select %[[V1]], %[[V0]], %[[V2]]
-// CHECK-NEXT: %[[V4:.*]] = affine.apply #[[MAP4]]()[%[[V3]]]
-// CHECK-NEXT: %[[V5:.*]] = arith.index_castui %[[V4]] : index to i32
-// CHECK-NEXT: %[[V6:.*]] = arith.uitofp %[[V5]] : i32 to f32
-// CHECK-NEXT: %[[V7:.*]] = llvm.call_intrinsic "llvm.sqrt.f32"(%[[V6]]) : (f32) -> f32
-// CHECK-NEXT: %[[V8:.*]] = arith.fptoui %[[V7]] : f32 to i32
-// CHECK-NEXT: %[[V9:.*]] = arith.index_castui %[[V8]] : i32 to index
-// CHECK-NEXT: %[[V10:.*]] = arith.muli %[[V9]], %[[V9]]
-// CHECK-NEXT: %[[V11:.*]] = arith.cmpi ugt, %[[V10]], %[[V4]]
-// CHECK-NEXT: %[[V12:.*]] = arith.subi %[[V9]], %c1
-// CHECK-NEXT: %[[V13:.*]] = arith.select %[[V11]], %[[V12]], %[[V9]]
-// CHECK-NEXT: %[[V14:.*]] = arith.addi %[[V13]], %c1
-// CHECK-NEXT: %[[V15:.*]] = arith.muli %[[V14]], %[[V14]]
-// CHECK-NEXT: %[[V16:.*]] = arith.cmpi ule, %[[V15]], %[[V4]]
-// CHECK-NEXT: %[[V17:.*]] = arith.select %[[V16]], %[[V14]], %[[V13]]
-// CHECK-NEXT: %[[V18:.*]] = arith.addi %[[V17]], %c1
-// CHECK-NEXT: %[[V19:.*]] = arith.muli %[[V18]], %[[V17]]
-// CHECK-NEXT: %[[V20:.*]] = arith.shrui %[[V19]], %c1
-// CHECK-NEXT: %[[V21:.*]] = arith.cmpi ult, %[[V3]], %[[V20]]
-// CHECK-NEXT: %[[V22:.*]] = arith.select %[[V21]], %c1, %c0
-// CHECK-NEXT: %[[V23:.*]] = affine.apply #[[MAP5]]()[%[[V17]], %[[V22]]]
-// CHECK-NEXT: %[[V24:.*]] = affine.apply #[[MAP6]]()[%[[V17]], %[[V22]]]
-// CHECK-NEXT: %[[V25:.*]] = arith.muli %[[V23]], %[[V24]]
-// CHECK-NEXT: %[[V26:.*]] = arith.shrsi %[[V25]], %c1
-// CHECK-NEXT: %[[V27:.*]] = affine.apply #[[MAP7]]()[%[[V26]], %[[V3]]]
-// CHECK-NEXT: %[[V28:.*]] = affine.apply #[[MAP8]]()[%[[V26]], %[[V3]]]
-// CHECK-NEXT: %[[V29:.*]] = arith.select %[[V1]], %[[V27]], %[[V28]]
-// CHECK-NEXT: return %[[V29]]
+// CHECK-DAG: %[[V0:.*]] = arith.andi %[[X]], %c255
+// CHECK-DAG: %[[V1:.*]] = arith.cmpi ult, %[[V0]], %c136
+// CHECK-DAG: %[[V2:.*]] = affine.apply #[[MAP3]]()[%[[V0]]]
+// CHECK-DAG: %[[V3:.*]] = arith.select %[[V1]], %[[V0]], %[[V2]]
+// CHECK-DAG: %[[V4:.*]] = affine.apply #[[MAP4]]()[%[[V3]]]
+// CHECK-DAG: %[[V5:.*]] = arith.index_castui %[[V4]] : index to i32
+// CHECK-DAG: %[[V6:.*]] = arith.uitofp %[[V5]] : i32 to f32
+// CHECK-DAG: %[[V7:.*]] = llvm.call_intrinsic "llvm.sqrt.f32"(%[[V6]]) : (f32) -> f32
+// CHECK-DAG: %[[V8:.*]] = arith.fptoui %[[V7]] : f32 to i32
+// CHECK-DAG: %[[V9:.*]] = arith.index_castui %[[V8]] : i32 to index
+// CHECK-DAG: %[[V10:.*]] = arith.muli %[[V9]], %[[V9]]
+// CHECK-DAG: %[[V11:.*]] = arith.cmpi ugt, %[[V10]], %[[V4]]
+// CHECK-DAG: %[[V12:.*]] = arith.subi %[[V9]], %c1
+// CHECK-DAG: %[[V13:.*]] = arith.select %[[V11]], %[[V12]], %[[V9]]
+// CHECK-DAG: %[[V14:.*]] = arith.addi %[[V13]], %c1
+// CHECK-DAG: %[[V15:.*]] = arith.muli %[[V14]], %[[V14]]
+// CHECK-DAG: %[[V16:.*]] = arith.cmpi ule, %[[V15]], %[[V4]]
+// CHECK-DAG: %[[V17:.*]] = arith.select %[[V16]], %[[V14]], %[[V13]]
+// CHECK-DAG: %[[V18:.*]] = arith.addi %[[V17]], %c1
+// CHECK-DAG: %[[V19:.*]] = arith.muli %[[V18]], %[[V17]]
+// CHECK-DAG: %[[V20:.*]] = arith.shrui %[[V19]], %c1
+// CHECK-DAG: %[[V21:.*]] = arith.cmpi ult, %[[V3]], %[[V20]]
+// CHECK-DAG: %[[V22:.*]] = arith.select %[[V21]], %c1, %c0
+// CHECK-DAG: %[[V23:.*]] = affine.apply #[[MAP5]]()[%[[V17]], %[[V22]]]
+// CHECK-DAG: %[[V24:.*]] = affine.apply #[[MAP6]]()[%[[V17]], %[[V22]]]
+// CHECK-DAG: %[[V25:.*]] = arith.muli %[[V23]], %[[V24]]
+// CHECK-DAG: %[[V26:.*]] = arith.shrsi %[[V25]], %c1
+// CHECK-DAG: %[[V27:.*]] = affine.apply #[[MAP7]]()[%[[V26]], %[[V3]]]
+// CHECK-DAG: %[[V28:.*]] = affine.apply #[[MAP8]]()[%[[V26]], %[[V3]]]
+// CHECK-DAG: %[[V29:.*]] = arith.select %[[V1]], %[[V27]], %[[V28]]
+// CHECK: return %[[V29]]
 func.func @antidiagonal(%x: index) -> index {
   %c255 = arith.constant 255 : index
   %flat = arith.andi %x, %c255 : index
@@ -124,17 +124,17 @@ func.func @unskew(%flat: index) -> (index, index) {
 // The functions are read, not called: what they compute is simplified with the rest.
 // CHECK-LABEL: func.func @own(
 // CHECK-SAME: %[[X:.*]]: index
-// CHECK: %[[V0:.*]] = arith.shrsi %[[X]], %c3
-// CHECK-NEXT: %[[V1:.*]] = arith.andi %[[V0]], %c7
-// CHECK-NEXT: %[[V2:.*]] = affine.apply #[[MAP9]]()[%[[X]], %[[V0]]]
-// CHECK-NEXT: %[[V3:.*]] = arith.andi %[[V2]], %c7
-// CHECK-NEXT: %[[V4:.*]] = affine.apply #[[MAP10]]()[%[[V1]], %[[V3]]]
-// CHECK-NEXT: %[[V5:.*]] = arith.andi %[[X]], %c7
-// CHECK-NEXT: %[[V6:.*]] = arith.cmpi ult, %[[V5]], %[[V1]]
-// CHECK-NEXT: %[[V7:.*]] = affine.apply #[[MAP11]]()[%[[V5]], %[[V1]]]
-// CHECK-NEXT: %[[V8:.*]] = affine.apply #[[MAP5]]()[%[[V5]], %[[V1]]]
-// CHECK-NEXT: %[[V9:.*]] = arith.select %[[V6]], %[[V7]], %[[V8]]
-// CHECK-NEXT: return %[[V4]], %[[V9]] : index, index
+// CHECK-DAG: %[[V0:.*]] = arith.shrsi %[[X]], %c3
+// CHECK-DAG: %[[V1:.*]] = arith.andi %[[V0]], %c7
+// CHECK-DAG: %[[V2:.*]] = affine.apply #[[MAP9]]()[%[[X]], %[[V0]]]
+// CHECK-DAG: %[[V3:.*]] = arith.andi %[[V2]], %c7
+// CHECK-DAG: %[[V4:.*]] = affine.apply #[[MAP10]]()[%[[V1]], %[[V3]]]
+// CHECK-DAG: %[[V5:.*]] = arith.andi %[[X]], %c7
+// CHECK-DAG: %[[V6:.*]] = arith.cmpi ult, %[[V5]], %[[V1]]
+// CHECK-DAG: %[[V7:.*]] = affine.apply #[[MAP11]]()[%[[V5]], %[[V1]]]
+// CHECK-DAG: %[[V8:.*]] = affine.apply #[[MAP5]]()[%[[V5]], %[[V1]]]
+// CHECK-DAG: %[[V9:.*]] = arith.select %[[V6]], %[[V7]], %[[V8]]
+// CHECK: return %[[V4]], %[[V9]] : index, index
 func.func @own(%x: index) -> (index, index) {
   %c63 = arith.constant 63 : index
   %flat = arith.andi %x, %c63 : index

@@ -19,9 +19,9 @@ module attributes {lego.sizes = {N = 64, T = 16}} {
 
   // CHECK-LABEL: func.func @symbolic(
   // CHECK-SAME: %[[M:.*]]: index, %[[K:.*]]: index
-  // CHECK: %[[V0:.*]] = arith.muli %[[K]], %[[M]]
-  // CHECK-NEXT: %[[V1:.*]] = arith.shrui %[[K]], %c4
-  // CHECK-NEXT: return %[[V0]], %[[V1]] : index, index
+  // CHECK-DAG: %[[V0:.*]] = arith.muli %[[K]], %[[M]]
+  // CHECK-DAG: %[[V1:.*]] = arith.shrui %[[K]], %c4
+  // CHECK: return %[[V0]], %[[V1]] : index, index
   func.func @symbolic(%m: index, %k: index) -> (index, index) {
     %0 = "lego.size"(%m, %k) {layout = #lego.layout<"OrderBy(Row(M, K))">} : (index, index) -> index
     %1 = "lego.dim"(%m, %k) {layout = #lego.layout<"OrderBy(Row(M, K)).TileBy([M/128, K/T], [128, T])">, dim = 1}
@@ -31,12 +31,12 @@ module attributes {lego.sizes = {N = 64, T = 16}} {
 
   // CHECK-LABEL: func.func @expressions(
   // CHECK-SAME: %[[M:.*]]: index
-  // CHECK: %[[V0:.*]] = arith.shrui %[[M]], %c4
-  // CHECK-NEXT: %[[V1:.*]] = arith.maxui %[[M]], %c64
-  // CHECK-NEXT: %[[V2:.*]] = arith.subi %[[M]], %c1
-  // CHECK-NEXT: %[[V3:.*]] = arith.muli %[[V2]], %[[M]]
-  // CHECK-NEXT: %[[V4:.*]] = arith.addi %[[V3]], %c1
-  // CHECK-NEXT: return %[[V0]], %[[V1]], %[[V4]] : index, index, index
+  // CHECK-DAG: %[[V0:.*]] = arith.shrui %[[M]], %c4
+  // CHECK-DAG: %[[V1:.*]] = arith.maxui %[[M]], %c64
+  // CHECK-DAG: %[[V2:.*]] = arith.subi %[[M]], %c1
+  // CHECK-DAG: %[[V3:.*]] = arith.muli %[[V2]], %[[M]]
+  // CHECK-DAG: %[[V4:.*]] = arith.addi %[[V3]], %c1
+  // CHECK: return %[[V0]], %[[V1]], %[[V4]] : index, index, index
   func.func @expressions(%m: index) -> (index, index, index) {
     %0 = "lego.dim"(%m) {layout = #lego.layout<"OrderBy(Row(M//T, max(M, N)))">, dim = 0} : (index) -> index
     %1 = "lego.dim"(%m) {layout = #lego.layout<"OrderBy(Row(M//T, max(M, N)))">, dim = 1} : (index) -> index

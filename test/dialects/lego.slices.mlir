@@ -35,9 +35,9 @@ func.func @whole(%a: memref<32xf16>) -> vector<4x8xf16> {
 
 // Rows of a tile are runs; where they lie, differs by a constant.
 // CHECK-LABEL: func.func @tile(
-// CHECK: %[[AT:.*]] = affine.apply
-// CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[AT]], %c64
-// CHECK-NEXT: %[[V0:.*]] = vector.load %[[A:.*]][%[[AT]]] : memref<4096xf32>, vector<4xf32>
+// CHECK-DAG: %[[AT:.*]] = affine.apply
+// CHECK-DAG: %[[NEXT:.*]] = arith.addi %[[AT]], %c64
+// CHECK: %[[V0:.*]] = vector.load %[[A:.*]][%[[AT]]] : memref<4096xf32>, vector<4xf32>
 // CHECK-NEXT: %[[V1:.*]] = vector.load %[[A]][%[[NEXT]]] : memref<4096xf32>, vector<4xf32>
 // CHECK-NEXT: %[[R0:.*]] = vector.insert_strided_slice %[[V0]], %cst {offsets = [0], strides = [1]}
 // CHECK-NEXT: %[[R1:.*]] = vector.insert_strided_slice %[[V1]], %[[R0]] {offsets = [4], strides = [1]}

@@ -50,8 +50,8 @@ def main() -> int:
     began = time.monotonic()
     report = runner.run(fuzzer, indices, options.seed, options.jobs, limits)
     taken = time.monotonic() - began
-    told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(report.outcomes.items()))
-    print(f"{options.kind}: {len(indices)} inputs in {taken:.1f} s: {told}")
+    summary = ", ".join(f"{count} {outcome}" for outcome, count in sorted(report.outcomes.items()))
+    print(f"{options.kind}: {len(indices)} inputs in {taken:.1f} s: {summary}")
     for failure in report.failures[:_MOST_SHOWN]:
         _tell(fuzzer, failure, options, limits)
     if len(report.failures) > _MOST_SHOWN:

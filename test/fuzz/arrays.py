@@ -217,10 +217,10 @@ def _expect_copy(move: Move, artifact: Artifact, array: Any, outputs: Any) -> No
     _expect_same(move.expected(source)[to_b.reshape(-1)], output, "the result")
 
 
-def _expect_same(wanted: Any, found: Any, what: str) -> None:
-    wanted, found = np.ascontiguousarray(wanted), np.ascontiguousarray(found)
-    if wanted.tobytes() != found.tobytes():
-        raise WrongError(f"{what} is {found.reshape(-1)}, not {wanted.reshape(-1)}")
+def _expect_same(expected: Any, found: Any, what: str) -> None:
+    expected, found = np.ascontiguousarray(expected), np.ascontiguousarray(found)
+    if expected.tobytes() != found.tobytes():
+        raise WrongError(f"{what} is {found.reshape(-1)}, not {expected.reshape(-1)}")
 
 
 FUZZER = Arrays()

@@ -82,13 +82,15 @@ def block(random: Random, dims: tuple[Dim, ...]) -> B:
     kinds = ["Row", "Col", "RegP", "RegP", "reverse", "bricks", "block_cyclic", *kinds_for(sizes)]
     if len(sizes) == 2 and sizes[0] == sizes[1]:
         kinds += ["antidiagonal"] * 4
+    if len(sizes) > 1 and all(isinstance(n, int) for n in dims[-2]):
+        kinds += ["row_groups"] * 2
     kind = random.choice(kinds)
     inverted = kind not in REGULAR and random.random() < 0.2
     return B(dims, kind, parameters(random, kind, dims), inverted)
 
 
 def parameters(random: Random, kind: str, dims: tuple[Dim, ...]) -> tuple[int, ...]:
-    """Return what a permutation is told about the tile that it permutes."""
+    """Return the arguments of a permutation for the tile that it permutes."""
     sizes = [prod(dim) for dim in dims]
     match kind:
         case "RegP":
@@ -105,6 +107,8 @@ def parameters(random: Random, kind: str, dims: tuple[Dim, ...]) -> tuple[int, .
                 if prod(sizes) % (mode // element) == 0
             ]
             return random.choice(fits)  # type: ignore[no-any-return]
+        case "row_groups":
+            return (random.randint(1, sizes[-2] + 1),)
         case "bricks":
             return tuple(prod(dealt(random, list(dim), 2)[0]) for dim in dims)
         case "block_cyclic":

@@ -29,6 +29,7 @@ MOST_ENUMERATED = 5000
 WORDS = (
     *("OrderBy", "TileOrderBy", "GroupBy", "TileBy", "Row", "Col", "RegP", "GenP", "skew"),
     *("swizzle", "antidiagonal", "reverse", "morton", "hilbert", "bricks", "block_cyclic"),
+    "row_groups",
     *("tma_swizzle", "inverse", "@rotate", "@rotate_inv", "@nowhere", "ceildiv", "min", "max"),
     *("(", ")", "[", "]", "{", "}", ",", ".", "@", "*", "/", "//", "+", "-", ":", "M", "N", "K"),
 )
@@ -145,7 +146,7 @@ def check_text(text: str) -> str:
 
 
 def _look_at_symbolic(layout: Layout) -> None:
-    """Derive its expressions; only that nothing but a LegoError comes of it is asked."""
+    """Derive its expressions; the only error that it may raise is a LegoError."""
     symbols = [Sym(f"i{k}", 0, n - 1) for k, n in enumerate(layout.dims)]
     str(layout.apply(*symbols))
     str(layout.inv(Sym("f", 0, layout.size - 1)))

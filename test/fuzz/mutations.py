@@ -50,15 +50,15 @@ def mutated_text(random: Random, text: str, words: Sequence[str], most: int = 4)
 
 def _mutate_tokens(random: Random, parts: list[str], words: Sequence[str]) -> None:
     """Replace, drop, double, move or insert a token, in place; numbers are changed more often."""
-    places = [k for k, part in enumerate(parts) if not part.isspace()]
-    if not places:
+    positions = [k for k, part in enumerate(parts) if not part.isspace()]
+    if not positions:
         parts.append(random.choice(words))
         return
-    numbers = [k for k in places if parts[k][-1].isdigit() and parts[k].lstrip("-")[0].isdigit()]
+    numbers = [k for k in positions if parts[k][-1].isdigit() and parts[k].lstrip("-")[0].isdigit()]
     if numbers and random.random() < 0.4:
         parts[random.choice(numbers)] = number(random)
         return
-    at, other = random.choice(places), random.choice(places)
+    at, other = random.choice(positions), random.choice(positions)
     if random.random() < 0.25:  # everywhere: what agreed still agrees
         old, new = parts[at], number(random) if at in numbers else parts[other]
         parts[:] = [new if part == old else part for part in parts]
@@ -111,7 +111,7 @@ ODD_VALUES: tuple[Any, ...] = (
 
 
 def mutated_json(random: Random, value: Any) -> Any:
-    """Change some places of a JSON value; the value itself stays."""
+    """Change some items of a JSON value; the value itself stays."""
     value = copy.deepcopy(value)
     for _ in range(random.choice((1, 1, 1, 2, 3))):
         value = _mutate_json(random, value)
@@ -122,8 +122,8 @@ def _mutate_json(random: Random, value: Any) -> Any:
     inside: list[tuple[Any, Any]] = []
 
     def visit(node: Any) -> None:
-        places = node.items() if isinstance(node, dict) else enumerate(node)
-        for key, child in places:
+        positions = node.items() if isinstance(node, dict) else enumerate(node)
+        for key, child in positions:
             inside.append((node, key))
             if isinstance(child, dict | list):
                 visit(child)

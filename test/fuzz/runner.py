@@ -144,7 +144,7 @@ class _Worker:
         self.deadline = time.monotonic() + limits.seconds
 
     def listen(self, report: Report) -> bool:
-        """Take in what the worker said; return whether it lives on."""
+        """Read the worker's answer; return whether it is alive."""
         try:
             while self.connection.poll():
                 self._note(self.connection.recv(), report)
@@ -175,12 +175,12 @@ class _Worker:
             self.left = self.left[self.left.index(index) + 1 :]
 
     def _fail(self, report: Report, kind: str, detail: str) -> None:
-        said = Path(self.errors.name).read_text(errors="replace")[-_STDERR_SHOWN:]
+        stderr = Path(self.errors.name).read_text(errors="replace")[-_STDERR_SHOWN:]
         index = self.left[0] if self.current is None else self.current
         if self.current is None:
             self.left = self.left[1:]
         report.outcomes[kind] += 1
-        report.failures.append(Failure(index, kind, f"{detail}\n{said}".rstrip()))
+        report.failures.append(Failure(index, kind, f"{detail}\n{stderr}".rstrip()))
 
     def kill(self) -> None:
         """End the process and all that it started."""

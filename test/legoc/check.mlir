@@ -1,4 +1,4 @@
-// What is not proven of an index is checked in the kernel, where that is asked for.
+// What is not proven of an index is checked in the kernel with --check.
 // RUN: %legoc %s --check | FileCheck %s
 // RUN: %legoc %s | FileCheck %s --check-prefix=PLAIN
 // RUN: %legoc %s --check --emit=ptx | FileCheck %s --check-prefix=PTX

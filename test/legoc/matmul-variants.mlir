@@ -1,4 +1,4 @@
-// Changing one layout attribute of the product changes the kernel, and nothing else: the text of
+// Changing one layout attribute of the GEMM changes the kernel, and nothing else: the text of
 // the other lines is untouched, and the result is NumPy's again.
 
 // B in column-major order: its tiles are brought in along k.
@@ -17,7 +17,7 @@
 // PLAIN-NOT: ldmatrix{{.*}}trans
 
 // No swizzle: the tiles as they come; the simulator counts the bank conflicts, 8 in every ldmatrix.
-// A warp makes 32 of these in each of 4 turns, and 8 before the first.
+// A warp makes 32 of these in each of 4 iterations, and 8 before the first.
 // RUN: %legoc %examples/matmul.mlir --schedule=hmma --run --device=sim --report | FileCheck %s --check-prefixes=FREE,RIGHT
 // RUN: sed -e '/^#shared_[AB] /s/GenP(\(.*\), swizzle(8, 1, 8))/RegP(\1, [0, 1])/' %examples/matmul.mlir > %t.row.mlir
 // RUN: not cmp -s %examples/matmul.mlir %t.row.mlir

@@ -3,12 +3,12 @@
 // RUN: not %legoc %t.mlir --run --device=sim 2>&1 | FileCheck %s
 // RUN: not %legoc %t.mlir --run --device=sim --sim-order=early 2>&1 | FileCheck %s
 // RUN: not %legoc - --run --device=sim < %t.mlir 2>&1 | FileCheck %s
-// CHECK: {{^(.*.mlir|<stdin>)}}:39:14: error: data race: ld.shared.b32 reads shared memory at {{.+}}, which st.shared.b32 (line {{[0-9]+}}, from {{.+}}:34:9) writes in thread ({{.+}}) of block ({{.+}}); nothing orders the two, in thread ({{.+}}) of block ({{.+}}); line {{[0-9]+}} of the PTX: ld.shared.b32
+// CHECK: {{^(.*.mlir|<stdin>)}}:39:14: error: data race: ld.shared.b32 reads shared memory at {{.+}}, which st.shared.b32 (line {{[0-9]+}}, from {{.+}}:34:9) writes in thread ({{.+}}) of CTA ({{.+}}); nothing orders the two, in thread ({{.+}}) of CTA ({{.+}}); line {{[0-9]+}} of the PTX: ld.shared.b32
 // CHECK-NEXT: {{^ +}}%v = "lego.load"(%tile, %col, %i) {layout = #tile}
 // CHECK-NEXT: {{^ {15}\^$}}
 // CHECK-NEXT: hint: put a barrier between the two: bar.sync (gpu.barrier), or an mbarrier
 
-// Who has the PTX alone, in a bundle, is told the place there, and where that comes from.
+// Who has the PTX alone, in a bundle, sees the location there, and its source.
 // RUN: %legoc %t.mlir --emit=bundle -o %t.lego
 // RUN: mv %t.mlir %t.moved
 // RUN: not %legoc %t.lego --run --device=sim 2>&1 | FileCheck %s --check-prefix=BUNDLE

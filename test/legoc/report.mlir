@@ -2,7 +2,7 @@
 // RUN: %legoc %examples/transpose.mlir --run --report --set T=32 | FileCheck %s
 // CHECK: device{{ +}}sim (only it counts costs)
 // CHECK: costs{{ +}}transpose_kernel  0 excess sectors, 0 excess wavefronts
-// CHECK-NEXT: memory{{ +}}space{{ +}}requests{{ +}}asked{{ +}}moved{{ +}}least{{ +}}excess
+// CHECK-NEXT: memory{{ +}}space{{ +}}requests{{ +}}requested{{ +}}moved{{ +}}least{{ +}}excess
 // CHECK-NEXT: {{[^ ]+}}transpose.mlir:32:14  ld.global.b32  global{{ +}}32768{{ +}}4.0 MiB{{ +}}131072 sectors{{ +}}131072{{ +}}0{{$}}
 // CHECK-NEXT: {{[^ ]+}}transpose.mlir:34:9   st.shared.b32  shared{{ +}}32768{{ +}}4.0 MiB{{ +}}32768 wavefronts{{ +}}32768{{ +}}0{{$}}
 // CHECK-NEXT: {{[^ ]+}}transpose.mlir:40:14  ld.shared.b32  shared{{ +}}32768{{ +}}4.0 MiB{{ +}}32768 wavefronts{{ +}}32768{{ +}}0{{$}}
@@ -22,7 +22,7 @@
 // ROW-NEXT: row.mlir:32:14
 // ROW: check{{ +}}equal
 
-// An output in columns is written in columns: a sector for every element. The places are in the
+// An output in columns is written in columns: a sector for every element. The locations are in the
 // bundle too.
 // RUN: sed -e '/^#B/s/Row/Col/' -e s/1024/64/g %examples/transpose.mlir > %t.col.mlir
 // RUN: %legoc %t.col.mlir --emit=bundle -o %t.lego

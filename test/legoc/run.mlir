@@ -1,4 +1,4 @@
-// --run: the host function is executed, on given or random data; what was done is told.
+// --run: the host function is executed, on given or random data; what was done is printed.
 // RUN: sed -e s/1024/64/g %examples/transpose.mlir > %t.mlir
 
 // Stages compose: what one legoc prints, another one runs.
@@ -26,7 +26,7 @@
 // RUN: %legoc %t.none.mlir --run --device=sim | FileCheck %s --check-prefix=NONE
 // NONE: check{{ +}}none: the module names no lego.reference
 
-// A wrong result is told with its place, and is an error.
+// A wrong result is printed with its index, and is an error.
 // RUN: sed -e 's/"transpose"/"copy"/' %t.mlir > %t.wrong.mlir
 // RUN: not %legoc %t.wrong.mlir --run --device=sim | FileCheck %s --check-prefix=WRONG
 // WRONG: check{{ +}}DIFFERENT from NumPy's copy: b: {{[0-9]+}} of 4096 elements differ, the first at [0, 1]: expected

@@ -11,12 +11,12 @@ import pytest
 FILECHECK = Path(__file__).resolve().parents[1] / "strict_filecheck.py"
 
 
-def run(folder: Path, checks: str, given: str, *options: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, checks: str, text: str, *options: str) -> subprocess.CompletedProcess[str]:
     file = folder / "checks"
     file.write_text(checks)
     return subprocess.run(
         [sys.executable, str(FILECHECK), *options, str(file)],
-        input=given,
+        input=text,
         capture_output=True,
         text=True,
         check=False,
@@ -38,7 +38,7 @@ def test_checks_that_hold_pass(tmp_path: Path, checks: str, options: list[str]) 
 
 
 @pytest.mark.parametrize(
-    ("checks", "given", "options", "why"),
+    ("checks", "text", "options", "why"),
     [
         ("// CHECK: three\n", "one\n", [], ""),
         ("// A: one\n", "one\n", ["--check-prefixes=A,B"], "prefix B is never used"),
@@ -50,8 +50,8 @@ def test_checks_that_hold_pass(tmp_path: Path, checks: str, options: list[str]) 
     ],
 )
 def test_checks_that_do_not_hold_or_mean_nothing_fail(
-    tmp_path: Path, checks: str, given: str, options: list[str], why: str
+    tmp_path: Path, checks: str, text: str, options: list[str], why: str
 ) -> None:
-    answer = run(tmp_path, checks, given, *options)
+    answer = run(tmp_path, checks, text, *options)
     assert answer.returncode != 0
     assert why in answer.stderr

@@ -19,7 +19,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
-def test_control_characters_are_escaped_in_every_part_of_an_error(text: str) -> None:
+def test_control_characters_are_escaped_in_every_field_of_an_error(text: str) -> None:
     error = LegoError(
         text, location=Location(f"f{text}", 2, 3), hint=text, source=f"one\n{text}two\n"
     )

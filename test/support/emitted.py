@@ -3,7 +3,7 @@
 The functions are those of the index stage: `arith` on index and integers, `affine.apply`, the
 square root's way through floating point. Each operation is computed as MLIR's reference says, and
 all that it leaves undefined is an error: a division by zero, a shift too far, an integer that does
-not fit its type. Nothing here is shared with `lego_mlir.mlir.lowering.index_reader`.
+not fit its type. Nothing here is shared with `lego_mlir.mlir.lowering.indices.index_reader`.
 
     run(function, i, j)    the results, one array each
 """

@@ -142,7 +142,7 @@ module attributes {{lego.sizes = {{M = {m}, N = {n}, K = {k}, BM = {bm}, BN = {b
       %sa = "lego.alloc"() {{layout = #SA}} : () -> memref<?x{e}, {space}>
       %sb = "lego.alloc"() {{layout = #SB}} : () -> memref<?x{e}, {space}>
       {self.initial or f"%zero = arith.constant dense<{zero}> : {tile}"}
-      %sum, %count = scf.for %k = %c0 to %steps step %c1 iter_args(%part = %zero, %n = %c0)
+      %sum, %count = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero, %n = %c0)
           -> ({tile}, index) {{
         scf.for %f = %tx to %elements_a step %threads {{
           %i, %j = "lego.inv"(%f) {{layout = #lego.layout<"OrderBy(Row({shape_a}))">}}
@@ -168,7 +168,7 @@ module attributes {{lego.sizes = {{M = {m}, N = {n}, K = {k}, BM = {bm}, BN = {b
         %next = vector.contract {{indexing_maps = [affine_map<(i, j, k) -> {map_a}>,
             affine_map<(i, j, k) -> {map_b}>, affine_map<(i, j, k) -> {self.result_map}>],
             iterator_types = ["parallel", "parallel", "reduction"],
-            lego.warps = #lego.layout<"{self.warps}">}} %x, %y, %part
+            lego.warps = #lego.layout<"{self.warps}">}} %x, %y, %acc
             : {vector_a}, {vector_b} into {tile}
         {self.after_dot}
         %more = arith.addi %n, %c1 : index

@@ -9,7 +9,7 @@ from lego_mlir.index import where
 
 
 def rotate(i: Any, j: Any) -> Any:
-    """Of 8 columns: row i turned by i places."""
+    """Of 8 columns: row i rotated by i elements."""
     return i * 8 + (i + j) % 8
 
 

@@ -32,6 +32,7 @@ from lego_mlir.algebra import (
     inverse,
     morton,
     reverse,
+    row_groups,
     size_symbol,
     swizzle,
     tma_swizzle,
@@ -99,7 +100,7 @@ def values_of(draw: st.DrawFn, layout: Layout) -> dict[str, int]:
 # -------------------------------------------------------------------------------- strategies
 @st.composite
 def spread(draw: st.DrawFn, pool: list[Int], slots: int) -> list[list[Int]]:
-    """The factors of the pool in a random order, dealt to so many slots."""
+    """The factors of the pool in a random order, dealt to so many dimensions."""
     dealt: list[list[Int]] = [[] for _ in range(slots)]
     for factor in draw(st.permutations(pool)):
         dealt[draw(st.integers(0, slots - 1))].append(factor)
@@ -136,6 +137,8 @@ REGULAR = ("Row", "Col", "RegP")
 def permuted_block(draw: st.DrawFn, dims: tuple[Dim, ...]) -> B:
     """A block of these dimensions, permuted by anything that can permute them."""
     kinds = ["Row", "Col", "RegP", "RegP", "reverse", "bricks", "block_cyclic"]
+    if len(dims) > 1 and all(isinstance(f, int) for f in dims[-2]):
+        kinds += ["row_groups"] * 2
     if len(dims) == 2 and sorted(map(str, dims[0])) == sorted(map(str, dims[1])):
         kinds += ["antidiagonal"] * 4
     numbers = [prod(d) for d in dims] if all(isinstance(f, int) for d in dims for f in d) else []
@@ -166,7 +169,7 @@ def kinds_for(sizes: list[int]) -> list[str]:
 
 @st.composite
 def parameters(draw: st.DrawFn, kind: str, dims: tuple[Dim, ...]) -> tuple[int, ...]:
-    """What a permutation is told about the tile that it permutes."""
+    """The arguments of a permutation for the tile that it permutes."""
     match kind:
         case "RegP":
             return tuple(draw(st.permutations(range(len(dims)))))
@@ -179,6 +182,8 @@ def parameters(draw: st.DrawFn, kind: str, dims: tuple[Dim, ...]) -> tuple[int, 
             size = prod(prod(dim) for dim in dims)
             fits = [(m, e) for m in (32, 64, 128) for e in (1, 2, 4, 8, 16) if size % (m // e) == 0]
             return draw(st.sampled_from(fits))
+        case "row_groups":
+            return (draw(st.integers(1, prod(dims[-2]) + 1)),)
         case "bricks":
             return tuple(draw(parts_of(dim, 2))[0] for dim in dims)
         case "block_cyclic":
@@ -238,6 +243,7 @@ NAMED: dict[str, Callable[..., Permutation]] = {
     "hilbert": lambda: hilbert,
     "morton": lambda: morton,
     "reverse": lambda: reverse,
+    "row_groups": row_groups,
     "swizzle": swizzle,
     "tma_swizzle": tma_swizzle,
 }
@@ -271,9 +277,9 @@ def built(d: L) -> Layout:
 
 # --------------------------------------------------------------------------------- the oracle
 def regular(dims: list[int], perm: Any) -> Table:
-    """RegP: for every index in row-major order, its place in the permuted space."""
-    places = np.arange(prod(dims)).reshape([dims[p] for p in perm])
-    return places.transpose(np.argsort(perm)).reshape(-1)
+    """RegP: for every index in row-major order, its position in the permuted space."""
+    positions = np.arange(prod(dims)).reshape([dims[p] for p in perm])
+    return positions.transpose(np.argsort(perm)).reshape(-1)
 
 
 def block_table(b: B) -> Table:
@@ -318,6 +324,13 @@ def permutation_table(b: B, dims: list[int]) -> Table:
         case "bricks":  # dimensions (brick, within), memory (all bricks, all withins)
             split = [x for n, k in zip(dims, b.parameters, strict=True) for x in (n // k, k)]
             return regular(split, [*range(0, len(split), 2), *range(1, len(split), 2)])
+        case "row_groups":  # sorted by matrix, group, column and row
+            (group,) = b.parameters
+            *lead, i, j = every
+            order = np.lexsort([x.reshape(-1) for x in (i, j, i // group, *reversed(lead))])
+            table = np.empty(size, dtype=np.int64)
+            table[order] = np.arange(size)
+            return table
         case "block_cyclic":  # dimensions (round, part, place), memory (parts, rounds and places)
             split = []
             for n, k, parts in zip(dims, b.parameters[::2], b.parameters[1::2], strict=True):
@@ -325,12 +338,12 @@ def permutation_table(b: B, dims: list[int]) -> Table:
             within = [x for x in range(len(split)) if x % 3 != 1]
             return regular(split, [*range(1, len(split), 3), *within])
         case "morton":  # bit by bit, the last dimension first
-            table, place = np.zeros(size, dtype=np.int64), 0
+            table, shift = np.zeros(size, dtype=np.int64), 0
             for bit in range(max(dims).bit_length()):
                 for n, i in reversed(list(zip(dims, every, strict=True))):
                     if n >> (bit + 1):
-                        table |= (i >> bit & 1) << place
-                        place += 1
+                        table |= (i >> bit & 1) << shift
+                        shift += 1
             return table
         case "hilbert":  # four copies of the curve half as wide
             curve = np.zeros((1, 1), dtype=np.int64)

@@ -16,8 +16,10 @@ from unittest.mock import patch
 
 import numpy as np
 
+from lego_mlir.algebra import Layout
 from lego_mlir.index import construct, evaluate
-from lego_mlir.index.nodes import Expr, Int, Sym, symbols
+from lego_mlir.index.nodes import Expr, Int, Node, Sym
+from lego_mlir.index.structure import symbols
 
 
 def isqrt(x: Any) -> Any:
@@ -41,7 +43,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-class Recorded(Expr):
+class Recorded(Node):
     """An operation on ints, symbols and other recorded operations; nothing is known of it."""
 
     __slots__ = ("operands", "operation")
@@ -60,8 +62,11 @@ def record(operation: str, *operands: Int) -> Int:
 
 
 @contextmanager
-def recording() -> Iterator[None]:
-    """Nothing is simplified in here."""
+def recording(layout: Layout) -> Iterator[None]:
+    """Nothing is simplified in here; a layout keeps the sizes of its blocks, so they come first."""
+    for stage in layout.stages:
+        for block in stage:
+            assert block.size != 0
     with patch.multiple(construct, **{name: partial(record, name) for name in OPERATIONS}):
         yield
 

@@ -97,7 +97,7 @@ module {{
                threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {{
       %m, %n = "lego.inv"(%bx) {{layout = #blocks}} : (index) -> (index, index)
       %zero = arith.constant dense<0.0> : vector<{bm}x{bn}xf32>
-      %sum = scf.for %k = %c0 to %steps step %c1 iter_args(%part = %zero)
+      %sum = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero)
           -> vector<{bm}x{bn}xf32> {{
         %x = "lego.load"(%a, %m, %k) {{layout = #A, slice = array<i64: 2, 3>, shared = #shared_A}}
             : (memref<{m * k}x{e}>, index, index) -> vector<{bm}x{bk}x{e}>
@@ -106,7 +106,7 @@ module {{
         %next = vector.contract {{indexing_maps = [affine_map<(i, j, k) -> (i, k)>,
             affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>],
             iterator_types = ["parallel", "parallel", "reduction"], lego.warps = #warps}}
-            %x, %y, %part : vector<{bm}x{bk}x{e}>, vector<{bk}x{bn}x{e}> into vector<{bm}x{bn}xf32>
+            %x, %y, %acc : vector<{bm}x{bk}x{e}>, vector<{bk}x{bn}x{e}> into vector<{bm}x{bn}xf32>
         scf.yield %next : vector<{bm}x{bn}xf32>
       }}
       {epilogue}

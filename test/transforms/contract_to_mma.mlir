@@ -15,8 +15,8 @@
 
 // Two warps, one above the other, have 16 by 32 elements each: four fragments, and of each a thread
 // has two pairs of neighbours.
-// CHECK-LABEL: func.func @product
-func.func @product(%a: memref<1024xf16>, %bias: memref<32xf32>,
+// CHECK-LABEL: func.func @gemm
+func.func @gemm(%a: memref<1024xf16>, %bias: memref<32xf32>,
                    %c: memref<64x96xf16> {lego.alignment = 4 : i64}) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -34,7 +34,7 @@ func.func @product(%a: memref<1024xf16>, %bias: memref<32xf32>,
     %zero = arith.constant dense<0.0> : vector<32x32xf32>
     // CHECK: %[[SUM:.*]]:16 = scf.for %[[K:[^ ]+]] =
     // CHECK-NOT: vector.contract
-    // Addresses: a fragment's rows, in the left operand's slot; swizzled, so one for each step.
+    // Addresses: a fragment's rows, in the left operand's stage; swizzled, so one for each step.
     // CHECK: "lego.apply"(%[[WARP]]#1, %{{.*}}) {layout = #lego.layout<"OrderBy(RegP([2, 2, 8, 4, 2], [1, 2, 0, 3, 4])).GroupBy([32, 8])">}
     // CHECK: "lego.apply"(%[[K]], %[[PLACE]]#0, {{.*}}OrderBy(Row(4), GenP([32, 32], swizzle(8, 1, 4))).GroupBy([4, 2, 1, 16, 1, 2, 16])
     // CHECK: "lego.apply"(%[[K]], %[[PLACE]]#0, {{.*}}OrderBy(Row(4), GenP([32, 32], swizzle(8, 1, 4))).GroupBy([4, 2, 1, 16, 1, 2, 16])
@@ -54,14 +54,14 @@ func.func @product(%a: memref<1024xf16>, %bias: memref<32xf32>,
     // PREFETCH-COUNT-8: nvvm.mma.sync
     // CHECK-NOT: nvvm.mma.sync
     // CHECK: scf.yield
-    %sum = scf.for %k = %c0 to %c4 step %c1 iter_args(%part = %zero) -> vector<32x32xf32> {
+    %sum = scf.for %k = %c0 to %c4 step %c1 iter_args(%acc = %zero) -> vector<32x32xf32> {
       %x = "lego.load"(%sa, %k) {layout = #A, slice = array<i64: 1, 2>}
           : (memref<?xf16, #gpu.address_space<workgroup>>, index) -> vector<32x32xf16>
       %y = "lego.load"(%sb) {layout = #B, slice = array<i64: 0, 1>}
           : (memref<?xf16, #gpu.address_space<workgroup>>) -> vector<32x32xf16>
       %next = vector.contract {indexing_maps = #maps,
           iterator_types = ["parallel", "parallel", "reduction"], lego.warps = #warps}
-          %x, %y, %part : vector<32x32xf16>, vector<32x32xf16> into vector<32x32xf32>
+          %x, %y, %acc : vector<32x32xf16>, vector<32x32xf16> into vector<32x32xf32>
       scf.yield %next : vector<32x32xf32>
     }
     // A row that all rows share is held by column only, and added to the pairs of both.

@@ -1,4 +1,4 @@
-// The step contract_to_wgmma where sums begin at zero under a condition: the instruction is told,
+// The step contract_to_wgmma where accumulators begin at zero under a condition: an operand of the instruction,
 // and what a loop carries before that need not be anything.
 // RUN: %legoc %s --schedule=%S/Inputs/contract_to_wgmma.mlir --emit=scheduled --keep %t -o %t.out
 // RUN: cat %t/01-contract_to_wgmma.mlir | FileCheck %s
@@ -10,8 +10,8 @@
 #maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>,
          affine_map<(i, j, k) -> (i, j)>]
 
-// CHECK-LABEL: func.func @product
-func.func @product(%c: memref<1024xf32>) {
+// CHECK-LABEL: func.func @gemm
+func.func @gemm(%c: memref<1024xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c3 = arith.constant 3 : index
@@ -24,7 +24,7 @@ func.func @product(%c: memref<1024xf32>) {
     %nothing = ub.poison : vector<64x16xf32>
     // CHECK: %[[NONE:[0-9]+]] = llvm.mlir.undef
     // CHECK: scf.for {{.*}} iter_args(%[[PART:[a-z0-9]+]] = %[[NONE]])
-    %sum = scf.for %k = %c0 to %c3 step %c1 iter_args(%part = %nothing) -> (vector<64x16xf32>) {
+    %sum = scf.for %k = %c0 to %c3 step %c1 iter_args(%acc = %nothing) -> (vector<64x16xf32>) {
       // CHECK: %[[FIRST:[0-9]+]] = arith.cmpi eq
       %first = arith.cmpi eq, %k, %c0 : index
       // CHECK: %[[ADDS:[0-9]+]] = arith.select %[[FIRST]], %{{[a-z0-9_]+}}, %{{[a-z0-9_]+}} : i32
@@ -33,7 +33,7 @@ func.func @product(%c: memref<1024xf32>) {
       // CHECK-SAME: $16, $17, begin, 1, 1, 0, 1;
       // CHECK-SAME: $18, $19, add, 1, 1, 0, 1;
       // CHECK-SAME: %[[ADDS]] :
-      %before = arith.select %first, %zeros, %part : vector<64x16xf32>
+      %before = arith.select %first, %zeros, %acc : vector<64x16xf32>
       %x = "lego.load"(%a, %k) {layout = #A, slice = array<i64: 1, 2>}
           : (memref<?xf16, #gpu.address_space<workgroup>>, index) -> vector<64x64xf16>
       %y = "lego.load"(%b, %k) {layout = #B, slice = array<i64: 1, 2>}

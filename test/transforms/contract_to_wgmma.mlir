@@ -7,8 +7,8 @@
 #maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (k, j)>,
          affine_map<(i, j, k) -> (i, j)>]
 
-// CHECK-LABEL: func.func @product
-func.func @product(%c: memref<4096xf32>) {
+// CHECK-LABEL: func.func @gemm
+func.func @gemm(%c: memref<4096xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -86,16 +86,16 @@ func.func @product(%c: memref<4096xf32>) {
         iterator_types = ["parallel", "parallel", "reduction"],
         lego.warps = #lego.layout<"OrderBy(Row(4, 1))">}
         %x, %y, %zero : vector<128x64xf16>, vector<64x16xf16> into vector<128x16xf32>
-    %sum = scf.for %k = %c1 to %c4 step %c1 iter_args(%part = %first) -> vector<128x16xf32> {
-      %slot = arith.remui %k, %c2 : index
-      %v = "lego.load"(%sa, %slot) {layout = #A, slice = array<i64: 1, 2>}
+    %sum = scf.for %k = %c1 to %c4 step %c1 iter_args(%acc = %first) -> vector<128x16xf32> {
+      %stage = arith.remui %k, %c2 : index
+      %v = "lego.load"(%sa, %stage) {layout = #A, slice = array<i64: 1, 2>}
           : (memref<?xf16, #gpu.address_space<workgroup>>, index) -> vector<128x64xf16>
-      %w = "lego.load"(%sb, %slot) {layout = #B, slice = array<i64: 1, 2>}
+      %w = "lego.load"(%sb, %stage) {layout = #B, slice = array<i64: 1, 2>}
           : (memref<?xf16, #gpu.address_space<workgroup>>, index) -> vector<64x16xf16>
       %next = vector.contract {indexing_maps = #maps,
           iterator_types = ["parallel", "parallel", "reduction"],
           lego.warps = #lego.layout<"OrderBy(Row(4, 1))">}
-          %v, %w, %part : vector<128x64xf16>, vector<64x16xf16> into vector<128x16xf32>
+          %v, %w, %acc : vector<128x64xf16>, vector<64x16xf16> into vector<128x16xf32>
       nvvm.wgmma.wait.group.sync.aligned 0
       scf.yield %next : vector<128x16xf32>
     }

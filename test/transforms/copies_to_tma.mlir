@@ -49,7 +49,7 @@ func.func @copy(%a: memref<32768xf16>) {
     nvvm.mbarrier.arrive.expect_tx %full, %bytes : !llvm.ptr<3>, i32
     %y = "lego.load"(%a, %m, %c1) {layout = #A, slice = array<i64: 2, 3>}
         : (memref<32768xf16>, index, index) -> vector<32x128xf16>
-    "lego.store"(%y, %s, %c1) {layout = #S, slice = array<i64: 1, 2>, multicast = 2 : i64}
+    "lego.store"(%y, %s, %c1) {layout = #S, slice = array<i64: 1, 2>, multicast = array<i64: 1, 2, 1>}
         : (vector<32x128xf16>, memref<?xf16, #gpu.address_space<workgroup>>, index) -> ()
     gpu.terminator
   }

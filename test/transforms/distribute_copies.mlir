@@ -17,10 +17,10 @@ func.func @vectors(%a: memref<32x256xf16> {lego.alignment = 16 : i64},
   %threads = arith.constant 32 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
-    // CHECK: %[[ROW:.*]] = arith.shrui %[[T:.*]], %c3
-    // CHECK: %[[FROM:.*]] = affine.apply {{.*}}[%[[T]], %[[ROW]]]
+    // CHECK-DAG: %[[ROW:.*]] = arith.shrui %[[T:.*]], %c3
+    // CHECK-DAG: %[[FROM:.*]] = affine.apply {{.*}}[%[[T]], %[[ROW]]]
     // CHECK: nvgpu.device_async_copy %{{.*}}[%[[FROM]]], %{{.*}}[%[[TO:.*]]], 8 {bypassL1}
-    // CHECK: %[[NEXT:.*]] = arith.addi %[[FROM]], %c1024
+    // CHECK-DAG: %[[NEXT:.*]] = arith.addi %[[FROM]], %c1024
     // CHECK: nvgpu.device_async_copy %{{.*}}[%[[NEXT]]], %{{.*}}, 8 {bypassL1}
     // CHECK-COUNT-6: nvgpu.device_async_copy
     // CHECK-NOT: nvgpu.device_async_copy
@@ -58,7 +58,7 @@ func.func @partial(%a: memref<30x100xf16> {lego.alignment = 16 : i64},
   %threads = arith.constant 256 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c2, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
-    // CHECK: %[[SIZE:.*]] = arith.select %{{.*}}, %c4, %c0
+    // CHECK-DAG: %[[SIZE:.*]] = arith.select %{{.*}}, %c4, %c0
     // CHECK: nvgpu.device_async_copy %{{.*}}, %{{.*}}, 4, %[[SIZE]] :
     // CHECK: nvgpu.device_async_copy %{{.*}}, %{{.*}}, 4, %{{.*}} :
     // CHECK-NOT: nvgpu.device_async_copy
@@ -88,9 +88,9 @@ func.func @rest(%a: memref<12x20xf32> {lego.alignment = 16 : i64},
   %c8 = arith.constant 8 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c8, %sy = %c4, %sz = %c1) {
-    // CHECK: %[[THREAD:.*]] = affine.apply #{{.*}}[%arg5, %arg6]
+    // CHECK-DAG: %[[THREAD:.*]] = affine.apply #{{.*}}[%arg5, %arg6]
     // CHECK: nvgpu.device_async_copy
-    // CHECK: %[[THERE:.*]] = arith.cmpi ult, %[[THREAD]], %c28
+    // CHECK-DAG: %[[THERE:.*]] = arith.cmpi ult, %[[THREAD]], %c28
     // CHECK: scf.if %[[THERE]] {
     // CHECK: nvgpu.device_async_copy
     // CHECK-NEXT: }

@@ -17,8 +17,8 @@ func.func @copies(%a: memref<64x256xf16> {lego.alignment = 16 : i64},
   %c1 = arith.constant 1 : index
   %c3 = arith.constant 3 : index
   %threads = arith.constant 64 : index
-  // Four slots of 8 KiB.
-  // CHECK: %[[SIZE:.*]] = arith.constant 32768 : i32
+  // Four stages of 8 KiB.
+  // CHECK-DAG: %[[SIZE:.*]] = arith.constant 32768 : i32
   // CHECK: gpu.launch {{.*}} dynamic_shared_memory_size %[[SIZE]]
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {

@@ -5,7 +5,7 @@
 // RUN: %legoc %s --schedule=%S/Inputs/prefetch_fragments.mlir --run --device=sim --sim-order=early
 // RUN: sed -e 's/16x160xf16/16x32xf16/g; s/160x16xf16/32x16xf16/g' %s > %t.one.mlir
 // RUN: %legoc %t.one.mlir --set K=32 --schedule=%S/Inputs/prefetch_fragments.mlir --run --device=sim
-// How many turns there are need not be known.
+// The number of iterations need not be known.
 // RUN: sed -e '/^ *%%steps =/a %%n = arith.muli %%steps, %%c1 : index' \
 // RUN:     -e 's/to %%steps step/to %%n step/' %s > %t.any.mlir
 // RUN: %legoc %t.any.mlir --schedule=%S/Inputs/prefetch_fragments.mlir --emit=scheduled -o %t.out --keep %t
@@ -40,8 +40,8 @@
 #sum = affine_map<(i, j, k) -> (i, j)>
 
 module attributes {lego.sizes = {K = 160}, lego.reference = "matmul"} {
-  // CHECK-LABEL: func.func @product
-  func.func @product(%a: memref<16x160xf16> {lego.layout = #A, lego.alignment = 16 : i64},
+  // CHECK-LABEL: func.func @gemm
+  func.func @gemm(%a: memref<16x160xf16> {lego.layout = #A, lego.alignment = 16 : i64},
                      %b: memref<160x16xf16> {lego.layout = #B, lego.alignment = 16 : i64},
                      %c: memref<16x16xf32> {lego.layout = #C}) {
     %c0 = arith.constant 0 : index
@@ -51,15 +51,15 @@ module attributes {lego.sizes = {K = 160}, lego.reference = "matmul"} {
     gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
                threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
       %zero = arith.constant dense<0.0> : vector<16x16xf32>
-      // CHECK: %[[LAST:.*]] = arith.constant 4 : index
-      // CHECK-NEXT: nvvm.cp.async.wait.group 1
+      // CHECK-DAG: %[[LAST:.*]] = arith.constant 4 : index
+      // CHECK: nvvm.cp.async.wait.group 1
       // CHECK-NEXT: gpu.barrier
       // CHECK-COUNT-2: nvvm.ldmatrix
       // CHECK-NOT: nvvm.ldmatrix
       // CHECK: scf.for %[[K:[a-z0-9]*]] =
       // CHECK-NOT: nvvm.cp.async.wait.group
-      // CHECK: %[[AFTER:.*]] = arith.addi %[[K]], %c1
-      // CHECK-NEXT: %[[NEXT:.*]] = arith.minsi %[[AFTER]], %[[LAST]]
+      // CHECK-DAG: %[[AFTER:.*]] = arith.addi %[[K]], %c1
+      // CHECK-DAG: %[[NEXT:.*]] = arith.minsi %[[AFTER]], %[[LAST]]
       // CHECK: scf.if
       // CHECK: nvgpu.device_async_copy
       // CHECK: nvvm.cp.async.commit.group
@@ -75,7 +75,7 @@ module attributes {lego.sizes = {K = 160}, lego.reference = "matmul"} {
       // CHECK-COUNT-2: nvvm.mma.sync
       // CHECK-NOT: nvvm.mma.sync
       // CHECK: scf.yield
-      %product = scf.for %k = %c0 to %steps step %c1 iter_args(%part = %zero) -> vector<16x16xf32> {
+      %gemm = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> vector<16x16xf32> {
         %x = "lego.load"(%a, %c0, %k) {layout = #A, slice = array<i64: 2, 3>, shared = #SA}
             : (memref<16x160xf16>, index, index) -> vector<16x32xf16>
         %y = "lego.load"(%b, %k, %c0) {layout = #B, slice = array<i64: 2, 3>, shared = #SB}
@@ -83,10 +83,10 @@ module attributes {lego.sizes = {K = 160}, lego.reference = "matmul"} {
         %next = vector.contract {indexing_maps = [#row_column, #column, #sum],
                                  iterator_types = ["parallel", "parallel", "reduction"],
                                  lego.warps = #warps}
-            %x, %y, %part : vector<16x32xf16>, vector<32x16xf16> into vector<16x16xf32>
+            %x, %y, %acc : vector<16x32xf16>, vector<32x16xf16> into vector<16x16xf32>
         scf.yield %next : vector<16x16xf32>
       }
-      "lego.store"(%product, %c, %c0, %c0) {layout = #C, slice = array<i64: 2, 3>}
+      "lego.store"(%gemm, %c, %c0, %c0) {layout = #C, slice = array<i64: 2, 3>}
           : (vector<16x16xf32>, memref<16x16xf32>, index, index) -> ()
       gpu.terminator
     }

@@ -1,4 +1,4 @@
-// The step specialize_warps where blocks choose among products: the producer chooses what to fetch,
+// The step specialize_warps where CTAs choose among GEMMs: the producer chooses what to fetch,
 // the consumers where to store, and neither what it multiplies.
 // RUN: %legoc %s --schedule=%S/Inputs/specialize_warps.mlir --emit=scheduled --keep %t -o %t.out
 // RUN: cat %t/05-specialize_warps.mlir | FileCheck %s
@@ -8,8 +8,8 @@
 #D = #lego.layout<"OrderBy(Row(16, 16)).TileBy([1, 1], [16, 16])">
 #S = #lego.layout<"OrderBy(GenP([16, 16], tma_swizzle(32, 2)))">
 
-// CHECK-LABEL: func.func @products
-func.func @products(%a: memref<1024xf16>, %d: memref<256xf16>, %b: memref<1024xf16>,
+// CHECK-LABEL: func.func @gemms
+func.func @gemms(%a: memref<1024xf16>, %d: memref<256xf16>, %b: memref<1024xf16>,
                     %c: memref<256xf32>, %e: memref<256xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -44,7 +44,7 @@ func.func @products(%a: memref<1024xf16>, %d: memref<256xf16>, %b: memref<1024xf
     case 1 { scf.yield %c1 : index }
     default { scf.yield %c4 : index }
     %zero = arith.constant dense<0.0> : vector<16x16xf32>
-    %sum = scf.for %k = %c0 to %steps step %c1 iter_args(%part = %zero) -> vector<16x16xf32> {
+    %sum = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> vector<16x16xf32> {
       %x = scf.index_switch %bx -> vector<16x16xf16>
       case 1 {
         %0 = "lego.load"(%d, %c0, %k) {layout = #D, slice = array<i64: 2, 3>, shared = #S}
@@ -61,7 +61,7 @@ func.func @products(%a: memref<1024xf16>, %d: memref<256xf16>, %b: memref<1024xf
       %next = vector.contract {indexing_maps = [affine_map<(i, j, k) -> (i, k)>,
           affine_map<(i, j, k) -> (k, j)>, affine_map<(i, j, k) -> (i, j)>],
           iterator_types = ["parallel", "parallel", "reduction"],
-          lego.warps = #lego.layout<"OrderBy(Row(4, 1))">} %x, %y, %part
+          lego.warps = #lego.layout<"OrderBy(Row(4, 1))">} %x, %y, %acc
           : vector<16x16xf16>, vector<16x16xf16> into vector<16x16xf32>
       scf.yield %next : vector<16x16xf32>
     }

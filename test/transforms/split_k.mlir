@@ -17,7 +17,7 @@
 #bias = #lego.layout<"OrderBy(Row(192)).TileBy([3], [64])">
 #warps = #lego.layout<"OrderBy(Row(4, 1))">
 
-func.func @product(%a: memref<24576xf16> {lego.layout = #A, lego.alignment = 16 : i64},
+func.func @gemm(%a: memref<24576xf16> {lego.layout = #A, lego.alignment = 16 : i64},
                    %b: memref<73728xf16> {lego.layout = #B, lego.alignment = 16 : i64},
                    %d: memref<192xf32> {lego.layout = #bias},
                    %c: memref<12288xf16> {lego.layout = #C, lego.alignment = 16 : i64}) {
@@ -26,7 +26,7 @@ func.func @product(%a: memref<24576xf16> {lego.layout = #A, lego.alignment = 16 
   %c3 = arith.constant 3 : index
   %c6 = arith.constant 6 : index
   %threads = arith.constant 128 : index
-  // Twice as many blocks, each with its number of the tile and of the part.
+  // Twice as many CTAs, each with its id of the tile and of the slice.
   // CHECK: gpu.launch blocks(%[[BLOCK:arg[0-9]+]], {{.*}}) in (%{{.*}} = %c6{{[_0-9]*}},
   // CHECK: %[[ID:[0-9]+]]:2 = "lego.inv"(%[[BLOCK]]) {layout = #lego.layout<"OrderBy(Row(3, 2))">}
   gpu.launch blocks(%n, %by, %bz) in (%gx = %c3, %gy = %c1, %gz = %c1)
@@ -36,7 +36,7 @@ func.func @product(%a: memref<24576xf16> {lego.layout = #A, lego.alignment = 16 
     // CHECK: %[[K:[0-9]+]] = "lego.apply"(%[[ID]]#1, %[[STEP]]) {layout = #lego.layout<"OrderBy(Row(2, 3))">}
     // CHECK: "lego.load"(%arg0, %c0, %[[K]])
     // CHECK: "lego.load"(%arg1, %[[K]], %[[ID]]#0)
-    %sum = scf.for %k = %c0 to %c6 step %c1 iter_args(%part = %zero) -> vector<64x64xf32> {
+    %sum = scf.for %k = %c0 to %c6 step %c1 iter_args(%acc = %zero) -> vector<64x64xf32> {
       %x = "lego.load"(%a, %c0, %k) {layout = #A, slice = array<i64: 2, 3>, shared = #S}
           : (memref<24576xf16>, index, index) -> vector<64x64xf16>
       %y = "lego.load"(%b, %k, %n) {layout = #B, slice = array<i64: 2, 3>, shared = #S}
@@ -46,7 +46,7 @@ func.func @product(%a: memref<24576xf16> {lego.layout = #A, lego.alignment = 16 
                                                 affine_map<(i, j, k) -> (i, j)>],
                                iterator_types = ["parallel", "parallel", "reduction"],
                                lego.warps = #warps}
-          %x, %y, %part : vector<64x64xf16>, vector<64x64xf16> into vector<64x64xf32>
+          %x, %y, %acc : vector<64x64xf16>, vector<64x64xf16> into vector<64x64xf32>
       scf.yield %next : vector<64x64xf32>
     }
     // From here on half of the columns, and of what they meet; no more than that is stored.

@@ -2,7 +2,7 @@
 // RUN: %legoc %s --schedule=%S/Inputs/spread_copies.mlir --emit=scheduled | FileCheck %s
 // RUN: %legoc %s --schedule=%S/Inputs/spread_copies.mlir --run --device=sim --sim-order=late
 // RUN: %legoc %s --schedule=%S/Inputs/spread_copies.mlir --run --device=sim --sim-order=early
-// Without the loads ahead, products begin behind the barrier all the same.
+// Without the loads ahead, mmas begin behind the barrier all the same.
 // RUN: sed -e '/prefetch_fragments/d' %S/Inputs/spread_copies.mlir > %t.late.mlir
 // RUN: %legoc %s --schedule=%t.late.mlir --emit=scheduled | FileCheck %s --check-prefix=LATE
 // RUN: %legoc %s --schedule=%t.late.mlir --run --device=sim --sim-order=random:1
@@ -11,7 +11,7 @@
 // RUN:     -e 's/Row(16, K)/Row(16, 312)/; s/Row(K, 16)/Row(312, 16)/' \
 // RUN:     -e 's,K/64,5,g' %s > %t.partial.mlir
 // RUN: %legoc %t.partial.mlir --schedule=%S/Inputs/spread_copies.mlir --run --device=sim
-// With two turns all is copied before the loop.
+// With two iterations all is copied before the loop.
 // RUN: sed -e 's/16x320xf16/16x128xf16/g; s/320x16xf16/128x16xf16/g' %s > %t.two.mlir
 // RUN: %legoc %t.two.mlir --set K=128 --schedule=%S/Inputs/spread_copies.mlir --emit=scheduled \
 // RUN:     | FileCheck %s --check-prefix=TWO
@@ -32,10 +32,10 @@
 #column = affine_map<(i, j, k) -> (k, j)>
 #sum = affine_map<(i, j, k) -> (i, j)>
 
-// CHECK-LABEL: func.func @product
+// CHECK-LABEL: func.func @gemm
 // CHECK: scf.for %[[K:[a-z0-9]*]] =
 // CHECK-NOT: scf.if
-// CHECK: %[[THERE:.*]] = arith.cmpi slt
+// CHECK-DAG: %[[THERE:.*]] = arith.cmpi slt
 // CHECK-COUNT-2: nvvm.ldmatrix
 // CHECK-NOT: nvvm.ldmatrix
 // CHECK: scf.if %[[THERE]] {
@@ -83,7 +83,7 @@
 // TWO: scf.yield
 
 module attributes {lego.sizes = {K = 320}, lego.reference = "matmul"} {
-  func.func @product(%a: memref<16x320xf16> {lego.layout = #A, lego.alignment = 16 : i64},
+  func.func @gemm(%a: memref<16x320xf16> {lego.layout = #A, lego.alignment = 16 : i64},
                      %b: memref<320x16xf16> {lego.layout = #B, lego.alignment = 16 : i64},
                      %c: memref<16x16xf32> {lego.layout = #C}) {
     %c0 = arith.constant 0 : index
@@ -93,7 +93,7 @@ module attributes {lego.sizes = {K = 320}, lego.reference = "matmul"} {
     gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
                threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %c1, %sz = %c1) {
       %zero = arith.constant dense<0.0> : vector<16x16xf32>
-      %product = scf.for %k = %c0 to %steps step %c1 iter_args(%part = %zero) -> vector<16x16xf32> {
+      %gemm = scf.for %k = %c0 to %steps step %c1 iter_args(%acc = %zero) -> vector<16x16xf32> {
         %x = "lego.load"(%a, %c0, %k) {layout = #A, slice = array<i64: 2, 3>, shared = #SA}
             : (memref<16x320xf16>, index, index) -> vector<16x64xf16>
         %y = "lego.load"(%b, %k, %c0) {layout = #B, slice = array<i64: 2, 3>, shared = #SB}
@@ -101,10 +101,10 @@ module attributes {lego.sizes = {K = 320}, lego.reference = "matmul"} {
         %next = vector.contract {indexing_maps = [#row_column, #column, #sum],
                                  iterator_types = ["parallel", "parallel", "reduction"],
                                  lego.warps = #warps}
-            %x, %y, %part : vector<16x64xf16>, vector<64x16xf16> into vector<16x16xf32>
+            %x, %y, %acc : vector<16x64xf16>, vector<64x16xf16> into vector<16x16xf32>
         scf.yield %next : vector<16x16xf32>
       }
-      "lego.store"(%product, %c, %c0, %c0) {layout = #C, slice = array<i64: 2, 3>}
+      "lego.store"(%gemm, %c, %c0, %c0) {layout = #C, slice = array<i64: 2, 3>}
           : (vector<16x16xf32>, memref<16x16xf32>, index, index) -> ()
       gpu.terminator
     }

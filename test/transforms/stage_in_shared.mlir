@@ -99,10 +99,10 @@ func.func @persistent(%a: memref<32x64xf16>, %c: memref<32x64xf16>) {
       // CHECK: scf.yield
       // CHECK-NEXT: }
       // CHECK-NEXT: gpu.barrier
-      %sum = scf.for %k = %c0 to %c4 step %c1 iter_args(%part = %zero) -> vector<16x16xf16> {
+      %sum = scf.for %k = %c0 to %c4 step %c1 iter_args(%acc = %zero) -> vector<16x16xf16> {
         %x = "lego.load"(%a, %m, %k) {layout = #A, slice = array<i64: 2, 3>, shared = #S}
             : (memref<32x64xf16>, index, index) -> vector<16x16xf16>
-        %next = arith.addf %part, %x : vector<16x16xf16>
+        %next = arith.addf %acc, %x : vector<16x16xf16>
         scf.yield %next : vector<16x16xf16>
       }
       // CHECK-NEXT: "lego.store"(%[[SUM]], %[[S:.*]]) {{.*}}slice = array<i64: 0, 1>}

@@ -1,4 +1,4 @@
-// The schedule `wgmma`: products of tiles on Hopper, step by step.
+// The schedule `wgmma`: GEMMs on Hopper, step by step.
 // RUN: %legoc %examples/hopper.mlir --schedule=wgmma --emit=ptx | FileCheck %s
 // RUN: %legoc %examples/hopper.mlir --schedule=wgmma --param persistent_ctas=2 --param cluster=2 --param overlap_epilogue=1 --param stages=3 --emit=ptx | FileCheck %s --check-prefix=STAY
 // RUN: %legoc %examples/hopper.mlir --schedule=wgmma --param producer_registers=0 --param consumer_registers=0 --param pdl=0 --emit=ptx | FileCheck %s --check-prefix=PLAIN
@@ -30,7 +30,7 @@
 // CHECK-NOT: wgmma.mma_async
 // CHECK: wgmma.wait_group.sync.aligned 0;
 // CHECK-NOT: wgmma.mma_async
-// Each stores its part, in four chunks.
+// Each stores its fragment, in four chunks.
 // CHECK: stmatrix.sync.aligned.m8n8.x4.shared.b16
 // CHECK: cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group
 // CHECK: cp.async.bulk.wait_group.read 0;
@@ -59,7 +59,7 @@
 
 // LEAST: dynamic_shared_memory_size %c231000_i32
 
-// LARGE: hopper.mlir:{{[0-9:]+}} error: pack_shared: the kernel needs 327856 bytes of shared memory, 95408 more than the 232448 that a block on sm_90a may have
+// LARGE: hopper.mlir:{{[0-9:]+}} error: pack_shared: the kernel needs 327856 bytes of shared memory, 95408 more than the 232448 that a CTA on sm_90a may have
 
 // CLUSTER: hopper.mlir:{{[0-9:]+}} error: specialize_warps: 4 CTAs are no multiple of a cluster's 3 CTAs
 

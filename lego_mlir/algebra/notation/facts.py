@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator
 
 from lego_mlir.algebra.sizes import size_text
 from lego_mlir.index import Int, Sym, construct, symbols
-from lego_mlir.index.nodes import Expr, FloorDiv, children, order
+from lego_mlir.index.nodes import Expr, FloorDiv
 from lego_mlir.index.polynomial import divides
+from lego_mlir.index.structure import children, order
 
 Fact = tuple[Sym, Int]
 """A symbol and what divides it."""

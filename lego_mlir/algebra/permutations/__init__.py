@@ -4,7 +4,7 @@ They are written with the operators and the functions of `index.functions` alone
 integers, arrays and symbols alike.
 """
 
-from lego_mlir.algebra.permutations.blocked import block_cyclic, bricks
+from lego_mlir.algebra.permutations.blocked import block_cyclic, bricks, row_groups
 from lego_mlir.algebra.permutations.curves import hilbert, morton
 from lego_mlir.algebra.permutations.functions import as_permutation, from_functions, inverse
 from lego_mlir.algebra.permutations.names import NAMES, named
@@ -26,6 +26,7 @@ __all__ = [
     "morton",
     "named",
     "reverse",
+    "row_groups",
     "swizzle",
     "tma_swizzle",
 ]

@@ -1,4 +1,4 @@
-"""Blocked orders: an array stored brick by brick, and one dealt out among parts."""
+"""Blocked orders: an array stored brick by brick, by groups of rows, or dealt out among parts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from lego_mlir.algebra.permutations.permutation import Index, Permutation, flatten, unflatten
 from lego_mlir.algebra.sizes import sizes_text
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import Int
+from lego_mlir.index import Int, maximum, minimum, where
 from lego_mlir.index.polynomial import divides
 
 
@@ -80,6 +80,63 @@ def block_cyclic(*pairs: int) -> Permutation:
         return tuple((i // b * p + part) * b + i % b for part, i, b, p in dealt)
 
     return Permutation(text, forward, inverse, partial(_check, text, rounds), divisors=rounds)
+
+
+def row_groups(rows: int) -> Permutation:
+    """Return matrices stored in groups of rows, each group column by column.
+
+    The last group may have fewer rows. Tiles of a matmul that are computed in this order need few
+    tiles of the operands at a time. The last two dimensions are those of a matrix; others count
+    matrices, one after another.
+
+    Args:
+        rows: the rows of a group.
+
+    Raises:
+        LegoError: it is no positive integer; on use, if there are fewer than two dimensions, or if
+            the number of rows is a symbol.
+    """
+    text = _text("row_groups", (rows,))
+
+    def parts(dims: tuple[Int, ...]) -> tuple[tuple[Int, ...], Int, int, int, int]:
+        """Return the outer sizes, columns, and rows: a group, all whole groups, the last."""
+        *lead, m, n = dims
+        assert isinstance(m, int)
+        height = min(rows, m)
+        return (*lead, m * n), n, height, m // height * height, m % height
+
+    # Both branches stay in bounds for every index, so that intervals prove those of the result.
+    def forward(dims: tuple[Int, ...], index: Index) -> Any:
+        outer, n, height, whole, rest = parts(dims)
+        *first, i, j = index
+        row = minimum(i, whole - 1)
+        flat = row // height * (height * n) + j * height + row % height
+        if rest:
+            last = whole * n + j * rest + maximum(i - whole, 0)
+            flat = where(i < whole, flat, last)
+        return flatten(outer, (*first, flat))
+
+    def inverse(dims: tuple[Int, ...], flat: Any) -> Index:
+        outer, n, height, whole, rest = parts(dims)
+        *first, flat = unflatten(outer, flat)
+        at = minimum(flat, whole * n - 1)
+        i, j = at // (height * n) * height + at % height, at % (height * n) // height
+        if rest:
+            last = maximum(flat - whole * n, 0)
+            is_whole = flat < whole * n
+            i, j = where(is_whole, i, whole + last % rest), where(is_whole, j, last // rest)
+        return *first, i, j
+
+    def check(dims: tuple[Int, ...]) -> None:
+        if len(dims) < 2:
+            raise LegoError(f"{text} permutes a matrix, not {sizes_text(dims)}")
+        if not isinstance(dims[-2], int):
+            raise LegoError(
+                f"{text}: the number of rows is the symbol {dims[-2]!r}",
+                hint="give it a value, or take RegP if the groups divide the rows",
+            )
+
+    return Permutation(text, forward, inverse, check)
 
 
 def _text(name: str, parameters: tuple[Any, ...]) -> str:

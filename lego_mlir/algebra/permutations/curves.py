@@ -86,7 +86,7 @@ def _evens(bits: int) -> int:
     return ((1 << 2 * bits) - 1) // 3
 
 
-def _even_places(bits: int) -> list[Run]:
+def _even_bits(bits: int) -> list[Run]:
     """Return the runs that take bit b to position 2*b."""
     return [(b, 1, b) for b in range(bits)]
 
@@ -94,14 +94,14 @@ def _even_places(bits: int) -> list[Run]:
 def _hilbert(dims: tuple[Int, ...], index: Index) -> Any:
     (i, j), bits = index, log2(dims[0])
     low = i ^ j
-    turns = low ^ (low // 2)
+    gray = low ^ (low // 2)
     crossed, kept, other = 0 * low, 1, 0
     for b in reversed(range(bits)):
-        kept, other = _swapped(_bit(turns, b), kept, other)
+        kept, other = _swapped(_bit(gray, b), kept, other)
         crossed_here = _bit(i, b) ^ kept
         other = other ^ crossed_here
         crossed = crossed + crossed_here * 4**b
-    low = _spread(low, _even_places(bits))
+    low = _spread(low, _even_bits(bits))
     return 2 * (crossed ^ low ^ _evens(bits)) ^ low
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lego_mlir.algebra.permutations.blocked import block_cyclic, bricks
+from lego_mlir.algebra.permutations.blocked import block_cyclic, bricks, row_groups
 from lego_mlir.algebra.permutations.curves import hilbert, morton
 from lego_mlir.algebra.permutations.permutation import Permutation
 from lego_mlir.algebra.permutations.swizzles import swizzle, tma_swizzle
@@ -11,7 +11,7 @@ from lego_mlir.diagnostics import LegoError
 
 _FIXED = {p.text: p for p in (antidiagonal, hilbert, morton, reverse)}
 
-NAMES = tuple(sorted([*_FIXED, "block_cyclic", "bricks", "swizzle", "tma_swizzle"]))
+NAMES = tuple(sorted([*_FIXED, "block_cyclic", "bricks", "row_groups", "swizzle", "tma_swizzle"]))
 """What a layout's text may name."""
 
 
@@ -27,6 +27,10 @@ def named(name: str, parameters: tuple[int, ...]) -> Permutation | None:
             return block_cyclic(*parameters)
         case "bricks":
             return bricks(*parameters)
+        case "row_groups":
+            if count != 1:
+                raise LegoError(f"row_groups takes the rows of a group, not {count} numbers")
+            return row_groups(*parameters)
         case "swizzle":
             if count > 3:
                 raise LegoError(f"swizzle takes vec, per_phase and max_phase, not {count} numbers")

@@ -37,7 +37,7 @@ from lego_mlir.algebra.verification.enumeration import (
 )
 from lego_mlir.algebra.verification.verdict import Method, Verdict
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index import Int, Sym, construct, nodes, symbols
+from lego_mlir.index import Int, Sym, construct, nodes, structure, symbols
 from lego_mlir.index.evaluate import evaluate
 from lego_mlir.index.proofs import prover, samples
 from lego_mlir.index.work import measured
@@ -49,10 +49,10 @@ MOST_ELEMENTS = 1 << 22
 """Larger tiles are not looked at element by element."""
 
 MOST_CALLS = 1 << 18
-"""The same for functions that do not take arrays."""
+"""The limit for functions that do not take arrays."""
 
 _SMALL = 1 << 9
-"""Of a tile with symbolic sizes, tiles with so many elements are looked at."""
+"""The largest tile that stands for one with symbolic sizes, in elements."""
 
 _METHODS = get_args(Method)
 
@@ -333,7 +333,7 @@ def _conditions(xs: tuple[Int, ...]) -> list[Int]:
         if isinstance(x, int) or x in seen:
             return
         seen.add(x)
-        for child in nodes.children(x):
+        for child in structure.children(x):
             visit(child)
         match x:
             case nodes.FloorDiv(_, den) | nodes.Mod(_, den):

@@ -28,7 +28,7 @@ import numpy as np
 from lego_mlir.algebra import Layout
 from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.limits import MAX_BOX_SIZE
+from lego_mlir.hardware.limits import CACHE_LINE_BYTES, MAX_BOX_SIZE
 from lego_mlir.hardware.swizzle import MODES, alignment, swizzled
 from lego_mlir.index import Int
 
@@ -36,6 +36,16 @@ _ALIGN = 16
 """Bytes that strides and the width of a box are multiples of."""
 
 _RANKS = (1, 5)
+_MOST_ELEMENTS = 1 << 31
+"""Along a dimension: coordinates are signed and have 32 bits (PTX ISA 9.7.9.25)."""
+
+_STRIDES_END = 1 << 40
+"""Bytes (CUDA driver API, cuTensorMapEncodeTiled)."""
+
+_WIDE_PROMOTION, _NARROW_PROMOTION = 256, 128
+"""Bytes of L2 promotion of tensors whose rows are whole L2 lines, and of others. In the latter a
+promotion beyond the line fetches parts of other rows: GEMMs with such rows took up to 1.2 times as
+long on an H200."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +82,13 @@ class TensorMapBoxes:
     boxes: tuple[Box, ...]
 
     @property
+    def l2_promotion(self) -> int:
+        """Bytes that a read should bring into the L2 cache at least."""
+        strides = zip(self.shape[1:], self.strides, strict=True)
+        is_aligned = all(n == 1 or stride % CACHE_LINE_BYTES == 0 for n, stride in strides)
+        return _WIDE_PROMOTION if is_aligned else _NARROW_PROMOTION
+
+    @property
     def alignment(self) -> int:
         """Alignment of the tile in shared memory, in bytes."""
         return alignment(self.swizzle)
@@ -97,16 +114,16 @@ def tensor_map_boxes(layout: Layout, shared: Slice, element: int, parts: int = 1
             f"TMA: the tile of '{layout}' is {list(tile)}, in shared memory, as '{shared}', "
             f"it is {list(shared.shape)}"
         )
-    shape, strides = _strides_of(layout, element)
+    shape, strides = _strides_of(layout)
     # A dimension of one element has no stride; the tensor keeps it for its coordinates.
     order = tuple(sorted(range(len(shape)), key=lambda d: (shape[d] == 1, strides[d])))
     _check(layout, [shape[d] for d in order], [strides[d] for d in order], element)
     extents = tuple(tile[d] for d in order)
     offsets = np.asarray(shared.offsets(), dtype=np.int64).reshape(tile)
-    placed = offsets.transpose(order[::-1]) * element  # bytes, the outermost dimension first
+    byte_offsets = offsets.transpose(order[::-1]) * element  # bytes, the outermost dimension first
     for mode in MODES:
         for box in _boxes(extents, mode, element, parts):
-            boxes = _placed(placed, extents, box, mode, element)
+            boxes = _box_positions(byte_offsets, extents, box, mode, element)
             if boxes is not None:
                 return TensorMapBoxes(
                     order,
@@ -142,7 +159,7 @@ def _tile_of(layout: Layout) -> tuple[int, ...]:
     return cast("tuple[int, ...]", tuple(sizes))
 
 
-def _strides_of(layout: Layout, element: int) -> tuple[list[int], list[int]]:
+def _strides_of(layout: Layout) -> tuple[list[int], list[int]]:
     """Return shape and strides of the tensor, in elements."""
     tensor = Layout(layout.orders)
     shape = layout.tensor_shape
@@ -169,6 +186,12 @@ def _check(layout: Layout, shape: Sequence[int], strides: Sequence[int], element
     rank = len(shape)
     if not _RANKS[0] <= rank <= _RANKS[1]:
         raise LegoError(f"TMA takes tensors of 1 to 5 dimensions, '{layout}' has {rank}")
+    if max(shape) > _MOST_ELEMENTS or max(strides[1:], default=0) * element >= _STRIDES_END:
+        raise LegoError(
+            f"TMA takes up to {_MOST_ELEMENTS} elements along a dimension, and strides below "
+            f"{_STRIDES_END} bytes; '{layout}' has more",
+            hint="use a schedule without TMA",
+        )
     if strides[0] > 1:
         raise LegoError(f"TMA: no dimension of '{layout}' is contiguous in memory")
     for n, stride in zip(shape[1:], strides[1:], strict=True):
@@ -207,13 +230,13 @@ def _greatest_divisor(n: int) -> int:
     return next(d for d in range(min(n, MAX_BOX_SIZE), 0, -1) if n % d == 0)
 
 
-def _placed(
-    placed: Any, extents: Sequence[int], box: Sequence[int], mode: int, element: int
+def _box_positions(
+    byte_offsets: Any, extents: Sequence[int], box: Sequence[int], mode: int, element: int
 ) -> tuple[Box, ...] | None:
     """Return the boxes of a tile; `None` if shared memory does not have one as TMA writes it.
 
     Args:
-        placed: the byte offset of each element of the tile, outermost dimension first.
+        byte_offsets: the byte offset of each element of the tile, outermost dimension first.
         extents: shape of the tile, innermost first.
         box: shape of a box, innermost first.
         mode: the swizzle mode.
@@ -223,9 +246,9 @@ def _placed(
     found = []
     steps = [range(0, n, b) for n, b in zip(extents, box, strict=True)]
     for corner in product(*reversed(steps)):
-        part = placed[tuple(slice(c, c + b) for c, b in zip(corner, reversed(box), strict=True))]
-        start = int(swizzled(part.flat[0], mode))
-        if start % 128 or not np.array_equal(part, swizzled(start + walk, mode)):
+        inside = tuple(slice(c, c + b) for c, b in zip(corner, reversed(box), strict=True))
+        start = int(swizzled(byte_offsets[inside].flat[0], mode))
+        if start % 128 or not np.array_equal(byte_offsets[inside], swizzled(start + walk, mode)):
             return None
         found.append(Box(tuple(reversed(corner)), start // element))
     return tuple(found)

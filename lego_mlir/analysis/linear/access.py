@@ -63,7 +63,7 @@ class MatrixAccess:
 
 
 def conversion(source: LinearLayout, destination: LinearLayout) -> LinearLayout:
-    """Map every place of `source` to a place of `destination` with the same element.
+    """Map every position of `source` to a position of `destination` with the same element.
 
     It is X with `destination @ X` equal to `source` (section 5.4). Where `destination` holds copies
     of an element, there are several such maps. This one keeps in place what can stay: if a
@@ -71,8 +71,8 @@ def conversion(source: LinearLayout, destination: LinearLayout) -> LinearLayout:
     `conversion(a, a)` is the identity. Otherwise a change of registers is preferred to one of
     lanes, and this to one of warps, in the order of the inputs of `destination`.
 
-    To move a tensor from `a` to `b`, every place of `b` reads at `conversion(b, a)`: all copies in
-    `b` are written, and `a` may hold copies, too.
+    To move a tensor from `a` to `b`, each position of `b` reads at `conversion(b, a)`: all copies
+    in `b` are written, and `a` may hold copies, too.
 
     Raises:
         LegoError: the two are of different tensors, or `destination` lacks an element of `source`.
@@ -86,24 +86,24 @@ def conversion(source: LinearLayout, destination: LinearLayout) -> LinearLayout:
     source = source.with_outputs(*(d.name for d in destination.outputs))
     elimination = f2.eliminate(destination.columns)
     columns = []
-    for place, element in zip(_same_places(source, destination), source.columns, strict=True):
-        change = elimination.solve(element ^ f2.image(destination.columns, place))
+    for bits, element in zip(_matching_inputs(source, destination), source.columns, strict=True):
+        change = elimination.solve(element ^ f2.image(destination.columns, bits))
         if change is None:
             raise LegoError(
                 f"element {source.image_text(element)} is nowhere in the layout from "
                 f"({dims_text(destination.inputs)})"
             )
-        columns.append(place ^ change)
+        columns.append(bits ^ change)
     return LinearLayout(source.inputs, destination.inputs, tuple(columns))
 
 
-def _same_places(source: LinearLayout, destination: LinearLayout) -> list[int]:
+def _matching_inputs(source: LinearLayout, destination: LinearLayout) -> list[int]:
     """Return for each input bit of `source` the same bit of `destination`, or 0 if it has none."""
     known = positions(destination.inputs)
-    places = [known.get(d.name, range(0))[: d.bits] for d in source.inputs]
+    bit_positions = [known.get(d.name, range(0))[: d.bits] for d in source.inputs]
     return [
         1 << bits[k] if k < len(bits) else 0
-        for d, bits in zip(source.inputs, places, strict=True)
+        for d, bits in zip(source.inputs, bit_positions, strict=True)
         for k in range(d.bits)
     ]
 
@@ -234,15 +234,15 @@ def _cut(layout: LinearLayout, packed: int, matrices: int) -> LinearLayout:
 def _fit(
     layout: LinearLayout, tile: LinearLayout, permute: bool
 ) -> tuple[tuple[int, ...], str | None]:
-    """An order of the register bits in which the tile divides the layout, or why there is none."""
+    """Return an order of register bits by which the tile divides the layout, or an obstacle."""
     images = layout.select([REGISTER]).columns
     order = tuple(range(len(images)))
     if permute:
-        wanted = tile.select([REGISTER]).columns
-        for image in wanted:
+        register_columns = tile.select([REGISTER]).columns
+        for image in register_columns:
             if image not in images:
                 return order, f"no bit of register maps to {layout.image_text(image)}"
-        first = [images.index(image) for image in wanted]
+        first = [images.index(image) for image in register_columns]
         order = (*first, *(k for k in order if k not in first))
     return order, layout.permute_bits(REGISTER, order).obstacle(tile)
 

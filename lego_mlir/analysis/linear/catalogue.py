@@ -68,10 +68,10 @@ def _no(detail: str) -> Verdict:
 def _order(owner: str, shape: Sequence[int], order: Sequence[int] | None) -> tuple[int, ...]:
     """Return the order of the dimensions, fastest first."""
     rank = len(shape)
-    given = tuple(range(rank))[::-1] if order is None else tuple(order)
-    if not given or sorted(given) != list(range(rank)):
-        raise LegoError(f"{owner}: {list(given)} is no order of {rank} dimensions, {list(shape)}")
-    return given
+    checked = tuple(range(rank))[::-1] if order is None else tuple(order)
+    if not checked or sorted(checked) != list(range(rank)):
+        raise LegoError(f"{owner}: {list(checked)} is no order of {rank} dimensions, {list(shape)}")
+    return checked
 
 
 # Distributed layouts.

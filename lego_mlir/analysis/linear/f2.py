@@ -1,7 +1,7 @@
 """Matrices over F2, the field of two elements, where addition is XOR and multiplication is AND.
 
 A vector is an int whose bit r is its entry r; a matrix is the tuple of its columns. The number of
-rows is known to whoever holds the matrix, and asked for where it matters.
+rows is known to whoever holds the matrix, and a parameter where it matters.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def multiply(a: Matrix, b: Matrix) -> Matrix:
     return tuple(image(a, column) for column in b)
 
 
-def scatter(x: int, places: Sequence[int]) -> int:
-    """Return the vector with bit k of `x` at `places[k]` and zeros elsewhere."""
-    return sum(1 << place for k, place in enumerate(places) if x >> k & 1)
+def scatter(x: int, positions: Sequence[int]) -> int:
+    """Return the vector with bit k of `x` at `positions[k]` and zeros elsewhere."""
+    return sum(1 << position for k, position in enumerate(positions) if x >> k & 1)
 
 
-def gather(x: int, places: Sequence[int]) -> int:
-    """Return the vector whose bit k is bit `places[k]` of `x`."""
-    return sum(1 << k for k, place in enumerate(places) if x >> place & 1)
+def gather(x: int, positions: Sequence[int]) -> int:
+    """Return the vector whose bit k is bit `positions[k]` of `x`."""
+    return sum(1 << k for k, position in enumerate(positions) if x >> position & 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def eliminate(m: Matrix) -> Elimination:
 
 
 def _reduce(pivots: dict[int, tuple[int, int]], y: int) -> tuple[int, int]:
-    """What is left of `y` after its leading bits are cancelled, and what cancelled them."""
+    """Return what is left of `y` after its leading bits are cancelled, and what cancelled them."""
     combination = 0
     while y.bit_length() in pivots:
         vector, columns = pivots[y.bit_length()]

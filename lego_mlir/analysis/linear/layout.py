@@ -11,12 +11,12 @@ from lego_mlir.analysis.linear.evaluation import checked, combine
 from lego_mlir.analysis.linear.spaces import (
     Dim,
     Dims,
+    bit_positions,
     chosen,
     dim,
     dims_text,
     join,
     joined,
-    places,
     recut,
     reordered,
     split,
@@ -171,7 +171,9 @@ class LinearLayout:
         inputs, outputs = joined(self.inputs, other.inputs), joined(self.outputs, other.outputs)
         other = other._ordered_like(inputs, outputs)
         columns = [0] * total_bits(inputs)
-        low, high = zip(places(inputs, self.inputs), places(outputs, self.outputs), strict=True)
+        low, high = zip(
+            *map(bit_positions, (inputs, outputs), (self.inputs, self.outputs)), strict=True
+        )
         for part, (sources, targets) in ((self, low), (other, high)):
             for k, column in zip(sources, part.columns, strict=True):
                 columns[k] = f2.scatter(column, targets)
@@ -185,8 +187,8 @@ class LinearLayout:
         """
         if self.obstacle(tile) is not None:
             return None
-        _, high_inputs = places(self.inputs, tile.inputs)
-        _, high = places(self.outputs, tile.outputs)
+        _, high_inputs = bit_positions(self.inputs, tile.inputs)
+        _, high = bit_positions(self.outputs, tile.outputs)
         return LinearLayout(
             without(self.inputs, tile.inputs),
             without(self.outputs, tile.outputs),
@@ -201,14 +203,14 @@ class LinearLayout:
                 if d.bits > bits.get(d.name, 0):
                     have = 1 << bits[d.name] if d.name in bits else "none"
                     return f"the tile needs {d.name} of size {d.size}, the layout has {have}"
-        low_inputs, high_inputs = places(self.inputs, tile.inputs)
-        low, _ = places(self.outputs, tile.outputs)
+        low_inputs, high_inputs = bit_positions(self.inputs, tile.inputs)
+        low, _ = bit_positions(self.outputs, tile.outputs)
         for k, column in zip(low_inputs, tile.columns, strict=True):
-            wanted = f2.scatter(column, low)
-            if self.columns[k] != wanted:
+            expected = f2.scatter(column, low)
+            if self.columns[k] != expected:
                 return (
                     f"{self._bit_text(k)} maps to {self.image_text(self.columns[k])}, "
-                    f"the tile needs {self.image_text(wanted)}"
+                    f"the tile needs {self.image_text(expected)}"
                 )
         for k in high_inputs:
             if f2.gather(self.columns[k], low):

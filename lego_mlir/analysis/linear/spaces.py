@@ -89,21 +89,21 @@ def joined(low: Dims, high: Dims) -> Dims:
 
 
 def without(dims: Dims, low: Dims) -> Dims:
-    """What is left of a space above `low`; no dimension goes, however few bits it has left."""
+    """Return what is left of a space above `low`; every dimension stays, even without bits."""
     bits = {d.name: d.bits for d in low}
     return tuple(Dim(d.name, d.bits - bits.get(d.name, 0)) for d in dims)
 
 
-def places(dims: Dims, low: Dims) -> tuple[list[int], list[int]]:
-    """Where the bits of `low`, a part of `dims`, stand in it, and where all the others do."""
+def bit_positions(dims: Dims, low: Dims) -> tuple[list[int], list[int]]:
+    """Return the positions in `dims` of the bits of `low`, and those of all other bits."""
     where = positions(dims)
-    taken = [place for d in low for place in where[d.name][: d.bits]]
+    taken = [position for d in low for position in where[d.name][: d.bits]]
     return taken, sorted(set(range(total_bits(dims))) - set(taken))
 
 
 # Choices among dimensions.
 def chosen(dims: Dims, names: Iterable[str] | None) -> tuple[Dims, list[int]]:
-    """The dimensions of these names, in their order, and where their bits stand; `None` for all.
+    """Return the dimensions of these names (`None`: all), in their order, and their bit positions.
 
     Raises:
         LegoError: there is none of that name.
@@ -115,7 +115,7 @@ def chosen(dims: Dims, names: Iterable[str] | None) -> tuple[Dims, list[int]]:
     for name in picked:
         if name not in known:
             raise LegoError(f"there is no dimension '{name}' among ({dims_text(dims)})")
-    return tuple(known[n] for n in picked), [place for n in picked for place in where[n]]
+    return tuple(known[n] for n in picked), [position for n in picked for position in where[n]]
 
 
 def reordered(dims: Dims, names: tuple[str, ...]) -> tuple[str, ...]:

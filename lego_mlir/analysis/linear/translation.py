@@ -176,7 +176,7 @@ def _affine(f: Callable[[Any], Any], dims: tuple[int, ...], owner: str) -> _Affi
 
 
 def _witness(table: Table, x: int, dims: tuple[int, ...], owner: str) -> str:
-    """What the first element off the span shows: those below it are on it, its parts among them."""
+    """Return what the first element off the span shows; all elements below it are on the span."""
     top = 1 << (x.bit_length() - 1)
     a, b, zero = int(table[top]), int(table[x ^ top]), int(table[0])
     sum_text = f"{a} ^ {b} ^ {zero}" if zero else f"{a} ^ {b}"

@@ -45,11 +45,6 @@ class Sectors:
         return self.touched - self.ideal
 
     @property
-    def excess_lines(self) -> Ints:
-        """Lines touched beyond the least."""
-        return self.lines - self.ideal_lines
-
-    @property
     def efficiency(self) -> NDArray[np.float64]:
         """The fraction of the moved bytes that was requested, 0 to 1; 1 where nothing was."""
         moved = self.touched * SECTOR_BYTES

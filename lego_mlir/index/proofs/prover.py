@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from lego_mlir.index import construct, expansion, nodes, polynomial, ranges
+from lego_mlir.index import construct, polynomial, ranges, structure
 from lego_mlir.index.nodes import Expr, FloorDiv, Int, Max, Min, Mod, Sym
 from lego_mlir.index.proofs import samples
 from lego_mlir.index.work import SOLVER, charge
@@ -68,10 +68,8 @@ def _all_nonnegative(*claims: Int) -> bool:
             return False
         if lo is None or lo < 0:
             left.append(x)
-    if left and not expansion.is_expanding():
-        return expansion.expanded(
-            lambda: _all_nonnegative(*(construct.substitute(x, {}) for x in left))
-        )
+    if not all(map(structure.is_expanded, left)):  # only expanded do terms cancel
+        return _all_nonnegative(*(construct.substitute(x, {}) for x in left))
     return not any(map(_is_refuted, left)) and all(
         _is_nonnegative(x, _DEPTH) or _is_shown_by_solver(x) for x in left
     )
@@ -108,7 +106,7 @@ def _atoms_to_eliminate(x: Int) -> list[Expr]:
     """Return the atoms whose bound is an expression, those with most symbols first."""
     _, terms = polynomial.parts(x)
     atoms = {atom for mono in terms for atom, _ in mono if _symbolic_bound(atom)}
-    return sorted(atoms, key=lambda a: (-len(nodes.symbols(a)), nodes.order(a)))
+    return sorted(atoms, key=lambda a: (-len(structure.symbols(a)), structure.order(a)))
 
 
 def _symbolic_bound(atom: Expr) -> bool:

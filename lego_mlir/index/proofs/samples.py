@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from random import Random
 
-from lego_mlir.index import nodes
+from lego_mlir.index import structure
 from lego_mlir.index.evaluate import evaluate
 from lego_mlir.index.nodes import Int, Sym
 from lego_mlir.index.work import charge
@@ -22,7 +22,7 @@ _REACH = 7
 
 def is_refuted(x: Int) -> bool:
     """Return whether `x` is negative at a sample point."""
-    sampled = points(nodes.symbols(x))
+    sampled = points(structure.symbols(x))
     charge(len(sampled))
     for point in sampled:
         try:
@@ -51,11 +51,11 @@ def _closure(symbols: frozenset[Sym]) -> list[Sym]:
         if s in found:
             return
         for x in (*([] if s.hi is None else [s.hi]), *s.divisors):
-            for inner in sorted(nodes.symbols(x), key=nodes.order):
+            for inner in sorted(structure.symbols(x), key=structure.order):
                 visit(inner)
         found[s] = None
 
-    for s in sorted(symbols, key=nodes.order):
+    for s in sorted(symbols, key=structure.order):
         visit(s)
     return list(found)
 

@@ -35,8 +35,8 @@ from lego_mlir.index.nodes import (
     Sym,
     Where,
     Xor,
-    children,
 )
+from lego_mlir.index.structure import children
 
 RLIMIT = 4_000_000
 """Z3's steps for a proof on request: a few seconds at most."""

@@ -97,6 +97,20 @@ class GemmConfig(ABC):
         """Return the number of tiles that cover C, down and across."""
         return -(-problem.m // self.tile[0]), -(-problem.n // self.tile[1])
 
+    def padding(self, problem: Problem) -> tuple[int, int]:
+        """Return the tiles, down and across, of which the grid has a multiple.
+
+        The grid may then have tiles outside of C: rows and columns of zeros, which are not stored.
+        It is (1, 1) if C has such a multiple itself.
+        """
+        return 1, 1
+
+    def grid(self, problem: Problem) -> tuple[int, int]:
+        """Return the tiles of the grid, down and across."""
+        counts = zip(self.tiles(problem), self.padding(problem), strict=True)
+        down, across = (-(-count // multiple) * multiple for count, multiple in counts)
+        return down, across
+
     def k_iterations(self, problem: Problem) -> int:
         """Return the iterations of the K loop over the whole of k."""
         return -(-problem.k // self.tile[2])

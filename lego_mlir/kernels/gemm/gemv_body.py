@@ -177,7 +177,7 @@ def _epilogue(
         operands: the types and the values of the epilogue's operands.
     """
     kinds, values = operands
-    at = (element[0], element[1])
+    at = (gemm.at(element[0]), gemm.at(element[1]))
     found = {
         name: operand_tile(value, kinds[name], gemm, (1, 1), at) for name, value in values.items()
     }

@@ -171,7 +171,7 @@ def estimate(problem: Problem, config: GemvConfig, gpu: GpuSpec) -> GemvEstimate
     moved = a + b * problem.batch + problem.m * problem.n * out * problem.batch
     cached = a * config.tile[0] / config.output_rows(problem) + b * ctas
     times = {
-        "memory": moved / gpu.memory_gb_per_s / 1e3,
+        "memory": moved / _memory_bytes_per_us(gpu),
         "cache": cached
         / (gpu.l2_bytes_per_clock * gpu.clock_ghz * 1e3)
         / min(gpu.multiprocessors, ctas),
@@ -186,6 +186,12 @@ def estimate(problem: Problem, config: GemvConfig, gpu: GpuSpec) -> GemvEstimate
         max(times, key=lambda name: times[name]),
         resident * config.threads * _chunks(problem, config) * CHUNK_BYTES,
     )
+
+
+def _memory_bytes_per_us(gpu: GpuSpec) -> float:
+    """Return the rate of device memory: that of the model which this one is compared with."""
+    model = gpu.wgmma_model
+    return gpu.memory_gb_per_s * 1e3 if model is None else model.memory_bytes_per_us
 
 
 def ctas_per_sm(problem: Problem, config: GemvConfig, gpu: GpuSpec) -> int:

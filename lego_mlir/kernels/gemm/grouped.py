@@ -196,17 +196,17 @@ def _members(
     return found
 
 
-def _order(what: str, given: Layout | None, shape: tuple[int, int]) -> str:
+def _order(what: str, user_layout: Layout | None, shape: tuple[int, int]) -> str:
     """Return the contiguous dimension of a matrix.
 
     Raises:
         LegoError: it is neither row-major nor column-major.
     """
-    layout = layout_of(what, given, shape)
+    layout = layout_of(what, user_layout, shape)
     order = order_of(layout)
-    if given is not None and not layout.equals(_matrix(order, *shape)):
+    if user_layout is not None and not layout.equals(_matrix(order, *shape)):
         raise LegoError(
-            f"grouped_matmul: {what} = '{given}' is neither row-major nor column-major",
+            f"grouped_matmul: {what} = '{user_layout}' is neither row-major nor column-major",
             hint=f"OrderBy(Row{shape}) or OrderBy(Col{shape})",
         )
     return order

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, Signature
 from typing import Any, TypeAlias
@@ -28,6 +28,9 @@ Epilogue: TypeAlias = Callable[..., Value]
 
 Operand: TypeAlias = TensorType | ScalarType
 """A parameter of the kernel that only its epilogue uses."""
+
+TileIndex: TypeAlias = tuple[Any, ...]
+"""The index of a tile along a dimension: its number; or its group's, and its number in that."""
 
 Matrices: TypeAlias = tuple[Layout, Layout, Layout]
 """The layouts of A, B and C."""
@@ -55,6 +58,24 @@ class TiledGemm:
     is_transposed: bool
     stores_by_threads: bool = False
 
+    @property
+    def padding(self) -> tuple[int, int]:
+        """The tiles, down and across, of which the grid has a multiple."""
+        return self.config.padding(self.problem)
+
+    @property
+    def is_padded(self) -> bool:
+        """Whether there may be tiles outside of C; a tile's index then has two levels."""
+        return self.padding != (1, 1)
+
+    def tiled(self, layout: Layout, tiles: Sequence[int], groups: Sequence[int]) -> Layout:
+        """Return the layout of a tensor of tiles, in groups if the grid is padded."""
+        return tiled(layout, groups, tiles) if self.is_padded else tiled(layout, tiles)
+
+    def at(self, number: Any) -> TileIndex:
+        """Return the index of a tile along a dimension whose groups have one tile."""
+        return (number, 0) if self.is_padded else (number,)
+
 
 def gemm_body(
     gemm: TiledGemm,
@@ -75,9 +96,12 @@ def gemm_body(
     problem, config, batch_rank = gemm.problem, gemm.config, gemm.batch_rank
     m, n, k = config.tile
     ones, whole = (1,) * batch_rank, (*(0,) * batch_rank, slice(None), slice(None))
+    down, across = gemm.padding
     sizes = ((m, k), (k, n), (m, n))
+    groups = ((down, 1), (1, across), (down, across))
     tiles_a, tiles_b, tiles_c = (
-        tiled(layout, (*ones, *size)) for layout, size in zip(matrices, sizes, strict=True)
+        gemm.tiled(layout, (*ones, *size), (*ones, *group))
+        for layout, size, group in zip(matrices, sizes, groups, strict=True)
     )
     shared_a, shared_b, shared_c = config.shared_layouts(problem)
     warps = config.warp_layout
@@ -85,14 +109,14 @@ def gemm_body(
 
     def matmul(a: Any, b: Any, c: Any, **values: Any) -> None:
         x, y = (b, a) if gemm.is_transposed else (a, b)
-        *batch, i, j = gemm.rasterization.inv(block_id())
-        batch = batch or [block_id("y")] * batch_rank
+        batch, i, j = _tile_index(gemm)
         memory = [values.pop(name) for name in workspaces]
 
         @fold(config.k_iterations(problem), zeros((m, n), accumulator))
         def total(step: Any, total: Any) -> Value:
-            left = x.view(tiles_a).staged(shared_a)[*batch, i, step, *whole]
-            right = y.view(tiles_b).staged(shared_b)[*batch, step, j, *whole]
+            steps = gemm.at(step)
+            left = x.view(tiles_a).staged(shared_a)[*_by_level(*batch, i, steps), *whole]
+            right = y.view(tiles_b).staged(shared_b)[*_by_level(*batch, steps, j), *whole]
             return dot(left, right, total, warps=warps)
 
         if memory:
@@ -106,7 +130,7 @@ def gemm_body(
             result = epilogue(total, **tiles)
             check_epilogue_result(result)
         written = c.view(tiles_c).staged(shared_c, by_threads=gemm.stores_by_threads)
-        written[*batch, i, j, *whole] = result.to(problem.out)
+        written[*_by_level(*batch, i, j), *whole] = result.to(problem.out)
 
     names = ("a", "b", "c", *operands, *workspaces)
     matmul.__signature__ = Signature(  # type: ignore[attr-defined]
@@ -128,8 +152,28 @@ def check_epilogue_result(result: object) -> None:
         )
 
 
+def _tile_index(gemm: TiledGemm) -> tuple[list[TileIndex], TileIndex, TileIndex]:
+    """Return the index of a CTA's tile along the dimensions of the batch, rows and columns."""
+    layout = gemm.rasterization
+    if gemm.is_padded:
+        layout = tiled(layout, ((1,) * (layout.rank - 2)) + gemm.padding)
+    index = layout.inv(block_id())
+    rank = gemm.rasterization.rank
+    *batch, i, j = (tuple(index[k::rank]) for k in range(rank))
+    return batch or [gemm.at(block_id("y"))] * gemm.batch_rank, i, j
+
+
+def _by_level(*index: TileIndex) -> tuple[Any, ...]:
+    """Return an index of several dimensions as a tiled layout takes it, level by level."""
+    return tuple(number for level in zip(*index, strict=True) for number in level)
+
+
 def operand_tile(
-    value: Any, kind: Operand, gemm: TiledGemm, tile: tuple[int, int], tile_id: tuple[Any, Any]
+    value: Any,
+    kind: Operand,
+    gemm: TiledGemm,
+    tile: tuple[int, int],
+    tile_index: tuple[TileIndex, TileIndex],
 ) -> Any:
     """Return the tile of an epilogue operand that belongs to a tile of C.
 
@@ -138,20 +182,22 @@ def operand_tile(
         kind: its parameter.
         gemm: the GEMM.
         tile: rows and columns of the tile of C.
-        tile_id: the tile's number, down and across.
+        tile_index: the tile's index, down and across.
     """
     if isinstance(kind, ScalarType):
         return value
     layout = kind.layout
     if layout.rank == 1:  # the same for every row of C
         axis = 0 if gemm.is_transposed else 1
-        found = value.view(tiled(layout, [tile[axis]]))[tile_id[axis], :]
+        tiles = gemm.tiled(layout, [tile[axis]], [gemm.padding[axis]])
+        found = value.view(tiles)[*tile_index[axis], :]
         return found[:, None] if gemm.is_transposed else found
     if gemm.is_transposed:
         layout = transposed(layout)
     sizes = [1 if n == 1 else size for n, size in zip(layout.dims, tile, strict=True)]
-    outer = [0 if n == 1 else i for n, i in zip(layout.dims, tile_id, strict=True)]
+    groups = [1 if n == 1 else size for n, size in zip(layout.dims, gemm.padding, strict=True)]
+    outer = [gemm.at(0) if n == 1 else i for n, i in zip(layout.dims, tile_index, strict=True)]
     inner = [0 if n == 1 else slice(None) for n in layout.dims]
-    found = value.view(tiled(layout, sizes))[*outer, *inner]
+    found = value.view(gemm.tiled(layout, sizes, groups))[*_by_level(*outer), *inner]
     is_column = layout.dims[1] == 1 and layout.dims[0] != 1
     return found[:, None] if is_column else found

@@ -12,8 +12,10 @@ from lego_mlir.algebra.sizes import sizes_text
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelSequence, TensorType, kernel, sequence
+from lego_mlir.hardware.limits import MAX_GRID_DIMS
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.empty import empty_matmul
 from lego_mlir.kernels.gemm.gemv_body import gemv_body
 from lego_mlir.kernels.gemm.gemv_config import GemvConfig
 from lego_mlir.kernels.gemm.kernel import Epilogue, Operand, TiledGemm, gemm_body
@@ -28,12 +30,16 @@ from lego_mlir.kernels.gemm.planner import (
     plan,
 )
 from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.kernels.gemm.repitch import copy_name, repitch_kernel
 
 _ACCUMULATORS = {"f16": "f32", "bf16": "f32", "f8E4M3FN": "f32", "f8E5M2": "f32", "i8": "i32"}
 """The accumulator's element type by that of A and B."""
 
 _OUTPUTS = {"f32": ("f16", "bf16", "f32"), "i32": ("i32", "f16", "bf16", "f32")}
 """The element types that C may have by that of the accumulator."""
+
+_MOST_ELEMENTS = 1 << 48
+"""Of all matrices of an argument: addresses of bytes have no more bits on any GPU."""
 
 _DEFAULT_OUTPUT = {"f8E4M3FN": "f16", "f8E5M2": "f16", "i8": "i32"}
 
@@ -67,9 +73,9 @@ def matmul(
     a kernel is slower, because a wide access cannot start at every row.
 
     Args:
-        m: rows of A and C.
+        m: rows of A and C. Without rows or columns nothing is launched.
         n: columns of B and C.
-        k: columns of A, rows of B.
+        k: columns of A, rows of B. If it is 0, C is zeros, or what the epilogue makes of them.
         dtype: element type of A and B: f16, bf16, i8, f8E4M3FN or f8E5M2.
         out: element type of C; by default that of A and B, i32 for i8, f16 for 8-bit floats.
         a: layout of A, m×k, in a batch batch×m×k; row-major by default.
@@ -102,9 +108,21 @@ def matmul(
     """
     target = target or runtime.select().target or DEFAULT_TARGET
     sizes = (m, n, k) if batch is None else (m, n, k, batch)
-    check_sizes("matmul", sizes)
+    check_sizes("matmul", sizes, least=0)
     accumulator, out = check_types("matmul", dtype, out, target, promote)
     lead = () if batch is None else (batch,)
+    if 0 in sizes:
+
+        def of_zeros(k: int, a: Layout, b: Layout) -> Kernel | KernelSequence:
+            return matmul(
+                m, n, k, dtype, out=out, a=a, b=b, c=c, batch=batch, epilogue=epilogue,
+                operands=operands, config=config, rasterization=rasterization, schedule=schedule,
+                target=target, promote=promote, alignment=alignment,
+            )  # fmt: skip
+
+        return empty_matmul(
+            sizes, (dtype, out), {"a": a, "b": b, "c": c}, operands or {}, alignment, of_zeros
+        )
     layouts = [
         layout_of(what, layout, (*lead, *shape))
         for what, layout, shape in (("a", a, (m, k)), ("b", b, (k, n)), ("c", c, (m, n)))
@@ -128,7 +146,13 @@ def matmul(
     if chosen.is_transposed:
         layout_b, layout_a, layout_c = (transposed(layout) for layout in given.values())
     order = _rasterization(rasterization, chosen, batch)
-    tiles = prod(chosen.config.tiles(chosen.problem))
+    tiles = prod(chosen.config.grid(chosen.problem))
+    if tiles * problem.batch > MAX_GRID_DIMS[0]:
+        raise LegoError(
+            f"matmul: C has {tiles * problem.batch} tiles of {chosen.config.tile[0]}×"
+            f"{chosen.config.tile[1]}, and a grid at most {MAX_GRID_DIMS[0]} CTAs",
+            hint="multiply parts of the matrices",
+        )
     gemm = TiledGemm(
         chosen.problem,
         chosen.config,
@@ -161,14 +185,10 @@ def matmul(
     )(body)
     if not repitched and not workspaces:
         return multiply
-    names = {name: f"{name}_repitched" for name in repitched}
-    copied = [
-        repitch.kernel(f"repitch_{name}").on(source=name, target=names[name])
-        for name, repitch in repitched.items()
-    ]
+    names = {name: copy_name(name) for name in repitched}
     return sequence(
         "matmul",
-        [*copied, multiply.on(**names)],
+        [*([repitch_kernel(repitched)] if repitched else []), multiply.on(**names)],
         parameters={**types, **extra},
         workspaces={
             **{names[name]: repitch.workspace for name, repitch in repitched.items()},
@@ -178,14 +198,29 @@ def matmul(
     )
 
 
-def check_sizes(what: str, sizes: tuple[int, ...]) -> None:
-    """Check that sizes are positive integers.
+def check_sizes(what: str, sizes: tuple[int, ...], *, least: int = 1) -> None:
+    """Check that sizes are integers of at least `least`, and no larger than any memory.
+
+    Args:
+        what: the function that was called, for the message.
+        sizes: m, n, k, and maybe the number of GEMMs.
+        least: the least size.
 
     Raises:
         LegoError: they are not.
     """
-    if any(type(size) is not int or size < 1 for size in sizes):
-        raise LegoError(f"{what}: {list(sizes)} are not sizes", hint="sizes are positive integers")
+    if any(type(size) is not int or size < least for size in sizes):
+        raise LegoError(
+            f"{what}: {list(sizes)} are not sizes",
+            hint=f"sizes are integers of at least {least}",
+        )
+    m, n, k, *batch = sizes
+    if max(m * n, m * k, k * n) * prod(batch) >= _MOST_ELEMENTS:
+        raise LegoError(
+            f"{what}: the sizes {list(sizes)} are those of a matrix of {_MOST_ELEMENTS} elements "
+            "or more",
+            hint="no device has so much memory",
+        )
 
 
 def check_types(
@@ -244,13 +279,13 @@ def _rasterization(layout: Layout | None, chosen: Plan, batch: int | None) -> La
     config, problem = chosen.config, chosen.problem
     if layout is None:
         return config.rasterization(problem, batch)
-    tiles = config.tiles(problem)
+    tiles = config.grid(problem)
     has_batch = config.is_batch_rasterized and batch is not None
     if tuple(layout.dims) != ((batch, *tiles) if has_batch else tiles):
         also = f"the batch has {batch} GEMMs, and " if has_batch else ""
         raise LegoError(
             f"matmul: the layout rasterization = '{layout}' has the sizes "
-            f"{sizes_text(layout.dims)}, but {also}C has {tiles[0]}×{tiles[1]} tiles of "
+            f"{sizes_text(layout.dims)}, but {also}the grid has {tiles[0]}×{tiles[1]} tiles of "
             f"{config.tile[0]}×{config.tile[1]}",
             hint="a layout of the tiles, such as OrderBy(Row("
             + ("batch, " if has_batch else "")

@@ -215,7 +215,7 @@ def _few_columns(
     multiplied = problem.transpose if config.is_swapped else problem
     match config:
         case WgmmaConfig():
-            other = wgmma_heuristic.estimate(multiplied, config, gpu).microseconds
+            other = wgmma_heuristic.estimate(problem, config, gpu).microseconds
         case MmaConfig():
             other = mma_heuristic.estimate(multiplied, config, gpu).microseconds
         case _:

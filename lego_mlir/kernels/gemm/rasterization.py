@@ -8,7 +8,8 @@ share one of A.
 
 from __future__ import annotations
 
-from lego_mlir.algebra import Layout, OrderBy, RegP, Row, size_symbol
+from lego_mlir.algebra import GenP, Layout, OrderBy, RegP, Row, row_groups, size_symbol
+from lego_mlir.kernels.gemm.matrices import transposed
 
 _R, _G, _S, _W = (size_symbol(name) for name in "RGSW")
 
@@ -26,8 +27,9 @@ def raster_groups(
 ) -> Layout:
     """Return the layout from a CTA's id to its tile, (down, across) or (GEMM, down, across).
 
-    A raster group is the largest number of rows of tiles, or if that is more of columns, that
-    divides C's and is at most `raster_group`.
+    A raster group has at most `raster_group` rows of tiles, or if these are more, columns: the
+    greatest number that divides C's. If that is less than half of `raster_group`, the groups are as
+    equal as they can be, the last one smaller.
 
     Args:
         down: rows of tiles.
@@ -38,14 +40,24 @@ def raster_groups(
     """
     high, wide = cluster
     rows, columns = down // high, across // wide  # of clusters
-    group_rows, group_columns = _group(rows, columns, raster_group, cluster)
-    if group_rows * high >= group_columns * wide:
+    limits = max(1, raster_group // high), max(1, raster_group // wide)
+    group_rows, group_columns = _divisor(rows, limits[0]), _divisor(columns, limits[1])
+    is_by_rows = group_rows * high >= group_columns * wide
+    lead = [] if batch is None else [batch]
+    group, n, most = (
+        (group_rows, rows, limits[0]) if is_by_rows else (group_columns, columns, limits[1])
+    )
+    if group < n and 2 * group < most:
+        group_rows, group_columns = _group_size(rows, limits[0]), _group_size(columns, limits[1])
+        if group_rows * high >= group_columns * wide:
+            return _unequal_groups([*lead, rows, columns], group_rows, cluster)
+        return transposed(_unequal_groups([*lead, columns, rows], group_columns, (wide, high)))
+    if is_by_rows:
         dims = [rows // group_rows, group_rows, high, columns, wide]
         order = [0, 3, 1, 2, 4]
     else:
         dims = [rows, high, columns // group_columns, group_columns, wide]
         order = [2, 0, 3, 1, 4]
-    lead = [] if batch is None else [batch]
     kept = [k for k, n in enumerate(dims) if n > 1]
     order = [kept.index(k) for k in order if k in kept]
     if order == sorted(order):
@@ -55,23 +67,36 @@ def raster_groups(
     return OrderBy(permuted).GroupBy([*lead, down, across])
 
 
+def _unequal_groups(dims: list[int], group: int, cluster: tuple[int, int]) -> Layout:
+    """Return raster groups of rows of clusters, the last one smaller than the others.
+
+    Args:
+        dims: GEMMs if there is a batch, and rows and columns of clusters.
+        group: rows of clusters of a raster group.
+        cluster: rows and columns of tiles of a cluster.
+    """
+    clusters = GenP(dims, row_groups(group))
+    if cluster == (1, 1):
+        return OrderBy(clusters)
+    sizes = [1] * (len(dims) - 2) + list(cluster)
+    whole = [n * size for n, size in zip(dims, sizes, strict=True)]
+    return OrderBy(clusters, Row(*sizes)).TileBy(whole)
+
+
 def raster_group_sizes(down: int, across: int, raster_group: int) -> dict[str, int]:
-    """Return the sizes for which `RASTER_GROUPS` is `raster_groups` without clusters.
+    """Return the sizes for which `RASTER_GROUPS` has groups of equal size, without clusters.
 
     Arguments are those of `raster_groups`.
     """
-    high, wide = _group(down, across, raster_group, (1, 1))
+    high, wide = _divisor(down, raster_group), _divisor(across, raster_group)
     if high >= wide:
         return {"R": down // high, "G": high, "S": across, "W": 1}
     return {"R": 1, "G": down, "S": across // wide, "W": wide}
 
 
-def _group(rows: int, columns: int, raster_group: int, cluster: tuple[int, int]) -> tuple[int, int]:
-    """Return the rows of clusters of a group of rows, and the columns of a group of columns."""
-    high, wide = cluster
-    return _divisor(rows, max(1, raster_group // high)), _divisor(
-        columns, max(1, raster_group // wide)
-    )
+def _group_size(n: int, most: int) -> int:
+    """Return the rows of groups of at most `most` of `n` rows, as equal as they can be."""
+    return -(-n // -(-n // most))
 
 
 def _divisor(n: int, most: int) -> int:

@@ -10,12 +10,24 @@ are aligned, so their lanes do not access neighbouring bytes; the L1 cache makes
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from inspect import Parameter, Signature
 from math import prod
 from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, Row
-from lego_mlir.frontend import Kernel, TensorType, Workspace, block_id, kernel, thread_id
+from lego_mlir.frontend import (
+    Kernel,
+    TensorType,
+    Workspace,
+    block_id,
+    choose,
+    kernel,
+    segment,
+    thread_id,
+)
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import CACHE_LINE_BYTES, MAX_ACCESS_BYTES
 from lego_mlir.kernels.gemm.matrices import order_of, tiled, transposed
@@ -77,41 +89,74 @@ class Repitch:
         line = CACHE_LINE_BYTES // ELEMENT_BYTES[self.dtype]
         return (*outer, -(-columns // line) * line)
 
-    def kernel(self, name: str) -> Kernel:
-        """Return the kernel that copies its parameter `source` to its parameter `target`.
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """The tiles of the matrix, one for each CTA."""
+        *lead, rows, columns = self._padded
+        _, down, across, width = self._tile
+        return (*lead, -(-rows // down), -(-columns // (across * width)))
+
+    @property
+    def _tile(self) -> tuple[int, int, int, int]:
+        """Rows of a thread, rows of a CTA, vectors of a CTA's row, and elements of a vector."""
+        *_, rows, columns = self._padded
+        width = MAX_ACCESS_BYTES // ELEMENT_BYTES[self.dtype]
+        across = min(_THREADS, 1 << (columns // width - 1).bit_length())
+        each = max(1, min(_ROWS, rows * across // _THREADS))
+        return each, each * (_THREADS // across), across, width
+
+    def copy(self, source: Any, target: Any, cta: Any) -> None:
+        """Copy a CTA's tile, in a kernel.
 
         Args:
-            name: of the kernel.
+            source: the matrix.
+            target: its copy.
+            cta: the number of the tile in `grid`.
         """
-        width = MAX_ACCESS_BYTES // ELEMENT_BYTES[self.dtype]
-        *lead, rows, columns = self._padded
-        across = min(_THREADS, columns // width)
-        down = min(_THREADS // across, rows)
-        each = min(_ROWS, -(-rows // down))
-        ones = [1] * len(lead)
-        levels = [[*ones, each, 1], [*ones, down, across], [*ones, 1, width]]
-        source, target = (tiled(at, *levels) for at in (self._source, OrderBy(Row(*self._padded))))
-        grid = [*lead, -(-rows // (each * down)), -(-columns // (across * width))]
-        ctas, threads = OrderBy(Row(*grid)), OrderBy(Row(down, across))
-        zeros = (0,) * len(lead)
+        each, down, across, width = self._tile
+        ones, zeros = ([n] * (len(self._padded) - 2) for n in (1, 0))
+        levels = [*ones, each, 1], [*ones, down // each, across], [*ones, 1, width]
+        threads = OrderBy(Row(down // each, across))
+        tile, thread = OrderBy(Row(*self.grid)).inv(cta), threads.inv(thread_id())
+        read = source.view(tiled(self._source, *levels))
+        written = target.view(tiled(OrderBy(Row(*self._padded)), *levels))
+        places = [(*tile, *zeros, r, 0, *zeros, *thread, *zeros, 0) for r in range(each)]
+        values = [read[*place, :] for place in places]
+        for place, value in zip(places, values, strict=True):
+            written[*place, :] = value
 
-        def repitch(source: Any, target: Any) -> None:
-            tile, thread = ctas.inv(block_id()), threads.inv(thread_id())
-            places = [(*tile, *zeros, r, 0, *zeros, *thread, *zeros, 0) for r in range(each)]
-            read, written = source.view(source_tiles), target.view(target_tiles)
-            values = [read[*place, :] for place in places]
-            for place, value in zip(places, values, strict=True):
-                written[*place, :] = value
 
-        source_tiles, target_tiles = source, target
-        repitch.__name__ = name
-        return kernel(
-            grid=prod(grid),
-            block=down * across,
-            parameters={
-                "source": TensorType(self.dtype, self.layout, self.alignment),
-                "target": TensorType(self.dtype, self.target, MAX_ACCESS_BYTES),
-            },
-            strict=True,
-            pdl=True,
-        )(repitch)
+def repitch_kernel(copies: Mapping[str, Repitch]) -> Kernel:
+    """Return the kernel that makes several copies.
+
+    Its parameters are the matrices, by their names, and the copies, by `copy_name`.
+
+    Args:
+        copies: by the names of the matrices.
+    """
+    counts = [prod(copy.grid) for copy in copies.values()]
+
+    def repitch(**buffers: Any) -> None:
+        which, cta = segment(block_id(), counts)
+
+        def one(name: str) -> None:
+            copies[name].copy(buffers[name], buffers[copy_name(name)], cta)
+
+        choose(which, [partial(one, name) for name in copies])
+
+    types = {name: TensorType(r.dtype, r.layout, r.alignment) for name, r in copies.items()}
+    types |= {
+        copy_name(name): TensorType(r.dtype, r.target, MAX_ACCESS_BYTES)
+        for name, r in copies.items()
+    }
+    repitch.__signature__ = Signature(  # type: ignore[attr-defined]
+        [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in types]
+    )
+    return kernel(grid=sum(counts), block=_THREADS, parameters=types, strict=True, pdl=True)(
+        repitch
+    )
+
+
+def copy_name(name: str) -> str:
+    """Return the name of a matrix's copy."""
+    return f"{name}_repitched"

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from lego_mlir.algebra import Col, GenP, Layout, OrderBy, RegP, Row, swizzle, tma_swizzle
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.limits import BANK_LINE_BYTES, WGMMA_ROWS
+from lego_mlir.hardware.limits import BANK_LINE_BYTES, MMA_COLUMNS, WGMMA_ROWS
 from lego_mlir.hardware.swizzle import MODES
 
 UNIT_BYTES = 16
@@ -131,17 +131,31 @@ def epilogue_tile(columns: int, element_bytes: int, *, by_row: bool = True) -> L
         LegoError: no swizzling mode divides the tile.
     """
     width = epilogue_columns(columns, element_bytes, by_row=by_row)
+    if by_row and width * element_bytes % _MODES[-1]:
+        return OrderBy(Row(WGMMA_ROWS, width))
     layout = tma_swizzled_tile if by_row else tma_swizzled_transpose
     return layout(WGMMA_ROWS, width, element_bytes)
 
 
 def epilogue_columns(columns: int, element_bytes: int, *, by_row: bool = True) -> int:
-    """Return the columns of an epilogue tile; arguments and errors are those of `epilogue_tile`."""
+    """Return the columns of an epilogue tile; arguments and errors are those of `epilogue_tile`.
+
+    They are a row of the widest swizzle. No swizzle fits an odd number of 16-byte units; but then
+    rows of an odd number of units, one behind the other, have no bank conflicts either.
+    """
+    if columns % MMA_COLUMNS:
+        raise LegoError(f"{columns} columns of C are no multiple of {MMA_COLUMNS}")
     if by_row:
-        return swizzled_width(columns, element_bytes)
+        units, rest = divmod(columns * element_bytes, UNIT_BYTES)
+        if rest or units % 2 == 0:
+            return swizzled_width(columns, element_bytes)
+        widths = [n for n in range(units, 0, -1) if units % n == 0]
+        narrow = (n for n in widths if n * UNIT_BYTES <= _MODES[0] and n > 1)
+        return next(narrow, units) * UNIT_BYTES // element_bytes
     if WGMMA_ROWS * element_bytes > _MODES[0]:
         raise LegoError(
             f"a column of {WGMMA_ROWS} elements of {element_bytes} bytes is wider than the "
             f"{_MODES[0]} bytes that TMA swizzles"
         )
-    return next(n for n in range(min(columns, WGMMA_ROWS), 0, -1) if columns % n == 0)
+    multiples = range(min(columns, WGMMA_ROWS) // MMA_COLUMNS * MMA_COLUMNS, 0, -MMA_COLUMNS)
+    return next(n for n in multiples if columns % n == 0)

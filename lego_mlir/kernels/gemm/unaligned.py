@@ -18,7 +18,7 @@ from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import WGMMA_ROWS
 from lego_mlir.hardware.specs import UnalignedModel
 from lego_mlir.kernels.gemm.config import GemmConfig
-from lego_mlir.kernels.gemm.matrices import ALIGNMENT, tiled
+from lego_mlir.kernels.gemm.matrices import ALIGNMENT, order_of, tiled
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.repitch import Repitch
 from lego_mlir.kernels.gemm.shared_layouts import tma_swizzled_tile, tma_swizzled_transpose
@@ -43,16 +43,14 @@ class Remedies:
         return bool(self.repitched) or self.stores_by_threads
 
     def microseconds(self, problem: Problem, model: UnalignedModel) -> float:
-        """Return the time that they take: that of each copy, and of the stores of C.
+        """Return the time that they take: that of the copies, and of the stores of C.
 
         Args:
             problem: the GEMM.
             model: the constants of the card.
         """
-        copies = sum(
-            repitch.bytes / model.copy_bytes_per_us + model.copy_launch_us
-            for repitch in self.repitched.values()
-        )
+        moved = sum(repitch.bytes for repitch in self.repitched.values())
+        copies = moved / model.copy_bytes_per_us + model.copy_launch_us if moved else 0.0
         if not self.stores_by_threads:
             return copies
         written = problem.batch * problem.m * problem.n * ELEMENT_BYTES[problem.out]
@@ -98,17 +96,10 @@ def refusals(
         layouts: the layouts of A, B and C in memory.
         alignment: bytes that their addresses are a multiple of.
     """
-    size, out = ELEMENT_BYTES[problem.dtype], ELEMENT_BYTES[problem.out]
-    kinds = ((problem.a, size), (problem.b, size), (problem.c, out))
     found = {}
-    for name, layout, (order, element_bytes) in zip("abc", layouts, kinds, strict=True):
-        width = _ROW_BYTES // element_bytes
-        is_row = order == "row"
-        tile = (WGMMA_ROWS, width) if is_row else (width, WGMMA_ROWS)
-        shared = (tma_swizzled_tile if is_row else tma_swizzled_transpose)(*tile, element_bytes)
+    for name, layout in zip("abc", layouts, strict=True):
         try:
-            ones = (1,) * (layout.rank - 2)
-            tensor_map_boxes(tiled(layout, (*ones, *tile)), shared[:, :], element_bytes)
+            _check_tma(layout, problem.out if name == "c" else problem.dtype)
         except LegoError as e:
             found[name] = LegoError(f"{name.upper()}: {e.message}", hint=e.hint)
             continue
@@ -118,6 +109,21 @@ def refusals(
                 f"not of {alignment}"
             )
     return found
+
+
+def _check_tma(layout: Layout, dtype: str) -> None:
+    """Check that TMA copies tiles of a matrix.
+
+    Raises:
+        LegoError: it does not.
+    """
+    size = ELEMENT_BYTES[dtype]
+    width = _ROW_BYTES // size
+    is_row = order_of(layout) == "row"
+    tile = (WGMMA_ROWS, width) if is_row else (width, WGMMA_ROWS)
+    shared = (tma_swizzled_tile if is_row else tma_swizzled_transpose)(*tile, size)
+    ones = (1,) * (layout.rank - 2)
+    tensor_map_boxes(tiled(layout, (*ones, *tile)), shared[:, :], size)
 
 
 def remedies(
@@ -140,7 +146,8 @@ def remedies(
                 layout.to_strides()
             else:
                 repitched[name] = Repitch(layout, problem.dtype, alignment)
-                repitched[name].kernel("")
+                _check_tma(repitched[name].target, problem.dtype)
+                tiled(layout, [1] * layout.rank)  # the copy is of tiles
         except LegoError:
             return refused[name]
     return Remedies(repitched, "c" in refused)

@@ -13,12 +13,17 @@ from lego_mlir.frontend import Workspace
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import (
     KIB,
+    L2_PROMOTIONS,
+    MMA_COLUMNS,
     WARPGROUP_THREADS,
     WARPGROUP_WARPS,
     WGMMA_COLUMNS,
+    WGMMA_INTEGER_COLUMNS,
     WGMMA_K_BYTES,
     WGMMA_ROWS,
 )
+from lego_mlir.hardware.swizzle import MODES
+from lego_mlir.kernels.gemm import wgmma_registers as registers
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import raster_groups
@@ -38,16 +43,6 @@ _EPILOGUE_TILES = 2
 _BARRIER_BYTES = 1024
 """Shared memory for the ring buffer's barriers, and for aligning what follows them."""
 
-_REGISTERS = {1: (0, 0), 2: (40, 232), 3: (32, 160)}
-"""By the number of consumers, registers of a producer thread and of a consumer thread; 0 leaves
-them as they are."""
-
-_MAX_ACCUMULATORS = 128
-"""Accumulator registers of a thread."""
-
-_MAX_PROMOTED = {1: 96, 2: 96, 3: 64}
-"""By the number of consumers, the same if a second accumulator takes as many again."""
-
 
 SLICE_SUMS, SLICE_ARRIVALS = "slice_sums", "slice_arrivals"
 """The workspaces of split-K through the L2 cache: the accumulators of each tile of C, and how many
@@ -66,7 +61,8 @@ class WgmmaConfig(GemmConfig):
         consumers: consumer warpgroups, one below the other.
         stages: stages of the ring buffer.
         cluster: neighbouring tiles of C, down and across, whose CTAs form a cluster and load the
-            tiles of A or of B that they share by multicast; one of the two numbers is 1.
+            tiles of A and of B that they share by multicast. If they do not divide C's tiles, the
+            grid has tiles outside of C.
         raster_group: height in tiles of a raster group, at most.
         persistent_ctas: CTAs of a persistent kernel, each of which computes one tile of C after
             another; 0 for one CTA a tile.
@@ -82,6 +78,10 @@ class WgmmaConfig(GemmConfig):
             the `l2` cache: any number of slices, and the last CTA stores the tile.
         deterministic: whether slices are added in order, so that C has the same bits in every
             launch. Through a cluster they always are.
+        l2_promotion: bytes that a copy of A or B brings into the L2 cache at least: 64, 128 or 256;
+            0 for a choice by the pitch of the matrix's rows.
+        ping_pong: whether two consumers compute whole tiles in turns, one multiplying while the
+            other stores, instead of each its rows of the same tile.
     """
 
     tile: tuple[int, int, int]
@@ -97,25 +97,28 @@ class WgmmaConfig(GemmConfig):
     split_k: int = 1
     split_k_through: str = "cluster"
     deterministic: bool = False
+    l2_promotion: int = 0
+    ping_pong: bool = False
 
     schedule: ClassVar[str] = "wgmma"
     is_batch_rasterized: ClassVar[bool] = True
     ungrouped: ClassVar[tuple[str, ...]] = (
-        "cluster",
-        "overlap_epilogue",
-        "swap_ab",
-        "split_k",
-        "split_k_through",
-        "deterministic",
+        *("cluster", "overlap_epilogue", "swap_ab", "ping_pong"),
+        *("split_k", "split_k_through", "deterministic"),
     )
 
     @property
     def threads(self) -> int:
-        return WARPGROUP_THREADS * self.consumers
+        return WARPGROUP_THREADS * self.sharers
+
+    @property
+    def sharers(self) -> int:
+        """The consumer warpgroups that divide the rows of a tile."""
+        return 1 if self.ping_pong else self.consumers
 
     @property
     def warp_layout(self) -> Layout:
-        return OrderBy(Row(WARPGROUP_WARPS * self.consumers, 1))
+        return OrderBy(Row(WARPGROUP_WARPS * self.sharers, 1))
 
     @property
     def column_slices(self) -> int:
@@ -136,7 +139,7 @@ class WgmmaConfig(GemmConfig):
         return self.swap_ab
 
     def params(self, problem: Problem) -> Mapping[str, int]:
-        producer, consumer = _REGISTERS[self.consumers]
+        producer, consumer = registers.SETMAXNREG[self.consumers]
         return {
             "split_k": self.split_k,
             "persistent_ctas": self.persistent_ctas or self.work_items(problem),
@@ -148,6 +151,8 @@ class WgmmaConfig(GemmConfig):
             "overlap_epilogue": int(self.overlap_epilogue),
             "min_shared_bytes": _ONE_CTA_BYTES if self.one_cta_per_sm else 0,
             "promote": self.promote,
+            "l2_promotion": self.l2_promotion,
+            "ping_pong": int(self.ping_pong),
         }
 
     def grouped_params(
@@ -162,7 +167,7 @@ class WgmmaConfig(GemmConfig):
     def workspaces(self, problem: Problem, accumulator: str) -> Mapping[str, Workspace]:
         if not self.sums_through_l2:
             return {}
-        tiles = prod(self.tiles(problem)) * problem.batch
+        tiles = prod(self.grid(problem)) * problem.batch
         places = self.split_k if self.deterministic else 1
         sums = (places * tiles * prod(self.tile[:2]),)
         return {
@@ -170,16 +175,20 @@ class WgmmaConfig(GemmConfig):
             SLICE_ARRIVALS: Workspace("i32", (tiles,), zeroed=True),
         }
 
+    def padding(self, problem: Problem) -> tuple[int, int]:
+        counts = zip(self.tiles(problem), self.cluster, strict=True)
+        return (1, 1) if all(count % c == 0 for count, c in counts) else self.cluster
+
     def work_items(self, problem: Problem) -> int:
-        """Return the number of work items: tiles of C, or split-K slices of them."""
-        return prod(self.tiles(problem)) * problem.batch * self.split_k
+        """Return the number of work items: tiles of the grid, or split-K slices of them."""
+        return prod(self.grid(problem)) * problem.batch * self.split_k
 
     def k_slice_iterations(self, problem: Problem) -> int:
         """Return the iterations of a split-K slice; those of the last may lie beyond the end."""
         return -(-self.k_iterations(problem) // self.split_k)
 
     def rasterization(self, problem: Problem, batch: int | None = None) -> Layout:
-        return raster_groups(*self.tiles(problem), self.raster_group, self.cluster, batch)
+        return raster_groups(*self.grid(problem), self.raster_group, self.cluster, batch)
 
     def shared_layouts(self, problem: Problem) -> tuple[Layout, Layout, Layout]:
         """Return the shared-memory layouts of the tiles of A and B, and of an epilogue tile of C.
@@ -201,7 +210,7 @@ class WgmmaConfig(GemmConfig):
         """Return the number of epilogue tiles that a warpgroup stores for each tile of C."""
         m, n, _ = self.tile
         columns = self._epilogue_columns(problem)
-        return m // self.consumers // WGMMA_ROWS * (n // self.column_slices // columns)
+        return m // self.sharers // WGMMA_ROWS * (n // self.column_slices // columns)
 
     def shared_bytes(self, problem: Problem) -> int:
         """Return the shared memory of a CTA, at most.
@@ -224,36 +233,50 @@ class WgmmaConfig(GemmConfig):
     def check(self, problem: Problem, shared_bytes: int) -> None:
         m, n, k = self.tile
         size = ELEMENT_BYTES[problem.dtype]
-        if self.consumers not in _REGISTERS:
+        if self.consumers not in registers.SETMAXNREG:
             raise LegoError(f"{self}: a CTA has one to three consumer warpgroups")
-        if m < 1 or m % (WGMMA_ROWS * self.consumers):
+        if m < 1 or m % (WGMMA_ROWS * self.sharers):
             raise LegoError(
-                f"{self}: {m} rows are not a multiple of {WGMMA_ROWS * self.consumers}",
+                f"{self}: {m} rows are not a multiple of {WGMMA_ROWS * self.sharers}",
                 hint=f"every warpgroup multiplies {WGMMA_ROWS} rows at a time",
             )
-        if n not in WGMMA_COLUMNS:
-            raise LegoError(f"{self}: a tile has 16 to 256 columns, in steps of 16, not {n}")
+        is_integer = problem.dtype == "i8"
+        if n not in (WGMMA_INTEGER_COLUMNS if is_integer else WGMMA_COLUMNS):
+            also = " of integers" if is_integer else ""
+            raise LegoError(
+                f"{self}: a tile{also} has 8 to 256 columns, in steps of "
+                f"{'16, or 8 or 24' if is_integer else '8'}, not {n}"
+            )
         if k < 1 or k * size % WGMMA_K_BYTES:
             raise LegoError(
                 f"{self}: k = {k} is not a multiple of the {WGMMA_K_BYTES // size} of a wgmma"
             )
-        self._check_accumulators()
+        narrowest = min(mode for mode in MODES if mode)
+        if problem.b == "row" and n * size % narrowest:
+            raise LegoError(
+                f"{self}: {n} columns of B, contiguous in memory, are no multiple of the "
+                f"{narrowest} bytes that TMA swizzles at least",
+                hint=f"a multiple of {narrowest // size} columns, or a column-major B",
+            )
+        self._check_promotion()
+        registers.check_tile(
+            self,
+            (m // self.sharers, n),
+            self.consumers,
+            is_promoted=self.promote > 0,
+            overlapped_bytes=ELEMENT_BYTES[problem.out] * self.overlap_epilogue,
+        )
         self._check_pipeline()
         self._check_split_k(problem)
-        self._check_cluster(problem)
+        self._check_cluster()
         self._check_persistence(problem)
         self._check_shared_memory(problem, shared_bytes)
-
-    def _check_accumulators(self) -> None:
-        m, n, _ = self.tile
-        count = m // self.consumers * n // WARPGROUP_THREADS
-        most = _MAX_PROMOTED[self.consumers] if self.promote else _MAX_ACCUMULATORS
-        if count > most:
-            also = ", which are promoted" if self.promote else ""
+        if self.l2_promotion not in L2_PROMOTIONS:
             raise LegoError(
-                f"{self}: a thread has {count} accumulators{also}, more than {most}",
-                hint="more consumers, or a smaller tile",
+                f"{self}: l2_promotion is one of {', '.join(map(str, L2_PROMOTIONS))} bytes"
             )
+
+    def _check_promotion(self) -> None:
         if self.promote < 0:
             raise LegoError(f"{self}: promote is a number of iterations, or 0")
         if self.promote and self.overlap_epilogue:
@@ -294,23 +317,18 @@ class WgmmaConfig(GemmConfig):
                 "tiles of A or B, but not both",
                 hint="cluster=(1, 1), split_k=1, or split_k_through='l2'",
             )
-        if self.tile[1] % (16 * self.split_k):
+        if self.tile[1] % (MMA_COLUMNS * self.split_k):
             raise LegoError(
                 f"{self}: a CTA stores {self.tile[1] / self.split_k:g} columns, which is not a "
-                "multiple of 16",
-                hint=f"tiles of a multiple of {16 * self.split_k} columns, or a smaller split_k",
+                f"multiple of {MMA_COLUMNS}",
+                hint=f"tiles of a multiple of {MMA_COLUMNS * self.split_k} columns, or a smaller "
+                "split_k",
             )
 
-    def _check_cluster(self, problem: Problem) -> None:
-        if min(self.cluster) != 1 or max(self.cluster) not in (1, 2, 4, 8):
+    def _check_cluster(self) -> None:
+        if prod(self.cluster) not in (1, 2, 4, 8) or min(self.cluster) < 1:
             raise LegoError(
-                f"{self}: a cluster is 1, 2, 4 or 8 tiles, one below the other or side by side"
-            )
-        tiles = self.tiles(problem)
-        if any(count % c for count, c in zip(tiles, self.cluster, strict=True)):
-            raise LegoError(
-                f"{self}: C has {tiles[0]}×{tiles[1]} tiles, which the cluster does not divide",
-                hint="a cluster of another shape, or (1, 1)",
+                f"{self}: a cluster is 1, 2, 4 or 8 tiles, as many down times as many across"
             )
         if self.persistent_ctas % prod(self.cluster):
             raise LegoError(
@@ -320,6 +338,8 @@ class WgmmaConfig(GemmConfig):
     def _check_persistence(self, problem: Problem) -> None:
         if self.persistent_ctas < 0:
             raise LegoError(f"{self}: persistent_ctas is a number of CTAs, or 0")
+        if self.ping_pong:
+            self._check_ping_pong(problem)
         if not self.overlap_epilogue:
             return
         count = self.work_items(problem)
@@ -336,6 +356,20 @@ class WgmmaConfig(GemmConfig):
                 hint="overlap_epilogue=False",
             )
 
+    def _check_ping_pong(self, problem: Problem) -> None:
+        if self.consumers != 2 or self.overlap_epilogue:
+            raise LegoError(
+                f"{self}: ping-pong is for two consumers, of which one stores while the other "
+                "multiplies",
+                hint="consumers=2, overlap_epilogue=False",
+            )
+        count = self.work_items(problem)
+        if not self.persistent_ctas or count <= self.persistent_ctas:
+            raise LegoError(
+                f"{self}: ping-pong needs CTAs with several tiles",
+                hint=f"persistent_ctas below {count}, the number of tiles; or ping_pong=False",
+            )
+
     def __str__(self) -> str:
         tile, cluster = ("×".join(map(str, sizes)) for sizes in (self.tile, self.cluster))
         texts = {
@@ -349,6 +383,8 @@ class WgmmaConfig(GemmConfig):
             f"split-K {self.split_k}": self.split_k > 1 and not self.sums_through_l2,
             f"split-K {self.split_k} through the L2 cache": self.sums_through_l2,
             "deterministic": self.deterministic,
+            "ping-pong": self.ping_pong,
+            f"L2 promotion {self.l2_promotion}": self.l2_promotion,
             "overlapped epilogue": self.overlap_epilogue,
             "one CTA per SM": self.one_cta_per_sm,
             "swapped operands": self.swap_ab,

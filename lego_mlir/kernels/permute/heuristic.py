@@ -41,7 +41,7 @@ _ALIGNED = {
     4: (_Candidate(512, 64, 64, 2, 4), _Candidate(0, 16, 32, 2, 2)),
     8: (_Candidate(0, 32, 32, 2, 2),),
 }
-"""By the bytes of an element, for inputs and outputs that are accessed by vectors."""
+"""Configs by the bytes of an element, for inputs and outputs that are accessed by vectors."""
 
 _UNALIGNED = {
     1: TileConfig(64, 64, thread_rows=4, load_width=1, store_width=4, thread_blocks=2),

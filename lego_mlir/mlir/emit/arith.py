@@ -18,7 +18,7 @@ from itertools import groupby
 from typing import Any
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.index.factor import Product, Sum, Tree, factor, without_constant
+from lego_mlir.index.extraction.factor import Product, Sum, Tree, factor, without_constant
 from lego_mlir.index.fold import Algebra
 from lego_mlir.index.nodes import (
     Expr,
@@ -35,9 +35,9 @@ from lego_mlir.index.nodes import (
     Sym,
     Where,
     Xor,
-    symbols,
 )
 from lego_mlir.index.ranges import bounds, is_nonnegative, is_positive
+from lego_mlir.index.structure import symbols
 from lego_mlir.mlir.bindings import arith, ir, llvm
 from lego_mlir.mlir.emit import affine
 

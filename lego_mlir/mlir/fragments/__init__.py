@@ -2,5 +2,6 @@
 
 `contraction` reads a vector.contract, `warps` computes a thread's position, `matrix_access` loads
 and stores fragments in shared memory, `instructions` and `wgmma` multiply them, `thread_fragment`
-is a thread's fragment of a tile, and `distribute` distributes the other operations.
+is a thread's fragment of a tile, `connected_values` finds the other operations on tiles, and
+`distribute` distributes them.
 """

@@ -1,23 +1,21 @@
 """The distribution of operations on tiles in fragments over the threads.
 
-From a contraction, forward to its uses and backward to the start of its accumulator, it collects
-the values that are combined with the tile element by element: loop-carried values, constants,
-arithmetic, broadcasts of rows, columns and scalars, loads and stores. Then it rewrites each, in
-program order, for a thread's fragment. No element moves between threads.
+It collects the values that are connected with a contraction (`fragments.connected_values`), and
+rewrites each, in program order, for a thread's fragment. No element moves between threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from lego_mlir.algebra import Layout
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, scf, ub, vector
 from lego_mlir.mlir.fragments.carriers import LoopCarrier, PackedPairCarrier, PairCarrier
+from lego_mlir.mlir.fragments.connected_values import ConnectedValues, T, rank, splat_value
 from lego_mlir.mlir.fragments.thread_fragment import (
     PAIR,
-    Axes,
     FragmentValue,
     RestartedPairs,
     ThreadFragment,
@@ -27,29 +25,10 @@ from lego_mlir.mlir.fragments.warps import Thread
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.tiles.accesses import tile_of
-from lego_mlir.mlir.tiles.structure import is_elementwise, is_zero
+from lego_mlir.mlir.tiles.structure import is_zero
 
 ContractionLowering: TypeAlias = Callable[[FragmentValue], FragmentValue]
 """Makes the instructions of a contraction, from the old to the new accumulator."""
-
-_T = TypeVar("_T")
-
-_KNOWN = (
-    "arithmetic of arith and math, constants of one value, vector.broadcast, lego.load, "
-    "lego.store, and values that an scf.for carries"
-)
-
-
-class _PendingValue(NamedTuple):
-    """A value to distribute, its axes, and whether it depends on an accumulator.
-
-    All uses of values that depend on an accumulator are distributed. The others are computed again
-    for the threads, and keep their other uses.
-    """
-
-    value: Any
-    axes: Axes
-    is_accumulator: bool = False
 
 
 class TileDistribution:
@@ -70,136 +49,24 @@ class TileDistribution:
         self._shape = shape
         self._warps = warps
         self._thread_fragments: dict[int, ThreadFragment] = {}
-        self._axes: dict[Any, Axes] = {}
-        # The hash of an operation depends on its operands, which change: so lists, not sets.
-        self._ops: list[Any] = []
-        self._accumulators: set[Any] = set()
+        self._connected = ConnectedValues(step)
         self._fragment_values: dict[Any, FragmentValue] = {}
         self._replaced: list[Any] = []
 
-    # Collecting.
-    def collect(self, contract: Any, candidates: Mapping[Any, _T]) -> list[_T]:
-        """Collect all values to distribute with a contraction.
+    def collect(self, contract: Any, candidates: Mapping[Any, T]) -> list[T]:
+        """Collect all values to distribute with a contraction; see `ConnectedValues.collect`."""
+        return self._connected.collect(contract, candidates)
 
-        Args:
-            contract: the contraction.
-            candidates: the contractions to lower.
-
-        Returns:
-            The candidates that are connected with it.
-
-        Raises:
-            LegoError: an operation on the tile cannot be distributed.
-        """
-        self._known = candidates
-        pending = [_PendingValue(contract.results[0], (0, 1), is_accumulator=True)]
-        while pending:
-            value, axes, is_accumulator = pending.pop()
-            if value not in self._axes:
-                self._axes[value] = axes
-                pending += self._definitions(value, axes)
-            elif self._axes[value] != axes:
-                raise self._unsupported(value, "runs along rows here and along columns there")
-            if is_accumulator and value not in self._accumulators:
-                self._accumulators.add(value)
-                pending += self._uses(value, axes)
-        return [found for op, found in candidates.items() if op in self._ops]
-
-    def _definitions(self, value: Any, axes: Axes) -> list[_PendingValue]:
-        """Return the operands of a value's definition that are distributed with it."""
-        if isinstance(value, ir.BlockArgument):
-            loop = value.owner.owner.operation
-            if loop.name != "scf.for":
-                raise self._unsupported(value, f"is an argument of '{loop.name}'")
-            return self._loop_carried(loop, value.arg_number - 1)
-        op = value.owner.operation
-        self._add_op(op)
-        match op.name:
-            case "scf.for":
-                return self._loop_carried(op, list(op.results).index(value))
-            case "vector.contract" if op in self._known:
-                return [_PendingValue(op.operands[2], axes)]
-            case "arith.constant" if _splat(op) is not None:
-                return []
-            case "ub.poison" | dialect.LOAD:
-                return []
-            case dialect.REDUCE_SCATTER | dialect.SUM_SLICES:
-                return [_PendingValue(op.operands[0], axes)]
-            case "vector.broadcast":
-                source = op.operands[0]
-                return [_PendingValue(source, axes[-_rank(source) :])] if _rank(source) else []
-            case "vector.shape_cast":
-                return [_PendingValue(op.operands[0], self._shape_cast_axes(op, axes))]
-            case _ if is_elementwise(op):
-                return [_PendingValue(o, axes) for o in op.operands if _rank(o)]
-        raise self._unsupported(value, f"is made by '{op.name}'")
-
-    def _uses(self, value: Any, axes: Axes) -> list[_PendingValue]:
-        """Return the results of the uses of a value that depends on an accumulator."""
-        found: list[_PendingValue] = []
-        for use in value.uses:
-            op, number = use.owner.operation, use.operand_number
-            match op.name:
-                case "scf.for":
-                    found += self._loop_carried(op, number - 3)
-                case "scf.yield" if op.parent.name == "scf.for":
-                    found += self._loop_carried(op.parent.operation, number)
-                case "vector.contract" if op in self._known and number == 2:
-                    found.append(_PendingValue(op.results[0], axes, is_accumulator=True))
-                case dialect.STORE if number == 0:
-                    self._add_op(op)
-                case dialect.REDUCE_SCATTER | dialect.SUM_SLICES:
-                    found.append(_PendingValue(op.results[0], axes, is_accumulator=True))
-                case _ if is_elementwise(op):
-                    found.append(_PendingValue(op.results[0], axes, is_accumulator=True))
-                case _:
-                    raise self._unsupported(value, f"is used by '{op.name}'", op)
-        return found
-
-    def _loop_carried(self, loop: Any, number: int) -> list[_PendingValue]:
-        """Return the initial value, block argument, yielded value and result of a carried value."""
-        self._add_op(loop)
-        body = loop.regions[0].blocks[0]
-        end = list(body.operations)[-1].operation
-        return [
-            _PendingValue(loop.operands[3 + number], (0, 1)),
-            _PendingValue(body.arguments[1 + number], (0, 1), is_accumulator=True),
-            _PendingValue(end.operands[number], (0, 1)),
-            _PendingValue(loop.results[number], (0, 1), is_accumulator=True),
-        ]
-
-    def _add_op(self, op: Any) -> None:
-        if op not in self._ops:
-            self._ops.append(op)
-
-    def _shape_cast_axes(self, op: Any, axes: Axes) -> Axes:
-        """Return the operand's axes of a shape_cast that adds or removes dimensions of size 1."""
-        before, after = (list(ir.VectorType(v.type).shape) for v in (op.operands[0], op.results[0]))
-        long = [axis for n, axis in zip(after, axes, strict=True) if n != 1]
-        if [n for n in before if n != 1] != [n for n in after if n != 1]:
-            raise self._unsupported(op.results[0], "is reshaped by 'vector.shape_cast'")
-        rest = iter(long)
-        return tuple(next(rest) if n != 1 else 0 for n in before)
-
-    def _unsupported(self, value: Any, why: str, op: Any = None) -> Exception:
-        at = op or (value.owner.owner if isinstance(value, ir.BlockArgument) else value.owner)
-        return self._step.error(
-            f"the {value.type} in fragments {why}",
-            at.operation,
-            hint=f"supported operations on it: {_KNOWN}",
-        )
-
-    # Rewriting.
     @property
     def stores(self) -> list[Any]:
         """The stores to distribute."""
-        return [op for op in self._ops if op.name == dialect.STORE]
+        return [op for op in self._connected.ops if op.name == dialect.STORE]
 
     @property
     def reductions(self) -> list[Any]:
         """The reductions over CTAs to distribute."""
         names = (dialect.REDUCE_SCATTER, dialect.SUM_SLICES)
-        return [op for op in self._ops if op.name in names]
+        return [op for op in self._connected.ops if op.name in names]
 
     def rewrite(
         self,
@@ -237,7 +104,7 @@ class TileDistribution:
 
     def _visit(self, block: Any) -> None:
         for op in [o.operation for o in block.operations]:
-            if op in self._ops:
+            if op in self._connected.ops:
                 with ir.InsertionPoint(op), op.location:
                     self._replace(op)
                 self._replaced.append(op)
@@ -257,7 +124,7 @@ class TileDistribution:
                 )
             case "arith.constant":
                 kind = ir.VectorType.get([PAIR], ir.VectorType(op.results[0].type).element_type)
-                splat = ir.DenseElementsAttr.get_splat(kind, _splat(op))
+                splat = ir.DenseElementsAttr.get_splat(kind, splat_value(op))
                 pair = arith.ConstantOp(kind, splat).result
                 self._fragment_values[op.results[0]] = FragmentValue({(0, 0): pair}, (False, False))
             case "ub.poison":
@@ -269,7 +136,7 @@ class TileDistribution:
                 tile = tile_of(op, self._step.pass_context)
                 thread_fragment, axes = (
                     self._thread_fragment(op.results[0]),
-                    self._axes[op.results[0]],
+                    self._connected.axes[op.results[0]],
                 )
                 self._fragment_values[op.results[0]] = thread_fragment.load(tile, axes)
             case dialect.STORE:
@@ -284,7 +151,7 @@ class TileDistribution:
             case dialect.REDUCE_SCATTER | dialect.SUM_SLICES:
                 own = _lookup(self._reductions, op)
                 if own is None:
-                    raise self._unsupported(op.results[0], f"is made by '{op.name}'")
+                    raise self._connected.unsupported(op.results[0], f"is made by '{op.name}'")
                 self._fragment_values[op.results[0]] = own(self._fragment_values[op.operands[0]])
             case "vector.broadcast" | "vector.shape_cast":
                 self._fragment_values[op.results[0]] = self._of(op.operands[0])
@@ -301,8 +168,8 @@ class TileDistribution:
         After a reduction over a cluster some tiles are a slice of the columns.
         """
         columns = self._shape[1]
-        if _rank(value):
-            sizes = zip(ir.VectorType(value.type).shape, self._axes[value], strict=True)
+        if rank(value):
+            sizes = zip(ir.VectorType(value.type).shape, self._connected.axes[value], strict=True)
             columns = next((n for n, axis in sizes if axis == 1 and n != 1), columns)
         if columns not in self._thread_fragments:
             shape = self._shape[0], columns
@@ -369,7 +236,7 @@ class TileDistribution:
     def _carrier_of(self, loop: Any, number: int) -> LoopCarrier | None:
         """Return how a loop carries one of its values, `None` if it is not distributed."""
         value = loop.results[number]
-        if value not in self._axes:
+        if value not in self._connected.axes:
             return None
         if self._carrier is not None and self._only_accumulates(loop, number):
             return self._carrier
@@ -417,21 +284,8 @@ def _lookup(pairs: list[tuple[Any, Any]], op: Any) -> Any:
 
 def _is_packed(value: Any) -> bool:
     """Return whether a pair of elements fits one register, and is carried as one value."""
-    element = ir.VectorType(value.type).element_type if _rank(value) else value.type
+    element = ir.VectorType(value.type).element_type if rank(value) else value.type
     return bool(getattr(element, "width", 32) <= 16)
-
-
-def _rank(value: Any) -> int:
-    """Return the rank of a vector, and 0 for a scalar."""
-    return len(ir.VectorType(value.type).shape) if isinstance(value.type, ir.VectorType) else 0
-
-
-def _splat(op: Any) -> Any:
-    """Return the splat value of a constant vector as an attribute, else `None`."""
-    value = op.attributes["value"]
-    if not isinstance(value, ir.DenseElementsAttr) or not ir.DenseElementsAttr(value).is_splat:
-        return None
-    return ir.DenseElementsAttr(value).get_splat_value()
 
 
 def _is_restart(op: Any) -> bool:

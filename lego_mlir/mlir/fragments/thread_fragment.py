@@ -276,16 +276,16 @@ class ThreadFragment:
         for k in reversed([k for k, i in enumerate(index) if i is None]):
             strides[k] = stride
             stride *= int(split.layout.dims[k])
-        places = {axis: split.new_dims[k] for k, axis in long.items()}
+        split_dims = {axis: split.new_dims[k] for k, axis in long.items()}
 
         def at(row: int, column: int) -> int:
             start = 0
-            if 0 in places:
-                fragment, half = places[0][1], places[0][-2]
+            if 0 in split_dims:
+                fragment, half = split_dims[0][1], split_dims[0][-2]
                 halves = self._split[0][-2]
                 start += row // halves * strides[fragment] + row % halves * strides[half]
-            if 1 in places:
-                start += column * strides[places[1][1]]
+            if 1 in split_dims:
+                start += column * strides[split_dims[1][1]]
             return start
 
         return split.layout, index, at

@@ -1,1 +1,5 @@
-"""The pass from the lego dialect to arith, affine, memref, vector and gpu, and its parts."""
+"""The pass from the lego dialect to arith, affine, memref, vector and gpu, and its parts.
+
+`lower_lego` visits every operation; the other modules lower one kind of operation or attribute.
+`indices/` reads SSA values as index expressions, and proves or checks what is relied on of them.
+"""

@@ -137,8 +137,8 @@ class LayoutAccess:
 
         It tests the elements that are proven to lie furthest out, the last or the first.
         """
-        asked = {run.inside for run in runs if not isinstance(run.inside, int)}
-        if len(asked) < 2 or any(_is_never(run.inside) for run in runs):
+        bounds = {run.inside for run in runs if not isinstance(run.inside, int)}
+        if len(bounds) < 2 or any(_is_never(run.inside) for run in runs):
             return None
         free = self.piece.symbols
         last = tuple(construct.sub(n, 1) for n in self.piece.shape)

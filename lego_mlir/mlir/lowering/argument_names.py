@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from lego_mlir.artifact.names import WANTED, is_name
+from lego_mlir.artifact.names import NAME_RULE, is_name
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
@@ -36,7 +36,7 @@ def argument_names(func: Any, source: Source) -> list[str]:
             raise source.error(
                 f"argument {n} of @{_name(func)} has the name '{name}', which {wrong}",
                 func.location,
-                hint=f'{{{dialect.ARGUMENT_NAME} = "x"}} names an argument; a name has {WANTED}',
+                hint=f'{{{dialect.ARGUMENT_NAME} = "x"}} names an argument; a name has {NAME_RULE}',
             )
     return names
 

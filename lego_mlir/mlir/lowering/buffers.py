@@ -61,8 +61,8 @@ class FlatBuffers:
         element, space = kind.element_type, kind.memory_space
         if is_dense(kind):
             return ir.MemRefType.get([size], element, memory_space=space)
-        placed = _evenly_spaced(kind)
-        if placed is None:
+        spacing = _evenly_spaced(kind)
+        if spacing is None:
             raise self._source.error(
                 f"'{op.name}': the elements of the buffer {kind} are not known to lie one after "
                 "another",
@@ -70,7 +70,7 @@ class FlatBuffers:
                 hint="a layout counts in flat memory: pass the whole buffer and let the layout "
                 "describe the part",
             )
-        stride, offset = placed
+        stride, offset = spacing
         layout = ir.StridedLayoutAttr.get(offset, [stride])
         return ir.MemRefType.get([size], element, layout, space)
 
@@ -98,14 +98,15 @@ def allocate(op: Any, layout: Layout, source: Source) -> None:
             hint="give them values in lego.sizes",
         )
     _check_countable(layout.size, f"a buffer for '{layout}'", op, source)
-    given = ir.MemRefType(op.results[0].type)
-    kind = ir.MemRefType.get([layout.size], given.element_type, memory_space=given.memory_space)
-    if given.rank != 1 or (given.has_static_shape and given != kind):
+    declared = ir.MemRefType(op.results[0].type)
+    element, space = declared.element_type, declared.memory_space
+    kind = ir.MemRefType.get([layout.size], element, memory_space=space)
+    if declared.rank != 1 or (declared.has_static_shape and declared != kind):
         raise source.error(
-            f"'lego.alloc' of {given}, its layout '{layout}' has {layout.size} elements",
+            f"'lego.alloc' of {declared}, its layout '{layout}' has {layout.size} elements",
             op.location,
             hint="the result is a memref of one dynamic dimension, "
-            f"memref<?x{given.element_type}, #gpu.address_space<workgroup>>",
+            f"memref<?x{element}, #gpu.address_space<workgroup>>",
         )
     if dialect.ALIGNMENT in op.attributes:
         raise source.error(
@@ -153,7 +154,7 @@ def _room(op: Any, scope: Scope, kind: Any, source: Source) -> Any:
             raise source.error(
                 f"'lego.alloc' in the memory space {space}",
                 op.location,
-                hint="a kernel has #gpu.address_space<workgroup>, shared by a block, and "
+                hint="a kernel has #gpu.address_space<workgroup>, shared by a CTA, and "
                 "#gpu.address_space<private>, each thread's own",
             )
 

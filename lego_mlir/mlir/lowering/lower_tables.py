@@ -20,7 +20,7 @@ from typing import Any
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, memref
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.lowering.claims import Claim
+from lego_mlir.mlir.lowering.indices.claims import Claim
 from lego_mlir.mlir.modules import operations_in
 
 _MOST = 1 << 31
@@ -96,7 +96,7 @@ def _number(op: Any, module: Any, tables: dict[tuple[int, ...], str], source: So
             )
     table = memref.GetGlobalOp(kind, tables[values]).result
     load = memref.LoadOp(table, [op.operands[0]])
-    claim = Claim("the place in a table", len(values), operand=1)
+    claim = Claim("the index of a table", len(values), operand=1)
     load.operation.attributes[dialect.CLAIM] = claim.attribute
     word = load.result
     found = arith.IndexCastUIOp(index, word)
@@ -106,20 +106,20 @@ def _number(op: Any, module: Any, tables: dict[tuple[int, ...], str], source: So
 
 def _buffer(op: Any, source: Source) -> Any:
     """Build the choice of one of several buffers."""
-    number, *given = list(op.operands)
+    number, *buffers = list(op.operands)
     kind = op.results[0].type
-    if not given or any(buffer.type != kind for buffer in given):
+    if not buffers or any(buffer.type != kind for buffer in buffers):
         raise source.error(
-            f"'{op.name}' of {len(given)} buffers as one of {kind}",
+            f"'{op.name}' of {len(buffers)} buffers as one of {kind}",
             op.location,
             hint="one buffer or more, all of the result's type, memref<?xf16>: memref.cast",
         )
-    chosen, *others = given
-    for place, other in enumerate(others, start=1):
-        here = arith.ConstantOp(ir.IndexType.get(), place).result
+    chosen, *others = buffers
+    for k, other in enumerate(others, start=1):
+        here = arith.ConstantOp(ir.IndexType.get(), k).result
         is_this = arith.CmpIOp(arith.CmpIPredicate.eq, number, here)
-        if place == 1:
-            claim = Claim("the number of a pick", len(given))
+        if k == 1:
+            claim = Claim("the number of a pick", len(buffers))
             is_this.operation.attributes[dialect.CLAIM] = claim.attribute
         chosen = arith.SelectOp(is_this.result, other, chosen).result
     return chosen

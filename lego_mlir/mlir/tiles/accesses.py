@@ -80,7 +80,7 @@ class Tile:
         return self.op.results[0] if self.is_load else self.op.operands[0]
 
     def row(self, index: Sequence[Index]) -> Any:
-        """The row of the tensor that an index of the tile's layout is in."""
+        """Return the row of the tensor that an index of the tile's layout is in."""
         view = self.layout.view
         assert view is not None
         rank = len(view.tiles[0])
@@ -88,7 +88,7 @@ class Tile:
         return apply(OrderBy(Row(*levels)), [index[k * rank] for k in range(len(levels))])
 
     def is_within(self, first: Any, last: Any) -> Any:
-        """Whether the tensor's rows from one to another are among those that a store writes."""
+        """Return whether a store writes the tensor's rows from one to another."""
         assert self.rows is not None
         lower, upper = self.rows
         begins = arith.CmpIOp(arith.CmpIPredicate.sle, lower, first).result
@@ -96,12 +96,12 @@ class Tile:
         return arith.AndIOp(begins, ends).result
 
     def piece(self) -> Slice:
-        """The slice of the layout, its index symbols of no further meaning."""
+        """Return the slice of the layout, its index symbols of no further meaning."""
         return self.layout[tuple(slice(None) if i is None else 0 for i in self.index)]
 
 
 def tile_of(op: Any, pass_context: PassContext) -> Tile:
-    """What a lego.load or lego.store accesses; of a single element nothing is whole.
+    """Return what a lego.load or lego.store accesses; of a single element nothing is whole.
 
     Raises:
         LegoError: the operands do not fit its layout, or a whole dimension has a symbolic size.
@@ -109,16 +109,16 @@ def tile_of(op: Any, pass_context: PassContext) -> Tile:
     layout = pass_context.layouts.of(op)
     whole = whole_dimensions(op, layout, pass_context.source)
     start = 1 if op.name == dialect.LOAD else 2
-    given = list(op.operands)[start:]
+    index_operands = list(op.operands)[start:]
     known = symbols_of(layout, dialect.layout_attribute_of(op))
     rows = None
     if dialect.WITHIN in op.attributes:
-        *given, lower, upper = given
+        *index_operands, lower, upper = index_operands
         rows = lower, upper
     count = layout.rank - len(whole)
-    if len(given) != count + len(known):
+    if len(index_operands) != count + len(known):
         raise pass_context.source.error(
-            f"'{op.name}' got {len(given)} indices, its layout '{layout}' takes {count}"
+            f"'{op.name}' got {len(index_operands)} indices, its layout '{layout}' takes {count}"
             + f", and {len(known)} sizes" * bool(known),
             op.location,
         )
@@ -129,7 +129,7 @@ def tile_of(op: Any, pass_context: PassContext) -> Tile:
             op.location,
             hint="give the sizes values in lego.sizes, or by --set",
         )
-    values = iter(given)
+    values = iter(index_operands)
     index = tuple(None if k in whole else next(values) for k in range(layout.rank))
     sizes = tuple((s.name, value) for s, value in zip(known, values, strict=True))
     return Tile(op, layout, op.operands[start - 1], index, sizes, rows)
@@ -137,12 +137,12 @@ def tile_of(op: Any, pass_context: PassContext) -> Tile:
 
 # Making operations, at the insertion point and location that are current.
 def constant(n: int) -> Any:
-    """An index constant."""
+    """Return an index constant."""
     return number(n, ir.IndexType.get())
 
 
 def number(n: int, kind: Any) -> Any:
-    """A constant of an integer type, or of index."""
+    """Return a constant of an integer type, or of index."""
     # Without the bindings' class, which takes longer than all else that is done here.
     attributes = {"value": ir.IntegerAttr.get(kind, n)}
     return ir.Operation.create("arith.constant", results=[kind], attributes=attributes).results[0]

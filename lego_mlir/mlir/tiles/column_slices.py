@@ -131,8 +131,8 @@ class ColumnSlices:
             case "vector.broadcast":
                 (source,) = op.operands
                 rank = len(ir.VectorType(source.type).shape) if _is_vector(source) else 0
-                given = self._slice(source, axes[len(axes) - rank :]) if rank else source
-                return ir.Operation.create(op.name, results=[kind], operands=[given]).results[0]
+                operand = self._slice(source, axes[len(axes) - rank :]) if rank else source
+                return ir.Operation.create(op.name, results=[kind], operands=[operand]).results[0]
             case _ if is_elementwise(op):
                 return self._elementwise(op, axes)
         raise self._unsupported(op)

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.mlir.bindings import arith, ir
-from lego_mlir.mlir.lowering.index_reader import IndexReader, launch_sizes
+from lego_mlir.mlir.lowering.indices.index_reader import IndexReader, launch_sizes
 from lego_mlir.mlir.schedule.transform_step import TransformStep
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.tiles import accesses

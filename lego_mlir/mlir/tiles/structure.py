@@ -72,16 +72,16 @@ def _inside(op: Any) -> Iterable[Any]:
     return operations_in(op) if len(op.regions) else ()
 
 
-def backward_slice(wanted: Sequence[Any], block: Any, available: Sequence[Any] = ()) -> list[Any]:
-    """Return the backward slice of `wanted` inside `block`, in order.
+def backward_slice(values: Sequence[Any], block: Any, available: Sequence[Any] = ()) -> list[Any]:
+    """Return the backward slice of `values` inside `block`, in order.
 
     Args:
-        wanted: the values.
+        values: the roots of the slice.
         block: the block.
         available: operations to leave out, with those that only they need.
     """
     found: list[Any] = []
-    stack = list(wanted)
+    stack = list(values)
     operations = [op.operation for op in block.operations if op.operation not in available]
     inside = {value: op for op in operations for value in op.results}
     while stack:

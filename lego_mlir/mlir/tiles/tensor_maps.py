@@ -80,11 +80,14 @@ class TensorMaps:
     Args:
         step: the transform step, for errors.
         launch: the launch before which they are made.
+        l2_promotion: bytes that reads bring into the L2 cache at least; 0 as each tensor's strides
+            make best.
     """
 
-    def __init__(self, step: TransformStep, launch: Any) -> None:
+    def __init__(self, step: TransformStep, launch: Any, l2_promotion: int = 0) -> None:
         self._step = step
         self._launch = launch
+        self._l2_promotion = l2_promotion
         self._made: dict[Any, Any] = {}
 
     def __call__(self, tile: Tile, shared: Tile, parts: int = 1) -> TileTensorMaps:
@@ -122,9 +125,9 @@ class TensorMaps:
         number, *buffers = list(owner.operands)
         known = [self._numbers(tile, name, value, number) for name, value in tile.sizes]
         tensors = []
-        for place, buffer in enumerate(buffers):
+        for k, buffer in enumerate(buffers):
             (argument,) = sources_of(buffer)
-            layout = tile.layout.bind(**{name: values[place] for name, values in known})
+            layout = tile.layout.bind(**{name: values[k] for name, values in known})
             tensors.append(replace(tile, layout=layout, buffer=argument, sizes=()))
         return number, tensors
 
@@ -166,7 +169,13 @@ class TensorMaps:
         layout = layout_attribute(tile.layout)
         with ir.InsertionPoint(self._launch), tile.op.location:
             return dialect.tensor_map(
-                tile.buffer, layout, found.shape, found.strides, found.box, found.swizzle
+                tile.buffer,
+                layout,
+                found.shape,
+                found.strides,
+                found.box,
+                found.swizzle,
+                self._l2_promotion or found.l2_promotion,
             )
 
 

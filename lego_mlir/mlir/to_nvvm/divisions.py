@@ -30,7 +30,7 @@ _INTRINSIC = "llvm.nvvm.div.full"
 
 
 def is_exact(module: Any, source: Source) -> bool:
-    """Whether a module asks for exact divisions.
+    """Return whether a module asks for exact divisions.
 
     Raises:
         LegoError: its attribute is no unit attribute.
@@ -68,7 +68,7 @@ def divide_by_approximation(module: Any) -> None:
 
 
 def _divided(a: Any, b: Any) -> Any:
-    """The quotient of two numbers, or of the elements of two vectors."""
+    """Return the quotient of two numbers, or of the elements of two vectors."""
     kind = a.type
     if isinstance(kind, ir.VectorType):
         result = _made("llvm.mlir.poison", kind)
@@ -94,20 +94,20 @@ def _divided(a: Any, b: Any) -> Any:
 
 
 def _is_short(kind: Any) -> bool:
-    """Whether a type is f16, bf16 or f32, or a vector of one of them."""
+    """Return whether a type is f16, bf16 or f32, or a vector of one of them."""
     element = kind.element_type if isinstance(kind, ir.VectorType) else kind
     return isinstance(element, ir.F16Type | ir.BF16Type | ir.F32Type)
 
 
 def _has_flag(op: Any, flag: str) -> bool:
-    """Whether an operation has a fast-math flag, alone or as one of all."""
+    """Return whether an operation has a fast-math flag, alone or as one of all."""
     name = "fastmathFlags"
-    said = str(op.attributes[name]) if name in op.attributes else ""
-    return flag in said or "fast>" in said
+    flags = str(op.attributes[name]) if name in op.attributes else ""
+    return flag in flags or "fast>" in flags
 
 
 def _has_exact_reciprocal(divisor: Any) -> bool:
-    """Whether LLVM multiplies by the reciprocal of a divisor: a constant, all powers of two."""
+    """Return whether a divisor is a constant of powers of two, whose reciprocal LLVM uses."""
     if isinstance(divisor, ir.BlockArgument) or divisor.owner.name != "llvm.mlir.constant":
         return False
     attribute = divisor.owner.attributes["value"]

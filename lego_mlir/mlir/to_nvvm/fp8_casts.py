@@ -9,7 +9,7 @@ arithmetic on other targets; both give the same bits:
 
 Every number is rounded once, to nearest even. What is too large becomes the largest number, 448 or
 57344, infinities too; a NaN becomes 0x7f. From 8 bits all numbers are exact, infinities and NaNs
-included; they are taken to f32, and on to what is wanted.
+included; they are converted to f32, and then to the result's type.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def lower_short_floats(operations: Iterable[Any], capability: tuple[int, int]) -
 
 
 def _is_ours(op: Any) -> bool:
-    """Whether a cast is about an 8-bit float, and rounds as we do."""
+    """Return whether a cast is about an 8-bit float, and rounds as we do."""
     mode = "roundingmode"
     if mode in op.attributes and ir.IntegerAttr(op.attributes[mode]).value != 0:
         return False  # 0 is to nearest even
@@ -95,7 +95,7 @@ def _format(kind: Any) -> Format | None:
 
 
 def _of(element: Any, like: Any) -> Any:
-    """The type of elements in the shape of another type."""
+    """Return the type of elements in the shape of another type."""
     if not isinstance(like, ir.VectorType):
         return element
     return ir.VectorType.get(list(like.shape), element)
@@ -110,7 +110,7 @@ def _word(width: int, like: Any) -> Any:
 
 
 def _constant(kind: Any, value: float) -> Any:
-    """A constant of a type, the same in every element."""
+    """Return a constant of a type, the same in every element."""
     element = _element(kind)
     if isinstance(element, ir.FloatType):
         attribute = ir.FloatAttr.get(element, value)
@@ -178,7 +178,7 @@ def _narrowed(x: Any, kind: Any, has_instructions: bool) -> Any:
 
 
 def _narrowed_by_pairs(x: Any, form: Format) -> Any:
-    """The codes of f32, by instructions."""
+    """Return the codes of f32, by instructions."""
     i8, i16 = (ir.IntegerType.get_signless(n) for n in (8, 16))
 
     def pair(low: Any, high: Any) -> Any:
@@ -196,7 +196,7 @@ def _narrowed_by_pairs(x: Any, form: Format) -> Any:
 
 
 def _narrowed_by_integers(x: Any, form: Format) -> Any:
-    """The codes of f32, by arithmetic on their bits."""
+    """Return the codes of f32, by arithmetic on their bits."""
     word = _word(32, x.type)
 
     def number(n: int) -> Any:
@@ -230,7 +230,7 @@ def _narrowed_by_integers(x: Any, form: Format) -> Any:
 
 # 8 bits to f32.
 def _widened(x: Any, has_instructions: bool) -> Any:
-    """An 8-bit float as f32."""
+    """Return an 8-bit float as f32."""
     form = _format(x.type)
     assert form is not None
     codes = arith.BitcastOp(_word(8, x.type), x).result
@@ -239,7 +239,7 @@ def _widened(x: Any, has_instructions: bool) -> Any:
 
 
 def _widened_by_pairs(codes: Any, form: Format) -> Any:
-    """The numbers of codes, by instructions."""
+    """Return the numbers of codes, by instructions."""
     i8, i16 = (ir.IntegerType.get_signless(n) for n in (8, 16))
     halves = ir.VectorType.get([2], ir.F16Type.get())
 
@@ -263,7 +263,7 @@ def _widened_by_pairs(codes: Any, form: Format) -> Any:
 
 
 def _widened_by_integers(codes: Any, form: Format) -> Any:
-    """The numbers of codes, by the bits of the f16 that they are, but for the bias."""
+    """Return the numbers of codes, by the bits of the f16 that they are, but for the bias."""
     word = _word(16, codes.type)
     wide = arith.ExtUIOp(word, codes).result
     shift: Callable[[Any, int], Any] = lambda x, n: arith.ShLIOp(x, _constant(word, n)).result  # noqa: E731
@@ -282,7 +282,7 @@ def _widened_by_integers(codes: Any, form: Format) -> Any:
 
 # Parts of vectors.
 def _elements(x: Any) -> list[Any]:
-    """The elements of a vector, in row-major order."""
+    """Return the elements of a vector, in row-major order."""
     count = prod(x.type.shape)
     row = vector.ShapeCastOp(ir.VectorType.get([count], x.type.element_type), x).result
     return [_single(row, k) for k in range(count)]
@@ -293,7 +293,7 @@ def _single(row: Any, k: int) -> Any:
 
 
 def _shaped(row: Any, like: Any) -> Any:
-    """The first elements of a vector in the shape of another type."""
+    """Return the first elements of a vector in the shape of another type."""
     count = prod(like.shape)
     kind = ir.VectorType.get([count], row.type.element_type)
     if row.type != kind:

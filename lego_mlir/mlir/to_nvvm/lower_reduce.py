@@ -70,7 +70,7 @@ def _is_redux(op: Any) -> bool:
 
 
 def _kind(op: Any) -> str | None:
-    """The name of the reduction's operation; `None` where a region says what it is."""
+    """Return the name of the reduction's operation; `None` where a region says what it is."""
     if "op" not in op.attributes:
         return None
     return str(op.attributes["op"]).removeprefix("#gpu<all_reduce_op ").removesuffix(">")
@@ -84,7 +84,7 @@ class _Reduction:
     source: Source
 
     def made(self) -> Any:
-        """The value that takes its place."""
+        """Return the value that takes its place."""
         (value,) = self.op.operands
         if self.op.name == CTA_REDUCE:
             return self.over_cta(value)
@@ -120,7 +120,7 @@ class _Reduction:
         if known is not None and known > _MOST_WARPS * _WARP:
             raise self.error(
                 f"stands in a CTA of {known} threads; a GPU takes at most {_MOST_WARPS * _WARP}",
-                "use a smaller block of the gpu.launch",
+                "launch smaller CTAs",
             )
         threads, warp, lane = _threads()
         if known is not None and known % _WARP == 0:
@@ -140,21 +140,21 @@ class _Reduction:
         return total
 
     def store_by_first(self, value: Any, buffer: Any, warp: Any, lane: Any, warps: int) -> None:
-        """Let the first lane of each warp store a value at its warp's place.
+        """Let the first lane of each warp store a value at its warp's index.
 
         Further lanes of the first warp, which are all there, store to what is left of the buffer.
         """
         left = ir.MemRefType(buffer.type).shape[0] - warps
-        stores, place = _compare("eq", lane, _index(0)), warp
+        stores, index = _compare("eq", lane, _index(0)), warp
         if left:
             is_first_warp = _compare("eq", warp, _index(0))
             fills = _binary("andi", is_first_warp, _compare("ult", lane, _index(left + 1)))
             beyond = _binary("addi", lane, _index(warps - 1))
-            place = _made("arith.select", warp.type, stores, warp, beyond)
+            index = _made("arith.select", warp.type, stores, warp, beyond)
             stores = _binary("ori", stores, fills)
         branch = ir.Operation.create("scf.if", results=[], operands=[stores], regions=2)
         with ir.InsertionPoint(branch.regions[0].blocks.append()):
-            _made("memref.store", None, value, buffer, place)
+            _made("memref.store", None, value, buffer, index)
             _made("scf.yield", None)
 
     def over_buffer(self, buffer: Any, count: Any) -> Any:
@@ -204,7 +204,7 @@ class _Reduction:
         return ir.Operation.create("memref.get_global", results=[kind], attributes=symbol).result
 
     def combined(self, a: Any, b: Any) -> Any:
-        """What the reduction makes of two values."""
+        """Return what the reduction makes of two values."""
         kind = _kind(self.op)
         if kind is None:
             return _inlined(self.op.regions[0].blocks[0], (a, b))
@@ -215,7 +215,7 @@ class _Reduction:
         return _binary(name, a, b)
 
     def shuffled(self, mode: str, value: Any, offset: int) -> Any:
-        """The value of another lane."""
+        """Return the value of another lane."""
         kind = value.type
         width = getattr(kind, "width", 0)
         if width not in (1, 8, 16, 32, 64):
@@ -244,7 +244,7 @@ class _Reduction:
 
 
 def _by_elements(value: Any, make: Callable[[Any], Any]) -> Any:
-    """A vector of what is made of each element."""
+    """Return a vector of what is made of each element."""
     kind = ir.VectorType(value.type)
     for k in range(kind.shape[0]):
         place = {"static_position": ir.DenseI64ArrayAttr.get([k])}
@@ -258,7 +258,7 @@ def _by_elements(value: Any, make: Callable[[Any], Any]) -> Any:
 
 
 def _threads() -> tuple[Any, Any, Any]:
-    """The number of threads of a CTA, and the thread's warp and lane."""
+    """Return the number of threads of a CTA, and the thread's warp and lane."""
     index = ir.IndexType.get()
     x, y, z = (ir.Attribute.parse(f"#gpu<dim {d}>") for d in "xyz")
 
@@ -276,7 +276,7 @@ def _threads() -> tuple[Any, Any, Any]:
 
 
 def _threads_known(op: Any) -> int | None:
-    """The threads of a CTA where the kernel says them."""
+    """Return the threads of a CTA where the kernel says them."""
     kernel = scope_of(op).kernel
     if kernel is None:
         return None
@@ -345,7 +345,7 @@ def _constant(kind: Any, n: int) -> Any:
 
 
 def _made(name: str, kind: Any, *operands: Any) -> Any:
-    """An operation's result; `None` where it has none."""
+    """Return an operation's result; `None` where it has none."""
     results = [] if kind is None else [kind]
     op = ir.Operation.create(name, results=results, operands=list(operands))
     return op.result if results else None

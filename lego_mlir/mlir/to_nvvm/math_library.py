@@ -1,7 +1,7 @@
 """What operations of mathematics become where the passes know no GPU's way.
 
 Functions of the math dialect become calls of NVIDIA's libdevice, declared and not defined. What
-`pipelines/mathematics.mlir` defines takes their place; the back end then inlines it. Maxima and
+`pipelines/mathematics.mlir` defines replaces them; the back end then inlines it. Maxima and
 minima are kept from becoming comparisons.
 """
 
@@ -43,7 +43,7 @@ def keep_extremes(module: Any) -> None:
 
 
 def define_mathematics(module: Any, source: Source) -> None:
-    """Put a body in the place of every declaration that a kernel's mathematics has left.
+    """Replace by a body every declaration that a kernel's mathematics has left.
 
     Args:
         module: lowered to the llvm dialect, changed in place; its context is the current one.
@@ -70,7 +70,7 @@ def define_mathematics(module: Any, source: Source) -> None:
 
 
 def _library() -> dict[str, Any]:
-    """The functions that there are, by name."""
+    """Return the functions that there are, by name."""
     text = (data.pipelines() / "mathematics.mlir").read_text()
     functions = [op.operation.detach_from_parent() for op in ir.Module.parse(text).body.operations]
     return {op.attributes["sym_name"].value: op for op in functions}
@@ -85,7 +85,7 @@ def _is_declared(op: Any) -> bool:
 
 
 def _caller(module: Any, name: str) -> Any:
-    """The first call of a function that is declared."""
+    """Return the first call of a function that is declared."""
     return next(
         op
         for op in operations_in(module.operation)

@@ -35,7 +35,7 @@ _DYNAMIC = "__dynamic_shmem__0"  # as gpu.dynamic_shared_memory is lowered
 _SPACE = 3
 _POINTER = f"!llvm.ptr<{_SPACE}>"
 _SIZE = 10
-"""The place of the dynamic shared memory's size among the groups of a launch's operands."""
+"""The index of the dynamic shared memory's size among the groups of a launch's operands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +53,15 @@ class TargetMemory:
     static: int = 48 * 1024
 
     def too_much(self, size: int) -> str:
-        """The message for a kernel that needs more than a block may have."""
+        """Return the message for a kernel that needs more than a CTA may have."""
         return (
             f"the kernel needs {size} bytes of shared memory, {size - self.most} more than the "
-            f"{self.most} that a block on {self.target} may have"
+            f"{self.most} that a CTA on {self.target} may have"
         )
 
 
 def dynamic_size(launch: Any) -> Any:
-    """The operand that is a launch's bytes of dynamic shared memory; `None` if it has none."""
+    """Return a launch's operand for the bytes of dynamic shared memory, or `None`."""
     segments = list(ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"]))
     return launch.operands[sum(segments[:_SIZE])] if segments[_SIZE] else None
 
@@ -107,12 +107,12 @@ def fit_shared(module: Any, memory: TargetMemory, source: Source) -> None:
         source: the module's text, in which errors are shown.
 
     Raises:
-        LegoError: a kernel needs more than a block may have.
+        LegoError: a kernel needs more than a CTA may have.
     """
     sizes = {_name(op): _bytes(op) for op in symbols_in(module) if _is_static_shared(op)}
     launches = [op for op in operations_in(module.operation) if op.name == "gpu.launch_func"]
-    given = [_known_size(launch) for launch in launches]
-    if sum(sizes.values()) <= memory.static and max([0, *map(int, given)]) <= memory.static:
+    dynamic_sizes = [_known_size(launch) for launch in launches]
+    if sum(sizes.values()) <= memory.static and max([0, *map(int, dynamic_sizes)]) <= memory.static:
         return
     kernels = _kernels(module, sizes, launches)
     for kernel in kernels:
@@ -178,7 +178,7 @@ class _Kernel:
         self.is_open = has_dynamic and (not launches or any(map(_is_unknown, launches)))
 
     def check(self, memory: TargetMemory, source: Source) -> None:
-        """Check that a block has room for it."""
+        """Check that a CTA has room for it."""
         size = self.static + self.dynamic
         if size > memory.most:
             raise _too_much(self, size, memory, source)
@@ -202,7 +202,7 @@ def _make_dynamic(
     moved = {name for kernel in large for name in kernel.variables}
     touched = [k for k in kernels if not moved.isdisjoint(k.variables)]
     users = Counter(name for k in touched for name in k.variables if name in moved)
-    common = [name for name in sizes if users[name] > 1]  # at one place in all kernels
+    common = [name for name in sizes if users[name] > 1]  # at one offset in all kernels
     sharing = [k for k in touched if set(common) & set(k.variables)]
     start = max((_aligned(k.dynamic) for k in sharing), default=0)
     offsets = _placed(common, sizes, start)
@@ -229,7 +229,7 @@ def _make_dynamic(
 
 
 def _placed(names: Sequence[str], sizes: Mapping[str, int], start: int) -> dict[str, int]:
-    """The offsets of variables one behind the other."""
+    """Return the offsets of variables one behind the other."""
     found = {}
     for name in names:
         found[name] = start
@@ -238,7 +238,7 @@ def _placed(names: Sequence[str], sizes: Mapping[str, int], start: int) -> dict[
 
 
 def _end(names: Sequence[str], sizes: Mapping[str, int], start: int) -> int:
-    """Where the last of these variables ends, if they begin at `start`."""
+    """Return where the last of these variables ends, if they begin at `start`."""
     offsets = _placed(names, sizes, start)
     return max((at + sizes[name] for name, at in offsets.items()), default=start)
 
@@ -280,7 +280,7 @@ def _ensure_dynamic(module: Any) -> None:
 
 
 def _kernels(module: Any, sizes: Mapping[str, int], launches: Sequence[Any]) -> list[_Kernel]:
-    """The kernels of a module, with the variables that they and what they call name."""
+    """Return the kernels of a module, with the variables that they and what they call name."""
     functions = {_name(op): op for op in symbols_in(module) if op.name == "llvm.func"}
     shared = {_name(op) for op in symbols_in(module) if _is_shared(op)}
     named: dict[str, set[str]] = {}
@@ -301,7 +301,7 @@ def _kernels(module: Any, sizes: Mapping[str, int], launches: Sequence[Any]) -> 
 
 
 def _reached(name: str, called: Mapping[str, set[str]]) -> Iterator[str]:
-    """A function and those that it calls, directly or not."""
+    """Return a function and those that it calls, directly or not."""
     pending, seen = [name], set()
     while pending:
         function = pending.pop()
@@ -312,19 +312,19 @@ def _reached(name: str, called: Mapping[str, set[str]]) -> Iterator[str]:
 
 
 def _variable(op: Any) -> Any:
-    """The variable whose address an operation takes, if it does."""
+    """Return the variable whose address an operation takes, if it does."""
     return op.attributes["global_name"].value if op.name == "llvm.mlir.addressof" else None
 
 
 def _callee(op: Any) -> Any:
-    """The function that an operation calls by its name, if it does."""
+    """Return the function that an operation calls by its name, if it does."""
     if op.name != "llvm.call" or "callee" not in op.attributes:
         return None
     return op.attributes["callee"].value
 
 
 def _known_size(launch: Any) -> int:
-    """The bytes of dynamic shared memory that a launch names; 0 where they are no constant."""
+    """Return the bytes of dynamic shared memory of a launch; 0 where they are no constant."""
     value = dynamic_size(launch)
     if value is None or _is_unknown(launch):
         return 0
@@ -332,7 +332,7 @@ def _known_size(launch: Any) -> int:
 
 
 def _is_unknown(launch: Any) -> bool:
-    """Whether a launch names a number of bytes that is no constant."""
+    """Return whether a launch names a number of bytes that is no constant."""
     value = dynamic_size(launch)
     if value is None:
         return False
@@ -351,7 +351,7 @@ def _is_static_shared(op: Any) -> bool:
 
 
 def _bytes(op: Any) -> int:
-    """The size of a variable: arrays of arrays of numbers or of vectors of numbers."""
+    """Return the size of a variable: arrays of arrays of numbers or of vectors of numbers."""
     kind = str(op.attributes["global_type"].value)
     *counts, element = kind.removeprefix("!llvm.").replace("array<", "").split(" x ")
     element = element.rstrip(">") + (">" if "vector<" in element else "")

@@ -1,9 +1,9 @@
 """`transform_lego.contract_to_mma`: lower contractions of tiles to ldmatrix and mma.sync.
 
-    %sum = scf.for ... iter_args(%part = %zero) -> vector<128x128xf32> {
+    %sum = scf.for ... iter_args(%accumulator = %zero) -> vector<128x128xf32> {
       %x = "lego.load"(%sa, %stage) {layout = #SA, slice = array<i64: 1, 2>}
       %y = "lego.load"(%sb, %stage) {layout = #SB, slice = array<i64: 1, 2>}
-      %next = vector.contract {..., lego.warps = #warps} %x, %y, %part
+      %next = vector.contract {..., lego.warps = #warps} %x, %y, %accumulator
       scf.yield %next
     }
     "lego.store"(%sum, %c, %m, %n) {layout = #C, slice = array<i64: 2, 3>}
@@ -11,11 +11,11 @@
 becomes, for each thread,
 
     %wm, %wn = "lego.inv"(%warp) {layout = #warps}
-    %sum:128 = scf.for ... iter_args(%part...) -> f32, ... {
+    %sum:128 = scf.for ... iter_args(%accumulator...) -> f32, ... {
       %0 = "lego.apply"(%stage, %wm, ...) {layout = #SA with split dimensions}
       %a = nvvm.ldmatrix ...
       %b = nvvm.ldmatrix ...
-      %next = nvvm.mma.sync A[%a] B[%b] C[%part]
+      %next = nvvm.mma.sync A[%a] B[%b] C[%accumulator]
       scf.yield %next...
     }
     "lego.store"(%own, %c, %m, %n, %wm, %wn, ...) {layout = #C with split dimensions}

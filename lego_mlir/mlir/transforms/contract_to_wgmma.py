@@ -51,8 +51,9 @@ from lego_mlir.mlir.tiles.pointers import address, element_bytes, i32_constant
 from lego_mlir.mlir.tiles.structure import is_zero
 from lego_mlir.mlir.tiles.tensor_maps import require_alignment
 from lego_mlir.mlir.warp_specialized.cluster_reduction import ClusterReduction
+from lego_mlir.mlir.warp_specialized.ping_pong import teams_of
 from lego_mlir.mlir.warp_specialized.slice_sums import SliceSums
-from lego_mlir.mlir.warp_specialized.tma_stores import TmaStores, is_stored_by_tma
+from lego_mlir.mlir.warp_specialized.tma_stores import Team, TmaStores, is_stored_by_tma
 
 _WINDOW = (1 << 18) - 1
 """The bits of a shared-memory address within its CTA; higher bits name the CTA of the cluster."""
@@ -64,13 +65,14 @@ def contract_to_wgmma(step: TransformStep) -> list[list[Any]]:
     left = [read_contraction(step, op) for op in step.payload()]
     while left:
         first = left[0]
-        group, thread, own = _thread(step, first)
+        teams = teams_of(first.op)
+        team, group, thread, own = _thread(step, first, teams)
         distribution = TileDistribution(step, thread, first.sizes[:2], first.warps)
         joined = distribution.collect(first.op, {c.op: c for c in left})
         groups = first.warps.size
         assert isinstance(groups, int)
         launch = scope_of(first.op).kernel
-        results = TmaStores(step, launch, own, group, groups // WARPGROUP_WARPS)
+        results = TmaStores(step, launch, own, group, groups // WARPGROUP_WARPS, Team(team, teams))
         stores = [op for op in distribution.stores if is_stored_by_tma(op)]
         for op in stores:
             results.prepare(op)
@@ -111,8 +113,8 @@ def _end(op: Any) -> Any:
     return list(op.block.operations)[-1]
 
 
-def _thread(step: TransformStep, found: Contraction) -> tuple[Any, Thread, Thread]:
-    """Return the warpgroup, and the thread's position in the CTA and in the warpgroup."""
+def _thread(step: TransformStep, found: Contraction, teams: int) -> tuple[Any, Any, Thread, Thread]:
+    """Return the team of warpgroups, the warpgroup in it, and the thread's position in the two."""
     kernel = scope_of(found.op).kernel
     warps = found.warps.size
     assert isinstance(warps, int)
@@ -128,7 +130,11 @@ def _thread(step: TransformStep, found: Contraction) -> tuple[Any, Thread, Threa
     with ir.InsertionPoint.at_block_begin(kernel.regions[0].blocks[0]), found.op.location:
         number = kernel.regions[0].blocks[0].arguments[3]
         # The producer's warps, which have higher numbers, do not execute this.
-        own = arith.RemUIOp(number, _index(warps * WARP_THREADS)).result
+        team: Any = 0
+        if teams == 1:
+            own = arith.RemUIOp(number, _index(warps * WARP_THREADS)).result
+        else:
+            team, own = inv(OrderBy(Row(teams + 1, warps * WARP_THREADS)), number)
         group, warp, lane = inv(
             OrderBy(Row(warps // WARPGROUP_WARPS, WARPGROUP_WARPS, WARP_THREADS)), own
         )
@@ -139,7 +145,7 @@ def _thread(step: TransformStep, found: Contraction) -> tuple[Any, Thread, Threa
     blocks = rows // (WGMMA_ROWS * warps // WARPGROUP_WARPS)
     by_quads = (group, warp) if blocks > 1 else None
     in_block = Thread((row, column), lane, octet, quad, by_quads)
-    return group, in_block, Thread((warp, column), lane, octet, quad)
+    return team, group, in_block, Thread((warp, column), lane, octet, quad)
 
 
 @dataclass(frozen=True, slots=True)

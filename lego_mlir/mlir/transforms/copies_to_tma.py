@@ -10,8 +10,11 @@ becomes, with a tensor map that the host encodes from the two layouts,
     nvvm.mbarrier.arrive.expect_tx %full, %bytes
     nvvm.cp.async.bulk.tensor.shared.cluster.global %s_at_stage, %map, %full, box[%k64, %m128]
 
-A tile whose store has `multicast = 2` is loaded in slices, one by each CTA of the cluster, each of
-which goes to all CTAs.
+A tile whose store has `multicast = array<i64: 1, 2, 1>` is loaded in slices, one by each CTA that
+needs it, each of which goes to all of them (`warp_specialized.multicast`).
+
+`l2_promotion` says how many bytes a load brings into the L2 cache at least. 0, the default, leaves
+that to the strides of each tensor (`analysis.instructions.tma_boxes`).
 
 Source: PTX ISA 9.7.9.25 (cp.async.bulk.tensor).
 """
@@ -21,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from lego_mlir.hardware.limits import L2_PROMOTIONS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.emit import nvvm
@@ -35,16 +39,23 @@ from lego_mlir.mlir.tiles.pointers import (
     in_cluster,
 )
 from lego_mlir.mlir.tiles.tensor_maps import TensorMaps, TileCoordinates, add_i32
+from lego_mlir.mlir.warp_specialized.multicast import MULTICAST, TileSharing
 
-MULTICAST = "multicast"
-"""The attribute of a store to the shared memory of all CTAs of a cluster: how many they are."""
+_MASK_BITS = 16
+"""Bits of a mask of the CTAs of a cluster."""
 
 
 @transform("copies_to_tma")
 def copies_to_tma(step: TransformStep) -> list[list[Any]]:
     """Replace copies of tiles from global to shared memory by TMA loads."""
+    promotion = step.number("l2_promotion", 0)
+    if promotion not in L2_PROMOTIONS:
+        raise step.misuse(
+            f"TMA cannot promote reads to {promotion} bytes",
+            hint=f"l2_promotion is one of {', '.join(map(str, L2_PROMOTIONS))}",
+        )
     for launch in step.payload():
-        maps = TensorMaps(step, launch)
+        maps = TensorMaps(step, launch, promotion)
         for op in list(operations_in(launch)):
             if op.name != dialect.STORE:
                 continue
@@ -58,15 +69,15 @@ def copies_to_tma(step: TransformStep) -> list[list[Any]]:
 def _fetch(step: TransformStep, source: Tile, stored: Tile, maps: TensorMaps) -> None:
     op = stored.op
     barrier = _barrier_before(step, op)
-    parts = ir.IntegerAttr(op.attributes[MULTICAST]).value if MULTICAST in op.attributes else 1
+    sharing = _sharing(op)
+    parts = sharing.ctas
     tile_maps = maps(source, stored, parts)
     found = tile_maps.shape
     size = element_bytes(source.element)
     with ir.InsertionPoint(op), op.location:
         rank = mask = None
         if parts > 1:
-            rank = nvvm.rank_in_cluster()
-            mask = arith.ConstantOp(ir.IntegerType.get_signless(16), (1 << parts) - 1).result
+            rank, mask = sharing.place(nvvm.rank_in_cluster(), _MASK_BITS)
         coordinates = TileCoordinates()(source, tile_maps)
         pointer = tile_maps.pointer()
         index = [0 if i is None else i for i in stored.index]
@@ -86,8 +97,16 @@ def _fetch(step: TransformStep, source: Tile, stored: Tile, maps: TensorMaps) ->
     step.erase(load)
 
 
+def _sharing(op: Any) -> TileSharing:
+    """Return which CTAs of a cluster have a stored tile in common; if none, each alone."""
+    if MULTICAST not in op.attributes:
+        return TileSharing((1, 1, 1))
+    before, ctas, behind = ir.DenseI64ArrayAttr(op.attributes[MULTICAST])
+    return TileSharing((before, ctas, behind))
+
+
 def _of_rank(numbers: Sequence[int], rank: Any) -> Any:
-    """Return the number at the CTA's rank in its cluster, an i32, or the int if all are equal."""
+    """Return the number at a rank, an i32, or the int if all numbers are equal."""
     if all(n == numbers[0] for n in numbers):
         return numbers[0]
     value = i32_constant(numbers[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lego_mlir.artifact.names import WANTED, is_name
+from lego_mlir.artifact.names import NAME_RULE, is_name
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 
 
@@ -17,7 +17,7 @@ def keep(step: TransformStep) -> list[list[Any]]:
     """
     name = str(step.op.attributes["name"].value)
     if not is_name(name):
-        raise step.misuse(f"'{name}' cannot be the name of a step", hint=f"a name has {WANTED}")
+        raise step.misuse(f"'{name}' cannot be the name of a step", hint=f"a name has {NAME_RULE}")
     for op in step.payload():
         step.pass_context.kept.append((name, str(op)))
     return []

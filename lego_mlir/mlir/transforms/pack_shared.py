@@ -127,8 +127,8 @@ def _buffer(
     if not isinstance(layout.size, int):
         names = ", ".join(s.name for s in layout.symbols)
         raise step.error(f"the size of '{layout}' has symbols ({names})", op)
-    given = ir.MemRefType(op.results[0].type)
-    kind = ir.MemRefType.get([layout.size], given.element_type, memory_space=given.memory_space)
+    old = ir.MemRefType(op.results[0].type)
+    kind = ir.MemRefType.get([layout.size], old.element_type, memory_space=old.memory_space)
     first = last = None
     for around in users:
         if first is None or around.is_before_in_block(first):

@@ -16,7 +16,7 @@ from typing import Any
 
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir, scf
-from lego_mlir.mlir.lowering.index_reader import launch_sizes
+from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles.accesses import constant

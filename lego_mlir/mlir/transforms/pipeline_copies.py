@@ -33,7 +33,7 @@ from math import prod
 from typing import Any, cast
 
 from lego_mlir.mlir.bindings import arith, ir, scf
-from lego_mlir.mlir.lowering.index_reader import bound_of
+from lego_mlir.mlir.lowering.indices.index_reader import bound_of
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles import accesses, copy_groups
 from lego_mlir.mlir.tiles.copies import PURE, TileCopy, copies_among
@@ -171,12 +171,12 @@ class _Pipeline:
         stages = prod(
             cast("int", tile.layout.dims[k]) for k, i in enumerate(tile.index) if i is not None
         )
-        given = [i for i in tile.index if i is not None]
-        by_iteration = len(given) == 1 and _name_of(given[0]) == "arith.remui"
+        indices = [i for i in tile.index if i is not None]
+        by_iteration = len(indices) == 1 and _name_of(indices[0]) == "arith.remui"
         if stages > 1 and not by_iteration:
             raise self.step.error(
                 "looked for a stage that is the iteration modulo the number of stages, found "
-                f"'{_name_of(given[0])}'",
+                f"'{_name_of(indices[0])}'",
                 tile.op,
                 hint="stage_in_shared makes such copies",
             )

@@ -193,8 +193,8 @@ class _Rotation:
     def _fragments(self) -> list[Any]:
         """Return the operands of the first group of mmas that the loop's body loads, each once."""
         first = [self.operands[n] for n in self.groups[0]]
-        wanted = dict.fromkeys(v for operands in first for v in operands if v in self.positions)
-        return [v for v in wanted if self._can_prefetch(v)]
+        prefetched = dict.fromkeys(v for operands in first for v in operands if v in self.positions)
+        return [v for v in prefetched if self._can_prefetch(v)]
 
     def _can_prefetch(self, value: Any) -> bool:
         """Return whether a value is a fragment whose address is known one iteration earlier."""

@@ -23,22 +23,25 @@ prologue meanwhile, and only the producer waits (programmatic dependent launch).
 With `overlap_epilogue = 1` a tile's result is stored during the next tile's main loop: registers
 carry it there, and each of the first iterations stores one chunk.
 
+With `ping_pong = 1` two consumer warpgroups compute whole tiles in turns
+(`warp_specialized.ping_pong`).
+
 With `promote = n` threads accumulate the sums of n iterations each, outside of the tensor cores
 (`warp_specialized.consumer`).
 
 After `split_k` the CTAs of a cluster reduce their accumulators after the loop
 (`warp_specialized.cluster_reduction`). The producer's threads arrive at the cluster's barriers too.
 
-With `cluster = n` a tile that the CTAs of a cluster have in common, by the layout that maps CTA ids
-to tiles, is loaded by multicast: each CTA loads a slice of it for all. A stage is then empty when
-the consumers of all CTAs have released it.
+With `cluster = n` a tile that CTAs of a cluster have in common, by the layout that maps CTA ids to
+tiles, is loaded by multicast (`warp_specialized.multicast`): each of them loads a slice of it for
+all. A stage is then empty when the consumers of all these CTAs have released it.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.multibuffer import multibuffered
@@ -46,24 +49,24 @@ from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_WARPS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.emit import nvvm
-from lego_mlir.mlir.lowering.index_reader import launch_sizes
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles.accesses import alloc, inv
 from lego_mlir.mlir.tiles.kernels import barrier
-from lego_mlir.mlir.tiles.main_loop import LoadedOperand, MainLoop, find_main_loop
+from lego_mlir.mlir.tiles.main_loop import MainLoop, find_main_loop
 from lego_mlir.mlir.tiles.pointers import i32_constant
 from lego_mlir.mlir.tiles.structure import (
     backward_slice,
     body_of,
     clone,
-    depends_on,
     known_size,
     operands_of,
     set_launch_size,
 )
-from lego_mlir.mlir.warp_specialized import cluster_reduction
+from lego_mlir.mlir.warp_specialized import cluster_reduction, ping_pong
 from lego_mlir.mlir.warp_specialized.consumer import Consumers, bound_stages
+from lego_mlir.mlir.warp_specialized.multicast import cluster_sharing
 from lego_mlir.mlir.warp_specialized.overlapped_epilogue import OverlappedEpilogue
+from lego_mlir.mlir.warp_specialized.ping_pong import PingPong
 from lego_mlir.mlir.warp_specialized.producer import Producer
 from lego_mlir.mlir.warp_specialized.register_checks import check_promotion, check_registers
 from lego_mlir.mlir.warp_specialized.ring_buffer import RingBuffer, RingPosition
@@ -86,7 +89,7 @@ def specialize_warps(step: TransformStep) -> list[list[Any]]:
             hint=f"{step.option('stages', 2)}, or more",
         )
     pdl, overlap_epilogue = bool(step.number("pdl", 0)), bool(step.number("overlap_epilogue", 0))
-    promote = step.number("promote", 0)
+    promote, is_ping_pong = step.number("promote", 0), bool(step.number("ping_pong", 0))
     for launch in step.payload():
         main_loop = find_main_loop(step, launch)
         if main_loop.warp_count % WARPGROUP_WARPS:
@@ -94,10 +97,15 @@ def specialize_warps(step: TransformStep) -> list[list[Any]]:
                 f"{main_loop.warp_count} warps are no multiple of a warpgroup's {WARPGROUP_WARPS}",
                 main_loop.contract,
             )
-        check_registers(step, *registers, main_loop.warp_count // WARPGROUP_WARPS)
+        teams = ping_pong.TEAMS if is_ping_pong else 1
+        check_registers(step, *registers, teams * main_loop.warp_count // WARPGROUP_WARPS)
         cluster_reduction.check(step, launch, main_loop, cluster)
         check_promotion(step, main_loop, promote, overlap_epilogue)
-        roles = _Roles(step, launch, main_loop, stages, cluster, pdl, overlap_epilogue, promote)
+        if is_ping_pong:
+            ping_pong.check(step, launch, main_loop, overlap_epilogue)
+        roles = _Roles(
+            step, launch, main_loop, stages, cluster, pdl, overlap_epilogue, promote, teams
+        )
         roles.build(registers)
     return []
 
@@ -115,6 +123,7 @@ class _Roles:
         pdl: bool,
         overlap_epilogue: bool,
         promote: int,
+        teams: int,
     ) -> None:
         self.step = step
         self.launch = launch
@@ -124,16 +133,20 @@ class _Roles:
         self.pdl = pdl
         self.overlap_epilogue = overlap_epilogue
         self.promote = promote
+        self.teams = teams
         self.body = body_of(launch)
         self.groups = main_loop.warp_count // WARPGROUP_WARPS
         self.buffers: dict[Any, tuple[Layout, Any]] = {}
         self.ring: Any = None
+        self.turns: PingPong | None = None
+        self.sharing = cluster_sharing(step, launch, main_loop, cluster)
         self.reduces_over_cluster = cluster_reduction.is_used_in(launch)
 
     def build(self, registers: tuple[int, int]) -> None:
         """Replace the main loop, its epilogue and the loop over tiles by the two roles."""
         main_loop, body, epilogue = self.main_loop, self.body, self._epilogue_ops()
-        set_launch_size(self.launch, 3, (self.groups + 1) * WARPGROUP_WARPS * WARP_THREADS)
+        consumers = self.teams * self.groups
+        set_launch_size(self.launch, 3, (consumers + 1) * WARPGROUP_WARPS * WARP_THREADS)
         if self.pdl:
             self.launch.attributes[dialect.PDL] = ir.UnitAttr.get()
         if self.cluster > 1:
@@ -144,14 +157,14 @@ class _Roles:
             with ir.InsertionPoint.at_block_begin(body):
                 self._allocate_ring()
                 thread = body.arguments[3]
-                threads = OrderBy(Row(self.groups + 1, WARPGROUP_WARPS, WARP_THREADS))
+                threads = OrderBy(Row(consumers + 1, WARPGROUP_WARPS, WARP_THREADS))
                 group, warp, lane = inv(threads, thread)
                 self._initialize(thread)
                 if self.pdl:
                     nvvm.griddepcontrol("launch_dependents")
             with ir.InsertionPoint(end):
                 group, warp = _uniform(group), _uniform(warp)
-                is_producer = _equal(group, self.groups)
+                is_producer = _equal(group, consumers)
                 roles = scf.IfOp(is_producer, has_else=True)
                 with ir.InsertionPoint(roles.then_block):
                     _set_registers(registers[0], "decrease")
@@ -167,7 +180,7 @@ class _Roles:
                     scf.YieldOp([])
                 with ir.InsertionPoint(roles.else_block):
                     _set_registers(registers[1], "increase")
-                    self._consume(self._consumers(warp, lane), epilogue)
+                    self._consume(self._consumers(warp, lane), epilogue, group)
                     scf.YieldOp([])
                 if self.cluster > 1:  # other CTAs may still write to this CTA's shared memory
                     nvvm.cluster_arrive()
@@ -190,12 +203,16 @@ class _Roles:
                 )
             layout = multibuffered(shared, self.stages)
             self.buffers[tile.op] = layout, alloc(layout, tile.element)
-        self.ring = RingBuffer.make(self.stages, self.cluster)
+        self.ring = RingBuffer.make(self.stages, self.sharing.ctas)
+        if self.teams > 1:
+            self.turns = PingPong.make(self.step, self.launch, self.main_loop)
 
     def _initialize(self, thread: Any) -> None:
         first = arith.CmpIOp(arith.CmpIPredicate.eq, thread, _index(0)).result
         guard = scf.IfOp(first)
         with ir.InsertionPoint(guard.then_block):
+            if self.turns is not None:
+                self.turns.initialize()
             self.ring.initialize(self.groups)
             scf.YieldOp([])
         if self.cluster > 1:
@@ -207,15 +224,13 @@ class _Roles:
             cluster_reduction.announce_start(self.launch)
 
     def _producer(self) -> Producer:
-        multicast = self._is_multicast(self.main_loop.a), self._is_multicast(self.main_loop.b)
-        return Producer(self.main_loop, self.ring, self.buffers, multicast, self.cluster)
+        return Producer(self.main_loop, self.ring, self.buffers, self.sharing.operands)
 
     def _consumers(self, warp: Any, lane: Any) -> Consumers:
         """Return the consumers: lane r of a warpgroup's first warp releases stages of CTA r."""
         i32 = ir.IntegerType.get_signless(32)
         block = arith.IndexCastOp(i32, lane).result
-        less = arith.CmpIPredicate.ult
-        is_lane = arith.CmpIOp(less, block, i32_constant(self.cluster)).result
+        is_lane = self.sharing.signals(block)
         signals = arith.AndIOp(_equal(warp, 0), is_lane).result
         # mapa needs a rank inside the cluster, even if the address is not used.
         rank = arith.RemUIOp(block, i32_constant(self.cluster)).result
@@ -262,8 +277,11 @@ class _Roles:
             end = self._producer().fetch(values, RingPosition(*tiles.inner_iter_args))
             scf.YieldOp([end.stage, end.parity])
 
-    def _consume(self, consumers: Consumers, epilogue: list[Any]) -> None:
+    def _consume(self, consumers: Consumers, epilogue: list[Any], group: Any) -> None:
         """Make the consumers' loops, and the epilogue after the main loop."""
+        if self.turns is not None:
+            self._consume_in_turns(self.turns, consumers, epilogue, group)
+            return
         outer, values = self.main_loop.outer, dict[Any, Any]()
         if outer is None:
             consumers.multiply(values, self.ring.start())
@@ -289,13 +307,36 @@ class _Roles:
         if last is not None:
             last.flush(list(tiles.results)[2:])
 
+    def _consume_in_turns(
+        self, turns: PingPong, consumers: Consumers, epilogue: list[Any], group: Any
+    ) -> None:
+        """Make the loops of a warpgroup, an i32, that computes every other tile."""
+        outer, values = self.main_loop.outer, dict[Any, Any]()
+        team = arith.IndexCastOp(ir.IndexType.get(), group).result
+        start, turn = turns.start(team, self.ring)
+        bounds = turns.tiles(team, list(outer.operands)[:3])
+        tiles = scf.ForOp(*bounds, [start.stage, start.parity, turn])
+        bound_stages(tiles.operation, self.stages, 0)
+        with ir.InsertionPoint(tiles.body):
+            self._clone_setup(values, tiles, epilogue)
+            stage, parity, turn = tiles.inner_iter_args
+            following = turns.wait(team, turn)
+            give_turn = partial(turns.give_turn, team)
+            end = replace(consumers, on_issued=give_turn).multiply(
+                values, RingPosition(stage, parity)
+            )
+            for op in epilogue:
+                clone(op, values)
+            end = self.ring.after(end, turns.iterations)
+            scf.YieldOp([end.stage, end.parity, following])
+
     def _clone_setup(self, values: dict[Any, Any], tiles: Any, epilogue: list[Any]) -> None:
         """Clone what a tile's main loop and epilogue need from the operations before them."""
         inside = self.main_loop.outer.regions[0].blocks[0]
         values[inside.arguments[0]] = tiles.induction_variable
-        wanted = [*self.main_loop.loop.operands, *self._indices()]
-        wanted += [v for op in epilogue for v in operands_of(op)]
-        for op in backward_slice(wanted, inside):
+        roots = [*self.main_loop.loop.operands, *self._indices()]
+        roots += [v for op in epilogue for v in operands_of(op)]
+        for op in backward_slice(roots, inside):
             if op != self.main_loop.loop and op not in epilogue:
                 clone(op, values)
 
@@ -328,61 +369,6 @@ class _Roles:
         for op in backward_slice(found, inside):
             found.extend(operands_of(op))
         return found
-
-    # Tiles.
-    def _is_multicast(self, operand: LoadedOperand) -> bool:
-        """Return whether all CTAs of a cluster load the same tile in every iteration."""
-        if self.cluster == 1:
-            return False
-        outer = self.main_loop.outer
-        grid = known_size(launch_sizes(self.launch)[0], self.step.pass_context)
-        number = (
-            self.body.arguments[0] if outer is None else outer.regions[0].blocks[0].arguments[0]
-        )
-        tiles = grid if outer is None else known_size(outer.operands[1], self.step.pass_context)
-        # The other CTAs would wait forever for a CTA without a tile.
-        for count, what in ((grid, "CTAs"), (tiles, "tiles")):
-            if count is None or count % self.cluster:
-                raise self.step.error(
-                    f"{count} {what} are no multiple of a cluster's {self.cluster} CTAs",
-                    self.launch,
-                    hint="a cluster size that divides CTAs and tiles, or "
-                    + self.step.option("cluster", 1),
-                )
-        if operand.is_switch or depends_on(operand.tiles[0].buffer, number):
-            return False
-        for index in operand.tiles[0].index:
-            if index is None or not depends_on(index, number):
-                continue
-            assert tiles is not None
-            ids = np.arange(tiles).reshape(-1, self.cluster)
-            values = self._by_cta(index, number, ids)
-            if values is None or (values != values[:, :1]).any():
-                return False
-        return True
-
-    def _by_cta(self, value: Any, number: Any, ids: Any) -> Any:
-        """Return an index by the number of a CTA or tile, `None` if it is not known.
-
-        Args:
-            value: the index. What it depends on besides counts as 0: it is the same in all CTAs.
-            number: the value of that number.
-            ids: the numbers, an array.
-        """
-        if value == number:
-            return ids
-        if not depends_on(value, number):
-            return np.zeros_like(ids)
-        op = None if hasattr(value, "arg_number") else value.owner.operation
-        if op is None or op.name not in (dialect.INV, dialect.APPLY):
-            return None
-        operands = [self._by_cta(operand, number, ids) for operand in op.operands]
-        if any(operand is None for operand in operands):
-            return None
-        layout = self.step.pass_context.layouts.of(op)
-        if op.name == dialect.APPLY:
-            return np.asarray(layout.apply(*operands))
-        return np.asarray(layout.inv(*operands)[list(op.results).index(value)])
 
 
 def _uniform(value: Any) -> Any:

@@ -39,7 +39,7 @@ from lego_mlir.hardware.limits import MMA_COLUMNS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.layouts import layout_attribute
-from lego_mlir.mlir.lowering.index_reader import launch_sizes
+from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tiles.accesses import apply, constant, inv

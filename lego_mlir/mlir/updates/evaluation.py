@@ -1,4 +1,4 @@
-"""Index values of a kernel as numbers: what an SSA value is for given ids and turns of loops.
+"""Index values of a kernel as numbers: what an SSA value is for given ids and iterations of loops.
 
 Layout operations compute what their layouts say, arithmetic is done by NumPy. What is given stands
 for launch ids and loop variables; a value that depends on anything else has no number here.
@@ -16,7 +16,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.lowering.permutation_functions import evaluate
+from lego_mlir.mlir.lowering.indices.permutation_functions import evaluate
 
 LayoutOf = Callable[[Any], Layout]
 """The layout of a lego operation."""
@@ -37,18 +37,18 @@ class Evaluator:
     """Computes values of one kernel, each once.
 
     Args:
-        given: the numbers of values, ints or arrays of one shape.
+        values: the numbers of values, ints or arrays of one shape.
         layout_of: the layout of a lego operation.
         source: the module's text, in which errors are shown.
     """
 
-    def __init__(self, given: Mapping[Any, Any], layout_of: LayoutOf, source: Source) -> None:
-        self._known: dict[Any, Any] = dict(given)
+    def __init__(self, values: Mapping[Any, Any], layout_of: LayoutOf, source: Source) -> None:
+        self._known: dict[Any, Any] = dict(values)
         self._layout_of = layout_of
         self._source = source
 
     def __call__(self, value: Any) -> Any:
-        """The number of a value, or the array of its numbers.
+        """Return the number of a value, or the array of its numbers.
 
         Raises:
             Unknown: it depends on what is not given.

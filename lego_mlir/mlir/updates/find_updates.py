@@ -16,7 +16,7 @@ from lego_mlir.mlir.modules import named_attributes
 
 
 def updates(operations: Iterable[Any]) -> Iterator[Any]:
-    """The stores of a module that write back what they have read and changed, and promise nothing.
+    """Return the stores of a module that write back what was read and changed, and promise nothing.
 
     Args:
         operations: all of the module, outer before inner, in order.
@@ -34,7 +34,7 @@ def updates(operations: Iterable[Any]) -> Iterator[Any]:
 
 
 def _carried(operations: list[Any], loads: list[Any]) -> dict[Any, int]:
-    """By value, the loads that it is computed from, a bit for each."""
+    """Return the loads that each value is computed from, a bit for each."""
     number = {load: k for k, load in enumerate(loads)}
     found: dict[Any, int] = {}
     for op in operations:
@@ -55,10 +55,10 @@ def _carried(operations: list[Any], loads: list[Any]) -> dict[Any, int]:
 
 
 def _meet(load: Any, store: Any) -> bool:
-    """Whether a load and a store name the same element."""
+    """Return whether a load and a store name the same element."""
     read, written = list(load.operands), list(store.operands)[1:]
     same = len(read) == len(written) and all(map(_same, read, written))
-    asked = [
+    attributes = [
         {
             name: a
             for name, a in named_attributes(op).items()
@@ -66,11 +66,11 @@ def _meet(load: Any, store: Any) -> bool:
         }
         for op in (load, store)
     ]
-    return same and asked[0] == asked[1]
+    return same and attributes[0] == attributes[1]
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two values are computed in the same way."""
+    """Return whether two values are computed in the same way."""
     if a == b:
         return True
     if isinstance(a, ir.BlockArgument) or isinstance(b, ir.BlockArgument):
@@ -79,5 +79,5 @@ def _same(a: Any, b: Any) -> bool:
     alike = x.name == y.name and len(x.operands) == len(y.operands) and not len(x.regions)
     if not alike or named_attributes(x) != named_attributes(y):
         return False
-    place = ir.OpResult(a).result_number == ir.OpResult(b).result_number
-    return place and all(map(_same, x.operands, y.operands))
+    same_result = ir.OpResult(a).result_number == ir.OpResult(b).result_number
+    return same_result and all(map(_same, x.operands, y.operands))

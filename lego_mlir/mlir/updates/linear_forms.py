@@ -17,7 +17,7 @@ class Linear:
     terms: Mapping[Any, int] = field(default_factory=dict)
 
     def plus(self, other: Linear, factor: int = 1) -> Linear:
-        """The sum of this and a multiple of another."""
+        """Return the sum of this and a multiple of another."""
         terms = dict(self.terms)
         for leaf, c in other.terms.items():
             terms[leaf] = terms.get(leaf, 0) + factor * c
@@ -26,15 +26,15 @@ class Linear:
 
 
 def linear(value: Any, leaf: Callable[[Any], Linear | None]) -> Linear | None:
-    """A value as a linear sum; `None` where it is none.
+    """Return a value as a linear sum; `None` where it is none.
 
     Args:
         value: an index value.
         leaf: what a value is that is not computed from others.
     """
-    told = leaf(value)
-    if told is not None or isinstance(value, ir.BlockArgument):
-        return told
+    known = leaf(value)
+    if known is not None or isinstance(value, ir.BlockArgument):
+        return known
     op = value.owner
     if op.name == "arith.constant" and isinstance(op.attributes["value"], ir.IntegerAttr):
         return Linear(op.attributes["value"].value)
@@ -55,7 +55,7 @@ def linear(value: Any, leaf: Callable[[Any], Linear | None]) -> Linear | None:
 
 
 def determines(terms: Mapping[Any, int], sizes: Mapping[Any, int | None]) -> bool:
-    """Whether a sum tells all its leaves, as digits tell what a number is made of.
+    """Return whether a sum tells all its leaves, as digits tell what a number is made of.
 
     Args:
         terms: the factor of each leaf.
@@ -63,9 +63,9 @@ def determines(terms: Mapping[Any, int], sizes: Mapping[Any, int | None]) -> boo
     """
     reach = 0
     digits = sorted(terms.items(), key=lambda term: abs(term[1]))
-    for place, (leaf, c) in enumerate(digits):
+    for position, (leaf, c) in enumerate(digits):
         size = sizes[leaf]
-        if abs(c) <= reach or (size is None and place + 1 < len(digits)):
+        if abs(c) <= reach or (size is None and position + 1 < len(digits)):
             return False
         reach += abs(c) * ((size or 1) - 1)
     return True

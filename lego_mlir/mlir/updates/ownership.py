@@ -2,9 +2,9 @@
 
 `h[i] = h[i] + 1` is right if no two threads have the same i: if the index tells the thread. That
 is decided for the launch's own sizes. An index that is a sum of multiples of ids, or that layouts
-make of ids one to one, tells them by its form; others are computed for all threads, and all turns
-of the loops around. A thread meets itself in another turn without harm, and other threads of its
-block in another turn of a loop that has a barrier.
+make of ids one to one, decides them by its form; others are computed for all threads, and all
+iterations of the loops around. A thread meets itself in another iteration without harm, and other
+threads of its CTA in another iteration of a loop that has a barrier.
 
 What cannot be shown is an error: the index depends on loaded data, or there is too much to compute.
 `lg.atomic_add(h, i, 1)` needs no owner, and `h.exclusive()[i] += 1` is the kernel's own promise
@@ -25,12 +25,12 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.lowering.buffers import is_workgroup, sources_of
-from lego_mlir.mlir.lowering.index_reader import launch_sizes
+from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
 from lego_mlir.mlir.updates.evaluation import CASTS, Evaluator, LayoutOf, Unknown
 from lego_mlir.mlir.updates.linear_forms import Linear, determines, linear
 
 MOST_POINTS = 1 << 22
-"""How many threads and turns of loops an index is computed for at most."""
+"""How many threads and iterations of loops an index is computed for at most."""
 
 
 class Verdict(Enum):
@@ -67,7 +67,7 @@ class Decision:
         layout_of: the layout of a lego operation.
         source: the module's text.
         loops: the loops around it, outermost first, inside of the kernel.
-        guards: what is asked on the way there, from `surroundings`.
+        guards: the conditions on the way there, from `surroundings`.
     """
 
     store: Any
@@ -80,7 +80,7 @@ class Decision:
     _leaves_of: dict[Any, set[Any] | None] = field(default_factory=dict)
 
     def verdict(self, *, by_block: bool) -> Verdict:
-        """What is known of the owners of the elements.
+        """Return what is known of the owners of the elements.
 
         Args:
             by_block: a schedule distributes a block's work among its threads: blocks own elements.
@@ -101,13 +101,13 @@ class Decision:
         return Verdict.OWNED
 
     def _tells(self, own: Sequence[Any], values: Sequence[Any]) -> Verdict:
-        """Whether values tell ids: no two threads of different ids have all of them the same."""
+        """Return whether values determine ids: threads of different ids differ in one of them."""
         found = [value for value in self._spread(values) if not self._is_data(value)]
         left = self._tells_by_form(set(own), found)
         return self._tells_by_numbers(left, found) if left else Verdict.OWNED
 
     def _spread(self, values: Sequence[Any]) -> list[Any]:
-        """The values, with those that layouts make one to one replaced by what they are made of."""
+        """Return the values, those that layouts make one to one replaced by their operands."""
         found: list[Any] = []
         todo = list(dict.fromkeys(values))
         while todo:
@@ -128,13 +128,13 @@ class Decision:
         return found
 
     def _is_whole(self, op: Any) -> bool:
-        """Whether the layout of an operation has an element at every index, and no symbols."""
+        """Return whether an operation's layout has an element at every index, and no symbols."""
         layout = self.layout_of(op)
         return not layout.symbols and prod(layout.dims) == layout.size
 
     # By form.
     def _tells_by_form(self, own: set[Any], values: Sequence[Any]) -> set[Any]:
-        """What is not told of ids by sums of multiples of ids and loop variables."""
+        """Return the ids that sums of multiples of ids and loop variables do not determine."""
         known, sums = set(values), [linear(value, self._leaf) for value in values]
         while True:
             before = len(known)
@@ -147,16 +147,16 @@ class Decision:
                 return own - known
 
     def _varies(self, leaf: Any) -> bool:
-        """Whether threads or turns differ in a leaf of a sum; what the host says is one number."""
+        """Return whether a leaf of a sum differs between threads or iterations."""
         return leaf in self.kernel.sizes or self._loop_of(leaf) is not None
 
     def _size(self, leaf: Any) -> int | None:
-        """How many values an id or a loop's count of turns has, if that is known."""
-        turns = self.kernel.sizes.get(leaf) or self._turns(leaf)
-        return turns if isinstance(turns, int) or turns is None else len(turns)
+        """Return the number of values of an id, or the trip count of a loop, if known."""
+        iterations = self.kernel.sizes.get(leaf) or self._iterations(leaf)
+        return iterations if isinstance(iterations, int) or iterations is None else len(iterations)
 
     def _leaf(self, value: Any) -> Linear | None:
-        """An id, or a loop's variable as its start and a count of turns, named by the variable."""
+        """Return an id, or a loop's variable as start and iteration, named by the variable."""
         if value in self.kernel.sizes or self._is_uniform(value):
             return Linear(0, {value: 1})
         if not isinstance(value, ir.BlockArgument) and value.owner.name in CASTS:
@@ -171,29 +171,29 @@ class Decision:
         return start.plus(Linear(0, {value: stride.constant}))
 
     def _loop_of(self, value: Any) -> Any:
-        """The loop around the store whose variable a value is."""
+        """Return the loop around the store whose variable a value is."""
         bodies = (loop.regions[0].blocks[0].arguments[0] for loop in self.loops)
         pairs = zip(bodies, self.loops, strict=True)
         return next((loop for variable, loop in pairs if variable == value), None)
 
     # By numbers.
     def _tells_by_numbers(self, own: set[Any], values: Sequence[Any]) -> Verdict:
-        """The same by computing all values for all ids."""
+        """Decide by computing all values for all ids."""
         values, leaves = self._about(own, values)
         if leaves is None:
             return Verdict.UNDECIDED
         loops = [x for x in leaves if x not in self.kernel.sizes]
-        turns = [self._turns(x) for x in loops]
-        if None in turns:
+        trips = [self._iterations(x) for x in loops]
+        if None in trips:
             return Verdict.UNDECIDED
         ids = sorted((x for x in leaves if x in self.kernel.sizes), key=lambda x: x.arg_number)
-        shape = [*(self.kernel.sizes[x] for x in ids), *(len(t) for t in turns if t is not None)]
+        shape = [*(self.kernel.sizes[x] for x in ids), *(len(t) for t in trips if t is not None)]
         if prod(shape) > MOST_POINTS:
             return Verdict.UNDECIDED
-        axes = [*(range(self.kernel.sizes[x]) for x in ids), *(t for t in turns if t is not None)]
+        axes = [*(range(self.kernel.sizes[x]) for x in ids), *(t for t in trips if t is not None)]
         grids = np.meshgrid(*(np.asarray(a, np.int64) for a in axes), indexing="ij")
-        given = {x: g.ravel() for x, g in zip([*ids, *loops], grids, strict=True)}
-        evaluator = Evaluator(given, self.layout_of, self.source)
+        by_variable = {x: g.ravel() for x, g in zip([*ids, *loops], grids, strict=True)}
+        evaluator = Evaluator(by_variable, self.layout_of, self.source)
         count = prod(shape)
         try:
             keys = [np.broadcast_to(evaluator(value), count) for value in values]
@@ -203,13 +203,13 @@ class Decision:
         owner = np.zeros(count, np.int64)
         for x in ids:
             if x in own:
-                owner = owner * self.kernel.sizes[x] + given[x]
+                owner = owner * self.kernel.sizes[x] + by_variable[x]
         if _is_function([k[there] for k in keys], owner[there]):
             return Verdict.OWNED
         return Verdict.SHARED if is_sure else Verdict.UNDECIDED
 
     def _about(self, own: set[Any], values: Sequence[Any]) -> tuple[list[Any], set[Any] | None]:
-        """The values that depend on ids or on what goes with them, and all that these depend on."""
+        """Return the values that depend on ids or their companions, and all that they depend on."""
         known, about = set(values), set(own)
         chosen: list[Any] = []
         while True:
@@ -244,8 +244,8 @@ class Decision:
             there &= (value != 0) if case is None else (value == case)
         return there, is_sure
 
-    def _turns(self, variable: Any) -> Sequence[int] | None:
-        """The values of a loop's variable, where constants bound it."""
+    def _iterations(self, variable: Any) -> Sequence[int] | None:
+        """Return the values of a loop's variable, where constants bound it."""
         loop = self._loop_of(variable)
         if loop is None:
             return None
@@ -258,7 +258,7 @@ class Decision:
 
     # What values depend on.
     def _leaves(self, value: Any) -> set[Any] | None:
-        """The ids and loop variables that a value depends on; `None` if on other things too."""
+        """Return the ids and loop variables that a value depends on; `None` if also on others."""
         if value not in self._leaves_of:
             self._leaves_of[value] = self._found_leaves(value)
         return self._leaves_of[value]
@@ -277,7 +277,7 @@ class Decision:
         return found
 
     def _is_uniform(self, value: Any) -> bool:
-        """Whether a value is computed from numbers that the host gives, and no others."""
+        """Return whether a value is computed from numbers that the host gives, and no others."""
         if isinstance(value, ir.BlockArgument):
             return bool(value.owner.owner.name == "func.func")
         operands = list(value.owner.operands)
@@ -287,7 +287,7 @@ class Decision:
         return plain and bool(varying) and all(map(self._is_uniform, varying))
 
     def _is_data(self, value: Any) -> bool:
-        """Whether a value depends on what was loaded, or on what an atomic update gave."""
+        """Return whether a value depends on what was loaded, or on what an atomic update gave."""
         if value not in self._data:
             self._data[value] = not isinstance(value, ir.BlockArgument) and (
                 value.owner.name in _LOADS or any(map(self._is_data, value.owner.operands))
@@ -299,7 +299,7 @@ _LOADS = (dialect.LOAD, dialect.ATOMIC, "memref.load", "vector.load", "memref.at
 
 
 def kernel_of(launch: Any, layout_of: LayoutOf, source: Source) -> Kernel | None:
-    """The ids of a launch; `None` where its sizes are not known here."""
+    """Return the ids of a launch; `None` where its sizes are not known here."""
     evaluator = Evaluator({}, layout_of, source)
     arguments = list(launch.regions[0].blocks[0].arguments)[:6]
     try:
@@ -314,7 +314,7 @@ def kernel_of(launch: Any, layout_of: LayoutOf, source: Source) -> Kernel | None
 
 
 def surroundings(store: Any, launch: Any) -> tuple[list[Any], list[tuple[Any, int | None]]]:
-    """The loops around a store, outermost first, and what is asked on the way there.
+    """Return the loops around a store, outermost first, and the conditions on the way there.
 
     Each condition comes with the number that it has where the store runs; `None` for any but 0.
     """
@@ -337,7 +337,7 @@ def surroundings(store: Any, launch: Any) -> tuple[list[Any], list[tuple[Any, in
 
 
 def is_private(buffer: Any) -> bool:
-    """Whether each thread has a buffer of its own."""
+    """Return whether each thread has a buffer of its own."""
     if is_workgroup(buffer.type):
         return False
     if "private" in str(ir.MemRefType(buffer.type).memory_space):
@@ -347,17 +347,17 @@ def is_private(buffer: Any) -> bool:
 
 
 def _maker(value: Any) -> str | None:
-    """The name of the operation that a value is a result of; `None` for a block argument."""
+    """Return the name of the operation that a value is a result of; `None` for a block argument."""
     return None if isinstance(value, ir.BlockArgument) else value.owner.name
 
 
 def _waits(loop: Any) -> bool:
-    """Whether every turn of a loop has the block's threads wait for one another."""
+    """Return whether every iteration of a loop has the CTA's threads wait for one another."""
     return any(op.operation.name == "gpu.barrier" for op in loop.regions[0].blocks[0].operations)
 
 
 def _is_function(keys: Sequence[Any], owner: Any) -> bool:
-    """Whether points with the same keys have the same owner."""
+    """Return whether points with the same keys have the same owner."""
     if not len(owner) or not keys:
         return not len(owner) or bool((owner == owner[0]).all())
     order = np.lexsort((owner, *keys))

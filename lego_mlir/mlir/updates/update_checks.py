@@ -58,7 +58,7 @@ def check_updates(
 
 
 def _launch(op: Any) -> Any:
-    """The gpu.launch that an operation is in, if any."""
+    """Return the gpu.launch that an operation is in, if any."""
     while op is not None and op.name != "gpu.launch":
         op = op.parent
     return op
@@ -95,7 +95,7 @@ def _refused(store: Any, verdict: Verdict, source: Source) -> LegoError:
 
 
 def _name(buffer: Any) -> str | None:
-    """The name of the host function's argument that a buffer is; `None` for any other."""
+    """Return the name of the host function's argument that a buffer is; `None` for any other."""
     whole, *others = sources_of(buffer)
     if others or not isinstance(whole, ir.BlockArgument):
         return None

@@ -166,11 +166,11 @@ class ClusterReduction:
             with ir.InsertionPoint.at_block_begin(launch.regions[0].blocks[0]), op.location:
                 self._buffer = alloc(self._layout, kind.element_type)
         self._threads = OrderBy(Row(groups, _WARPS, _LANES))
-        self._place = [group, thread.warp[0], thread.lane]
+        self._position = [group, thread.warp[0], thread.lane]
 
     def __call__(self, accumulator: FragmentValue) -> FragmentValue:
         """Make the operations at the reduction, and return the kept columns' fragment."""
-        thread = apply(self._threads, self._place)
+        thread = apply(self._threads, self._position)
         equal = arith.CmpIPredicate.eq
         cta_rank = self._op.operands[1]
         own = [arith.CmpIOp(equal, cta_rank, constant(b)).result for b in range(self._ctas)]

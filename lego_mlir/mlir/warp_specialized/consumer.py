@@ -33,7 +33,7 @@ long sums would show (`sim.numerics.fp8_accumulation`). It doubles the accumulat
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, NamedTuple, Protocol
@@ -80,6 +80,7 @@ class Consumers:
         cta_rank: the rank of the CTA to release stages to, an i32; `None` without a cluster.
         promote: the iterations that tensor cores accumulate before threads do; 0 for all.
         is_divisible: whether the iterations are a multiple of `promote`.
+        on_issued: makes what follows the last wgmma of the main loop before it is awaited.
     """
 
     main_loop: MainLoop
@@ -89,6 +90,7 @@ class Consumers:
     cta_rank: Any
     promote: int = 0
     is_divisible: bool = False
+    on_issued: Callable[[], None] | None = None
 
     def multiply(
         self,
@@ -108,6 +110,8 @@ class Consumers:
         bounds = _Bounds(lower, upper, stride)
         if self.promote:
             results, end = self._accumulate_promoted(values, start, bounds, accumulators)
+            if self.on_issued is not None:
+                self.on_issued()
         else:
             results, end = self._accumulate(values, start, bounds, accumulators, epilogue)
         values.update(zip(old.results, results, strict=True))
@@ -159,8 +163,7 @@ class Consumers:
             return self._accumulate_in_loop(values, start, bounds, accumulators, epilogue)
         accumulators = self._iteration(values, start, lower, accumulators)
         if self.promote == 1:
-            nvvm.wgmma_wait(0)
-            self._release(start.stage)
+            self._finish(start.stage)
             return accumulators, self.ring.next(start)
         k = arith.AddIOp(lower, stride).result
         here = self.ring.next(start)
@@ -175,8 +178,7 @@ class Consumers:
             following = self.ring.next(here)
             scf.YieldOp([*partials, following.stage, following.parity, stage])
         *results, stage, parity, previous = loop.results
-        nvvm.wgmma_wait(0)
-        self._release(previous)
+        self._finish(previous)
         return results, RingPosition(stage, parity)
 
     def _accumulate_in_loop(
@@ -214,8 +216,7 @@ class Consumers:
             following = self.ring.next(here)
             scf.YieldOp([*partials, following.stage, following.parity, stage, no, self.signals])
         *results, stage, parity, previous, _, _ = loop.results
-        nvvm.wgmma_wait(0)
-        self._release(previous)
+        self._finish(previous)
         return results, RingPosition(stage, parity)
 
     def _has_large_accumulator(self) -> bool:
@@ -240,6 +241,13 @@ class Consumers:
         for op in backward_slice(list(end.operands), body, [tile.op for tile in operands]):
             clone(op, inner)
         return [inner[v] for v in end.operands]
+
+    def _finish(self, stage: Any) -> None:
+        """Wait for the last wgmma of a sum, and release its stage."""
+        if self.on_issued is not None and not self.promote:
+            self.on_issued()
+        nvvm.wgmma_wait(0)
+        self._release(stage)
 
     def _release(self, stage: Any, signals: Any = None) -> None:
         """Release a stage to every CTA that fills it.

@@ -23,8 +23,8 @@ from lego_mlir.mlir.tiles.accesses import Tile, load, store
 from lego_mlir.mlir.tiles.main_loop import INDEX_SWITCH, LoadedOperand, MainLoop
 from lego_mlir.mlir.tiles.pointers import element_bytes
 from lego_mlir.mlir.tiles.structure import backward_slice, clone, keep_rolled
-from lego_mlir.mlir.transforms.copies_to_tma import MULTICAST
 from lego_mlir.mlir.warp_specialized.consumer import bound_stages
+from lego_mlir.mlir.warp_specialized.multicast import MULTICAST, TileSharing
 from lego_mlir.mlir.warp_specialized.ring_buffer import RingBuffer, RingPosition
 
 
@@ -36,15 +36,13 @@ class Producer:
         main_loop: the main loop of the payload.
         ring: the ring buffer of its operands.
         buffers: the layout and memory of each operand's stages, by the operand's load.
-        multicast: whether the CTAs of a cluster have the tiles of A and of B in common.
-        cluster: the CTAs of a cluster.
+        sharing: which CTAs of a cluster have the tiles of A and of B in common.
     """
 
     main_loop: MainLoop
     ring: RingBuffer
     buffers: Mapping[Any, tuple[Layout, Any]]
-    multicast: tuple[bool, bool]
-    cluster: int
+    sharing: tuple[TileSharing, ...]
 
     def fetch(self, values: Mapping[Any, Any], start: RingPosition) -> RingPosition:
         """Make the K loop, and return its final ring position.
@@ -68,14 +66,13 @@ class Producer:
             self.ring.expect(position, sum(map(_bytes, operands)))
             for op in backward_slice([v for f in operands for v in f.used_values], body):
                 clone(op, inner)
-            for operand, is_multicast in zip(operands, self.multicast, strict=True):
+            for operand, sharing in zip(operands, self.sharing, strict=True):
                 if operand.is_switch:
                     self._load_switch(operand, inner, position)
                     continue
                 stored = self._load(operand, operand.tiles[0], inner, position)
-                if is_multicast:
-                    n = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.cluster)
-                    stored.attributes[MULTICAST] = n
+                if sharing.ctas > 1:
+                    stored.attributes[MULTICAST] = ir.DenseI64ArrayAttr.get(list(sharing.sizes))
             following = self.ring.next(position)
             scf.YieldOp([following.stage, following.parity])
         return RingPosition(*loop.results)

@@ -18,7 +18,7 @@ from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.tiles.accesses import alloc, constant
 from lego_mlir.mlir.tiles.pointers import CLUSTER, address, as_pointer, i32_constant, pointer
 
-_TICKS = 10_000_000
+TICKS = 10_000_000
 """Nanoseconds that mbarrier.try_wait may suspend the thread."""
 
 
@@ -44,21 +44,21 @@ class RingBuffer:
         layout: the layout of the barriers.
         full: the barriers of filled stages.
         empty: the barriers of released stages.
-        cluster: the CTAs that fill one another's stages.
+        ctas: the CTAs that fill one another's stages.
     """
 
     stages: int
     layout: Layout
     full: Any
     empty: Any
-    cluster: int = 1
+    ctas: int = 1
 
     @staticmethod
-    def make(stages: int, cluster: int = 1) -> RingBuffer:
+    def make(stages: int, ctas: int = 1) -> RingBuffer:
         """Allocate the barriers of a ring buffer in shared memory."""
         layout = OrderBy(Row(stages))
         i64 = ir.IntegerType.get_signless(64)
-        return RingBuffer(stages, layout, alloc(layout, i64), alloc(layout, i64), cluster)
+        return RingBuffer(stages, layout, alloc(layout, i64), alloc(layout, i64), ctas)
 
     def initialize(self, consumers: int) -> None:
         """Initialize the barriers; one thread does, and the others wait for it.
@@ -68,7 +68,7 @@ class RingBuffer:
         """
         for stage in range(self.stages):
             nvvm.mbarrier_init(self._at(self.full, stage), i32_constant(1))
-            nvvm.mbarrier_init(self._at(self.empty, stage), i32_constant(consumers * self.cluster))
+            nvvm.mbarrier_init(self._at(self.empty, stage), i32_constant(consumers * self.ctas))
         nvvm.fence_mbarrier_init()
 
     def start(self) -> RingPosition:
@@ -83,6 +83,19 @@ class RingBuffer:
         return RingPosition(
             arith.SelectOp(around, constant(0), following).result,
             arith.SelectOp(around, flipped, at.parity).result,
+        )
+
+    def after(self, at: RingPosition, count: int) -> RingPosition:
+        """Return the position `count` stages after `at`."""
+        rounds, rest = divmod(count, self.stages)
+        parity = arith.XOrIOp(at.parity, i32_constant(rounds % 2)).result
+        following = arith.AddIOp(at.stage, constant(rest)).result
+        around = arith.CmpIOp(arith.CmpIPredicate.uge, following, constant(self.stages)).result
+        wrapped = arith.SubIOp(following, constant(self.stages)).result
+        flipped = arith.XOrIOp(parity, i32_constant(1)).result
+        return RingPosition(
+            arith.SelectOp(around, wrapped, following).result,
+            arith.SelectOp(around, flipped, parity).result,
         )
 
     def wait_empty(self, at: RingPosition) -> None:
@@ -115,7 +128,7 @@ class RingBuffer:
         nvvm.mbarrier_arrive(remote)
 
     def _wait(self, barriers: Any, stage: Any, parity: Any) -> None:
-        nvvm.mbarrier_try_wait_parity(self._at(barriers, stage), parity, i32_constant(_TICKS))
+        nvvm.mbarrier_try_wait_parity(self._at(barriers, stage), parity, i32_constant(TICKS))
 
     def _at(self, barriers: Any, stage: Any) -> Any:
         return pointer(barriers, self.layout, [stage])

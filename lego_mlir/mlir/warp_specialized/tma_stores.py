@@ -51,6 +51,18 @@ _FIRST_BARRIER = 1
 """The first of the named barriers, one for each warpgroup; 0 is the CTA's."""
 
 
+class Team(NamedTuple):
+    """A thread's team: the warpgroups that compute a tile together.
+
+    Attributes:
+        number: the team, an index or 0 if there is one.
+        teams: the teams of a CTA.
+    """
+
+    number: Any
+    teams: int
+
+
 class _Buffer(NamedTuple):
     """Shared memory for a chunk of a warpgroup.
 
@@ -105,17 +117,19 @@ class TmaStores:
         step: the transform step, for errors.
         launch: the kernel.
         thread: the thread's position in its warpgroup.
-        group: the thread's warpgroup.
-        groups: the warpgroups, which divide a tile's rows.
+        group: the thread's warpgroup in its team.
+        groups: the warpgroups of a team, which divide a tile's rows.
+        team: the team, which has memory and barriers of its own.
     """
 
     def __init__(
-        self, step: TransformStep, launch: Any, thread: Thread, group: Any, groups: int
+        self, step: TransformStep, launch: Any, thread: Thread, group: Any, groups: int, team: Team
     ) -> None:
         self._step = step
         self._thread = thread
         self._group = group
         self._groups = groups
+        self._team = team
         self._body = launch.regions[0].blocks[0]
         self._maps = TensorMaps(step, launch)
         self._chunk_buffers: dict[Layout, _ChunkBuffers] = {}
@@ -144,7 +158,7 @@ class TmaStores:
                 op,
             )
         if chunk not in self._chunk_buffers:
-            stages = multibuffered(chunk, self._groups * BUFFERS)
+            stages = multibuffered(chunk, self._team.teams * self._groups * BUFFERS)
             shape = WGMMA_ROWS, int(chunk.dims[1])
             thread_fragment = ThreadFragment(
                 self._thread, shape, OrderBy(Row(WARPGROUP_WARPS, 1)), has_stmatrix=True
@@ -170,8 +184,9 @@ class TmaStores:
         return chunk_buffers.state
 
     def _make_state(self, op: Any, chunk_buffers: _ChunkBuffers) -> _StoreState:
-        numbers = OrderBy(Row(self._groups, BUFFERS))
-        stages = [apply(numbers, [self._group, k]) for k in range(BUFFERS)]
+        numbers = OrderBy(Row(self._team.teams * self._groups, BUFFERS))
+        warpgroup = self._warpgroup()
+        stages = [apply(numbers, [warpgroup, k]) for k in range(BUFFERS)]
         tiles = [
             Tile(op, chunk_buffers.layout, chunk_buffers.memory, (stage, None, None))
             for stage in stages
@@ -314,10 +329,17 @@ class TmaStores:
             yield
             scf.YieldOp([])
 
+    def _warpgroup(self) -> Any:
+        """Return the number of the warpgroup among those of all teams."""
+        if self._team.teams == 1:
+            return self._group
+        teams = OrderBy(Row(self._team.teams, self._groups))
+        return apply(teams, [self._team.number, self._group])
+
     def _barrier(self) -> None:
         """Make a barrier of the warpgroup."""
         i32 = ir.IntegerType.get_signless(32)
-        number = arith.IndexCastOp(i32, self._group).result
+        number = arith.IndexCastOp(i32, self._warpgroup()).result
         which = arith.AddIOp(number, i32_constant(_FIRST_BARRIER)).result
         nvvm.barrier(which, i32_constant(WARPGROUP_WARPS * WARP_THREADS))
 

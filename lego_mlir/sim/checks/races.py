@@ -44,7 +44,7 @@ _WAITS = (
     ("red.async", "mbarrier.try_wait"),
     ("wgmma", "wgmma.wait_group, and a barrier for other warpgroups"),
 )
-"""By the start of an asynchronous opcode, the instructions that wait for it."""
+"""The instructions that wait for an asynchronous operation, by the start of its opcode."""
 
 
 class Races(Ordering):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _SETS = "setmaxnreg."
 _BY_THREAD = ("%tid", "%laneid", "%lanemask", "%warpid", "%clock")
-"""How the names of special registers begin that differ between the threads of a block."""
+"""How the names of special registers begin that differ between the threads of a CTA."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,11 +237,11 @@ def check(program: Program) -> None:
     entry = at_entry(program.kernel)
     if entry is None:
         return
-    setting = [i for i in program.kernel.instructions if sets(i) is not None]
-    reaching = _reaching(program.basic_blocks, setting)
+    definitions = [i for i in program.kernel.instructions if sets(i) is not None]
+    reaching = _reaching(program.basic_blocks, definitions)
     worst: tuple[int, int, Instruction, Instruction | None] | None = None
     for at, i, count in _held(program):
-        for k, source in enumerate([None, *setting]):
+        for k, source in enumerate([None, *definitions]):
             granted = entry if source is None else sets(source) or 0
             lacking = count - min(granted, MAX_THREAD_REGISTERS)
             if reaching[at][i] >> k & 1 and lacking > (0 if worst is None else worst[0]):
@@ -251,7 +251,7 @@ def check(program: Program) -> None:
 
 
 def _held(program: Program) -> Iterator[tuple[int, int, int]]:
-    """How many registers hold carried values: at the beginning of each block, and at `setmaxnreg`.
+    """Yield how many registers hold carried values: at each block's start, and at `setmaxnreg`.
 
     Yields the block, the instruction in it, and the number.
     """
@@ -266,12 +266,12 @@ def _held(program: Program) -> Iterator[tuple[int, int, int]]:
             kept &= ~registers(uses.writes)
 
 
-def _reaching(blocks: Sequence[BasicBlock], setting: Sequence[Instruction]) -> list[list[int]]:
+def _reaching(blocks: Sequence[BasicBlock], definitions: Sequence[Instruction]) -> list[list[int]]:
     """Which `setmaxnreg` may be the last one at each instruction, itself included.
 
     Bit 0 stands for the entry of the kernel, bit k for number k - 1.
     """
-    numbers = {id(instruction): k for k, instruction in enumerate(setting, 1)}
+    numbers = {id(instruction): k for k, instruction in enumerate(definitions, 1)}
     steps = [[numbers.get(id(i)) for i in block.instructions[: block.length]] for block in blocks]
 
     def points(at: int, found: int) -> list[int]:

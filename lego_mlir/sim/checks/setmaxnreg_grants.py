@@ -61,9 +61,9 @@ class Grants:
         w = self.wave
         if self.entry is None:
             return np.ones(w.lanes, np.bool_)
-        wanted = np.where(w.active(), np.maximum(count - self.held, 0), 0)
-        total = wanted.reshape(-1, w.threads).cumsum(axis=1)
-        lacking = (total > self.free()[:, None]).reshape(-1) & (wanted > 0)
+        requested = np.where(w.active(), np.maximum(count - self.held, 0), 0)
+        total = requested.reshape(-1, w.threads).cumsum(axis=1)
+        lacking = (total > self.free()[:, None]).reshape(-1) & (requested > 0)
         fits: Array = (np.bincount(w.warp_of_lane, lacking, w.warps) == 0)[w.warp_of_lane]
         return fits
 
@@ -99,7 +99,7 @@ class Grants:
         free = int(self.free()[lane // w.threads])
         return (
             f"for {count} registers a thread: it has {self.held[lane]}, and of the "
-            f"{(self.entry or 0) * w.threads} of its block {free} are free"
+            f"{(self.entry or 0) * w.threads} of its CTA {free} are free"
         )
 
     def finish(self) -> None:
@@ -134,6 +134,6 @@ class Grants:
         if lacking.any():
             raise Fault(
                 f"{instruction.opcode} needs the {WARPGROUP_WARPS} warps of a warpgroup, and "
-                f"the block has {w.threads} threads",
+                f"the CTA has {w.threads} threads",
                 int(np.argmax(lacking)),
             )

@@ -299,8 +299,8 @@ class Records:
         return Records(granules, lanes, columns, times, access_ids, kinds)
 
     @staticmethod
-    def joined(parts: Sequence[Records]) -> Records:
-        columns = [[getattr(part, f.name) for part in parts] for f in fields(Records)]
+    def joined(records: Sequence[Records]) -> Records:
+        columns = [[getattr(part, f.name) for part in records] for f in fields(Records)]
         return Records(*map(np.concatenate, columns))
 
     def __getitem__(self, chosen: Array | slice) -> Records:
@@ -377,19 +377,19 @@ class Log:
         return order[first[which] + within], found[which]
 
     def _matching(self, granules: Array, kinds: int) -> Records:
-        wanted = np.zeros(len(self.shadow.written), np.bool_)
-        wanted[granules] = True
+        marked = np.zeros(len(self.shadow.written), np.bool_)
+        marked[granules] = True
         low, high = np.searchsorted(
             self.sorted_records.granule, [granules.min(), granules.max() + 1]
         )
         sorted_records = self.sorted_records[low:high]
-        parts = [
+        records = [
             sorted_records[
-                np.flatnonzero(wanted[sorted_records.granule] & (sorted_records.kind & kinds != 0))
+                np.flatnonzero(marked[sorted_records.granule] & (sorted_records.kind & kinds != 0))
             ]
         ]
         for event, access_id in self.recent:
-            if event.kind & kinds and len(chosen := np.flatnonzero(wanted[event.granules])):
-                parts.append(Records.of(event, access_id, chosen))
-        found = Records.joined(parts)
+            if event.kind & kinds and len(chosen := np.flatnonzero(marked[event.granules])):
+                records.append(Records.of(event, access_id, chosen))
+        found = Records.joined(records)
         return found[found.access_id > self.shadow.access_id[found.granule]]

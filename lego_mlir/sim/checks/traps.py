@@ -38,5 +38,5 @@ def trapped(w: Wave, instruction: Instruction, lane: int) -> LegoError:
         bits = held[lane if len(held) > 1 else 0]
         return str(int(bits.view(np.dtype(f"i{bits.dtype.itemsize}"))))
 
-    said = _REGISTER.sub(shown, message.strip())
-    return w.error(f"{said}, in {w.lane_name(lane)}", instruction)
+    text = _REGISTER.sub(shown, message.strip())
+    return w.error(f"{text}, in {w.lane_name(lane)}", instruction)

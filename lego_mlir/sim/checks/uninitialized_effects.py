@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from lego_mlir.sim.ptx.program import Program
 
 Mask = Array
-"""Of each lane which bytes of a register are unwritten, one bit a byte; uint8."""
+"""The unwritten bytes of a register in each lane, one bit a byte; uint8."""
 
 Rule = Callable[["Wave", Sequence[Mask]], Mask]
 
@@ -212,7 +212,7 @@ def _packed(
 ) -> Flow:
     """Join elements' masks into the mask of a register, the lowest first."""
     size = kinds[target].bytes // len(elements)
-    places = [
+    fields = [
         (index[e.name], np.uint8(k * size))
         for k, e in enumerate(elements)
         if isinstance(e, Register) and e.name in index
@@ -220,11 +220,11 @@ def _packed(
 
     def rule(w: Wave, masks: Sequence[Mask]) -> Mask:
         found = np.zeros(1, np.uint8)
-        for mask, (_, shift) in zip(masks, places, strict=True):
+        for mask, (_, shift) in zip(masks, fields, strict=True):
             found = found | mask << shift
         return found
 
-    return Flow(target, tuple(r for r, _ in places), rule)
+    return Flow(target, tuple(r for r, _ in fields), rule)
 
 
 def _permuted(

@@ -265,7 +265,7 @@ def _before(first: Handler, then: Callable[[Wave], Result]) -> Callable[[Wave], 
     return both
 
 
-# --- the checks in their places ---
+# --- the checks in the program ---
 
 
 def _watched(block: BasicBlock, steps: dict[int, Handler]) -> BasicBlock:
@@ -276,7 +276,7 @@ def _watched(block: BasicBlock, steps: dict[int, Handler]) -> BasicBlock:
     done = list(block.handlers)
     for i, before in steps.items():
         if i == 0 and isinstance(entry, StallCondition):
-            # What is asked first when lanes come there.
+            # Checked first when lanes come there.
             if entry.guard is None:
                 entry = replace(entry, holds=_before(before, entry.holds))
             else:

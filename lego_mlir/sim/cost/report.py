@@ -42,14 +42,15 @@ def report(costs: Costs) -> str:
         f"{_count(costs.excess_wavefronts, 'excess wavefront')}"
     )
     lines = sorted(_merged(costs.memory), key=lambda line: -line.waste)
-    memory = [("memory", "", "space", "requests", "asked", "moved", "least", "excess")]
+    memory = [("memory", "", "space", "requests", "requested", "moved", "least", "excess")]
     for line in lines:
         unit = "wavefronts" if line.space == "shared" else "sectors"
         moved = (
             (f"{line.cost} {unit}", str(line.least), _times(line)) if line.cost else ("", "", "")
         )
-        asked = _bytes(line.bytes)
-        memory.append((line.location, line.opcode, line.space, str(line.requests), asked, *moved))
+        memory.append(
+            (line.location, line.opcode, line.space, str(line.requests), _bytes(line.bytes), *moved)
+        )
     classes = [("instructions", "by warps", "by lanes", "a thread")]
     total = sum(costs.classes.values(), IssueCount())
     for name, issues in (*costs.classes.items(), ("all", total)):

@@ -48,15 +48,15 @@ def cp_async(form: Form) -> Handler:
 
     def execute(w: Wave) -> None:
         to, where = target(w), source(w)
-        given = None if length is None else length(w)
-        if given is not None:
-            _check_length(w, given, size)
+        copied = None if length is None else length(w)
+        if copied is not None:
+            _check_length(w, copied, size)
 
         def perform(w: Wave) -> None:
-            if given is None:
+            if copied is None:
                 values = w.memory.load(reads, where, w.mask, w.lanes)
             else:
-                values = _padded(w, reads, where, given)
+                values = _padded(w, reads, where, copied)
             w.memory.store(writes, to, values, w.mask)
 
         w.queues.copies.issue(form.instruction, perform)
@@ -73,25 +73,25 @@ def _source_size(form: Form, operand: Operand, size: int) -> Reader:
     return lambda w: np.where(ignored(w), np.uint32(0), np.uint32(size))
 
 
-def _check_length(w: Wave, given: Array, size: int) -> None:
-    over = w.active() & (given > size)
+def _check_length(w: Wave, copied: Array, size: int) -> None:
+    over = w.active() & (copied > size)
     if over.any():
         lane = int(np.argmax(over))
-        value = int(np.broadcast_to(given, w.lanes)[lane])
+        value = int(np.broadcast_to(copied, w.lanes)[lane])
         raise Fault(f"cp.async of {size} bytes with a source of {value}", lane)
 
 
-def _padded(w: Wave, access: MemoryAccess, source: Array, given: Array) -> list[Array]:
-    """Load the source of a copy, padded with zeros behind its `given` bytes."""
+def _padded(w: Wave, access: MemoryAccess, source: Array, copied: Array) -> list[Array]:
+    """Load the source of a copy, padded with zeros behind its `copied` bytes."""
     mask = w.active()
-    full = mask & (given == access.bytes)
+    full = mask & (copied == access.bytes)
     values = [np.zeros(w.lanes, f"u{access.width}") for _ in range(access.count)]
     if full.any():
         values = w.memory.load(access, source, full, w.lanes)
     single = MemoryAccess(access.instruction, access.space, 1, 1, False)
     partial = mask & ~full
-    for byte in range(int(given[partial if len(given) > 1 else slice(None)].max(initial=0))):
-        some = partial & (given > byte)
+    for byte in range(int(copied[partial if len(copied) > 1 else slice(None)].max(initial=0))):
+        some = partial & (copied > byte)
         if not some.any():
             break
         loaded = w.memory.load(single, source + np.uint64(byte), some, w.lanes)[0]

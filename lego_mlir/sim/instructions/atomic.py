@@ -89,9 +89,9 @@ def red_vector(form: Form) -> Handler:
         for buffer, index, where in w.memory.locate(access, target, w.mask):
             view = buffer.view(access.width)
             lanes = np.arange(w.lanes) if where is None else where
-            for turn in _turns(index):
+            for rank in _conflict_free(index):
                 for k, value in enumerate(values):
-                    slots, own = index[turn] + k, value[lanes[turn]]
+                    slots, own = index[rank] + k, value[lanes[rank]]
                     view[slots] = update(view[slots], own, own)
 
     return execute
@@ -127,8 +127,8 @@ def exchange(
     for buffer, index, where in w.memory.locate(access, target, w.mask):
         view = buffer.view(access.width)
         lanes = np.arange(w.lanes) if where is None else where
-        for turn in _turns(index):
-            slots, who = index[turn], lanes[turn]
+        for rank in _conflict_free(index):
+            slots, who = index[rank], lanes[rank]
             old = view[slots]
             before[who] = old
             view[slots] = update(old, b[who], c[who])
@@ -153,7 +153,7 @@ def update_of(operation: str, kind: types.Type) -> Update:
     return apply
 
 
-def _turns(index: Array) -> Iterator[Array]:
+def _conflict_free(index: Array) -> Iterator[Array]:
     """Yield positions of `index` in rounds, none of which contains an address twice.
 
     First come the first lanes of each address, then the second ones, and so on.
@@ -163,6 +163,6 @@ def _turns(index: Array) -> Iterator[Array]:
     fresh = np.ones(len(ordered), np.bool_)
     fresh[1:] = ordered[1:] != ordered[:-1]
     start = np.maximum.accumulate(np.where(fresh, np.arange(len(ordered)), 0))
-    turn = np.arange(len(ordered)) - start
-    by_turn = np.argsort(turn, kind="stable")
-    yield from np.split(order[by_turn], np.flatnonzero(np.diff(turn[by_turn])) + 1)
+    rank = np.arange(len(ordered)) - start
+    by_rank = np.argsort(rank, kind="stable")
+    yield from np.split(order[by_rank], np.flatnonzero(np.diff(rank[by_rank])) + 1)

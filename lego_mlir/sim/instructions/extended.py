@@ -76,5 +76,5 @@ def first(form: Form) -> Handler:
 @instruction("9.7.2.4", f"subc [cc] {_INT}")
 @instruction("9.7.2.6", f"madc hi|lo [cc] {_INT}")
 def following(form: Form) -> Handler:
-    """The same with the carry in; `.cc` keeps the carry out."""
+    """Add or subtract with the carry in; `.cc` keeps the carry out."""
     return _with_carry(form, True, form.has("cc"))

@@ -59,7 +59,7 @@ def _exactly_rounded(
     native: Callable[[Array, Array], Array],
     rounded: Callable[[Array, Array, Type, str], Array],
 ) -> Handler:
-    """NumPy's operation where it rounds as wanted: to nearest, in the operands' own format.
+    """NumPy's operation where it rounds as PTX does: to nearest, in the operands' own format.
 
     float16 computed in float32 is rounded twice to the same result, float32 having more than twice
     the bits; bf16 products can underflow in float32 and take the exact way.

@@ -107,7 +107,7 @@ def arrive(form: Form) -> Handler:
     later phases, too; `noComplete` promises that the phase does not become complete by it.
     """
     transaction, certain = form.has("expect_tx"), form.has("noComplete")
-    # An arrival at a barrier of another block gives no state, and may be written without `_`.
+    # An arrival at a barrier of another CTA gives no state, and may be written without `_`.
     results = 0 if str(form.operands[0]).startswith("[") else 1
     needed = results + 1 + (transaction or certain)
     form.expect(needed, results + 2)
@@ -123,11 +123,11 @@ def arrive(form: Form) -> Handler:
         words, lanes = active_words(w, access, address)
         counts = np.ones(len(lanes), np.int64)
         if number is not None:
-            given = of_lanes(w, number, lanes).astype(np.int64)
+            operand_counts = of_lanes(w, number, lanes).astype(np.int64)
             if transaction:
-                w.mbarriers.expect(words, lanes, given)
+                w.mbarriers.expect(words, lanes, operand_counts)
             else:
-                counts = given
+                counts = operand_counts
                 _check_count(w, words, lanes, counts)
         state = w.mbarriers.arrive(words, lanes, counts, drop=drop)
         if certain:

@@ -52,7 +52,7 @@ def _part(form: Form, vector: Vector, kind: Type) -> Type:
     """The type of one of a vector's elements that fill a register of `kind`."""
     bits, rest = divmod(kind.bits, len(vector.elements))
     if rest or bits not in (8, 16, 32) or kind.kind != "b":
-        form.fail(f"a {kind} has no {len(vector.elements)} parts", vector)
+        form.fail(f"a {kind} has no {len(vector.elements)} fields", vector)
     return TYPES[f"b{bits}"]
 
 
@@ -296,13 +296,13 @@ def isspacep(form: Form) -> Handler:
 
 
 def own_rank(w: Wave) -> Array:
-    """The rank of each lane's block in its cluster."""
+    """The rank of each lane's CTA in its cluster."""
     rank: Array = w.cta_index_of_lane % w.cluster_size
     return rank
 
 
 def rank_of(w: Wave, address: Array) -> Array:
-    """The rank of the block that addresses of shared memory, generic or not, lie in."""
+    """The rank of the CTA that addresses of shared memory, generic or not, lie in."""
     named = (address.astype(np.uint64) >> RANK_SHIFT).astype(np.int64) & 0xFF
     return np.where(named == 0, own_rank(w), named - 1)
 

@@ -1,4 +1,4 @@
-"""Shared parts of instructions that a whole warp executes: its lanes and their registers.
+"""Operands of instructions that a whole warp executes: its lanes and their registers.
 
 Source: PTX ISA 9.7.14 (`.sync.aligned`: all threads of the warp execute the same instruction).
 """

@@ -203,11 +203,11 @@ def _check_shape(module: Module, kernel: Kernel, grid: Dim3, block: Dim3) -> Non
     ):
         _check(module, kernel, name, number, what)
     if threads > MAX_CTA_THREADS:
-        raise wrong(f"a block of {threads} threads: at most {MAX_CTA_THREADS} are possible")
+        raise wrong(f"a CTA of {threads} threads: at most {MAX_CTA_THREADS} are possible")
     if kernel.reqntid is not None and block != kernel.reqntid:
-        raise wrong(f"a block of {block} where .reqntid asks for {kernel.reqntid}")
+        raise wrong(f"a CTA of {block} where .reqntid asks for {kernel.reqntid}")
     if kernel.maxntid is not None and threads > prod(kernel.maxntid):
-        raise wrong(f"a block of {threads} threads where .maxntid allows {prod(kernel.maxntid)}")
+        raise wrong(f"a CTA of {threads} threads where .maxntid allows {prod(kernel.maxntid)}")
 
 
 def _check(module: Module, kernel: Kernel, name: str, value: int, what: str) -> None:
@@ -323,7 +323,7 @@ def _mismatch(argument: object, parameter: Parameter) -> str | None:
             return f"an array of {argument.dtype} has no bytes to put on a device"
         return None
     if argument.dtype.kind not in "biufV":
-        return f"a {argument.dtype} scalar has no place in a kernel"
+        return f"a {argument.dtype} scalar is no kernel parameter"
     if parameter.pointer:
         return f"a {argument.dtype} scalar where a buffer should stand"
     if argument.dtype.itemsize != parameter.size:
@@ -331,9 +331,9 @@ def _mismatch(argument: object, parameter: Parameter) -> str | None:
             f"a {argument.dtype} scalar has {argument.dtype.itemsize} bytes, the parameter "
             f"{parameter.size}"
         )
-    kind, given = parameter.kind, argument.dtype.kind
-    typed = not parameter.is_array and kind.kind != "b" and given != "V"
-    if typed and kind.is_float != (given == "f"):
+    kind, actual = parameter.kind, argument.dtype.kind
+    typed = not parameter.is_array and kind.kind != "b" and actual != "V"
+    if typed and kind.is_float != (actual == "f"):
         return f"a {argument.dtype} scalar where a {kind} should stand"
     return None
 

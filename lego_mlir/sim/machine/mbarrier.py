@@ -249,7 +249,7 @@ class Mbarriers:
         wrong = parity > 1
         if wrong.any():
             value = int(parity[np.argmax(wrong)])
-            raise self._fault(wrong, words, lanes, f"is asked for a phase of parity {value}")
+            raise self._fault(wrong, words, lanes, f"gets a wait for a phase of parity {value}")
         passed: Array = (now & 1) != parity
         return passed
 

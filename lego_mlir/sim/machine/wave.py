@@ -79,7 +79,7 @@ class LaunchState:
 
     def cta_name(self, number: int) -> str:
         x, y, _ = self.grid
-        return f"block ({number % x}, {number // x % y}, {number // (x * y)})"
+        return f"CTA ({number % x}, {number // x % y}, {number // (x * y)})"
 
     def thread_name(self, number: int) -> str:
         x, y, _ = self.block

@@ -22,7 +22,7 @@ _FRACTION = 13
 """Bits below the largest exponent that count."""
 
 FORMATS = {"e4m3": -6, "e5m2": -14}
-"""By format, as PTX names it, the exponent of its subnormal numbers."""
+"""The exponent of the subnormal numbers of each format, as PTX names it."""
 
 _NOTHING = -(1 << 14)
 """The exponent of a zero."""

@@ -189,8 +189,8 @@ class Form:
         """Check the number of operands."""
         most = least if most is None else most
         if not least <= len(self.operands) <= most:
-            wanted = str(least) if least == most else f"{least} to {most}"
-            self.fail(f"{len(self.operands)} operands where {wanted} should stand")
+            expected = str(least) if least == most else f"{least} to {most}"
+            self.fail(f"{len(self.operands)} operands where {expected} should stand")
 
     def constant(self, operand: Operand, least: int, most: int) -> int:
         """Return the value of an operand that must be an integer constant in a range."""

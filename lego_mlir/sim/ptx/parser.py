@@ -49,7 +49,7 @@ def parse(
         limits: on its length, its braces and its registers; those of the context if None.
 
     Raises:
-        LegoError: the text is no PTX, or uses a directive that is not modelled; with its place.
+        LegoError: the text is no PTX, or uses a directive that is not modelled; with its location.
     """
     if limits is not None:
         with limits.applied():

@@ -158,7 +158,7 @@ class _Layout:
                 if variable.size is None:
                     dynamic.append(variable)
                 else:
-                    self._place(variable, variable.size)
+                    self._allocate(variable, variable.size)
         align = max((v.align for v in dynamic), default=1)
         self.dynamic_start = _aligned(self.shared, max(align, 16)) if dynamic else self.shared
         for variable in dynamic:
@@ -170,7 +170,7 @@ class _Layout:
                 )
             self.addresses[variable.name] = ("shared", self.dynamic_start)
 
-    def _place(self, variable: Variable, size: int) -> None:
+    def _allocate(self, variable: Variable, size: int) -> None:
         if variable.space == "shared":
             start = _aligned(self.shared, variable.align)
             self.shared = start + size

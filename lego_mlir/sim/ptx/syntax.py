@@ -273,11 +273,11 @@ class Module:
 
     def error_at(self, at: Instruction, message: str, hint: str | None = None) -> LegoError:
         """Return an error at an instruction's source location or, if unavailable, at its PTX."""
-        place = self.source_of(at)
-        if place is None:
+        where = self.source_of(at)
+        if where is None:
             return self.error(message, at.line, at.column, hint)
-        text = self.sources.text_of(place.file)
-        if text is None or not 0 < place.line <= len(text.splitlines()):
-            return self.error(f"{message}; compiled from {place}", at.line, at.column, hint)
+        text = self.sources.text_of(where.file)
+        if text is None or not 0 < where.line <= len(text.splitlines()):
+            return self.error(f"{message}; compiled from {where}", at.line, at.column, hint)
         message = f"{message}; line {at.line} of the PTX: {at}"
-        return LegoError(message, location=place, hint=hint, source=text)
+        return LegoError(message, location=where, hint=hint, source=text)

@@ -92,7 +92,7 @@ def find(module: Module, instruction: Instruction) -> Entry:
     """Return the entry for an instruction.
 
     Raises:
-        LegoError: no entry has this form; naming the instruction, its place and the ISA section.
+        LegoError: no entry has this form; naming the instruction, its location and the ISA section.
     """
     opcode, *rest = instruction.opcode.split(".")
     modifiers = tuple(rest)

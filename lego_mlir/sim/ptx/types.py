@@ -119,17 +119,17 @@ B32 = TYPES["b32"]
 B64 = TYPES["b64"]
 
 
-def compatible(declared: Type, wanted: Type) -> bool:
+def compatible(declared: Type, used: Type) -> bool:
     """Return whether a register of one type may be an operand of another type of the same size.
 
     Untyped bits agree with everything but predicates, signed with unsigned, floats with floats
     of their own format (PTX ISA 9.4.1).
     """
-    if "pred" in (declared.kind, wanted.kind):
-        return declared.kind == wanted.kind
-    if "b" in (declared.kind, wanted.kind):
+    if "pred" in (declared.kind, used.kind):
+        return declared.kind == used.kind
+    if "b" in (declared.kind, used.kind):
         return True
-    return declared.is_float == wanted.is_float
+    return declared.is_float == used.is_float
 
 
 def values(kind: Type) -> Callable[[Array], Array] | None:

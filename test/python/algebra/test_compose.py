@@ -471,7 +471,7 @@ PARTIAL = parse_layout("OrderBy(Row(10, 7)).TileBy([3, 2], [4, 4])")
         ),
     ],
 )
-def test_errors(make: Any, message: str) -> None:
+def test_wrong_compositions_are_errors(make: Any, message: str) -> None:
     with pytest.raises(LegoError) as e:
         make()
     assert e.value.message.startswith(message)

@@ -1,4 +1,4 @@
-"""No short text of a layout takes long: limits with their places, and steps that are counted."""
+"""No short text of a layout takes long: limits with their locations, and steps that are counted."""
 
 from __future__ import annotations
 

@@ -15,7 +15,8 @@ from tiled_layouts import Tiled, tiled
 import lego_mlir as lg
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Sym, evaluate, substitute
-from lego_mlir.index.nodes import Less, children
+from lego_mlir.index.nodes import Less
+from lego_mlir.index.structure import children
 
 
 def index_symbols(layout: lg.Layout) -> list[Sym]:
@@ -56,7 +57,7 @@ def test_every_index_of_the_padded_space(t: Tiled) -> None:
 
 
 @given(tiled(), st.data())
-def test_numbers(t: Tiled, data: Any) -> None:
+def test_a_number_has_an_offset_or_an_error(t: Tiled, data: Any) -> None:
     """Integers one by one: the offset, or an error that says where they left the tensor."""
     layout, offsets = t.layout(), t.offsets()
     index = tuple(data.draw(st.integers(0, n - 1)) for n in layout.dims)
@@ -185,7 +186,7 @@ def test_ceildiv(a: int, b: int) -> None:
         ("OrderBy(Row(ceildiv(M)))", "between the operands of ceildiv"),
     ],
 )
-def test_mistakes(text: str, says: str) -> None:
+def test_wrong_partial_tiles_are_errors(text: str, says: str) -> None:
     with pytest.raises(LegoError, match=says):
         lg.parse_layout(text)
 

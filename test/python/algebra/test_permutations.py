@@ -28,13 +28,14 @@ from lego_mlir.algebra import (
     inverse,
     morton,
     parse_layout,
+    row_groups,
     size_symbol,
     swizzle,
     tma_swizzle,
 )
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Expr, Sym, bounds, evaluate, symbols
-from lego_mlir.index.cost import count
+from lego_mlir.index.extraction.cost import count
 from lego_mlir.index.nodes import plain
 
 Element = tuple[int, ...]
@@ -113,6 +114,18 @@ def dealt(dims: Element, blocks: Element, parts: Element) -> Walk:
     return [element for players in product(*hands) for element in product(*players)]
 
 
+def by_row_group(dims: Element, rows: int) -> Walk:
+    """Visit each group of rows column by column, matrix after matrix."""
+    *lead, m, n = dims
+    return [
+        (*first, i, j)
+        for first in elements(tuple(lead))
+        for top in range(0, m, rows)
+        for j in range(n)
+        for i in range(top, min(m, top + rows))
+    ]
+
+
 Case = tuple[Element, Permutation, Callable[[], Walk]]
 
 
@@ -130,6 +143,10 @@ def bricked(dims: Element, *brick: int) -> Case:
 
 def cyclic(dims: Element, *pairs: int) -> Case:
     return dims, block_cyclic(*pairs), lambda: dealt(dims, pairs[::2], pairs[1::2])
+
+
+def grouped(dims: Element, rows: int) -> Case:
+    return dims, row_groups(rows), lambda: by_row_group(dims, rows)
 
 
 def z(*dims: int) -> Case:
@@ -155,6 +172,9 @@ CASES: list[Case] = [
     *(cyclic((24,), 3, 4), cyclic((24,), 24, 1), cyclic((24,), 1, 24), cyclic((60,), 5, 3)),
     *(cyclic((12, 24), 2, 3, 4, 2), cyclic((6, 8), 1, 2, 8, 1)),
     cyclic((4, 6, 8), 2, 1, 1, 3, 2, 2),
+    *(grouped((12, 5), 4), grouped((13, 5), 4), grouped((14, 5), 4), grouped((3, 5), 8)),
+    *(grouped((1, 7), 2), grouped((7, 1), 2), grouped((3, 7, 4), 3), grouped((2, 2, 5, 3), 2)),
+    *(grouped((17, 38), 6), grouped((5, 9), 1)),
 ]  # fmt: skip
 CASE_IDS = [f"{p.text}-{'x'.join(map(str, dims))}" for dims, p, _ in CASES]
 
@@ -225,7 +245,7 @@ def test_constants_stay_constants(dims: Element, permutation: Permutation, walk:
 @pytest.mark.parametrize(
     ("dims", "permutation"),
     [((4, 8), morton), ((8, 8), hilbert), ((4, 64), tma_swizzle(128, 2)), ((6, 4), bricks(3, 2)),
-     ((12,), block_cyclic(2, 3))],
+     ((12,), block_cyclic(2, 3)), ((7, 3), row_groups(2))],
     ids=lambda x: getattr(x, "text", None),
 )  # fmt: skip
 def test_through_sympy(dims: Element, permutation: Permutation) -> None:
@@ -258,6 +278,8 @@ COSTS = [
     ("GenP([64, 64], bricks(8, 8))", 10, 10),
     ("GenP([384, 384, 384], bricks(8, 8, 8))", 16, 16),
     ("GenP([4096], block_cyclic(32, 4))", 8, 8),
+    ("GenP([64, 64], row_groups(8))", 7, 7),
+    ("GenP([39, 40], row_groups(8))", 14, 18),
 ]
 
 
@@ -324,7 +346,7 @@ def test_tma_swizzles_as_the_hardware_draws_them() -> None:
 def cases(draw: st.DrawFn) -> Case:
     """A tile of up to a hundred elements with anything that can permute it."""
     power, few, two = st.sampled_from([1, 2, 4]), st.integers(1, 3), st.integers(1, 2)
-    match draw(st.sampled_from(["morton", "hilbert", "tma", "bricks", "block_cyclic"])):
+    match draw(st.sampled_from(["morton", "hilbert", "tma", "bricks", "rows", "block_cyclic"])):
         case "morton":
             return z(*draw(st.lists(power, min_size=1, max_size=3)))
         case "hilbert":
@@ -332,6 +354,8 @@ def cases(draw: st.DrawFn) -> Case:
         case "tma":
             mode, element = draw(st.sampled_from([(32, 4), (64, 8), (128, 8), (128, 16)]))
             return tma((draw(st.integers(1, 6)), mode // element), mode, element)
+        case "rows":
+            return grouped((draw(st.integers(1, 12)), draw(few)), draw(st.integers(1, 6)))
         case "bricks":
             pairs = draw(st.lists(st.tuples(few, few), min_size=1, max_size=2))
             return bricked(tuple(n * b for n, b in pairs), *(b for _, b in pairs))
@@ -441,7 +465,11 @@ ERRORS: list[tuple[Callable[[], Any], str]] = [
     (lambda: parse_layout("OrderBy(GenP([4, 4], bricks))"), "takes positive integers, at"),
     (lambda: parse_layout("OrderBy(GenP([M], bricks(2, 2)))"), "of rank 2, not"),
     (lambda: parse_layout("OrderBy(GenP([4, 4], zorder))"),
-     "antidiagonal, block_cyclic, bricks, hilbert, morton, reverse, swizzle, tma_swizzle; your"),
+     "antidiagonal, block_cyclic, bricks, hilbert, morton, reverse, row_groups, swizzle, tma"),
+    (lambda: row_groups(0), "row_groups takes positive integers, not 0"),
+    (lambda: GenP([12], row_groups(4)), r"row_groups\(4\) permutes a matrix, not \[12\]"),
+    (lambda: GenP([M, 8], row_groups(4)), r"row_groups\(4\): the number of rows is the symbol M"),
+    (lambda: parse_layout("OrderBy(GenP([4, 4], row_groups))"), "rows of a group, not 0 numbers"),
 ]  # fmt: skip
 
 

@@ -62,7 +62,7 @@ def test_symbolic_apply_and_inv_are_the_enumeration(d: L) -> None:
     index = every_index(layout.dims)
     values = {f"i{k}": i for k, i in enumerate(index)}
     symbols, flat = symbolic_index(layout), Sym("flat", 0, len(truth) - 1)
-    with unsimplified.recording():
+    with unsimplified.recording(layout):
         plain_offset, plain_index = layout.apply(*symbols), layout.inv(flat)
     assert (unsimplified.value(plain_offset, values) == truth).all()
     assert (evaluate(layout.apply(*symbols), values) == truth).all()

@@ -97,7 +97,7 @@ def test_elements_before_or_behind_the_row_are_masked(index: tuple[int, ...]) ->
 
 
 @pytest.mark.parametrize(
-    ("view", "told"),
+    ("view", "message"),
     [
         ("TileBy([3, 3], [8, 8], skew(2, [3, 0], 4))", "does not fit 2 dimensions"),
         ("TileBy([3, 3], [8, 8], skew(1, [3, 1], 4))", "does not fit 2 dimensions"),
@@ -109,8 +109,8 @@ def test_elements_before_or_behind_the_row_are_masked(index: tuple[int, ...]) ->
         ("GroupBy([21, 19], skew(1, [3, 0], 4))", "only TileBy can be skewed"),
     ],
 )
-def test_a_skew_that_does_not_fit_is_refused(view: str, told: str) -> None:
-    with pytest.raises(LegoError, match=told):
+def test_a_skew_that_does_not_fit_is_refused(view: str, message: str) -> None:
+    with pytest.raises(LegoError, match=message):
         lg.parse_layout(f"OrderBy(Row(21, 19)).{view}")
 
 

@@ -129,7 +129,7 @@ def test_offsets_are_an_int64_array() -> None:
         lg.OrderBy(lg.Row(10)).TileBy([3], [4])[2, :].offsets()
 
 
-def test_text() -> None:
+def test_the_text_of_a_slice_shows_its_index() -> None:
     assert str(lg.OrderBy(lg.Row(2, 3, 4))[P, ..., 1]) == "OrderBy(Row(2, 3, 4))[p, :, 1]"
 
 
@@ -144,12 +144,12 @@ def test_text() -> None:
         ((1, None), "not None"),
     ],
 )
-def test_mistakes(item: Any, says: str) -> None:
+def test_wrong_slices_are_errors(item: Any, says: str) -> None:
     with pytest.raises(LegoError, match=says):
         SWIZZLED[item]
 
 
-def test_mistakes_of_use() -> None:
+def test_wrong_indices_of_a_slice_are_errors() -> None:
     with pytest.raises(LegoError, match="takes 1 indices"):
         SWIZZLED[1, :].offset(1, 2)
     with pytest.raises(LegoError, match="out of range"):

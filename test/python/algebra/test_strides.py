@@ -285,7 +285,7 @@ def skewed_inv(flat: Any) -> Any:
     return flat // 4, (flat - flat // 4) % 4
 
 
-# What is wrong, and how that is told.
+# Errors.
 NOT_STRIDED = [
     (OrderBy(GenP([8, 8], swizzle)), "element [1, 1] is at 8, where strides give 10"),
     (OrderBy(GenP([4, 4], antidiagonal)), "GenP([4, 4], antidiagonal) is no permutation of dim"),

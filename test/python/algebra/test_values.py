@@ -77,7 +77,7 @@ def test_blocks_compare_with_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda x: x.text)
-def test_nothing_can_be_set(layout: Layout) -> None:
+def test_layouts_are_immutable(layout: Layout) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         layout.orders = ()
     for order in layout.orders:
@@ -97,7 +97,7 @@ def test_copies_are_equal(layout: Layout) -> None:
         assert pickle.loads(pickle.dumps(layout)) == layout  # noqa: S301
 
 
-def test_the_dots_leave_what_they_stand_on_alone() -> None:
+def test_the_dots_do_not_change_their_layout() -> None:
     base = OrderBy(Row(4, 6))
     base.TileBy([2, 3], [2, 2])
     base.OrderBy(Col(4, 6))

@@ -136,9 +136,9 @@ RIGHT = [
 ]
 
 
-@pytest.mark.parametrize(("dims", "f", "f_inv", "asked", "method"), RIGHT)
-def test_users_permutations_that_are_right(dims, f, f_inv, asked, method) -> None:
-    verdict = verdict_of(dims, f, f_inv, asked)
+@pytest.mark.parametrize(("dims", "f", "f_inv", "requested", "method"), RIGHT)
+def test_users_permutations_that_are_right(dims, f, f_inv, requested, method) -> None:
+    verdict = verdict_of(dims, f, f_inv, requested)
     assert verdict.holds is True
     assert bool(verdict)
     assert verdict.method == method
@@ -281,14 +281,14 @@ def test_planted_mistakes_are_found(dims, f, f_inv, found) -> None:
 
 
 def test_a_counterexample_names_elements_positions_and_sizes() -> None:
-    def said(*pair):
+    def verdict_text(*pair):
         return verdict_of((2, 8), *pair).detail
 
-    assert said(off_by_one, unrow_of_8) == (
+    assert verdict_text(off_by_one, unrow_of_8) == (
         "GenP([2, 8], @off_by_one, @unrow_of_8) is no permutation: "
         "element [1, 7] goes to position 16, outside of the tile's 16"
     )
-    assert said(constant, unrow_of_8) == (
+    assert verdict_text(constant, unrow_of_8) == (
         "GenP([2, 8], @constant, @unrow_of_8) is no permutation: "
         "element [0, 0] goes to position 0, as element [1, 7] does"
     )
@@ -296,7 +296,7 @@ def test_a_counterexample_names_elements_positions_and_sizes() -> None:
     assert large.detail.endswith(
         "is no permutation: element [524287, 7] goes to position 0, as element [0, 0] does"
     )
-    assert said(row_of_8, transposed_inverse) == (
+    assert verdict_text(row_of_8, transposed_inverse) == (
         "GenP([2, 8], @row_of_8, @transposed_inverse): the functions do not undo one another: "
         "element [0, 1] goes to position 1, which comes back as [1, 0]"
     )
@@ -435,17 +435,17 @@ def test_an_undecided_proof_stays_unknown() -> None:
 
 
 def test_methods_that_do_not_reach() -> None:
-    def said(dims, *pair, method):
+    def verdict_text(dims, *pair, method):
         verdict = verdict_of(dims, *pair, method=method)
         assert verdict.holds is None
         assert verdict.method == method
         return verdict.detail
 
-    assert "symbolic sizes" in said((n, 8), skew, unskew, method="enumeration")
-    assert "4194312 elements" in said((524289, 8), skew, unskew, method="enumeration")
-    large = said((MOST_CALLS // 8 + 1, 8), branching, unbranching, method="enumeration")
+    assert "symbolic sizes" in verdict_text((n, 8), skew, unskew, method="enumeration")
+    assert "4194312 elements" in verdict_text((524289, 8), skew, unskew, method="enumeration")
+    large = verdict_text((MOST_CALLS // 8 + 1, 8), branching, unbranching, method="enumeration")
     assert "takes no arrays" in large
-    assert "@skew" in said((8, 8), skew, unskew, method="construction")
+    assert "@skew" in verdict_text((8, 8), skew, unskew, method="construction")
 
 
 def test_permutations_made_by_hand_are_not_trusted() -> None:

@@ -95,12 +95,12 @@ def test_antidiagonal_is_the_walk(n: int) -> None:
     assert (layout.apply(i, j) == flat).all()
 
 
-def place(n: int, i: int, j: int) -> int:
+def position(n: int, i: int, j: int) -> int:
     """The antidiagonal's formula with exact integers: elements on shorter diagonals, then i."""
     s = i + j
     if s < n:
         return s * (s + 1) // 2 + i
-    return n * n - 1 - place(n, n - 1 - i, n - 1 - j)
+    return n * n - 1 - position(n, n - 1 - i, n - 1 - j)
 
 
 @pytest.mark.parametrize("n", [1000, 4095, 4096, 4097, 32768, 46341, 65535, 65536])
@@ -109,7 +109,7 @@ def test_antidiagonal_at_the_corners_of_large_tiles(n: int) -> None:
     layout = OrderBy(GenP([n, n], antidiagonal))
     near = sorted({*range(4), *range(n // 2 - 2, n // 2 + 2), *range(n - 4, n)})
     points = [(i, j) for i in near for j in near]
-    flats = [place(n, i, j) for i, j in points]
+    flats = [position(n, i, j) for i, j in points]
     assert [layout.apply(i, j) for i, j in points] == flats
     assert [layout.inv(f) for f in flats] == points
     i, j = layout.inv(np.array(flats))
@@ -129,7 +129,7 @@ def test_antidiagonal_inverse_where_diagonals_begin(n: int) -> None:
         i, j = layout.inv(f)
         assert 0 <= i < n
         assert 0 <= j < n
-        assert place(n, i, j) == f
+        assert position(n, i, j) == f
         x = f if f < half else n * n - 1 - f
         assert i + j in (
             (isqrt(8 * x + 1) - 1) // 2,
@@ -164,20 +164,20 @@ def test_swizzle_of_a_square_tile_leaves_no_bank_conflict() -> None:
     assert all(len(set(offsets[:, j] % 32)) == 32 for j in range(32))
 
 
-def turn(i, j):
+def cyclic(i, j):
     return i * 5 + (j + 2 * i) % 5
 
 
-def turn_inv(flat):
+def cyclic_inv(flat):
     return flat // 5, (flat - 2 * (flat // 5)) % 5
 
 
 def test_a_users_own_permutation() -> None:
-    layout = OrderBy(GenP([7, 5], turn, turn_inv)).GroupBy([35])
-    assert layout.text == "OrderBy(GenP([7, 5], @turn, @turn_inv)).GroupBy([35])"
+    layout = OrderBy(GenP([7, 5], cyclic, cyclic_inv)).GroupBy([35])
+    assert layout.text == "OrderBy(GenP([7, 5], @cyclic, @cyclic_inv)).GroupBy([35])"
     for i, j in np.ndindex(7, 5):
-        assert layout.apply(i * 5 + j) == turn(i, j)
-        assert layout.inv(turn(i, j)) == (i * 5 + j,)
+        assert layout.apply(i * 5 + j) == cyclic(i, j)
+        assert layout.inv(cyclic(i, j)) == (i * 5 + j,)
 
 
 def test_groupby_alone_is_row_major() -> None:

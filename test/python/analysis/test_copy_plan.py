@@ -66,8 +66,8 @@ def test_every_element_is_copied_once(source: str, target: str, threads: int, wi
         ij = np.indices(side.side.shape).reshape(2, -1)
         whole = [*(np.full(ij.shape[1], k) for k in tile), *ij]
         exists = side.side.layout.mask(*whole)
-        wanted = side.side.layout.apply(*[np.where(exists, i, 0) for i in whole])[exists]
-        assert sorted(found.tolist()) == sorted(wanted.tolist())
+        expected = side.side.layout.apply(*[np.where(exists, i, 0) for i in whole])[exists]
+        assert sorted(found.tolist()) == sorted(expected.tolist())
 
 
 @pytest.mark.parametrize(
@@ -112,5 +112,5 @@ def test_chunks_are_as_wide_as_the_alignment_allows(size: int, align: int, width
 
 
 def test_neighbouring_threads_copy_neighbouring_chunks() -> None:
-    assert planned(ROWS, SWIZZLED).chunks.text == "OrderBy(RegP([128, 8], [0, 1]))"
-    assert planned(COLUMNS, SWIZZLED_COLUMNS).chunks.text == "OrderBy(RegP([16, 64], [1, 0]))"
+    assert planned(ROWS, SWIZZLED).chunks.text == "OrderBy(Row(128, 8))"
+    assert planned(COLUMNS, SWIZZLED_COLUMNS).chunks.text == "OrderBy(Col(16, 64))"

@@ -19,7 +19,7 @@ from lego_mlir.analysis.linear import (
 )
 from lego_mlir.diagnostics import LegoError
 
-PLACES = ("register", "lane", "warp")
+UNITS = ("register", "lane", "warp")
 
 
 def every(layout: LinearLayout) -> list[dict[str, int]]:
@@ -40,7 +40,7 @@ def layouts(draw: st.DrawFn, bits: int, distributed: bool = False) -> LinearLayo
         columns = [draw(size) if draw(st.integers(0, 3)) == 0 else c for c in columns]
     cuts = sorted(draw(st.integers(0, len(columns))) for _ in range(2))
     sizes = (cuts[0], cuts[1] - cuts[0], len(columns) - cuts[1])
-    names = draw(st.permutations(PLACES))
+    names = draw(st.permutations(UNITS))
     inputs = tuple(Dim(name, n) for name, n in zip(names, sizes, strict=True))
     outputs = [Dim("x", bits - bits // 2), Dim("y", bits // 2)]
     return LinearLayout(inputs, tuple(outputs), tuple(columns))
@@ -55,14 +55,14 @@ def pairs(draw: st.DrawFn, distributed: bool = False) -> tuple[LinearLayout, Lin
 
 
 @given(pairs())
-def test_each_place_is_taken_to_one_with_its_element(
+def test_each_position_is_mapped_to_one_with_its_element(
     case: tuple[LinearLayout, LinearLayout],
 ) -> None:
-    """Also: what lies in the same place on both sides stays there."""
+    """Also: what has the same position on both sides stays there."""
     source, destination = case
     held = {tuple(sorted(destination.apply(**y).items())) for y in every(destination)}
-    wanted = {tuple(sorted(source.apply(**x).items())) for x in every(source)}
-    if not wanted <= held:
+    elements = {tuple(sorted(source.apply(**x).items())) for x in every(source)}
+    if not elements <= held:
         with pytest.raises(LegoError, match=r"element .* is nowhere in the layout from"):
             conversion(source, destination)
         return
@@ -71,7 +71,7 @@ def test_each_place_is_taken_to_one_with_its_element(
     for x in every(source):
         y = found.apply(**x)
         assert destination.apply(**y) == source.apply(**x)
-        if all(x[name] < sizes[name] for name in PLACES) and destination.apply(**x) == source.apply(
+        if all(x[name] < sizes[name] for name in UNITS) and destination.apply(**x) == source.apply(
             **x
         ):
             assert y == x
@@ -88,7 +88,7 @@ def test_the_conversion_of_a_layout_to_itself_is_the_identity(layout: LinearLayo
 def test_all_copies_of_the_destination_are_written(
     case: tuple[LinearLayout, LinearLayout],
 ) -> None:
-    """A tensor moved from one layout to the other: each place reads where `conversion` says."""
+    """A tensor moved from one layout to the other: each position reads where `conversion` says."""
     source, destination = case
     moved = conversion(destination, source)
     registers = {tuple(x.values()): source.apply(**x) for x in every(source)}

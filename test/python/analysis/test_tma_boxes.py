@@ -53,12 +53,12 @@ def copied(found: TensorMapBoxes, corner: tuple[int, ...], element: int) -> dict
     )
     image: dict[int, int | None] = {}
     for box in found.boxes:
-        place = tuple(corner[dim] + at for dim, at in zip(found.dims, box.at, strict=True))
-        where, inside, source = units(tiles, place, box.offset * element, element)
+        position = tuple(corner[dim] + at for dim, at in zip(found.dims, box.at, strict=True))
+        where, inside, source = units(tiles, position, box.offset * element, element)
         values = np.full(len(where), -1)
         values[inside] = source
         for address, value in zip(where.tolist(), values.tolist(), strict=True):
-            assert address not in image, "two boxes write the same place"
+            assert address not in image, "two boxes write the same element"
             image[address] = None if value < 0 else value
     return image
 
@@ -246,3 +246,27 @@ def test_rows_of_an_odd_size_say_how_to_pad_them() -> None:
         tensor_map_boxes(layout, whole(GOOD), 2)
     assert caught.value.hint is not None
     assert "multiple of 8 elements" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("tensor", "promotion"),
+    [
+        (OrderBy(Row(64, 128)), 256),
+        (OrderBy(Row(64, 64)), 256),  # rows of one line
+        (OrderBy(Row(64, 200)), 128),  # rows of 400 bytes
+        (OrderBy(Row(2, 64, 192)), 256),
+        (OrderBy(Row(2, 61, 192)), 256),
+        (OrderBy(Row(2, 61, 72)), 128),
+        (OrderBy(Row(1, 72)), 256),  # one row begins nowhere but at the start
+    ],
+    ids=str,
+)
+def test_rows_that_begin_inside_of_a_line_are_promoted_to_one_line(
+    tensor: Layout, promotion: int
+) -> None:
+    rank = len(tensor.dims)
+    rows = min(64, int(tensor.dims[-2]))
+    tile = (1,) * (rank - 2) + (rows, 64)
+    layout = tiled(tensor, tuple(map(int, tensor.dims)), tile)
+    found = tensor_map_boxes(layout, whole(by_rows(rows, 64, 2)), 2)
+    assert found.l2_promotion == promotion

@@ -39,8 +39,8 @@ def check(
     np.testing.assert_array_equal(addresses, addresses[..., :1] + inside)
     for base in (0, found.alignment, 5 * found.alignment):
         word = found.bits + (base >> 4)
-        told = matrix_descriptors.chunks(word, extent, found.major == "mn").astype(np.int64)
-        np.testing.assert_array_equal(told, addresses[..., 0] + base)
+        offsets = matrix_descriptors.chunks(word, extent, found.major == "mn").astype(np.int64)
+        np.testing.assert_array_equal(offsets, addresses[..., 0] + base)
     return found
 
 

@@ -14,11 +14,9 @@ from typing import Any
 
 import pytest
 
-from lego_mlir.artifact import Artifact
+from lego_mlir.artifact import FORMAT, Artifact
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.limits import Limits
-
-Manifest = dict[str, Any]
 
 
 def members(artifact: Artifact) -> dict[str, bytes]:
@@ -36,9 +34,9 @@ def zipped(parts: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes
 
 @pytest.fixture
 def refusal(tmp_path: Path) -> Callable[[bytes], str]:
-    """What is said of a file that is not loaded: one error at the file, with a hint."""
+    """The error for a file that is not loaded: one error at the file, with a hint."""
 
-    def said(data: bytes) -> str:
+    def message(data: bytes) -> str:
         (tmp_path / "x.lego").write_bytes(data)
         with pytest.raises(LegoError) as caught:
             Artifact.load(tmp_path / "x.lego")
@@ -47,7 +45,7 @@ def refusal(tmp_path: Path) -> Callable[[bytes], str]:
         assert "\nhint: " in text
         return text
 
-    return said
+    return message
 
 
 def test_all_that_there_is_comes_back(whole: Artifact, tmp_path: Path) -> None:
@@ -55,7 +53,7 @@ def test_all_that_there_is_comes_back(whole: Artifact, tmp_path: Path) -> None:
     assert Artifact.load(tmp_path / "x.lego") == whole
 
 
-# --- the manifest: a path in it, another value, and what is said ---
+# --- the manifest: a path in it, another value, and the error ---
 
 NAME = "name is .*, not a name: letters"
 WRONG_FIELDS: list[tuple[str, Any, str]] = [
@@ -116,7 +114,10 @@ WRONG_FIELDS: list[tuple[str, Any, str]] = [
     ("launches.0.parameters.1.box", [3, 1, 1], "has 12 bytes: no multiple of 16"),
     ("launches.0.parameters.1.box", [12, 1, 1], "has 48 bytes: with a swizzle of 32B at most 32"),
     ("launches.0.parameters.1.swizzle", 48, "a swizzle of 48 bytes"),
+    ("launches.0.parameters.1.l2_promotion", 32, "l2_promotion is 32, not one of 0, 64, 128, 256"),
     ("launches.0.parameters.3.maps", [], r"parameters\[3\].maps is \[\], not a list of 1 to"),
+    ("format", 99, f"format 99, this version reads {FORMAT}"),
+    ("format", FORMAT - 1, f"format {FORMAT - 1}, this version reads {FORMAT}"),
     ("launches.0.parameters.3.maps.1.argument.workspace", 2, "is workspace 2, there are 2"),
     ("launches.0.parameters.3.maps.1.argument.workspace", 0, "maps 96 bytes, workspace 'count'"),
     ("launches.0.parameters.0", {"workspace": 2}, r"parameters\[0\] is workspace 2, there are 2"),
@@ -127,7 +128,6 @@ WRONG_FIELDS: list[tuple[str, Any, str]] = [
     ("workspaces.0.dtype", "f12", r"workspaces\[0\].dtype is 'f12', not one of f16"),
     ("workspaces.0.alignment", 512, r"workspaces\[0\].alignment is 512, not a power of two"),
     ("workspaces.0.zeroed", 1, r"workspaces\[0\].zeroed is 1, not true or false"),
-    ("format", 99, "format 99, this version reads"),
     ("format", "1", "format that is no number"),
     ("format", True, "format True"),
     ("ptx", "", "ptx is no known field"),
@@ -262,9 +262,9 @@ def test_any_byte_may_be_wrong(whole: Artifact, tmp_path: Path) -> None:
             at = rng.randrange(len(mutant))
             mutant[at : at + rng.choice((0, 1, 4))] = rng.randbytes(rng.choice((0, 1, 4)))
         (tmp_path / "x.lego").write_bytes(mutant)
-        said = ""
+        message = ""
         try:
             Artifact.load(tmp_path / "x.lego").check()
         except LegoError as e:
-            said = e.render()
-        assert all(c.isprintable() or c == "\n" for c in said)
+            message = e.render()
+        assert all(c.isprintable() or c == "\n" for c in message)

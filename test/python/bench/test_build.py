@@ -17,8 +17,9 @@ from bench.peers import PEERS
 from bench.permute.cases import transpose_case
 from bench.permute.reference import PermuteReference
 from lego_mlir import Artifact
-from lego_mlir.compiler import codegen, driver
-from lego_mlir.compiler.assembly import Cubin
+from lego_mlir.compiler import driver
+from lego_mlir.compiler.backend import codegen
+from lego_mlir.compiler.backend.assembly import Cubin
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 

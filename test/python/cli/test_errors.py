@@ -1,4 +1,4 @@
-"""What legoc says to bad input: one paragraph with the place and the way out, and nothing else."""
+"""legoc's errors for bad input: one paragraph with the location and a hint, and nothing else."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def edited(text: str, old: str, new: str) -> str:
 
 
 def check(answer: SimpleNamespace, says: str, *, status: int = 1) -> None:
-    """One paragraph: `[place: ]error: what`, the line and a caret, `hint: way out`; no more."""
+    """One paragraph: `[location: ]error: what`, the line and a caret, `hint: …`; no more."""
     assert answer.status == status, answer.err
     assert answer.out == b""
     first, *rest = answer.err.splitlines()
@@ -369,8 +369,8 @@ def test_a_standard_output_that_is_full_or_closed(arguments: tuple[str, ...]) ->
         for options in ({"stdout": full}, {"preexec_fn": lambda: os.close(1)}):
             done = command(*arguments, **options)
             assert done.returncode == 1
-            said = rb"<stdout>: error: cannot be written: [\w ]+\n"
-            assert re.fullmatch(said, done.stderr), done.stderr
+            pattern = rb"<stdout>: error: cannot be written: [\w ]+\n"
+            assert re.fullmatch(pattern, done.stderr), done.stderr
 
 
 def test_outputs_that_are_no_plain_files(tmp_path: Path) -> None:
@@ -493,7 +493,7 @@ def test_a_kernel_that_stays_symbolic(legoc: Any) -> None:
     )
 
 
-def test_a_schedule_is_run_unless_another_stage_is_asked_for(legoc: Any) -> None:
+def test_a_schedule_runs_unless_another_stage_is_emitted(legoc: Any) -> None:
     scheduled = legoc("-", "--schedule=unroll", stdin=SMALL)
     assert scheduled.status == 0
     assert b"scf.for" not in scheduled.out
@@ -523,7 +523,7 @@ START, END = SMALL.index("  func.func"), SMALL.rindex("}")
 def test_too_many_threads_are_an_error_from_stage_ptx_on(legoc: Any, stage: str) -> None:
     large = edited(SMALL, "R = 8", "R = 32").replace("T = 32", "T = 64")
     answer = legoc("-", f"--emit={stage}", "-o", "out", stdin=large)
-    check(answer, r"<stdin>:24:5: error: a block of 2048×1×1 has 2048 threads; a GPU takes at most")
+    check(answer, r"<stdin>:24:5: error: a CTA of 2048×1×1 has 2048 threads; a GPU takes at most")
 
 
 OPEN = """gpu.module @m {
@@ -593,7 +593,7 @@ RUN_ERRORS = [
     ("reference is no name", edited(SMALL, '"transpose"', "3"),
      r"lego.reference is a name in quotes, not '3 : i64'"),
     ("block too large", edited(SMALL, "R = 8", "R = 32").replace("T = 32", "T = 64"),
-     r"a block of 2048×1×1 has 2048 threads; a GPU takes at most 1024"),
+     r"a CTA of 2048×1×1 has 2048 threads; a GPU takes at most 1024"),
     ("grid too large",
      edited(SMALL, "%gy = %c1", "%gy = %x")
      .replace("%c1 =", "%x = arith.constant 65536 : index\n    %c1 ="),
@@ -653,7 +653,7 @@ def test_arrays_may_stand_behind_options(legoc: Any, tmp_path: Path) -> None:
     assert (np.load(tmp_path / "out" / "b.npy") == a.T).all()
 
 
-def test_what_a_bundle_is_not_asked_for(legoc: Any) -> None:
+def test_options_that_a_bundle_does_not_take(legoc: Any) -> None:
     assert legoc("-", "--emit=bundle", "-o", "t.lego", stdin=SMALL).status == 0
     assert legoc("t.lego", "--run", "--device=sim").status == 0
     for option in ("--set=T=16", "--target=sm_80", "--schedule=unroll", "--keep=steps"):
@@ -678,7 +678,7 @@ def test_a_device_that_is_not_there(legoc: Any, monkeypatch: Any) -> None:
     check(legoc("-", "--run", "--device=cuda", stdin=SMALL), r"device 'cuda' .*\nhint: .*sim")
 
 
-def test_a_wrong_result_is_told_with_its_place(legoc: Any) -> None:
+def test_a_wrong_result_is_shown_with_its_index(legoc: Any) -> None:
     wrong = edited(SMALL, "(%v, %b, %n, %m, %i, %col)", "(%v, %b, %m, %n, %i, %col)")
     answer = legoc("-", "--run", "--device=sim", stdin=wrong)
     assert (answer.status, answer.err) == (1, "")
@@ -779,7 +779,7 @@ def test_nesting_without_end(legoc: Any) -> None:
     assert "has a bug" not in answer.err
 
 
-# (what is asked, what the error says)
+# (the arguments, the error's text)
 LIMITS = [
     (["--limit", "cta=3"], "there is no limit 'cta'\nhint: limits: .*ctas"),
     (["--limit", "ctas"], "'ctas' is not ctas=VALUE"),

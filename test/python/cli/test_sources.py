@@ -1,4 +1,4 @@
-"""Errors of the simulator show lines of what was compiled, and of no file that a place names."""
+"""Errors of the simulator show lines of what was compiled, and of no file that a location names."""
 
 from __future__ import annotations
 
@@ -54,29 +54,29 @@ def legoc(capsys: Any, monkeypatch: Any, tmp_path: Path) -> Any:
 def test_the_lines_of_the_input_are_shown(legoc: Any, tmp_path: Path, name: str) -> None:
     name = name.replace("ABSOLUTE", str(tmp_path / "k.mlir"))
     Path(name).write_text(MODULE.replace("LOCATION", ""))
-    status, said = legoc(name, "--run", "--device=sim")
-    assert (status, said.count("memref.store %zero")) == (1, 1), said
-    assert ":7:5: error: " in said
+    status, printed = legoc(name, "--run", "--device=sim")
+    assert (status, printed.count("memref.store %zero")) == (1, 1), printed
+    assert ":7:5: error: " in printed
 
 
 def test_the_lines_of_stdin_are_shown(legoc: Any) -> None:
-    status, said = legoc("-", "--run", "--device=sim", stdin=MODULE.replace("LOCATION", ""))
-    assert (status, said.count("memref.store %zero")) == (1, 1), said
-    assert said.startswith("<stdin>:7:5: error: ")
+    status, printed = legoc("-", "--run", "--device=sim", stdin=MODULE.replace("LOCATION", ""))
+    assert (status, printed.count("memref.store %zero")) == (1, 1), printed
+    assert printed.startswith("<stdin>:7:5: error: ")
 
 
 @pytest.mark.parametrize("name", ["secret", "folder/secret", "/etc/passwd", "fifo", "/dev/zero"])
 @pytest.mark.parametrize("where", ["module", "bundle"])
-def test_a_file_that_a_place_names_is_not_read(legoc: Any, where: str, name: str) -> None:
+def test_a_file_that_a_location_names_is_not_read(legoc: Any, where: str, name: str) -> None:
     located = MODULE.replace("LOCATION", f'loc("{name}":2:1)')
     Path("k.mlir").write_text(located)
     if where == "bundle":
         assert legoc("k.mlir", "--emit=bundle", "-o", "k.lego")[0] == 0
     input_file = {"module": "k.mlir", "bundle": "k.lego"}[where]
-    status, said = legoc(input_file, "--run", "--device=sim")
+    status, printed = legoc(input_file, "--run", "--device=sim")
     assert status == 1
-    assert f"; compiled from {name}:2" in said
-    assert not re.search("password|root:", said)
+    assert f"; compiled from {name}:2" in printed
+    assert not re.search("password|root:", printed)
     status, _ = legoc("k.mlir", "--emit=cubin", "-o", "k.cubin")
     assert status == 0
 
@@ -85,12 +85,12 @@ def test_a_bundle_shows_the_line_of_its_ptx(legoc: Any) -> None:
     """Also where a file of the name that it was compiled from is at hand."""
     Path("k.mlir").write_text(MODULE.replace("LOCATION", ""))
     assert legoc("k.mlir", "--emit=bundle", "-o", "k.lego")[0] == 0
-    status, said = legoc("k.lego", "--run", "--device=sim")
+    status, printed = legoc("k.lego", "--run", "--device=sim")
     assert status == 1
-    assert re.match(r"<ptx>:\d+:\d+: error: .*; compiled from k.mlir:7:5\n +st.global", said)
+    assert re.match(r"<ptx>:\d+:\d+: error: .*; compiled from k.mlir:7:5\n +st.global", printed)
 
 
-def test_the_report_names_places_without_steering_the_terminal(legoc: Any, capsys: Any) -> None:
+def test_the_report_escapes_control_characters_in_locations(legoc: Any, capsys: Any) -> None:
     Path("k.mlir").write_text(MODULE.replace("%c99]", "%c1]").replace("LOCATION", ""))
     assert legoc("k.mlir", "--emit=bundle", "-o", "k.lego")[0] == 0
     with zipfile.ZipFile("k.lego") as archive:
@@ -101,9 +101,9 @@ def test_the_report_names_places_without_steering_the_terminal(legoc: Any, capsy
         for name, data in {**parts, "kernels.ptx": ptx}.items():
             archive.writestr(name, data)
     assert cli.main(["own.lego", "--run", "--device=sim", "--report"]) == 0
-    said = capsys.readouterr().out
-    assert r"\x1b[2J.mlir:7:5" in said
-    assert "\x1b" not in said
+    printed = capsys.readouterr().out
+    assert r"\x1b[2J.mlir:7:5" in printed
+    assert "\x1b" not in printed
 
 
 def test_a_kernel_in_python_and_what_it_calls(tmp_path: Path, monkeypatch: Any) -> None:

@@ -1,4 +1,4 @@
-"""What --run compiles for: the GPU that it found, unless told otherwise."""
+"""What --run compiles for: the GPU that it found, unless --target names another."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ func.func @busy(%a: memref<65536xf32> {lego.layout = #V},
 
 
 @pytest.mark.parametrize("stage", ["cubin", "bundle"])
-def test_spills_are_told_on_stderr(
+def test_spills_are_reported_on_stderr(
     stage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, out = tmp_path / "k.mlir", tmp_path / "out"
@@ -51,12 +51,13 @@ def test_spills_are_told_on_stderr(
 def test_a_word_of_the_assembler(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lego_mlir.compiler import codegen, driver
+    from lego_mlir.compiler import driver
+    from lego_mlir.compiler.backend import codegen
 
     message = "(C7510) Potential Performance Loss: wgmma.mma_async instructions are serialized"
 
-    def assemble(*given: Any) -> Any:
-        made = codegen.assemble(*given)
+    def assemble(*arguments: Any) -> Any:
+        made = codegen.assemble(*arguments)
         return type(made)(made.code, made.resources, (message,), made.log)
 
     monkeypatch.setattr(driver, "codegen", type("codegen", (), {"assemble": assemble}))

@@ -197,7 +197,7 @@ def test_a_target_of_the_module_that_reads_files(target: str) -> None:
     assert "passwd, error" not in str(caught.value)  # it was not opened
 
 
-def test_a_target_of_the_module_gives_way_to_the_one_asked_for() -> None:
+def test_the_target_option_replaces_a_target_of_the_module() -> None:
     """What `--emit=nvvm` prints is a module again, for any target."""
     printed = compile_to("nvvm", kernel("")).replace("sm_90a", "sm_75")
     assert 'chip = "sm_75"' in printed

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from lego_mlir.compiler.child_process import run_isolated
+from lego_mlir.compiler.backend.child_process import run_isolated
 from lego_mlir.diagnostics import LegoError, Location
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
@@ -50,7 +50,7 @@ def test_abort_is_an_error() -> None:
         run_isolated(work, isolate=True, doing="making PTX")
 
 
-def test_llvm_message_is_told() -> None:
+def test_the_error_has_llvms_message() -> None:
     def work() -> bytes:
         os.write(2, b"some noise\nLLVM ERROR: Cannot select: t7: f32 = frob t3.\nmore noise\n")
         os.abort()
@@ -64,7 +64,7 @@ def test_llvm_message_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "told"),
+    ("end", "message"),
     [
         (lambda: os.kill(os.getpid(), signal.SIGSEGV), "SIGSEGV"),
         (lambda: os._exit(1), "status 1"),
@@ -72,12 +72,12 @@ def test_llvm_message_is_told() -> None:
         (lambda: sys.exit(3), "status 1"),
     ],
 )
-def test_other_deaths(end: object, told: str) -> None:
-    with pytest.raises(LegoError, match=told):
+def test_a_killed_child_is_an_error(end: object, message: str) -> None:
+    with pytest.raises(LegoError, match=message):
         run_isolated(end, isolate=True)  # type: ignore[arg-type]
 
 
-def test_lego_errors_keep_all_their_parts() -> None:
+def test_lego_errors_keep_all_their_fields() -> None:
     original = LegoError("m", location=Location("f.mlir", 3, 2), hint="h", source="a\nb\nc")
 
     def work() -> bytes:
@@ -89,7 +89,7 @@ def test_lego_errors_keep_all_their_parts() -> None:
     assert caught.value.render() == original.render()
 
 
-def test_lego_errors_without_a_place() -> None:
+def test_lego_errors_without_a_location() -> None:
     def work() -> bytes:
         raise LegoError("m")
 
@@ -135,7 +135,7 @@ def test_nothing_is_left_behind() -> None:
 
 def test_buffered_output_is_not_written_twice() -> None:
     script = (
-        "import sys; from lego_mlir.compiler.child_process import run_isolated\n"
+        "import sys; from lego_mlir.compiler.backend.child_process import run_isolated\n"
         "sys.stdout.write('once'); run_isolated(lambda: b'x', isolate=True)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from lego_mlir.compiler import ptxas
-from lego_mlir.compiler.assembly import AssemblerMissing
-from lego_mlir.compiler.codegen import assemble
+from lego_mlir.compiler.backend import ptxas
+from lego_mlir.compiler.backend.assembly import AssemblerMissing
+from lego_mlir.compiler.backend.codegen import assemble
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 
@@ -77,9 +77,9 @@ def test_source_lines_change_no_instruction() -> None:
     start, stop = line_of("ld.param") - 1, line_of("ret;")
     body = [f"    .loc 1 {n} 5\n{line}" for n, line in enumerate(lines[start:stop], 1)]
     located = "".join([*lines[:start], *body, *lines[stop:], '.file 1 "k.mlir"\n'])
-    plain, told = (sections(assemble(text, SM_90A).code) for text in (PTX, located))
-    assert plain[".text.copy"] == told[".text.copy"]
-    assert {name for name in told if name not in plain and "debug" not in name} == set()
+    plain, with_lines = (sections(assemble(text, SM_90A).code) for text in (PTX, located))
+    assert plain[".text.copy"] == with_lines[".text.copy"]
+    assert {name for name in with_lines if name not in plain and "debug" not in name} == set()
 
 
 def sections(image: bytes) -> dict[str, bytes]:
@@ -131,12 +131,12 @@ def test_newer_ptx_than_the_assembler_knows() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "hello", "\0", "no é PTX"])
-def test_what_is_no_ptx(text: str) -> None:
+def test_nvjitlink_refuses_what_is_no_ptx(text: str) -> None:
     with pytest.raises(LegoError):
         assemble(text, SM_90A)
 
 
-def test_unknown_option() -> None:
+def test_an_unknown_option_is_an_error() -> None:
     with pytest.raises(LegoError, match="-bogus"):
         assemble(PTX, SM_90A, options=["-bogus"])
 

@@ -11,7 +11,7 @@ from lego_mlir.artifact import Artifact, TensorMapParameter
 from lego_mlir.compiler.driver import Compilation
 from lego_mlir.mlir.context import Source
 
-MAP = TensorMapParameter(1, (64, 32), (128,), (64, 8), 128)
+MAP = TensorMapParameter(1, (64, 32), (128,), (64, 8), 128, 64)
 
 TWO = """
 func.func @two(%b: memref<32xf32>, %a: memref<2048xf16>) {
@@ -21,7 +21,7 @@ func.func @two(%b: memref<32xf32>, %a: memref<2048xf16>) {
   %c0 = arith.constant 0.0 : f32
   %map = "lego.tensor_map"(%a) {layout = #lego.layout<"OrderBy(Row(32, 64))">,
       shape = array<i64: 64, 32>, strides = array<i64: 128>, box = array<i64: 64, 8>,
-      swizzle = 128 : i64} : (memref<2048xf16>) -> !llvm.ptr
+      swizzle = 128 : i64, l2_promotion = 64 : i64} : (memref<2048xf16>) -> !llvm.ptr
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
     memref.store %c0, %b[%tx] : memref<32xf32>

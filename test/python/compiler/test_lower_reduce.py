@@ -128,7 +128,7 @@ def test_clusters_of_lanes(size: int, stride: int) -> None:
     )
 
 
-def test_a_region_says_what_two_values_make() -> None:
+def test_a_region_defines_the_reduction() -> None:
     region = """gpu.all_reduce %v {
       ^bb(%p: i32, %q: i32):
         %less = arith.cmpi slt, %p, %q : i32
@@ -173,6 +173,6 @@ func.func @f(%a: memref<128xf32>, %b: memref<128xf32>) {
     np.testing.assert_array_equal(b.reshape(64, 2)[:, 1], np.repeat(most[:, 1], 32))
 
 
-def test_a_type_that_no_shuffle_takes_is_an_error_with_its_place() -> None:
+def test_a_type_that_no_shuffle_takes_is_an_error_with_a_location() -> None:
     with pytest.raises(LegoError, match=r"r\.mlir:\d+:\d+: error: .*of type i24"):
         reduced(["gpu.all_reduce add %v {}"], np.zeros(64, "i4"), "i24", (64, 1, 1), "sm_90a")

@@ -23,7 +23,7 @@ def test_comments_and_lines_go_and_values_come() -> None:
     )
 
 
-def test_options_stay_apart() -> None:
+def test_options_of_stages_do_not_mix() -> None:
     """A list's closing brace is followed by the next option, not joined to it."""
     text = "builtin.module(cse{ x={1, 2} y=${y} z=3 })"
     assert pipeline("nvvm", {"nvvm": text}, y=7) == "builtin.module(cse{x={1,2} y=7 z=3})"

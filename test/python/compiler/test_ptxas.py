@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from lego_mlir.compiler import nvjitlink, ptxas
-from lego_mlir.compiler.codegen import assemble
+from lego_mlir.compiler.backend import nvjitlink, ptxas
+from lego_mlir.compiler.backend.codegen import assemble
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 
@@ -58,13 +58,13 @@ def test_why_nvjitlink_does_not_do() -> None:
 
 
 def test_each_module_goes_to_its_assembler(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
-    monkeypatch.setattr(ptxas, "assemble", lambda *_: asked.append("ptxas"))
-    monkeypatch.setattr(nvjitlink, "assemble", lambda *_: asked.append("nvjitlink"))
+    called = []
+    monkeypatch.setattr(ptxas, "assemble", lambda *_: called.append("ptxas"))
+    monkeypatch.setattr(nvjitlink, "assemble", lambda *_: called.append("nvjitlink"))
     in_comment = PLAIN.replace("ret;", "ret; // setmaxnreg.inc\n")
     for text in (PTX, PLAIN, in_comment):
         assemble(text, SM_90A)
-    assert asked == ["ptxas", "nvjitlink", "nvjitlink"]
+    assert called == ["ptxas", "nvjitlink", "nvjitlink"]
 
 
 def test_same_input_gives_the_same_code() -> None:
@@ -105,7 +105,7 @@ def test_newer_ptx_than_the_assembler_knows() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "hello", "no é PTX"])
-def test_what_is_no_ptx(text: str) -> None:
+def test_ptxas_refuses_what_is_no_ptx(text: str) -> None:
     with pytest.raises(LegoError):
         ptxas.assemble(text, SM_90A)
 
@@ -117,7 +117,7 @@ def test_wrong_target_for_the_module() -> None:
     assert ".target" in caught.value.hint
 
 
-def test_options() -> None:
+def test_options_are_passed_to_ptxas() -> None:
     unoptimized = assemble(PTX, SM_90A, options=["-Xptxas=-O0"]).code
     assert unoptimized == ptxas.assemble(PTX, SM_90A, ["-O0"]).code != assemble(PTX, SM_90A).code
     with pytest.raises(LegoError, match="-bogus"):
@@ -143,7 +143,9 @@ def test_the_one_on_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert ptxas.find() == str(folder / "ptxas")
 
 
-def test_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_ptxas_is_an_error_with_a_hint(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     without_package(monkeypatch)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(LegoError, match="setmaxnreg") as caught:

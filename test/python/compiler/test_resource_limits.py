@@ -50,11 +50,11 @@ def test_a_block_needs_no_more_registers_than_a_multiprocessor_has(
 
 def test_a_launch_has_no_more_threads_than_a_block_may_have() -> None:
     assert compiled(1024).ptx
-    with pytest.raises(LegoError, match=r"k\.mlir:10:5: error: a block of 1025×1×1 has 1025"):
+    with pytest.raises(LegoError, match=r"k\.mlir:10:5: error: a CTA of 1025×1×1 has 1025"):
         _ = compiled(1025).ptx
 
 
 def test_the_known_size_of_a_kernel_has_no_more_threads_than_a_block_may_have() -> None:
     attributes = "attributes {known_block_size = array<i32: 64, 32, 1>}"
-    with pytest.raises(LegoError, match=r"k\.mlir:3:5: error: a block of 64×32×1 has 2048"):
+    with pytest.raises(LegoError, match=r"k\.mlir:3:5: error: a CTA of 64×32×1 has 2048"):
         _ = compiled(32, attributes).ptx

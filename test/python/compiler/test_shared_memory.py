@@ -144,7 +144,7 @@ module attributes {gpu.container_module} {
 )
 
 
-def test_a_variable_of_two_kernels_is_at_one_place_in_both() -> None:
+def test_a_variable_of_two_kernels_has_one_offset_in_both() -> None:
     artifact = compiled(TWO).artifact(assemble=False)
     assert [launch.shared_bytes for launch in artifact.launches] == [40000, 40064 + 40000]
     assert ".extern .shared .align 1024 .b8 __dynamic_shmem__0[];" in artifact.ptx

@@ -10,9 +10,9 @@ import pytest
 import lego_mlir as lg
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.compiler import driver
-from lego_mlir.compiler.assembly import Cubin, Resources
-from lego_mlir.compiler.codegen import assemble
-from lego_mlir.compiler.strict_checks import check_strict
+from lego_mlir.compiler.backend.assembly import Cubin, Resources
+from lego_mlir.compiler.backend.codegen import assemble
+from lego_mlir.compiler.backend.strict_checks import check_strict
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import matmul, permute, transpose
@@ -55,7 +55,7 @@ def test_a_message_that_names_no_kernel() -> None:
         (replace(CLEAN, stack_bytes=32), "'gemm' has 32 bytes of local memory"),
     ],
 )
-def test_local_memory(kernel: Resources, message: str) -> None:
+def test_local_memory_is_refused(kernel: Resources, message: str) -> None:
     with pytest.raises(LegoError, match=message):
         check_strict(made(replace(CLEAN, kernel="first"), kernel))
 

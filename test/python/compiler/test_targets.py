@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from lego_mlir.compiler.child_process import run_isolated
-from lego_mlir.compiler.codegen import assemble
+from lego_mlir.compiler.backend.child_process import run_isolated
+from lego_mlir.compiler.backend.codegen import assemble
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import TARGETS, Target
 
@@ -104,7 +104,7 @@ def test_name_and_versions_agree(target: Target) -> None:
     assert 83 <= target.ptx <= 90, "a driver of CUDA 13.0 compiles PTX up to 9.0"
 
 
-def test_optin_shared_memory_is_what_the_assembler_says() -> None:
+def test_optin_shared_memory_agrees_with_the_assembler() -> None:
     """For arch-specific targets the assembler states the limit when it is exceeded.
 
     In a process of its own: after the PTX of other tests nvJitLink 13.5 was seen to let the excess
@@ -114,7 +114,7 @@ def test_optin_shared_memory_is_what_the_assembler_says() -> None:
     too_much = {t.name: kernel(t, shared=t.optin_shared_bytes + 4) for t in exact}
     script = (
         "import json, sys\n"
-        "from lego_mlir.compiler.codegen import assemble\n"
+        "from lego_mlir.compiler.backend.codegen import assemble\n"
         "from lego_mlir.hardware.targets import Target\n"
         "from lego_mlir.diagnostics import LegoError\n"
         "for name, ptx in json.load(sys.stdin).items():\n"
@@ -130,10 +130,10 @@ def test_optin_shared_memory_is_what_the_assembler_says() -> None:
         text=True,
         check=True,
     )
-    said = dict(line.split(" ", 1) for line in done.stdout.splitlines())
-    assert said.keys() == too_much.keys()
+    messages = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+    assert messages.keys() == too_much.keys()
     for target in exact:
-        assert f"{hex(target.optin_shared_bytes)} max" in said[target.name]
+        assert f"{hex(target.optin_shared_bytes)} max" in messages[target.name]
 
 
 def test_sibling_targets_agree() -> None:

@@ -9,7 +9,8 @@ The info string of a fenced block says what it is:
     sh                     commands, which must succeed
     console                commands after `$ `, and lines that they must print, in order
     text                   no code: output, syntax
-    … not run: REASON      is not run, for example because it installs packages
+    … not run: REASON      is not run, for example because it installs packages; but commands of the
+                           benchmarks are parsed, and fuzzers run on fewer inputs
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import doctest
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -26,11 +28,16 @@ from pathlib import Path
 
 import pytest
 
+import bench.__main__ as bench
+
 ROOT = Path(__file__).resolve().parents[3]
-NAMES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "bench/README.md")
-DOCUMENTS = [*(ROOT / name for name in NAMES), *sorted((ROOT / "docs").glob("*.md"))]
-INDENTED = {"docs/python.md", "docs/simulator.md", "docs/simulator-reference.md", "bench/README.md"}
-"""Documents that still show commands and output as indented blocks, which other tests check."""
+NAMES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+ROOMS = ("bench", "test/fuzz")
+DOCUMENTS = [
+    *(ROOT / name for name in NAMES),
+    *(ROOT / room / "README.md" for room in ROOMS),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 
 KINDS = {"python", "mlir", "mlir fragment", "sh", "console", "text"}
 
@@ -106,11 +113,7 @@ def test_every_block_has_a_known_kind(document: Path) -> None:
     assert unknown == []
 
 
-@pytest.mark.parametrize(
-    "document",
-    [d for d in DOCUMENTS if str(d.relative_to(ROOT)) not in INDENTED],
-    ids=lambda d: str(d.relative_to(ROOT)),
-)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: str(d.relative_to(ROOT)))
 def test_code_is_fenced(document: Path) -> None:
     text = re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.M | re.S)
     assert re.findall(r"(?:^|\n)\n {4}\S.*", text) == []
@@ -170,6 +173,29 @@ def test_commands_print_what_the_document_shows(block: Block, folder: Path) -> N
     printed = iter(stable(done.stdout + done.stderr).splitlines())
     for line in shown:
         assert stable(line) in printed, f"not printed, or not there: {line}\n{done}"
+
+
+def commands_not_run(program: str) -> list[str]:
+    """Return the commands of a Python program in the blocks that are not run."""
+    lines = (
+        line.partition("#")[0].strip()
+        for block in BLOCKS
+        if block.kind == "sh" and block.reason is not None
+        for line in block.text.replace("\\\n", " ").splitlines()
+    )
+    return [line[line.index(program) :] for line in lines if program in line]
+
+
+@pytest.mark.parametrize("command", commands_not_run("python -m bench "))
+def test_commands_of_the_benchmarks_have_these_options(command: str) -> None:
+    arguments = shlex.split(command)[3:]
+    assert bench._parser().parse_args(arguments).command == arguments[0]
+
+
+@pytest.mark.parametrize("command", commands_not_run("python test/fuzz "))
+def test_commands_of_the_fuzzers_run(command: str) -> None:
+    done = run(f"{command} --count 3 --jobs 1", ROOT)
+    assert done.returncode == 0, done.stderr
 
 
 def stable(text: str) -> str:

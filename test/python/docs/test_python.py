@@ -51,5 +51,23 @@ def test_the_error_is_the_one_that_is_shown(program: Any) -> None:
     with pytest.raises(LegoError) as info:
         runpy.run_path(str(wrong))
     printed = str(info.value).replace(str(wrong), "softmax.py").splitlines()
-    shown = [line[4:] for line in TEXT.splitlines() if line.startswith("    ")][-len(printed) :]
-    assert [line.strip() for line in shown] == [line.strip() for line in printed]
+    (shown,) = re.findall(r"```text\n(softmax.*?)```", TEXT, re.DOTALL)
+    assert shown.splitlines() == printed
+
+
+def test_the_failed_check_is_the_one_that_is_shown(tmp_path: Path) -> None:
+    file = tmp_path / "k.py"
+    file.write_text(
+        "import lego_mlir as lg\n\n"
+        "matrix, line = lg.OrderBy(lg.Row(4, 4)), lg.OrderBy(lg.Row(8))\n"
+        "@lg.kernel(grid=1, block=8)\n"
+        'def k(a: lg.Tensor["f32", matrix], b: lg.Tensor["f32", line]):\n'
+        "    t = lg.thread_id()\n"
+        "    b[t] = a[0, t % 8]\n"
+    )
+    kernel = runpy.run_path(str(file))["k"]
+    with pytest.raises(LegoError) as info:
+        kernel.run(device="sim")
+    printed = str(info.value).replace(str(file), "k.py").splitlines()
+    (shown,) = re.findall(r"\n +(k\.py:.*\n.*\n.*)\n", TEXT)
+    assert [line.strip() for line in shown.splitlines()] == [line.strip() for line in printed[:3]]

@@ -10,8 +10,8 @@ import pytest
 import lego_mlir as lg
 from lego_mlir.diagnostics import LegoError
 
-COUNT, PLACES = 128, 8
-LINE = lg.OrderBy(lg.Row(PLACES))
+COUNT, SIZE = 128, 8
+LINE = lg.OrderBy(lg.Row(SIZE))
 INPUT = lg.OrderBy(lg.Row(COUNT))
 DTYPES: dict[str, Any] = {
     "i16": np.int16,
@@ -37,14 +37,14 @@ def updated(kind: str, dtype: str, target: str) -> tuple[Any, Any]:
 
     def kernel(x: Any, out: Any) -> None:
         i = lg.block_id() * (COUNT // 2) + lg.thread_id()
-        function(out, i % PLACES, x[i])
+        function(out, i % SIZE, x[i])
 
     types = {"x": lg.TensorType(dtype, INPUT), "out": lg.TensorType(dtype, LINE)}
     made = lg.kernel(grid=2, block=COUNT // 2, parameters=types)(kernel)
     numbers = np.random.default_rng(4).integers(-30, 30, COUNT).astype(DTYPES[dtype])
-    out = np.full(PLACES, 3, DTYPES[dtype])
-    want = np.full(PLACES, 3, DTYPES[dtype])
-    reference.at(want, np.arange(COUNT) % PLACES, numbers)
+    out = np.full(SIZE, 3, DTYPES[dtype])
+    want = np.full(SIZE, 3, DTYPES[dtype])
+    reference.at(want, np.arange(COUNT) % SIZE, numbers)
     lg.launch(made.compile(target), numbers, out, device="sim")
     return out, want
 
@@ -68,8 +68,8 @@ def test_the_updates_are_relaxed_and_of_the_memory_that_threads_share() -> None:
     def kernel(x: Any, out: Any) -> None:
         own = lg.shared("i32", LINE)
         t = lg.thread_id()
-        lg.atomic_add(own, t % PLACES, x[t])
-        lg.atomic_add(out, t % PLACES, x[t])
+        lg.atomic_add(own, t % SIZE, x[t])
+        lg.atomic_add(out, t % SIZE, x[t])
 
     types = {"x": lg.TensorType("i32", INPUT), "out": lg.TensorType("i32", LINE)}
     ptx = lg.kernel(grid=1, block=COUNT, parameters=types)(kernel).compilation().text("ptx")
@@ -81,19 +81,19 @@ def test_a_histogram_by_shared_memory() -> None:
     def kernel(x: Any, out: Any) -> None:
         own = lg.shared("i32", LINE)
         t = lg.thread_id()
-        for k in range(0, PLACES, 4):
+        for k in range(0, SIZE, 4):
             own[k + t % 4] = 0
         lg.barrier()
-        lg.atomic_add(own, x[lg.block_id() * 4 + t].below(PLACES), 1)
+        lg.atomic_add(own, x[lg.block_id() * 4 + t].below(SIZE), 1)
         lg.barrier()
-        for k in range(0, PLACES, 4):
+        for k in range(0, SIZE, 4):
             lg.atomic_add(out, k + t % 4, own[k + t % 4])
 
     types = {"x": lg.TensorType("i32", INPUT), "out": lg.TensorType("i32", LINE)}
-    x = np.random.default_rng(6).integers(0, PLACES, COUNT).astype(np.int32)
-    out = np.zeros(PLACES, np.int32)
+    x = np.random.default_rng(6).integers(0, SIZE, COUNT).astype(np.int32)
+    out = np.zeros(SIZE, np.int32)
     lg.kernel(grid=COUNT // 4, block=4, parameters=types)(kernel)(x, out, device="sim")
-    np.testing.assert_array_equal(out, np.bincount(x, minlength=PLACES))
+    np.testing.assert_array_equal(out, np.bincount(x, minlength=SIZE))
 
 
 def test_the_value_before_is_a_ticket() -> None:
@@ -110,14 +110,14 @@ def test_the_value_before_is_a_ticket() -> None:
 
 
 def test_an_exchange_hands_every_value_on() -> None:
-    def kernel(place: Any, out: Any) -> None:
-        out[lg.thread_id()] = lg.atomic_exchange(place, 0, lg.thread_id().to("f32"))
+    def kernel(cell: Any, out: Any) -> None:
+        out[lg.thread_id()] = lg.atomic_exchange(cell, 0, lg.thread_id().to("f32"))
 
     one = lg.OrderBy(lg.Row(1))
-    types = {"place": lg.TensorType("f32", one), "out": lg.TensorType("f32", INPUT)}
-    place, out = np.full(1, -1, np.float32), np.zeros(COUNT, np.float32)
-    lg.kernel(grid=1, block=COUNT, parameters=types)(kernel)(place, out, device="sim")
-    assert sorted([*out, *place]) == list(range(-1, COUNT))
+    types = {"cell": lg.TensorType("f32", one), "out": lg.TensorType("f32", INPUT)}
+    cell, out = np.full(1, -1, np.float32), np.zeros(COUNT, np.float32)
+    lg.kernel(grid=1, block=COUNT, parameters=types)(kernel)(cell, out, device="sim")
+    assert sorted([*out, *cell]) == list(range(-1, COUNT))
 
 
 def test_padding_is_not_updated() -> None:

@@ -28,7 +28,7 @@ def computed(function: Any) -> list[float]:
     return [float(x) for x in out]
 
 
-def test_ranges() -> None:
+def test_segments_are_consecutive_ranges_of_numbers() -> None:
     sizes = [2, 1, 4, 2]
     ranges = [k for k, n in enumerate(sizes) for _ in range(n)]
     inside = [i for n in sizes for i in range(n)]
@@ -90,7 +90,7 @@ def test_cases_that_return_nothing() -> None:
         (lambda i, a: lg.choose(i, [lambda: a[0], lambda: a[1]]), "number of lg.choose is 2, .* 2"),
         (lambda i, a: a[lg.select(i, [0, 1, 2])], "number of lg.select is 3, .* below 3"),
         (lambda i, a: a[lg.segment(i, [2, 2])[0]], "number of lg.segment is 4, .* below 4"),
-        (lambda i, a: a[lg.table(i, [5, 6])], "place in a table is 2, .* below 2"),
+        (lambda i, a: a[lg.table(i, [5, 6])], "index of a table is 2, .* below 2"),
         (lambda i, a: lg.pick(i, [a, a], LINE)[i], "number of a pick is 2, .* below 2"),
         (lambda i, a: a[(i * 1).below(8)], r"value of .below\(\) is 8, .* below 8"),
     ],
@@ -109,7 +109,7 @@ def test_numbers_that_are_outside_are_seen_when_it_runs(function: Any, message: 
         (lambda i, a: lg.choose(i + 2, [lambda: a[0], lambda: a[1]]), "is 2 to 10, .* below 2"),
         (lambda i, a: a[lg.select(-1, [0, 1, 2])], "number of lg.select is -1"),
         (lambda i, a: a[lg.segment(4, [2, 2])[0]], "number of lg.segment is 4"),
-        (lambda i, a: a[lg.table(2, [5, 6])], "place in a table is 2"),
+        (lambda i, a: a[lg.table(2, [5, 6])], "index of a table is 2"),
         (lambda i, a: lg.pick(2, [a, a], LINE)[i], "number of a pick is 2"),
         (lambda i, a: a[(i + 8).below(8)], r"value of .below\(\) is 8 to 16"),
     ],
@@ -145,11 +145,11 @@ def test_numbers_that_are_surely_outside(function: Any, message: str) -> None:
         (lambda i, a: lg.choose(i, [lambda: "x"]), "returned 'x'"),
     ],
 )
-def test_what_cannot_be(function: Any, message: str) -> None:
+def test_wrong_uses_of_branches_are_errors(function: Any, message: str) -> None:
     with pytest.raises(LegoError, match=message):
         computed(function)
 
 
-def test_outside_of_a_kernel() -> None:
+def test_segment_outside_of_a_kernel_is_an_error() -> None:
     with pytest.raises(LegoError, match="segment works only inside a kernel"):
         lg.segment(0, [1])

@@ -55,7 +55,7 @@ def gelu(x: Any) -> Any:
     ],
     ids=["exp2", "tanh", "gelu", "relu", "maximum", "minimum", "minimum of two"],
 )
-def test_as_near_as_is_said(
+def test_results_are_within_the_documented_error(
     function: Any, reference: Any, relative: float, absolute: float
 ) -> None:
     x = inputs()
@@ -93,7 +93,7 @@ def test_integers_have_extremes_too() -> None:
         (lambda _a: lg.tanh(lg.thread_id()), "'tanh' is for .* not index"),
     ],
 )
-def test_what_cannot_be(use: Any, says: str) -> None:
+def test_wrong_elementwise_operations_are_errors(use: Any, says: str) -> None:
     def kernel(a: Any) -> None:
         use(a)
 

@@ -1,4 +1,4 @@
-"""Traced kernels: what is recorded, that it runs, and how mistakes are told."""
+"""Traced kernels: what is recorded, that it runs, and which mistakes are errors."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_no_break_out_of_a_loop() -> None:
     assert "left before its end" in wrong(body).message
 
 
-def test_no_result() -> None:
+def test_a_kernel_that_returns_a_value_is_an_error() -> None:
     def body(a: Any) -> Any:
         return a[0, 0]
 
@@ -295,7 +295,7 @@ def test_a_mistake_leaves_nothing_behind() -> None:
         lg.barrier()
 
 
-def test_wrong_arrays() -> None:
+def test_wrong_arrays_are_errors() -> None:
     def copy(a: Any) -> None:
         a[0, 0] = 1.0
 

@@ -226,7 +226,7 @@ def test_a_stage_that_there_is_not() -> None:
         (lambda a, i: lg.exp2(a[i], fast=True), None),  # type: ignore[call-arg]
     ],
 )
-def test_a_type_error_of_python_is_worded_with_its_place(value: Any, hint: str | None) -> None:
+def test_a_type_error_of_python_is_worded_with_its_location(value: Any, hint: str | None) -> None:
     with pytest.raises(LegoError, match=r"test_mistakes\.py:\d+:\d+: error: Python") as info:
         kernel_of(value).module  # noqa: B018
     if hint is None:

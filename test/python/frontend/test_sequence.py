@@ -156,7 +156,6 @@ def of(*calls: Any, **workspaces: Any) -> lg.KernelSequence:
     [
         (lambda: of(double.on(y="z")), "'y' of kernel 'double' is 'z', and there is none"),
         (lambda: of(double.on(z="y")), "kernel 'double' has no parameter 'z'"),
-        (lambda: of(), "there is no kernel in it"),
         (lambda: of(double, x=lg.Workspace("f32", (N,))), "'x' is the name of two buffers"),
         (
             lambda: of(double.on(y="w"), w=lg.Workspace("f16", (N,))),
@@ -177,6 +176,18 @@ def of(*calls: Any, **workspaces: Any) -> lg.KernelSequence:
 def test_mistakes(make: Any, told: str) -> None:
     with pytest.raises(LegoError, match=told):
         make()
+
+
+def test_a_sequence_of_no_kernels_does_nothing(tmp_path: Path) -> None:
+    nothing = lg.sequence("nothing", [], parameters={"x": lg.EmptyType("f32", (0, 3)), "y": F32})
+    y = np.arange(N, dtype=np.float32)
+    nothing(np.zeros((0, 3), np.float32), y, device="sim")
+    assert (y == np.arange(N)).all()
+    artifact = nothing.compile()
+    artifact.save(tmp_path / "nothing.lego")
+    assert Artifact.load(tmp_path / "nothing.lego") == artifact
+    with pytest.raises(LegoError, match="shape"):
+        nothing(np.zeros((1, 3), np.float32), y, device="sim")
 
 
 def test_a_workspace_may_be_larger_than_what_a_kernel_uses() -> None:

@@ -42,9 +42,9 @@ def converted(values: Any, to: str, target: str, *, of: str) -> Any:
     made = lg.kernel(grid=rows // THREADS, block=THREADS, parameters=kinds)(kernel)
     raw = np.dtype(DTYPES[to]).itemsize
     together, alone = (np.zeros((rows, WIDTH), f"u{raw}") for _ in range(2))
-    given = padded.view(f"u{padded.itemsize}") if of in ("bf16", *SHORT) else padded
+    argument = padded.view(f"u{padded.itemsize}") if of in ("bf16", *SHORT) else padded
     outputs = [x if to in ("bf16", *SHORT) else x.view(DTYPES[to]) for x in (together, alone)]
-    lg.launch(made.compile(target), given, *outputs, device="sim")
+    lg.launch(made.compile(target), argument, *outputs, device="sim")
     assert (together == alone).all()
     return together.reshape(-1)[: len(values)].view(DTYPES[to])
 

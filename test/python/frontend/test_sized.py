@@ -35,9 +35,9 @@ def test_one_of_several_tensors() -> None:
         (row,) = backwards.inv(inside)
         out[lg.block_id(), lg.thread_id()] = lg.pick(which, [a, b, c], layout)[row, lg.thread_id()]
 
-    given = [np.arange(n * WIDTH, dtype=np.float32).reshape(n, WIDTH) + 100 * n for n in ROWS]
-    (out,) = stacked(kernel).run(*given, device="sim").outputs.values()
-    np.testing.assert_array_equal(out, np.concatenate([x[::-1] for x in given]))
+    arrays = [np.arange(n * WIDTH, dtype=np.float32).reshape(n, WIDTH) + 100 * n for n in ROWS]
+    (out,) = stacked(kernel).run(*arrays, device="sim").outputs.values()
+    np.testing.assert_array_equal(out, np.concatenate([x[::-1] for x in arrays]))
 
 
 def test_partial_tiles_of_a_size_that_only_the_kernel_knows() -> None:
@@ -49,8 +49,8 @@ def test_partial_tiles_of_a_size_that_only_the_kernel_knows() -> None:
         tensor = lg.pick(which, [a, b], layout)
         out[lg.block_id(), lg.thread_id()] = tensor[1, 0, 1, lg.thread_id()]
 
-    given = [np.full((n, WIDTH), n, np.float32) for n in ROWS[:2]]
-    (out,) = stacked(kernel, "ab").run(*given, device="sim").outputs.values()
+    arrays = [np.full((n, WIDTH), n, np.float32) for n in ROWS[:2]]
+    (out,) = stacked(kernel, "ab").run(*arrays, device="sim").outputs.values()
     # Of three rows the second tile has one, of five it has two.
     np.testing.assert_array_equal(out[:4, 0], [0, 5, 0, 5])
 
@@ -91,12 +91,12 @@ def test_what_is_only_passed() -> None:
         (lambda a: a.rows(0, 1).__setitem__(slice(None), 1.0), "a store of some rows of a tile"),
     ],
 )
-def test_what_cannot_be(function: Any, message: str) -> None:
+def test_wrong_sized_layouts_are_errors(function: Any, message: str) -> None:
     made = lg.kernel(grid=1, block=1, parameters={"a": lg.TensorType("f32", OrderBy(Row(4)))})
     with pytest.raises(LegoError, match=message):
         made(lambda a: function(a) and None).compilation().text("index")
 
 
-def test_outside_of_a_kernel() -> None:
+def test_sized_outside_of_a_kernel_is_an_error() -> None:
     with pytest.raises(LegoError, match="sized works only inside a kernel"):
         lg.sized(MATRIX, M=4)

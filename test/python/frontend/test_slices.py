@@ -152,7 +152,7 @@ def _wrong_rank(x: Any) -> None:
         (_wrong_rank, "tensor 'x': .* takes 2 indices"),
     ],
 )
-def test_mistakes(body: Any, says: str) -> None:
+def test_wrong_slices_are_errors_with_a_location(body: Any, says: str) -> None:
     layout = lg.OrderBy(lg.Row(3, 4))
     kernel = lg.kernel(grid=1, block=1, parameters={"x": lg.Tensor["f32", layout]})(body)
     with pytest.raises(LegoError, match=says) as caught:

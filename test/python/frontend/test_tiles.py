@@ -66,25 +66,25 @@ def test_a_loop_that_carries_two_and_has_other_bounds() -> None:
     assert (run(kernel, ROWS, shape=(2, 8)) == want).all()
 
 
-def test_a_loop_without_turns_gives_what_it_began_with() -> None:
+def test_a_loop_without_iterations_yields_its_initial_value() -> None:
     def kernel(a: Any, b: Any) -> None:
         b[:] = lg.fold(0, a[2, :])(lambda _i, total: total + 1)
 
     assert (run(kernel, ROWS, shape=(8,)) == ROWS[2]).all()
 
 
-def test_a_product_is_one_contraction_with_its_warps() -> None:
+def test_a_dot_is_one_contraction_with_its_warps() -> None:
     def product(a: Any) -> None:
         x = a[:, :]
         lg.dot(x, x.T, lg.zeros((4, 4), "f64"), warps=lg.OrderBy(lg.Row(2, 4)))
 
-    said = text(product)
-    assert "vector<4x8xf32>, vector<8x4xf32> into vector<4x4xf64>" in said
-    assert 'lego.warps = #lego.layout<"OrderBy(Row(2, 4))">' in said
-    assert re.search(r"#map = affine_map<\(d0, d1, d2\) -> \(d0, d2\)>", said)
+    lowered = text(product)
+    assert "vector<4x8xf32>, vector<8x4xf32> into vector<4x4xf64>" in lowered
+    assert 'lego.warps = #lego.layout<"OrderBy(Row(2, 4))">' in lowered
+    assert re.search(r"#map = affine_map<\(d0, d1, d2\) -> \(d0, d2\)>", lowered)
 
 
-def test_sums_are_of_f32_and_i32_where_nothing_else_is_said() -> None:
+def test_accumulators_are_f32_and_i32_by_default() -> None:
     def kernel(a: Any) -> None:
         half, whole = a[:, :].to("f16"), a[:, :].to("i8")
         assert lg.dot(half, half.T).dtype == "vector<4x4xf32>"
@@ -99,9 +99,9 @@ def test_staging_is_an_attribute_of_reads_and_writes() -> None:
     def kernel(a: Any, b: Any) -> None:
         b.staged(swizzled)[1, :, :] = a.staged(swizzled)[0, :, :]
 
-    said = text(kernel, a=lg.OrderBy(lg.Row(2, 4, 8)), b=lg.OrderBy(lg.Row(2, 4, 8)))
+    lowered = text(kernel, a=lg.OrderBy(lg.Row(2, 4, 8)), b=lg.OrderBy(lg.Row(2, 4, 8)))
     staged = 'shared = #lego.layout<"OrderBy(GenP([4, 8], swizzle(2, 1, 4)))">'
-    assert said.count(staged) == 2
+    assert lowered.count(staged) == 2
 
 
 def test_staging_changes_nothing_without_a_schedule() -> None:
@@ -162,7 +162,7 @@ def test_an_index_becomes_a_number() -> None:
 
 
 def loops(schedule: str | None, **params: int) -> lg.Kernel:
-    """A kernel with a loop of eight turns."""
+    """A kernel with a loop of eight iterations."""
 
     def kernel(a: Any) -> None:
         for i in lg.loop(8):
@@ -220,21 +220,21 @@ def carries_more(a: Any) -> None:
         (lambda a: a[:, :] + a[:, 0], "vector<4x8xf32> and vector<4xf32> do not go", "column"),
         (lambda a: a[:, 0][:, :], "names all 1 dimensions of vector<4xf32>", "column"),
         (lambda a: a[:, 0]["x"], "the index of a vector's element is a number", ""),
-        (lambda a: lg.dot(a[:, :], a[:, :]), "no product of vector<4x8xf32> and", "columns of"),
+        (lambda a: lg.dot(a[:, :], a[:, :]), "no GEMM of vector<4x8xf32> and", "columns of"),
         (lambda a: lg.dot(a[0, :], a), "two matrices, not vector<8xf32> and <kern", "a\\[m, k"),
         (
             lambda a: lg.dot(a[:, :], a[:, :].T, a[:, :]),
-            "sizes 4×4 is added to vector<4x8xf32>",
+            "size 4×4 is added to vector<4x8xf32>",
             "",
         ),
         (
             lambda a: lg.dot(a[:, :], a[:, :].T, lg.zeros((4, 4), "i32")),
-            "products of f32 are summed in i32",
+            "a GEMM of f32 is accumulated in i32",
             "floating point is summed",
         ),
         (
             lambda a: lg.dot(a[:, :], a[:, :].T, warps=lg.OrderBy(lg.Row(3, 1))),
-            "'OrderBy\\(Row\\(3, 1\\)\\)' does not divide a product of sizes 4×4",
+            "'OrderBy\\(Row\\(3, 1\\)\\)' does not divide a GEMM of size 4×4",
             "OrderBy\\(Row\\(2, 4\\)\\)",
         ),
         (

@@ -70,7 +70,7 @@ def tree(h: Any, x: Any) -> None:
     h[lg.block_id() * 32 + t] = own[t]
 
 
-def turns_with_barriers(h: Any, x: Any) -> None:
+def loop_with_barriers(h: Any, x: Any) -> None:
     own = lg.shared("i32", SMALL)
     for k in lg.loop(32):
         own[(lg.thread_id() + k) % 32] += 1
@@ -107,7 +107,7 @@ ALLOWED: dict[str, Any] = {
     "loop within": (unrolled_beside_a_loop, {"grid": 1}),
     "xor": (xor_of_ids, {}),
     "tree": (tree, {"grid": 2, "block": 32}),
-    "barriers": (turns_with_barriers, {"grid": 2, "block": 32}),
+    "barriers": (loop_with_barriers, {"grid": 2, "block": 32}),
     "own row": (own_row, {"grid": 1, "block": 64}),
     "case": (first_case_only, {"grid": 4, "block": 32}),
     "one thread": (one_thread, {"grid": 1, "block": 1}),
@@ -142,7 +142,7 @@ def written_out(h: Any, x: Any) -> None:
     h[i] = lg.maximum(h[lg.thread_id() % 16], 3)
 
 
-def turns_without_barriers(h: Any, x: Any) -> None:
+def loop_without_barriers(h: Any, x: Any) -> None:
     own = lg.shared("i32", SMALL)
     for k in lg.loop(32):
         own[(lg.thread_id() + k) % 32] += 1
@@ -164,7 +164,7 @@ def through_a_loop(h: Any, x: Any) -> None:
         (of_the_thread, 256, "add"),
         (halved, 256, "add"),
         (written_out, 256, "max"),
-        (turns_without_barriers, 32, "add"),
+        (loop_without_barriers, 32, "add"),
         (through_a_loop, 32, "add"),
     ],
     ids=lambda x: x.__name__ if callable(x) else str(x),
@@ -174,7 +174,7 @@ def test_an_element_of_several_threads(body: Any, block: int, update: str) -> No
         compiled(body, block=block).compilation().text("index")
     assert e.value.location is not None
     assert e.value.location.file.endswith("test_updates.py")
-    name = "tensor" if body is turns_without_barriers else "h"
+    name = "tensor" if body is loop_without_barriers else "h"
     assert f"lg.atomic_{update}({name}, index, value)" in str(e.value.hint)
 
 
@@ -194,7 +194,7 @@ def test_an_index_out_of_memory(body: Any) -> None:
     assert "lg.atomic_add(h, index, value)" in str(e.value.hint)
 
 
-def test_what_is_too_much_to_compute_is_said() -> None:
+def test_an_index_too_costly_to_evaluate_is_an_error() -> None:
     def squares(h: Any, x: Any) -> None:
         i = lg.block_id() * 256 + lg.thread_id()
         h[i * i % N] += 1

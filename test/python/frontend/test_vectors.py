@@ -67,7 +67,7 @@ def test_another_view_of_the_same_memory() -> None:
         (lambda a: a.view(lg.OrderBy(lg.Row(31))), "has 32 elements, .* of its view 31"),
     ],
 )
-def test_what_cannot_be(use: Any, says: str) -> None:
+def test_wrong_vector_operations_are_errors(use: Any, says: str) -> None:
     def kernel(a: Any, b: Any) -> None:
         use(a)
 
@@ -130,7 +130,7 @@ def test_shared_memory_is_aligned_by_itself() -> None:
 
 
 def test_whole_tiles_ask_once_for_all_of_their_elements() -> None:
-    """A tile that lies inside is read at once; at the edge each row is asked."""
+    """A tile that lies inside is read at once; at the edge each row is checked."""
     tiled = lg.OrderBy(lg.Row(13, 6)).TileBy([lg.ceildiv(13, 4), 1], [4, 6])
     kind = lg.TensorType("f32", tiled)
 

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from lego_mlir.index import Int, Sym, isqrt
-from lego_mlir.index.cost import Kind, count, operations, weight
-from lego_mlir.index.factor import Product, Sum, factor
+from lego_mlir.index.extraction.cost import Kind, count, operations, weight
+from lego_mlir.index.extraction.factor import Product, Sum, factor
 
 I, J, K, M, N = (Sym(name) for name in "ijKMN")  # noqa: E741 - the names in the formulas
 
@@ -44,7 +44,7 @@ def test_a_common_subexpression_is_counted_once() -> None:
     assert count([I, J, 4]) == 0
 
 
-def test_a_division_weighs_what_it_takes() -> None:
+def test_the_cost_of_a_division_depends_on_its_divisor() -> None:
     shift, constant, symbolic = (weight(I // d) for d in (8, 6, K))
     assert shift == 1
     assert shift < constant < symbolic

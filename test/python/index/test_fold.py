@@ -6,7 +6,8 @@ import pytest
 
 from lego_mlir.index import Int, Sym
 from lego_mlir.index.fold import Algebra, fold
-from lego_mlir.index.nodes import Expr, FloorDiv, Mod, Spelled, children
+from lego_mlir.index.nodes import Expr, FloorDiv, Mod, Spelled
+from lego_mlir.index.structure import children
 
 
 class Depth(Algebra[int]):

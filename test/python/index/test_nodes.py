@@ -12,7 +12,8 @@ import pytest
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Sym, bounds, evaluate, isqrt, minimum, substitute, symbols, where
-from lego_mlir.index.nodes import Expr, Poly, order
+from lego_mlir.index.nodes import Expr, Poly
+from lego_mlir.index.structure import order
 
 X, Y = Sym("x"), Sym("y", 0, 9)
 N = Sym("N", 1, None, frozenset({4}))
@@ -34,7 +35,7 @@ def test_symbols_differ_by_all_they_know() -> None:
     assert Sym("N", 1) is not N
 
 
-def test_nothing_can_be_set() -> None:
+def test_nodes_are_immutable() -> None:
     for node in (X, X + 1, X // 2):
         with pytest.raises(AttributeError, match="immutable"):
             node.name = "z"
@@ -136,5 +137,5 @@ def test_substitution_simplifies_again() -> None:
     ],
     ids=str,
 )
-def test_bounds(x: Expr, expected: tuple[int | None, int | None]) -> None:
+def test_nodes_have_these_bounds(x: Expr, expected: tuple[int | None, int | None]) -> None:
     assert bounds(x) == expected

@@ -71,7 +71,7 @@ def test_without_a_proof_a_claim_does_not_hold(x: Int) -> None:
     assert not prover.is_less(-1, x)
 
 
-def test_within() -> None:
+def test_an_index_is_proven_inside_its_size() -> None:
     assert prover.is_within(s.kk, BK)
     assert prover.is_within(BK * s.k + s.kk, K)
     assert not prover.is_within(s.kk + 1, BK)

@@ -30,9 +30,10 @@ from lego_mlir.index import (
     symbols,
     where,
 )
-from lego_mlir.index.factor import Product, Sum, factor
-from lego_mlir.index.nodes import Poly, children
+from lego_mlir.index.extraction.factor import Product, Sum, factor
+from lego_mlir.index.nodes import Poly
 from lego_mlir.index.proofs import prover
+from lego_mlir.index.structure import children
 from lego_mlir.index.sympy_bridge import from_sympy, to_sympy
 from lego_mlir.index.text import to_text
 

@@ -32,15 +32,15 @@ def check(
     """Check that a kernel computes what NumPy does, on small integers, whose sums are exact."""
     random = np.random.default_rng(0)
     kind = np.int32 if dtype == "i8" else np.float16
-    given, wanted = [], {}
+    given, expected = [], {}
     for index, (m, n, k) in enumerate(shapes):
         a, b = random.integers(-2, 3, (m, k)), random.integers(-2, 3, (k, n))
         given += [encoded(a, dtype), encoded(b, dtype), np.zeros((m, n), kind)]
         if m:
-            wanted[f"c{index}"] = (a @ b).astype(kind)
+            expected[f"c{index}"] = (a @ b).astype(kind)
     result = lg.run(kernel.compile(target), given, Simulator(order=(order, 0)))
-    assert list(result.outputs) == list(wanted)
-    for name, exact in wanted.items():
+    assert list(result.outputs) == list(expected)
+    for name, exact in expected.items():
         np.testing.assert_array_equal(result.outputs[name], exact)
 
 
@@ -53,7 +53,7 @@ def test_gemms_of_any_sizes(order: str, persistent_ctas: int) -> None:
     check(kernel, SHAPES, order=order)
 
 
-def test_one_gemm() -> None:
+def test_a_group_of_one_gemm_is_correct() -> None:
     check(grouped_matmul(SHAPES[:1], config=SMALL, target="sm_90a"), SHAPES[:1])
 
 
@@ -67,7 +67,7 @@ MANY = [(7 * i % 10 * 8, 8 + 8 * (i % 3), 64 + 8 * (i % 5)) for i in range(64)]
 """GEMMs of many sizes, some of them empty."""
 
 
-def test_many_gemms() -> None:
+def test_more_gemms_than_ctas_are_correct() -> None:
     config = WgmmaConfig((64, 16, 128), 1, 2, persistent_ctas=3)
     check(grouped_matmul(MANY, config=config, target="sm_90a"), MANY)
 

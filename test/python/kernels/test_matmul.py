@@ -67,7 +67,7 @@ def test_sizes_that_tiles_do_not_divide(shape: tuple[int, int, int], order: Any)
         ("f8E5M2", "f32"),
     ],
 )
-def test_element_types(dtype: str, out: str | None) -> None:
+def test_gemms_of_every_type_are_correct(dtype: str, out: str | None) -> None:
     m, n, k = 72, 80, 96
     config = BYTE if "8" in dtype else HALF
     check(matmul(m, n, k, dtype, out=out, b=OrderBy(Col(k, n)), config=config))
@@ -95,7 +95,7 @@ def test_8_bit_matrices_of_every_order(a: Any, b: Any) -> None:
     ],
     ids=str,
 )
-def test_configs(config: MmaConfig) -> None:
+def test_every_config_is_correct(config: MmaConfig) -> None:
     check(matmul(160, 192, 128, config=config))
 
 
@@ -103,7 +103,7 @@ def test_a_config_is_chosen_by_default() -> None:
     check(matmul(256, 256, 128, schedule="hmma"))
 
 
-def test_batches() -> None:
+def test_batched_gemms_are_correct() -> None:
     check(matmul(64, 80, 48, batch=3, config=HALF))
     columns = OrderBy(RegP([2, 64, 80], [0, 2, 1]))
     check(matmul(64, 80, 48, batch=2, c=columns, config=HALF))

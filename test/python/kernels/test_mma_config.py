@@ -47,7 +47,7 @@ def test_a_config_is_chosen_for_every_size(dtype: str, out: str, target: str) ->
 
 @pytest.mark.parametrize(
     ("tiles", "raster_group", "high", "wide"),
-    [((8, 6), 4, 4, 1), ((7, 12), 4, 1, 4), ((6, 5), 8, 6, 1), ((7, 11), 4, 1, 1)],
+    [((8, 6), 4, 4, 1), ((7, 12), 4, 1, 4), ((6, 5), 8, 6, 1), ((7, 11), 4, 4, 1)],
 )
 def test_ctas_take_raster_groups_column_by_column(
     tiles: tuple[int, int], raster_group: int, high: int, wide: int

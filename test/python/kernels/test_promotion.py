@@ -34,7 +34,7 @@ def test_a_chosen_tile_leaves_registers_for_two_accumulators() -> None:
     assert "overlapped epilogue" not in promoted
 
 
-def test_a_given_config_is_promoted() -> None:
+def test_a_users_config_is_promoted() -> None:
     config = WgmmaConfig((64, 96, 128), 1, 3)
     kernel = gemm(64, 96, 256, 1, config=config)
     assert "promote 1" in kernel.explain()

@@ -39,9 +39,9 @@ def check(
     random = np.random.default_rng(0)
     a, b = random.integers(-2, 3, (m, k)), random.integers(-2, 3, (len(offsets), k, n))
     c = np.full((m, n), OLD, np.int32 if dtype == "i8" else np.float16)
-    wanted = c.copy()
+    expected = c.copy()
     for group, (start, end) in enumerate(zip([0, *offsets], offsets, strict=False)):
-        wanted[start:end] = a[start:end] @ b[group]
+        expected[start:end] = a[start:end] @ b[group]
     given = [
         encoded(np.ascontiguousarray(x.swapaxes(-1, -2)) if by_columns else x, dtype).reshape(-1)
         if by_columns
@@ -50,7 +50,7 @@ def check(
     ]
     ends = np.array(offsets, np.int32)
     launch(kernel.compile(target), *given, c, ends, device=Simulator(order=(order, 0)))
-    np.testing.assert_array_equal(c, wanted)
+    np.testing.assert_array_equal(c, expected)
 
 
 OFFSETS = [

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.diagnostics import LegoError
@@ -69,20 +72,55 @@ def test_sizes_and_parameters_of_a_config() -> None:
     [
         ({"tile": (96, 128, 64)}, "96 rows are not a multiple of 128"),
         ({"consumers": 4}, "one to three consumer warpgroups"),
-        ({"tile": (128, 250, 64)}, "16 to 256 columns, in steps of 16, not 250"),
-        ({"tile": (128, 272, 64)}, "16 to 256 columns"),
+        ({"tile": (128, 250, 64)}, "8 to 256 columns, in steps of 8, not 250"),
+        ({"tile": (128, 264, 64)}, "8 to 256 columns, in steps of 8, not 264"),
         ({"tile": (128, 256, 24)}, "k = 24 is not a multiple of the 16 of a wgmma"),
-        ({"tile": (256, 256, 64)}, "256 accumulators, more than 128"),
+        (
+            {"tile": (256, 256, 64)},
+            "256 accumulators and a result whose store is overlapped: 384 registers, more than 204",
+        ),
+        (
+            {"tile": (256, 208, 64), "overlap_epilogue": False},
+            "208 accumulators: 208 registers, more than 204",
+        ),
+        (
+            {"tile": (256, 96, 64), "overlap_epilogue": False, "promote": 4},
+            "96 accumulators, which are promoted: 208 registers, more than 204",
+        ),
+        (
+            {"tile": (192, 208, 64), "consumers": 3},
+            "with 3 consumers a tile has at most 200 columns",
+        ),
         ({"stages": 1}, "at least 2"),
         ({"raster_group": 0}, "at least one tile"),
-        ({"cluster": (2, 2)}, "one below the other or side by side"),
-        ({"cluster": (3, 1)}, "a cluster is 1, 2, 4 or 8"),
+        ({"cluster": (3, 1)}, "a cluster is 1, 2, 4 or 8 tiles"),
+        ({"cluster": (4, 4)}, "a cluster is 1, 2, 4 or 8 tiles"),
+        ({"cluster": (-2, -2)}, "a cluster is 1, 2, 4 or 8 tiles"),
+        ({"persistent_ctas": 130, "cluster": (2, 2)}, "130 persistent CTAs are not a multiple"),
+        ({"l2_promotion": 32}, "l2_promotion is one of 0, 64, 128, 256 bytes"),
         ({"persistent_ctas": 133, "cluster": (2, 1)}, "133 persistent CTAs are not a multiple"),
         ({"persistent_ctas": -2}, "persistent_ctas is a number of CTAs, or 0"),
         ({"split_k": 3}, "split_k is 1, 2, 4 or 8"),
         ({"split_k": 2, "cluster": (2, 1)}, "share tiles of A or B, but not both"),
         ({"split_k": 2}, "the kernel is not persistent"),
         ({"persistent_ctas": 0}, "needs CTAs with a next tile"),
+        (
+            {"ping_pong": True, "tile": (64, 128, 64)},
+            "ping-pong is for two consumers, of which one stores",
+        ),
+        (
+            {"ping_pong": True, "tile": (64, 64, 64), "consumers": 1},
+            "ping-pong is for two consumers",
+        ),
+        (
+            {"ping_pong": True, "overlap_epilogue": False, "tile": (64, 256, 64)}
+            | {"persistent_ctas": 1024},
+            "ping-pong needs CTAs with several tiles",
+        ),
+        (
+            {"ping_pong": True, "overlap_epilogue": False},
+            "256 accumulators: 256 registers, more than 204",
+        ),
         ({"persistent_ctas": 512}, "needs CTAs with a next tile"),
         ({"stages": 5}, "more than the 232448 of a CTA"),
     ],
@@ -92,11 +130,31 @@ def test_wrong_configs_are_refused(change: dict[str, Any], message: str) -> None
         replace(CONFIG, **change).check(LARGE, SHARED)
 
 
-def test_clusters_divide_the_tiles_and_epilogue_tiles_overlap_iterations() -> None:
+def test_a_wgmma_of_integers_has_fewer_widths() -> None:
+    numbers = replace(LARGE, dtype="i8", out="i32", b="col")
+    plain = WgmmaConfig((128, 24, 128), 2, 2)
+    for n in (8, 24, 48):
+        replace(plain, tile=(128, n, 128)).check(numbers, SHARED)
+    for n in (40, 56):
+        replace(plain, tile=(128, n, 64)).check(replace(LARGE, b="col"), SHARED)
+        with pytest.raises(LegoError, match=r"of integers .* in steps of 16, or 8 or 24, not"):
+            replace(plain, tile=(128, n, 128)).check(numbers, SHARED)
+
+
+def test_the_grid_is_padded_to_whole_clusters() -> None:
     odd = replace(LARGE, m=33 * 128)
-    with pytest.raises(LegoError, match="33×16 tiles, which the cluster does not divide"):
-        replace(CONFIG, cluster=(2, 1)).check(odd, SHARED)
-    replace(CONFIG, cluster=(1, 2)).check(odd, SHARED)
+    plain = replace(CONFIG, overlap_epilogue=False)
+    for cluster, grid in {(2, 1): (34, 16), (1, 2): (33, 16), (2, 4): (34, 16)}.items():
+        config = replace(plain, cluster=cluster, persistent_ctas=0)
+        config.check(odd, SHARED)
+        assert config.tiles(odd) == (33, 16)
+        assert config.grid(odd) == grid
+        assert config.padding(odd) == ((1, 1) if grid == (33, 16) else cluster)
+        assert config.work_items(odd) == config.params(odd)["persistent_ctas"] == grid[0] * grid[1]
+        assert config.rasterization(odd, 3).dims == (3, *grid)
+
+
+def test_epilogue_tiles_overlap_iterations() -> None:
     with pytest.raises(LegoError, match=r"4 epilogue tiles .* and there are 3"):
         CONFIG.check(replace(LARGE, k=192), SHARED)
 
@@ -112,8 +170,8 @@ def test_split_k_slices_are_whole_iterations() -> None:
         shared.check(replace(few, k=64), SHARED)
     with pytest.raises(LegoError, match="9 iterations of the K loop leave none"):
         replace(shared, split_k=4, tile=(64, 128, 64)).check(replace(few, k=9 * 64), SHARED)
-    with pytest.raises(LegoError, match="a CTA stores 24 columns"):
-        replace(shared, tile=(64, 48, 64)).check(few, SHARED)
+    with pytest.raises(LegoError, match="a CTA stores 12 columns, which is not a multiple of 8"):
+        replace(shared, tile=(64, 24, 64)).check(replace(few, b="col"), SHARED)
 
 
 # --------------------------------------------------------------------------------------- layouts
@@ -139,35 +197,95 @@ def test_epilogue_tiles_are_one_swizzle_wide() -> None:
         epilogue_tile(64, 4, by_row=False)
     with pytest.raises(LegoError, match=r"rows of 24 elements of 2 bytes .* multiple of 32"):
         tma_swizzled_tile(64, 24, 2)
+    with pytest.raises(LegoError, match="20 columns of C are no multiple of 8"):
+        epilogue_tile(20, 2)
 
 
-@pytest.mark.parametrize(
-    ("down", "across", "raster_group", "cluster"),
-    [
-        (16, 12, 8, (2, 1)),
-        (16, 12, 8, (1, 2)),
-        (17, 38, 8, (1, 2)),
-        (6, 1, 4, (2, 1)),
-        (3, 5, 8, (1, 1)),
-        (8, 8, 1, (1, 4)),
-    ],
-)
+@pytest.mark.parametrize("by_row", [True, False])
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_epilogue_tiles_of_every_width(size: int, by_row: bool) -> None:
+    """Their chunks of 8 columns stay whole, and 16 bytes of 8 rows are in different banks."""
+    if size == 4 and not by_row:
+        return
+    for columns in range(16 if size == 1 else 8, 257, 16 if size == 1 else 8):
+        layout = epilogue_tile(columns, size, by_row=by_row)
+        rows, width = layout.dims
+        assert rows == 64
+        assert width % 8 == columns % width == 0
+        offsets = np.asarray(layout.apply(*np.indices((rows, width))))
+        assert sorted(offsets.flat) == list(range(rows * width))
+        if size == 2:  # those that stmatrix writes
+            lines = offsets if by_row else offsets.T
+            starts = lines[:8, ::8] * size
+            assert (np.diff(lines[:, : len(lines[0]) // 8 * 8].reshape(-1, 8)) == 1).all()
+            for column in starts.T:
+                assert len(set((column // 16 % 8).tolist())) == 8
+
+
+def test_swapped_tiles_of_odd_widths_have_chunks_that_stmatrix_writes() -> None:
+    found = {n: epilogue_tile(n, 2, by_row=False).dims[1] for n in (176, 208, 240, 152, 80, 112)}
+    assert found == {176: 16, 208: 16, 240: 48, 152: 8, 80: 40, 112: 56}
+
+
+RASTERS = [
+    (16, 12, 8, (2, 1)),
+    (16, 12, 8, (1, 2)),
+    (17, 38, 8, (1, 2)),
+    (6, 1, 4, (2, 1)),
+    (3, 5, 8, (1, 1)),
+    (8, 8, 1, (1, 4)),
+    (17, 4, 8, (1, 1)),
+    (4, 17, 8, (1, 1)),
+    (34, 4, 8, (2, 1)),
+    (4, 34, 8, (1, 2)),
+    (34, 6, 8, (2, 2)),
+    (6, 34, 8, (2, 2)),
+    (8, 28, 16, (2, 4)),
+    (52, 4, 16, (4, 1)),
+]
+
+
+@pytest.mark.parametrize(("down", "across", "raster_group", "cluster"), RASTERS)
 @pytest.mark.parametrize("batch", [None, 3])
-def test_ctas_of_a_cluster_share_a_row_or_a_column_of_tiles(
+def test_ctas_of_a_cluster_are_neighbours(
     down: int, across: int, raster_group: int, cluster: tuple[int, int], batch: int | None
 ) -> None:
     layout = raster_groups(down, across, raster_group, cluster, batch)
+    assert layout.verify()
     count = down * across * (batch or 1)
     assert layout.dims == ((down, across) if batch is None else (batch, down, across))
     found = np.stack(layout.inv(np.arange(count)))
     assert len(set(map(tuple, found.T.tolist()))) == count
-    ctas = max(cluster)
-    by_cluster = found.reshape(len(found), -1, ctas)
-    for axis in range(len(found)):
-        apart = cluster[0] if axis == len(found) - 2 else cluster[1]
-        is_spread = axis >= len(found) - 2 and apart > 1
-        distance = np.ptp(by_cluster[axis], axis=1)
-        assert (distance == (ctas - 1 if is_spread else 0)).all()
+    assert (layout.apply(*found) == np.arange(count)).all()
+    by_cluster = found.reshape(len(found), -1, prod(cluster))
+    sizes = (*(1,) * (len(found) - 2), *cluster)
+    for tiles, size in zip(by_cluster, sizes, strict=True):
+        assert (tiles.min(axis=1) % size == 0).all()
+        assert (np.ptp(tiles, axis=1) == size - 1).all()
+
+
+def in_groups(rows: int, columns: int, height: int) -> list[tuple[int, int]]:
+    """Return tiles in groups of `height` rows, each group column by column."""
+    return [
+        (i, j)
+        for first in range(0, rows, height)
+        for j in range(columns)
+        for i in range(first, min(first + height, rows))
+    ]
+
+
+@given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 20))
+def test_raster_groups_of_any_number_of_tiles(down: int, across: int, most: int) -> None:
+    layout = raster_groups(down, across, most)
+    found = list(zip(*np.asarray(layout.inv(np.arange(down * across))).tolist(), strict=True))
+    by_rows = [h for h in range(1, most + 1) if in_groups(down, across, h) == found]
+    by_columns = [
+        w for w in range(1, most + 1) if [(i, j) for j, i in in_groups(across, down, w)] == found
+    ]
+    # A group is at least half as high as it may be.
+    assert any(2 * h >= min(most, down) for h in by_rows) or any(
+        2 * w >= min(most, across) for w in by_columns
+    )
 
 
 # ----------------------------------------------------------------------------------------- model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from lego_mlir import Col, OrderBy, RegP, Row, runtime
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import matmul
 from lego_mlir.kernels.gemm.mma_config import MmaConfig
+from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 
 SMALL = WgmmaConfig((64, 32, 64), 1, 2)
@@ -50,7 +52,7 @@ def test_swapped_operands(a: Any, c: Any) -> None:
 @pytest.mark.parametrize(
     ("dtype", "out"), [("f16", "f32"), ("f16", "bf16"), ("bf16", None), ("bf16", "f32")]
 )
-def test_element_types(dtype: str, out: str | None) -> None:
+def test_wgmma_gemms_of_every_type_are_correct(dtype: str, out: str | None) -> None:
     check(matmul(72, 80, 64, dtype, out=out, config=SMALL))
 
 
@@ -80,12 +82,147 @@ def test_8_bit_elements_along_k(dtype: str) -> None:
         (64, 512, WgmmaConfig((64, 256, 64), 1, 2, split_k=2)),
         (256, 256, WgmmaConfig((128, 128, 32), 1, 3, persistent_ctas=2)),
         (64, 128, WgmmaConfig((64, 64, 64), 1, 2, split_k=2)),
+        (200, 72, WgmmaConfig((192, 24, 64), 1, 2)),
+        (64, 48, WgmmaConfig((64, 8, 64), 1, 2)),
+        (128, 208, WgmmaConfig((128, 208, 64), 1, 2)),
+        (256, 136, WgmmaConfig((256, 136, 32), 2, 2, persistent_ctas=1)),
+        (384, 104, WgmmaConfig((192, 104, 64), 3, 2, persistent_ctas=1, overlap_epilogue=True)),
+        (64, 144, WgmmaConfig((64, 48, 64), 1, 2, split_k=2)),
     ],
     ids=str,
 )
-def test_configs(m: int, n: int, config: WgmmaConfig) -> None:
+def test_every_wgmma_config_is_correct(m: int, n: int, config: WgmmaConfig) -> None:
     k = 192 * config.split_k
     check(matmul(m, n, k, b=OrderBy(Col(k, n)), config=config))
+
+
+@pytest.mark.parametrize("n", [176, 208, 240, 152, 8])
+def test_swapped_tiles_of_any_width(n: int) -> None:
+    config = WgmmaConfig((64, n, 64), 1, 2, swap_ab=True)
+    check(matmul(n, 72, 64, b=OrderBy(Col(64, 72)), config=config))
+
+
+@pytest.mark.parametrize("dtype", ["f8E4M3FN", "i8"])
+@pytest.mark.parametrize("out", ["f16", "f32"])
+def test_8_bit_elements_in_narrow_tiles(dtype: str, out: str) -> None:
+    config = WgmmaConfig((64, 24, 128), 1, 2)
+    check(matmul(72, 48, 144, dtype, out=out, b=OrderBy(Col(144, 48)), config=config))
+
+
+def test_rows_of_b_in_tiles_of_odd_widths() -> None:
+    config = WgmmaConfig((64, 24, 64), 1, 2)
+    with pytest.raises(LegoError, match=r"24 columns of B, contiguous in memory, are no multiple"):
+        matmul(64, 48, 64, config=config)
+
+
+CLUSTERS = [
+    ((2, 1), 0, False),
+    ((2, 2), 0, False),
+    ((2, 2), 4, False),
+    ((1, 4), 4, True),
+    ((4, 1), 0, False),
+    ((8, 1), 8, False),
+    ((2, 4), 8, True),
+]
+
+
+@pytest.mark.parametrize("order", ["late", "early", "random:1"])
+@pytest.mark.parametrize(
+    ("cluster", "persistent_ctas", "overlap_epilogue"), CLUSTERS, ids=lambda x: str(x)
+)
+def test_clusters_that_do_not_divide_the_tiles(
+    cluster: tuple[int, int], persistent_ctas: int, overlap_epilogue: bool, order: str
+) -> None:
+    """Of 3×3 tiles, those at the edges partial."""
+    config = WgmmaConfig(
+        (64, 32, 64),
+        1,
+        2,
+        cluster=cluster,
+        persistent_ctas=persistent_ctas,
+        overlap_epilogue=overlap_epilogue,
+    )
+    kernel = matmul(168, 88, 136, config=config, batch=2 if cluster == (2, 2) else None)
+    artifact = kernel.compilation().artifact(assemble=False)
+    comparison = runtime.run(artifact, [], runtime.select("sim", order=order)).comparison
+    assert comparison is not None
+    assert comparison.equal, str(comparison)
+
+
+PING_PONG = [
+    ((168, 80, 200), WgmmaConfig((64, 32, 64), 2, 3, persistent_ctas=2, ping_pong=True)),
+    # A CTA whose second consumer has no tile; a K loop of one iteration.
+    ((168, 80, 40), WgmmaConfig((64, 32, 64), 2, 3, persistent_ctas=8, ping_pong=True)),
+    (
+        (168, 80, 136),
+        WgmmaConfig((64, 32, 64), 2, 2, persistent_ctas=4, cluster=(2, 2), ping_pong=True),
+    ),
+    (
+        (328, 136, 136),
+        WgmmaConfig((128, 64, 64), 2, 4, persistent_ctas=2, swap_ab=True, ping_pong=True),
+    ),
+    (
+        (168, 80, 328),
+        WgmmaConfig((64, 32, 64), 2, 3, persistent_ctas=2, promote=2, ping_pong=True),
+    ),
+]
+
+
+@pytest.mark.parametrize("order", ["late", "early", "random:1"])
+@pytest.mark.parametrize(("sizes", "config"), PING_PONG, ids=str)
+def test_consumers_that_compute_tiles_in_turns(
+    sizes: tuple[int, int, int], config: WgmmaConfig, order: str
+) -> None:
+    kernel = matmul(*sizes, config=config, batch=2 if config.cluster == (2, 2) else None)
+    artifact = kernel.compilation().artifact(assemble=False)
+    comparison = runtime.run(artifact, [], runtime.select("sim", order=order)).comparison
+    assert comparison is not None
+    assert comparison.equal, str(comparison)
+
+
+@pytest.mark.parametrize("swap_ab", [False, True])
+def test_an_epilogue_with_operands_in_clusters_that_do_not_divide_the_tiles(swap_ab: bool) -> None:
+    m, n, k = 72, 96, 64
+    rng = np.random.default_rng(4)
+    a, b, old = (rng.integers(-3, 4, shape).astype("f2") for shape in ((m, k), (k, n), (m, n)))
+    bias, rows = (rng.integers(-9, 10, size).astype("f4") for size in (n, (m, 1)))
+    config = WgmmaConfig((64, 32, 64), 1, 2, cluster=(2, 2), swap_ab=swap_ab)
+    kernel = matmul(
+        m,
+        n,
+        k,
+        epilogue=lambda x, bias, rows, old: x + bias + rows + old.to("f32"),
+        operands={
+            "bias": lg.Tensor["f32", OrderBy(Row(n))],
+            "rows": lg.Tensor["f32", OrderBy(Row(m, 1))],
+            "old": lg.Tensor["f16", OrderBy(Row(m, n))],
+        },
+        config=config,
+    )
+    c = np.full((m, n), np.nan, "f2")
+    kernel(a, b, c, bias, rows, old, device="sim")
+    np.testing.assert_array_equal(c, a.astype("f4") @ b.astype("f4") + bias + rows + old)
+
+
+@pytest.mark.parametrize("batch", [None, 2])
+@pytest.mark.parametrize(
+    ("down", "across", "config"),
+    [
+        (7, 5, WgmmaConfig((64, 16, 64), 1, 2, raster_group=4)),
+        (5, 7, WgmmaConfig((64, 16, 64), 1, 2, raster_group=4, persistent_ctas=5)),
+        (13, 2, WgmmaConfig((64, 16, 64), 1, 2, raster_group=8, cluster=(2, 1))),
+        (11, 13, WgmmaConfig((64, 8, 64), 1, 2, raster_group=8, cluster=(1, 2))),
+    ],
+)
+def test_raster_groups_of_unequal_size(
+    down: int, across: int, config: WgmmaConfig, batch: int | None
+) -> None:
+    problem = Problem(64 * down, config.tile[1] * across, 64, "f16", "f16", b="col")
+    columns = OrderBy(RegP([2, 64, problem.n], [0, 2, 1]))
+    order = OrderBy(Col(64, problem.n)) if batch is None else columns
+    kernel = matmul(problem.m, problem.n, problem.k, b=order, config=config, batch=batch)
+    assert "row_groups" in str(config.rasterization(problem))
+    check(kernel)
 
 
 @pytest.mark.parametrize("order", ["late", "early", "random:1"])
@@ -114,7 +251,19 @@ def test_copies_may_arrive_at_any_time(order: str) -> None:
     assert comparison.equal, str(comparison)
 
 
-def test_batches() -> None:
+@pytest.mark.parametrize(
+    ("asked", "found"), [(0, [128, 256, 256]), (64, [64, 64, 256]), (256, [256, 256, 256])]
+)
+def test_l2_promotion(asked: int, found: list[int]) -> None:
+    """Rows of A begin inside of a line: 128 bytes, unless the config says."""
+    config = replace(SMALL, l2_promotion=asked)
+    kernel = matmul(64, 128, 72, config=config)
+    (launch,) = kernel.compilation().artifact(assemble=False).launches
+    promotions = {p.argument: p.l2_promotion for p in launch.parameters}  # type: ignore[union-attr]
+    assert [promotions[n] for n in range(3)] == found
+
+
+def test_batched_gemms_by_wgmma_are_correct() -> None:
     check(matmul(80, 48, 64, batch=3, config=SMALL))
     columns = OrderBy(RegP([2, 80, 48], [0, 2, 1]))
     check(matmul(80, 48, 64, batch=2, c=columns, config=SMALL))
@@ -242,9 +391,12 @@ def test_matrices_that_tma_cannot_copy_fall_back_to_hmma(
         ),
         (
             {"config": SMALL, "batch": 2, "rasterization": OrderBy(Row(2, 4))},
-            r"sizes \[2, 4\], but the batch has 2 GEMMs, and C has 2×4 tiles of 64×32",
+            r"sizes \[2, 4\], but the batch has 2 GEMMs, and the grid has 2×4 tiles of 64×32",
         ),
-        ({"config": SMALL, "rasterization": OrderBy(Row(4, 2))}, r"C has 2×4 tiles of 64×32"),
+        (
+            {"config": SMALL, "rasterization": OrderBy(Row(4, 2))},
+            r"the grid has 2×4 tiles of 64×32",
+        ),
     ],
 )
 def test_options_that_contradict_each_other(options: Any, message: str) -> None:

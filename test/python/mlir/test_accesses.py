@@ -135,6 +135,6 @@ def test_an_argument_states_its_alignment() -> None:
         f'"lego.store"(%v, %a, %i) {{{ROW}, slice = array<i64: 1>}} '
         ": (vector<64xf32>, memref<512xf32>, index) -> ()"
     )
-    said = "%a: memref<512xf32> {lego.alignment = 8 : i64}, %i: index"
-    assert "{alignment = 8 : i64}" in lowered(store, said)
+    signature = "%a: memref<512xf32> {lego.alignment = 8 : i64}, %i: index"
+    assert "{alignment = 8 : i64}" in lowered(store, signature)
     assert "alignment" not in lowered(store, "%a: memref<512xf32>, %i: index")

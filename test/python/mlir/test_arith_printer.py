@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lego_mlir.index import Sym, bounds, evaluate, isqrt, maximum, minimum, where
+from lego_mlir.index.extraction.width import widest
 from lego_mlir.index.nodes import Int
-from lego_mlir.index.width import widest
 from lego_mlir.mlir.bindings import func, ir
 from lego_mlir.mlir.context import Source, new_context
 from lego_mlir.mlir.emit.arith import Printer
-from lego_mlir.mlir.lowering.permutation_functions import read_function
+from lego_mlir.mlir.lowering.indices.permutation_functions import read_function
 
 SOURCE = Source("test", "")
 SYMBOLS = [Sym("a", 0, 63), Sym("b", -17, 40), Sym("c", 1, 9), Sym("d", None, None)]
@@ -89,7 +89,7 @@ def test_widest_bounds_every_intermediate_value(x: Int) -> None:
     env: dict[Any, Any] = dict(
         zip(op.regions[0].blocks[0].arguments, points().values(), strict=True)
     )
-    from lego_mlir.mlir.lowering.permutation_functions import evaluate
+    from lego_mlir.mlir.lowering.indices.permutation_functions import evaluate
 
     for o in op.regions[0].blocks[0].operations:
         if o.operation.name == "func.return":

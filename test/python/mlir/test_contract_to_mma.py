@@ -19,8 +19,8 @@ TILE = "vector<32x32xf32>"
 
 def check(problem: MmaKernel, tmp_path: Path, target: str = "sm_90a") -> Costs:
     """Twice the product, as the epilogue that is there by default has it."""
-    out, given, costs = run(problem, tmp_path, target)
-    assert np.array_equal(out, 2 * (given["a"] @ given["b"]))
+    out, inputs, costs = run(problem, tmp_path, target)
+    assert np.array_equal(out, 2 * (inputs["a"] @ inputs["b"]))
     return costs
 
 
@@ -48,7 +48,7 @@ def test_shared_memory_row_by_row_or_column_by_column(
 
 
 @pytest.mark.parametrize("swizzled", [False, True])
-def test_tiles_in_slots(tmp_path: Path, swizzled: bool) -> None:
+def test_tiles_in_pipeline_stages(tmp_path: Path, swizzled: bool) -> None:
     left, right = "OrderBy(Row(BM, BK))", "OrderBy(Col(BK, BN))"
     if swizzled:
         left, right = (f"OrderBy(GenP([{t}], swizzle(8, 1, 4)))" for t in ("BM, BK", "BK, BN"))
@@ -64,17 +64,17 @@ def contraction(result: str, start: str, warps: str = "OrderBy(Row(1, 1))") -> s
 
 
 @pytest.mark.parametrize("start", ["%next", "%zero"])
-def test_two_products_in_one_sum(tmp_path: Path, start: str) -> None:
+def test_two_gemms_in_one_accumulator(tmp_path: Path, start: str) -> None:
     inside = contraction("%last", start)
     if start == "%zero":
         inside = contraction("%other", start) + f"%last = arith.addf %next, %other : {TILE}"
         inside = inside.replace("%last", "\n        %last")
     problem = MmaKernel(after_dot=inside, epilogue=f"%result = arith.addf %sum, %zero : {TILE}")
-    out, given, _ = run(problem, tmp_path)
-    assert np.array_equal(out, 2 * (given["a"] @ given["b"]))
+    out, inputs, _ = run(problem, tmp_path)
+    assert np.array_equal(out, 2 * (inputs["a"] @ inputs["b"]))
 
 
-def test_two_products_that_begin_alike_and_never_meet(tmp_path: Path) -> None:
+def test_two_gemms_with_one_initial_value_stay_separate(tmp_path: Path) -> None:
     apart = (
         contraction("%other", "%zero")
         + f"""
@@ -85,29 +85,29 @@ def test_two_products_that_begin_alike_and_never_meet(tmp_path: Path) -> None:
         %last = arith.addf %next, %same : {TILE}"""
     )
     problem = MmaKernel(iterations=1, after_dot=apart, epilogue=" ", store=" ")
-    out, given, _ = run(problem, tmp_path)
-    assert np.array_equal(out, 2 * (given["a"] @ given["b"]))
+    out, inputs, _ = run(problem, tmp_path)
+    assert np.array_equal(out, 2 * (inputs["a"] @ inputs["b"]))
 
 
 def test_sums_that_are_changed_from_step_to_step(tmp_path: Path) -> None:
     inside = f"""%two = arith.constant dense<2.0> : {TILE}
         %last = arith.mulf %next, %two : {TILE}"""
-    out, given, _ = run(
+    out, inputs, _ = run(
         MmaKernel(after_dot=inside, epilogue=f"%result = arith.negf %sum : {TILE}"), tmp_path
     )
-    a, b = given["a"], given["b"]
+    a, b = inputs["a"], inputs["b"]
     assert np.array_equal(out, -(4 * a[:, :32] @ b[:32] + 2 * a[:, 32:] @ b[32:]))
 
 
 def test_the_second_operand_may_have_the_rows(tmp_path: Path) -> None:
     # Summed up over (j, i), the square tile is the transposed product.
-    out, given, _ = run(MmaKernel(result_map="(j, i)", prefetch=1), tmp_path)
-    assert np.array_equal(out, 2 * (given["a"] @ given["b"]).T)
+    out, inputs, _ = run(MmaKernel(result_map="(j, i)", prefetch=1), tmp_path)
+    assert np.array_equal(out, 2 * (inputs["a"] @ inputs["b"]).T)
 
 
 @pytest.mark.parametrize("element", ["f16", "bf16", "i8", "f8E4M3FN", "f8E5M2"])
 @pytest.mark.parametrize("target", ["sm_89", "sm_90a"])
-def test_types(tmp_path: Path, element: str, target: str) -> None:
+def test_every_element_type_is_lowered(tmp_path: Path, element: str, target: str) -> None:
     integers = element == "i8"
     tile = "vector<32x32xi32>"
     problem = MmaKernel(
@@ -177,8 +177,8 @@ def test_a_row_is_added_to_every_row(tmp_path: Path) -> None:
             f"%result = arith.truncf %positive : {TILE} to vector<32x32xf16>",
         ),
     )
-    out, given, _ = run(problem, tmp_path)
-    expected = np.maximum(given["a"] @ given["b"] + 0.5 * given["bias"], 0)
+    out, inputs, _ = run(problem, tmp_path)
+    expected = np.maximum(inputs["a"] @ inputs["b"] + 0.5 * inputs["bias"], 0)
     assert np.array_equal(out, expected)
 
 
@@ -192,8 +192,8 @@ def test_a_column_is_added_to_every_column(tmp_path: Path) -> None:
             f"%result = arith.addf %all, %sum : {TILE}",
         ),
     )
-    out, given, _ = run(problem, tmp_path)
-    assert np.array_equal(out, given["a"] @ given["b"] + given["bias"][:, None])
+    out, inputs, _ = run(problem, tmp_path)
+    assert np.array_equal(out, inputs["a"] @ inputs["b"] + inputs["bias"][:, None])
 
 
 def test_a_number_scales_what_is_chosen(tmp_path: Path) -> None:
@@ -208,9 +208,9 @@ def test_a_number_scales_what_is_chosen(tmp_path: Path) -> None:
             f"%result = arith.select %chosen, %scaled, %sum : vector<32x32xi1>, {TILE}",
         ),
     )
-    out, given, _ = run(problem, tmp_path)
-    product = given["a"] @ given["b"]
-    assert np.array_equal(out, np.where(product > 0, product * given["bias"][0], product))
+    out, inputs, _ = run(problem, tmp_path)
+    product = inputs["a"] @ inputs["b"]
+    assert np.array_equal(out, np.where(product > 0, product * inputs["bias"][0], product))
 
 
 def load_start(name: str) -> str:
@@ -224,8 +224,8 @@ def test_a_tile_is_added(tmp_path: Path) -> None:
     problem = MmaKernel(
         epilogue=epilogue(load_start("old"), f"%result = arith.addf %sum, %old : {TILE}")
     )
-    out, given, _ = run(problem, tmp_path)
-    assert np.array_equal(out, given["a"] @ given["b"] + given["initial"])
+    out, inputs, _ = run(problem, tmp_path)
+    assert np.array_equal(out, inputs["a"] @ inputs["b"] + inputs["initial"])
 
 
 def test_the_sums_begin_with_a_tile_in_any_layout(tmp_path: Path) -> None:
@@ -233,15 +233,15 @@ def test_the_sums_begin_with_a_tile_in_any_layout(tmp_path: Path) -> None:
     problem = MmaKernel(
         c=layout, initial=load_start("zero"), epilogue=f"%result = arith.negf %sum : {TILE}"
     )
-    out, given, _ = run(problem, tmp_path)
-    assert np.array_equal(out, -(given["a"] @ given["b"] + given["initial"]))
+    out, inputs, _ = run(problem, tmp_path)
+    assert np.array_equal(out, -(inputs["a"] @ inputs["b"] + inputs["initial"]))
 
 
 @pytest.mark.parametrize("size", [(27, 30), (5, 31), (32, 9)])
 def test_partial_tiles_are_stored_as_far_as_they_go(tmp_path: Path, size: tuple[int, int]) -> None:
-    out, given, _ = run(MmaKernel(size=size), tmp_path)
+    out, inputs, _ = run(MmaKernel(size=size), tmp_path)
     m, n = size
-    assert np.array_equal(out, 2 * (given["a"] @ given["b"])[:m, :n])
+    assert np.array_equal(out, 2 * (inputs["a"] @ inputs["b"])[:m, :n])
 
 
 def through_shared(layout: str, element: str) -> str:
@@ -277,8 +277,8 @@ def test_f16_goes_to_shared_memory_by_matrices(tmp_path: Path, order: str) -> No
         tile=(64, 64, 16), warps="OrderBy(Row(2, 2))", out="f16", epilogue=truncated
     )
     layout = f"OrderBy({order}(64, 64))"
-    out, given, costs = run(replace(problem, store=through_shared(layout, "f16")), tmp_path)
-    assert np.array_equal(out, given["a"] @ given["b"])
+    out, inputs, costs = run(replace(problem, store=through_shared(layout, "f16")), tmp_path)
+    assert np.array_equal(out, inputs["a"] @ inputs["b"])
     # 16 by 16 elements an instruction, 16 of them in each of four warps.
     assert sum(r.requests for r in costs.memory if "stmatrix" in r.instruction.opcode) == 4 * 4
     stores = [r for r in costs.memory if "stmatrix" in r.instruction.opcode]
@@ -307,14 +307,14 @@ def test_a_swizzled_result_is_stored_without_bank_conflicts(
         else "",
         store=through_shared(f"OrderBy(GenP([64, 64], {swizzle}))", element),
     )
-    out, given, costs = run(problem, tmp_path, target)
-    assert np.array_equal(out, 2 * (given["a"] @ given["b"]))
+    out, inputs, costs = run(problem, tmp_path, target)
+    assert np.array_equal(out, 2 * (inputs["a"] @ inputs["b"]))
     moved, least = wavefronts(costs, opcode)
     assert moved == least > 0
 
 
 @pytest.mark.parametrize("element", ["f16", "f8E5M2"])
-def test_products_stay_where_all_lanes_meet(tmp_path: Path, element: str) -> None:
+def test_mmas_stay_where_all_lanes_execute(tmp_path: Path, element: str) -> None:
     # Their sums are only used under the masks of a partial tile: no reason to be computed there.
     problem = MmaKernel(
         size=(27, 30), iterations=1, element=element, shared_b="OrderBy(Col(BK, BN))"
@@ -338,8 +338,8 @@ def test_other_types_go_to_shared_memory_in_pairs(tmp_path: Path, element: str) 
         else f"%result = arith.addf %sum, %sum : {tile}",
         store=through_shared("OrderBy(Row(64, 64))", element),
     )
-    out, given, _ = run(problem, tmp_path)
-    expected = (given["a"] @ given["b"]) * (1 if integers else 2)
+    out, inputs, _ = run(problem, tmp_path)
+    expected = (inputs["a"] @ inputs["b"]) * (1 if integers else 2)
     inside = np.abs(expected) < 128 if integers else np.full(expected.shape, True)
     assert inside.mean() > 0.9
     assert np.array_equal(out[inside], expected[inside])

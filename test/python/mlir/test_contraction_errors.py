@@ -144,7 +144,7 @@ def test_operands_must_be_in_shared_memory(tmp_path: Path) -> None:
         "%next = vector.contract",
         "%z = arith.constant dense<1.0> : vector<32x32xf16>\n        %next = vector.contract",
     )
-    error = refused(text.replace("%x, %y, %part", "%z, %y, %part"), tmp_path)
+    error = refused(text.replace("%x, %y, %acc", "%z, %y, %acc"), tmp_path)
     assert "lhs operand in shared memory, found 'arith.constant'" in error.message
     assert "stage_in_shared" in (error.hint or "")
     load = (
@@ -152,7 +152,7 @@ def test_operands_must_be_in_shared_memory(tmp_path: Path) -> None:
         ": (memref<2048xf16>, index, index) -> vector<32x32xf16>"
     )
     text = KERNEL.text().replace("%next = vector.contract", f"{load}\n  %next = vector.contract")
-    error = refused(text.replace("%x, %y, %part", "%g, %y, %part"), tmp_path)
+    error = refused(text.replace("%x, %y, %acc", "%g, %y, %acc"), tmp_path)
     assert "the lhs operand is read from the buffer memref<2048xf16>" in error.message
 
 

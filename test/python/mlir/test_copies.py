@@ -36,12 +36,12 @@ def module(
     """A kernel that copies a matrix: a block the tiles of a row, one after another."""
     (m, n), (tm, tn) = shape, tile
     matrix = f"memref<{m * n}x{dtype}>"
-    said = f"{{lego.layout = #A, lego.alignment = {alignment} : i64}}"
+    attributes = f"{{lego.layout = #A, lego.alignment = {alignment} : i64}}"
     rows, columns = -(-m // tm), -(-n // tn)
     return f"""
 #A = #lego.layout<"OrderBy({order}({m}, {n})).TileBy([{rows}, {columns}], [{tm}, {tn}])">
 #S = #lego.layout<"{shared.format(tm, tn)}">
-func.func @copy(%a: {matrix} {said}, %b: {matrix} {said}) {{
+func.func @copy(%a: {matrix} {attributes}, %b: {matrix} {attributes}) {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %threads = arith.constant {threads} : index
@@ -109,10 +109,10 @@ def test_a_copy_is_a_copy(
     artifact = compilation.artifact(assemble=False)
     m, n = case.get("shape", (64, 256))  # type: ignore[misc]
     dtype = DTYPES[str(case.get("dtype", "f16"))]
-    given = np.random.default_rng(1).integers(-100, 100, m * n).astype(dtype)
-    found = np.zeros_like(given)
-    select("sim", order=order).run(artifact, [given, found])
-    assert (given == found).all()
+    source = np.random.default_rng(1).integers(-100, 100, m * n).astype(dtype)
+    found = np.zeros_like(source)
+    select("sim", order=order).run(artifact, [source, found])
+    assert (source == found).all()
 
 
 def test_copies_waste_neither_sectors_nor_wavefronts() -> None:
@@ -193,7 +193,7 @@ def test_padding_that_reads_as_something_passes_through_registers() -> None:
         (1024, "distribute_copies", "only dynamic shared memory can keep to it"),
     ],
 )
-def test_alignment_that_cannot_be_is_told(alignment: int, schedule: str, says: str) -> None:
+def test_an_impossible_alignment_is_an_error(alignment: int, schedule: str, says: str) -> None:
     room = (
         f'%s = "lego.alloc"() {{layout = #S, lego.alignment = {alignment} : i64}} '
         ": () -> memref<?xf16, #gpu.address_space<workgroup>>\n    scf.for %k"

@@ -82,7 +82,7 @@ def check_expressions(case: Case, simplified: bool) -> None:
     symbols = [Sym(f"i{k}", 0, n - 1) for k, n in enumerate(layout.dims)]
     at = {f"i{k}": i for k, i in enumerate(case.index)} | {"p": case.offsets} | case.sizes
     p = Sym("p", 0, layout.size - 1)
-    with unsimplified.recording():
+    with unsimplified.recording(layout):
         offset, index = layout.apply(*symbols), layout.inv(p)
     case.check_offset(unsimplified.value(offset, at), "no rules")
     case.check_index((unsimplified.value(x, at) for x in index), "no rules")

@@ -42,10 +42,10 @@ def test_an_index_beyond_its_row_is_found() -> None:
     a = np.arange(16, dtype=np.float32).reshape(4, 4)
     with pytest.raises(LegoError, match="index 1 of 'a' is 4, its size is 4, in thread") as caught:
         kernel(a, b, device="sim")
-    place = caught.value.location
-    assert place is not None
-    assert place.file.endswith("test_index_checks.py")
-    assert place.line == body.__code__.co_firstlineno + 2
+    location = caught.value.location
+    assert location is not None
+    assert location.file.endswith("test_index_checks.py")
+    assert location.line == body.__code__.co_firstlineno + 2
     kernel(a, b, device="sim", check=False)
     assert list(b) == list(range(8))
 
@@ -155,8 +155,8 @@ def test_a_size_that_only_the_kernel_knows_is_checked_in_the_kernel() -> None:
     kernel = kernel_of(body, a=lg.Tensor["f32", OrderBy(Row(64))], sizes=NUMBERS)
     a = np.zeros(64, np.float32)
     kernel(a, np.full(8, 32, np.int32), device="sim")
-    for size, told in ((40, "16 divides it"), (0, "1 at least"), (80, "below 65")):
-        with pytest.raises(LegoError, match=rf"is {size}, .*{told}"):
+    for size, message in ((40, "16 divides it"), (0, "1 at least"), (80, "below 65")):
+        with pytest.raises(LegoError, match=rf"is {size}, .*{message}"):
             kernel(a, np.full(8, size, np.int32), device="sim")
 
 

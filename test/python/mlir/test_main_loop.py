@@ -1,4 +1,4 @@
-"""The loop of the schedule `hmma`: fragments loaded a turn ahead, copies among the products."""
+"""The loop of the schedule `hmma`: fragments loaded an iteration ahead, copies among the mmas."""
 
 import re
 from typing import Any
@@ -23,10 +23,12 @@ def check(kernel: Any, order: str) -> None:
 
 @pytest.mark.parametrize("order", ["late", "early", "random:1"])
 @pytest.mark.parametrize("stages", [2, 3, 4])
-@pytest.mark.parametrize("turns", [1, 2, 3, 5])
-def test_loops_shorter_and_longer_than_the_pipeline(turns: int, stages: int, order: str) -> None:
+@pytest.mark.parametrize("iterations", [1, 2, 3, 5])
+def test_loops_shorter_and_longer_than_the_pipeline(
+    iterations: int, stages: int, order: str
+) -> None:
     config = MmaConfig((32, 32, 32), (2, 1), stages)
-    check(matmul(32, 32, 32 * turns, config=config, schedule="hmma"), order)
+    check(matmul(32, 32, 32 * iterations, config=config, schedule="hmma"), order)
 
 
 @pytest.mark.parametrize("b", [Row, Col])
@@ -52,7 +54,7 @@ def test_copies_through_registers_stay_together() -> None:
     check(kernel, "late")
 
 
-def test_the_next_turns_fragments_come_before_the_last_products() -> None:
+def test_the_next_fragments_are_loaded_before_the_last_mmas() -> None:
     kernel = matmul(64, 64, 512, config=MmaConfig((64, 64, 64), (2, 2), 3), schedule="hmma")
     ptx = kernel.compilation(Options(target=Target.parse("sm_80"))).ptx
     words = re.findall(r"cp\.async\.(?:commit|wait)_group|bar\.sync|ldmatrix|mma\.sync", ptx)

@@ -11,7 +11,7 @@ import pytest
 
 from lego_mlir.index import Sym, evaluate
 from lego_mlir.mlir.context import Source, new_context, parse
-from lego_mlir.mlir.lowering.permutation_functions import read_function
+from lego_mlir.mlir.lowering.indices.permutation_functions import read_function
 
 RANGE = range(-9, 10)
 MODULUS = 1 << 64
@@ -74,12 +74,12 @@ def check(body: str, meaning: Callable[[int, int], int], without: tuple[int, ...
     module, f = read(body)
     assert module is not None  # lives as long as its function
     points = [(a, b) for a, b in product(RANGE, RANGE) if b not in without]
-    wanted = [meaning(a, b) for a, b in points]
-    assert [int(f(a, b)) for a, b in points] == wanted
+    expected = [meaning(a, b) for a, b in points]
+    assert [int(f(a, b)) for a, b in points] == expected
     a, b = np.array(points).T
-    assert list(f(a, b)) == wanted
+    assert list(f(a, b)) == expected
     expression = f(Sym("a", -9, 9), Sym("b", -9, 9))
-    assert list(evaluate(expression, {"a": a, "b": b})) == wanted
+    assert list(evaluate(expression, {"a": a, "b": b})) == expected
 
 
 @pytest.mark.parametrize("name", COMPARISONS)

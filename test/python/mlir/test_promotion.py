@@ -19,7 +19,7 @@ EIGHT = WgmmaKernel(64, 32, 128, (64, 32, 128), (False, True), "f8E4M3FN")
 def promoted(k: int, promote: int, **parameters: int) -> WgmmaKernel:
     """A GEMM of 8-bit floats whose output is the accumulator."""
     same = "%result = arith.addf %sum, %zero : vector<64x32xf32>"
-    given = {"promote": promote, "stages": 3, **parameters}
+    values = {"promote": promote, "stages": 3, **parameters}
     return WgmmaKernel(
         64,
         32,
@@ -29,7 +29,7 @@ def promoted(k: int, promote: int, **parameters: int) -> WgmmaKernel:
         EIGHT.element,
         "f32",
         epilogue=same,
-        parameters=given,
+        parameters=values,
     )
 
 

@@ -37,12 +37,12 @@ def replaced(old: str, new: str, text: str = TEXT) -> str:
 
 def without_contraction() -> str:
     found = re.sub(r"%next = vector\.contract(.|\n)*?xf32>\n", "", TEXT)
-    return replaced("scf.yield %next", "scf.yield %part", found)
+    return replaced("scf.yield %next", "scf.yield %acc", found)
 
 
 def with_two_contractions() -> str:
     (contraction,) = re.findall(r"%next = vector\.contract(?:.|\n)*?xf32>\n", TEXT)
-    again = contraction.replace("%next", "%more").replace("%part", "%next")
+    again = contraction.replace("%next", "%more").replace("%acc", "%next")
     return replaced("scf.yield %next", f"{again} scf.yield %more")
 
 
@@ -52,7 +52,7 @@ def without_a_loop() -> str:
     return (
         found.replace("%k)", "%c0)")
         .replace("%k,", "%c0,")
-        .replace("%part", "%zero")
+        .replace("%acc", "%zero")
         .replace("%next", "%sum")
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dlpack_only import DlpackOnly
 
 from lego_mlir.artifact import Argument, Artifact
 from lego_mlir.diagnostics import LegoError
@@ -24,27 +25,27 @@ def with_arguments(artifact: Artifact, *arguments: Argument) -> Artifact:
     return replace(artifact, arguments=arguments)
 
 
-def test_given_arrays_are_copied(copy: Artifact) -> None:
+def test_the_callers_arrays_are_copied(copy: Artifact) -> None:
     mine = A.copy()
     a, _ = bind(copy, [mine])
     np.testing.assert_array_equal(a.value, A)
     assert not np.shares_memory(np.asarray(a.value), mine)
 
 
-def test_by_name(copy: Artifact) -> None:
+def test_arrays_are_bound_by_name(copy: Artifact) -> None:
     a, b = bind(copy, {"b": A})
     np.testing.assert_array_equal(b.value, A)
     assert not np.isnan(a.value).any()
 
 
-def test_filling(copy: Artifact) -> None:
+def test_arguments_without_values_are_filled(copy: Artifact) -> None:
     a, b = bind(copy, seed=3)
     np.testing.assert_array_equal(a.value, bind(copy, seed=3)[0].value)
     assert (a.value != bind(copy, seed=4)[0].value).all()
     assert np.isnan(b.value).all()
 
 
-def test_random_data_does_not_depend_on_what_else_is_given(copy: Artifact) -> None:
+def test_random_data_does_not_depend_on_other_arguments(copy: Artifact) -> None:
     read = [replace(a, access="read") for a in copy.arguments]
     two = with_arguments(copy, *read)
     np.testing.assert_array_equal(bind(two, [A])[1].value, bind(two)[1].value)
@@ -145,32 +146,20 @@ def test_signless_integers_take_unsigned_bits(copy: Artifact) -> None:
 
 
 def test_other_libraries_arrays_come_by_dlpack(copy: Artifact) -> None:
-    class Lender:
-        """Any library's array: nothing but DLPack."""
-
-        def __init__(self, array: Any) -> None:
-            self.array = array
-
-        def __dlpack__(self, **options: Any) -> Any:
-            return self.array.__dlpack__(**options)
-
-        def __dlpack_device__(self) -> Any:
-            return self.array.__dlpack_device__()
-
-    np.testing.assert_array_equal(bind(copy, [Lender(A.copy())])[0].value, A)
+    np.testing.assert_array_equal(bind(copy, [DlpackOnly(A.copy())])[0].value, A)
     with pytest.raises(LegoError, match=r"'a' holds f32 .* the array holds float64"):
-        bind(copy, [Lender(A.astype(np.float64))])
+        bind(copy, [DlpackOnly(A.astype(np.float64))])
     with pytest.raises(LegoError, match=r"'a' has shape \[4, 6\]"):
-        bind(copy, [Lender(A.T.copy())])
+        bind(copy, [DlpackOnly(A.T.copy())])
 
 
-def test_too_many(copy: Artifact) -> None:
+def test_too_many_arrays_are_an_error(copy: Artifact) -> None:
     with pytest.raises(LegoError, match="'copy' takes 2 arguments, 3 are given") as caught:
         bind(copy, [A, A, A])
     assert caught.value.hint == "the arguments of 'copy' are a, b"
 
 
-def test_unknown_name(copy: Artifact) -> None:
+def test_an_unknown_name_is_an_error(copy: Artifact) -> None:
     with pytest.raises(LegoError, match="there is no argument 'c'"):
         bind(copy, {"c": A})
 
@@ -197,7 +186,7 @@ def test_a_file_that_does_not_fit_is_named(copy: Artifact, tmp_path: Path) -> No
         bind(copy, [tmp_path / "a.npy"])
 
 
-def test_missing_file(tmp_path: Path) -> None:
+def test_a_missing_npy_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(LegoError, match=r"a\.npy: error: the array cannot be read: No such file"):
         load_npy(tmp_path / "a.npy")
 
@@ -217,7 +206,7 @@ def test_files_that_are_no_arrays(tmp_path: Path) -> None:
         load_npy(path)
 
 
-def test_save(tmp_path: Path) -> None:
+def test_saved_arrays_are_loaded_again(tmp_path: Path) -> None:
     (path,) = save_npy(tmp_path / "new" / "folder", {"b": A})
     assert path.name == "b.npy"
     np.testing.assert_array_equal(load_npy(path), A)

@@ -85,7 +85,7 @@ def test_what_is_no_artifact(tmp_path: Path, content: bytes) -> None:
         Artifact.load(tmp_path / "k.lego")
 
 
-def test_missing_file(tmp_path: Path) -> None:
+def test_a_missing_bundle_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(LegoError, match="cannot be read"):
         Artifact.load(tmp_path / "k.lego")
 
@@ -97,7 +97,7 @@ def test_zip_without_manifest(tmp_path: Path) -> None:
         Artifact.load(tmp_path / "k.lego")
 
 
-def test_other_format(tmp_path: Path) -> None:
+def test_another_format_is_an_error(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "k.lego", "w") as archive:
         archive.writestr("manifest.json", '{"format": 99}')
         archive.writestr("kernels.ptx", "")

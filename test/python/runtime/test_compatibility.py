@@ -41,12 +41,14 @@ def test_every_target_of_the_compiler_is_understood() -> None:
         ("sm_100a", (10, 3), False, False),
     ],
 )
-def test_fits(target: str, device: tuple[int, int], cubin: bool, ptx: bool) -> None:
+def test_codes_fit_the_devices_of_their_target(
+    target: str, device: tuple[int, int], cubin: bool, ptx: bool
+) -> None:
     assert cubin_fits(target, device) is cubin
     assert ptx_fits(target, device) is ptx
 
 
-def test_choice() -> None:
+def test_a_cubin_is_chosen_where_it_fits() -> None:
     assert choose_code("sm_90a", (9, 0), True) == "cubin"
     assert choose_code("sm_90a", (9, 0), False) == "ptx"
     assert choose_code("sm_80", (9, 0), True) == "ptx"

@@ -18,6 +18,7 @@ import pytest
 from lego_mlir.artifact import Argument, Artifact, Fact
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import cuda, launch, run, select
+from lego_mlir.runtime.cuda import loaded
 from lego_mlir.runtime.device import missing_for_cuda
 
 A = np.arange(24, dtype=np.float32).reshape(4, 6)
@@ -26,7 +27,7 @@ CUBIN = b"\x7fELF"
 
 @dataclass
 class Gpu:
-    """What the fake driver was asked to do."""
+    """The calls of the fake driver."""
 
     capability: tuple[int, int] = (9, 0)
     done: list[str] = field(default_factory=list)
@@ -137,7 +138,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpu]:
 
     gpu = Gpu()
     core, driver = fake_core(gpu), fake_driver(gpu)
-    monkeypatch.setattr("lego_mlir.runtime.cuda._core", lambda: core)
+    monkeypatch.setattr("lego_mlir.runtime.cuda.cuda_core.module", lambda: core)
     monkeypatch.setattr(cuda.bindings, "driver", driver, raising=False)
     monkeypatch.setitem(sys.modules, "cuda.bindings.driver", driver)
     _forget()
@@ -146,7 +147,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpu]:
 
 
 def _forget() -> None:
-    cuda._load.cache_clear()
+    loaded._load.cache_clear()
 
 
 @dataclass
@@ -241,7 +242,7 @@ def test_bound_launches(gpu: Gpu, copy: Artifact) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ((1,), "takes 2 arguments, 1 are given"),
         ((1, A), "'b' needs a device array or address, not ndarray"),
@@ -249,8 +250,8 @@ def test_bound_launches(gpu: Gpu, copy: Artifact) -> None:
         ((1, DeviceArray(A.astype(np.int32))), "'b' holds f32 .* the array holds int32"),
     ],
 )
-def test_bind_refuses(gpu: Gpu, copy: Artifact, arguments: Any, told: str) -> None:
-    with pytest.raises(LegoError, match=told):
+def test_bind_refuses(gpu: Gpu, copy: Artifact, arguments: Any, message: str) -> None:
+    with pytest.raises(LegoError, match=message):
         cuda.load(copy).bind(*arguments)
 
 
@@ -259,7 +260,7 @@ def test_shared_memory_is_opted_in(gpu: Gpu, copy: Artifact) -> None:
     twice = (replace(once, shared_bytes=1000), replace(once, shared_bytes=100_000))
     cuda.load(replace(copy, launches=twice))
     assert gpu.shared == [100_000]
-    with pytest.raises(LegoError, match="a block on Fake may have 232448"):
+    with pytest.raises(LegoError, match="a CTA on Fake may have 232448"):
         cuda.load(replace(copy, launches=(replace(once, shared_bytes=300_000),)))
 
 
@@ -285,8 +286,8 @@ def test_failure_while_running(gpu: Gpu, copy: Artifact) -> None:
 @pytest.mark.parametrize("word", ["LAUNCH_FAILED", "ILLEGAL_INSTRUCTION"])
 def test_a_check_that_failed_while_running(gpu: Gpu, copy: Artifact, word: str) -> None:
     gpu.fail_sync = f"CUDA_ERROR_{word}"
-    told = "'copy_kernel' .* failed: a check of the kernel failed"
-    with pytest.raises(LegoError, match=told) as caught:
+    message = "'copy_kernel' .* failed: a check of the kernel failed"
+    with pytest.raises(LegoError, match=message) as caught:
         cuda.Cuda().run(replace(copy, checked=True), [A, A.copy()])
     assert 'device="sim"' in str(caught.value.hint)
     with pytest.raises(LegoError, match=rf"failed: CUDA_ERROR_{word}"):

@@ -1,8 +1,9 @@
-"""Launches by the driver itself, against one that only notes what it is asked for."""
+"""Launches by the driver itself, against a fake one that records its calls."""
 
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from lego_mlir.artifact import Argument, KernelLaunch, TensorMapParameter
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.runtime.direct import DirectLaunch, encoded, is_tensor_map
+from lego_mlir.runtime.cuda.direct import DirectLaunch, encoded, is_tensor_map
 
 driver = pytest.importorskip("cuda.bindings.driver")
 
@@ -21,25 +22,25 @@ A = Argument("a", "f16", (4096 * 512,))
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """What the driver is asked to encode."""
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """The tensor maps that the driver encodes."""
     found: list[tuple[Any, ...]] = []
 
-    def encode(*given: Any) -> tuple[Any, Any]:
-        found.append(tuple(list(map(int, x)) if isinstance(x, list) else x for x in given))
+    def encode(*arguments: Any) -> tuple[Any, Any]:
+        found.append(tuple(list(map(int, x)) if isinstance(x, list) else x for x in arguments))
         return driver.CUresult.CUDA_SUCCESS, SimpleNamespace(opaque=WORDS)
 
     monkeypatch.setattr(driver, "cuTensorMapEncodeTiled", encode)
     return found
 
 
-def test_what_is_encoded(asked: list[tuple[Any, ...]]) -> None:
+def test_what_is_encoded(calls: list[tuple[Any, ...]]) -> None:
     made = encoded(TILES, A, 0x1000)
     assert tuple(made) == WORDS
     assert ctypes.sizeof(made) == 128
     assert is_tensor_map(made)
-    (given,) = asked
-    assert given == (
+    (arguments,) = calls
+    assert arguments == (
         driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
         2,
         0x1000,
@@ -55,10 +56,18 @@ def test_what_is_encoded(asked: list[tuple[Any, ...]]) -> None:
 
 
 @pytest.mark.parametrize("swizzle", [0, 32, 64, 128])
-def test_swizzling_modes(asked: list[tuple[Any, ...]], swizzle: int) -> None:
+def test_swizzling_modes(calls: list[tuple[Any, ...]], swizzle: int) -> None:
     encoded(TensorMapParameter(0, (64, 64), (128,), (16, 8), swizzle), A, 0)
     name = f"SWIZZLE_{swizzle}B" if swizzle else "SWIZZLE_NONE"
-    assert asked[0][8] == getattr(driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_{name}")
+    assert calls[0][8] == getattr(driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_{name}")
+
+
+@pytest.mark.parametrize("l2_promotion", [0, 64, 128, 256])
+def test_l2_promotions(asked: list[tuple[Any, ...]], l2_promotion: int) -> None:
+    encoded(replace(TILES, l2_promotion=l2_promotion), A, 0)
+    name = f"L2_{l2_promotion}B" if l2_promotion else "NONE"
+    kinds = driver.CUtensorMapL2promotion
+    assert asked[0][9] == getattr(kinds, f"CU_TENSOR_MAP_L2_PROMOTION_{name}")
 
 
 @pytest.mark.parametrize(
@@ -69,18 +78,18 @@ def test_swizzling_modes(asked: list[tuple[Any, ...]], swizzle: int) -> None:
     ],
 )
 def test_every_type_has_elements_of_its_size(
-    asked: list[tuple[Any, ...]], dtype: str, size: int
+    calls: list[tuple[Any, ...]], dtype: str, size: int
 ) -> None:
     encoded(TILES, Argument("a", dtype, (1,)), 0)
-    name = asked[0][0].name.removeprefix("CU_TENSOR_MAP_DATA_TYPE_")
+    name = calls[0][0].name.removeprefix("CU_TENSOR_MAP_DATA_TYPE_")
     bits = {"BFLOAT16": 16, "UINT8": 8}.get(name) or int(name[-2:])
     assert bits == 8 * size
 
 
-def test_a_buffer_that_begins_where_tma_cannot_read(asked: list[tuple[Any, ...]]) -> None:
+def test_a_buffer_that_begins_where_tma_cannot_read(calls: list[tuple[Any, ...]]) -> None:
     with pytest.raises(LegoError, match=r"'a' begins at address 0x1008; .* 16 bytes"):
         encoded(TILES, A, 0x1008)
-    assert asked == []
+    assert calls == []
 
 
 def test_what_the_driver_refuses(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ def test_inputs_may_be_the_same(copy: Artifact) -> None:
 
 
 @pytest.mark.parametrize("start", [0, 1, 23])
-def test_buffers_that_overlap_in_part(copy: Artifact, start: int) -> None:
+def test_partially_overlapping_buffers(copy: Artifact, start: int) -> None:
     memory = np.zeros(48, np.float32)
     a, b = memory[:24].reshape(4, 6), memory[start : start + 24].reshape(4, 6)
     with pytest.raises(LegoError, match="overlap"):
@@ -81,17 +81,17 @@ def test_a_kernel_that_works_in_place() -> None:
 
 def test_the_artifact_keeps_in_place(copy: Artifact, tmp_path: Any) -> None:
     path = tmp_path / "t.lego"
-    for said in (False, True):
-        replace(copy, in_place=said).save(path)
-        assert Artifact.load(path).in_place is said
+    for attribute in (False, True):
+        replace(copy, in_place=attribute).save(path)
+        assert Artifact.load(path).in_place is attribute
 
 
 @pytest.mark.parametrize("where", ["", "func", "module"])
 def test_a_module_says_that_it_works_in_place(where: str) -> None:
-    said = "attributes {lego.in_place}"
+    attribute = "attributes {lego.in_place}"
     text = f"""
-    module {said if where == "module" else ""} {{
-      func.func @main(%a: memref<8xf32>) {said if where == "func" else ""} {{
+    module {attribute if where == "module" else ""} {{
+      func.func @main(%a: memref<8xf32>) {attribute if where == "func" else ""} {{
         %c1 = arith.constant 1 : index
         gpu.launch blocks(%x, %y, %z) in (%gx = %c1, %gy = %c1, %gz = %c1)
                    threads(%i, %j, %k) in (%bx = %c1, %by = %c1, %bz = %c1) {{

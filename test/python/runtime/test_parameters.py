@@ -92,7 +92,7 @@ def test_a_tensor_map_is_made_of_its_argument(copy: Artifact) -> None:
 
 
 def test_tensor_maps_are_one_parameter(copy: Artifact) -> None:
-    first, second = (TensorMapParameter(place, (6, 4), (24,), (6, 4), 0) for place in (1, 0))
+    first, second = (TensorMapParameter(number, (6, 4), (24,), (6, 4), 0) for number in (1, 0))
     launch = KernelLaunch("k", (1, 1, 1), (1, 1, 1), (TensorMapParameters((first, second)),))
     (found,) = resolve(launch, copy.arguments, (10, 20), (256,))
     assert found == ((first, "b", 20), (second, "a", 10))
@@ -100,12 +100,12 @@ def test_tensor_maps_are_one_parameter(copy: Artifact) -> None:
         resolve(launch, copy.arguments, (10, 20), (128,))
 
 
-def test_wrong_number(copy: Artifact) -> None:
+def test_a_wrong_number_of_parameters_is_an_error(copy: Artifact) -> None:
     with pytest.raises(LegoError, match="takes 2 parameters, the artifact passes 3"):
         resolve(copy.launches[0], copy.arguments, (1, 2), (8, 8))
 
 
-def test_wrong_size(copy: Artifact) -> None:
+def test_a_wrong_parameter_size_is_an_error(copy: Artifact) -> None:
     with pytest.raises(LegoError, match=r"parameter 2 .* has 8 bytes, the artifact passes 4"):
         resolve(copy.launches[0], copy.arguments, (1, 2), (8, 8, 8))
     with pytest.raises(LegoError, match=r"parameter 0 .* has 4 bytes, the artifact passes 8"):

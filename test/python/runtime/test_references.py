@@ -36,14 +36,14 @@ def test_wrong_number_of_arguments() -> None:
         expect("copy", [A], 2)
 
 
-def test_equal() -> None:
+def test_equal_arrays_compare_equal() -> None:
     result = compare(A.T, np.ascontiguousarray(A.T), dtype="f32")
     assert result.equal
     assert (result.count, result.size, result.first) == (0, 6, None)
     assert str(result) == "result: all 6 elements equal"
 
 
-def test_difference() -> None:
+def test_the_first_difference_is_shown() -> None:
     actual = A.copy()
     actual[1, 0], actual[1, 2] = 4.0, 0.0
     result = compare(A, actual, name="b", dtype="f32")
@@ -67,7 +67,7 @@ def test_signed_zeros_differ_by_no_amount() -> None:
     assert (result.equal, result.count, result.max_abs, result.max_rel) == (False, 1, 0.0, 0.0)
 
 
-def test_raw_formats_are_told_as_values() -> None:
+def test_raw_formats_are_printed_as_values() -> None:
     one, two = (np.array([bits], np.uint16) for bits in (0x3F80, 0x4000))
     result = compare(one, two, dtype="bf16")
     assert (result.expected, result.actual, result.max_rel) == (1.0, 2.0, 1.0)
@@ -94,7 +94,7 @@ def product(a: np.ndarray, b: np.ndarray, types: tuple[str, ...] = ()) -> Bounde
     return expected
 
 
-def test_a_product_in_any_order_of_its_sums_is_right() -> None:
+def test_a_gemm_summed_in_any_order_is_correct() -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((32, 512), (512, 48)))
     expected = product(a, b)
@@ -107,7 +107,7 @@ def test_a_product_in_any_order_of_its_sums_is_right() -> None:
         assert "all 1536 elements within rounding, the largest error" in str(result)
 
 
-def test_a_product_that_lacks_a_term_is_wrong() -> None:
+def test_a_gemm_that_lacks_a_term_is_wrong() -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((32, 512), (512, 48)))
     lacking = a[:, 1:].astype(np.float32) @ b[1:].astype(np.float32)
@@ -117,7 +117,7 @@ def test_a_product_that_lacks_a_term_is_wrong() -> None:
     assert "of 1536 elements differ, the first at" in str(result)
 
 
-def test_products_of_integers_are_exact() -> None:
+def test_gemms_of_integers_are_exact() -> None:
     a, b = np.full((2, 300), -128, np.int8), np.full((300, 2), 127, np.int8)
     expected = product(a, b)
     right = np.full((2, 2), -128 * 127 * 300, np.int32)
@@ -126,7 +126,7 @@ def test_products_of_integers_are_exact() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "f8E4M3FN", "f8E5M2"])
-def test_products_of_raw_formats(dtype: str) -> None:
+def test_gemms_of_raw_formats_are_decoded(dtype: str) -> None:
     a, b = (dtypes.random(shape, dtype, np.random.default_rng(1)) for shape in ((8, 16), (16, 8)))
     values = [dtypes.decode(x, dtype) for x in (a, b)]
     expected = product(a, b, (dtype, dtype))
@@ -172,7 +172,7 @@ def test_what_overflows_or_is_no_number_is_expected_so() -> None:
     assert not compare(product(nan, large.T), infinite, dtype="f16").equal
 
 
-def test_no_product_of_these_shapes() -> None:
+def test_shapes_that_do_not_multiply_are_errors() -> None:
     with pytest.raises(LegoError, match=r"matrices of the shapes \[2, 3\] and \[2"):
         expect("matmul", [A, A], 1)
     with pytest.raises(LegoError, match=r"'c' has shape \[2, 3\], its reference \[2, 2\]"):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dlpack_only import DlpackOnly
 
 from lego_mlir.artifact import Argument, Artifact, Constant
 from lego_mlir.diagnostics import LegoError
@@ -31,7 +32,7 @@ def test_run_on_random_data_compares_with_the_reference(copy: Artifact) -> None:
     np.testing.assert_array_equal(result.outputs["b"], result.inputs["a"])
 
 
-def test_costs_are_counted_where_asked_for(copy: Artifact) -> None:
+def test_costs_are_counted_with_the_option(copy: Artifact) -> None:
     """The copy of 24 floats by three blocks: each a request of 8 lanes, one sector long."""
     assert run(copy, device="sim").costs == ()
     for device in ("sim", "auto"):
@@ -47,7 +48,7 @@ def test_costs_are_counted_where_asked_for(copy: Artifact) -> None:
         run(copy, device="cuda", costs=True)
 
 
-def test_seed(copy: Artifact) -> None:
+def test_the_seed_determines_the_data(copy: Artifact) -> None:
     one, two = (run(copy, device="sim", seed=seed).outputs["b"] for seed in (0, 1))
     assert (one != two).any()
 
@@ -68,7 +69,7 @@ def test_layouts_relate_tensors_and_buffers(transpose: Artifact) -> None:
     np.testing.assert_array_equal(result.outputs["b"], A.T)
 
 
-def test_wrong_kernel_is_told(copy: Artifact) -> None:
+def test_a_wrong_kernel_is_reported(copy: Artifact) -> None:
     half = replace(copy.launches[0], parameters=(0, 1, Constant("i32", 14)))
     result = run(replace(copy, launches=(half,)), device="sim")
     comparison = result.comparison
@@ -117,7 +118,7 @@ def test_scalar_argument(copy: Artifact) -> None:
     assert comparison.count == 1
 
 
-def test_save(copy: Artifact, tmp_path: Path) -> None:
+def test_a_result_is_saved_by_name(copy: Artifact, tmp_path: Path) -> None:
     (path,) = run(copy, [A], device="sim").save(tmp_path)
     np.testing.assert_array_equal(np.load(path), A)
 
@@ -129,18 +130,8 @@ def test_launch_in_place(copy: Artifact) -> None:
 
 
 def test_launch_writes_through_dlpack(copy: Artifact) -> None:
-    class Lender:
-        def __init__(self, array: Any) -> None:
-            self.array = array
-
-        def __dlpack__(self, **options: Any) -> Any:
-            return self.array.__dlpack__(**options)
-
-        def __dlpack_device__(self) -> Any:
-            return self.array.__dlpack_device__()
-
     b = np.zeros_like(A)
-    launch(copy, Lender(A.copy()), Lender(b), device="sim")
+    launch(copy, DlpackOnly(A.copy()), DlpackOnly(b), device="sim")
     np.testing.assert_array_equal(b, A)
 
 
@@ -151,7 +142,7 @@ def read_only() -> Any:
 
 
 @pytest.mark.parametrize(
-    ("b", "told"),
+    ("b", "message"),
     [
         (np.zeros((4, 12), np.float32)[:, ::2], "'b' is not dense and row-major"),
         (np.zeros((6, 4), np.float32), r"'b' has shape \[4, 6\], the array has \[6, 4\]"),
@@ -162,8 +153,8 @@ def read_only() -> Any:
         ([[0.0] * 6] * 4, "'b' needs an array, not list"),
     ],
 )
-def test_launch_refuses(copy: Artifact, b: Any, told: str) -> None:
-    with pytest.raises(LegoError, match=told):
+def test_launch_refuses(copy: Artifact, b: Any, message: str) -> None:
+    with pytest.raises(LegoError, match=message):
         launch(copy, A, b, device="sim")
 
 

@@ -157,7 +157,7 @@ PIPELINE = """
 {
     // Each block of 64 threads sums 10 tiles of 64 words; a tile is copied two tiles ahead, into
     // a ring of three. Every thread reads the word that another thread has copied.
-    .reg .pred %p; .reg .b32 %t, %b, %x, %sum, %own, %other, %k, %ahead, %slot, %at;
+    .reg .pred %p; .reg .b32 %t, %b, %x, %sum, %own, %other, %k, %ahead, %stage, %at;
     .reg .b64 %o, %a, %in, %g;
     .shared .align 16 .b8 ring[768];
     mov.u32 %t, %tid.x;
@@ -181,13 +181,13 @@ NEXT:
     bar.sync 0;                          // ... and for all, who have left tile k-1
     add.u32 %ahead, %k, 2;
     setp.lt.u32 %p, %ahead, 10;
-    rem.u32 %slot, %ahead, 3;
-    mad.lo.u32 %at, %slot, 256, %own;
+    rem.u32 %stage, %ahead, 3;
+    mad.lo.u32 %at, %stage, 256, %own;
     mad.wide.u32 %a, %ahead, 256, %g;
     @%p cp.async.ca.shared.global [%at], [%a], 4;
     cp.async.commit_group;
-    rem.u32 %slot, %k, 3;
-    mad.lo.u32 %at, %slot, 256, %other;
+    rem.u32 %stage, %k, 3;
+    mad.lo.u32 %at, %stage, 256, %other;
     ld.shared.b32 %x, [%at];
     add.u32 %sum, %sum, %x;
     add.u32 %k, %k, 1;
@@ -203,7 +203,7 @@ PIPELINE_BUGS = {
     "the wait is one group short": ("wait_group 1;", "wait_group 2;"),
     "nobody waits": ("cp.async.wait_group 1;", ""),
     "no barrier": ("bar.sync 0;", ""),
-    "a ring of two": ("rem.u32 %slot, %ahead, 3", "rem.u32 %slot, %ahead, 2"),
+    "a ring of two": ("rem.u32 %stage, %ahead, 3", "rem.u32 %stage, %ahead, 2"),
     "copied one tile early": ("add.u32 %ahead, %k, 2;", "add.u32 %ahead, %k, 3;"),
 }
 
@@ -272,7 +272,7 @@ def test_an_mbarrier_hears_of_copies(run, order, form):
     assert out.tolist() == source[::4][::-1].tolist()
 
 
-def test_a_bad_copy_is_found_at_its_place(run, order):
+def test_an_error_of_a_copy_is_at_its_instruction(run, order):
     """Late copies are performed elsewhere; the error still names the copy."""
     body = HEAD + "cp.async.ca.shared.global [%s], [%i], 8;\ncp.async.wait_all;"
     with pytest.raises(LegoError, match=r"out of bounds: cp.async.ca.shared.global reads") as e:
@@ -292,7 +292,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("line", BAD)
-def test_misuse(run, line):
+def test_wrong_cp_async_is_an_error(run, line):
     body = f"{HEAD}{line} cp.async.wait_all;"
     arguments = [np.zeros(32, "u4"), random_words(128)]
     with pytest.raises(LegoError) as e:

@@ -50,7 +50,7 @@ def test_shared_memory_is_not_zero_before_it_is_written(run):
 
 
 def test_a_barrier_in_a_divergent_branch_waits_for_all(run):
-    """Both halves of the block come to barrier 0, from different places and at different times."""
+    """Both halves of the CTA arrive at barrier 0, at different instructions and times."""
     out = np.zeros(128, "u4")
     body = (
         HEAD
@@ -113,7 +113,7 @@ def test_named_barriers_with_counts(run):
     assert out.tolist() == [*range(31, -1, -1), *range(63, 31, -1)]
 
 
-def test_producer_and_consumer_pass_a_barrier_in_turn(run):
+def test_producer_and_consumer_alternate_at_a_barrier(run):
     """A barrier in a loop with different bodies: phases must not mix."""
     out = np.zeros(64, "u4")
     body = (
@@ -159,7 +159,7 @@ def test_deadlock_of_two_barriers(run):
     with pytest.raises(LegoError) as e:
         run(body, [np.zeros(64, "u4")], parameters=ONE, block=(64, 1, 1), grid=(3, 1, 1))
     text = str(e.value)
-    assert "deadlock in block (0, 0, 0): of its 64 threads 32 wait at `bar.sync" in text
+    assert "deadlock in CTA (0, 0, 0): of its 64 threads 32 wait at `bar.sync" in text
     assert "bar.sync 1" in text
     assert "bar.sync 2" in text
     assert e.value.location.line > 0

@@ -262,40 +262,29 @@ def test_a_signal_that_nobody_waits_for_is_late(run):
         launch(run, body)
 
 
-def test_a_bulk_copy_to_another_block(run, order):
-    send = """
+@pytest.mark.parametrize(
+    ("copy", "before"),
+    [
+        (f"cp.async.bulk.shared::cluster.shared::cta.{DONE}", 0),
+        (f"cp.reduce.async.bulk.shared::cluster.shared::cta.{DONE}.add.u32", 2000),
+    ],
+    ids=["copy", "reduction"],
+)
+def test_a_bulk_copy_to_another_cta(run, order, copy, before):
+    send = f"""
         fence.proxy.async;
         bar.sync 0;
         mov.u32 %x, tile;
         add.u32 %x, %x, 128;
         mapa.shared::cluster.u32 %r, %x, %other;
         mov.u32 %x, tile;
-        @%first cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes
-            [%r], [%x], 128, [%y];
+        @%first {copy} [%r], [%x], 128, [%y];
     """
     body = SEND.format(bytes=128, send=send, wait=WAIT)
     body = body.replace("st.shared.b32 [%s], 1000;", "st.shared.b32 [%s], %b;")
     out = launch(run, body, **order)
     b = np.arange(8)
-    assert out[:, 5].tolist() == (b // 4 * 4 + (b + 3) % 4 + b).tolist()
-
-
-def test_a_bulk_reduction_in_another_block(run, order):
-    send = """
-        fence.proxy.async;
-        bar.sync 0;
-        mov.u32 %x, tile;
-        add.u32 %x, %x, 128;
-        mapa.shared::cluster.u32 %r, %x, %other;
-        mov.u32 %x, tile;
-        @%first cp.reduce.async.bulk.shared::cluster.shared::cta.DONE.add.u32
-            [%r], [%x], 128, [%y];
-    """.replace("DONE", DONE)
-    body = SEND.format(bytes=128, send=send, wait=WAIT)
-    body = body.replace("st.shared.b32 [%s], 1000;", "st.shared.b32 [%s], %b;")
-    out = launch(run, body, **order)
-    b = np.arange(8)
-    assert out[:, 5].tolist() == (b // 4 * 4 + (b + 3) % 4 + 2000 + b).tolist()
+    assert out[:, 5].tolist() == (b // 4 * 4 + (b + 3) % 4 + before + b).tolist()
 
 
 def test_the_kernel_may_ask_for_a_cluster(run):
@@ -364,7 +353,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_misuse(run, case):
+def test_wrong_cluster_instructions_are_errors(run, case):
     body, message = BAD[case]
     with pytest.raises(LegoError) as e:
         launch(run, body, record=False)

@@ -217,7 +217,7 @@ def test_lanes_whose_guard_does_not_hold_ask_for_nothing(cost):
     assert (row.sectors, row.least_sectors) == (5, 1)
 
 
-def test_a_block_may_end_with_a_part_of_a_warp(cost):
+def test_a_cta_may_end_with_a_partial_warp(cost):
     offsets = np.tile(4 * np.arange(48), 3)
     rows = cost(access("global", 4) + access("shared", 4), offsets, threads=48)
     assert [(r.requests, r.lanes) for r in rows] == [(6, 144), (6, 144)]
@@ -415,7 +415,7 @@ LOCATED = """
 """
 
 
-def test_rows_have_the_places_of_the_source():
+def test_rows_have_source_locations():
     costs = sim.launch(LOCATED, "k", (1, 1, 1), (32, 1, 1), [np.zeros(4, "u4")], costs=True)
     seven = Location("a.mlir", 7, 3)
     assert [row.source for row in costs.memory] == [seven, seven, Location("b.mlir", 9, 5), None]
@@ -452,13 +452,13 @@ def test_the_report_adds_up_a_line_and_puts_waste_first():
     lines = [" ".join(line.split()) for line in report(costs).splitlines()]
     assert lines[:4] == [
         "costs k 56 excess sectors, 0 excess wavefronts",
-        "memory space requests asked moved least excess",
+        "memory space requests requested moved least excess",
         "a.mlir:4:1 st.global.b32 global 2 256 bytes 64 sectors 8 56 (8.0×)",
         "a.mlir:3:1 ld.global.b32 global 2 256 bytes 8 sectors 8 0",
     ]
     assert lines[-1] == "all 10 320 10.00"
 
 
-def test_nothing_is_counted_unless_asked_for(run):
+def test_nothing_is_counted_without_the_option(run):
     assert run("", []) is None
     assert run("", [], costs=True).memory == ()

@@ -164,10 +164,10 @@ def test_order_of_a_loop():
     #      0 → 1 (head) → 2 → {3, 4} → 5 → 1 | 6
     successors = [[1], [2, 6], [4, 3], [5], [5], [1], []]
     order = weak_topological_order(successors)
-    place = {node: i for i, node in enumerate(order)}
-    assert place[6] == 6
-    assert place[0] < place[1] < place[2] < min(place[3], place[4])
-    assert max(place[3], place[4]) < place[5]
+    position = {node: i for i, node in enumerate(order)}
+    assert position[6] == 6
+    assert position[0] < position[1] < position[2] < min(position[3], position[4])
+    assert max(position[3], position[4]) < position[5]
 
 
 graphs = st.integers(1, 9).flatmap(

@@ -114,7 +114,7 @@ OPERANDS = {
     "ld.global.v4.b64 {%d0, %d1}, [%d2];": "where a vector of 4 should stand",
     "lop3.b32 %r0, %r1, %r2, %r3, 256;": "where a constant from 0 to 255 should stand",
     "cvt.f32.f64 %f0, %d1;": "no rounding mode where one should stand",
-    "mov.b64 {%h0, %h1, %h2}, %d0;": "a .b64 has no 3 parts",
+    "mov.b64 {%h0, %h1, %h2}, %d0;": "a .b64 has no 3 fields",
 }
 
 
@@ -214,12 +214,12 @@ BAD = {
         {"arguments": [np.array([None]), np.float32(2), np.uint32(4)]},
         "an array of object has no bytes",
     ),
-    "over .maxntid": ({"block": (129, 1, 1)}, "a block of 129 threads where .maxntid allows 128"),
+    "over .maxntid": ({"block": (129, 1, 1)}, "a CTA of 129 threads where .maxntid allows 128"),
     "not .reqntid": (
         {"name": "fixed", "block": (64, 1, 1)},
-        "a block of (64, 1, 1) where .reqntid asks for (32, 2, 1)",
+        "a CTA of (64, 1, 1) where .reqntid asks for (32, 2, 1)",
     ),
-    "over 1024": ({"name": "big", "block": (1024, 2, 1)}, "a block of 2048 threads: at most 1024"),
+    "over 1024": ({"name": "big", "block": (1024, 2, 1)}, "a CTA of 2048 threads: at most 1024"),
     "an empty grid": ({"grid": (0, 1, 1)}, "a grid of (0, 1, 1): each extent is at least 1"),
     "too flat a grid": ({"grid": (1, 70000, 1)}, "a grid of (1, 70000, 1)"),
     "static shared memory": ({"name": "big"}, "big has 50000 bytes of static shared memory"),
@@ -246,13 +246,13 @@ def test_a_kernel_that_does_not_end():
             [np.zeros(1, "u4")],
             limits=Limits(wave_instructions=1000),
         )
-    assert "has run 1000 instructions in thread (0, 0, 0) of block (0, 0, 0)" in str(e.value)
+    assert "has run 1000 instructions in thread (0, 0, 0) of CTA (0, 0, 0)" in str(e.value)
     assert e.value.location.line == 8
 
 
 def test_a_trap_names_its_thread():
     text = kernel("mov.u32 %r0, %tid.x; setp.eq.u32 %p, %r0, 5; @%p trap;")
-    with pytest.raises(LegoError, match=r"trapped in thread \(5, 0, 0\) of block \(0, 0, 0\)"):
+    with pytest.raises(LegoError, match=r"trapped in thread \(5, 0, 0\) of CTA \(0, 0, 0\)"):
         sim.launch(text, "k", (1, 1, 1), (32, 1, 1), [np.zeros(1, "u4")])
 
 
@@ -304,5 +304,5 @@ def test_a_name_that_llvm_has_escaped_is_the_name():
 @pytest.mark.parametrize(
     "line", ['.file one "a.mlir"', ".file 1 a.mlir", ".loc 1 x 3", ".loc 1 2, 3"]
 )
-def test_places_that_are_none(line):
+def test_wrong_file_and_loc_directives_are_errors(line):
     assert "here stands" in refused(kernel(line + " "))

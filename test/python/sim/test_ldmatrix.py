@@ -35,7 +35,7 @@ PARAMETERS = (("src", "u64"), ("rows", "u64"), ("out", "u64"))
 
 
 def rows_of(warps, seed=3, used=32):
-    """A different 16-byte row for each lane, in random order; nonsense for lanes not asked."""
+    """A different 16-byte row for each lane, in random order; garbage for the other lanes."""
     rng = np.random.default_rng(seed)
     rows = rng.permutation(BYTES // 16)[: 32 * warps].astype("u4") * 16
     return np.where(np.arange(32 * warps) % 32 < used, rows, 0x7FFFFFF1)

@@ -103,7 +103,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_broken_texts_are_errors_with_a_place(name: str) -> None:
+def test_broken_texts_are_errors_with_a_location(name: str) -> None:
     text, message = BROKEN[name]
     with pytest.raises(LegoError) as e:
         sim.launch(text, "k", ONE, ONE, [])

@@ -160,19 +160,19 @@ class Kind:
         return word.astype("u8"), value
 
 
-def deal(words, shape, bits, elements, place):
+def deal(words, shape, bits, elements, word_of):
     """Bits of a matrix as registers: an array of (32 lanes, registers)."""
     width = max(bits, 32)
     registers = np.zeros((32, elements * bits // width), f"u{width // 8}")
     for lane in range(32):
         for i in range(elements):
             at, shift = divmod(i * bits, width)
-            word = int(words[place(lane // 4, lane % 4, i)])
+            word = int(words[word_of(lane // 4, lane % 4, i)])
             registers[lane, at] |= registers.dtype.type(word << shift)
     return registers
 
 
-def collect(registers, rows, bits, elements, place):
+def collect(registers, rows, bits, elements, word_of):
     """The reverse, for accumulators."""
     words = np.zeros((rows, 8), "u8")
     width = max(bits, 32)
@@ -180,7 +180,7 @@ def collect(registers, rows, bits, elements, place):
         for i in range(elements):
             at, shift = divmod(i * bits, width)
             word = int(registers[lane, at]) >> shift & (1 << bits) - 1
-            words[place(lane // 4, lane % 4, i)] = word
+            words[word_of(lane // 4, lane % 4, i)] = word
     return words
 
 
@@ -229,13 +229,13 @@ def multiply(run):
         for _ in range(4):
             for n, kind in zip("abc", (a_kind, b_kind, c_kind), strict=True):
                 words, value = (draw or {}).get(n, kind.draw)(rng, shapes[n])
-                place = {
+                word_of = {
                     "a": place_a,
                     "b": lambda g, t, i: (row_b(t, i), g),
                     "c": place_c,
                 }[n]
                 per = {"a": per_a, "b": per_b, "c": per_c}[n]
-                dealt[n].append(deal(words, shapes[n], kind.bits, per, place))
+                dealt[n].append(deal(words, shapes[n], kind.bits, per, word_of))
                 values[n].append(value)
         a, b, c = (np.ascontiguousarray(np.stack(dealt[n])) for n in "abc")
         d = np.zeros_like(c)
@@ -408,7 +408,7 @@ def test_warps_that_come_apart(run):
          r"mma.sp.* is not modelled \(PTX ISA 9.7.14.6\)"),
     ],
 )  # fmt: skip
-def test_refused(run, line, message):
+def test_wrong_mma_syntax_is_an_error(run, line, message):
     body = f".reg .b32 %a<2>, %b; .reg .f32 %c<4>; .reg .f64 %d;\n{line}"
     with pytest.raises(LegoError, match=message):
         run(body, [], record=False)
@@ -493,7 +493,7 @@ def matmul(m, n, k):
     """
 
 
-def test_a_matmul(run):
+def test_a_gemm_of_ctas_is_correct(run):
     m, n, k = 128, 64, 96
     rng = np.random.default_rng(8)
     a, b = rng.normal(size=(m, k)).astype("f2"), rng.normal(size=(k, n)).astype("f2")

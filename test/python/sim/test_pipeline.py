@@ -12,12 +12,12 @@ STAGES, TILES, BLOCKS = 3, 8, 3
 KERNEL = """
 .visible .entry columns(.param .u64 o, .param .align 64 .b8 map[128])
 {
-    // A block sums, over 8 tiles of 16 x 32 floats, the words of its column of tiles. Warp 0
-    // produces: one lane copies a tile into a ring of 3 slots when the slot is empty. Warps 1 to 4
+    // A CTA sums, over 8 tiles of 16 x 32 floats, the words of its column of tiles. Warp 0
+    // produces: a lane copies a tile into a ring of 3 stages when the stage is empty. Warps 1 to 4
     // consume: thread c sums the words of column c % 32 in rows c / 32 * 4 and the three after.
     // Then the sums are put in shared memory, and go out as one run of 512 bytes.
     .reg .pred %p, %producer, %one, %more;
-    .reg .b32 %t, %b, %k, %slot, %phase, %full, %empty, %at, %row, %column, %piece, %x, %y, %n;
+    .reg .b32 %t, %b, %k, %stage, %phase, %full, %empty, %at, %row, %column, %piece, %x, %y, %n;
     .reg .f32 %sum, %v;
     .reg .b64 %o, %m, %g;
     .shared .align 1024 .b8 ring[6144];
@@ -38,7 +38,7 @@ KERNEL = """
     @%one fence.mbarrier_init.release.cluster;
     bar.sync 0;
     mov.b32 %k, 0;
-    mov.b32 %slot, 0;
+    mov.b32 %stage, 0;
     mov.b32 %phase, 0;
     @!%producer bra CONSUMER;
 
@@ -48,23 +48,23 @@ KERNEL = """
     cvta.param.u64 %m, %m;
 PRODUCE:
     mov.u32 %empty, emptied;
-    mad.lo.u32 %empty, %slot, 8, %empty;
-    xor.b32 %y, %phase, 1;               // a fresh slot is empty: its last phase counts as over
+    mad.lo.u32 %empty, %stage, 8, %empty;
+    xor.b32 %y, %phase, 1;               // a fresh stage is empty: its last phase counts as over
 FREE:
     mbarrier.try_wait.parity.shared::cta.b64 %p, [%empty], %y;
     @!%p bra FREE;
     mov.u32 %full, filled;
-    mad.lo.u32 %full, %slot, 8, %full;
+    mad.lo.u32 %full, %stage, 8, %full;
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [%full], 2048;
     mov.u32 %at, ring;
-    mad.lo.u32 %at, %slot, 2048, %at;
+    mad.lo.u32 %at, %stage, 2048, %at;
     mul.lo.u32 %column, %b, 32;
     mul.lo.u32 %row, %k, 16;
     cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
         [%at], [%m, {%column, %row}], [%full];
-    add.u32 %slot, %slot, 1;
-    setp.eq.u32 %p, %slot, 3;
-    @%p mov.b32 %slot, 0;
+    add.u32 %stage, %stage, 1;
+    setp.eq.u32 %p, %stage, 3;
+    @%p mov.b32 %stage, 0;
     @%p xor.b32 %phase, %phase, 1;
     add.u32 %k, %k, 1;
     setp.lt.u32 %more, %k, 8;
@@ -79,12 +79,12 @@ CONSUMER:
     mov.f32 %sum, 0f00000000;
 CONSUME:
     mov.u32 %full, filled;
-    mad.lo.u32 %full, %slot, 8, %full;
+    mad.lo.u32 %full, %stage, 8, %full;
 TAKE:
     mbarrier.try_wait.parity.shared::cta.b64 %p, [%full], %phase;
     @!%p bra TAKE;
     mov.u32 %at, ring;
-    mad.lo.u32 %at, %slot, 2048, %at;
+    mad.lo.u32 %at, %stage, 2048, %at;
     mad.lo.u32 %at, %row, 128, %at;
     mov.b32 %n, 0;
 ROW:
@@ -102,13 +102,13 @@ ROW:
     setp.lt.u32 %p, %n, 4;
     @%p bra ROW;
     mov.u32 %empty, emptied;
-    mad.lo.u32 %empty, %slot, 8, %empty;
+    mad.lo.u32 %empty, %stage, 8, %empty;
     bar.warp.sync -1;
     elect.sync _|%p, -1;
     @%p mbarrier.arrive.shared::cta.b64 _, [%empty];
-    add.u32 %slot, %slot, 1;
-    setp.eq.u32 %p, %slot, 3;
-    @%p mov.b32 %slot, 0;
+    add.u32 %stage, %stage, 1;
+    setp.eq.u32 %p, %stage, 3;
+    @%p mov.b32 %stage, 0;
     @%p xor.b32 %phase, %phase, 1;
     add.u32 %k, %k, 1;
     setp.lt.u32 %more, %k, 8;
@@ -169,7 +169,7 @@ BUGS = {
     "one arrival too few": ("[emptied+8], 4;", "[emptied+8], 5;"),
     "emptied before it is read": (
         "    mov.b32 %n, 0;\nROW:",
-        "    mov.u32 %empty, emptied; mad.lo.u32 %empty, %slot, 8, %empty; elect.sync _|%p, -1;\n"
+        "    mov.u32 %empty, emptied; mad.lo.u32 %empty, %stage, 8, %empty; elect.sync _|%p, -1;\n"
         "    @%p mbarrier.arrive.shared::cta.b64 _, [%empty];\n    mov.b32 %n, 0;\nROW:",
     ),
     "the sums are not all there": ("bar.sync 1, 128;", ""),
@@ -204,7 +204,7 @@ def test_bugs_are_seen(run, bug):
 REPORTS = {
     "too few expected bytes": "0 of 1 arrivals pending, and 1024 bytes have come that nobody",
     "too many expected bytes": "0 of 1 arrivals pending, and 2048 bytes that it expects have not",
-    "one arrival too few": "for the mbarrier emptied+8 of block (0, 0, 0): its phase 0 (parity 0) "
+    "one arrival too few": "for the mbarrier emptied+8 of CTA (0, 0, 0): its phase 0 (parity 0) "
     "has 1 of 5 arrivals pending",
     "the store is not waited for": "exits while its shared memory is in use by cp.async.bulk",
 }

@@ -12,7 +12,7 @@ from lego_mlir.diagnostics import LegoError
 THREADS = (0, 1, 2, 32, 33)
 """Who accesses memory in random programs; the others only come to the barriers."""
 
-PLACES, WIDTHS = 3, (1, 2, 4)
+WORDS, WIDTHS = 3, (1, 2, 4)
 """Words that they access, and the bytes of an access, which may begin anywhere it is aligned."""
 
 
@@ -49,7 +49,7 @@ def steps(draw):
     kind = draw(st.sampled_from(["ld", "ld", "st", "st", "atom", "bar", "named", "warp", "warp"]))
     if kind in ("ld", "st", "atom"):
         width = 4 if kind == "atom" else draw(st.sampled_from(WIDTHS))
-        first = draw(st.integers(0, 4 * PLACES // width - 1)) * width
+        first = draw(st.integers(0, 4 * WORDS // width - 1)) * width
         return Step(kind, draw(st.integers(1, 2 ** len(THREADS) - 1)), first, width)
     if kind == "named":
         return Step(kind, 3, draw(st.integers(0, 2)))
@@ -57,11 +57,11 @@ def steps(draw):
 
 
 def ptx(program: list[Step]) -> str:
-    """The program, for a block of two warps, in which all of `PLACES` has been written before."""
+    """The program, for a CTA of two warps, in which all `WORDS` have been written before."""
     bit = " ".join(f"setp.eq.u32 %p, %t, {t}; @%p mov.b32 %n, {i};" for i, t in enumerate(THREADS))
-    blank = " ".join(f"@%p st.shared.b32 [words+{4 * k}], 0;" for k in range(PLACES))
+    blank = " ".join(f"@%p st.shared.b32 [words+{4 * k}], 0;" for k in range(WORDS))
     lines = [
-        f".reg .pred %p, %q, %r; .reg .b32 %t, %n, %x, %lane; .shared .b32 words[{PLACES}];",
+        f".reg .pred %p, %q, %r; .reg .b32 %t, %n, %x, %lane; .shared .b32 words[{WORDS}];",
         f"mov.u32 %t, %tid.x; and.b32 %lane, %t, 31; mov.b32 %n, 31; {bit}",
         f"setp.eq.u32 %p, %t, 0; {blank} bar.sync 0;",
     ]
@@ -109,7 +109,7 @@ def spread(step: Step, after: set[int]) -> set[int]:
 
 
 def races(program: list[Step]) -> bool:
-    """Whether two accesses of one place are in no order: all pairs, one after the other."""
+    """Whether two accesses of one word are unordered: all pairs, one after the other."""
     for i, early in enumerate(program):
         for a in (t for t in THREADS if early.accesses and early.does(t)):
             after = {a}

@@ -25,10 +25,10 @@ ASYNCHRONOUS = [n for n, p in PROGRAMS.items() if "async" in p.text or "mbarrier
 
 def launched(program: Program, **options: Any) -> list[Any]:
     arguments = program.made()
-    given = [_tensor_map(a, arguments) if isinstance(a, TensorMap) else a for a in arguments]
+    values = [_tensor_map(a, arguments) if isinstance(a, TensorMap) else a for a in arguments]
     if program.cluster is not None:
         options["cluster"] = program.cluster
-    sim.launch(program.text, "k", program.grid, program.block, given, **options)
+    sim.launch(program.text, "k", program.grid, program.block, values, **options)
     return arguments
 
 
@@ -52,8 +52,8 @@ def check(name: str, **options: Any) -> None:
 
 
 def test_every_program_has_an_answer_of_a_gpu() -> None:
-    wanted = {f"{name}.{place}" for name, p in PROGRAMS.items() for place in p.outputs}
-    assert wanted == set(ANSWERS.files)
+    expected = {f"{name}.{place}" for name, p in PROGRAMS.items() for place in p.outputs}
+    assert expected == set(ANSWERS.files)
     device = json.loads((FOLDER / "device.json").read_text())
     assert device["compute_capability"] == "9.0"
 

@@ -84,18 +84,18 @@ def text_of(blocks):
         "mad.wide.u32 %a, %t, 8, %a; mad.wide.u32 %b, %t, 4, %b; ld.global.b32 %in, [%b];",
         f"mov.b32 %bits, %in; mov.b32 %fuel, {FUEL};",
     ]
-    places = {}
+    lines_of = {}
     for b, (operations, (by, *targets)) in enumerate(blocks):
         lines.append(f"B{b}: setp.eq.u32 %z, %fuel, 0; @%z bra END; sub.u32 %fuel, %fuel, 1;")
         for i, (condition, op) in enumerate(operations):
             lines.append(guarded(condition) + spelled(op))
-            places[b, i] = len(lines)
+            lines_of[b, i] = len(lines)
         lines.append("and.b32 %bit, %bits, 1; shr.u32 %bits, %bits, 1; setp.ne.u32 %q, %bit, 0;")
         first, second = (t % len(blocks) for t in targets)
         lines.append(f"{guarded(by or ('%q', False))}bra B{first};")
-        places[b, None] = len(lines)
+        lines_of[b, None] = len(lines)
         lines.append(f"bra B{second};")
-    return "\n".join([*lines, "END: ret;", "}"]), places
+    return "\n".join([*lines, "END: ret;", "}"]), lines_of
 
 
 def guarded(condition):
@@ -178,7 +178,7 @@ class Thread:
                     raise Missing
 
 
-def first_missing(blocks, places, number):
+def first_missing(blocks, lines_of, number):
     """The line at which a thread with this input needs what it has not written; None for none."""
     thread = Thread(number)
     at, bits = 0, number
@@ -186,10 +186,10 @@ def first_missing(blocks, places, number):
         operations, (by, *targets) = blocks[at]
         try:
             for i, (condition, op) in enumerate(operations):
-                line = places[at, i]
+                line = lines_of[at, i]
                 if thread.holds(condition):
                     thread.do(op)
-            line = places[at, None]
+            line = lines_of[at, None]
             goes = bool(bits & 1) if by is None else thread.holds(by)
         except Missing:
             return line
@@ -200,9 +200,9 @@ def first_missing(blocks, places, number):
 
 @settings(max_examples=300, deadline=None)
 @given(programs, inputs, st.sampled_from(["late", "random"]))
-def test_any_program(blocks, numbers, order):
-    text, places = text_of(blocks)
-    want = [first_missing(blocks, places, n) for n in numbers]
+def test_the_first_uninitialized_read_is_found(blocks, numbers, order):
+    text, lines_of = text_of(blocks)
+    want = [first_missing(blocks, lines_of, n) for n in numbers]
     error = error_of(text, [np.zeros(2 * THREADS, "u4"), np.array(numbers, "u4")], order)
     if error is None:
         assert not any(want)

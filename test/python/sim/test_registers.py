@@ -21,7 +21,7 @@ BEGIN = """
 
 @pytest.fixture
 def go(run):
-    """Run lines after `BEGIN` in 32 threads: `%p0` holds in the first 8, `%a` is a place to use."""
+    """Run lines after `BEGIN` in a warp: `%p0` holds in the first 8, `%a` is an address to use."""
 
     def launch(lines, threads=32, **options):
         out = np.zeros(4 * threads, "u4")
@@ -144,7 +144,7 @@ def test_an_address_of_a_row_that_is_not_loaded(go):
 
 
 @pytest.mark.parametrize("adds", [0, 1])
-def test_accumulators_of_a_first_product(go, adds):
+def test_accumulators_of_a_first_wgmma_need_no_value(go, adds):
     """Without the old values, accumulators need none."""
     lines = f"""
         .reg .f32 %f<4>;

@@ -75,8 +75,8 @@ def load_kernel(rank, coordinates, size, shared, at=0):
     )
 
 
-def place(offset, swizzle):
-    """Where byte `offset` of a box goes: 16-byte pieces change places by their 128-byte row."""
+def swizzle_offset(offset, swizzle):
+    """Where byte `offset` of a box goes: 16-byte units are permuted by their 128-byte row."""
     row, piece = offset // 128, offset // 16
     mates = {"none": 1, "32B": 2, "64B": 4, "128B": 8}[swizzle]
     piece = piece // mates * mates + (piece % mates ^ row % mates)
@@ -109,7 +109,7 @@ def expected_tile(tensor, start, box, shared, *, swizzle="none", steps=None, nan
     for where, position in box_of(tensor, start, box, steps):
         value = tensor[where] if where is not None else outside
         row, column = divmod(position, box[0])
-        to = place(at + row * pitch_of(tensor, box, swizzle) + column * size, swizzle)
+        to = swizzle_offset(at + row * pitch_of(tensor, box, swizzle) + column * size, swizzle)
         tile[to : to + size] = np.frombuffer(value.tobytes(), np.uint8)
     return tile
 
@@ -247,7 +247,7 @@ def test_stores(run, order, case):
             swizzle = options.get("swizzle", "none")
             row, column = divmod(position, box[0])
             at = row * pitch_of(tensor, box, swizzle) + column * tensor.itemsize
-            at = place(at, swizzle)
+            at = swizzle_offset(at, swizzle)
             expected[where] = stored[at : at + tensor.itemsize].view(tensor.dtype)[0]
     arguments = [np.zeros(1, "u4"), data, map_of(tensor, box, options)]
     run(text, arguments, parameters=(("o", "u64"), ("in", "u64"), MAP), block=(64, 1, 1), **order)
@@ -404,7 +404,7 @@ def test_a_map_in_global_memory(run):
     assert out.tolist() == tensor[3:11, 8:24].tolist()
 
 
-def test_a_multicast_reaches_the_same_place_in_each_block(run, order):
+def test_a_multicast_reaches_the_same_offset_in_each_cta(run, order):
     """Rank 1 of a cluster of 4 copies to ranks 0, 1 and 3; rank 2 copies for itself."""
     tensor, out = random_tensor((32, 16), "u4"), np.zeros((8, 512), "u4")
     text = (
@@ -566,7 +566,7 @@ def test_a_store_that_nobody_waits_for(run):
     )
     text = text.replace("cp.async.bulk.wait_group 0;", "")
     arguments = [np.zeros(64, "u4"), np.arange(64, dtype="u4")]
-    with pytest.raises(LegoError, match=r"(?s)block \(0, 0, 0\) exits .*bulk.wait_group.read 0"):
+    with pytest.raises(LegoError, match=r"(?s)CTA \(0, 0, 0\) exits .*bulk.wait_group.read 0"):
         run(text, arguments, parameters=(("o", "u64"), ("in", "u64")))
 
 
@@ -574,7 +574,7 @@ BAD = {
     "misaligned": (one_load(at=64), "a target at byte 64, which is no multiple of 128"),
     "no barrier": (
         one_load().replace("[%m, {0, 0}], [bar]", "[%m, {0, 0}], [tile]"),
-        "the mbarrier tile of block (0, 0, 0) is not initialised",
+        "the mbarrier tile of CTA (0, 0, 0) is not initialised",
     ),
     "a box within 16 bytes": (
         one_load(coordinates="6, 0"),
@@ -595,7 +595,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_misuse(run, case):
+def test_wrong_bulk_copies_are_errors(run, case):
     text, message = BAD[case]
     with pytest.raises(LegoError) as e:
         run_load(run, text)
@@ -646,7 +646,7 @@ def test_a_map_needs_its_parameter(run):
         run("ret;", [sim.TensorMap(F4, (16, 1))], parameters=(("m", "u64"),), record=False)
 
 
-def test_a_part_of_an_array(run):
+def test_a_tensor_map_of_an_array_slice(run):
     """A map may begin inside an array and have strides of its own."""
     tensor, out = random_tensor((32, 64), "f4"), np.zeros((8, 16), "f4")
     part = sim.TensorMap(

@@ -69,11 +69,11 @@ READS = {
 
 @pytest.mark.parametrize("case", READS)
 def test_reads_of_the_unwritten(run, order, case):
-    writes, reads, place = READS[case]
+    writes, reads, address = READS[case]
     body = f"{HEAD}{writes}\nbar.warp.sync -1;\n{reads}"
     with pytest.raises(LegoError) as e:
         run(body, [], checks=True, **order)
-    assert f" reads shared memory at {place}, which nothing has written" in e.value.message
+    assert f" reads shared memory at {address}, which nothing has written" in e.value.message
     # All of it written, there is no error.
     whole = "st.shared.v4.b32 [%at], {%r0, %r0, %r0, %r0};"
     run(f"{HEAD}{whole}\nbar.warp.sync -1;\n{reads}", [], checks=True, **order)

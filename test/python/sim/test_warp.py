@@ -80,7 +80,7 @@ def test_votes(lanewise):
     assert got.tolist() == [0] * 32 + [2**32 - 8] * 32
 
 
-def test_guarded_votes_ask_only_those_that_take_part(lanewise):
+def test_guarded_votes_count_only_active_lanes(lanewise):
     lines = """
         setp.lt.u32 %p, %a, 8;
         mov.b32 %d, 5;
@@ -135,7 +135,7 @@ def test_a_mate_that_never_comes(lanewise):
         lanewise(lines, "u4", a=LANES[:32])
 
 
-def test_atomics_on_one_address_take_turns(run):
+def test_atomics_on_one_address_are_serialized(run):
     total = np.zeros(1, "u4")
     old = np.zeros(512, "u4")
     body = """

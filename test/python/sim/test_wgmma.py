@@ -58,7 +58,7 @@ def canonical(extent, bytes_each, transposed, swizzle, leading, stride):
 
 
 def swizzled(address, swizzle, base=0):
-    """Swizzle<b, 4, 3>: b bits from bit 4 on, combined with those three places above."""
+    """Swizzle<b, 4, 3>: b bits from bit 4 on, combined with the bits three above."""
     bits = {0: 0, 32: 1, 64: 2, 128: 3}[swizzle]
     mask = (1 << bits) - 1
     return address ^ (((address >> 7) - base & mask) << 4)
@@ -117,14 +117,14 @@ WIDTH = {"f16": 2, "bf16": 2, "tf32": 4, "e4m3": 1, "e5m2": 1, "s8": 1, "u8": 1}
 D_TYPE = {"f16": "f2", "f32": "f4", "s32": "i4"}
 
 
-def d_places(columns):
+def d_positions(columns):
     """Row and column of element i of lane l of the warpgroup: arrays (128, columns / 2)."""
     lane, i = np.arange(128)[:, None], np.arange(columns // 2)
     row = 16 * (lane // 32) + lane % 32 // 4 + np.where(i % 4 < 2, 0, 8)
     return row, i // 4 * 8 + lane % 4 * 2 + i % 2
 
 
-def a_places(packed):
+def a_positions(packed):
     """Row and k of element i of lane l of the warpgroup, A in four registers."""
     lane, i = np.arange(128)[:, None], np.arange(4 * packed)
     register = i // packed
@@ -210,8 +210,8 @@ class Operand:
         width = WIDTH[kind]
         self.bits, self.values = draw(kind, (extent, 32 // width), rng)
         leading, stride = strides_for(extent, transposed, swizzle)
-        places = canonical(extent, width, transposed, swizzle, leading, stride)
-        self.address = swizzled(at + places, swizzle, base)
+        positions = canonical(extent, width, transposed, swizzle, leading, stride)
+        self.address = swizzled(at + positions, swizzle, base)
         self.descriptor = descriptor(at, leading, stride, swizzle, base)
 
     def put(self, image):
@@ -241,12 +241,12 @@ def product(run):
         b.put(image)
         fragment = np.zeros((128, 4), "u4")
         if in_registers:
-            fragment = np.ascontiguousarray(a.bits[a_places(4 // WIDTH[a_kind])]).view("u4")
+            fragment = np.ascontiguousarray(a.bits[a_positions(4 // WIDTH[a_kind])]).view("u4")
         else:
             a.put(image)
         old = [accumulators(d_kind, columns, rng, big) for _ in range(2)]
-        places = d_places(columns)
-        d = np.stack([x[places] for x in old])
+        positions = d_positions(columns)
+        d = np.stack([x[positions] for x in old])
         registers = d.nbytes // 1024
         majors = [] if in_registers else [int(a.transposed)]
         majors = [*majors, int(b.transposed)] if WIDTH[a_kind] == 2 else []
@@ -269,7 +269,7 @@ def product(run):
             seed=seed,
         )
         got = np.zeros((2, 64, columns), D_TYPE[d_kind])
-        got[:, *places] = d
+        got[:, *positions] = d
         began = np.stack(old) if scale else np.zeros((2, 64, columns), D_TYPE[d_kind])
         sign = signs[0] * signs[1]
         if a_kind in LEAST:
@@ -379,7 +379,7 @@ def test_single_bits(run):
     arguments = [image, a.descriptor, b.descriptor, np.uint32(0), np.zeros((128, 4), "u4"), d]
     run(program(8, "b32", body), arguments, parameters=PARAMETERS, block=(128, 1, 1))
     got = np.zeros((64, 16), "i4")
-    got[d_places(16)] = d
+    got[d_positions(16)] = d
     bits = [np.unpackbits(x.bits, axis=1).astype("i4") for x in (a, b)]
     np.testing.assert_array_equal(got, bits[0] @ bits[1].T)
 
@@ -415,7 +415,7 @@ def execute(run):
             record=record,
         )
         got = np.zeros((64, 16), "f4")
-        got[d_places(16)] = d[:128]
+        got[d_positions(16)] = d[:128]
         return got, steps
 
     return go
@@ -471,7 +471,7 @@ def test_operands_reused_too_soon(execute):
     ["mov.b32 %i, %d5;", "mov.f32 %d5, 0f00000000;", "@%q bra DONE; add.f32 %d5, %d5, %d5; DONE:"],
 )
 def test_registers_in_flight(execute, touch, order, seed):
-    """Whoever touches an accumulator before the wait is told, whenever the product is computed."""
+    """Touching an accumulator before the wait is an error, whenever the wgmma is performed."""
     body = FENCE + issue() + "wgmma.commit_group.sync.aligned; setp.eq.u32 %q, %lane, 0;"
     message = r"touches %d5, which belongs to wgmma.mma_async.* \(line \d+\) until"
     with pytest.raises(LegoError, match=message):
@@ -486,7 +486,7 @@ def test_one_group_may_stay(execute):
     group = "wgmma.commit_group.sync.aligned;"
     head += issue() + group + issue(1, "e") + group + "wgmma.wait_group.sync.aligned 1;"
     got, steps = execute(head + "add.f32 %d0, %d0, 0f3F800000;" + WAIT)
-    steps[0][:, ::2][d_places(16)[0][:, 0], d_places(16)[1][:, 0] // 2] += 1
+    steps[0][:, ::2][d_positions(16)[0][:, 0], d_positions(16)[1][:, 0] // 2] += 1
     np.testing.assert_allclose(got, steps[0], atol=1e-4)
     with pytest.raises(LegoError, match="touches %e3"):
         execute(head + "mov.f32 %e3, %d0;" + WAIT, record=False)
@@ -549,7 +549,7 @@ def test_fences_where_they_should_stand(execute):
         ("shl.b64 %db, %db, 3;" + issue(), 128, "out of bounds: wgmma.* reads 8 bytes"),
     ],
 )  # fmt: skip
-def test_misuse(execute, body, threads, message):
+def test_wrong_wgmma_operands_are_errors(execute, body, threads, message):
     head = ".reg .b64 %odd; .reg .b32 %odd32; and.b32 %odd32, %lane, 1; cvt.u64.u32 %odd, %odd32;"
     head += "setp.ge.u32 %q, %lane, 32;" + FENCE
     with pytest.raises(LegoError, match=message):
@@ -569,6 +569,6 @@ def test_misuse(execute, body, threads, message):
          r"is not modelled \(PTX ISA 9.7.15.6\)"),
     ],
 )  # fmt: skip
-def test_refused(execute, line, message):
+def test_wrong_wgmma_syntax_is_an_error(execute, line, message):
     with pytest.raises(LegoError, match=message):
         execute(line, record=False)

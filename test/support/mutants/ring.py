@@ -52,7 +52,7 @@ TEXT = f"""{HEADER}
     .shared .align 8 .b64 full[3];
     .shared .align 8 .b64 empty[3];
     .reg .pred %p, %one, %consumer, %free;
-    .reg .b32 %t, %bx, %by, %tiles, %k, %slot, %phase, %parity, %x, %y, %z, %at, %full, %empty;
+    .reg .b32 %t, %bx, %by, %tiles, %k, %stage, %phase, %parity, %x, %y, %z, %at, %full, %empty;
     .reg .b32 %before;
     .reg .b64 %map, %other, %da, %db;
     .reg .f32 %c<16>;
@@ -72,7 +72,7 @@ TEXT = f"""{HEADER}
 MADE:
     bar.sync 0;
     mov.b32 %k, 0;
-    mov.b32 %slot, 0;
+    mov.b32 %stage, 0;
     mov.b32 %phase, 0;
     setp.lt.u32 %consumer, %t, 128;
     @%consumer bra CONSUMER;
@@ -87,26 +87,26 @@ MADE:
     shl.b32 %z, %bx, 5;
 PRODUCE:
     mov.u32 %empty, empty;
-    mad.lo.u32 %empty, %slot, 8, %empty;
-    xor.b32 %parity, %phase, 1;          // a fresh slot is free
+    mad.lo.u32 %empty, %stage, 8, %empty;
+    xor.b32 %parity, %phase, 1;          // a fresh stage is free
 FREE:
     mbarrier.try_wait.parity.shared::cta.b64 %p, [%empty], %parity;
     @!%p bra FREE;
     mov.u32 %full, full;
-    mad.lo.u32 %full, %slot, 8, %full;
+    mad.lo.u32 %full, %stage, 8, %full;
     mbarrier.arrive.expect_tx.shared::cta.b64 _, [%full], 12288;
     shl.b32 %x, %k, 6;
     mov.u32 %at, a_ring;
-    mad.lo.u32 %at, %slot, 8192, %at;
+    mad.lo.u32 %at, %stage, 8192, %at;
     cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
         [%at], [%map, {{%x, %y}}], [%full];
     mov.u32 %at, b_ring;
-    mad.lo.u32 %at, %slot, 4096, %at;
+    mad.lo.u32 %at, %stage, 4096, %at;
     cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes
         [%at], [%other, {{%x, %z}}], [%full];
-    add.u32 %slot, %slot, 1;
-    setp.eq.u32 %p, %slot, 3;            // the producer's end of the ring
-    @%p mov.b32 %slot, 0;
+    add.u32 %stage, %stage, 1;
+    setp.eq.u32 %p, %stage, 3;            // the producer's end of the ring
+    @%p mov.b32 %stage, 0;
     @%p xor.b32 %phase, %phase, 1;
     add.u32 %k, %k, 1;
     setp.lt.u32 %p, %k, %tiles;
@@ -118,30 +118,30 @@ CONSUMER:
     wgmma.fence.sync.aligned;
 CONSUME:
     mov.u32 %full, full;
-    mad.lo.u32 %full, %slot, 8, %full;
+    mad.lo.u32 %full, %stage, 8, %full;
 TAKE:
     mbarrier.try_wait.parity.shared::cta.b64 %p, [%full], %phase;
     @!%p bra TAKE;
     mov.u32 %at, a_ring;
-    mad.lo.u32 %at, %slot, 8192, %at;
+    mad.lo.u32 %at, %stage, 8192, %at;
     shr.u32 %at, %at, 4;
     cvt.u64.u32 %da, %at;
     or.b64 %da, %da, 0x4000004000010000; // swizzle of A
     mov.u32 %at, b_ring;
-    mad.lo.u32 %at, %slot, 4096, %at;
+    mad.lo.u32 %at, %stage, 4096, %at;
     shr.u32 %at, %at, 4;
     cvt.u64.u32 %db, %at;
     or.b64 %db, %db, 0x4000004000010000; // swizzle of B
 {_PRODUCTS}    wgmma.commit_group.sync.aligned;
     wgmma.wait_group.sync.aligned 1;
-    setp.gt.u32 %free, %k, 0;            // the product before is done: its slot is free
+    setp.gt.u32 %free, %k, 0;            // the product before is done: its stage is free
     and.pred %free, %free, %one;
     @%free mbarrier.arrive.shared::cta.b64 _, [%before];
     mov.u32 %before, empty;
-    mad.lo.u32 %before, %slot, 8, %before;
-    add.u32 %slot, %slot, 1;
-    setp.eq.u32 %p, %slot, 3;            // the consumers' end of the ring
-    @%p mov.b32 %slot, 0;
+    mad.lo.u32 %before, %stage, 8, %before;
+    add.u32 %stage, %stage, 1;
+    setp.eq.u32 %p, %stage, 3;            // the consumers' end of the ring
+    @%p mov.b32 %stage, 0;
     @%p xor.b32 %phase, %phase, 1;
     add.u32 %k, %k, 1;
     setp.lt.u32 %p, %k, %tiles;
@@ -190,7 +190,7 @@ MUTANTS = (
         "the consumers do not wait",
         "    @!%p bra TAKE;\n",
         "",
-        "products of what was in the slot before its tiles came",
+        "wgmmas of what was in the stage before its tiles arrived",
         UNWRITTEN,
     ),
     Mutant(
@@ -203,9 +203,9 @@ MUTANTS = (
     ),
     Mutant(
         "the producer has the parity of the consumers",
-        "xor.b32 %parity, %phase, 1;          // a fresh slot is free",
+        "xor.b32 %parity, %phase, 1;          // a fresh stage is free",
         "mov.b32 %parity, %phase;",
-        "waits for a slot that nobody has taken",
+        "waits for a stage that nobody has taken",
         DEADLOCK,
     ),
     Mutant(
@@ -221,7 +221,7 @@ MUTANTS = (
         "    @%p xor.b32 %phase, %phase, 1;\n    add.u32 %k, %k, 1;\n"
         "    setp.lt.u32 %p, %k, %tiles;\n    @%p bra PRODUCE;",
         "    add.u32 %k, %k, 1;\n    setp.lt.u32 %p, %k, %tiles;\n    @%p bra PRODUCE;",
-        "the second time round the ring a slot is filled before it is free",
+        "the second time round the ring a stage is filled before it is free",
         TOO_MANY,
         early=DEADLOCK,
     ),
@@ -252,18 +252,18 @@ MUTANTS = (
         "one tile tells the wrong mbarrier",
         "[%at], [%other, {%x, %z}], [%full];",
         "[%at], [%other, {%x, %z}], [%empty];",
-        "a free slot has 4096 bytes that nobody expects, a full one lacks them",
+        "a free stage has 4096 bytes that nobody expects, a full one lacks them",
         DEADLOCK,
     ),
     Mutant(
         "two arrivals where one comes",
         "mbarrier.init.shared::cta.b64 [empty+8], 1;",
         "mbarrier.init.shared::cta.b64 [empty+8], 2;",
-        "the slot never becomes free",
+        "the stage never becomes free",
         DEADLOCK,
     ),
     Mutant(
-        "every consumer frees the slot",
+        "every consumer frees the stage",
         "    and.pred %free, %free, %one;\n",
         "",
         "128 arrivals where one is meant: phases pass that nobody has waited for",
@@ -291,17 +291,17 @@ MUTANTS = (
         RACE,
     ),
     Mutant(
-        "a product in flight when its slot is free",
+        "a wgmma in flight when its stage is free",
         "wgmma.wait_group.sync.aligned 1;",
         "wgmma.wait_group.sync.aligned 2;",
         "a tile overwrites one that products still read",
         RACE,
     ),
     Mutant(
-        "the slot in use is freed",
+        "the stage in use is freed",
         "@%free mbarrier.arrive.shared::cta.b64 _, [%before];\n"
-        "    mov.u32 %before, empty;\n    mad.lo.u32 %before, %slot, 8, %before;\n",
-        "mov.u32 %before, empty;\n    mad.lo.u32 %before, %slot, 8, %before;\n"
+        "    mov.u32 %before, empty;\n    mad.lo.u32 %before, %stage, 8, %before;\n",
+        "mov.u32 %before, empty;\n    mad.lo.u32 %before, %stage, 8, %before;\n"
         "    @%one mbarrier.arrive.shared::cta.b64 _, [%before];\n",
         "a tile overwrites one that products still read",
         RACE,
@@ -332,14 +332,14 @@ MUTANTS = (
         "A without the swizzle",
         "0x4000004000010000; // swizzle of A",
         "0x0000004000010000;",
-        "reads A in other places",
+        "reads A at other addresses",
         WRONG,
     ),
     Mutant(
         "B in 64-byte swizzle",
         "0x4000004000010000; // swizzle of B",
         "0x8000004000010000;",
-        "reads B in other places",
+        "reads B at other addresses",
         WRONG,
     ),
     Mutant(
@@ -372,9 +372,9 @@ MUTANTS = (
         WRONG,
     ),
     Mutant(
-        "slots of A that overlap",
-        "mad.lo.u32 %at, %slot, 8192, %at;\n    cp.async",
-        "mad.lo.u32 %at, %slot, 4096, %at;\n    cp.async",
+        "stages of A that overlap",
+        "mad.lo.u32 %at, %stage, 8192, %at;\n    cp.async",
+        "mad.lo.u32 %at, %stage, 4096, %at;\n    cp.async",
         "a tile overwrites half of one that products still read",
         RACE,
     ),

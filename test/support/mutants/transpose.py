@@ -85,10 +85,10 @@ MUTANTS = (
         UNWRITTEN,
     ),
     Mutant(
-        "rows of the tile in the wrong place",
+        "rows of the tile at the wrong address",
         re.compile(r"(st\.shared\.b32\s+\[%rd\d+)\+1024"),
         r"\1+2048",
-        "two elements in one place, and none in others",
+        "two elements at one address, and none at others",
         RACE,
     ),
     Mutant(
@@ -97,7 +97,7 @@ MUTANTS = (
             r"xor(\.b32[^;]*;\s*or\.b32[^;]*;\s*mul[^;]*;\s*add[^;]*;\s*st\.shared\S+\s+\[%rd\d+\+2048)"
         ),
         r"or\1",
-        "several columns of a row in one place",
+        "several columns of a row at one address",
         UNWRITTEN,
     ),
     Mutant(

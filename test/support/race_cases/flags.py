@@ -47,15 +47,15 @@ def flag(first: str, second: str, third: str) -> str:
 CASES["a flag"] = Case(
     flag("st.release.cta.shared.b32 [flag], 1;", "ld.acquire.cta.shared.b32 %x, [flag];", ""),
     {
-        "told relaxed": ("st.release", "st.relaxed", "[tile], 5", "%y, [tile]"),
-        "asked relaxed": ("ld.acquire", "ld.relaxed", "[tile], 5", "%y, [tile]"),
-        "told too early": (
+        "released relaxed": ("st.release", "st.relaxed", "[tile], 5", "%y, [tile]"),
+        "acquired relaxed": ("ld.acquire", "ld.relaxed", "[tile], 5", "%y, [tile]"),
+        "released too early": (
             "st.shared.b32 [tile], 5;\n    st.release.cta.shared.b32 [flag], 1;",
             "st.release.cta.shared.b32 [flag], 1;\n    st.shared.b32 [tile], 5;",
             "[tile], 5",
             "%y, [tile]",
         ),
-        "told plainly": ("st.release.cta", "st", "[flag], 1", "[flag]"),
+        "released by a plain store": ("st.release.cta", "st", "[flag], 1", "[flag]"),
     },
 )
 CASES["a flag between fences"] = Case(
@@ -75,7 +75,7 @@ CASES["a flag between fences"] = Case(
         ),
     },
 )
-CASES["one place, one instruction"] = Case(
+CASES["one address, one instruction"] = Case(
     f"""{BLANK}
     @%low st.shared.b32 [tile], %t;
     """,

@@ -30,7 +30,7 @@ class TensorMap:
     """A parameter that describes a tensor for TMA (cuTensorMapEncodeTiled).
 
     Attributes:
-        argument: the array that holds the tensor, by its place among the arguments.
+        argument: the array that holds the tensor, by its index among the arguments.
         dtype: NumPy's name of an element.
         dims: elements of each dimension, the fastest first.
         strides: bytes between elements of each dimension but the first.
@@ -54,8 +54,8 @@ class Program:
         name: also that of its answers.
         text: the PTX module.
         arguments: makes the arrays and tensor maps, in the order of the parameters.
-        outputs: the places of the arrays that the kernel writes.
-        accuracy: by place; outputs without one are compared bit by bit.
+        outputs: the indices of the arrays that the kernel writes.
+        accuracy: by index; outputs without one are compared bit by bit.
     """
 
     name: str

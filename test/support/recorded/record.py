@@ -60,13 +60,13 @@ def _checked(result: tuple[Any, ...]) -> Any:
 
 
 def _device() -> dict[str, str]:
-    said = subprocess.run(
+    printed = subprocess.run(
         ["nvidia-smi", "--query-gpu=name,driver_version,compute_cap", "--format=csv,noheader"],
         capture_output=True,
         text=True,
         check=True,
     ).stdout.strip()
-    name, driver, capability = (x.strip() for x in said.splitlines()[0].split(","))
+    name, driver, capability = (x.strip() for x in printed.splitlines()[0].split(","))
     return {"device": name, "driver": driver, "compute_capability": capability}
 
 
@@ -78,8 +78,10 @@ def _record(path: Path, names: list[str]) -> None:
     _checked(driver.cuCtxSetCurrent(context))
     answers: dict[str, np.ndarray] = {}
     for name in names:
-        for place, array in zip(PROGRAMS[name].outputs, _run(driver, PROGRAMS[name]), strict=True):
-            answers[f"{name}.{place}"] = array
+        for position, array in zip(
+            PROGRAMS[name].outputs, _run(driver, PROGRAMS[name]), strict=True
+        ):
+            answers[f"{name}.{position}"] = array
     np.savez(path, **answers)
 
 
@@ -107,9 +109,9 @@ def _run(driver: Any, program: Program) -> list[np.ndarray]:
     _checked(driver.cuLaunchKernelEx(config, function, pointers.ctypes.data, 0))
     _checked(driver.cuCtxSynchronize())
     results = []
-    for place in program.outputs:
-        out = np.empty_like(np.ascontiguousarray(arguments[place]))
-        _checked(driver.cuMemcpyDtoH(out.ctypes.data, buffers[place], out.nbytes))
+    for position in program.outputs:
+        out = np.empty_like(np.ascontiguousarray(arguments[position]))
+        _checked(driver.cuMemcpyDtoH(out.ctypes.data, buffers[position], out.nbytes))
         results.append(out)
     for buffer in buffers:
         _checked(driver.cuMemFree(buffer))

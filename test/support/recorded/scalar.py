@@ -71,7 +71,7 @@ def lines(
         body.append(f"ld.param.u64 %base, [in_{w}];")
         body.append(f"mad.wide.u32 %at, %thread, {size}, %base;")
         body += [f"ld.global.b{8 * size} %{w}{k}, [%at+{k * THREADS * size}];" for k in range(3)]
-    place = dict.fromkeys(results, 0)
+    stored = dict.fromkeys(results, 0)
     for text, match in zip(texts, outs, strict=True):
         assert match, text
         w = match[1]
@@ -81,13 +81,13 @@ def lines(
             text,
             f"ld.param.u64 %base, [out_{w}];",
             f"mad.wide.u32 %at, %thread, {size}, %base;",
-            f"st.global.b{8 * size} [%at+{place[w] * THREADS * size}], %{w}o;",
+            f"st.global.b{8 * size} [%at+{stored[w] * THREADS * size}], %{w}o;",
             "}",
         ]
-        place[w] += 1
+        stored[w] += 1
 
     def arguments(rng: np.random.Generator) -> list[np.ndarray]:
-        made = [np.zeros(place[w] * THREADS, f"u{WIDTHS[w] // 8}") for w in results]
+        made = [np.zeros(stored[w] * THREADS, f"u{WIDTHS[w] // 8}") for w in results]
         for w in used:
             bits = WIDTHS[w]
             if values == "bf16":

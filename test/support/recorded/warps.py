@@ -32,7 +32,7 @@ def _words(outputs: int, inputs: int, high: int = 1 << 32):  # type: ignore[no-u
 
 def _per_thread(name: str, *texts: str, threads: int = 64, before: str = "", high: int = 1 << 32,
                 words: int | None = None) -> Program:  # fmt: skip
-    """Each text leaves its result in %d, which is stored at a place of its own."""
+    """Each text leaves its result in %d, which is stored at an address of its own."""
     stores = []
     for k, text in enumerate(texts):
         stores.append(f"{{\n{text}\nst.global.u32 [%at+{4 * threads * k}], %d;\n}}")

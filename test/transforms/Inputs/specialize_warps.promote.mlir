@@ -1,4 +1,4 @@
-// Roles for warps, with sums of parts.
+// Roles for warps, with promoted accumulators.
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_tiles(%module: !transform.any_op) {
     %promote = "transform_lego.parameter"() {name = "promote", default = 3 : i64}

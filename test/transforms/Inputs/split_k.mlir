@@ -1,4 +1,4 @@
-// The blocks of a cluster, each a part of k; and all that follows.
+// The CTAs of a cluster, each with a slice of K; and all that follows.
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_tiles(%module: !transform.any_op) {
     %kernels = transform.structured.match ops{["gpu.launch"]} in %module

@@ -1,4 +1,4 @@
-// A product whose copies stand among its steps.
+// A GEMM whose copies stand among its mmas.
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @__transform_tiles(%module: !transform.any_op) {
     %accesses = transform.structured.match ops{["lego.load", "lego.store"]} in %module
@@ -10,9 +10,9 @@ module attributes {transform.with_named_sequence} {
     %kernels = transform.structured.match ops{["gpu.launch"]} in %module
         : (!transform.any_op) -> !transform.any_op
     "transform_lego.distribute_copies"(%kernels) : (!transform.any_op) -> ()
-    %products = transform.structured.match ops{["vector.contract"]} in %module
+    %contractions = transform.structured.match ops{["vector.contract"]} in %module
         : (!transform.any_op) -> !transform.any_op
-    "transform_lego.contract_to_mma"(%products) {prefetch = 1 : i64} : (!transform.any_op) -> ()
+    "transform_lego.contract_to_mma"(%contractions) {prefetch = 1 : i64} : (!transform.any_op) -> ()
     %rotated = transform.structured.match ops{["scf.for"]} in %module
         : (!transform.any_op) -> !transform.any_op
     "transform_lego.prefetch_fragments"(%rotated) : (!transform.any_op) -> ()

@@ -1,0 +1,177 @@
+"""The `wgmma` configs that are considered for a GEMM, as a table: `wgmma_model` ranks them.
+
+Tiles have 64 rows for each consumer warpgroup, or 128 for two of them, and columns in steps that
+are fine where that changes the number of waves. Clusters share the tiles of A, of B or of both.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import replace
+from math import sqrt
+
+import numpy as np
+
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+from lego_mlir.hardware.limits import CACHE_LINE_BYTES, WARPGROUP_THREADS, WGMMA_K_BYTES, WGMMA_ROWS
+from lego_mlir.hardware.specs import GpuSpec
+from lego_mlir.hardware.targets import Target
+from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
+from lego_mlir.kernels.gemm.wgmma_model import (
+    ConfigTable,
+    model_of,
+    shared_bytes_of,
+    tiles_of,
+)
+from lego_mlir.kernels.gemm.wgmma_registers import MAX_RESULT_REGISTERS
+
+_TILES = (
+    *((64, n, 1) for n in (8, 16, 24, 32, 40, 48, *range(64, 257, 16))),
+    *((128, n, 1) for n in (16, 32, 48, 64, 96, 128)),
+    *((128, n, 2) for n in (8, 16, 32, 48, *range(64, 257, 16))),
+    *((192, n, 3) for n in (16, 32, 48, *range(64, 193, 16))),
+    *((256, n, 2) for n in (16, 32, 48, *range(64, 193, 16))),
+)
+"""Rows and columns of a tile, and its consumer warpgroups."""
+
+_NARROWEST = 16
+
+_CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4), (2, 2))
+_SPLITS = (2, 4, 8)
+
+_MAX_STAGES, _FEW_STAGES = 8, 4
+"""Stages of a CTA, at most, and those with which more CTAs lie side by side."""
+
+_MAX_SPLIT_CTAS_PER_SM = 2
+"""Split-K slices for each multiprocessor, at most: more of them only add to what is reduced."""
+
+_SINGLE, _WAVES, _PERSISTENT, _OVERLAPPED = range(4)
+"""How the tiles are computed: all at the same time, by one CTA each in waves, by persistent CTAs,
+by such whose epilogue is overlapped."""
+
+
+@functools.cache
+def _templates() -> tuple[ConfigTable, np.ndarray]:
+    """Return configs of every tile, cluster, split and order of operands, and how each computes."""
+    configs, modes = [], []
+    for swap in (False, True):
+        for m, n, consumers in _TILES:
+            plain = WgmmaConfig((m, n, 64), consumers, _MAX_STAGES, swap_ab=swap)
+            for config, mode in _variants(plain):
+                configs.append(config)
+                modes.append(mode)
+    return ConfigTable.of(configs, 2), np.array(modes)
+
+
+def _variants(plain: WgmmaConfig) -> Iterator[tuple[WgmmaConfig, int]]:
+    """Yield the clusters, splits and ways to compute of a tile."""
+    for cluster in _CLUSTERS:
+        for mode in (_SINGLE, _WAVES, _PERSISTENT, _OVERLAPPED):
+            yield replace(plain, cluster=cluster, overlap_epilogue=mode == _OVERLAPPED), mode
+    if plain.consumers == 1:
+        yield replace(plain, stages=_FEW_STAGES), _WAVES
+    for split_k in _SPLITS:
+        if plain.tile[1] % (16 * split_k) == 0:
+            yield replace(plain, split_k=split_k), _SINGLE
+
+
+def candidates(problem: Problem, target: Target, gpu: GpuSpec) -> ConfigTable:
+    """Return the configs that may fit a GEMM with a row-major C and a target.
+
+    `WgmmaConfig.check` has the last word on each.
+
+    Args:
+        problem: the GEMM.
+        target: the GPU architecture.
+        gpu: a card with a model of `wgmma`.
+    """
+    model = model_of(gpu)
+    t, modes = _templates()
+    k_bytes = _k_bytes(problem)
+    t = t.replaced(k_bytes=k_bytes)
+    out = ELEMENT_BYTES[problem.out]
+    steps = -(-problem.k * ELEMENT_BYTES[problem.dtype] // k_bytes)
+    swap = t.swap > 0
+    rows, columns = np.where(swap, problem.n, problem.m), np.where(swap, problem.m, problem.n)
+    # A tile of twice the matrix is no use, except for the smallest matrix.
+    useful = ((t.m == WGMMA_ROWS) | (t.m < 2 * rows)) & ((t.n <= _NARROWEST) | (t.n < 2 * columns))
+    useful &= np.ceil(rows / t.m) >= t.down
+    useful &= np.ceil(columns / t.n) >= t.across
+    if out != 2:  # only 2-byte elements can be stored transposed
+        useful &= ~swap
+    down, across = tiles_of(problem, t)
+    ctas = down * across * problem.batch * t.split_k
+    members = t.down * t.across * t.split_k
+    placed = np.interp(
+        members, list(model.cluster_placement), list(model.cluster_placement.values())
+    )
+    room = np.floor(gpu.multiprocessors * placed / members) * members
+    has_waves = ctas > room
+    is_single = modes == _SINGLE
+    useful &= np.where(t.split_k > 1, ctas <= _MAX_SPLIT_CTAS_PER_SM * room, True)
+    useful &= np.where(is_single & (t.split_k == 1), ~has_waves, True)
+    useful &= np.where(is_single, True, has_waves)
+    # With few steps there is nothing to overlap.
+    accumulators = t.m * t.n / (WARPGROUP_THREADS * t.consumers)
+    most = np.array([0, *MAX_RESULT_REGISTERS.values()])[t.consumers.astype(int)]
+    is_overlapped = modes == _OVERLAPPED
+    useful &= ~is_overlapped | ((accumulators * 1.5 <= most) & (out == 2))
+    useful &= (t.split_k == 1) | (np.ceil(steps / t.split_k) * (t.split_k - 1) < steps)
+    t, modes = t.take(useful), modes[useful]
+    room, ctas = room[useful], ctas[useful]
+    is_persistent = (modes == _PERSISTENT) | (modes == _OVERLAPPED)
+    is_alone = (modes == _SINGLE) & (t.consumers == 1) & (ctas <= room)
+    t = t.replaced(persistent_ctas=np.where(is_persistent, room, 0), alone=is_alone)
+    fixed = shared_bytes_of(problem, t.replaced(stages=0))
+    stages = np.floor((target.optin_shared_bytes - fixed) / ((t.m + t.n) * k_bytes))
+    own = np.where(is_persistent, _MAX_STAGES, max(2, steps))
+    stages = np.minimum(np.minimum(stages, t.stages), own)
+    t = t.replaced(stages=stages)
+    return t.take(stages >= 2)
+
+
+def _k_bytes(problem: Problem) -> int:
+    """Return the bytes of k of a tile: a line, or for a short k the narrowest box that holds it.
+
+    TMA takes its time to fill with zeros what is outside of a row.
+    """
+    needed = problem.k * ELEMENT_BYTES[problem.dtype]
+    return next(
+        (n for n in (WGMMA_K_BYTES, CACHE_LINE_BYTES // 2) if needed <= n), CACHE_LINE_BYTES
+    )
+
+
+def config_of(table: ConfigTable, row: int, problem: Problem, raster_group: int) -> WgmmaConfig:
+    """Return a row of a table as a config.
+
+    Args:
+        table: the table.
+        row: its row.
+        problem: the GEMM, for the element type.
+        raster_group: the config's raster group.
+    """
+    t = table
+    k = int(t.k_bytes[row]) // ELEMENT_BYTES[problem.dtype]
+    return WgmmaConfig(
+        (int(t.m[row]), int(t.n[row]), k),
+        int(t.consumers[row]),
+        int(t.stages[row]),
+        (int(t.down[row]), int(t.across[row])),
+        raster_group,
+        int(t.persistent_ctas[row]),
+        bool(t.overlap[row]),
+        bool(t.alone[row]),
+        bool(t.swap[row]),
+        split_k=int(t.split_k[row]),
+    )
+
+
+def raster_group_of(m: int, n: int, ctas: int) -> int:
+    """Return the height of a raster group for which the CTAs that run together read the least.
+
+    `ctas` tiles of m×n that lie in g rows and ctas / g columns read g m + ctas / g n rows of A and
+    columns of B, which is least for g = √(ctas n / m).
+    """
+    return max(1, round(sqrt(ctas * n / m)))

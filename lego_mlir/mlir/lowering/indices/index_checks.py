@@ -1,0 +1,365 @@
+"""Prove or check the conditions on indices and sizes that the compiler relies on.
+
+The compiler relies on indices inside of their dimensions, on claims
+(`mlir.lowering.indices.claims`), and on what a layout implies of its symbolic sizes: `M/16` implies
+that 16 divides M and M ≥ 1. One of the following holds for each condition.
+
+- It is proven, and nothing is generated.
+- It is proven not to hold, which is an error.
+- The launch can compute its values. It becomes a fact of the host function (`dialect.FACTS`),
+  which every launch evaluates.
+- Otherwise the kernel checks it, if the compilation has the option `check`:
+
+    %is_outside = arith.cmpi uge, %i, %c4
+    scf.if %is_outside {
+      %0 = arith.index_cast %i : index to i64
+      llvm.inline_asm has_side_effects "trap; // lego.check: index 1 of 'a' is $0, ...", "l" %0
+    }
+
+The message is a comment in the PTX; the simulator shows it with the register's value. An access
+that partial tiles mask is checked only under its mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lego_mlir.algebra import Layout
+from lego_mlir.artifact import CHECK_MARK
+from lego_mlir.index import Int, Sym, bounds, construct, polynomial
+from lego_mlir.index.proofs.prover import is_less, is_nonnegative, is_within
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import arith, ir, scf
+from lego_mlir.mlir.conditions import comparisons, host_of, is_conditional
+from lego_mlir.mlir.context import Source, position_of
+from lego_mlir.mlir.lowering.argument_names import argument_names
+from lego_mlir.mlir.lowering.indices.claims import RESULT, taken_claim
+from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
+from lego_mlir.mlir.lowering.indices.launch_values import (
+    Known,
+    known_expression,
+    known_value,
+    number,
+)
+
+_VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast", "memref.subview")
+
+Printers = Callable[[Any], tuple[Callable[[Int], Any], Callable[[Int], Any]]]
+"""What prints expressions at an operation: their value, and their truth."""
+
+
+class IndexChecks:
+    """Collects the conditions of one module.
+
+    Args:
+        module: the module.
+        source: its text, in which errors are shown.
+        reader: reads the operands.
+        printers: for an operation.
+        in_kernels: whether to make checks that run in kernels.
+
+    Attributes:
+        tables: the numbers of the tables that values are from.
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        source: Source,
+        reader: IndexReader,
+        printers: Printers,
+        *,
+        in_kernels: bool,
+    ) -> None:
+        self._source = source
+        self._reader = reader
+        self._printers = printers
+        self._in_kernels = in_kernels
+        self._has_use = in_kernels or _takes_scalars(module)
+        self._facts: dict[Any, dict[tuple[str, str], Any]] = {}
+        self._made: set[tuple[Any, ...]] = set()
+        self.tables: dict[Any, tuple[int, ...]] = {}
+
+    def indices(
+        self, op: Any, layout: Layout, index: Sequence[Any], buffer: Any, inside: Int = 1
+    ) -> None:
+        """Prove or check that an index is inside of a layout's dimensions.
+
+        Args:
+            op: what uses it.
+            layout: whose dimensions.
+            index: an expression a dimension; `None` for one that is whole.
+            buffer: what is indexed; `None` for the layout itself.
+            inside: 1 where the access is made, an expression.
+        """
+        for k, (i, n) in enumerate(zip(index, layout.dims, strict=True)):
+            if i is not None:
+                self._within(op, i, n, k, buffer, inside)
+
+    def claim(self, op: Any) -> None:
+        """Prove or check the claim of an operation, and remove it."""
+        claim = taken_claim(op)
+        value = claim.value(op)
+        x = self._reader.read_unassumed(value) if claim.operand == RESULT else self._read(value)
+        self._in_range(op, x, claim.limit, claim.what, value, after=claim.operand == RESULT)
+
+    def size(
+        self, op: Any, operand: Any, name: str, divisors: Sequence[Int], layout: Layout
+    ) -> None:
+        """Prove or check what a layout implies of the operand for one of its symbols."""
+        if not self._has_use:
+            return
+        numbers = self.tables.get(operand)
+        if numbers and all(_divides_all(d, numbers) for d in (1, *divisors)):
+            return
+        x = self._reader.read_unassumed(operand)
+        if isinstance(x, int):
+            return  # the layout has been looked at with it
+        known = known_value(operand)
+        says = f"but the layout '{layout}' says"
+        if known is None and not self._in_kernels:
+            return
+        if not is_less(0, x):
+            what = f"{says} that it is 1 at least"
+            if known is not None:
+                self._fact(op, known, known.with_operator(">=", number(1)), what)
+            else:
+                self._trap_unless_positive(op, operand, f"{name} is $0, {what}")
+        for d in divisors:
+            if polynomial.divides(d, x):
+                continue
+            what = f"{says} that {d!r} divides it"
+            by = known_expression(d, self._known_symbol)
+            if known is not None and by is not None:
+                rest = known.with_operator("%", by)
+                self._fact(op, known, rest.with_operator("==", number(0)), what)
+            else:
+                self._trap_unless_divided(op, operand, d, f"{name} is $0, {what}")
+
+    def finish(self) -> None:
+        """Set the facts of each host function as its attribute."""
+        for func, facts in self._facts.items():
+            func.attributes[dialect.FACTS] = ir.ArrayAttr.get(list(facts.values()))
+
+    # Indices.
+    def _read(self, value: Any) -> Int:
+        return self._reader.read(value)
+
+    def _within(self, op: Any, i: Int, n: Int, k: int, buffer: Any, inside: Int) -> None:
+        if isinstance(inside, int):
+            if inside:
+                self._in_range(op, i, n, f"index {k}{self._of(buffer)}", is_size=True)
+            return
+        if self._in_kernels and not self._is_proven(op, i, n):
+            what = f"index {k}{self._of(buffer)}"
+            self._trap_unless_within(op, i, n, f"{what} is $0, its size is {_shown(n)}", inside)
+
+    def _in_range(
+        self,
+        op: Any,
+        x: Int,
+        limit: Int,
+        what: str,
+        value: Any = None,
+        *,
+        after: bool = False,
+        is_size: bool = False,
+    ) -> None:
+        """Prove or check that an index is in [0, limit).
+
+        Args:
+            op: what relies on it.
+            x: the index.
+            limit: the limit.
+            what: the index, in words.
+            value: what has the index, where that is known.
+            after: whether it is known only behind the operation.
+            is_size: whether the limit is the size of a dimension.
+        """
+
+        def limit_text(limit: str) -> str:
+            return f"its size is {limit}" if is_size else f"it is to be from 0 on and below {limit}"
+
+        if _is_surely_outside(x, limit) and not is_conditional(op):
+            raise self._source.error(
+                f"{what} is {_range_text(x)}, {limit_text(repr(limit))}",
+                op.location,
+                hint="no thread may get there: mend the index, or the size",
+            )
+        if not self._has_use:
+            return
+        known = None if is_conditional(op) else self._known(x, value)
+        if (known is None and not self._in_kernels) or self._is_proven(op, x, limit):
+            return
+        end = known_expression(limit, self._known_symbol)
+        if known is not None and end is not None:
+            says = f"but is {what}: {limit_text(repr(limit))}"
+            self._fact(op, known, known.with_operator(">=", number(0)), says)
+            self._fact(op, known, known.with_operator("<", end), says)
+        elif self._in_kernels:
+            message = f"{what} is $0, {limit_text(_shown(limit))}"
+            self._trap_unless_within(op, value if after else x, limit, message, after=after)
+
+    def _is_proven(self, op: Any, x: Int, limit: Int) -> bool:
+        """Return whether ranges or enclosing conditions prove that an index is in [0, limit).
+
+        `scf.if` asks: within its first region `x < end` holds.
+        """
+        if is_within(x, limit):
+            return True
+        if not is_nonnegative(x):
+            return False
+        with self._reader.aside():
+            ends = [
+                construct.add(self._read(end), distance)
+                for index, end in comparisons(op)
+                if isinstance(distance := construct.sub(x, self._read(index)), int)
+            ]
+        return any(is_nonnegative(construct.sub(limit, end)) for end in ends)
+
+    def _known(self, x: Int, value: Any) -> Known | None:
+        """Return an index as the launch computes it; `None` for a constant."""
+        if isinstance(x, int):
+            return None
+        if value is not None:
+            return known_value(value)
+        return known_expression(x, self._known_symbol)
+
+    def _known_symbol(self, symbol: Sym) -> Known | None:
+        value = self._reader.values.get(symbol)
+        return None if value is None else known_value(value)
+
+    def _of(self, buffer: Any) -> str:
+        """Return ` of 'a'` for a buffer that is the host function's argument a."""
+        while isinstance(buffer, ir.Value) and not isinstance(buffer, ir.BlockArgument):
+            if buffer.owner.name not in _VIEWS:
+                return ""
+            buffer = buffer.owner.operands[0]
+        func = None if buffer is None else buffer.owner.owner.operation
+        if func is None or func.name != "func.func":
+            return ""
+        return f" of '{argument_names(func, self._source)[buffer.arg_number]}'"
+
+    # Facts of a launch.
+    def _fact(self, op: Any, value: Known, condition: Known, says: str) -> None:
+        func = host_of(op)
+        if func is None:
+            return  # nothing launches it
+        position = position_of(op.location)
+        entries = {
+            "condition": str(condition),
+            "value": str(value),
+            "says": says,
+            "location": "" if position is None else str(position),
+        }
+        facts = self._facts.setdefault(func, {})
+        facts.setdefault(
+            (entries["condition"], says),
+            ir.DictAttr.get({name: ir.StringAttr.get(text) for name, text in entries.items()}),
+        )
+
+    # Checks in a kernel.
+    def _trap_unless_within(
+        self, op: Any, x: Any, limit: Int, message: str, inside: Int = 1, *, after: bool = False
+    ) -> None:
+        index, condition = self._printers(op)
+        with _at(op, after=after), op.location:
+            value = x if isinstance(x, ir.Value) else index(x)
+            end = index(limit)
+            outside = arith.CmpIOp(arith.CmpIPredicate.uge, value, end).result
+            if not isinstance(inside, int):
+                outside = arith.AndIOp(condition(inside), outside).result
+            limits = [] if isinstance(limit, int) else [end]
+            _trap(outside, [value, *limits], message)
+
+    def _trap_unless_positive(self, op: Any, operand: Any, message: str) -> None:
+        if not self._is_new(op, operand, "positive"):
+            return
+        value = self._lasting(op, operand)
+        with ir.InsertionPoint(op), op.location:
+            zero = arith.ConstantOp(ir.IndexType.get(), 0).result
+            _trap(arith.CmpIOp(arith.CmpIPredicate.sle, value, zero).result, [value], message)
+
+    def _trap_unless_divided(self, op: Any, operand: Any, divisor: Int, message: str) -> None:
+        if not self._in_kernels or not self._is_new(op, operand, divisor):
+            return
+        value = self._lasting(op, operand)
+        index, _ = self._printers(op)
+        with ir.InsertionPoint(op), op.location:
+            rest = arith.RemSIOp(value, index(divisor)).result
+            zero = arith.ConstantOp(ir.IndexType.get(), 0).result
+            _trap(arith.CmpIOp(arith.CmpIPredicate.ne, rest, zero).result, [value], message)
+
+    def _lasting(self, op: Any, operand: Any) -> Any:
+        """Return the value of an operand that remains when the lego operations are erased."""
+        if isinstance(operand, ir.BlockArgument) or not operand.owner.name.startswith(
+            dialect.PREFIX
+        ):
+            return operand
+        index, _ = self._printers(op)
+        return index(self._reader.read(operand))
+
+    def _is_new(self, op: Any, *what: Any) -> bool:
+        """Return whether the same block has not checked this before."""
+        key = (op.operation.block, *what)
+        if key in self._made:
+            return False
+        self._made.add(key)
+        return True
+
+
+def _takes_scalars(module: Any) -> bool:
+    """Return whether a host function has an argument that the launch may compute with."""
+    functions = (op.operation for op in module.body.operations)
+    return any(
+        not isinstance(kind, ir.MemRefType)
+        for func in functions
+        if func.name == "func.func"
+        for kind in ir.FunctionType(ir.TypeAttr(func.attributes["function_type"]).value).inputs
+    )
+
+
+def _trap(violated: Any, values: Sequence[Any], message: str) -> None:
+    """Build a trap for a violated condition; `$0` in the message stands for a value."""
+    guard = scf.IfOp(violated)
+    i64 = ir.IntegerType.get_signless(64)
+    with ir.InsertionPoint(guard.then_block):
+        shown = [arith.IndexCastOp(i64, value).result for value in values]
+        escaped = message.replace("$", "$$")
+        for k in range(len(shown)):
+            escaped = escaped.replace(f"$${k}", f"${k}")
+        attributes = {
+            "asm_string": ir.StringAttr.get(f"trap; // {CHECK_MARK}{' '.join(escaped.split())}"),
+            "constraints": ir.StringAttr.get(",".join("l" for _ in shown)),
+            "has_side_effects": ir.UnitAttr.get(),
+        }
+        ir.Operation.create("llvm.inline_asm", operands=shown, attributes=attributes)
+        scf.YieldOp([])
+
+
+def _at(op: Any, *, after: bool) -> Any:
+    return ir.InsertionPoint.after(op) if after else ir.InsertionPoint(op)
+
+
+def _is_surely_outside(x: Int, limit: Int) -> bool:
+    """Return whether the ranges show that an index is never in [0, limit)."""
+    (low, high), (_, most) = bounds(x), bounds(limit)
+    if low is not None and high is not None and low > high:
+        return False  # there is no such index: a loop without iterations
+    return (high is not None and high < 0) or (low is not None and most is not None and low >= most)
+
+
+def _divides_all(d: Int, numbers: Sequence[int]) -> bool:
+    """Return whether a divisor is a number that divides all of these numbers, each positive."""
+    return isinstance(d, int) and all(n > 0 and n % d == 0 for n in numbers)
+
+
+def _range_text(x: Int) -> str:
+    low, high = bounds(x)
+    return str(low) if low == high else f"from {low} on" if high is None else f"{low} to {high}"
+
+
+def _shown(limit: Int) -> str:
+    """Return a limit as a check's message shows it: the number, or the second value."""
+    return str(limit) if isinstance(limit, int) else "$1"
