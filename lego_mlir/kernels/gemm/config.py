@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.frontend import Workspace
 from lego_mlir.kernels.gemm.problem import Problem
 
 
@@ -70,6 +71,20 @@ class GemmConfig(ABC):
             pdl: whether the launch may use programmatic dependent launch.
         """
         return self.params(problem)
+
+    def workspaces(self, problem: Problem, accumulator: str) -> Mapping[str, Workspace]:
+        """Return the memory that the kernel has beside the matrices, by name.
+
+        Args:
+            problem: the GEMM.
+            accumulator: the element type of the accumulator.
+        """
+        return {}
+
+    @property
+    def adds_in_order(self) -> bool:
+        """Whether the accumulators of CTAs, in these workspaces, are added in a fixed order."""
+        return False
 
     def promoted(self, promote: int) -> Self:
         """Return the config that promotes its accumulators every `promote` iterations, if not 0.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from lego_mlir import runtime
-from lego_mlir.algebra import Layout
+from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.sizes import sizes_text
 from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.stages import DEFAULT_TARGET
@@ -92,11 +92,13 @@ def matmul(
         operands: parameters of the kernel for the epilogue: numbers, `lg.Scalar["f32"]`, and
             tensors of sizes m×n, m×1, 1×n or n, `lg.Tensor["f16", OrderBy(Row(n))]`.
         config: tile sizes, stages and so on; by default chosen for the sizes and the target. A
-            `WgmmaConfig` is for the schedule `wgmma`, a `MmaConfig` for the others.
+            `WgmmaConfig` is for the schedule `wgmma`, a `GemvConfig` for `gemv`, a `MmaConfig` for
+            the others.
         rasterization: the layout from a CTA's id to its tile of C, (down, across), or in a batch
             with `wgmma` (GEMM, down, across). If C is column-major or the config says `swap_ab`,
             the tiles are those of the transpose of C. By default raster groups of the config.
-        schedule: a schedule's name or file. By default `wgmma` for sm_90a, else `hmma`. If TMA
+        schedule: a schedule's name or file, or `gemv` for a C of at most 32 rows or columns. By
+            default `gemv` if it is estimated to be faster, `wgmma` for sm_90a, else `hmma`. If TMA
             cannot copy the matrices it is `hmma` too, with a warning.
         target: the GPU architecture to choose a config for; by default that of the GPU in this
             machine, and sm_90a without one.
@@ -189,25 +191,33 @@ def matmul(
     else:
         body = gemm_body(gemm, matrices, accumulator, epilogue, extra)
     copies = {name: TensorType(dtype, r.target, ALIGNMENT) for name, r in repitched.items()}
+    workspaces = chosen.config.workspaces(chosen.problem, accumulator)
+    memory = {
+        name: TensorType(w.dtype, OrderBy(Row(*w.shape)), ALIGNMENT)
+        for name, w in workspaces.items()
+    }
     reference = _reference(dtype, chosen) if epilogue is None else None
     multiply = kernel(
         grid=(tiles * problem.batch,) if order.rank == 3 else (tiles, problem.batch),
         block=chosen.config.threads,
         reference=reference,
-        parameters={**types, **copies, **extra},
+        parameters={**types, **copies, **extra, **memory},
         schedule=None if chosen.schedule == GEMV else chosen.schedule,
         params=chosen.config.params(chosen.problem),
         strict=True,
         explanation=lambda: chosen.explanation,
     )(body)
-    if not repitched:
+    if not repitched and not workspaces:
         return multiply
     names = {name: copy_name(name) for name in repitched}
     return sequence(
         "matmul",
-        [repitch_kernel(repitched), multiply.on(**names)],
+        [*([repitch_kernel(repitched)] if repitched else []), multiply.on(**names)],
         parameters={**types, **extra},
-        workspaces={names[name]: repitch.workspace for name, repitch in repitched.items()},
+        workspaces={
+            **{names[name]: repitch.workspace for name, repitch in repitched.items()},
+            **workspaces,
+        },
         reference=reference,
     )
 

@@ -317,7 +317,7 @@ def check_config(what: str, config: object) -> None:
     """
     if config is not None and not isinstance(config, GemmConfig):
         raise LegoError(
-            f"{what}: config is a MmaConfig or a WgmmaConfig, not {config!r}",
+            f"{what}: config is a MmaConfig, a WgmmaConfig or a GemvConfig, not {config!r}",
             hint="for example MmaConfig((128, 128, 64), (2, 2), stages=3)",
         )
 

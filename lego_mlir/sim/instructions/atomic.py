@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.instructions.movement import address_of, space_of
+from lego_mlir.sim.instructions.movement import address_of, space_of, vector_operands
 from lego_mlir.sim.machine.memory import MemoryAccess
 from lego_mlir.sim.numerics.rounding import canonical
 from lego_mlir.sim.ptx import types
@@ -68,6 +68,33 @@ def red(form: Form) -> Handler:
     """Update a value as `atom`, without a result."""
     form.expect(2)
     return _atomic(form, False)
+
+
+@instruction("9.7.13.6", "red [relaxed|release] [cta|cluster|gpu|sys] [global] add v2|v4 f32")
+def red_vector(form: Form) -> Handler:
+    """Add the elements of a vector to neighbours in memory, each as `red.add` does."""
+    form.expect(2)
+    kind = form.types[0]
+    registers = vector_operands(form, form.operands[1])
+    count = len(registers)
+    access = MemoryAccess(form.instruction, space_of(form), kind.bytes, count, True, sync=True)
+    address = address_of(form, form.operands[0], access.space)
+    raw = types.TYPES[f"b{kind.bits}"]
+    reads = [form.read(register, raw) for register in registers]
+    update = update_of("add", kind)
+
+    def execute(w: Wave) -> None:
+        target = np.broadcast_to(address(w), w.lanes)
+        values = [np.broadcast_to(read(w), w.lanes) for read in reads]
+        for buffer, index, where in w.memory.locate(access, target, w.mask):
+            view = buffer.view(access.width)
+            lanes = np.arange(w.lanes) if where is None else where
+            for rank in _conflict_free(index):
+                for k, value in enumerate(values):
+                    slots, own = index[rank] + k, value[lanes[rank]]
+                    view[slots] = update(view[slots], own, own)
+
+    return execute
 
 
 def _atomic(form: Form, returns: bool) -> Handler:

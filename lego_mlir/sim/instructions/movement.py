@@ -136,7 +136,7 @@ def _dynamic(form: Form, register: Register, offset: int, space: str) -> Reader:
     return lambda w: (read(w).astype(np.int64) + signed).view(np.uint64)
 
 
-def _elements(form: Form, operand: Operand) -> tuple[Operand, ...]:
+def vector_operands(form: Form, operand: Operand) -> tuple[Operand, ...]:
     """The registers of a load or store: one, or those of a vector."""
     word = form.one_of("v2", "v4", "v8")
     count = int(word[1:]) if word else 1
@@ -183,7 +183,7 @@ def ld_global_nc(form: Form) -> Handler:
 def _load(form: Form) -> Handler:
     form.expect(2)
     kind = form.types[0]
-    elements = _elements(form, form.operands[0])
+    elements = vector_operands(form, form.operands[0])
     access = _access(form, kind, len(elements), False)
     address = address_of(form, form.operands[1], access.space)
     writes = [form.write(element, kind, wider=True) for element in elements]
@@ -221,7 +221,7 @@ def st(form: Form) -> Handler:
     """
     form.expect(2)
     kind = form.types[0]
-    elements = _elements(form, form.operands[1])
+    elements = vector_operands(form, form.operands[1])
     access = _access(form, kind, len(elements), True)
     if access.space in ("const", "param"):
         form.fail(f"a store to {access.space} memory")

@@ -246,7 +246,11 @@ def test_the_module_holds_one_contraction_and_no_index_arithmetic() -> None:
             r"GroupBy\(\[100, 96\]\)' cannot be divided into tiles of \[64, 32\]",
         ),
         ((64, 64, 64), {"b": "col"}, "b = 'col' is not a layout"),
-        ((64, 64, 64), {"config": 3}, "config is a MmaConfig or a WgmmaConfig, not 3"),
+        (
+            (64, 64, 64),
+            {"config": 3},
+            "config is a MmaConfig, a WgmmaConfig or a GemvConfig, not 3",
+        ),
         (
             (64, 64, 64, "f8E5M2"),
             {"target": "sm_80"},
