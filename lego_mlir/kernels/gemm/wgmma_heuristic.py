@@ -27,15 +27,6 @@ _RANKED = 32
 _NEAR_GROUPED = 1.07
 """Estimates of several GEMMs in one launch whose ratio is less than this are taken as equal."""
 
-_ARRIVAL_US = 2.0
-"""Split-K through the L2 cache: from a CTA's last addition to the first load of the last CTA."""
-
-_ADD_US_PER_BYTE = 2.3e-7
-"""The same: adding a byte of accumulators to those in the L2 cache, of all CTAs together."""
-
-_LOAD_US_PER_BYTE = 1.5e-5
-"""The same: loading a byte of sums, and storing zeros, in the last CTA of a tile."""
-
 
 @dataclass(frozen=True, slots=True)
 class WgmmaEstimate:
@@ -146,33 +137,8 @@ def estimate(problem: Problem, config: WgmmaConfig, gpu: GpuSpec) -> WgmmaEstima
         config: the config.
         gpu: a card with a model of `wgmma`.
     """
-    if config.sums_through_l2:  # slices are a batch of GEMMs, with one C
-        slices = config.split_k
-        part = replace(problem, k=-(-problem.k // slices), batch=problem.batch * slices)
-        found = estimate(part, replace(config, split_k=1), gpu)
-        ctas = min(config.work_items(multiplied(problem, config)), gpu.multiprocessors)
-        return replace(
-            found, config=config, microseconds=found.microseconds + slice_sums_us(config, ctas)
-        )
     table = ConfigTable.of([config], ELEMENT_BYTES[problem.dtype])
     return _estimate(config, times_of(work_of(problem, table, gpu), model_of(gpu)), 0)
-
-
-def slice_sums_us(config: WgmmaConfig, ctas: int) -> float:
-    """Return the microseconds that adding up slices through the L2 cache takes.
-
-    All CTAs add their accumulators at the same time; then the last one of each tile loads the sums,
-    and if they are added in order, those of each slice one after another. The constants are to be
-    fitted: a probe took 5 µs with sums of 64 KB in each CTA, 8 µs with 128 KB, on an H200.
-
-    Args:
-        config: the config.
-        ctas: CTAs that run at the same time.
-    """
-    size = prod(config.tile[:2]) * ELEMENT_BYTES["f32"]
-    loaded = config.split_k if config.deterministic else 1
-    added = _ADD_US_PER_BYTE * size * ctas
-    return _ARRIVAL_US + added + _LOAD_US_PER_BYTE * size * loaded
 
 
 def _estimate(config: WgmmaConfig, times: Times, row: int) -> WgmmaEstimate:
