@@ -28,6 +28,10 @@ _RANKED = 32
 """Configs of a heuristic that are considered."""
 
 
+_MAX_UNALIGNED_ACCUMULATORS = 64
+"""Accumulators of a thread, at most, where addresses of single elements take registers too."""
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """One way to compute a GEMM.
@@ -121,6 +125,11 @@ def _wgmma(problem: Problem, target: Target, gpu: GpuSpec, needed: Remedies) -> 
         yield Option(estimate, extra)
 
 
+def _accumulators(config: GemmConfig) -> float:
+    """Return the accumulators of a thread."""
+    return config.tile[0] * config.tile[1] / config.threads
+
+
 def _mma(
     problem: Problem,
     canonical: Problem,
@@ -131,6 +140,8 @@ def _mma(
     """Yield the configs for `mma.sync`, which copies unaligned operands element by element."""
     model = gpu.unaligned_model
     for estimate in mma_heuristic.rank(canonical, target, gpu)[:_RANKED]:
+        if needed is not None and _accumulators(estimate.config) > _MAX_UNALIGNED_ACCUMULATORS:
+            continue
         extra = 0.0
         if isinstance(needed, Remedies) and model is not None:
             copied = needed.mma_bytes(problem, estimate.config) / gpu.multiprocessors

@@ -36,7 +36,7 @@ _TILES = (
 )
 """Rows and columns of a tile, and its consumer warpgroups."""
 
-_NARROWEST = 16
+_NARROWEST, _ATOM_ROWS = 16, 8
 
 _CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4), (2, 2))
 _SPLITS = (2, 4, 8)
@@ -110,6 +110,8 @@ def candidates(problem: Problem, target: Target, gpu: GpuSpec) -> ConfigTable:
     useful = ((t.m == WGMMA_ROWS) | (t.m < 2 * rows)) & ((t.n <= _NARROWEST) | (t.n < 2 * columns))
     useful &= np.ceil(rows / t.m) >= t.down
     useful &= np.ceil(columns / t.n) >= t.across
+    # A CTA loads its share of a tile that a cluster shares by whole swizzle atoms of eight rows.
+    useful &= (t.n % (_ATOM_ROWS * t.down) == 0) & (t.m % (_ATOM_ROWS * t.across) == 0)
     if out != 2:  # only 2-byte elements can be stored transposed
         useful &= ~swap
     down, across = tiles_of(problem, t)
