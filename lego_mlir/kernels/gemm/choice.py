@@ -106,7 +106,7 @@ def options(
     canonical = problem.transpose if problem.c == "col" else problem
     found: list[Option] = []
     if isinstance(needed, Remedies):
-        found += _wgmma(problem, target, gpu, needed)
+        found += _wgmma(problem, target, gpu, needed, accept)
     if needed is None or isinstance(needed, LegoError) or needed or not found:
         found += _mma(problem, canonical, target, gpu, needed)
     is_free = alignment % ALIGNMENT == 0 and all(map(is_plain, layouts))
