@@ -7,8 +7,9 @@ rows or columns may also be computed from registers, without tiles of shared mem
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
@@ -92,8 +93,9 @@ def options(
     gpu: GpuSpec,
     needed: Remedies | LegoError | None,
     alignment: int,
+    accept: Callable[[GemmConfig], bool],
 ) -> list[Option]:
-    """Return the ways to compute a GEMM, the fastest first; there is at least one.
+    """Return the ways to compute a GEMM, the fastest first.
 
     Args:
         problem: the GEMM that the caller describes.
@@ -102,6 +104,7 @@ def options(
         gpu: the card.
         needed: what `needed_for_wgmma` returns.
         alignment: bytes that the addresses of the matrices are a multiple of.
+        accept: says which configs are considered.
     """
     canonical = problem.transpose if problem.c == "col" else problem
     found: list[Option] = []
@@ -112,16 +115,27 @@ def options(
     is_free = alignment % ALIGNMENT == 0 and all(map(is_plain, layouts))
     if is_free and min(problem.m, problem.n) <= MAX_COLUMNS:
         found += [Option(e) for e in gemv_heuristic.rank(canonical, target, gpu)[:_RANKED]]
-    return sorted(found, key=lambda option: option.microseconds)
+    accepted = (option for option in found if accept(option.config))
+    return sorted(accepted, key=lambda option: option.microseconds)
 
 
-def _wgmma(problem: Problem, target: Target, gpu: GpuSpec, needed: Remedies) -> Iterator[Option]:
-    """Yield the configs for `wgmma`."""
+def _wgmma(
+    problem: Problem,
+    target: Target,
+    gpu: GpuSpec,
+    needed: Remedies,
+    accept: Callable[[GemmConfig], bool],
+) -> Iterator[Option]:
+    """Yield the best accepted configs for `wgmma`; none without a cost model."""
+    if gpu.wgmma_model is None:
+        return
     model = gpu.unaligned_model
     extra = needed.microseconds(problem, model) if needed and model is not None else 0.0
     multiplied = needed.multiplied(problem)
     canonical = multiplied.transpose if multiplied.c == "col" else multiplied
-    for estimate in wgmma_heuristic.rank(canonical, target, gpu):
+    found = wgmma_heuristic.estimates(canonical, target, gpu)
+    accepted = (estimate for estimate in found if accept(estimate.config))
+    for estimate in islice(accepted, _RANKED):
         yield Option(estimate, extra)
 
 

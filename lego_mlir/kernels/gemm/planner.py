@@ -216,10 +216,12 @@ def _options(
     epilogue: EpilogueKind | None,
 ) -> list[Option]:
     """Return the options that leave registers for the epilogue; all of them if none does."""
-    found = options(problem, layouts, target, gpu, needed, alignment)
     if epilogue is None and isinstance(needed, Remedies) and needed.stores_by_threads:
         epilogue = "tiles"  # addresses of C take registers as those of an operand do
-    return [option for option in found if _has_registers(option.config, epilogue)] or found
+    found = options(
+        problem, layouts, target, gpu, needed, alignment, lambda c: _has_registers(c, epilogue)
+    )
+    return found or options(problem, layouts, target, gpu, needed, alignment, lambda _: True)
 
 
 def ranked_configs(problem: Problem, target: Target, schedule: str) -> list[GemmConfig]:
