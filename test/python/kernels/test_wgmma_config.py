@@ -401,7 +401,7 @@ def test_the_model_knows_what_configs_are_for() -> None:
 
 def test_split_k_is_chosen_for_few_tiles_and_a_large_k() -> None:
     deep = Problem(128, 128, 16384, "f16", "f16")
-    assert {e.config.split_k for e in rank(deep, H200)} > {4, 8}
+    assert min(e.config.split_k for e in rank(deep, H200)) > 1
     assert first(128, 128, 16384).split_k >= 4
     assert first(512, 512, 16384).split_k >= 2
     assert first(4096, 4096, 4096).split_k == 1
