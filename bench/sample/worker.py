@@ -186,7 +186,7 @@ class _Checker:
         self.allowed = self.expected.abs() * relative + absolute
         if data.reference.dtype.startswith("f8"):
             # Short accumulators err in proportion to their largest terms, not to their mean.
-            steps, magnitude = -(-data.reference.k // 32), a.abs().double() @ b.abs().double()
+            steps, magnitude = -(-data.reference.k // 32), a.double().abs() @ b.double().abs()
             self.allowed += magnitude * 2.0**-13 * steps**0.5
         self.count = 0
 

@@ -216,11 +216,15 @@ def _options(
     epilogue: EpilogueKind | None,
 ) -> list[Option]:
     """Return the options that leave registers for the epilogue; all of them if none does."""
-    if epilogue is None and isinstance(needed, Remedies) and needed.stores_by_threads:
+    by_threads = isinstance(needed, Remedies) and needed.stores_by_threads
+    if epilogue is None and by_threads:
         epilogue = "tiles"  # addresses of C take registers as those of an operand do
-    found = options(
-        problem, layouts, target, gpu, needed, alignment, lambda c: _has_registers(c, epilogue)
-    )
+
+    def accept(config: GemmConfig) -> bool:
+        is_overlapped = isinstance(config, WgmmaConfig) and config.overlap_epilogue
+        return _has_registers(config, epilogue) and not (by_threads and is_overlapped)
+
+    found = options(problem, layouts, target, gpu, needed, alignment, accept)
     return found or options(problem, layouts, target, gpu, needed, alignment, lambda _: True)
 
 

@@ -119,8 +119,10 @@ def time_on_gpu(artifacts: Sequence[Artifact]) -> list[float]:
         cleanup.callback(stream.close)
         values = _arguments(artifacts[0], cleanup)
         graphs: dict[str, Graph] = {}
+        kept = []  # a graph uses the workspaces of its bound launch
         for number, kernel in enumerate(loaded):
             bound = kernel.bind(*values)
+            kept.append(bound)
 
             def launch(_: int, bound: Any = bound) -> None:
                 bound(stream)
