@@ -33,19 +33,18 @@ def split_k_case(m: int, n: int, k: int, transposes: str = "NN", dtype: str = "f
 
 
 def _split_k_kernels(reference: GemmReference, target: str) -> dict[str, Kernel]:
-    """Return the kernels of the best configs of each split_k above 1."""
+    """Return the kernels of the best configs of each number of slices that a cluster adds up."""
     from lego_mlir.hardware.targets import Target
     from lego_mlir.kernels.gemm.problem import Problem
-    from lego_mlir.kernels.gemm.wgmma_heuristic import rank
+    from lego_mlir.kernels.gemm.wgmma_heuristic import enumerate_configs
 
     r = reference
     problem = Problem(r.m, r.n, r.k, r.dtype, r.out, r.a, r.b, r.c)
     found: dict[int, list[str]] = {}
     kernels = {}
-    for estimate in rank(problem, Target.parse(target)):
-        config = estimate.config
+    for config in enumerate_configs(problem, Target.parse(target)):
         names = found.setdefault(config.split_k, [])
-        if config.split_k > 1 and len(names) < _PER_SPLIT:
+        if config.split_k in (2, 4, 8) and not config.sums_through_l2 and len(names) < _PER_SPLIT:
             names.append(str(config))
             kernels[str(config)] = make_kernel(reference, "", target, config)
     return kernels

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
+
+from lego_mlir.runtime.cuda.timing import driver_call as call
+
+__all__ = ["attribute", "call", "driver", "synchronize"]
 
 
 @functools.cache
@@ -13,19 +16,6 @@ def driver() -> Any:
     from cuda.bindings import driver
 
     return driver
-
-
-def call(function: Callable[..., tuple[Any, ...]], *arguments: Any) -> Any:
-    """Call a driver function and return its value without the status.
-
-    Raises:
-        RuntimeError: the status is an error; the message names the function and the status.
-    """
-    status, *values = function(*arguments)
-    if int(status):
-        name = getattr(function, "__name__", "the driver")
-        raise RuntimeError(f"{name}: {getattr(status, 'name', status)}")
-    return values[0] if values else None
 
 
 def synchronize() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.build import make_folder
-from bench.gemm.cases import case_name, make_kernel
+from bench.gemm.cases import case_name, layout_of, make_kernel
 from bench.gemm.references import GemmReference
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.files import write_whole
@@ -95,21 +95,17 @@ def candidates(
 ) -> list[GemmConfig]:
     """Return the configs that the model ranks first, and a few of those that it ranks next."""
     from lego_mlir.hardware.targets import Target
-    from lego_mlir.kernels.gemm.gemv_config import MAX_COLUMNS
-    from lego_mlir.kernels.gemm.planner import GEMV, HMMA, WGMMA, ranked_configs
+    from lego_mlir.kernels.gemm.planner import ways
     from lego_mlir.kernels.gemm.problem import Problem
 
     if not best:
         return []
-    r = reference
+    r, gpu = reference, Target.parse(target)
     problem = Problem(r.m, r.n, r.k, r.dtype, r.out, r.a, r.b, r.c)
-    gpu = Target.parse(target)
-    schedule = make_kernel(reference, "", target).schedule or GEMV
-    ranked = ranked_configs(problem, gpu, schedule)
-    if min(r.m, r.n) <= MAX_COLUMNS:
-        others = [s for s in (GEMV, WGMMA) if s != schedule and (s != WGMMA or schedule != HMMA)]
-        ranked = ranked[:best] + [c for s in others for c in ranked_configs(problem, gpu, s)[:best]]
-    found, rest = ranked[: 2 * best], ranked[2 * best :]
+    sizes = ((r.a, r.m, r.k), (r.b, r.k, r.n), (r.c, r.m, r.n))
+    layouts = [layout_of(*size) for size in sizes]
+    ranked = ways(problem, layouts, gpu)
+    found, rest = ranked[:best], ranked[best:]
     numbers = random.Random(seed)
     # Later ranks are drawn less often: what is far from the best says little about the choice.
     while rest and explored > 0:

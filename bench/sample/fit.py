@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from bench.gemm.cases import CUBLAS
 from bench.gemm.references import GemmReference
+from bench.sample.shapes import ANY
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.specs import GpuSpec, WgmmaModel
 from lego_mlir.kernels.gemm.problem import Problem
@@ -56,12 +57,12 @@ class Sample:
 
 
 def read_samples(files: Iterable[Path], gpu: GpuSpec) -> list[Sample]:
-    """Return the samples of files of results that have at least two `wgmma` configs."""
+    """Return the aligned samples of files of results that have at least two `wgmma` configs."""
     found = []
     for file in files:
         for line in file.read_text().splitlines():
             result = json.loads(line)
-            if "error" not in result:
+            if "error" not in result and result["class"] != ANY:  # without copies of operands
                 sample = _sample(result, gpu)
                 if len(sample.configs) > 1:
                     found.append(sample)

@@ -97,7 +97,8 @@ def _measure(
             error = checker.check(graphs[which])
             if error:
                 wrong[which] = error
-                graphs.pop(which).destroy()
+                if which != CUBLAS:  # a peer that rounds its partial sums is timed nevertheless
+                    graphs.pop(which).destroy()
         us = interleave({which: g.microseconds for which, g in graphs.items()}, rounds)
         result = {
             **case,
@@ -183,6 +184,10 @@ class _Checker:
         self.expected = a.double() @ b.double()
         relative, absolute = data.reference.tolerance
         self.allowed = self.expected.abs() * relative + absolute
+        if data.reference.dtype.startswith("f8"):
+            # Short accumulators err in proportion to their largest terms, not to their mean.
+            steps, magnitude = -(-data.reference.k // 32), a.double().abs() @ b.double().abs()
+            self.allowed += magnitude * 2.0**-13 * steps**0.5
         self.count = 0
 
     def check(self, graph: Graph) -> str:

@@ -27,7 +27,7 @@ from lego_mlir.frontend.operations import barrier, block_id, fold, loop, shared,
 from lego_mlir.frontend.sequence import KernelSequence, Workspace, sequence
 from lego_mlir.frontend.sized import SizedLayout, pick, sized
 from lego_mlir.frontend.tensors import EmptyType, Scalar, ScalarType, Tensor, TensorType
-from lego_mlir.frontend.tiles import concatenate, dot, zeros
+from lego_mlir.frontend.tiles import concatenate, dot, sum_slices, zeros
 from lego_mlir.frontend.values import Value
 from lego_mlir.frontend.warps import mma
 
@@ -69,6 +69,7 @@ __all__ = [
     "sequence",
     "shared",
     "sized",
+    "sum_slices",
     "table",
     "tanh",
     "thread_id",

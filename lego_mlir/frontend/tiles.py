@@ -8,8 +8,10 @@ from typing import Any
 from lego_mlir.algebra import Layout
 from lego_mlir.frontend.casts import element_type
 from lego_mlir.frontend.dtypes import check_dtype
+from lego_mlir.frontend.operations import block_id
+from lego_mlir.frontend.tensors import TensorValue
 from lego_mlir.frontend.trace import Trace, current
-from lego_mlir.frontend.values import Value, as_value
+from lego_mlir.frontend.values import Value, as_index, as_value
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 
@@ -38,17 +40,48 @@ def concatenate(values: Sequence[Value]) -> Value:
     """Return the elements of several vectors of one dimension, one vector after another.
 
     Args:
-        values: vectors of the same type.
+        values: vectors, or single elements, of one element type.
     """
     trace = current("concatenate")
-    kinds = {getattr(value, "dtype", repr(value)) for value in values}
-    first = values[0].ssa.type if values and isinstance(values[0], Value) else None
-    if len(kinds) != 1 or not isinstance(first, ir.VectorType) or first.rank != 1:
+    elements: list[Value] = []
+    for value in values:
+        kind: Any = getattr(getattr(value, "ssa", None), "type", None)
+        if kind is None or (isinstance(kind, ir.VectorType) and kind.rank != 1):
+            raise trace.error(f"'concatenate' takes vectors of one dimension, not {value!r}")
+        is_vector = isinstance(kind, ir.VectorType)
+        elements += [value[k] for k in range(kind.shape[0])] if is_vector else [value]
+    kinds = {element.dtype for element in elements}
+    if len(kinds) != 1:
         names = ", ".join(sorted(kinds)) or "nothing"
-        raise trace.error(f"'concatenate' takes vectors of one type and dimension, not {names}")
-    kind = ir.VectorType.get([len(values) * first.shape[0]], first.element_type)
-    elements = [value[k].ssa for value in values for k in range(first.shape[0])]
-    return Value(trace.create("vector.from_elements", [kind], elements)[0], trace)
+        raise trace.error(f"'concatenate' takes vectors of one element type, not {names}")
+    result = ir.VectorType.get([len(elements)], elements[0].ssa.type)
+    operands = [element.ssa for element in elements]
+    return Value(trace.create("vector.from_elements", [result], operands)[0], trace)
+
+
+def sum_slices(
+    total: Value, sums: TensorValue, arrivals: TensorValue, *, in_order: bool = False
+) -> Value:
+    """Return the sum of what the CTAs of an output tile accumulate, each over a slice of k.
+
+    A schedule divides k (`split_k`); without it a CTA accumulates all of k. What follows happens in
+    the CTA that is the last to add. `arrivals`, and without `in_order` `sums`, hold zeros before
+    and after the launch.
+
+    Args:
+        total: a vector of two dimensions, the accumulator of this CTA's tile.
+        sums: a tensor of as many such tiles as the grid has CTAs along x, of the same type.
+        arrivals: a tensor of i32, one for each of them.
+        in_order: whether slices are added in order, so that sums of floats have the same bits in
+            every launch. Then `sums` has so many tiles for each slice.
+    """
+    trace = current("sum_slices")
+    tile = block_id().ssa
+    memory = [tensor.memref for tensor in (sums, arrivals)]
+    location = trace.here()
+    first = as_index(0, trace).ssa
+    found = dialect.sum_slices(total.ssa, tile, first, memory, location, in_order=in_order)
+    return Value(found, trace)
 
 
 def dot(x: Value, y: Value, total: Value | None = None, *, warps: Layout | None = None) -> Value:

@@ -91,6 +91,8 @@ class WgmmaModel:
         split_k_us: microseconds in which split-K slices are reduced.
         split_k_us_per_doubling: what is added for each doubling of the slices.
         split_k_us_per_byte: what is added for each byte of accumulators that is exchanged.
+        l2_sum_us: microseconds in which slices are added up through the L2 cache.
+        l2_sum_us_per_byte: what is added for each byte of accumulators of a CTA.
         cluster_placement: by the CTAs of a cluster, the fraction of the multiprocessors on which
             whole clusters can be placed.
         power_us_per_flop: microseconds that the power limit allows for an operation, on average.
@@ -122,6 +124,8 @@ class WgmmaModel:
     split_k_us: float
     split_k_us_per_doubling: float
     split_k_us_per_byte: float
+    l2_sum_us: float
+    l2_sum_us_per_byte: float
     cluster_placement: dict[int, float]
     power_us_per_flop: float
     memory_bytes_per_us: float
@@ -191,6 +195,17 @@ def spec_of(target: Target) -> GpuSpec:
     """
     by_capability = defaults(FOLDER)
     return by_capability.get(target.capability) or by_capability[max(by_capability)]
+
+
+@functools.cache
+def card_named(name: str, folder: Path = FOLDER) -> GpuSpec | None:
+    """Return the card whose driver reports a name; `None` if there is no such card.
+
+    Raises:
+        LegoError: a file is not a card.
+    """
+    cards = (read_card(file) for file in sorted(folder.glob("*.json")))
+    return next((card for card in cards if card.name == name), None)
 
 
 @functools.cache

@@ -37,6 +37,11 @@ class Device(Protocol):
         """The target whose code it runs best, such as `sm_90a`; `None` if it runs any."""
         ...
 
+    @property
+    def model(self) -> str | None:
+        """The GPU's name as its driver reports it, such as `NVIDIA H200`; `None` without a GPU."""
+        ...
+
     def describe(self) -> str:
         """Return the device in a few words, for messages."""
         ...

@@ -37,6 +37,11 @@ class Simulator:
     name: str = "sim"
     target: None = None
 
+    @property
+    def model(self) -> None:
+        """No GPU has a name."""
+        return None
+
     def describe(self) -> str:
         """Return `sim`, and the reason if it was chosen by `auto`: `sim (no CUDA driver)`."""
         return f"{self.name} ({self.reason})" if self.reason else self.name

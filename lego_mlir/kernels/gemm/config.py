@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.frontend import Workspace
 from lego_mlir.kernels.gemm.problem import Problem
 
 
@@ -71,6 +72,20 @@ class GemmConfig(ABC):
         """
         return self.params(problem)
 
+    def workspaces(self, problem: Problem, accumulator: str) -> Mapping[str, Workspace]:
+        """Return the memory that the kernel has beside the matrices, by name.
+
+        Args:
+            problem: the GEMM.
+            accumulator: the element type of the accumulator.
+        """
+        return {}
+
+    @property
+    def adds_in_order(self) -> bool:
+        """Whether the accumulators of CTAs, in these workspaces, are added in a fixed order."""
+        return False
+
     def promoted(self, promote: int) -> Self:
         """Return the config that promotes its accumulators every `promote` iterations, if not 0.
 
@@ -81,6 +96,14 @@ class GemmConfig(ABC):
     def tiles(self, problem: Problem) -> tuple[int, int]:
         """Return the number of tiles that cover C, down and across."""
         return -(-problem.m // self.tile[0]), -(-problem.n // self.tile[1])
+
+    def has_epilogue_registers(self, *, loads_tiles: bool) -> bool:
+        """Return whether threads have registers for an epilogue of the usual size.
+
+        Args:
+            loads_tiles: whether the epilogue loads tiles of matrices of C's size.
+        """
+        return True
 
     def padding(self, problem: Problem) -> tuple[int, int]:
         """Return the tiles, down and across, of which the grid has a multiple.

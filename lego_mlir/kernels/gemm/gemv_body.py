@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature
 from itertools import product
+from math import prod
 from typing import Any
 
-from lego_mlir.algebra import Layout, OrderBy, Row
-from lego_mlir.frontend import Value, barrier, block_id, fold, loop, shared, thread_id, zeros
+from lego_mlir.algebra import GenP, Layout, OrderBy, Row, ceildiv, swizzle
+from lego_mlir.frontend import (
+    Value,
+    barrier,
+    block_id,
+    choose,
+    fold,
+    loop,
+    shared,
+    thread_id,
+    zeros,
+)
 from lego_mlir.hardware.limits import MMA_COLUMNS
 from lego_mlir.index import minimum
-from lego_mlir.kernels.gemm.gemv_config import GROUPS, HALVES, THREADS, GemvConfig
-from lego_mlir.kernels.gemm.gemv_fragments import AcrossK, AlongK, Place
+from lego_mlir.kernels.gemm.gemv_config import GROUPS, HALVES, THREADS, GemvConfig, shift_classes
+from lego_mlir.kernels.gemm.gemv_fragments import AcrossK, AlongK, Fragments, Place
+from lego_mlir.kernels.gemm.gemv_shifted import ShiftedAcrossK, ShiftedAlongK
 from lego_mlir.kernels.gemm.kernel import (
     Epilogue,
     Matrices,
@@ -21,7 +35,7 @@ from lego_mlir.kernels.gemm.kernel import (
     check_epilogue_result,
     operand_tile,
 )
-from lego_mlir.kernels.gemm.matrices import subdivided, tile_index
+from lego_mlir.kernels.gemm.problem import Problem
 
 _PAIR = 2
 """Neighbouring elements of a row of the accumulator that a lane holds."""
@@ -46,10 +60,8 @@ def gemv_body(
         operands: the parameters that the epilogue takes.
     """
     problem = gemm.problem
-    fragments = (AlongK if problem.a == "row" else AcrossK)(problem, config, matrices)
+    fragments = _fragments(problem, config, matrices)
     lanes = OrderBy(Row(*config.warps, GROUPS, THREADS))
-    k_tile = config.tile[2]
-    iterations = max(1, problem.k // k_tile)  # of whole tiles, but at least one
 
     def matmul(a: Any, b: Any, c: Any, **values: Any) -> None:
         x, y = (b, a) if gemm.is_transposed else (a, b)
@@ -66,15 +78,17 @@ def gemv_body(
 
         # An iteration loads the chunks of the next one. So they are in flight while it multiplies,
         # and the assembler cannot put off loads until registers of others are free.
-        chunks = fragments.load(x, y, place, 0)
+        rest = fragments.rest(x, y, place)
+        iterations = fragments.iterations
+        chunks = fragments.load(x, y, place, 0) if iterations else rest.pop(0)()
         if iterations > 1:
             carried = fold(iterations, (*totals, *chunks), start=1)(step)
             totals, chunks = carried[: len(totals)], carried[len(totals) :]
-        if iterations * k_tile < problem.k:
-            totals = fragments.multiply(chunks, totals)
-            chunks = fragments.load(x, y, place, iterations)
+        for load in rest:
+            following = load()
+            totals, chunks = fragments.multiply(chunks, totals), following
         totals = fragments.multiply(chunks, totals)
-        _store(gemm, config, matrices[2], c, place, totals, epilogue, (operands, values))
+        _store(gemm, config, fragments, matrices[2], c, place, totals, epilogue, (operands, values))
 
     names = ("a", "b", "c", *operands)
     matmul.__signature__ = Signature(  # type: ignore[attr-defined]
@@ -83,10 +97,19 @@ def gemv_body(
     return matmul
 
 
+def _fragments(problem: Problem, config: GemvConfig, matrices: Matrices) -> Fragments:
+    """Return how a warp loads its fragments."""
+    is_shifted = shift_classes(problem) > 1
+    if problem.a == "row":
+        return (ShiftedAlongK if is_shifted else AlongK)(problem, config, matrices)
+    return (ShiftedAcrossK if is_shifted else AcrossK)(problem, config, matrices)
+
+
 # ------------------------------------------------------------------------------- reduction
 def _store(
     gemm: TiledGemm,
     config: GemvConfig,
+    fragments: Fragments,
     layout: Layout,
     c: Any,
     place: Place,
@@ -96,43 +119,89 @@ def _store(
 ) -> None:
     """Add the accumulators of the warps along k, and store C; every thread has some elements."""
     problem = gemm.problem
-    rows, columns, _ = config.tile
-    down, along = config.warps
+    along = config.warps[1]
     tiles, groups = config.row_tiles(problem), config.column_tiles()
-    of_tile = config.row_layout(problem)
-    dtype = str(totals[0].ssa.type.element_type)
-    own = OrderBy(Row(along, groups, down, tiles, HALVES, GROUPS, THREADS, _PAIR))
-    sums = shared(dtype, own)
-    for (row, column), total in zip(product(range(tiles), range(groups)), totals, strict=True):
+    sums = shared(str(totals[0].ssa.type.element_type), _sums_layout(config, problem))
+    for (tile, column), own in zip(product(range(tiles), range(groups)), totals, strict=True):
         for half in range(HALVES):
-            at = (place.warp[1], column, place.warp[0], row, half, place.group, place.thread)
-            sums[*at, :] = total[[half * _PAIR, half * _PAIR + 1]]
+            at = (place.warp[1], column, place.warp[0], tile, half, place.group, place.thread)
+            sums[*at, :] = own[[half * _PAIR, half * _PAIR + 1]]
     barrier()
-    count = rows * columns
-    elements = OrderBy(Row(groups, down, tiles, HALVES, GROUPS, MMA_COLUMNS))
-    by_warp = sums.view(OrderBy(Row(along, count, 1, 1)))
-    out = c.view(subdivided(layout, (rows, columns)))
-    whole_rows = OrderBy(Row(config.tiles(problem)[0], rows))
-    whole_columns = OrderBy(Row(config.tiles(problem)[1], columns))
-    kinds, values = operands
+    rows = config.output_rows(problem)
+    of_tile = config.row_layout(problem)
+    elements = OrderBy(Row(groups, rows, MMA_COLUMNS))
+    count = groups * rows * MMA_COLUMNS
+    of_warp = sums.view(_sums_layout(config, problem, (MMA_COLUMNS, 1, 1)))
+    whole_columns = OrderBy(Row(config.tiles(problem)[1], groups, MMA_COLUMNS))
+    sizes = (problem.m, problem.n)
     for n in loop(count, start=thread_id(), step=config.threads):
-        total = by_warp[0, n, :, :]
-        for warp in range(1, along):
-            total = total + by_warp[warp, n, :, :]
-        group, warp_row, tile, half, lane, in_group = elements.inv(n)
-        row = of_tile.apply(warp_row, tile, half, lane)
-        column = OrderBy(Row(groups, MMA_COLUMNS)).apply(group, in_group)
-        i, j = place.tile
-        result = total
-        if epilogue is not None:
-            element = (
-                gemm.at(minimum(whole_rows.apply(i, row), problem.m - 1)),
-                gemm.at(minimum(whole_columns.apply(j, column), problem.n - 1)),
+        group, row, in_group = elements.inv(n)
+        parts = []
+        for warp in range(along):
+            of_row = of_tile.inv(fragments.tile_row(row, warp))
+            parts.append(of_warp[warp, group, *of_row, in_group, :, :])
+        total = functools.reduce(operator.add, parts)
+        element = (
+            fragments.global_row(place.tile[0], row),
+            whole_columns.apply(place.tile[1], group, in_group),
+        )
+        inside = [minimum(i, size - 1) for i, size in zip(element, sizes, strict=True)]
+        result = total if epilogue is None else _epilogue(epilogue, total, gemm, inside, operands)
+
+        def write(result: Value = result, inside: Sequence[Any] = inside) -> None:
+            c.view(layout)[*place.batch, *inside] = result.to(problem.out)[0, 0]
+
+        outside = [
+            OrderBy(Row(ceildiv(whole.size, size), size)).inv(i)[0]
+            for whole, i, size in zip(
+                (fragments.c_rows, whole_columns), element, sizes, strict=True
             )
-            found = {
-                name: operand_tile(value, kinds[name], gemm, (1, 1), element)
-                for name, value in values.items()
-            }
-            result = epilogue(total, **found)
-            check_epilogue_result(result)
-        out[tile_index(place.batch, (i, j), (row, column))] = result.to(problem.out)[0, 0]
+        ]
+        choose(minimum(outside[0] + outside[1], 1), [write, lambda: None])
+
+
+def _epilogue(
+    epilogue: Epilogue,
+    total: Value,
+    gemm: TiledGemm,
+    element: Sequence[Any],
+    operands: tuple[Mapping[str, Operand], Mapping[str, Any]],
+) -> Value:
+    """Return what the epilogue makes of the accumulator of an element of C, a tile of 1×1.
+
+    Args:
+        epilogue: the caller's function.
+        total: the accumulator.
+        gemm: the GEMM.
+        element: its row and column.
+        operands: the types and the values of the epilogue's operands.
+    """
+    kinds, values = operands
+    at = (gemm.at(element[0]), gemm.at(element[1]))
+    found = {
+        name: operand_tile(value, kinds[name], gemm, (1, 1), at) for name, value in values.items()
+    }
+    result = epilogue(total, **found)
+    check_epilogue_result(result)
+    return result
+
+
+def _sums_layout(
+    config: GemvConfig, problem: Problem, columns: Sequence[int] = (THREADS, _PAIR)
+) -> Layout:
+    """Return the layout of the warps' accumulators in shared memory, without bank conflicts.
+
+    Lanes write the rows of their groups, and read rows that follow one another, which may be those
+    of one group. So groups are XORed with the number of the row in its group.
+
+    Args:
+        config: the config.
+        problem: the GEMM.
+        columns: how the eight columns of an `mma` tile are indexed.
+    """
+    sizes = [config.warps[1], config.column_tiles(), config.warps[0], config.row_tiles(problem)]
+    sizes += [HALVES, GROUPS]
+    rows = prod(sizes[:-1])
+    swizzled = min(GROUPS, rows & -rows)  # a power of two
+    order = GenP([swizzled, GROUPS * MMA_COLUMNS], swizzle(MMA_COLUMNS, 1, swizzled))
+    return OrderBy(Row(rows // swizzled), order).GroupBy([*sizes, *columns])

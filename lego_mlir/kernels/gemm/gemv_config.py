@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 from typing import ClassVar
 
 from lego_mlir.algebra import Layout, OrderBy, RegP, Row
@@ -80,6 +80,22 @@ class GemvConfig(GemmConfig):
         """Return the shared memory of a CTA: the accumulators of all its warps."""
         return prod(self.tile[:2]) * self.warps[1] * ELEMENT_BYTES["f32"]
 
+    def tiles(self, problem: Problem) -> tuple[int, int]:
+        classes, rows = shift_classes(problem), self.output_rows(problem)
+        down = -(-problem.m // rows)
+        if problem.a == "row":  # a CTA has the rows of one class
+            down = -(-problem.m // (rows * classes)) * classes
+        return down, -(-problem.n // self.tile[1])
+
+    def output_rows(self, problem: Problem) -> int:
+        """Return the rows of C that a CTA stores.
+
+        If columns of A are shifted against each other, those are the rows that all its chunks
+        cover, at least: one chunk less.
+        """
+        is_shifted = problem.a == "col" and shift_classes(problem) > 1
+        return self.tile[0] - chunk_elements(problem) * is_shifted
+
     # --------------------------------------------------------------------- fragments of a warp
     def row_tiles(self, problem: Problem) -> int:
         """Return the `mma` tiles of 16 rows of a warp."""
@@ -124,6 +140,13 @@ class GemvConfig(GemmConfig):
                 f"{self}: {along} warps that load {self.stages} chunks of k = {unit_k} each "
                 f"multiply k = {unit_k * along * self.stages} in an iteration, not {k}"
             )
+        classes = shift_classes(problem)
+        if problem.a == "col" and along % classes:
+            raise LegoError(
+                f"{self}: {along} warps along k are not a multiple of {classes}",
+                hint=f"columns of A begin at {classes} different positions in a chunk of "
+                f"{CHUNK_BYTES} bytes, and a warp takes columns that begin at the same one",
+            )
         self._check_shared_memory(problem, shared_bytes)
 
     def __str__(self) -> str:
@@ -135,6 +158,20 @@ class GemvConfig(GemmConfig):
 def chunk_elements(problem: Problem) -> int:
     """Return the elements of A that a lane loads at once."""
     return CHUNK_BYTES // ELEMENT_BYTES[problem.dtype]
+
+
+def shift_classes(problem: Problem) -> int:
+    """Return at how many different positions in a chunk the rows (or columns) of A begin.
+
+    If there are several, every so-manieth row begins at the same position, so warps load aligned
+    chunks of those, and B shifted. It is 1 if all rows begin with a chunk; and in a batch, and for
+    rows shorter than a chunk, whose elements are loaded as they are aligned.
+    """
+    chunk = chunk_elements(problem)
+    length = problem.k if problem.a == "row" else problem.m
+    if problem.batch > 1 or length < chunk:
+        return 1
+    return chunk // gcd(chunk, length)
 
 
 def warp_unit(problem: Problem) -> tuple[int, int]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from lego_mlir.algebra import OrderBy, RegP, Row, ceildiv
+from lego_mlir.algebra import Layout, OrderBy, RegP, Row, ceildiv
 from lego_mlir.frontend import Value, concatenate, mma
 from lego_mlir.hardware.limits import MMA_K_BYTES
 from lego_mlir.index import minimum
@@ -20,7 +20,7 @@ from lego_mlir.kernels.gemm.gemv_config import (
     chunk_elements,
 )
 from lego_mlir.kernels.gemm.kernel import Matrices
-from lego_mlir.kernels.gemm.matrices import subdivided, tile_index
+from lego_mlir.kernels.gemm.matrices import tile_index, tiled_matrices
 from lego_mlir.kernels.gemm.problem import Problem
 
 _STEPS = CHUNK_BYTES * THREADS // MMA_K_BYTES
@@ -64,28 +64,54 @@ class Fragments:
         self.chunk = chunk_elements(problem)
         self.a, self.b = matrices[:2]
 
+    @property
+    def iterations(self) -> int:
+        """The iterations of the K loop that load whole chunks, without masks."""
+        return self.problem.k // self.config.tile[2]
+
+    def rest(self, a: Any, b: Any, place: Place) -> list[Callable[[], tuple[Value, ...]]]:
+        """Return functions that load the chunks which are left after the K loop."""
+        if self.problem.k % self.config.tile[2] == 0:
+            return []
+        return [lambda: self.load(a, b, place, self.iterations)]
+
     def load(self, a: Any, b: Any, place: Place, n: Any) -> tuple[Value, ...]:
-        """Load the chunks of A, then those of B, of iteration `n`."""
-        stages = range(self.config.stages)
-        left = [chunk for stage in stages for chunk in self.load_a(a, place, n, stage)]
-        right = [chunk for stage in stages for chunk in self.load_b(b, place, n, stage)]
-        return (*left, *right)
+        """Load the chunks of A and B of iteration `n`, stage by stage."""
+        found = []
+        for stage in range(self.config.stages):
+            found += self.load_a(a, place, n, stage) + self.load_b(b, place, n, stage)
+        return tuple(found)
 
     def multiply(self, chunks: Sequence[Value], totals: Sequence[Value]) -> tuple[Value, ...]:
-        """Return the accumulators after the instructions on an iteration's chunks."""
-        stages = self.config.stages
-        right = len(chunks) - stages * self.columns
+        """Return the accumulators after the instructions on the chunks of one or more stages."""
         found = dict(zip(self.tiles, totals, strict=True))
-        for of_a, of_b in zip(
-            batched(chunks[:right], right // stages),
-            batched(chunks[right:], self.columns),
-            strict=True,
-        ):
-            operands_a, operands_b = self.operands_a(of_a), self.operands_b(of_b)
+        for stage in batched(chunks, self.chunks_of_a + self.columns):
+            operands_a = self.operands_a(stage[: self.chunks_of_a])
+            operands_b = self.operands_b(stage[self.chunks_of_a :])
             for row, column in self.tiles:
                 for x, y in zip(operands_a[row], operands_b[column], strict=True):
                     found[row, column] = mma(x, y, found[row, column])
         return tuple(found.values())
+
+    @property
+    def chunks_of_a(self) -> int:
+        """The chunks of A that a lane loads in a stage."""
+        raise NotImplementedError
+
+    def global_row(self, tile: Any, row: Any) -> Value:
+        """Return the row of C of a row of a CTA tile, which may lie beyond the last one."""
+        whole: Value = self.c_rows.apply(tile, row)
+        return whole
+
+    @property
+    def c_rows(self) -> Layout:
+        """The layout from a CTA tile's number down C, and a row in it, to the row of C."""
+        tiles, rows = self.config.tiles(self.problem)[0], self.config.output_rows(self.problem)
+        return OrderBy(Row(tiles, rows))
+
+    def tile_row(self, row: Any, warp: int) -> Any:
+        """Return where a warp along k has a row of the CTA's output among its own rows."""
+        return row
 
     def load_a(self, a: Any, place: Place, n: Any, stage: int) -> list[Value]:
         """Load a stage's chunks of A."""
@@ -108,19 +134,26 @@ class Fragments:
 
         Columns beyond the last one are the last one again, which costs less than a mask.
         """
-        problem, config = self.problem, self.config
-        _, columns, k = config.tile
-        counts = (ceildiv(problem.k, k), problem.n)
-        levels = [counts, (config.warps[1], 1), (config.stages, 1), (THREADS, 1), (elements, 1)]
-        chunks = b.view(subdivided(self.b, *levels))
-        whole = OrderBy(Row(ceildiv(problem.n, columns), self.columns, GROUPS))
+        config = self.config
+        levels = [(config.warps[1], 1), (config.stages, 1), (THREADS, 1), (elements, 1)]
+        chunks = b.view(tiled_matrices(self.b, *levels))
         inside = [(place.warp[1], 0), (stage, 0), (place.thread, 0), (slice(None), 0)]
-        found = []
-        for tile in range(self.columns):
-            column = whole.apply(place.tile[1], tile, place.group)
-            column = column if problem.n % columns == 0 else minimum(column, problem.n - 1)
-            found.append(chunks[tile_index(place.batch, (n, column), *inside)])
-        return found
+        return [
+            chunks[tile_index(place.batch, (n, column), *inside)]
+            for column in self.b_columns(place)
+        ]
+
+    def elements_of_b(self, b: Any, place: Place, at: Sequence[Any]) -> list[Value]:
+        """Load these rows of B one by one, by column tile."""
+        rows = b.view(self.b)
+        return [concatenate([rows[k, column] for k in at]) for column in self.b_columns(place)]
+
+    def b_columns(self, place: Place) -> list[Any]:
+        """Return the lane's column of B in each column tile."""
+        n, columns = self.problem.n, self.config.tile[1]
+        whole = OrderBy(Row(ceildiv(n, columns), self.columns, GROUPS))
+        found = [whole.apply(place.tile[1], tile, place.group) for tile in range(self.columns)]
+        return found if n % columns == 0 else [minimum(column, n - 1) for column in found]
 
 
 class AlongK(Fragments):
@@ -131,20 +164,26 @@ class AlongK(Fragments):
     """
 
     def load_a(self, a: Any, place: Place, n: Any, stage: int) -> list[Value]:
-        problem, config = self.problem, self.config
-        rows, _, k = config.tile
-        counts = (problem.m, ceildiv(problem.k, k))
-        levels = [counts, (1, config.warps[1]), (1, config.stages), (1, THREADS), (1, self.chunk)]
-        chunks = a.view(subdivided(self.a, *levels))
-        of_tile = config.row_layout(problem)
-        whole = OrderBy(Row(ceildiv(problem.m, rows), rows))
-        found: list[Value] = []
-        for tile, half in product(range(self.rows), range(HALVES)):
-            row = whole.apply(place.tile[0], of_tile.apply(place.warp[0], tile, half, place.group))
-            row = row if problem.m % rows == 0 else minimum(row, problem.m - 1)
-            inside = [(0, place.warp[1]), (0, stage), (0, place.thread), (0, slice(None))]
-            found.append(chunks[tile_index(place.batch, (row, n), *inside)])
-        return found
+        config = self.config
+        levels = [(1, config.warps[1]), (1, config.stages), (1, THREADS), (1, self.chunk)]
+        chunks = a.view(tiled_matrices(self.a, *levels))
+        inside = [(0, place.warp[1]), (0, stage), (0, place.thread), (0, slice(None))]
+        return [chunks[tile_index(place.batch, (row, n), *inside)] for row in self.a_rows(place)]
+
+    @property
+    def chunks_of_a(self) -> int:
+        return self.rows * HALVES
+
+    def a_rows(self, place: Place) -> list[Any]:
+        """Return the lane's rows of A; rows beyond the last one are the last one again."""
+        m = self.problem.m
+        of_tile = self.config.row_layout(self.problem)
+        found = [
+            self.global_row(place.tile[0], of_tile.apply(place.warp[0], *x, place.group))
+            for x in product(range(self.rows), range(HALVES))
+        ]
+        is_whole = self.config.tiles(self.problem)[0] * self.config.tile[0] == m
+        return found if is_whole else [minimum(row, m - 1) for row in found]
 
     def load_b(self, b: Any, place: Place, n: Any, stage: int) -> list[Value]:
         return self.chunks_of_b(b, place, n, stage, self.chunk)
@@ -178,18 +217,21 @@ class AcrossK(Fragments):
         self.k_chunk = MMA_K_BYTES // CHUNK_BYTES * self.chunk // THREADS
         self.pairs = self.chunk // HALVES  # of rows of a chunk
 
+    @property
+    def chunks_of_a(self) -> int:
+        return self.rows // self.pairs * self.k_chunk
+
     def load_a(self, a: Any, place: Place, n: Any, stage: int) -> list[Value]:
         problem, config, chunk = self.problem, self.config, self.chunk
-        rows, _, k = config.tile
-        counts = (ceildiv(problem.m, chunk), ceildiv(problem.k, k))
-        levels = [counts, (1, config.warps[1]), (1, config.stages), (1, THREADS)]
-        chunks = a.view(subdivided(self.a, *levels, (1, self.k_chunk), (chunk, 1)))
+        rows = config.tile[0]
+        levels = [(1, config.warps[1]), (1, config.stages), (1, THREADS)]
+        chunks = a.view(tiled_matrices(self.a, *levels, (1, self.k_chunk), (chunk, 1)))
         runs = self.rows // self.pairs
         whole = OrderBy(Row(ceildiv(problem.m, rows), config.warps[0], runs, GROUPS))
         found: list[Value] = []
         for run, neighbour in product(range(runs), range(self.k_chunk)):
             row = whole.apply(place.tile[0], place.warp[0], run, place.group)
-            row = row if problem.m % rows == 0 else minimum(row, counts[0] - 1)
+            row = row if problem.m % rows == 0 else minimum(row, ceildiv(problem.m, chunk) - 1)
             inside = [(0, place.warp[1]), (0, stage), (0, place.thread), (0, neighbour)]
             found.append(chunks[tile_index(place.batch, (row, n), *inside, (slice(None), 0))])
         return found

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.specs import GpuSpec
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.problem import Problem
@@ -41,8 +42,16 @@ class Heuristic(Protocol):
         """Yield the configs that fit a GEMM and a target."""
         ...
 
-    def rank(self, problem: Problem, target: Target) -> Sequence[Estimate]:
-        """Return the estimates of all configs, the fastest first."""
+    def rank(
+        self, problem: Problem, target: Target, gpu: GpuSpec | None = None
+    ) -> Sequence[Estimate]:
+        """Return the estimates of the best configs, the fastest first.
+
+        Args:
+            problem: the GEMM.
+            target: the GPU architecture.
+            gpu: the card; the target's default card if `None`.
+        """
         ...
 
     def choose(self, problem: Problem, target: Target, promote: int = 0) -> GemmConfig:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from lego_mlir import runtime
-from lego_mlir.algebra import Layout
+from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.sizes import sizes_text
+from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelSequence, TensorType, kernel, sequence
 from lego_mlir.hardware.limits import MAX_GRID_DIMS
+from lego_mlir.hardware.specs import card_named
 from lego_mlir.hardware.targets import Target
+from lego_mlir.kernels.gemm import tuner
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.empty import empty_matmul
 from lego_mlir.kernels.gemm.gemv_body import gemv_body
@@ -23,11 +26,12 @@ from lego_mlir.kernels.gemm.matrices import ALIGNMENT, layout_of, order_of, tran
 from lego_mlir.kernels.gemm.planner import (
     GEMV,
     WGMMA,
+    EpilogueKind,
     Plan,
     byte_copy_warning,
     fallback_warning,
-    is_along_k,
     plan,
+    ways,
 )
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.repitch import copy_name, repitch_kernel
@@ -63,6 +67,7 @@ def matmul(
     target: str | None = None,
     promote: int = 0,
     alignment: int = ALIGNMENT,
+    tune: bool | None = None,
 ) -> Kernel | KernelSequence:
     """Return a kernel that computes C = A B, or a batch of such GEMMs.
 
@@ -87,11 +92,13 @@ def matmul(
         operands: parameters of the kernel for the epilogue: numbers, `lg.Scalar["f32"]`, and
             tensors of sizes m×n, m×1, 1×n or n, `lg.Tensor["f16", OrderBy(Row(n))]`.
         config: tile sizes, stages and so on; by default chosen for the sizes and the target. A
-            `WgmmaConfig` is for the schedule `wgmma`, a `MmaConfig` for the others.
+            `WgmmaConfig` is for the schedule `wgmma`, a `GemvConfig` for `gemv`, a `MmaConfig` for
+            the others.
         rasterization: the layout from a CTA's id to its tile of C, (down, across), or in a batch
             with `wgmma` (GEMM, down, across). If C is column-major or the config says `swap_ab`,
             the tiles are those of the transpose of C. By default raster groups of the config.
-        schedule: a schedule's name or file. By default `wgmma` for sm_90a, else `hmma`. If TMA
+        schedule: a schedule's name or file, or `gemv` for a C of at most 32 rows or columns. By
+            default `gemv` if it is estimated to be faster, `wgmma` for sm_90a, else `hmma`. If TMA
             cannot copy the matrices it is `hmma` too, with a warning.
         target: the GPU architecture to choose a config for; by default that of the GPU in this
             machine, and sm_90a without one.
@@ -100,11 +107,15 @@ def matmul(
             the rest. With 4, a tensor core accumulates 512 products. `hmma` does not need it.
         alignment: bytes that the addresses of the matrices are a multiple of, a power of two. With
             less than 16, operands are copied first, as above.
+        tune: whether the GPU in this machine times the best five configs by their estimates, unless
+            it did before; see `kernels.gemm.tuner`. By default if `LEGO_MLIR_TUNE` is 1. Nothing is
+            timed if the caller gives a config, a schedule or `promote`.
 
     Raises:
         LegoError: a size, a type or a layout is wrong, or the target has no such instruction.
     """
-    target = target or runtime.select().target or DEFAULT_TARGET
+    is_tuned = config is None and schedule is None and not promote and tuner.is_wanted(tune)
+    target, model = _machine(target, is_needed=is_tuned)
     sizes = (m, n, k) if batch is None else (m, n, k, batch)
     check_sizes("matmul", sizes, least=0)
     accumulator, out = check_types("matmul", dtype, out, target, promote)
@@ -133,10 +144,25 @@ def matmul(
     }
     extra = dict(operands or {})
     _check_operands(extra, epilogue, (m, n))
-    chosen = plan(problem, layouts, Target.parse(target), schedule, config, promote, alignment)
+    kind = _epilogue_kind(extra, (m, n)) if epilogue is not None else None
+    gpu = card_named(model) if model else None
+    parsed = Target.parse(target)
+    if is_tuned:
+
+        def build(config: GemmConfig) -> Artifact:
+            return matmul(
+                m, n, k, dtype, out=out, a=a, b=b, c=c, batch=batch, epilogue=epilogue,
+                operands=operands, config=config, rasterization=rasterization, target=target,
+                alignment=alignment, tune=False,
+            ).compile(target)  # fmt: skip
+
+        config = _tuned(
+            problem, ways(problem, layouts, parsed, alignment, gpu, kind), model, build, tune
+        )
+    chosen = plan(problem, layouts, parsed, schedule, config, promote, alignment, gpu, kind)
     if chosen.why_not_wgmma is not None:
         warnings.warn(fallback_warning("matmul", chosen.why_not_wgmma), stacklevel=2)
-    elif not is_along_k(problem):
+    elif not problem.is_along_k:
         warnings.warn(byte_copy_warning("matmul", problem), stacklevel=2)
     repitched, done = chosen.remedies.repitched, chosen.remedies
     given = dict(zip("abc", layouts, strict=True)) | {n: r.target for n, r in repitched.items()}
@@ -165,27 +191,78 @@ def matmul(
     else:
         body = gemm_body(gemm, matrices, accumulator, epilogue, extra)
     copies = {name: TensorType(dtype, r.target, ALIGNMENT) for name, r in repitched.items()}
+    workspaces = chosen.config.workspaces(chosen.problem, accumulator)
+    memory = {
+        name: TensorType(w.dtype, OrderBy(Row(*w.shape)), ALIGNMENT)
+        for name, w in workspaces.items()
+    }
     reference = _reference(dtype, chosen) if epilogue is None else None
     multiply = kernel(
         grid=(tiles * problem.batch,) if order.rank == 3 else (tiles, problem.batch),
         block=chosen.config.threads,
         reference=reference,
-        parameters={**types, **copies, **extra},
+        parameters={**types, **copies, **extra, **memory},
         schedule=None if chosen.schedule == GEMV else chosen.schedule,
         params=chosen.config.params(chosen.problem),
         strict=True,
         explanation=lambda: chosen.explanation,
     )(body)
-    if not repitched:
+    if not repitched and not workspaces:
         return multiply
     names = {name: copy_name(name) for name in repitched}
     return sequence(
         "matmul",
-        [repitch_kernel(repitched), multiply.on(**names)],
+        [*([repitch_kernel(repitched)] if repitched else []), multiply.on(**names)],
         parameters={**types, **extra},
-        workspaces={names[name]: repitch.workspace for name, repitch in repitched.items()},
+        workspaces={
+            **{names[name]: repitch.workspace for name, repitch in repitched.items()},
+            **workspaces,
+        },
         reference=reference,
     )
+
+
+def _machine(target: str | None, *, is_needed: bool) -> tuple[str, str | None]:
+    """Return the target, and the name of the GPU in this machine if it is of the target.
+
+    Args:
+        target: what the caller says; with it the GPU is not asked, unless it is needed.
+        is_needed: whether the GPU's name is needed.
+    """
+    if target is not None and not is_needed:
+        return target, None
+    device = runtime.select()
+    model = device.model if target in (None, device.target) else None
+    return target or device.target or DEFAULT_TARGET, model
+
+
+def _tuned(
+    problem: Problem,
+    configs: Sequence[GemmConfig],
+    model: str | None,
+    build: Callable[[GemmConfig], Artifact],
+    tune: bool | None,
+) -> GemmConfig | None:
+    """Return the tuned config of a GEMM; `None` if only the environment asks for one without a GPU.
+
+    Args:
+        problem: the GEMM.
+        configs: the configs, those with the best estimates first.
+        model: the GPU in this machine; `None` if there is none of the target.
+        build: compiles the GEMM with a config.
+        tune: what the caller says.
+
+    Raises:
+        LegoError: the caller wants to tune, and there is no GPU of the target.
+    """
+    if model is None:
+        if tune:
+            raise LegoError(
+                "matmul: tune=True, and this machine has no GPU of the target",
+                hint="tune=False: the config is chosen by the cost model",
+            )
+        return None
+    return tuner.tuned_config(model, problem, configs, build)
 
 
 def check_sizes(what: str, sizes: tuple[int, ...], *, least: int = 1) -> None:
@@ -282,6 +359,15 @@ def _rasterization(layout: Layout | None, chosen: Plan, batch: int | None) -> La
             + "down, across))",
         )
     return layout
+
+
+def _epilogue_kind(operands: Mapping[str, Operand], shape: tuple[int, int]) -> EpilogueKind:
+    """Return what an epilogue computes with besides the accumulator."""
+    is_matrix = (
+        isinstance(kind, TensorType) and tuple(kind.layout.dims) == shape
+        for kind in operands.values()
+    )
+    return "tiles" if any(is_matrix) else "values"
 
 
 def _check_operands(

@@ -101,37 +101,15 @@ def tiled(layout: Layout, *tiles: Sequence[int]) -> Layout:
         ) from None
 
 
-def subdivided(layout: Layout, *levels: Sequence[int]) -> Layout:
-    """Return the layout of a tensor of tiles of tiles, of all matrices of a batch.
+def tiled_matrices(layout: Layout, *tiles: Sequence[int]) -> Layout:
+    """Return `tiled` of a matrix, or of each of a batch.
 
     Args:
-        layout: the layout of the tensor.
-        levels: the size of a tile along each dimension; tiles at the edges are partial. Of several
-            levels, the first is the number of the outermost tiles, and the last a tile's size.
-
-    Raises:
-        LegoError: the layout cannot be tiled.
+        layout: the layout of the matrix, or of the batch.
+        tiles: as in `tiled`, two sizes each.
     """
-    ones = (1,) * (layout.rank - len(levels[0]))
-    dims = [n for n in layout.dims if isinstance(n, int)]
-    if len(levels) == 1:
-        (tile,) = levels
-        tile = (*ones, *tile)
-        counts = [-(-n // size) for n, size in zip(dims, tile, strict=True)]
-        tiles = [counts, list(tile)]
-    else:
-        lead = dims[: len(ones)]
-        tiles = [[*(lead if not k else ones), *level] for k, level in enumerate(levels)]
-    if layout.view is None:
-        return layout.TileBy(*tiles)
-    try:
-        return layout.compose(OrderBy(Row(*dims)).TileBy(*tiles))
-    except LegoError as e:
-        raise LegoError(
-            f"the layout '{layout}' cannot be divided into tiles of "
-            f"{sizes_text(tuple(tiles[-1]))}: {e.message}",
-            hint="give it as blocks, OrderBy(...), or with sizes that the tiles divide",
-        ) from None
+    ones = (1,) * (layout.rank - 2)
+    return tiled(layout, *((*ones, *level) for level in tiles))
 
 
 def tile_index(batch: Sequence[Any], *levels: Sequence[Any]) -> tuple[Any, ...]:

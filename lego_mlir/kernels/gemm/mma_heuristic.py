@@ -107,9 +107,9 @@ def choose_grouped(
     return next((config for config in configs if fits(config, check)), None)
 
 
-def rank(problem: Problem, target: Target) -> list[MmaEstimate]:
-    """Return the estimates of all configs, the fastest first."""
-    gpu = spec_of(target)
+def rank(problem: Problem, target: Target, gpu: GpuSpec | None = None) -> list[MmaEstimate]:
+    """Return the estimates of all configs, the fastest first; see `heuristic.Heuristic`."""
+    gpu = gpu or spec_of(target)
     found = [estimate(problem, config, gpu) for config in enumerate_configs(problem, target)]
     return sorted(found, key=lambda e: (e.microseconds, -e.config.stages))
 

@@ -8,24 +8,30 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.dtypes import ELEMENT_BYTES
-from lego_mlir.hardware.specs import spec_of
+from lego_mlir.hardware.specs import GpuSpec, spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm import gemv_heuristic, mma_heuristic, tuned_table, wgmma_heuristic
+from lego_mlir.kernels.gemm.choice import (
+    WGMMA_TARGET,
+    Option,
+    needed_for_wgmma,
+    not_along_k,
+    options,
+)
 from lego_mlir.kernels.gemm.config import GemmConfig
-from lego_mlir.kernels.gemm.gemv_config import MAX_COLUMNS, GemvConfig
+from lego_mlir.kernels.gemm.gemv_config import GemvConfig
 from lego_mlir.kernels.gemm.heuristic import Heuristic
-from lego_mlir.kernels.gemm.matrices import ALIGNMENT, is_plain
+from lego_mlir.kernels.gemm.matrices import ALIGNMENT
 from lego_mlir.kernels.gemm.mma_config import MmaConfig
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.unaligned import NO_REMEDIES, Remedies, refusals, remedies
+from lego_mlir.kernels.gemm.unaligned import NO_REMEDIES, Remedies, refusals
 from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 
 WGMMA, HMMA, GEMV = WgmmaConfig.schedule, MmaConfig.schedule, GemvConfig.schedule
-WGMMA_TARGET = "sm_90a"
 
 HEURISTICS: dict[str, Heuristic] = {
     HMMA: mma_heuristic,
@@ -38,9 +44,9 @@ _ESTIMATES = 5
 """Estimates that an explanation shows."""
 
 
-_NEAR = 1.1
-"""How much longer, by its estimate, a config for few columns may take and still be chosen: the
-models of the others have no term for tiles that are mostly padding."""
+EpilogueKind: TypeAlias = Literal["values", "tiles"]
+"""What an epilogue computes with besides the accumulator: numbers, rows and columns, or tiles of
+matrices of C's size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +61,8 @@ class Plan:
         target: the GPU architecture.
         why_not_wgmma: why `wgmma` cannot compute the GEMM, if it is the target's schedule.
         remedies: what is done about matrices of the caller's GEMM that TMA does not take.
-        reasons: lines of an explanation that say why that, or something else, is done.
+        options: the ways that were considered, the fastest first; none if the caller chose.
+        gpu: the card that it is planned for.
     """
 
     problem: Problem
@@ -65,13 +72,14 @@ class Plan:
     target: Target
     why_not_wgmma: LegoError | None
     remedies: Remedies = NO_REMEDIES
-    reasons: tuple[str, ...] = ()
+    options: tuple[Option, ...] = ()
+    gpu: GpuSpec | None = None
 
     @property
     def explanation(self) -> str:
         """The config that was chosen, its parameters, and the estimates of the best configs."""
         canonical = _canonical(self.problem)[0]
-        gpu = spec_of(self.target).name
+        gpu = (self.gpu or spec_of(self.target)).name
         p = self.problem
         batch = f", batch of {p.batch}" if p.batch > 1 else ""
         lines = [
@@ -81,13 +89,15 @@ class Plan:
         ]
         if self.why_not_wgmma is not None:
             lines.append(f"not {WGMMA}  {self.why_not_wgmma.message}")
-        lines += [f"unaligned  {line}" for line in (*self.reasons, *self.remedies.lines())]
+        lines += [f"unaligned  {line}" for line in self.remedies.lines()]
         tuned = tuned_table.lookup(gpu, canonical, type(self.config))
         lines.append(f"config     {self.config}{', from the tuned table' * (tuned == self.config)}")
         params = self.config.params(self.problem)
         lines.append("params     " + ", ".join(f"{name} = {n}" for name, n in params.items()))
         lines.append("estimates")
-        estimates = HEURISTICS[self.config.schedule].rank(canonical, self.target)
+        estimates: Sequence[object] = self.options
+        if not estimates:
+            estimates = HEURISTICS[self.config.schedule].rank(canonical, self.target)
         return "\n".join(lines + [f"  {found}" for found in estimates[:_ESTIMATES]])
 
 
@@ -100,6 +110,8 @@ def plan(
     config: GemmConfig | None = None,
     promote: int = 0,
     alignment: int = ALIGNMENT,
+    gpu: GpuSpec | None = None,
+    epilogue: EpilogueKind | None = None,
 ) -> Plan:
     """Return the plan of a GEMM, or of a batch of GEMMs of one size.
 
@@ -111,75 +123,109 @@ def plan(
         config: a config; `None` to choose.
         promote: iterations after which accumulators are promoted; 0 as the config says.
         alignment: bytes that the addresses of the matrices are a multiple of.
+        gpu: the card; the target's default card if `None`.
+        epilogue: what the epilogue computes with, if there is one; a config that is chosen leaves
+            registers for it.
 
     Raises:
         LegoError: the given schedule cannot compute the GEMM, or does not take the given config.
     """
     check_config("matmul", config)
+    needed = needed_for_wgmma(problem, layouts, target, alignment)
+    canonical, is_transposed = _canonical(problem)
+    gpu = gpu or spec_of(target)
+    considered: list[Option] = []
+    if schedule is None and config is None and not promote:
+        config = _tuned(canonical, gpu, needed)
+        if config is None or not _has_registers(config, epilogue):
+            considered = _options(problem, layouts, target, gpu, needed, alignment, epilogue)
+            config = considered[0].config
     schedule = schedule or (config.schedule if config is not None else None)
-    is_free = schedule is None
-    reason: LegoError | None = None
-    done, reasons = NO_REMEDIES, tuple[str, ...]()
-    if schedule in (None, WGMMA) and (schedule or target.name == WGMMA_TARGET):
-        found = _for_wgmma(problem, layouts, alignment)
-        if isinstance(found, LegoError):
-            if schedule == WGMMA:
-                raise found
-            schedule, reason = HMMA, found
-        elif found and schedule is None:
-            schedule, reasons = _faster(problem, found, target)
-        else:
-            schedule = WGMMA
-        if schedule == WGMMA and isinstance(found, Remedies):
-            done = found
-    schedule = schedule or HMMA
+    reason = needed if isinstance(needed, LegoError) else None
+    if schedule is None:
+        schedule = WGMMA if isinstance(needed, Remedies) else HMMA
+    elif schedule == WGMMA and reason is not None:
+        raise reason
     if config is not None and schedule in {WGMMA, HMMA, GEMV} - {config.schedule}:
         raise _wrong_schedule("matmul", config, schedule)
-    canonical, is_transposed = _canonical(problem)
+    done = needed if schedule == WGMMA and isinstance(needed, Remedies) else NO_REMEDIES
+    canonical, _ = _canonical(done.multiplied(problem))
     if config is None:
-        config = HEURISTICS.get(schedule, mma_heuristic).choose(canonical, target, promote)
-        few = None
-        if is_free and alignment % ALIGNMENT == 0:
-            is_refused = reason is not None or bool(done or reasons)
-            few = _few_columns(canonical, layouts, target, config, is_refused=is_refused)
-        if few is not None:
-            config, schedule, reason, done, reasons = few, GEMV, None, NO_REMEDIES, ()
+        heuristic = HEURISTICS.get(schedule, mma_heuristic)
+        config = heuristic.choose(canonical, target, promote)
+        if not promote and not _has_registers(config, epilogue):
+            ranked = heuristic.enumerate_configs(canonical, target)
+            config = next((c for c in ranked if _has_registers(c, epilogue)), config)
     elif promote:
         config = config.promoted(promote)
     if config.is_swapped:
         canonical, is_transposed = canonical.transpose, not is_transposed
     config.check(canonical, target.optin_shared_bytes)
-    return Plan(canonical, config, is_transposed, schedule, target, reason, done, reasons)
+    why_not = reason if schedule == HMMA and considered else None
+    return Plan(
+        canonical, config, is_transposed, schedule, target, why_not, done, tuple(considered), gpu
+    )
 
 
-def _for_wgmma(problem: Problem, layouts: Sequence[Layout], alignment: int) -> Remedies | LegoError:
-    """Return what `wgmma` needs for the matrices of a GEMM, or why it cannot compute it."""
-    if not is_along_k(problem):
-        return _not_along_k(problem)
-    return remedies(problem, layouts, refusals(problem, layouts, alignment), alignment)
+def _has_registers(config: GemmConfig, epilogue: EpilogueKind | None) -> bool:
+    """Return whether a config leaves registers for an epilogue."""
+    return epilogue is None or config.has_epilogue_registers(loads_tiles=epilogue == "tiles")
 
 
-def _faster(problem: Problem, done: Remedies, target: Target) -> tuple[str, tuple[str, ...]]:
-    """Return the schedule that is estimated to be faster for unaligned matrices, and why.
+def _tuned(
+    problem: Problem, gpu: GpuSpec, needed: Remedies | LegoError | None
+) -> GemmConfig | None:
+    """Return the tuned config of a GEMM with a row-major C; `None` if it has none.
 
     Args:
-        problem: the GEMM that the caller describes.
-        done: what `wgmma` needs.
-        target: the GPU architecture.
+        problem: the GEMM.
+        gpu: the card.
+        needed: what `wgmma` needs, which is preferred to `mma.sync` if it can compute the GEMM.
     """
-    model, canonical = spec_of(target).unaligned_model, _canonical(problem)[0]
-    estimates = wgmma_heuristic.rank(canonical, target)
-    if model is None or not estimates:
-        return WGMMA, ()
-    mma = mma_heuristic.rank(canonical, target)[0]
-    copied = done.mma_bytes(problem, mma.config) / spec_of(target).multiprocessors
-    times = {
-        WGMMA: estimates[0].microseconds + done.microseconds(problem, model),
-        HMMA: mma.microseconds + copied / model.mma_bytes_per_us,
-    }
-    chosen = min(times, key=lambda schedule: times[schedule])
-    said = ", ".join(f"{schedule} {time:.1f} µs" for schedule, time in times.items())
-    return chosen, (f"{said}: {chosen}",)
+    other = WgmmaConfig if isinstance(needed, Remedies) else MmaConfig
+    kinds: tuple[type[GemmConfig], ...] = (GemvConfig, other)
+    tuned = (tuned_table.lookup(gpu.name, problem, kind) for kind in kinds)
+    return next((config for config in tuned if config is not None), None)
+
+
+def ways(
+    problem: Problem,
+    layouts: Sequence[Layout],
+    target: Target,
+    alignment: int = ALIGNMENT,
+    gpu: GpuSpec | None = None,
+    epilogue: EpilogueKind | None = None,
+) -> list[GemmConfig]:
+    """Return the configs of all ways to compute a GEMM, those with the best estimates first.
+
+    Arguments are those of `plan`.
+    """
+    needed = needed_for_wgmma(problem, layouts, target, alignment)
+    gpu = gpu or spec_of(target)
+    found = _options(problem, layouts, target, gpu, needed, alignment, epilogue)
+    return [option.config for option in found]
+
+
+def _options(
+    problem: Problem,
+    layouts: Sequence[Layout],
+    target: Target,
+    gpu: GpuSpec,
+    needed: Remedies | LegoError | None,
+    alignment: int,
+    epilogue: EpilogueKind | None,
+) -> list[Option]:
+    """Return the options that leave registers for the epilogue; all of them if none does."""
+    by_threads = isinstance(needed, Remedies) and needed.stores_by_threads
+    if epilogue is None and by_threads:
+        epilogue = "tiles"  # addresses of C take registers as those of an operand do
+
+    def accept(config: GemmConfig) -> bool:
+        is_overlapped = isinstance(config, WgmmaConfig) and config.overlap_epilogue
+        return _has_registers(config, epilogue) and not (by_threads and is_overlapped)
+
+    found = options(problem, layouts, target, gpu, needed, alignment, accept)
+    return found or options(problem, layouts, target, gpu, needed, alignment, lambda _: True)
 
 
 def ranked_configs(problem: Problem, target: Target, schedule: str) -> list[GemmConfig]:
@@ -187,41 +233,6 @@ def ranked_configs(problem: Problem, target: Target, schedule: str) -> list[Gemm
     canonical = _canonical(problem)[0]
     heuristic = HEURISTICS.get(schedule, mma_heuristic)
     return [found.config for found in heuristic.rank(canonical, target)]
-
-
-def _few_columns(
-    problem: Problem,
-    layouts: Sequence[Layout],
-    target: Target,
-    config: GemmConfig,
-    *,
-    is_refused: bool,
-) -> GemvConfig | None:
-    """Return the config for few columns of C, if its estimate is better than that of `config`.
-
-    Args:
-        problem: the GEMM, with a row-major C.
-        layouts: the layouts of A, B and C in memory.
-        target: the GPU architecture.
-        config: the config that the target's schedule would have.
-        is_refused: whether TMA does not take the matrices, so that `config` reads them twice, or
-            element by element.
-    """
-    gpu = spec_of(target)
-    is_tuned = tuned_table.lookup(gpu.name, problem, type(config)) is not None
-    if is_tuned or min(problem.m, problem.n) > MAX_COLUMNS or not all(map(is_plain, layouts)):
-        return None
-    found = gemv_heuristic.rank(problem, target)
-    multiplied = problem.transpose if config.is_swapped else problem
-    match config:
-        case WgmmaConfig():
-            other = wgmma_heuristic.estimate(multiplied, config, gpu).microseconds
-        case MmaConfig():
-            other = mma_heuristic.estimate(multiplied, config, gpu).microseconds
-        case _:
-            return None
-    is_faster = is_refused or (found and found[0].microseconds <= _NEAR * other)
-    return found[0].config if found and is_faster else None
 
 
 def _canonical(problem: Problem) -> tuple[Problem, bool]:
@@ -300,7 +311,7 @@ def _schedule_of(
         if wanted == WGMMA:
             raise found
         warnings.warn(fallback_warning(what, found), stacklevel=4)
-    elif not is_along_k(problem):
+    elif not problem.is_along_k:
         warnings.warn(byte_copy_warning(what, problem), stacklevel=4)
     return HMMA
 
@@ -314,7 +325,7 @@ def check_config(what: str, config: object) -> None:
     """
     if config is not None and not isinstance(config, GemmConfig):
         raise LegoError(
-            f"{what}: config is a MmaConfig or a WgmmaConfig, not {config!r}",
+            f"{what}: config is a MmaConfig, a WgmmaConfig or a GemvConfig, not {config!r}",
             hint="for example MmaConfig((128, 128, 64), (2, 2), stages=3)",
         )
 
@@ -325,11 +336,6 @@ def _wrong_schedule(what: str, config: GemmConfig, schedule: str) -> LegoError:
         f"'{schedule}'",
         hint="leave out one of config and schedule",
     )
-
-
-def is_along_k(problem: Problem) -> bool:
-    """Return whether 8-bit elements of A and B are contiguous along k; True for wider ones."""
-    return ELEMENT_BYTES[problem.dtype] > 1 or (problem.a, problem.b) == ("row", "col")
 
 
 def byte_copy_warning(what: str, problem: Problem) -> str:
@@ -367,13 +373,6 @@ def why_not_wgmma(problem: Problem, layouts: Sequence[Layout]) -> LegoError | No
         problem: the GEMM.
         layouts: the layouts of A, B and C in memory.
     """
-    if not is_along_k(problem):
-        return _not_along_k(problem)
+    if not problem.is_along_k:
+        return not_along_k(problem)
     return next(iter(refusals(problem, layouts).values()), None)
-
-
-def _not_along_k(problem: Problem) -> LegoError:
-    return LegoError(
-        f"wgmma multiplies {problem.dtype} only along k, and A is by {problem.a}, B by {problem.b}",
-        hint="a row-major A and a column-major B: b=OrderBy(Col(k, n))",
-    )

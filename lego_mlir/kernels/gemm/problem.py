@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -19,6 +21,8 @@ class Problem:
         b: the contiguous dimension of B.
         c: the contiguous dimension of C.
         batch: GEMMs of this size in one launch.
+        repitched: which of the operands, `a`, `b`, `ab` or none, are copies whose rows begin at
+            multiples of 128 bytes, whatever their sizes.
     """
 
     m: int
@@ -30,9 +34,23 @@ class Problem:
     b: str = "row"
     c: str = "row"
     batch: int = 1
+    repitched: str = ""
+
+    @property
+    def is_along_k(self) -> bool:
+        """Whether 8-bit elements of A and B are contiguous along k; true for wider ones."""
+        return ELEMENT_BYTES[self.dtype] > 1 or (self.a, self.b) == ("row", "col")
 
     @property
     def transpose(self) -> Problem:
         """The GEMM C' = B' A', which computes the transpose of C."""
-        other = {"row": "col", "col": "row"}
-        return replace(self, m=self.n, n=self.m, a=other[self.b], b=other[self.a], c=other[self.c])
+        other = {"row": "col", "col": "row", "a": "b", "b": "a"}
+        return replace(
+            self,
+            m=self.n,
+            n=self.m,
+            a=other[self.b],
+            b=other[self.a],
+            c=other[self.c],
+            repitched="".join(sorted(other[name] for name in self.repitched)),
+        )

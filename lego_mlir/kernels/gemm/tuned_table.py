@@ -60,6 +60,14 @@ def lookup(device: str, problem: Problem, kind: type[_Kind], folder: Path = FOLD
     return None
 
 
+def lookup_any(device: str, problem: Problem, folder: Path) -> GemmConfig | None:
+    """Return the config of a GEMM of any kind, as `lookup` does; of several, the first one."""
+    if problem.c == "col":
+        problem = problem.transpose
+    entries = _entries(file_of(device, folder))
+    return next((config for (found, _), config in entries.items() if found == problem), None)
+
+
 def _as_f16(problem: Problem) -> Problem:
     """Return the problem with f16 instead of bf16."""
     dtype, out = ("f16" if kind == "bf16" else kind for kind in (problem.dtype, problem.out))
@@ -79,8 +87,8 @@ def record(device: str, problem: Problem, config: GemmConfig, folder: Path = FOL
     ordered = sorted(
         entries.items(), key=lambda e: (tuple(map(str, asdict(e[0][0]).values())), e[0][1])
     )
-    lines = [json.dumps({**asdict(p), **_fields_of(c)}) for (p, _), c in ordered]
-    folder.mkdir(exist_ok=True)
+    lines = [json.dumps({**_fields_of_problem(p), **_fields_of(c)}) for (p, _), c in ordered]
+    folder.mkdir(parents=True, exist_ok=True)
     write_whole(file, ("[\n" + ",\n".join(f"  {line}" for line in lines) + "\n]\n").encode())
     _entries.cache_clear()
     return file
@@ -103,6 +111,11 @@ def config_from(entry: dict[str, Any]) -> GemmConfig:
     return GemvConfig(**values) if "swap_ab" in values else MmaConfig(**values)
 
 
+def _fields_of_problem(problem: Problem) -> dict[str, Any]:
+    """Return the fields of a problem, without `repitched` if no operand is."""
+    return {name: value for name, value in asdict(problem).items() if value != ""}
+
+
 def _fields_of(config: Any) -> dict[str, Any]:
     return asdict(config)
 
@@ -113,7 +126,7 @@ def _entries(file: Path) -> dict[tuple[Problem, str], GemmConfig]:
     try:
         found: list[dict[str, Any]] = json.loads(file.read_text())
         return dict(_entry(x) for x in found)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
         raise LegoError(
@@ -125,6 +138,6 @@ def _entries(file: Path) -> dict[tuple[Problem, str], GemmConfig]:
 
 def _entry(entry: dict[str, Any]) -> tuple[tuple[Problem, str], GemmConfig]:
     names = [f.name for f in fields(Problem)]
-    problem = Problem(**{name: entry.pop(name) for name in names})
+    problem = Problem(**{name: entry.pop(name) for name in names if name in entry})
     config = config_from(entry)
     return (problem, config.schedule), config

@@ -8,7 +8,7 @@ small GEMMs are left to `mma.sync`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
 from lego_mlir.algebra import Layout
@@ -41,6 +41,10 @@ class Remedies:
 
     def __bool__(self) -> bool:
         return bool(self.repitched) or self.stores_by_threads
+
+    def multiplied(self, problem: Problem) -> Problem:
+        """Return the GEMM of the operands and of the copies, for the GEMM of the operands."""
+        return replace(problem, repitched="".join(sorted(self.repitched)))
 
     def microseconds(self, problem: Problem, model: UnalignedModel) -> float:
         """Return the time that they take: that of the copies, and of the stores of C.
@@ -142,12 +146,10 @@ def remedies(
         if name not in refused:
             continue
         try:
-            if name == "c":
-                layout.to_strides()
-            else:
+            tiled(layout, [1] * layout.rank)  # threads copy and store tiles
+            if name != "c":
                 repitched[name] = Repitch(layout, problem.dtype, alignment)
                 _check_tma(repitched[name].target, problem.dtype)
-                tiled(layout, [1] * layout.rank)  # the copy is of tiles
         except LegoError:
             return refused[name]
     return Remedies(repitched, "c" in refused)

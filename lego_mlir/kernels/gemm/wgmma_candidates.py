@@ -36,7 +36,7 @@ _TILES = (
 )
 """Rows and columns of a tile, and its consumer warpgroups."""
 
-_NARROWEST = 16
+_NARROWEST, _ATOM_ROWS = 16, 8
 
 _CLUSTERS = ((1, 1), (2, 1), (1, 2), (4, 1), (1, 4), (2, 2))
 _SPLITS = (2, 4, 8)
@@ -47,9 +47,13 @@ _MAX_STAGES, _FEW_STAGES = 8, 4
 _MAX_SPLIT_CTAS_PER_SM = 2
 """Split-K slices for each multiprocessor, at most: more of them only add to what is reduced."""
 
-_SINGLE, _WAVES, _PERSISTENT, _OVERLAPPED = range(4)
+_SINGLE, _WAVES, _PERSISTENT, _OVERLAPPED, _PING_PONG, _L2_SLICES = range(6)
 """How the tiles are computed: all at the same time, by one CTA each in waves, by persistent CTAs,
-by such whose epilogue is overlapped."""
+by such whose epilogue is overlapped or whose consumers take turns, by slices of k that are added up
+through the L2 cache."""
+
+_PING_PONG_TILES = (*((64, n) for n in range(64, 257, 32)), *((128, n) for n in range(64, 193, 32)))
+_FEW_CLUSTERS = ((1, 1), (2, 1), (1, 2))
 
 
 @functools.cache
@@ -62,6 +66,11 @@ def _templates() -> tuple[ConfigTable, np.ndarray]:
             for config, mode in _variants(plain):
                 configs.append(config)
                 modes.append(mode)
+        for m, n in _PING_PONG_TILES:
+            plain = WgmmaConfig((m, n, 64), 2, _MAX_STAGES, swap_ab=swap, ping_pong=True)
+            for cluster in _FEW_CLUSTERS:
+                configs.append(replace(plain, cluster=cluster))
+                modes.append(_PING_PONG)
     return ConfigTable.of(configs, 2), np.array(modes)
 
 
@@ -75,6 +84,8 @@ def _variants(plain: WgmmaConfig) -> Iterator[tuple[WgmmaConfig, int]]:
     for split_k in _SPLITS:
         if plain.tile[1] % (16 * split_k) == 0:
             yield replace(plain, split_k=split_k), _SINGLE
+    for cluster in _FEW_CLUSTERS:  # the number of slices follows from the tiles
+        yield replace(plain, cluster=cluster, split_k=2, split_k_through="l2"), _L2_SLICES
 
 
 def candidates(problem: Problem, target: Target, gpu: GpuSpec) -> ConfigTable:
@@ -99,17 +110,25 @@ def candidates(problem: Problem, target: Target, gpu: GpuSpec) -> ConfigTable:
     useful = ((t.m == WGMMA_ROWS) | (t.m < 2 * rows)) & ((t.n <= _NARROWEST) | (t.n < 2 * columns))
     useful &= np.ceil(rows / t.m) >= t.down
     useful &= np.ceil(columns / t.n) >= t.across
+    # A CTA loads its share of a tile that a cluster shares by whole swizzle atoms of eight rows.
+    useful &= (t.n % (_ATOM_ROWS * t.down) == 0) & (t.m % (_ATOM_ROWS * t.across) == 0)
     if out != 2:  # only 2-byte elements can be stored transposed
         useful &= ~swap
     down, across = tiles_of(problem, t)
-    ctas = down * across * problem.batch * t.split_k
-    members = t.down * t.across * t.split_k
+    tiles = down * across * problem.batch
+    members = t.down * t.across * t.split_in_cluster
     placed = np.interp(
         members, list(model.cluster_placement), list(model.cluster_placement.values())
     )
     room = np.floor(gpu.multiprocessors * placed / members) * members
+    is_added = modes == _L2_SLICES
+    slices = np.maximum(1, np.minimum(np.floor(room / tiles), steps // 2))
+    slices = np.ceil(steps / np.ceil(steps / slices))  # none is empty
+    t = t.replaced(split_k=np.where(is_added, slices, t.split_k))
+    useful &= ~is_added | (slices >= 2)
+    ctas = tiles * t.split_k
     has_waves = ctas > room
-    is_single = modes == _SINGLE
+    is_single = (modes == _SINGLE) | is_added
     useful &= np.where(t.split_k > 1, ctas <= _MAX_SPLIT_CTAS_PER_SM * room, True)
     useful &= np.where(is_single & (t.split_k == 1), ~has_waves, True)
     useful &= np.where(is_single, True, has_waves)
@@ -118,11 +137,12 @@ def candidates(problem: Problem, target: Target, gpu: GpuSpec) -> ConfigTable:
     most = np.array([0, *MAX_RESULT_REGISTERS.values()])[t.consumers.astype(int)]
     is_overlapped = modes == _OVERLAPPED
     useful &= ~is_overlapped | ((accumulators * 1.5 <= most) & (out == 2))
-    useful &= (t.split_k == 1) | (np.ceil(steps / t.split_k) * (t.split_k - 1) < steps)
+    each = np.ceil(steps / np.maximum(t.split_k, 1))
+    useful &= (t.split_k == 1) | (each * (t.split_k - 1) < steps)
     t, modes = t.take(useful), modes[useful]
     room, ctas = room[useful], ctas[useful]
-    is_persistent = (modes == _PERSISTENT) | (modes == _OVERLAPPED)
-    is_alone = (modes == _SINGLE) & (t.consumers == 1) & (ctas <= room)
+    is_persistent = np.isin(modes, (_PERSISTENT, _OVERLAPPED, _PING_PONG))
+    is_alone = np.isin(modes, (_SINGLE, _L2_SLICES)) & (t.consumers == 1) & (ctas <= room)
     t = t.replaced(persistent_ctas=np.where(is_persistent, room, 0), alone=is_alone)
     fixed = shared_bytes_of(problem, t.replaced(stages=0))
     stages = np.floor((target.optin_shared_bytes - fixed) / ((t.m + t.n) * k_bytes))
@@ -165,6 +185,8 @@ def config_of(table: ConfigTable, row: int, problem: Problem, raster_group: int)
         bool(t.alone[row]),
         bool(t.swap[row]),
         split_k=int(t.split_k[row]),
+        split_k_through="l2" if t.through_l2[row] else "cluster",
+        ping_pong=bool(t.ping_pong[row]),
     )
 
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.frontend import Workspace
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import (
     KIB,
@@ -43,6 +44,11 @@ _BARRIER_BYTES = 1024
 """Shared memory for the ring buffer's barriers, and for aligning what follows them."""
 
 
+SLICE_SUMS, SLICE_ARRIVALS = "slice_sums", "slice_arrivals"
+"""The workspaces of split-K through the L2 cache: the accumulators of each tile of C, and how many
+of its CTAs have added to them."""
+
+
 @dataclass(frozen=True, slots=True)
 class WgmmaConfig(GemmConfig):
     """A GEMM config for warpgroups that multiply by `wgmma`.
@@ -66,8 +72,12 @@ class WgmmaConfig(GemmConfig):
         swap_ab: whether the transposes are multiplied, C' = B' A', and stored transposed.
         promote: iterations after which accumulators are promoted: added to a second accumulator in
             f32. 0 for none. Tensor cores accumulate products of 8-bit floats in few bits.
-        split_k: slices of k, each computed by one CTA of a cluster. The CTAs of a tile of C reduce
-            their accumulators, and each stores a slice of the tile.
+        split_k: slices of k, each computed by one CTA.
+        split_k_through: how the CTAs of a tile of C add up their accumulators. Through the shared
+            memory of a `cluster`, which they are, and each stores a slice of the tile; or through
+            the `l2` cache: any number of slices, and the last CTA stores the tile.
+        deterministic: whether slices are added in order, so that C has the same bits in every
+            launch. Through a cluster they always are.
         l2_promotion: bytes that a copy of A or B brings into the L2 cache at least: 64, 128 or 256;
             0 for a choice by the pitch of the matrix's rows.
         ping_pong: whether two consumers compute whole tiles in turns, one multiplying while the
@@ -85,13 +95,16 @@ class WgmmaConfig(GemmConfig):
     swap_ab: bool = False
     promote: int = 0
     split_k: int = 1
+    split_k_through: str = "cluster"
+    deterministic: bool = False
     l2_promotion: int = 0
     ping_pong: bool = False
 
     schedule: ClassVar[str] = "wgmma"
     is_batch_rasterized: ClassVar[bool] = True
     ungrouped: ClassVar[tuple[str, ...]] = (
-        *("cluster", "overlap_epilogue", "swap_ab", "split_k", "ping_pong"),
+        *("cluster", "overlap_epilogue", "swap_ab", "ping_pong"),
+        *("split_k", "split_k_through", "deterministic"),
     )
 
     @property
@@ -106,6 +119,20 @@ class WgmmaConfig(GemmConfig):
     @property
     def warp_layout(self) -> Layout:
         return OrderBy(Row(WARPGROUP_WARPS * self.sharers, 1))
+
+    @property
+    def column_slices(self) -> int:
+        """The slices of columns into which the CTAs of a cluster divide their tile of C."""
+        return self.split_k if self.split_k_through == "cluster" else 1
+
+    @property
+    def sums_through_l2(self) -> bool:
+        """Whether CTAs add up their accumulators through the L2 cache, in a workspace."""
+        return self.split_k > 1 and self.split_k_through == "l2"
+
+    @property
+    def adds_in_order(self) -> bool:
+        return self.deterministic
 
     @property
     def is_swapped(self) -> bool:
@@ -137,6 +164,26 @@ class WgmmaConfig(GemmConfig):
     def promoted(self, promote: int) -> WgmmaConfig:
         return replace(self, promote=promote or self.promote)
 
+    def has_epilogue_registers(self, *, loads_tiles: bool) -> bool:
+        m, n, _ = self.tile
+        return registers.has_epilogue_registers(
+            (m // self.sharers, n),
+            self.consumers,
+            is_overlapped=self.overlap_epilogue,
+            loads_tiles=loads_tiles,
+        )
+
+    def workspaces(self, problem: Problem, accumulator: str) -> Mapping[str, Workspace]:
+        if not self.sums_through_l2:
+            return {}
+        tiles = prod(self.grid(problem)) * problem.batch
+        places = self.split_k if self.deterministic else 1
+        sums = (places * tiles * prod(self.tile[:2]),)
+        return {
+            SLICE_SUMS: Workspace(accumulator, sums, zeroed=not self.deterministic),
+            SLICE_ARRIVALS: Workspace("i32", (tiles,), zeroed=True),
+        }
+
     def padding(self, problem: Problem) -> tuple[int, int]:
         counts = zip(self.tiles(problem), self.cluster, strict=True)
         return (1, 1) if all(count % c == 0 for count, c in counts) else self.cluster
@@ -163,14 +210,16 @@ class WgmmaConfig(GemmConfig):
         return (
             (tma_swizzled_tile if problem.a == "row" else tma_swizzled_transpose)(m, k, size),
             (tma_swizzled_tile if problem.b == "row" else tma_swizzled_transpose)(k, n, size),
-            epilogue_tile(n // self.split_k, ELEMENT_BYTES[problem.out], by_row=problem.c == "row"),
+            epilogue_tile(
+                n // self.column_slices, ELEMENT_BYTES[problem.out], by_row=problem.c == "row"
+            ),
         )
 
     def epilogue_tiles(self, problem: Problem) -> int:
         """Return the number of epilogue tiles that a warpgroup stores for each tile of C."""
         m, n, _ = self.tile
         columns = self._epilogue_columns(problem)
-        return m // self.sharers // WGMMA_ROWS * (n // self.split_k // columns)
+        return m // self.sharers // WGMMA_ROWS * (n // self.column_slices // columns)
 
     def shared_bytes(self, problem: Problem) -> int:
         """Return the shared memory of a CTA, at most.
@@ -180,12 +229,13 @@ class WgmmaConfig(GemmConfig):
         m, n, k = self.tile
         ring = self.stages * (m + n) * k * ELEMENT_BYTES[problem.dtype]
         row = self._epilogue_columns(problem) * ELEMENT_BYTES[problem.out]
-        accumulators = (self.split_k - 1) * m * (n // self.split_k) * ELEMENT_BYTES["f32"]
+        slices = self.column_slices
+        accumulators = (slices - 1) * m * (n // slices) * ELEMENT_BYTES["f32"]
         epilogue = self.consumers * _EPILOGUE_TILES * WGMMA_ROWS * row
         return ring + epilogue + accumulators + _BARRIER_BYTES
 
     def _epilogue_columns(self, problem: Problem) -> int:
-        columns, size = self.tile[1] // self.split_k, ELEMENT_BYTES[problem.out]
+        columns, size = self.tile[1] // self.column_slices, ELEMENT_BYTES[problem.out]
         return epilogue_columns(columns, size, by_row=problem.c == "row")
 
     # ------------------------------------------------------------------------------- checks
@@ -245,20 +295,36 @@ class WgmmaConfig(GemmConfig):
             )
 
     def _check_split_k(self, problem: Problem) -> None:
+        if self.split_k_through not in ("cluster", "l2"):
+            raise LegoError(f"{self}: split_k_through is 'cluster' or 'l2'")
         if self.split_k == 1:
             return
-        if self.split_k not in (2, 4, 8):
-            raise LegoError(f"{self}: split_k is 1, 2, 4 or 8")
-        if self.cluster != (1, 1):
-            raise LegoError(
-                f"{self}: the CTAs of a cluster compute split-K slices of one tile of C, or share "
-                "tiles of A or B, but not both",
-                hint="cluster=(1, 1), or split_k=1",
-            )
+        if self.split_k < 1:
+            raise LegoError(f"{self}: split_k is a number of slices")
+        if not self.sums_through_l2:
+            self._check_cluster_slices()
         if self.persistent_ctas:
             raise LegoError(
                 f"{self}: with split-K every CTA computes one slice; the kernel is not persistent",
                 hint="persistent_ctas=0, or split_k=1",
+            )
+        if self.k_slice_iterations(problem) * (self.split_k - 1) >= self.k_iterations(problem):
+            raise LegoError(
+                f"{self}: {self.k_iterations(problem)} iterations of the K loop leave none for the "
+                "last split-K slice",
+                hint="a smaller split_k, or tiles with a smaller k",
+            )
+
+    def _check_cluster_slices(self) -> None:
+        if self.split_k not in (2, 4, 8):
+            raise LegoError(
+                f"{self}: split_k is 1, 2, 4 or 8", hint="any number with split_k_through='l2'"
+            )
+        if self.cluster != (1, 1):
+            raise LegoError(
+                f"{self}: the CTAs of a cluster compute split-K slices of one tile of C, or share "
+                "tiles of A or B, but not both",
+                hint="cluster=(1, 1), split_k=1, or split_k_through='l2'",
             )
         if self.tile[1] % (MMA_COLUMNS * self.split_k):
             raise LegoError(
@@ -266,12 +332,6 @@ class WgmmaConfig(GemmConfig):
                 f"multiple of {MMA_COLUMNS}",
                 hint=f"tiles of a multiple of {MMA_COLUMNS * self.split_k} columns, or a smaller "
                 "split_k",
-            )
-        if self.k_slice_iterations(problem) * (self.split_k - 1) >= self.k_iterations(problem):
-            raise LegoError(
-                f"{self}: {self.k_iterations(problem)} iterations of the K loop leave none for the "
-                "last split-K slice",
-                hint="a smaller split_k, or tiles with a smaller k",
             )
 
     def _check_cluster(self) -> None:
@@ -329,7 +389,9 @@ class WgmmaConfig(GemmConfig):
             f"raster group {self.raster_group}": True,
             f"{self.persistent_ctas} persistent CTAs": self.persistent_ctas,
             f"promote {self.promote}": self.promote,
-            f"split-K {self.split_k}": self.split_k > 1,
+            f"split-K {self.split_k}": self.split_k > 1 and not self.sums_through_l2,
+            f"split-K {self.split_k} through the L2 cache": self.sums_through_l2,
+            "deterministic": self.deterministic,
             "ping-pong": self.ping_pong,
             f"L2 promotion {self.l2_promotion}": self.l2_promotion,
             "overlapped epilogue": self.overlap_epilogue,

@@ -28,6 +28,10 @@ _NEAR_GROUPED = 1.07
 """Estimates of several GEMMs in one launch whose ratio is less than this are taken as equal."""
 
 
+_GROUPED_NORM = 12.0
+"""The exponent that joins the limits of a step of several GEMMs in one launch."""
+
+
 @dataclass(frozen=True, slots=True)
 class WgmmaEstimate:
     """The time that the model gives a config.
@@ -96,14 +100,15 @@ def choose_grouped(
     return rank_grouped(configs, problems, gpu)[0] if configs else None
 
 
-def rank(problem: Problem, target: Target) -> list[WgmmaEstimate]:
+def rank(problem: Problem, target: Target, gpu: GpuSpec | None = None) -> list[WgmmaEstimate]:
     """Return the estimates of the best configs, the fastest first; none without a cost model.
 
     Args:
         problem: the GEMM, with a row-major C.
         target: the GPU architecture.
+        gpu: the card; the target's default card if `None`.
     """
-    gpu = spec_of(target)
+    gpu = gpu or spec_of(target)
     if gpu.wgmma_model is None:
         return []
     return list(islice(estimates(problem, target, gpu), _RANKED))
@@ -170,7 +175,9 @@ def _grouped_times(
     configs: Sequence[WgmmaConfig], problems: Sequence[Problem], gpu: GpuSpec
 ) -> list[float]:
     """Return the microseconds of several GEMMs in one launch by config: waves of average tiles."""
-    model, table = model_of(gpu), ConfigTable.of(configs, ELEMENT_BYTES[problems[0].dtype])
+    # Tiles of different GEMMs run side by side, so that what limits one does not add to the others.
+    model = replace(model_of(gpu), step_norm=_GROUPED_NORM)
+    table = ConfigTable.of(configs, ELEMENT_BYTES[problems[0].dtype])
     ctas, busy_us, moved = np.zeros(len(table)), np.zeros(len(table)), 0.0
     for problem in problems:
         tiles = np.array([c.work_items(problem) for c in configs])

@@ -86,6 +86,8 @@ class ConfigTable:
     alone: Numbers
     swap: Numbers
     split_k: Numbers
+    through_l2: Numbers
+    ping_pong: Numbers
 
     @staticmethod
     def of(configs: Iterable[WgmmaConfig], element_bytes: int) -> ConfigTable:
@@ -102,6 +104,8 @@ class ConfigTable:
                 c.one_cta_per_sm,
                 c.swap_ab,
                 c.split_k,
+                c.sums_through_l2,
+                c.ping_pong,
             )
             for c in configs
         ]
@@ -110,6 +114,11 @@ class ConfigTable:
 
     def __len__(self) -> int:
         return len(self.m)
+
+    @property
+    def split_in_cluster(self) -> Numbers:
+        """The split-K slices whose CTAs form a cluster; 1 if they add up through the L2 cache."""
+        return np.where(self.through_l2 > 0, 1.0, self.split_k)
 
     def take(self, rows: Any) -> ConfigTable:
         """Return some rows, by a mask or by their numbers."""
@@ -158,7 +167,8 @@ class Work:
         persistent: whether CTAs are persistent.
         cluster: CTAs of a cluster without split-K.
         split_k: split-K slices.
-        reduced: bytes of accumulators that a CTA receives or sends when slices are reduced.
+        reduced: bytes of accumulators that a CTA of a cluster exchanges to add up its slices.
+        added: bytes of accumulators that a CTA adds up through the L2 cache.
         flops: operations of all CTAs, those on the empty parts of tiles too.
         bytes: bytes of the matrices.
     """
@@ -188,6 +198,7 @@ class Work:
     cluster: Numbers
     split_k: Numbers
     reduced: Numbers
+    added: Numbers
     flops: Numbers
     bytes: Numbers
 
@@ -215,7 +226,7 @@ def work_of(problem: Problem, table: ConfigTable, gpu: GpuSpec) -> Work:
     tiles = down * across * problem.batch
     steps = np.ceil(np.ceil(problem.k * size / t.k_bytes) / t.split_k)
     ctas = tiles * t.split_k
-    members = t.down * t.across * t.split_k
+    members = t.down * t.across * t.split_in_cluster
     room = gpu.multiprocessors * np.interp(
         members, list(model.cluster_placement), list(model.cluster_placement.values())
     )
@@ -230,8 +241,11 @@ def work_of(problem: Problem, table: ConfigTable, gpu: GpuSpec) -> Work:
     straight = _requests(problem, m, n, t)
     swapped = _requests(transposed, m, n, t) if swap.any() else straight
     lines = [np.where(swap, y, x) for x, y in zip(straight, swapped, strict=True)]
-    width = np.where(swap, WGMMA_ROWS, _epilogue_widths(out)[(t.n / t.split_k).astype(int)]) * out
-    tile_bytes = t.m * t.n / t.split_k
+    width = np.where(
+        swap, WGMMA_ROWS, _epilogue_widths(out)[(t.n / t.split_in_cluster).astype(int)]
+    )
+    width = width * out
+    tile_bytes = t.m * t.n / t.split_in_cluster
     operand_bytes = (problem.m + problem.n) * problem.k * size * problem.batch
     flops = 2.0 * t.m * t.n * problem.k * tiles * size / 2
     return Work(
@@ -244,7 +258,9 @@ def work_of(problem: Problem, table: ConfigTable, gpu: GpuSpec) -> Work:
         straddling=lines[3],
         zeros=lines[4],
         last_zeros=lines[5],
-        clipped=np.where(swap, n * (t.m - m), m * (t.n - n) / t.split_k) * out // SEGMENT_BYTES,
+        clipped=np.where(swap, n * (t.m - m), m * (t.n - n) / t.split_in_cluster)
+        * out
+        // SEGMENT_BYTES,
         busy=busy,
         side_by_side=np.minimum(per_sm, np.ceil(busy / room)),
         fresh=operand_bytes / (ctas * steps),
@@ -255,11 +271,12 @@ def work_of(problem: Problem, table: ConfigTable, gpu: GpuSpec) -> Work:
         stored=tile_bytes * out,
         narrow=(width < CACHE_LINE_BYTES / 2).astype(float),
         swap=t.swap,
-        overlap=t.overlap,
+        overlap=np.maximum(t.overlap, t.ping_pong),
         persistent=(t.persistent_ctas > 0).astype(float),
         cluster=t.down * t.across,
         split_k=t.split_k,
-        reduced=tile_bytes * (t.split_k - 1) * ELEMENT_BYTES["f32"],
+        reduced=tile_bytes * (t.split_in_cluster - 1) * ELEMENT_BYTES["f32"],
+        added=t.m * t.n * ELEMENT_BYTES["f32"] * t.through_l2,
         flops=flops,
         bytes=np.full(len(t), operand_bytes + problem.m * problem.n * out * float(problem.batch)),
     )
@@ -288,8 +305,8 @@ def _requests(problem: Problem, m: Numbers, n: Numbers, t: ConfigTable) -> list[
         (m, t.m, t.across, problem.a == "row", problem.k if problem.a == "row" else problem.m),
         (n, t.n, t.down, problem.b == "col", problem.k if problem.b == "col" else problem.n),
     )
-    for extent, tile, sharers, is_along_k, pitch in sides:
-        is_straddling = pitch * size % CACHE_LINE_BYTES != 0
+    for name, (extent, tile, sharers, is_along_k, pitch) in zip("ab", sides, strict=True):
+        is_straddling = name not in problem.repitched and pitch * size % CACHE_LINE_BYTES != 0
         width, segments = t.k_bytes, extent / sharers
         if is_along_k:
             found[5] += tile / sharers * missing // SEGMENT_BYTES
@@ -334,12 +351,12 @@ def shared_bytes_of(problem: Problem, table: ConfigTable) -> Numbers:
     """Return the shared memory of a CTA of each config, at most; see `WgmmaConfig.shared_bytes`."""
     t, out = table, ELEMENT_BYTES[problem.out]
     ring = t.stages * (t.m + t.n) * t.k_bytes
-    columns = (t.n / t.split_k).astype(int)
+    columns = (t.n / t.split_in_cluster).astype(int)
     by_row = _epilogue_widths(out)[columns]
     by_column = _swapped_widths()[columns]
     row = np.where(t.swap > 0, by_column, by_row) * out
     epilogue = t.consumers * 2 * WGMMA_ROWS * row
-    accumulators = (t.split_k - 1) * t.m * columns * ELEMENT_BYTES["f32"]
+    accumulators = (t.split_in_cluster - 1) * t.m * columns * ELEMENT_BYTES["f32"]
     total: Numbers = ring + epilogue + accumulators + _BARRIER_BYTES
     return total
 
@@ -419,6 +436,8 @@ def times_of(work: Work, model: WgmmaModel) -> Times:
     time = time + np.where(w.cluster > 1, x.cluster_us, 0.0)
     parts = x.split_k_us + x.split_k_us_per_doubling * np.log2(w.split_k)
     parts = parts + x.split_k_us_per_byte * w.reduced
+    through_l2 = x.l2_sum_us + x.l2_sum_us_per_byte * w.added
+    parts = np.where(w.added > 0, through_l2, parts)
     time = time + np.where(w.split_k > 1, parts, 0.0)
     power = w.flops * x.power_us_per_flop + x.launch_us
     memory = w.bytes / x.memory_bytes_per_us + x.launch_us

@@ -7,7 +7,7 @@ from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import WARPGROUP_THREADS, WGMMA_ROWS
 
 SETMAXNREG = {1: (0, 0), 2: (40, 232), 3: (32, 160)}
-"""By the number of consumers, registers of a producer thread and of a consumer thread; 0 leaves
+"""Registers of a producer thread and of a consumer thread, by the number of consumers; 0 leaves
 them as they are."""
 
 MAX_RESULT_REGISTERS = {1: 228, 2: 204, 3: 132}
@@ -26,6 +26,14 @@ without serialized wgmmas (ptxas 13, C7512). The most columns, by the rows of a 
 
 _BLOCK_REGISTERS = 16
 """Registers that promotion needs for each block of 64 rows of a consumer but the first."""
+
+_EPILOGUE_ACCUMULATORS = {
+    "values": ({1: 168, 2: 120, 3: 96}, {1: 144, 2: 128, 3: 80}),
+    "tiles": ({1: 112, 2: 104, 3: 72}, {1: 120, 2: 96, 3: 56}),
+}
+"""By the number of consumers, accumulators of a thread if an epilogue computes with them, stored at
+once or overlapped: what assembled without spills for gelu and an added row (`values`), and for
+these with an added matrix (`tiles`), whose elements a thread loads all at the same time."""
 
 _MAX_COLUMNS = {1: 256, 2: 256, 3: 200}
 """By the number of consumers, columns of a tile. The assembler gives each thread of three consumers
@@ -74,3 +82,23 @@ def check_tile(
             f"{most}",
             hint="more consumers, or a smaller tile",
         )
+
+
+def has_epilogue_registers(
+    consumer_tile: tuple[int, int],
+    consumers: int,
+    *,
+    is_overlapped: bool,
+    loads_tiles: bool,
+) -> bool:
+    """Return whether consumer threads have registers for an epilogue of the usual size.
+
+    Args:
+        consumer_tile: rows and columns of a consumer warpgroup.
+        consumers: the consumer warpgroups of a CTA.
+        is_overlapped: whether the result's store is overlapped.
+        loads_tiles: whether the epilogue loads tiles of matrices of C's size.
+    """
+    rows, columns = consumer_tile
+    limits = _EPILOGUE_ACCUMULATORS["tiles" if loads_tiles else "values"][is_overlapped]
+    return rows * columns // WARPGROUP_THREADS <= limits[consumers]

@@ -64,8 +64,9 @@ class TileDistribution:
 
     @property
     def reductions(self) -> list[Any]:
-        """The reductions over a cluster to distribute."""
-        return [op for op in self._connected.ops if op.name == dialect.REDUCE_SCATTER]
+        """The reductions over CTAs to distribute."""
+        names = (dialect.REDUCE_SCATTER, dialect.SUM_SLICES)
+        return [op for op in self._connected.ops if op.name in names]
 
     def rewrite(
         self,
@@ -79,12 +80,12 @@ class TileDistribution:
         Args:
             lowerings: the lowering of each contraction.
             stores: the lowerings of the stores in which threads cooperate.
-            reductions: the lowering of each lego.reduce_scatter.
+            reductions: the lowering of each lego.reduce_scatter and lego.sum_slices.
             carrier: how a loop carries an accumulator that only contractions use; by default as
                 one value for each element.
 
         Raises:
-            LegoError: a lego.reduce_scatter has no lowering.
+            LegoError: a reduction over CTAs has no lowering.
         """
         self._lowerings = list(lowerings.items())
         self._stores = list((stores or {}).items())
@@ -147,7 +148,7 @@ class TileDistribution:
                     self._thread_fragment(op.operands[0]).store(
                         fragment, tile_of(op, self._step.pass_context)
                     )
-            case dialect.REDUCE_SCATTER:
+            case dialect.REDUCE_SCATTER | dialect.SUM_SLICES:
                 own = _lookup(self._reductions, op)
                 if own is None:
                     raise self._connected.unsupported(op.results[0], f"is made by '{op.name}'")

@@ -68,7 +68,7 @@ def argument_access(buffer: Any, kernels: GpuFunctions) -> ArgumentAccess | None
                 reads = True
             elif op.name in _WRITES:
                 writes = True
-            elif op.name == dialect.ATOMIC:
+            elif op.name in (dialect.ATOMIC, dialect.SUM_SLICES):
                 reads = writes = True
             elif op.name == "gpu.launch_func":
                 argument = _kernel_argument(op, use.operand_number, kernels)

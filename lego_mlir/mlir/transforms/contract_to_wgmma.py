@@ -35,6 +35,7 @@ from lego_mlir.analysis.instructions.wgmma_operands import MatrixDescriptor, mat
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_WARPS, WGMMA_K_BYTES, WGMMA_ROWS
 from lego_mlir.hardware.swizzle import swizzled
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.fragments.contraction import Contraction, read_contraction
@@ -51,6 +52,7 @@ from lego_mlir.mlir.tiles.structure import is_zero
 from lego_mlir.mlir.tiles.tensor_maps import require_alignment
 from lego_mlir.mlir.warp_specialized.cluster_reduction import ClusterReduction
 from lego_mlir.mlir.warp_specialized.ping_pong import teams_of
+from lego_mlir.mlir.warp_specialized.slice_sums import SliceSums
 from lego_mlir.mlir.warp_specialized.tma_stores import Team, TmaStores, is_stored_by_tma
 
 _WINDOW = (1 << 18) - 1
@@ -74,12 +76,14 @@ def contract_to_wgmma(step: TransformStep) -> list[list[Any]]:
         stores = [op for op in distribution.stores if is_stored_by_tma(op)]
         for op in stores:
             results.prepare(op)
-        reductions = {
-            op: ClusterReduction(
-                step, launch, op, own, group, groups // WARPGROUP_WARPS, [first.a, first.b]
+        reductions: dict[Any, ClusterReduction | SliceSums] = {}
+        for op in distribution.reductions:
+            place = (step, launch, op, own, group, groups // WARPGROUP_WARPS)
+            reductions[op] = (
+                SliceSums(*place)
+                if op.name == dialect.SUM_SLICES
+                else ClusterReduction(*place, [first.a, first.b])
             )
-            for op in distribution.reductions
-        }
         end = _end(first.op)
         lowerings = {c.op: _WgmmaLowering(step, c, group) for c in joined}
         distribution.rewrite(
@@ -91,6 +95,9 @@ def contract_to_wgmma(step: TransformStep) -> list[list[Any]]:
         if stores:
             with ir.InsertionPoint(end), launch.location:
                 results.finish()
+        for reduction in reductions.values():
+            if isinstance(reduction, SliceSums):
+                reduction.guard_rest()
         left = [c for c in left if c not in joined]
     return []
 

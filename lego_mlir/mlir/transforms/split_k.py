@@ -22,6 +22,10 @@ without accumulators in global memory.
 If `split_k` does not divide the iterations, the last slice runs beyond the end of K, where TMA
 fills tiles with zeros.
 
+A kernel with a `lego.sum_slices` of its accumulator adds up the slices through the L2 cache
+instead. Their number is any, CTAs that share operands may form clusters, and the CTA that adds last
+computes the epilogue of the whole tile (`warp_specialized.slice_sums`).
+
 `warp_specialized.cluster_reduction` moves accumulators between CTAs. With `over_ring = 1` they
 reuse the shared memory of the tiles of A or B, which leaves space for more stages.
 """
@@ -42,6 +46,7 @@ from lego_mlir.mlir.tiles.accesses import apply, constant, inv
 from lego_mlir.mlir.tiles.column_slices import ColumnSlices
 from lego_mlir.mlir.tiles.main_loop import MainLoop, find_main_loop
 from lego_mlir.mlir.tiles.structure import body_of, is_zero, known_size, set_launch_size
+from lego_mlir.mlir.warp_specialized import slice_sums
 from lego_mlir.mlir.warp_specialized.cluster_reduction import OVER_RING, REDUCE_SCATTER
 
 _MAX_SPLIT_K = 8
@@ -52,7 +57,12 @@ _MAX_SPLIT_K = 8
 def split_k(step: TransformStep) -> list[list[Any]]:
     """Divide the K loop among the CTAs of a cluster; `split_k = 1` changes nothing."""
     split_k = step.number("split_k")
-    if not 1 <= split_k <= _MAX_SPLIT_K:
+    if split_k < 1:
+        raise step.misuse(
+            f"split_k is {split_k}, no number of slices", hint=step.option("split_k", 2)
+        )
+    launches = [launch for launch in step.payload() if not _split_through_l2(step, launch, split_k)]
+    if launches and split_k > _MAX_SPLIT_K:
         raise step.misuse(
             f"split_k is {split_k}, but a cluster has 1 to {_MAX_SPLIT_K} CTAs",
             hint=step.option("split_k", 2),
@@ -64,9 +74,53 @@ def split_k(step: TransformStep) -> list[list[Any]]:
             f"the target {step.pass_context.target.name} has no clusters of CTAs",
             hint=f"--target=sm_90a, or {step.option('split_k', 1)}",
         )
-    for launch in step.payload():
+    for launch in launches:
         _split(step, launch, split_k, over_ring=bool(step.number(OVER_RING, 0)))
     return []
+
+
+def _split_through_l2(step: TransformStep, launch: Any, split_k: int) -> bool:
+    """Divide the K loop of a kernel that adds up slices through the L2 cache, if it is one."""
+    op = slice_sums.find(launch)
+    if op is None or split_k == 1:
+        return op is not None
+    main_loop = find_main_loop(step, launch)
+    _check_accumulator(step, main_loop)
+    iterations, tiles = _slice_iterations(step, main_loop, split_k), _tiles(step, launch)
+    # CTAs of a cluster have consecutive ids: tiles that share operands, of one slice.
+    ctas = OrderBy(Row(split_k, tiles))
+    op.operands[2] = _number_ctas(launch, ctas, tiles, main_loop, iterations, slice_at=0)
+    i64 = ir.IntegerType.get_signless(64)
+    op.attributes[dialect.SLICES] = ir.IntegerAttr.get(i64, split_k)
+    return True
+
+
+def _number_ctas(
+    launch: Any, ctas: Layout, tiles: int, main_loop: MainLoop, iterations: int, *, slice_at: int
+) -> Any:
+    """Launch a CTA for each slice of each tile; return the number of a CTA's slice.
+
+    Args:
+        launch: the kernel.
+        ctas: the layout from (slice, tile), or (tile, slice), to a CTA's id.
+        tiles: the tiles.
+        main_loop: its main loop, which then runs over a slice.
+        iterations: of a slice.
+        slice_at: the dimension of the slice in `ctas`.
+    """
+    body = body_of(launch)
+    block, count = body.arguments[0], body.arguments[6]
+    with ir.InsertionPoint.at_block_begin(body), launch.location:
+        numbers = inv(ctas, block)
+        k_slice, tile = numbers[slice_at], numbers[1 - slice_at]
+        _replace_uses(block, tile)
+        if any(True for _ in count.uses):
+            _replace_uses(count, constant(tiles))
+    split_k = ctas.dims[slice_at]
+    assert isinstance(split_k, int)
+    set_launch_size(launch, 0, tiles * split_k)
+    _shorten(main_loop, k_slice, split_k, iterations)
+    return k_slice
 
 
 def _split(step: TransformStep, launch: Any, split_k: int, *, over_ring: bool) -> None:
@@ -80,17 +134,10 @@ def _split(step: TransformStep, launch: Any, split_k: int, *, over_ring: bool) -
             f"fragments of {MMA_COLUMNS} columns",
             main_loop.contract,
         )
-    body = body_of(launch)
-    block, count = body.arguments[0], body.arguments[6]
-    with ir.InsertionPoint.at_block_begin(body), launch.location:
-        tile, k_slice = inv(OrderBy(Row(tiles, split_k)), block)
-        _replace_uses(block, tile)
-        if any(True for _ in count.uses):
-            _replace_uses(count, constant(tiles))
-    set_launch_size(launch, 0, tiles * split_k)
+    ctas = OrderBy(Row(tiles, split_k))
+    k_slice = _number_ctas(launch, ctas, tiles, main_loop, iterations, slice_at=1)
     i64 = ir.IntegerType.get_signless(64)
     launch.attributes[dialect.CLUSTER] = ir.IntegerAttr.get(i64, split_k)
-    _shorten(main_loop, k_slice, split_k, iterations)
     slices = OrderBy(Row(split_k, columns // split_k))
     kept = _reduce(step, main_loop, k_slice, slices, rows)
     if over_ring:

@@ -143,9 +143,8 @@ def cluster_sharing(
 
 def _check_divisible(step: TransformStep, launch: Any, main_loop: MainLoop, cluster: int) -> None:
     """Check that every CTA of a cluster has a tile when one has: the others would wait forever."""
-    outer = main_loop.outer
     grid = known_size(launch_sizes(launch)[0], step.pass_context)
-    tiles = grid if outer is None else known_size(outer.operands[1], step.pass_context)
+    tiles = _count(step, launch, main_loop)
     for count, what in ((grid, "CTAs"), (tiles, "tiles")):
         if count is None or count % cluster:
             raise step.error(
@@ -164,20 +163,51 @@ def _tile_sharing(
     if outer is not None:
         number = outer.regions[0].blocks[0].arguments[0]
     alone = TileSharing((cluster, 1, 1))
-    if operand.is_switch or depends_on(operand.tiles[0].buffer, number):
+    if cluster == 1 or operand.is_switch or depends_on(operand.tiles[0].buffer, number):
         return alone
+    count = _count(step, launch, main_loop)
+    assert count is not None, "_check_divisible refuses unknown counts"
     indices = []
     for index in operand.tiles[0].index:
         if index is None or not depends_on(index, number):
             continue
-        op = None if hasattr(index, "arg_number") else index.owner.operation
-        if op is None or op.name != dialect.INV or op.operands[0] != number:
+        values = _by_number(step, index, number, np.arange(count))
+        if values is None:
             return alone
-        layout = step.pass_context.layouts.of(op)
-        assert isinstance(layout.size, int)
-        tiles = layout.inv(np.arange(layout.size))[list(op.results).index(index)]
-        indices.append(np.asarray(tiles).reshape(-1, cluster))
+        indices.append(values.reshape(-1, cluster))
     return widest_sharing(indices, cluster)
+
+
+def _count(step: TransformStep, launch: Any, main_loop: MainLoop) -> int | None:
+    """Return the number of tiles, or of CTAs with one tile each."""
+    outer = main_loop.outer
+    size = launch_sizes(launch)[0] if outer is None else outer.operands[1]
+    return known_size(size, step.pass_context)
+
+
+def _by_number(step: TransformStep, value: Any, number: Any, numbers: Any) -> Any:
+    """Return an index by the number of a CTA or tile, `None` if it is not known.
+
+    Args:
+        step: the transform step.
+        value: the index. What it depends on besides counts as 0: it is the same in all CTAs.
+        number: the value of that number.
+        numbers: all numbers, an array.
+    """
+    if value == number:
+        return numbers
+    if not depends_on(value, number):
+        return np.zeros_like(numbers)
+    op = None if hasattr(value, "arg_number") else value.owner.operation
+    if op is None or op.name not in (dialect.INV, dialect.APPLY):
+        return None
+    operands = [_by_number(step, operand, number, numbers) for operand in op.operands]
+    if any(operand is None for operand in operands):
+        return None
+    layout = step.pass_context.layouts.of(op)
+    if op.name == dialect.APPLY:
+        return np.asarray(layout.apply(*operands))
+    return np.asarray(layout.inv(*operands)[list(op.results).index(value)])
 
 
 def widest_sharing(indices: Sequence[Any], cluster: int) -> TileSharing:

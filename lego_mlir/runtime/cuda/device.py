@@ -36,6 +36,11 @@ class Cuda:
         major, minor = cuda_core.capability(cuda_core.current_device(self.index))
         return f"sm_{major}{minor}" + ("a" if major >= 9 else "")
 
+    @property
+    def model(self) -> str:
+        """The name that the driver reports."""
+        return str(cuda_core.current_device(self.index).name)
+
     def describe(self) -> str:
         """Return the device in a few words: `cuda (NVIDIA H200, sm_90)`."""
         device = cuda_core.current_device(self.index)

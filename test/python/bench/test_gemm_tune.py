@@ -69,7 +69,7 @@ def test_a_bundle_contains_the_candidates_that_compile(
 def test_candidates_are_the_cost_models_best_and_other_raster_groups() -> None:
     found = tune.candidates(REFERENCE, tune.Search((), max_candidates=12))
     assert len(found) == len(set(found)) == 12
-    assert {c.raster_group for c in found} == {4, 8, 16, 32}
+    assert {4, 16, 32} < {c.raster_group for c in found}
     for config in found:
         config.check(Problem(512, 256, 128, "f16", "f16", "row", "col"), 227 * 1024)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.measure.timing import WARM_UP_ROUNDS, interleave
+from lego_mlir.runtime.cuda.timing import WARM_UP_ROUNDS, interleave
 
 
 def test_rounds_interleave_and_start_with_different_measures() -> None:

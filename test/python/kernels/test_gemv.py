@@ -86,6 +86,59 @@ def test_vectors(m: int, n: int, b: Any) -> None:
     check(kernel)
 
 
+@pytest.mark.parametrize("b", [Row, Col])
+@pytest.mark.parametrize(
+    ("a", "m", "n", "k", "warps", "stages"),
+    [
+        (Row, 40, 3, 137, (1, 2), 1),  # all 8 shifts
+        (Row, 37, 8, 300, (2, 1), 2),  # 2 shifts, a K loop of whole chunks
+        (Row, 17, 17, 9, (1, 1), 1),  # a row of one chunk and an element
+        (Row, 5, 2, 5, (1, 1), 1),  # a row shorter than a chunk
+        (Col, 73, 3, 50, (1, 8), 1),
+        (Col, 132, 8, 133, (1, 2), 2),
+        (Col, 9, 2, 17, (1, 8), 1),
+        (Col, 129, 20, 77, (2, 8), 1),
+        (Col, 5, 2, 17, (1, 2), 1),
+    ],
+)
+def test_rows_of_any_alignment(
+    a: Any, m: int, n: int, k: int, warps: tuple[int, int], stages: int, b: Any
+) -> None:
+    config = config_of(Problem(m, n, k, "f16", "f16", order(a)), 1, warps, stages)
+    check(matmul(m, n, k, a=OrderBy(a(m, k)), b=OrderBy(b(k, n)), config=config))
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 75, 213), (75, 1, 213), (6, 133, 35), (133, 6, 35)])
+@pytest.mark.parametrize(("a", "b"), [(Row, Row), (Col, Col)])
+def test_few_rows_of_any_alignment_need_no_hint(m: int, n: int, k: int, a: Any, b: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        layouts = {"a": OrderBy(a(m, k)), "b": OrderBy(b(k, n))}
+        kernel = matmul(m, n, k, **layouts, schedule="gemv", target="sm_90a")
+    check(kernel)
+
+
+def test_infinite_neighbours_stay_where_they_are() -> None:
+    """Chunks at the ends of a row hold elements of its neighbours; ∞ · 0 would be NaN."""
+    m, n, k = 16, 2, 19
+    a = np.ones((m, k), np.float16)
+    a[1::2] = np.inf
+    kernel = matmul(m, n, k, config=config_of(Problem(m, n, k, "f16", "f16")))
+    result = np.zeros((m, n), np.float16)
+    kernel(a, np.ones((k, n), np.float16), result, device="sim")
+    np.testing.assert_array_equal(result[::2], np.full((8, n), k, np.float16))
+    assert np.isinf(result[1::2]).all()
+
+
+@pytest.mark.parametrize("a", [Row, Col])
+def test_rows_of_any_alignment_are_loaded_by_chunks(a: Any) -> None:
+    m, n, k = (64, 1, 1001) if a is Row else (1001, 1, 64)
+    kernel = matmul(m, n, k, a=OrderBy(a(m, k)), schedule="gemv")
+    (costs,) = kernel.run(device="sim", costs=True).costs
+    wide = [row for row in costs.memory if "v4" in row.instruction.opcode]
+    assert sum(row.bytes for row in wide) > 0.8 * 2 * m * k
+
+
 def test_a_batch() -> None:
     check(matmul(40, 4, 136, batch=3, config=config_of(Problem(40, 4, 136, "f16", "f16"))))
 
@@ -155,7 +208,8 @@ def test_few_rows_or_columns_have_enough_bytes_in_flight(
 
 
 def test_the_planner_chooses_it_for_few_rows_only() -> None:
-    assert matmul(1, 8192, 8192, target="sm_90a").schedule is None
+    assert matmul(1, 8191, 8193, target="sm_90a").schedule is None
+    assert matmul(3, 4096, 4096, target="sm_80").schedule is None
     assert matmul(64, 8192, 8192, target="sm_90a").schedule == "wgmma"
 
 
@@ -167,13 +221,15 @@ def test_the_planner_chooses_it_for_few_rows_only() -> None:
         (GemvConfig((16, 8, 64), (1, 1), 1), "row", "multiply k = 32 in an iteration, not 64"),
         (GemvConfig((16, 8, 32), (1, 33), 1), "row", "a CTA has 1 to 32 warps"),
         (GemvConfig((16, 8, 32), (1, 1), 0), "row", "are positive numbers"),
+        (GemvConfig((64, 8, 64), (1, 4), 1), "odd", "4 warps along k are not a multiple of 8"),
         (GemvConfig((32, 8, 16), (1, 1), 1), "col", "32 rows are not a multiple of 64"),
         (GemvConfig((4096, 32, 16), (1, 1), 1), "col", "bytes of shared memory"),
     ],
 )
 def test_configs_that_do_not_fit(config: GemvConfig, problem: str, message: str) -> None:
+    m, order = (63, "col") if problem == "odd" else (64, problem)
     with pytest.raises(LegoError, match=message):
-        config.check(Problem(64, 8, 64, "f16", "f16", problem), H200.optin_shared_bytes)
+        config.check(Problem(m, 8, 64, "f16", "f16", order), H200.optin_shared_bytes)
 
 
 def test_a_matrix_of_many_rows_and_columns_is_refused() -> None:

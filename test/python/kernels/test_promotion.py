@@ -43,7 +43,7 @@ def test_a_users_config_is_promoted() -> None:
 
 def test_a_tile_with_too_many_accumulators_is_refused() -> None:
     config = WgmmaConfig((128, 256, 128), 2, 3)
-    with pytest.raises(LegoError, match="128 accumulators, which are promoted, more than 96"):
+    with pytest.raises(LegoError, match="128 accumulators, which are promoted: 256 registers"):
         gemm(256, 256, 256, 4, config=config)
 
 

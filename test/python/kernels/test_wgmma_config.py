@@ -12,10 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lego_mlir.algebra import OrderBy, Row
+import lego_mlir as lg
+from bench.sample.fit import read_samples, regrets
+from lego_mlir.algebra import Col, OrderBy, Row
+from lego_mlir.compiler.driver import Options
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
+from lego_mlir.kernels import matmul
 from lego_mlir.kernels.gemm import tuned_table
 from lego_mlir.kernels.gemm.mma_config import MmaConfig
 from lego_mlir.kernels.gemm.planner import plan
@@ -28,12 +32,14 @@ from lego_mlir.kernels.gemm.shared_layouts import (
 )
 from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
 from lego_mlir.kernels.gemm.wgmma_heuristic import estimate, rank, rank_grouped
+from lego_mlir.kernels.gemm.wgmma_model import ConfigTable, model_of, shared_bytes_of, tiles_of
 
 H200 = Target.parse("sm_90a")
 GPU = spec_of(H200)
 SHARED = H200.optin_shared_bytes
 LARGE = Problem(4096, 4096, 4096, "f16", "f16")
 CONFIG = WgmmaConfig((128, 256, 64), 2, 4, persistent_ctas=132, overlap_epilogue=True)
+RESULTS = Path(__file__).parents[3] / "bench" / "results"
 SHAPES = [
     (128, 128, 128),
     (256, 256, 256),
@@ -312,47 +318,68 @@ def first(*shape: int) -> WgmmaConfig:
 def test_small_gemms_take_tiles_of_one_wave() -> None:
     for n in (128, 256, 512, 1024):
         config = first(n, n, n)
-        down, across = config.tiles(Problem(n, n, n, "f16", "f16"))
         assert not config.persistent_ctas
-        assert config.one_cta_per_sm
-        assert GPU.multiprocessors // 8 <= down * across <= GPU.multiprocessors
+        assert config.work_items(Problem(n, n, n, "f16", "f16")) <= 2 * GPU.multiprocessors
 
 
-def test_large_gemms_are_persistent_with_an_overlapped_epilogue() -> None:
+def test_large_gemms_are_persistent_with_large_tiles() -> None:
     for shape in ((4096, 4096, 4096), (8192, 8192, 8192), (4096, 4096, 1024), (4864, 4096, 8192)):
         config = first(*shape)
-        assert config.persistent_ctas == GPU.multiprocessors
-        assert config.overlap_epilogue
-        assert config.tile[:2] == (128, 256)
-        assert max(config.cluster) == 2
+        assert config.persistent_ctas > 0.8 * GPU.multiprocessors
+        assert prod(config.tile[:2]) >= 128 * 192
 
 
-def test_gemms_of_few_rows_swap_a_and_b() -> None:
+def test_gemms_of_few_rows_have_narrow_tiles() -> None:
     config = first(16, 8192, 8192)
-    assert config.swap_ab
-    assert config.tile[1] == 16
-
-
-def test_an_odd_number_of_rows_of_tiles_makes_clusters_of_columns() -> None:
-    assert first(257 * 128 - 120, 2048, 2048).cluster == (1, 2)
+    assert min(config.tile[:2]) <= 64
+    assert config.swap_ab or config.tile[0] == 64
 
 
 @pytest.mark.parametrize(
-    ("problem", "limit"),
+    ("problem", "limits"),
     [
-        (replace(LARGE, m=8192, n=8192, k=8192), "power"),
-        (replace(LARGE, m=16, k=8192, n=8192), "memory"),
-        (replace(LARGE, m=128, n=128, k=128), "latency"),
-        (replace(LARGE, m=1024, n=1024, k=1024), "tensor cores"),
+        (replace(LARGE, m=8192, n=8192, k=8192), {"power", "tensor cores"}),
+        (replace(LARGE, m=16, k=8192, n=8192), {"memory"}),
+        (replace(LARGE, m=1024, n=1024, k=8192), {"tensor cores", "cache"}),
     ],
 )
-def test_the_limit_of_a_gemm(problem: Problem, limit: str) -> None:
-    assert rank(problem, H200)[0].limit == limit
+def test_the_limit_of_a_gemm(problem: Problem, limits: set[str]) -> None:
+    assert rank(problem, H200)[0].limit in limits
+
+
+@given(st.integers(1, 4000), st.integers(1, 4000), st.integers(1, 9000), st.booleans())
+def test_the_table_says_what_configs_say(m: int, n: int, k: int, is_by_row: bool) -> None:
+    """Estimates of a whole table are those of its configs, with their tiles and shared memory."""
+    problem = Problem(8 * m, 8 * n, 8 * k, "f16", "f16", b="row" if is_by_row else "col")
+    for found in rank(problem, H200)[::8]:
+        config = found.config
+        swapped = problem.transpose if config.swap_ab else problem
+        table = ConfigTable.of([config], 2)
+        assert estimate(problem, config, GPU).microseconds == pytest.approx(found.microseconds)
+        assert tuple(int(x[0]) for x in tiles_of(problem, table)) == config.grid(swapped)
+        assert int(shared_bytes_of(problem, table)[0]) == config.shared_bytes(swapped)
+
+
+def test_short_rows_have_boxes_that_hold_them() -> None:
+    """TMA takes its time to fill what is outside of a row with zeros."""
+    assert {e.config.tile[2] for e in rank(Problem(4096, 4096, 8, "f16", "f16"), H200)} == {16}
+    assert {e.config.tile[2] for e in rank(Problem(4096, 4096, 24, "f16", "f16"), H200)} == {32}
+    assert {e.config.tile[2] for e in rank(Problem(4096, 4096, 40, "f16", "f16"), H200)} == {64}
 
 
 def test_the_model_ranks_what_was_measured() -> None:
+    """Of random GEMMs on an H200, the first choice is near the best of all measured configs."""
+    samples = read_samples([RESULTS / "gemm_sample.jsonl"], GPU)
+    assert len(samples) > 100
+    model = model_of(GPU)
+    one, five = (np.log(regrets(samples, model, top)) for top in (1, 5))
+    assert np.exp(one.mean()) < 1.06
+    assert np.exp(five.mean()) < 1.01
+    assert np.exp(five.max()) < 1.3
+
+
+def test_the_model_knows_what_configs_are_for() -> None:
     plain = replace(CONFIG, overlap_epilogue=False)
-    shared = replace(CONFIG, cluster=(2, 1))
     once = replace(plain, persistent_ctas=0)
     short = replace(LARGE, k=512)
 
@@ -360,26 +387,24 @@ def test_the_model_ranks_what_was_measured() -> None:
         return estimate(problem, config, GPU).microseconds
 
     assert time(CONFIG) < time(plain) < time(once)
-    huge = replace(LARGE, m=16384, n=16384)
-    assert time(shared, huge) < time(CONFIG, huge)  # operands that do not fit the cache
     assert time(plain, short) / time(CONFIG, short) > time(plain) / time(CONFIG)
     small = Problem(512, 512, 512, "f16", "f16")
     narrow = WgmmaConfig((64, 32, 64), 1, 8)
-    assert time(narrow, small) < time(replace(narrow, stages=4), small)
-    # In a cluster of two, the stage of a small tile is released late.
-    deep = replace(small, k=16384)
-    together = replace(narrow, cluster=(1, 2))
-    assert time(together, deep) > time(replace(narrow, tile=(64, 64, 64), split_k=2), deep)
+    assert time(narrow, small) < time(replace(narrow, stages=2), small)
     bytes_ = replace(LARGE, dtype="f8E4M3FN", b="col")
     assert time(replace(CONFIG, tile=(128, 256, 128)), bytes_) < 0.6 * time(CONFIG)
+    # Rows whose pitch is no multiple of a line take longer.
+    assert time(CONFIG, replace(LARGE, k=4104, b="col")) > 1.02 * time(
+        CONFIG, replace(LARGE, k=4096 + 64, b="col")
+    )
 
 
 def test_split_k_is_chosen_for_few_tiles_and_a_large_k() -> None:
     deep = Problem(128, 128, 16384, "f16", "f16")
-    assert {e.config.split_k for e in rank(deep, H200)} == {1, 2, 4, 8}
+    assert min(e.config.split_k for e in rank(deep, H200)) > 1
     assert first(128, 128, 16384).split_k >= 4
-    assert first(512, 512, 16384).split_k == 2
-    assert first(4096, 4096, 4096).split_k == first(64, 4096, 4096).split_k == 1
+    assert first(512, 512, 16384).split_k >= 2
+    assert first(4096, 4096, 4096).split_k == 1
 
 
 @pytest.mark.parametrize(
@@ -435,3 +460,31 @@ def test_a_tuned_config_is_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     found = plan(LARGE, layouts, H200)
     assert found.config == measured
     assert f"config     {measured}, from the tuned table" in found.explanation
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, (3000, 3000, 3000), (5000, 5000, 5000)], ids=str)
+def test_a_chosen_config_has_registers_for_the_epilogue(shape: tuple[int, int, int]) -> None:
+    problem = Problem(*shape, "f16", "f16", b="col")
+    m, n, k = shape
+    layouts = [OrderBy(Row(m, k)), OrderBy(Col(k, n)), OrderBy(Row(m, n))]
+    for kind in ("values", "tiles"):
+        config = plan(problem, layouts, H200, epilogue=kind).config  # type: ignore[arg-type]
+        assert config.has_epilogue_registers(loads_tiles=kind == "tiles")
+
+
+def test_a_gemm_with_an_epilogue_of_many_registers_assembles() -> None:
+    """Without an epilogue it takes a tile of more accumulators."""
+    n = 3000
+    row, whole = OrderBy(Row(n)), OrderBy(Row(n, n))
+    kernel = matmul(
+        n,
+        n,
+        n,
+        b=OrderBy(Col(n, n)),
+        epilogue=lambda x, bias, old: lg.gelu(x + bias + old.to("f32")),
+        operands={"bias": lg.Tensor["f32", row], "old": lg.Tensor["f16", whole]},
+        target="sm_90a",
+    )
+    plain = plan(Problem(n, n, n, "f16", "f16", b="col"), [whole, OrderBy(Col(n, n)), whole], H200)
+    assert not plain.config.has_epilogue_registers(loads_tiles=True)
+    assert kernel.compilation(Options(target=H200)).artifact().cubin

@@ -358,11 +358,6 @@ def test_every_kernel_has_an_explanation() -> None:
     [
         ((64, 64, 64, "f8E5M2"), {}, "wgmma multiplies f8E5M2 only along k, .* B by row"),
         ((64, 64, 64, "i8"), {"a": OrderBy(Col(64, 64))}, "wgmma multiplies i8 only along k"),
-        (
-            (64, 64, 64),
-            {"c": OrderBy(lg.GenP([64, 64], lg.morton))},
-            "C: TMA: .* does not have one stride per dimension",
-        ),
     ],
 )
 def test_matrices_that_tma_cannot_copy_fall_back_to_hmma(

@@ -192,7 +192,7 @@ ROUNDS = "%result = arith.truncf %sum : vector<64x64xf32> to vector<64x64xf16>"
         ),
         (
             WgmmaKernel(parameters={"split_k": 0}),
-            "split_k is 0, but a cluster has 1 to 8 CTAs",
+            "split_k is 0, no number of slices",
         ),
         (
             WgmmaKernel(tile=(64, 8, 64), column_major=(False, True), parameters=SMALL),

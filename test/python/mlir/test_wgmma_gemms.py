@@ -135,9 +135,19 @@ def test_the_tile_that_a_cluster_shares_follows_from_the_layout_of_the_blocks() 
 
 
 def test_blocks_that_share_nothing_fetch_nothing_together() -> None:
-    rasterization = "OrderBy(GenP([2, 2], antidiagonal))"
-    artifact = check(WgmmaKernel(rasterization=rasterization, parameters={"cluster": 4}), "random")
+    """The two blocks of a cluster have neither row nor column in common."""
+    rasterization = "OrderBy(Col(2, 2)).OrderBy(GenP([2, 2], swizzle(1, 1, 2)))"
+    artifact = check(WgmmaKernel(rasterization=rasterization, parameters={"cluster": 2}), "random")
     assert "multicast::cluster" not in artifact.ptx
+
+
+@pytest.mark.parametrize("order", ["late", "early", "random"])
+def test_a_square_of_blocks_shares_rows_and_columns(order: str) -> None:
+    rasterization = "OrderBy(GenP([2, 2], antidiagonal))"
+    problem = WgmmaKernel(rasterization=rasterization, parameters={"cluster": 4})
+    artifact = check(problem, order)
+    assert {p.argument: p.box for p in maps_of(artifact)}[0] == (64, 32)
+    assert artifact.ptx.count("multicast::cluster [") == 2
 
 
 @pytest.mark.parametrize("pdl", [0, 1])

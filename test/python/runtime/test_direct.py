@@ -63,11 +63,11 @@ def test_swizzling_modes(calls: list[tuple[Any, ...]], swizzle: int) -> None:
 
 
 @pytest.mark.parametrize("l2_promotion", [0, 64, 128, 256])
-def test_l2_promotions(asked: list[tuple[Any, ...]], l2_promotion: int) -> None:
+def test_l2_promotions(calls: list[tuple[Any, ...]], l2_promotion: int) -> None:
     encoded(replace(TILES, l2_promotion=l2_promotion), A, 0)
     name = f"L2_{l2_promotion}B" if l2_promotion else "NONE"
     kinds = driver.CUtensorMapL2promotion
-    assert asked[0][9] == getattr(kinds, f"CU_TENSOR_MAP_L2_PROMOTION_{name}")
+    assert calls[0][9] == getattr(kinds, f"CU_TENSOR_MAP_L2_PROMOTION_{name}")
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -70,15 +68,14 @@ def fake_driver(gpu: Gpu) -> ModuleType:
 
 
 @pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpu]:
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
     import cuda.bindings
 
     gpu = Gpu()
     driver = fake_driver(gpu)
     monkeypatch.setattr(cuda.bindings, "driver", driver, raising=False)
     monkeypatch.setitem(sys.modules, "cuda.bindings.driver", driver)
-    yield gpu
-    gc.collect()
+    return gpu
 
 
 SPACES = (Workspace("sums", "f32", (100,)), Workspace("count", "i32", (3,), 4, zeroed=True))
@@ -107,7 +104,6 @@ def test_bound_launches_have_their_own_while_they_exist(gpu: Gpu, pool: Workspac
     assert one.addresses != other.addresses
     assert list(gpu.alive.values()) == [768, 768]
     del one
-    gc.collect()
     assert list(gpu.alive) == [other.addresses[0]]
 
 
@@ -123,7 +119,6 @@ def test_launches_on_a_stream_share_theirs(gpu: Gpu, pool: WorkspacePool) -> Non
 def test_only_some_streams_keep_theirs(gpu: Gpu, pool: WorkspacePool) -> None:
     for handle in range(20):
         pool.of_stream(stream(handle))
-    gc.collect()
     assert len(gpu.alive) == 8
 
 
@@ -133,7 +128,6 @@ def test_a_launch_in_a_graph_has_its_own_for_ever(gpu: Gpu, pool: WorkspacePool)
     captured = pool.of_stream(stream(7)).addresses
     again = pool.of_stream(stream(7)).addresses
     gpu.capturing.clear()
-    gc.collect()
     assert len({before.addresses, captured, again}) == 3
     assert len(gpu.alive) == 3
     assert pool.of_stream(stream(7)) is before

@@ -160,6 +160,36 @@ def test_atomics_on_one_address_are_serialized(run):
     assert sorted(old.tolist()) == list(range(0, 3 * 512, 3))
 
 
+@pytest.mark.parametrize("count", [2, 4])
+def test_reductions_of_vectors_add_each_element(run, count):
+    sums = np.arange(8 * count, dtype="f4")
+    body = f"""
+        .reg .b32 %t; .reg .b64 %p, %a; .reg .f32 %x;
+        ld.param.u64 %p, [p];
+        mov.u32 %t, %tid.x;
+        cvt.rn.f32.u32 %x, %t;
+        rem.u32 %t, %t, 8;
+        mad.wide.u32 %a, %t, {4 * count}, %p;
+        red.relaxed.gpu.global.add.v{count}.f32 [%a], {{{", ".join(["%x", "1.0"] * (count // 2))}}};
+    """.replace("1.0", "0f3F800000")
+    expected = sums.reshape(8, count).copy()
+    for thread in range(64):
+        expected[thread % 8] += np.array([thread, 1] * (count // 2), "f4")
+    run(body, [sums], parameters=(("p", "u64"),), block=(64, 1, 1))
+    assert sums.tolist() == expected.ravel().tolist()
+
+
+def test_reductions_of_vectors_are_aligned(run):
+    body = """
+        .reg .b64 %p; .reg .f32 %x;
+        ld.param.u64 %p, [p];
+        mov.f32 %x, 0f00000000;
+        red.global.add.v4.f32 [%p+8], {%x, %x, %x, %x};
+    """
+    with pytest.raises(LegoError, match="aligned"):
+        run(body, [np.zeros(16, "f4")], parameters=(("p", "u64"),))
+
+
 def test_atomics_in_shared_memory_of_each_block(run):
     out = np.zeros((2, 8), "u4")
     body = """

@@ -34,7 +34,17 @@ class LayoutOperands:
         self._source = source
 
     def note(self, op: Any) -> None:
-        """Collect what an operation's layout implies of its size operands."""
+        """Collect what an operation's layout implies of its size operands.
+
+        Raises:
+            LegoError: the operation should not be there any more.
+        """
+        if op.name == dialect.SUM_SLICES:
+            raise self._source.error(
+                "'lego.sum_slices' is left, whose sums nothing has taken to the threads",
+                op.location,
+                hint="transform_lego.contract_to_wgmma does, after transform_lego.split_k",
+            )
         layout = self._layouts.of(op)
         symbols = symbols_of(layout, dialect.layout_attribute_of(op))
         if symbols and len(op.operands) >= len(symbols):

@@ -1,0 +1,163 @@
+"""The choice among all ways to compute one GEMM: every heuristic's configs, by their estimates.
+
+On sm_90a these are `wgmma`, where TMA takes the matrices or copies and stores by threads help it,
+and for unaligned matrices `mma.sync`, which small GEMMs win; elsewhere `mma.sync`. A C with few
+rows or columns may also be computed from registers, without tiles of shared memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from lego_mlir.algebra import Layout
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.specs import GpuSpec
+from lego_mlir.hardware.targets import Target
+from lego_mlir.kernels.gemm import gemv_heuristic, mma_heuristic, wgmma_heuristic
+from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.gemv_config import MAX_COLUMNS
+from lego_mlir.kernels.gemm.heuristic import Estimate
+from lego_mlir.kernels.gemm.matrices import ALIGNMENT, is_plain
+from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.kernels.gemm.unaligned import Remedies, refusals, remedies
+
+WGMMA_TARGET = "sm_90a"
+
+_RANKED = 32
+"""Configs of a heuristic that are considered."""
+
+
+_MAX_UNALIGNED_ACCUMULATORS = 64
+"""Accumulators of a thread, at most, where addresses of single elements take registers too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One way to compute a GEMM.
+
+    Attributes:
+        estimate: the config and its time, without what is done about unaligned matrices.
+        extra_us: the time that this takes.
+    """
+
+    estimate: Estimate
+    extra_us: float = 0.0
+
+    @property
+    def config(self) -> GemmConfig:
+        """The config."""
+        return self.estimate.config
+
+    @property
+    def microseconds(self) -> float:
+        """The time of the whole."""
+        return self.estimate.microseconds + self.extra_us
+
+    def __str__(self) -> str:
+        extra = f", and {self.extra_us:.1f} µs for unaligned matrices" if self.extra_us else ""
+        return f"{self.estimate}{extra}"
+
+
+def needed_for_wgmma(
+    problem: Problem, layouts: Sequence[Layout], target: Target, alignment: int
+) -> Remedies | LegoError | None:
+    """Return what `wgmma` needs for the matrices of a GEMM, or why it cannot compute it.
+
+    Args:
+        problem: the GEMM that the caller describes.
+        layouts: the layouts of A, B and C in memory.
+        target: the GPU architecture; `None` is returned if it has no `wgmma`.
+        alignment: bytes that the addresses of the matrices are a multiple of.
+    """
+    if target.name != WGMMA_TARGET:
+        return None
+    if not problem.is_along_k:
+        return not_along_k(problem)
+    return remedies(problem, layouts, refusals(problem, layouts, alignment), alignment)
+
+
+def not_along_k(problem: Problem) -> LegoError:
+    """Return the error for 8-bit elements of A or B that are not contiguous along k."""
+    return LegoError(
+        f"wgmma multiplies {problem.dtype} only along k, and A is by {problem.a}, B by {problem.b}",
+        hint="a row-major A and a column-major B: b=OrderBy(Col(k, n))",
+    )
+
+
+def options(
+    problem: Problem,
+    layouts: Sequence[Layout],
+    target: Target,
+    gpu: GpuSpec,
+    needed: Remedies | LegoError | None,
+    alignment: int,
+    accept: Callable[[GemmConfig], bool],
+) -> list[Option]:
+    """Return the ways to compute a GEMM, the fastest first.
+
+    Args:
+        problem: the GEMM that the caller describes.
+        layouts: the layouts of A, B and C in memory.
+        target: the GPU architecture.
+        gpu: the card.
+        needed: what `needed_for_wgmma` returns.
+        alignment: bytes that the addresses of the matrices are a multiple of.
+        accept: says which configs are considered.
+    """
+    canonical = problem.transpose if problem.c == "col" else problem
+    found: list[Option] = []
+    if isinstance(needed, Remedies):
+        found += _wgmma(problem, target, gpu, needed, accept)
+    if needed is None or isinstance(needed, LegoError) or needed or not found:
+        found += _mma(problem, canonical, target, gpu, needed)
+    is_free = alignment % ALIGNMENT == 0 and all(map(is_plain, layouts))
+    if is_free and min(problem.m, problem.n) <= MAX_COLUMNS:
+        found += [Option(e) for e in gemv_heuristic.rank(canonical, target, gpu)[:_RANKED]]
+    accepted = (option for option in found if accept(option.config))
+    return sorted(accepted, key=lambda option: option.microseconds)
+
+
+def _wgmma(
+    problem: Problem,
+    target: Target,
+    gpu: GpuSpec,
+    needed: Remedies,
+    accept: Callable[[GemmConfig], bool],
+) -> Iterator[Option]:
+    """Yield the best accepted configs for `wgmma`; none without a cost model."""
+    if gpu.wgmma_model is None:
+        return
+    model = gpu.unaligned_model
+    extra = needed.microseconds(problem, model) if needed and model is not None else 0.0
+    multiplied = needed.multiplied(problem)
+    canonical = multiplied.transpose if multiplied.c == "col" else multiplied
+    found = wgmma_heuristic.estimates(canonical, target, gpu)
+    accepted = (estimate for estimate in found if accept(estimate.config))
+    for estimate in islice(accepted, _RANKED):
+        yield Option(estimate, extra)
+
+
+def _accumulators(config: GemmConfig) -> float:
+    """Return the accumulators of a thread."""
+    return config.tile[0] * config.tile[1] / config.threads
+
+
+def _mma(
+    problem: Problem,
+    canonical: Problem,
+    target: Target,
+    gpu: GpuSpec,
+    needed: Remedies | LegoError | None,
+) -> Iterator[Option]:
+    """Yield the configs for `mma.sync`, which copies unaligned operands element by element."""
+    model = gpu.unaligned_model
+    for estimate in mma_heuristic.rank(canonical, target, gpu)[:_RANKED]:
+        if needed is not None and _accumulators(estimate.config) > _MAX_UNALIGNED_ACCUMULATORS:
+            continue
+        extra = 0.0
+        if isinstance(needed, Remedies) and model is not None:
+            copied = needed.mma_bytes(problem, estimate.config) / gpu.multiprocessors
+            extra = copied / model.mma_bytes_per_us
+        yield Option(estimate, extra)
