@@ -7,9 +7,11 @@ write these layouts as text. Linear layouts over F2, which swizzles need, are in
 """
 
 from lego_mlir.analysis.distributed.blocked import blocked, coalesced, replicated
+from lego_mlir.analysis.distributed.conversion import Conversion, Cost, Road, plan_conversion
 from lego_mlir.analysis.distributed.f2 import from_linear, to_linear
 from lego_mlir.analysis.distributed.factors import REPLICA, Factor, Place, replicas
 from lego_mlir.analysis.distributed.layout import DistributedLayout, Element, Position
+from lego_mlir.analysis.distributed.reduction import Reduction, plan_reduction
 from lego_mlir.analysis.distributed.tensor_cores import (
     mma_accumulator,
     mma_operand_a,
@@ -20,6 +22,7 @@ from lego_mlir.analysis.distributed.tensor_cores import (
 from lego_mlir.analysis.distributed.text import from_layout
 from lego_mlir.analysis.distributed.views import (
     broadcast,
+    broadcast_registers,
     joined,
     reduced,
     reshaped,
@@ -32,13 +35,18 @@ from lego_mlir.analysis.distributed.views import (
 
 __all__ = [
     "REPLICA",
+    "Conversion",
+    "Cost",
     "DistributedLayout",
     "Element",
     "Factor",
     "Place",
     "Position",
+    "Reduction",
+    "Road",
     "blocked",
     "broadcast",
+    "broadcast_registers",
     "coalesced",
     "from_layout",
     "from_linear",
@@ -46,6 +54,8 @@ __all__ = [
     "mma_accumulator",
     "mma_operand_a",
     "mma_operand_b",
+    "plan_conversion",
+    "plan_reduction",
     "reduced",
     "replicas",
     "replicated",

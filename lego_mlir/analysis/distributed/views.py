@@ -101,8 +101,7 @@ def broadcast(layout: DistributedLayout, shape: Sequence[int]) -> DistributedLay
     """Return the layout of a tile whose dimensions of size 1 are repeated to another shape.
 
     Every thread holds all repetitions of its elements, in registers that are all the same value.
-    What another layout of that shape needs is then in the right thread wherever the tile's own
-    elements were, so a conversion to it often only chooses registers.
+    Where the result's layout is known, convert to its quotient and use `broadcast_registers`.
 
     Raises:
         LegoError: the tile does not broadcast to the shape.
@@ -119,6 +118,31 @@ def broadcast(layout: DistributedLayout, shape: Sequence[int]) -> DistributedLay
     places = list(layout.places)
     places[Place.REGISTER] = (*new, *places[Place.REGISTER])
     return _layout(shape, places)
+
+
+def broadcast_registers(layout: DistributedLayout, dims: Iterable[int]) -> tuple[int, ...]:
+    """Return for each register of a layout the register of its quotient with the same value.
+
+    A tile in the quotient by `dims` is broadcast to the layout along them without any instruction:
+    every thread already holds what its registers repeat.
+
+    Args:
+        layout: of the result.
+        dims: the dimensions along which the tile has size 1.
+
+    Raises:
+        LegoError: there is no such dimension.
+    """
+    gone = {checked_dim(layout, dim) for dim in dims}
+    quotient = layout
+    for dim in gone:
+        quotient = reduced(quotient, dim)
+    found = []
+    for register in range(layout.registers):
+        coordinates = layout.apply(0, 0, 0, register).coordinates
+        at = [0 if d in gone else x for d, x in enumerate(coordinates)]
+        found.append(int(quotient.inverse(at).register))
+    return tuple(found)
 
 
 def transposed(layout: DistributedLayout, order: Sequence[int] | None = None) -> DistributedLayout:

@@ -15,6 +15,7 @@ from lego_mlir.analysis.distributed import (
     Factor,
     Place,
     broadcast,
+    broadcast_registers,
     joined,
     mma_accumulator,
     reduced,
@@ -121,6 +122,21 @@ def test_broadcasts_hold_every_repetition(layout: DistributedLayout, data: st.Da
         -1, layout.shape[dim], quotient.registers
     )
     assert (wide == held(quotient, x).reshape(-1, 1, quotient.registers)).all()
+
+
+@given(any_layouts(), st.data())
+@settings(max_examples=50)
+def test_a_quotient_is_broadcast_by_registers(
+    layout: DistributedLayout, data: st.DataObject
+) -> None:
+    dims = data.draw(st.sets(st.integers(0, layout.rank - 1), min_size=1))
+    quotient = layout
+    for dim in dims:
+        quotient = reduced(quotient, dim)
+    x = tile(quotient)
+    registers = list(broadcast_registers(layout, dims))
+    expected = held(layout, np.broadcast_to(x, layout.shape))
+    assert np.array_equal(held(quotient, x)[..., registers], expected)
 
 
 def test_the_accumulators_row_sums_are_four_copies() -> None:
