@@ -12,6 +12,7 @@ from lego_mlir.analysis.distributed.f2 import from_linear, to_linear
 from lego_mlir.analysis.distributed.factors import REPLICA, Factor, Place, replicas
 from lego_mlir.analysis.distributed.layout import DistributedLayout, Element, Position
 from lego_mlir.analysis.distributed.reduction import Reduction, plan_reduction
+from lego_mlir.analysis.distributed.scan import Scan, plan_scan
 from lego_mlir.analysis.distributed.tensor_cores import (
     mma_accumulator,
     mma_operand_a,
@@ -44,6 +45,7 @@ __all__ = [
     "Position",
     "Reduction",
     "Road",
+    "Scan",
     "blocked",
     "broadcast",
     "broadcast_registers",
@@ -56,6 +58,7 @@ __all__ = [
     "mma_operand_b",
     "plan_conversion",
     "plan_reduction",
+    "plan_scan",
     "reduced",
     "replicas",
     "replicated",
