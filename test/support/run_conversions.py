@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from lego_mlir.analysis.distributed import Conversion, DistributedLayout
-from lego_mlir.analysis.distributed.shared_memory import owning_cta
+from lego_mlir.analysis.distributed.conversions.memory_layouts import owning_cta
 
 EMPTY = -1
 """What a register holds before anything is written to it."""

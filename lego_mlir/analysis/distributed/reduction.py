@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lego_mlir.analysis.distributed.conversion import Conversion, plan_conversion
+from lego_mlir.analysis.distributed.conversions.plan import Conversion, plan_conversion
 from lego_mlir.analysis.distributed.factors import (
     REPLICA,
     Factor,

@@ -15,6 +15,7 @@ from lego_mlir.analysis.distributed import (
     Conversion,
     DistributedLayout,
     Factor,
+    Place,
     Road,
     blocked,
     coalesced,
@@ -26,8 +27,9 @@ from lego_mlir.analysis.distributed import (
     wgmma_accumulator,
     wgmma_operand_a,
 )
-from lego_mlir.analysis.distributed.atoms import common_atoms
-from lego_mlir.analysis.distributed.shared_memory import plan_shared
+from lego_mlir.analysis.distributed.conversions.atoms import common_atoms, stays
+from lego_mlir.analysis.distributed.conversions.exchange import plan_exchange
+from lego_mlir.analysis.distributed.conversions.shared_memory import plan_shared
 from lego_mlir.diagnostics import LegoError
 
 BYTES = st.sampled_from([1, 2, 4, 8])
@@ -86,6 +88,37 @@ def test_the_swizzle_has_no_conflicts(
         shared = plan_shared(*pair, atoms, size)
         assert shared.store.wavefronts == shared.store.ideal
         assert shared.load.wavefronts == shared.load.ideal
+
+
+@given(pairs(), BYTES)
+@settings(max_examples=50)
+def test_the_swizzle_is_never_worse_than_padding(
+    pair: tuple[DistributedLayout, DistributedLayout], size: int
+) -> None:
+    atoms = common_atoms(*pair)
+    if atoms is not None:
+        swizzled, padded = (plan_shared(*pair, a, size) for a in (atoms, None))
+        costs = [p.store.wavefronts + p.load.wavefronts for p in (swizzled, padded)]
+        assert costs[0] <= costs[1]
+        assert swizzled.shared_bytes == prod(pair[0].shape) * size // swizzled.memory.ctas
+
+
+@given(pairs(), BYTES)
+@settings(max_examples=100)
+def test_rounds_are_those_of_the_paper(
+    pair: tuple[DistributedLayout, DistributedLayout], size: int
+) -> None:
+    """Without copies, in 2^|R| rounds (section 5.4) every lane gets a word each."""
+    source, target = pair
+    atoms = common_atoms(source, target)
+    if atoms is None or source.replicas > 1 or target.replicas > 1:
+        return
+    if stays(source, target, (Place.CTA, Place.WARP)):
+        exchange = plan_exchange(source, target, atoms, size)
+        assert exchange is not None
+        words = target.registers // exchange.packed * max(1, size // 4)
+        assert exchange.shuffles <= words
+        assert sum(len(r.words) for r in exchange.rounds) * max(1, size // 4) == words
 
 
 def test_equal_layouts_and_other_names() -> None:

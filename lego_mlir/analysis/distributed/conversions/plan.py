@@ -16,11 +16,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-from lego_mlir.analysis.distributed.atoms import common_atoms, same_elements_in_threads, stays
-from lego_mlir.analysis.distributed.exchange import WORD_BYTES, Exchange, plan_exchange
+from lego_mlir.analysis.distributed.conversions.atoms import (
+    common_atoms,
+    same_elements_in_threads,
+    stays,
+)
+from lego_mlir.analysis.distributed.conversions.exchange import WORD_BYTES, Exchange, plan_exchange
+from lego_mlir.analysis.distributed.conversions.shared_memory import SharedExchange, plan_shared
 from lego_mlir.analysis.distributed.factors import Place
 from lego_mlir.analysis.distributed.layout import DistributedLayout, same_threads
-from lego_mlir.analysis.distributed.shared_memory import SharedExchange, plan_shared
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import MAX_SHARED_BYTES
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from lego_mlir.analysis.distributed.atoms import Atom, Atoms, Digit, replica_bits
+from lego_mlir.analysis.distributed.conversions.atoms import Atom, Atoms, Digit, replica_bits
 from lego_mlir.analysis.distributed.factors import REPLICA, Place, weights
 from lego_mlir.analysis.distributed.layout import DistributedLayout
 from lego_mlir.hardware.limits import WARP_THREADS
