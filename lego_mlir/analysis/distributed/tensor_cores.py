@@ -193,6 +193,11 @@ def _packed(bits: int) -> int:
 
 def _parts(owner: str, shape: Shape2, parts: Shape2, tile: Shape2, who: str) -> Shape2:
     """Return the shape that each warp or warpgroup has, a multiple of the instruction's tile."""
+    given: tuple[tuple[int, ...], ...] = (shape, parts)
+    if any(len(sizes) != 2 for sizes in given):
+        raise LegoError(
+            f"{owner}: a tile {list(shape)} and {who}s {list(parts)} have two dimensions each"
+        )
     for dim, (n, p, t) in enumerate(zip(shape, parts, tile, strict=True)):
         if p < 1 or n < 1 or n % (p * t):
             raise LegoError(

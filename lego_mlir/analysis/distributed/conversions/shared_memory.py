@@ -116,13 +116,15 @@ def _vectors(atoms: Atoms, element_bytes: int) -> Iterator[list[Atom]]:
     )[:most]
     yield both
     for mine, other in ((0, 1), (1, 0)):
-        # Registers of one side that are the first lanes of the other are no conflict for either.
-        more = [
-            a for a in bits if a.places[mine] is Place.REGISTER and a.places[other] is Place.LANE
-        ]
-        more.sort(key=lambda a: (a.source, a.target)[other].weight)
-        for count in range(1, min(len(more), most - len(both)) + 1):
-            yield [*both, *more[:count]]
+        # Registers of one side that are warps or the first lanes of the other are no conflict for
+        # either. (What CTAs divide lies in their own memories.)
+        more = [a for a in bits if a.places[mine] is Place.REGISTER]
+        warps = [a for a in more if a.places[other] is Place.WARP]
+        lanes = [a for a in more if a.places[other] is Place.LANE]
+        lanes.sort(key=lambda a: (a.source, a.target)[other].weight)
+        for chosen in (lanes, [*warps, *lanes]):
+            for count in range(1, min(len(chosen), most - len(both)) + 1):
+                yield [*both, *chosen[:count]]
 
 
 # Accesses.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import gcd, prod
 
 import numpy as np
@@ -137,6 +138,7 @@ def test_warps_divide_tiles_into_contiguous_parts() -> None:
             "dimension 0 of the tile [24, 8] is no multiple of 1 w",
         ),
         (lambda: mma_accumulator((16, 8), (1, 2)), "dimension 1 of the tile [16, 8] is no multip"),
+        (lambda: mma_accumulator((2, 16, 8)), "mma.m16n8: a tile [2, 16, 8] and warps"),
         (lambda: mma_operand_a((16, 8), 16), "operand A of mma.m16n8k16: dimension 1"),
         (lambda: mma_operand_b((16, 8), 8), "operand B of mma.m16n8k32: dimension 0"),
         (lambda: mma_operand_a((16, 8), 64), "elements of 8, 16 or 32 bits, not 64"),
@@ -145,9 +147,11 @@ def test_warps_divide_tiles_into_contiguous_parts() -> None:
         (lambda: wgmma_operand_a((64, 16), 16, (2, 1)), "no multiple of 2 warpgroups times 64"),
     ],
 )
-def test_tiles_that_instructions_do_not_divide(call: object, message: str) -> None:
+def test_tiles_that_instructions_do_not_divide(
+    call: Callable[[], DistributedLayout], message: str
+) -> None:
     with pytest.raises(LegoError) as error:
-        call()  # type: ignore[operator]
+        call()
     assert message in str(error.value)
 
 
