@@ -299,13 +299,20 @@ def _check_threads(ctas: int, warps: int, lanes: int) -> None:
 
 def _zero(numbers: Iterable[Any]) -> Any:
     """Return 0, or an array of zeros of the shape to which the numbers broadcast."""
-    shape = np.broadcast_shapes(*(np.shape(x) for x in numbers))
+    found = list(numbers)
+    if all(isinstance(x, int) for x in found):
+        return 0
+    shape = np.broadcast_shapes(*(np.shape(x) for x in found))
     return np.zeros(shape, np.int64) if shape else 0
 
 
 def _check_range(what: str, x: Any, n: int) -> None:
     """Refuse a number, or an array with a number, outside of [0, n)."""
-    if np.size(x) and not 0 <= np.min(x) <= np.max(x) < n:
+    if isinstance(x, int):  # numbers of one thread are frequent, and NumPy is slow on them
+        is_outside = not 0 <= x < n
+    else:
+        is_outside = bool(np.size(x)) and not 0 <= np.min(x) <= np.max(x) < n
+    if is_outside:
         shown = x if np.ndim(x) == 0 else f"between {np.min(x)} and {np.max(x)}"
         raise LegoError(f"{what} is {shown}, not in [0, {n})")
 

@@ -122,7 +122,7 @@ def _vectors(atoms: Atoms, element_bytes: int) -> Iterator[list[Atom]]:
         warps = [a for a in more if a.places[other] is Place.WARP]
         lanes = [a for a in more if a.places[other] is Place.LANE]
         lanes.sort(key=lambda a: (a.source, a.target)[other].weight)
-        for chosen in (lanes, [*warps, *lanes]):
+        for chosen in (lanes, [*warps, *lanes]) if warps else (lanes,):
             for count in range(1, min(len(chosen), most - len(both)) + 1):
                 yield [*both, *chosen[:count]]
 
