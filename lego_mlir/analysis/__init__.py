@@ -1,8 +1,9 @@
 """Analyses of layouts: pure functions, without MLIR.
 
 `memory_costs` counts bank conflicts and sectors, `instructions` derives what tensor-core and TMA
-instructions take from layouts, `linear` holds linear layouts over F2, `copy_plan` divides a tile's
-copy among threads, and `buffer_lifetimes` assigns offsets in shared memory.
+instructions take from layouts, `distributed` holds the layouts of tiles among threads and plans
+conversions, reductions and scans, `linear` holds linear layouts over F2, `copy_plan` divides a
+tile's copy among threads, and `buffer_lifetimes` assigns offsets in shared memory.
 """
 
 from lego_mlir.analysis.memory_costs.bank_conflicts import Wavefronts, ideal_wavefronts, wavefronts
