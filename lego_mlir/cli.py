@@ -21,6 +21,7 @@ from lego_mlir.limits import Limits
 from lego_mlir.options import parser
 
 if TYPE_CHECKING:
+    from lego_mlir.algebra import Layout
     from lego_mlir.compiler.driver import Compilation
     from lego_mlir.runtime.references import Comparison
 
@@ -39,7 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     interruption = _Interruption()
     try:
         with interruption, Limits.parse(options.limits).applied():
-            return _run(options) if options.run else _emit(options)
+            command = _draw if options.draw else _run if options.run else _emit
+            return command(options)
     except KeyboardInterrupt:
         return _INTERRUPTED
     except Exception as e:
@@ -236,6 +238,41 @@ def _write(output: str | None, data: bytes) -> None:
     except LegoError as e:
         e.hint = e.hint or "-o names a file in a folder that exists; without it, stdout is written"
         raise
+
+
+# Drawing.
+def _draw(options: Any) -> int:
+    from lego_mlir.pictures import command
+
+    sizes, names = dict(options.sizes), [options.input, *options.arrays]
+    if options.input == "-" or options.input.endswith(".mlir"):
+        layouts = _layouts_of_module(options.input, options.arrays, sizes)
+    else:
+        layouts = [command.layout_of(text, sizes) for text in names]
+        command.check_used(sizes, names)
+    chosen = (layouts, options.by, options.element, options.access, options.vector)
+    if options.output is None:
+        with _stdout() as out:
+            command.print_picture(*chosen, out)
+    else:
+        _write(options.output, command.picture_of(*chosen).svg().encode())
+    return 0
+
+
+def _layouts_of_module(file: str, names: Sequence[str], sizes: Mapping[str, int]) -> list[Layout]:
+    """Return the layouts of a module that have these names, or all of them."""
+    from lego_mlir.mlir.context import Source
+    from lego_mlir.mlir.named_layouts import named_layouts
+
+    found = named_layouts(Source(*_read(file)), sizes)
+    for name in names:
+        if name.removeprefix("#") not in found:
+            raise LegoError(
+                f"the module has no layout '{name}'",
+                location=Location(_STDIN if file == "-" else file),
+                hint=f"its layouts are: {', '.join(found)}",
+            )
+    return [found[name.removeprefix("#")] for name in names or found]
 
 
 # Running.

@@ -35,6 +35,9 @@ examples:
                                                   use tensor cores, keep each transform step
   legoc transpose.mlir --emit=bundle -o t.lego    compile here ...
   legoc t.lego --run --device=cuda                ... and run on a machine with a GPU
+  legoc transpose.mlir --draw A tile -o x.svg     draw two layouts of a module
+  legoc "OrderBy(Row(32, 32))" --draw --access ":, 0"
+                                                  draw the bank conflicts of a column
 
 exit status: 0 on success; 1 if the input has an error or a result is wrong; 2 on wrong usage.
 """
@@ -49,14 +52,18 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("input", metavar="INPUT", help="a .mlir file, a bundle, or - for stdin")
+    parser.add_argument(
+        "input",
+        metavar="INPUT",
+        help="a .mlir file, a bundle, or - for stdin; with --draw also a layout",
+    )
     parser.add_argument(
         "arrays",
         metavar="ARRAY",
         nargs="*",
         default=[],  # else argparse says that arrays are required
         help="with --run: .npy files for the tensors of the host function, in order; "
-        "tensors without a file get random data",
+        "tensors without a file get random data; with --draw: more layouts, or names of layouts",
     )
     parser.add_argument("--version", action="version", version=f"legoc {__version__}")
     compiling = parser.add_argument_group("compiling")
@@ -139,6 +146,7 @@ def parser() -> argparse.ArgumentParser:
     compiling.add_argument(
         "-o", dest="output", metavar="FILE", help="write to this file instead of stdout"
     )
+    _add_drawing(parser.add_argument_group("drawing"))
     running = parser.add_argument_group("running")
     running.add_argument(
         "--run", action="store_true", help="run the host function, which launches the kernels"
@@ -167,6 +175,37 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_drawing(drawing: argparse._ArgumentGroup) -> None:
+    drawing.add_argument(
+        "--draw",
+        action="store_true",
+        help="draw layouts side by side, on the terminal or with -o as SVG: the texts that are "
+        "given, or those of a .mlir file, all of them or those that are named behind it",
+    )
+    drawing.add_argument(
+        "--by",
+        metavar="WHAT",
+        help="color cells by offset, tile, bank or sector; by thread, register or warp of a "
+        "distributed layout, OrderBy(Row(warps, 32, registers))...; or order, with its path",
+    )
+    drawing.add_argument(
+        "--access",
+        metavar="SLICE|LAYOUT",
+        help='outline what a warp accesses, such as ":, 0", and count its bank conflicts, or '
+        "with --by sector its sectors",
+    )
+    drawing.add_argument(
+        "--element", type=_count, default=4, metavar="BYTES", help="bytes of an element (4)"
+    )
+    drawing.add_argument(
+        "--vector",
+        type=_count,
+        default=1,
+        metavar="N",
+        help="elements that a lane accesses at once",
+    )
+
+
 class _Parser(argparse.ArgumentParser):
     """An argument parser whose errors have the form of all other errors of legoc."""
 
@@ -177,6 +216,10 @@ class _Parser(argparse.ArgumentParser):
             self.error("--run excludes --emit and -o: either run the module or write a stage")
         if options.explain and (options.run or options.emit):
             self.error("--explain compiles to machine code: leave out --run and --emit")
+        if options.draw and (options.run or options.emit or options.explain):
+            self.error("--draw compiles nothing: leave out --run, --emit and --explain")
+        if not options.draw and (options.by or options.access):
+            self.error("--by and --access need --draw")
         if options.output == "":
             self.error("-o takes the name of a file, or - for stdout")
         if options.schedule == "":
@@ -184,7 +227,7 @@ class _Parser(argparse.ArgumentParser):
         for flag, folder in (("--keep", options.keep), ("--save", options.save)):
             if folder == "":
                 self.error(f"{flag} takes the name of a folder")
-        if options.arrays and not options.run:
+        if options.arrays and not (options.run or options.draw):
             self.error(f"'{options.arrays[0]}': arrays need --run")
         if options.save and not options.run:
             self.error("--save needs --run")
@@ -215,6 +258,12 @@ def _parameter(text: str) -> tuple[str, int]:
     if not name.isidentifier() or not value.isdecimal() or len(value) > 18:
         raise argparse.ArgumentTypeError(f"'{text}' is not NAME=N with an integer of at least 0")
     return name, int(value)
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a positive integer")
+    return int(text)
 
 
 def _seed(text: str) -> int:
