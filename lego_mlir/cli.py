@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO
 
@@ -242,6 +243,7 @@ def _write(output: str | None, data: bytes) -> None:
 
 # Drawing.
 def _draw(options: Any) -> int:
+    from lego_mlir import pictures
     from lego_mlir.pictures import command
 
     sizes, names = dict(options.sizes), [options.input, *options.arrays]
@@ -250,12 +252,21 @@ def _draw(options: Any) -> int:
     else:
         layouts = [command.layout_of(text, sizes) for text in names]
         command.check_used(sizes, names)
-    chosen = (layouts, options.by, options.element, options.access, options.vector)
+    access = command.access_of_text(options.access)
+    draw = partial(
+        pictures.draw,
+        *layouts,
+        by=options.by,
+        element=options.element,
+        access=access,
+        vector=options.vector,
+        rows=options.cells[0],
+    )
     if options.output is None:
         with _stdout() as out:
-            command.print_picture(*chosen, out)
+            command.print_fitting(draw, options.cells[1], out)
     else:
-        _write(options.output, command.picture_of(*chosen).svg().encode())
+        _write(options.output, draw(columns=options.cells[1]).svg().encode())
     return 0
 
 

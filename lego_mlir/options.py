@@ -204,6 +204,13 @@ def _add_drawing(drawing: argparse._ArgumentGroup) -> None:
         metavar="N",
         help="elements that a lane accesses at once",
     )
+    drawing.add_argument(
+        "--cells",
+        type=_cells,
+        default=(32, 32),
+        metavar="ROWSxCOLUMNS",
+        help="draw at most so many; a larger layout is sampled (default: 32x32)",
+    )
 
 
 class _Parser(argparse.ArgumentParser):
@@ -264,6 +271,14 @@ def _count(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 19):
         raise argparse.ArgumentTypeError(f"'{text}' is not a positive integer")
     return int(text)
+
+
+def _cells(text: str) -> tuple[int, int]:
+    rows, _, columns = text.partition("x")
+    counts = [int(n) for n in (rows, columns) if n.isascii() and n.isdecimal() and len(n) < 4]
+    if len(counts) < 2 or 0 in counts:
+        raise argparse.ArgumentTypeError(f"'{text}' is not ROWSxCOLUMNS with numbers up to 999")
+    return counts[0], counts[1]
 
 
 def _seed(text: str) -> int:

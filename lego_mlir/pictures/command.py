@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
 
 from lego_mlir.algebra import Layout, parse_layout
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.pictures.picture import MOST_COLUMNS, MOST_ROWS, Picture, draw
+from lego_mlir.pictures.picture import Picture
 from lego_mlir.pictures.terminal import lines, show
+
+_LEAST_COLUMNS = 4
 
 
 def layout_of(text: str, sizes: Mapping[str, int]) -> Layout:
@@ -23,53 +26,34 @@ def layout_of(text: str, sizes: Mapping[str, int]) -> Layout:
 
 def check_used(sizes: Mapping[str, int], texts: Sequence[str]) -> None:
     """Raise LegoError if a size has a value that no layout names."""
-    names = {s.name for text in texts for s in parse_layout(text).symbols}
+    named = {word for text in texts for word in re.findall(r"[A-Za-z_]\w*", text)}
     for name in sizes:
-        if name not in names:
-            known = ", ".join(sorted(names)) or "none"
-            raise LegoError(f"no layout has a size '{name}' to set", hint=f"their sizes: {known}")
+        if name not in named:
+            raise LegoError(f"no layout has a size '{name}' to set", hint="leave out its --set")
 
 
-def picture_of(
-    layouts: Sequence[Layout], by: str | None, element: int, access: str | None, vector: int
-) -> Picture:
-    """Return the picture that the options of the command ask for.
+def access_of_text(text: str | None) -> str | Layout | None:
+    """Return an access as `draw` takes it: a layout where its text calls something.
 
     Raises:
-        LegoError: as `draw`; an access that is no slice and no layout.
+        LegoError: it is no layout.
     """
-    how = _access(access)
-    return draw(*layouts, by=by, element=element, access=how, vector=vector)
+    return parse_layout(text) if text is not None and "(" in text else text
 
 
-def print_picture(
-    layouts: Sequence[Layout],
-    by: str | None,
-    element: int,
-    access: str | None,
-    vector: int,
-    out: TextIO,
-) -> None:
-    """Print a picture, with as many columns as the terminal has room for."""
-    columns, how = MOST_COLUMNS, _access(access)
+def print_fitting(draw: Callable[..., Picture], columns: int, out: TextIO) -> None:
+    """Print a picture, with as many columns as the terminal has room for.
+
+    Args:
+        draw: makes the picture with at most so many `columns`.
+        columns: the most that are wanted.
+        out: where it is printed.
+    """
     room = shutil.get_terminal_size().columns if out.isatty() else None
     while True:
-        picture = draw(
-            *layouts,
-            by=by,
-            element=element,
-            access=how,
-            vector=vector,
-            rows=MOST_ROWS,
-            columns=columns,
-        )
+        picture = draw(columns=columns)
         widest = max(sum(len(span.text) for span in line) for line in lines(picture.grids))
-        if room is None or widest <= room or columns <= 4:
+        if room is None or widest <= room or columns <= _LEAST_COLUMNS:
             break
-        columns = max(4, min(columns - 1, columns * room // widest))
+        columns = max(_LEAST_COLUMNS, min(columns - 1, columns * room // widest))
     show(picture.grids, out)
-
-
-def _access(text: str | None) -> str | Layout | None:
-    """Return an access as `draw` takes it: a layout where its text calls something."""
-    return parse_layout(text) if text is not None and "(" in text else text

@@ -64,7 +64,7 @@ class _Panel:
         cells = [cell for row in grid.cells for cell in row if cell is not None]
         letters = max([2, *(max(len(c.text), len(c.note) - 1) for c in cells)])
         two_lines = any(c.note for c in cells) or bool(grid.path)
-        self.cell_width = round(letters * _LETTER + 6)
+        self.cell_width = round(letters * _LETTER + (13 if grid.path else 6))
         self.cell_height = 28 if two_lines else 19
         self.two_lines = two_lines
         self.label = max(len(label) for label in grid.rows.labels) * 5.6 + 6
