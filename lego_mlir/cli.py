@@ -251,22 +251,23 @@ def _draw(options: Any) -> int:
         layouts = _layouts_of_module(options.input, options.arrays, sizes)
     else:
         layouts = [command.layout_of(text, sizes) for text in names]
-        command.check_used(sizes, names)
-    access = command.access_of_text(options.access)
+        command.check_used(sizes, [*names, options.access or ""])
+    rows, columns = options.cells or (pictures.MOST_ROWS, pictures.MOST_COLUMNS)
+    access = command.access_of_text(options.access, sizes)
     draw = partial(
         pictures.draw,
         *layouts,
         by=options.by,
-        element=options.element,
+        element=options.element or 4,
         access=access,
-        vector=options.vector,
-        rows=options.cells[0],
+        vector=options.vector or 1,
+        rows=rows,
     )
     if options.output is None:
         with _stdout() as out:
-            command.print_fitting(draw, options.cells[1], out)
+            command.print_fitting(draw, columns, out)
     else:
-        _write(options.output, draw(columns=options.cells[1]).svg().encode())
+        _write(options.output, draw(columns=columns).svg().encode())
     return 0
 
 

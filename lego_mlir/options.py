@@ -194,20 +194,16 @@ def _add_drawing(drawing: argparse._ArgumentGroup) -> None:
         help='outline what a warp accesses, such as ":, 0", and count its bank conflicts, or '
         "with --by sector its sectors",
     )
-    drawing.add_argument(
-        "--element", type=_count, default=4, metavar="BYTES", help="bytes of an element (4)"
-    )
+    drawing.add_argument("--element", type=_count, metavar="BYTES", help="bytes of an element (4)")
     drawing.add_argument(
         "--vector",
         type=_count,
-        default=1,
         metavar="N",
         help="elements that a lane accesses at once",
     )
     drawing.add_argument(
         "--cells",
         type=_cells,
-        default=(32, 32),
         metavar="ROWSxCOLUMNS",
         help="draw at most so many; a larger layout is sampled (default: 32x32)",
     )
@@ -223,10 +219,7 @@ class _Parser(argparse.ArgumentParser):
             self.error("--run excludes --emit and -o: either run the module or write a stage")
         if options.explain and (options.run or options.emit):
             self.error("--explain compiles to machine code: leave out --run and --emit")
-        if options.draw and (options.run or options.emit or options.explain):
-            self.error("--draw compiles nothing: leave out --run, --emit and --explain")
-        if not options.draw and (options.by or options.access):
-            self.error("--by and --access need --draw")
+        self._check_drawing(options)
         if options.output == "":
             self.error("-o takes the name of a file, or - for stdout")
         if options.schedule == "":
@@ -248,6 +241,32 @@ class _Parser(argparse.ArgumentParser):
             self.error("--sim-order applies to the simulator: leave out --device=cuda")
         return options
 
+    def _check_drawing(self, options: Any) -> None:
+        """Check that options of drawing stand beside --draw, and none of compiling or running."""
+        drawing = {
+            "--by": options.by,
+            "--access": options.access,
+            "--element": options.element,
+            "--vector": options.vector,
+            "--cells": options.cells,
+        }
+        others = {
+            "--run": options.run,
+            "--emit": options.emit,
+            "--explain": options.explain,
+            "--schedule": options.schedule,
+            "--param": options.parameters,
+            "--keep": options.keep,
+            "--target": options.target,
+            "--pass-pipeline": options.pipelines,
+            "--check": options.check,
+            "--exact-division": options.exact_division,
+        }
+        for flag, given in (others if options.draw else drawing).items():
+            if given:
+                message = f"--draw compiles nothing: leave out {flag}"
+                self.error(message if options.draw else f"{flag} needs --draw")
+
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"legoc: error: {printable(message)}\nhint: legoc --help\n")
 
@@ -268,7 +287,7 @@ def _parameter(text: str) -> tuple[str, int]:
 
 
 def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 19):
+    if not (text.isascii() and text.isdecimal() and len(text) < 19 and int(text) > 0):
         raise argparse.ArgumentTypeError(f"'{text}' is not a positive integer")
     return int(text)
 

@@ -336,8 +336,11 @@ class Layout:
         return draw(self, by=by, **options)
 
     def _repr_svg_(self) -> str | None:
-        """Return the picture that a notebook shows; none if a size is symbolic."""
-        return None if self.symbols else self.draw().svg()
+        """Return the picture that a notebook shows; none if the layout cannot be drawn."""
+        try:
+            return self.draw().svg()
+        except LegoError:  # a size is symbolic or too large
+            return None
 
     def __getitem__(self, item: Any) -> Slice:
         """Return the slice `layout[i, k, :, :]`; `:` is a whole dimension, `...` all the others."""

@@ -52,18 +52,18 @@ class Access:
         """The bytes that a lane accesses at once."""
         return self.vector * self.element
 
-    def lanes(self) -> dict[int, tuple[int, int]]:
-        """Return, for each offset that is accessed, its lane and the words of its bank.
+    def lanes(self, drawn: Ints) -> dict[int, tuple[int, int]]:
+        """Return, for each drawn offset that is accessed, its lane and the words of its bank.
 
         The second number is 1 without a bank conflict.
         """
         degrees = conflict_degrees(self.offsets * self.element, self.width, self.active)
-        found: dict[int, tuple[int, int]] = {}
-        for request, lane in np.argwhere(self.active):
-            first = int(self.offsets[request, lane])
-            for k in range(self.vector):
-                found[first + k] = (int(lane), int(degrees[request, lane]))
-        return found
+        offsets = self.offsets[..., None] + np.arange(self.vector)
+        of_lanes = np.isin(offsets, drawn) & self.active[..., None]
+        return {
+            int(offsets[request, lane, k]): (int(lane), int(degrees[request, lane]))
+            for request, lane, k in np.argwhere(of_lanes)
+        }
 
     def bank_caption(self) -> str:
         """Return a sentence on the bank conflicts of the access to shared memory."""

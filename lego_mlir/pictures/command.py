@@ -32,13 +32,13 @@ def check_used(sizes: Mapping[str, int], texts: Sequence[str]) -> None:
             raise LegoError(f"no layout has a size '{name}' to set", hint="leave out its --set")
 
 
-def access_of_text(text: str | None) -> str | Layout | None:
+def access_of_text(text: str | None, sizes: Mapping[str, int]) -> str | Layout | None:
     """Return an access as `draw` takes it: a layout where its text calls something.
 
     Raises:
         LegoError: it is no layout.
     """
-    return parse_layout(text) if text is not None and "(" in text else text
+    return parse_layout(text, sizes) if text is not None and "(" in text else text
 
 
 def print_fitting(draw: Callable[..., Picture], columns: int, out: TextIO) -> None:

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lego_mlir.algebra import Layout
+from lego_mlir.algebra.arguments import check_int64
+from lego_mlir.algebra.sizes import product
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.pictures.axes import Axis, Sampled, axes_of_layout
 
@@ -72,13 +74,15 @@ def elements_of(layout: Layout, rows: int, columns: int) -> Elements:
 
 
 def check_sizes(layout: Layout) -> None:
-    """Raise LegoError if a size of the layout is symbolic."""
+    """Raise LegoError if a size of the layout is symbolic, or too large for int64 offsets."""
     if layout.symbols:
         names = list(dict.fromkeys(s.name for s in layout.symbols))
         raise LegoError(
             f"'{layout}' has sizes without values ({', '.join(names)}): it cannot be drawn",
             hint=f"give them values: legoc --set {names[0]}=N, in Python layout.bind({names[0]}=N)",
         )
+    for size in (layout.size, product(layout.dims)):  # of partial tiles, the second is larger
+        check_int64(size, f"'{layout}'")
 
 
 def offsets_at(layout: Layout, index: list[Ints], shape: tuple[int, ...]) -> Ints:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 MOST_ROWS = MOST_COLUMNS = 32
+_MOST = 256
 _ELEMENT_BYTES, _VECTORS = (1, 2, 4, 8, 16), (1, 2, 4, 8, 16)
 
 
@@ -100,8 +101,11 @@ def draw(
         if n not in allowed:
             numbers = ", ".join(map(str, allowed))
             raise LegoError(f"{name} is {n}", hint=f"it is one of {numbers}")
-    if rows < 1 or columns < 1:
-        raise LegoError(f"a picture of {rows} rows and {columns} columns has no cells")
+    for name, n in (("rows", rows), ("columns", columns)):
+        if not 1 <= n <= _MOST:
+            raise LegoError(
+                f"a picture has 1 to {_MOST} {name}, not {n}", hint="larger layouts are sampled"
+            )
     return Picture(tuple(_grid(a, by, element, access, vector, rows, columns) for a in layouts))
 
 
@@ -145,7 +149,7 @@ def _marked(
     elements: Elements, cells: list[list[Cell | None]], access: Access, by: str
 ) -> list[list[Cell | None]]:
     """Return the cells with those of an access outlined, and the others faint."""
-    lanes = access.lanes()
+    lanes = access.lanes(elements.offsets)
 
     def marked(cell: Cell | None, offset: int) -> Cell | None:
         if cell is None:

@@ -61,7 +61,8 @@ def _end_of_call(text: str, start: int) -> int:
 
 
 if __name__ == "__main__":
-    for old in FOLDER.glob("*.svg"):
-        old.unlink()
     for each in pictures():
         draw(each, FOLDER / f"{each}.svg")
+    for old in FOLDER.glob("*.svg"):
+        if old.stem not in pictures():
+            old.unlink()
