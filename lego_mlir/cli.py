@@ -22,8 +22,8 @@ from lego_mlir.limits import Limits
 from lego_mlir.options import parser
 
 if TYPE_CHECKING:
-    from lego_mlir.algebra import Layout
     from lego_mlir.compiler.driver import Compilation
+    from lego_mlir.mlir.named_layouts import NamedLayouts
     from lego_mlir.runtime.references import Comparison
 
 _BUNDLE = b"PK\x03\x04"  # a zip file
@@ -248,7 +248,9 @@ def _draw(options: Any) -> int:
 
     sizes, names = dict(options.sizes), [options.input, *options.arrays]
     if options.input == "-" or options.input.endswith(".mlir"):
-        layouts = _layouts_of_module(options.input, options.arrays, sizes)
+        module = _named_layouts(options.input, options.arrays, sizes)  # outlives its layouts
+        layouts = [module.layouts[name.removeprefix("#")] for name in options.arrays]
+        layouts = layouts or list(module.layouts.values())
     else:
         layouts = [command.layout_of(text, sizes) for text in names]
         command.check_used(sizes, [*names, options.access or ""])
@@ -271,20 +273,20 @@ def _draw(options: Any) -> int:
     return 0
 
 
-def _layouts_of_module(file: str, names: Sequence[str], sizes: Mapping[str, int]) -> list[Layout]:
-    """Return the layouts of a module that have these names, or all of them."""
+def _named_layouts(file: str, names: Sequence[str], sizes: Mapping[str, int]) -> NamedLayouts:
+    """Return the layouts of a module, which must have these names."""
     from lego_mlir.mlir.context import Source
     from lego_mlir.mlir.named_layouts import named_layouts
 
     found = named_layouts(Source(*_read(file)), sizes)
     for name in names:
-        if name.removeprefix("#") not in found:
+        if name.removeprefix("#") not in found.layouts:
             raise LegoError(
                 f"the module has no layout '{name}'",
                 location=Location(_STDIN if file == "-" else file),
-                hint=f"its layouts are: {', '.join(found)}",
+                hint=f"its layouts are: {', '.join(found.layouts)}",
             )
-    return [found[name.removeprefix("#")] for name in names or found]
+    return found
 
 
 # Running.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from lego_mlir.algebra import Layout
@@ -17,7 +18,20 @@ from lego_mlir.mlir.modules import operations_in
 _ALIAS = re.compile(r"#([A-Za-z_][\w$.-]*)\s*=\s*(#lego\.layout\s*<\s*\"(?:[^\"\\]|\\.)*\"\s*>)")
 
 
-def named_layouts(source: Source, sizes: Mapping[str, int]) -> dict[str, Layout]:
+@dataclass(frozen=True, slots=True)
+class NamedLayouts:
+    """The layouts of a module.
+
+    Attributes:
+        layouts: by name.
+        module: which must live as long as they do, since their permutations may be its functions.
+    """
+
+    layouts: dict[str, Layout]
+    module: Any
+
+
+def named_layouts(source: Source, sizes: Mapping[str, int]) -> NamedLayouts:
     """Return the layouts that the operations of a module use, in the order of the text.
 
     Args:
@@ -60,7 +74,7 @@ def named_layouts(source: Source, sizes: Mapping[str, int]) -> dict[str, Layout]
                 found[str(layout)] = layout
     if not found:
         raise LegoError("the module has no layouts to draw", location=Location(source.file))
-    return found
+    return NamedLayouts(found, module)
 
 
 def _layouts_in(attribute: Any) -> Iterator[Any]:

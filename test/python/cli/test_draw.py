@@ -25,6 +25,36 @@ def test_layouts_of_a_module_are_drawn_by_their_names(tmp_path: Path) -> None:
     assert file.read_text() == tile.draw().beside(rows.draw()).svg()
 
 
+MODULE = """\
+#own = #lego.layout<"OrderBy(GenP([2, 3], @f, @g))">
+func.func private @f(%i: index, %j: index) -> index {
+  %c2 = arith.constant 2 : index
+  %0 = arith.muli %j, %c2 : index
+  %1 = arith.addi %0, %i : index
+  return %1 : index
+}
+func.func private @g(%p: index) -> (index, index) {
+  %c2 = arith.constant 2 : index
+  %i = arith.remui %p, %c2 : index
+  %j = arith.divui %p, %c2 : index
+  return %i, %j : index, index
+}
+func.func @host() {
+  "lego.check"() {layout = #own, bijective} : () -> ()
+  return
+}
+"""
+
+
+def test_permutations_of_the_module_are_drawn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "own.mlir").write_text(MODULE)
+    assert cli.main([str(tmp_path / "own.mlir"), "--draw"]) == 0
+    columns = str(parse_layout("OrderBy(Col(2, 3))").draw()).splitlines()[1:]
+    assert capsys.readouterr().out.splitlines()[1:] == columns
+
+
 def test_all_layouts_of_a_module_are_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([TRANSPOSE, "--draw", "--cells", "2x2"]) == 0
     head = capsys.readouterr().out.splitlines()[0]
