@@ -10,7 +10,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn, TextIO
 
@@ -23,7 +22,6 @@ from lego_mlir.options import parser
 
 if TYPE_CHECKING:
     from lego_mlir.compiler.driver import Compilation
-    from lego_mlir.mlir.named_layouts import NamedLayouts
     from lego_mlir.runtime.references import Comparison
 
 _BUNDLE = b"PK\x03\x04"  # a zip file
@@ -243,50 +241,24 @@ def _write(output: str | None, data: bytes) -> None:
 
 # Drawing.
 def _draw(options: Any) -> int:
-    from lego_mlir import pictures
     from lego_mlir.pictures import command
 
-    sizes, names = dict(options.sizes), [options.input, *options.arrays]
+    sizes = dict(options.sizes)
     if options.input == "-" or options.input.endswith(".mlir"):
-        module = _named_layouts(options.input, options.arrays, sizes)  # outlives its layouts
-        layouts = [module.layouts[name.removeprefix("#")] for name in options.arrays]
-        layouts = layouts or list(module.layouts.values())
+        from lego_mlir.mlir.context import Source
+        from lego_mlir.mlir.named_layouts import named_layouts
+
+        module = named_layouts(Source(*_read(options.input)), sizes)  # outlives its layouts
+        layouts = module.chosen(options.arrays)
     else:
-        layouts = [command.layout_of(text, sizes) for text in names]
-        command.check_used(sizes, [*names, options.access or ""])
-    rows, columns = options.cells or (pictures.MOST_ROWS, pictures.MOST_COLUMNS)
-    access = command.access_of_text(options.access, sizes)
-    draw = partial(
-        pictures.draw,
-        *layouts,
-        by=options.by,
-        element=options.element or 4,
-        access=access,
-        vector=options.vector or 1,
-        rows=rows,
-    )
+        layouts = command.layouts_of([options.input, *options.arrays], options.access, sizes)
+    draw, columns = command.drawing(layouts, options, sizes)
     if options.output is None:
         with _stdout() as out:
             command.print_fitting(draw, columns, out)
     else:
         _write(options.output, draw(columns=columns).svg().encode())
     return 0
-
-
-def _named_layouts(file: str, names: Sequence[str], sizes: Mapping[str, int]) -> NamedLayouts:
-    """Return the layouts of a module, which must have these names."""
-    from lego_mlir.mlir.context import Source
-    from lego_mlir.mlir.named_layouts import named_layouts
-
-    found = named_layouts(Source(*_read(file)), sizes)
-    for name in names:
-        if name.removeprefix("#") not in found.layouts:
-            raise LegoError(
-                f"the module has no layout '{name}'",
-                location=Location(_STDIN if file == "-" else file),
-                hint=f"its layouts are: {', '.join(found.layouts)}",
-            )
-    return found
 
 
 # Running.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,12 +23,29 @@ class NamedLayouts:
     """The layouts of a module.
 
     Attributes:
+        source: its text.
         layouts: by name.
         module: which must live as long as they do, since their permutations may be its functions.
     """
 
+    source: Source
     layouts: dict[str, Layout]
     module: Any
+
+    def chosen(self, names: Sequence[str]) -> list[Layout]:
+        """Return the layouts that have these names, with or without `#`; all if there are none.
+
+        Raises:
+            LegoError: the module has no such layout.
+        """
+        for name in names:
+            if name.removeprefix("#") not in self.layouts:
+                raise LegoError(
+                    f"the module has no layout '{name}'",
+                    location=Location(self.source.file),
+                    hint=f"its layouts are: {', '.join(self.layouts)}",
+                )
+        return [self.layouts[name.removeprefix("#")] for name in names or self.layouts]
 
 
 def named_layouts(source: Source, sizes: Mapping[str, int]) -> NamedLayouts:
@@ -74,7 +91,7 @@ def named_layouts(source: Source, sizes: Mapping[str, int]) -> NamedLayouts:
                 found[str(layout)] = layout
     if not found:
         raise LegoError("the module has no layouts to draw", location=Location(source.file))
-    return NamedLayouts(found, module)
+    return NamedLayouts(source, found, module)
 
 
 def _layouts_in(attribute: Any) -> Iterator[Any]:

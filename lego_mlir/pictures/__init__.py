@@ -4,6 +4,6 @@
 here imports MLIR: layouts of a module come from `mlir/layouts.py`.
 """
 
-from lego_mlir.pictures.picture import MOST_COLUMNS, MOST_ROWS, Picture, draw
+from lego_mlir.pictures.picture import Picture, draw
 
-__all__ = ["MOST_COLUMNS", "MOST_ROWS", "Picture", "draw"]
+__all__ = ["Picture", "draw"]

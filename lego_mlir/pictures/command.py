@@ -5,53 +5,70 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from typing import TextIO
+from functools import partial
+from typing import Any, TextIO
 
 from lego_mlir.algebra import Layout, parse_layout
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.pictures.picture import Picture
+from lego_mlir.pictures.picture import MOST_COLUMNS, MOST_ROWS, Picture, draw
 from lego_mlir.pictures.terminal import lines, show
 
 _LEAST_COLUMNS = 4
+_NAME = r"[A-Za-z_]\w*"
 
 
-def layout_of(text: str, sizes: Mapping[str, int]) -> Layout:
-    """Return the layout of a text of the command line.
+def layouts_of(texts: Sequence[str], access: str | None, sizes: Mapping[str, int]) -> list[Layout]:
+    """Return the layouts of texts of the command line.
+
+    Args:
+        texts: of the layouts.
+        access: the text of `--access`, which may name sizes, too.
+        sizes: values of symbols.
 
     Raises:
-        LegoError: it is no layout, at its column.
+        LegoError: a text is no layout, at its column; or none names one of the sizes.
     """
-    return parse_layout(text, sizes)
-
-
-def check_used(sizes: Mapping[str, int], texts: Sequence[str]) -> None:
-    """Raise LegoError if a size has a value that no layout names."""
-    named = {word for text in texts for word in re.findall(r"[A-Za-z_]\w*", text)}
+    layouts = [parse_layout(text, sizes) for text in texts]
+    named = {word for text in (*texts, access or "") for word in re.findall(_NAME, text)}
     for name in sizes:
         if name not in named:
             raise LegoError(f"no layout has a size '{name}' to set", hint="leave out its --set")
+    return layouts
 
 
-def access_of_text(text: str | None, sizes: Mapping[str, int]) -> str | Layout | None:
-    """Return an access as `draw` takes it: a layout where its text calls something.
+def drawing(
+    layouts: Sequence[Layout], options: Any, sizes: Mapping[str, int]
+) -> tuple[Callable[..., Picture], int]:
+    """Return what draws layouts with at most so many `columns`, and the most that are wanted.
+
+    Args:
+        layouts: from left to right.
+        options: of the command line.
+        sizes: values of symbols.
 
     Raises:
-        LegoError: it is no layout.
+        LegoError: the access calls something, but is no layout.
     """
-    return parse_layout(text, sizes) if text is not None and "(" in text else text
+    access: str | Layout | None = options.access
+    if options.access is not None and "(" in options.access:
+        access = parse_layout(options.access, sizes)
+    rows, columns = options.cells or (MOST_ROWS, MOST_COLUMNS)
+    given = {name: getattr(options, name) for name in ("element", "vector")}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    return partial(draw, *layouts, by=options.by, access=access, rows=rows, **chosen), columns
 
 
-def print_fitting(draw: Callable[..., Picture], columns: int, out: TextIO) -> None:
+def print_fitting(drawn: Callable[..., Picture], columns: int, out: TextIO) -> None:
     """Print a picture, with as many columns as the terminal has room for.
 
     Args:
-        draw: makes the picture with at most so many `columns`.
+        drawn: makes the picture with at most so many `columns`.
         columns: the most that are wanted.
         out: where it is printed.
     """
     room = shutil.get_terminal_size().columns if out.isatty() else None
     while True:
-        picture = draw(columns=columns)
+        picture = drawn(columns=columns)
         widest = max(sum(len(span.text) for span in line) for line in lines(picture.grids))
         if room is None or widest <= room or columns <= _LEAST_COLUMNS:
             break
