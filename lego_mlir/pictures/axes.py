@@ -1,8 +1,9 @@
 """The rows and columns of a picture: which indices of a layout they stand for, and which are drawn.
 
-A layout of tiles of tiles is drawn as its tensor: row i of tile t is row t*T + i. A layout of more
-than two dimensions has all but the last in its rows. Of an axis that is too long, some positions of
-some tiles are drawn: the first ones and the last one, on each level.
+A layout of tiles of tiles is drawn as its tensor: row i of tile t is row t*T + i. Tiles of a vector
+have a row each. A layout of more than two dimensions has all but the last in its rows. Of an axis
+that is too long, some positions of some tiles are drawn: the first ones and the last one, on each
+level.
 """
 
 from __future__ import annotations
@@ -23,11 +24,18 @@ class Axis:
         levels: a size for each dimension of the layout's index that the axis joins, slowest first.
         positions: where each of these dimensions stands in the index.
         coordinates: how many of the levels each coordinate of a label joins, slowest first.
+        is_of_tiles: whether each position is a whole tile of a vector.
     """
 
     levels: tuple[int, ...]
     positions: tuple[int, ...]
     coordinates: tuple[int, ...]
+    is_of_tiles: bool = False
+
+    @property
+    def has_tiles(self) -> bool:
+        """Whether its positions lie in several tiles: on several levels, or a row is a tile."""
+        return len(self.levels) > 1 or self.is_of_tiles
 
     @property
     def size(self) -> int:
@@ -102,6 +110,11 @@ def axes_of(sizes: Sequence[int], levels: int = 1, widest: int = 32) -> tuple[Ax
     if rank == 1 and levels == 1:
         columns = _row_of(sizes[0], widest)
         return Axis((sizes[0] // columns,), (0,), (1,)), Axis((columns,), (0,), (1,))
+
+    if rank == 1:  # tiles of a vector: each has a row
+        outer = tuple(range(levels - 1))
+        rows = Axis(tuple(sizes[:-1]), outer, (levels - 1,), is_of_tiles=True)
+        return rows, Axis((sizes[-1],), (levels - 1,), (1,))
 
     def axis(dims: range) -> Axis:
         positions = [level * rank + d for d in dims for level in range(levels)]

@@ -144,4 +144,4 @@ def _index(layout: Layout, rows: Sampled, columns: Sampled, shape: tuple[int, in
 def _tiles(sampled: Sampled) -> tuple[int, ...]:
     """Return the number of the outermost tile that each position lies in."""
     axis: Axis = sampled.axis
-    return tuple(digits[0] if len(axis.levels) > 1 else 0 for digits in sampled.digits)
+    return tuple(digits[0] if axis.has_tiles else 0 for digits in sampled.digits)

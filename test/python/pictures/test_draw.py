@@ -8,7 +8,8 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
-from hypothesis import given
+import random_layouts
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lego_mlir as lg
@@ -62,6 +63,22 @@ def test_a_huge_layout_is_sampled_and_says_so() -> None:
     grid = only(OrderBy(Row(1 << 30, 1 << 30)).draw())
     assert f"sampled: 32 of {1 << 30} rows and 32 of {1 << 30} columns are drawn" in grid.captions
     assert grid.rows.numbers[-1] == (1 << 30) - 1
+
+
+@settings(max_examples=40)
+@given(random_layouts.layouts(most=4))
+def test_cells_of_any_layout_lie_at_the_coordinates_of_their_labels(d: random_layouts.L) -> None:
+    """`offsets` computes from the memory to the tensor, pictures from the index to the offset."""
+    layout = random_layouts.built(d)
+    offsets = layout.offsets()
+    grid = only(layout.draw(rows=12, columns=12))
+    for row, label in zip(grid.cells, grid.rows.labels, strict=True):
+        for cell, column in zip(row, grid.columns.labels, strict=True):
+            at = tuple(int(i) for i in f"{label},{column}".split(","))
+            if offsets.ndim == 1:
+                at = (at[0] * grid.columns.axis.size + at[1],)
+            assert cell is not None
+            assert cell.text == str(offsets[at])
 
 
 def test_padding_has_no_elements() -> None:
