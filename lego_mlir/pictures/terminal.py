@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -89,7 +90,7 @@ def show(grids: Sequence[Grid], out: TextIO) -> None:
             from rich.console import Console
         except ImportError:
             print(plain(grids), file=out)
-            print("hint: pip install 'lego-mlir[draw]' for colors", file=out)
+            print("hint: pip install 'lego-mlir[draw]' for colors", file=sys.stderr)
             return
         Console(file=out).print(colored(grids), soft_wrap=True, end="")
         return
