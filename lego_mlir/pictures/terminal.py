@@ -90,7 +90,7 @@ def show(grids: Sequence[Grid], out: TextIO) -> None:
             from rich.console import Console
         except ImportError:
             print(plain(grids), file=out)
-            print("hint: pip install 'lego-mlir[draw]' for colors", file=sys.stderr)
+            sys.stderr.write("hint: pip install 'lego-mlir[draw]' for colors\n")
             return
         Console(file=out).print(colored(grids), soft_wrap=True, end="")
         return
