@@ -23,6 +23,7 @@ _ROOMS = {
     "block_id choose concatenate dot exp2 fold gelu kernel loop mma pick relu search segment "
     "select sequence shared sized table tanh thread_id zeros",
     "limits": "Limits",
+    "pictures": "Picture draw",
     "index": "isqrt maximum minimum where",
     "runtime": "RunResult launch run",
 }

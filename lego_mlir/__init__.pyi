@@ -69,6 +69,8 @@ from lego_mlir.index import maximum as maximum
 from lego_mlir.index import minimum as minimum
 from lego_mlir.index import where as where
 from lego_mlir.limits import Limits as Limits
+from lego_mlir.pictures import Picture as Picture
+from lego_mlir.pictures import draw as draw
 from lego_mlir.runtime import RunResult as RunResult
 from lego_mlir.runtime import launch as launch
 from lego_mlir.runtime import run as run

@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options, command = template_parser().parse_args(words[1:]), _fill
     else:
         options = parser().parse_args(words)
-        command = _print if options.language else _run if options.run else _emit
+        command = _command(options)
     interruption = _Interruption()
     try:
         with interruption, shown_warnings(_warned), Limits.parse(options.limits).applied():
@@ -50,6 +50,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _interrupted(str(e))
     except Exception as e:
         return _interrupted("") if interruption.came else _failed(e)
+
+
+def _command(options: Any) -> Callable[[Any], int]:
+    """Return what the options of the main command ask for."""
+    if options.language:
+        return _print
+    if options.draw:
+        return _draw
+    return _run if options.run else _emit
 
 
 def _warned(text: str) -> None:
@@ -272,6 +281,28 @@ def _write(output: str | None, data: bytes) -> None:
     except LegoError as e:
         e.hint = e.hint or "-o names a file in a folder that exists; without it, stdout is written"
         raise
+
+
+# Drawing.
+def _draw(options: Any) -> int:
+    from lego_mlir.pictures import command
+
+    sizes = dict(options.sizes)
+    if options.input == "-" or options.input.endswith(".mlir"):
+        from lego_mlir.mlir.context import Source
+        from lego_mlir.mlir.named_layouts import named_layouts
+
+        module = named_layouts(Source(*_read(options.input)), sizes)  # outlives its layouts
+        layouts = module.chosen(options.arrays)
+    else:
+        layouts = command.layouts_of([options.input, *options.arrays], options.access, sizes)
+    draw, columns = command.drawing(layouts, options, sizes)
+    if options.output is None:
+        with _stdout() as out:
+            command.print_fitting(draw, columns, out)
+    else:
+        _write(options.output, draw(columns=columns).svg().encode())
+    return 0
 
 
 # Running.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from lego_mlir import __version__
@@ -62,6 +63,9 @@ examples:
                                                   run a kernel that any compiler has made
   legoc --print=cuda --name A "OrderBy(Row(M, K)).TileBy([M/128, K/64], [128, 64])"
                                                   print a layout as CUDA functions
+  legoc transpose.mlir --draw A tile -o x.svg     draw two layouts of a module
+  legoc "OrderBy(Row(32, 32))" --draw --access ":, 0"
+                                                  draw the bank conflicts of a column
 
 exit status: 0 on success; 1 if the input has an error or a result is wrong; 2 on wrong usage.
 """
@@ -79,8 +83,8 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "input",
         metavar="INPUT",
-        help="a .mlir file, a bundle, or - for stdin; with --run a .ptx file too, with --print a "
-        "layout",
+        help="a .mlir file, a bundle, or - for stdin; with --run a .ptx file too, with --print or "
+        "--draw a layout",
     )
     parser.add_argument(
         "arrays",
@@ -89,7 +93,8 @@ def parser() -> argparse.ArgumentParser:
         default=[],  # else argparse says that arrays are required
         help="with --run: .npy files for the tensors of the host function, in order; "
         "tensors without a file get random data. Of a .ptx file, one argument for each parameter "
-        "of the kernel: a .npy file, an array of zeros such as f32:64x64, or a number",
+        "of the kernel: a .npy file, an array of zeros such as f32:64x64, or a number. "
+        "With --draw: more layouts, or names of layouts",
     )
     parser.add_argument("--version", action="version", version=f"legoc {__version__}")
     compiling = parser.add_argument_group("compiling")
@@ -184,6 +189,7 @@ def parser() -> argparse.ArgumentParser:
     printing.add_argument(
         "--name", default=None, metavar="NAME", help="begin the names of its functions with this"
     )
+    _add_drawing(parser.add_argument_group("drawing"))
     running = parser.add_argument_group("running")
     running.add_argument(
         "--run", action="store_true", help="run the host function, which launches the kernels"
@@ -232,6 +238,40 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_drawing(drawing: argparse._ArgumentGroup) -> None:
+    drawing.add_argument(
+        "--draw",
+        action="store_true",
+        help="draw layouts side by side, on the terminal or with -o as SVG: the texts that are "
+        "given, or those of a .mlir file, all of them or those that are named behind it",
+    )
+    drawing.add_argument(
+        "--by",
+        metavar="WHAT",
+        help="color cells by offset, tile, bank or sector; by thread, register or warp of a "
+        "distributed layout, OrderBy(Row(warps, 32, registers))...; or order, with its path",
+    )
+    drawing.add_argument(
+        "--access",
+        metavar="SLICE|LAYOUT",
+        help='outline what a warp accesses, such as ":, 0", and count its bank conflicts, or '
+        "with --by sector its sectors",
+    )
+    drawing.add_argument("--element", type=_count, metavar="BYTES", help="bytes of an element (4)")
+    drawing.add_argument(
+        "--vector",
+        type=_count,
+        metavar="N",
+        help="elements that a lane accesses at once",
+    )
+    drawing.add_argument(
+        "--cells",
+        type=_cells,
+        metavar="ROWSxCOLUMNS",
+        help="draw at most so many; a larger layout is sampled (default: 32x32)",
+    )
+
+
 class _Parser(argparse.ArgumentParser):
     """An argument parser whose errors have the form of all other errors of legoc."""
 
@@ -243,9 +283,10 @@ class _Parser(argparse.ArgumentParser):
         if options.explain and (options.run or options.emit):
             self.error("--explain compiles to machine code: leave out --run and --emit")
         if options.language is not None:
-            self._check_printing(options)
+            self._check_compiles_nothing(options, "--print")
         elif options.name is not None:
             self.error("--name needs --print")
+        self._check_drawing(options)
         if options.output == "":
             self.error("-o takes the name of a file, or - for stdout")
         if options.schedule == "":
@@ -260,7 +301,7 @@ class _Parser(argparse.ArgumentParser):
             self.error("a .ptx file is compiled already: --run runs a kernel of it")
         if options.input.endswith(".ptx") and options.device == "cuda":
             self.error("a .ptx file runs in the simulator: leave out --device=cuda")
-        if options.arrays and not options.run:
+        if options.arrays and not (options.run or options.draw):
             self.error(f"'{options.arrays[0]}': arrays need --run")
         if options.save and not options.run:
             self.error("--save needs --run")
@@ -274,9 +315,28 @@ class _Parser(argparse.ArgumentParser):
             self.error("--sim-order applies to the simulator: leave out --device=cuda")
         return options
 
-    def _check_printing(self, options: Any) -> None:
-        """Check that no option of compiling or running stands beside --print."""
+    def _check_drawing(self, options: Any) -> None:
+        """Check that options of drawing stand beside --draw."""
+        if options.draw:
+            self._check_compiles_nothing(options, "--draw", {"--print": options.language})
+            return
+        drawing = {
+            "--by": options.by,
+            "--access": options.access,
+            "--element": options.element,
+            "--vector": options.vector,
+            "--cells": options.cells,
+        }
+        for flag, value in drawing.items():
+            if value:
+                self.error(f"{flag} needs --draw")
+
+    def _check_compiles_nothing(
+        self, options: Any, command: str, more: Mapping[str, Any] | None = None
+    ) -> None:
+        """Check that no option of compiling or running stands beside a command on layouts."""
         others = {
+            **(more or {}),
             "--emit": options.emit,
             "--run": options.run,
             "--explain": options.explain,
@@ -288,9 +348,9 @@ class _Parser(argparse.ArgumentParser):
             "--check": options.check,
             "--exact-division": options.exact_division,
         }
-        for flag, given in others.items():
-            if given:
-                self.error(f"--print compiles nothing: leave out {flag}")
+        for flag, value in others.items():
+            if value:
+                self.error(f"{command} compiles nothing: leave out {flag}")
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"legoc: error: {printable(message)}\nhint: legoc --help\n")
@@ -371,6 +431,20 @@ def _parameter(text: str) -> tuple[str, int]:
     if not name.isidentifier() or not value.isdecimal() or len(value) > 18:
         raise argparse.ArgumentTypeError(f"'{text}' is not NAME=N with an integer of at least 0")
     return name, int(value)
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 19 and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a positive integer")
+    return int(text)
+
+
+def _cells(text: str) -> tuple[int, int]:
+    rows, _, columns = text.partition("x")
+    counts = [int(n) for n in (rows, columns) if n.isascii() and n.isdecimal() and len(n) < 4]
+    if len(counts) < 2 or 0 in counts:
+        raise argparse.ArgumentTypeError(f"'{text}' is not ROWSxCOLUMNS with numbers up to 999")
+    return counts[0], counts[1]
 
 
 def _seed(text: str) -> int:

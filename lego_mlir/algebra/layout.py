@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from lego_mlir.algebra.evaluation import Offsets
     from lego_mlir.algebra.strides import Strides
     from lego_mlir.algebra.verification.verdict import Method, Verdict
+    from lego_mlir.pictures import Picture
 
 
 @dataclass(frozen=True)
@@ -329,6 +330,27 @@ class Layout:
             LegoError: a size is symbolic.
         """
         return evaluation.offsets(self)
+
+    def draw(self, by: str | None = None, **options: Any) -> Picture:
+        """Return a picture of the layout, colored by `tile`, `bank`, `thread` and so on.
+
+        Args:
+            by: what cells are colored by.
+            options: as for `pictures.draw`: element, access, vector, rows, columns.
+
+        Raises:
+            LegoError: a size is symbolic, or there is no such coloring.
+        """
+        from lego_mlir.pictures import draw
+
+        return draw(self, by=by, **options)
+
+    def _repr_svg_(self) -> str | None:
+        """Return the picture that a notebook shows; none if the layout cannot be drawn."""
+        try:
+            return self.draw().svg()
+        except LegoError:  # a size is symbolic or too large
+            return None
 
     def __getitem__(self, item: Any) -> Slice:
         """Return the slice `layout[i, k, :, :]`; `:` is a whole dimension, `...` all the others."""

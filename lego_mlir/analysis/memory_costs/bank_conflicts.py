@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lego_mlir.analysis.memory_costs.requests import (
+    Bools,
     Ints,
     active_lanes,
     check_width,
@@ -74,12 +75,46 @@ def wavefronts(
         LegoError: a wrong shape, element type or width, or a negative or misaligned offset.
     """
     offsets, mask = request(byte_offsets, width, active)
+    load, _ = _bank_loads(offsets, mask, width, combine)
+    return Wavefronts(
+        executed=load.max(axis=-1).sum(axis=-1),
+        ideal=ideal_wavefronts(width, mask),
+    )
+
+
+def conflict_degrees(byte_offsets: ArrayLike, width: int, active: ArrayLike | None = None) -> Ints:
+    """Return, for each lane of warp-wide requests, how many words its busiest bank serves.
+
+    Args:
+        byte_offsets: as for `wavefronts`.
+        width: bytes that each lane accesses: 1, 2, 4, 8 or 16.
+        active: as for `wavefronts`.
+
+    Returns:
+        Counts of shape `(..., 32)`: 1 for a lane without a bank conflict, 0 for an inactive lane.
+
+    Raises:
+        LegoError: as `wavefronts`.
+    """
+    offsets, mask = request(byte_offsets, width, active)
+    load, words = _bank_loads(offsets, mask, width, combine=True)
+    of_words = np.take_along_axis(load, words % BANKS, axis=-1)
+    of_lanes = of_words.reshape(*offsets.shape, -1).max(axis=-1)
+    return np.asarray(np.where(mask, of_lanes, 0), np.int64)
+
+
+def _bank_loads(offsets: Ints, mask: Bools, width: int, combine: bool) -> tuple[Ints, Ints]:
+    """Return the words that each bank serves in each phase, and the words that lanes touch.
+
+    Returns:
+        `(..., phases, 32)` by bank; `(..., phases, 32)` by lane of the phase and word of the lane.
+    """
     phases, words_a_lane = _phases(width), max(1, width // BANK_BYTES)
     # Whatever the width, a phase is 32 (lane, word) lane_words: (..., phases, 32).
     lane_words = (*offsets.shape[:-1], phases, WARP_THREADS // phases * words_a_lane)
-    words = offsets[..., None] // BANK_BYTES + np.arange(words_a_lane)
-    touched = np.broadcast_to(mask[..., None], words.shape)
-    words, touched = words.reshape(lane_words), touched.reshape(lane_words)
+    all_words = offsets[..., None] // BANK_BYTES + np.arange(words_a_lane)
+    touched = np.broadcast_to(mask[..., None], all_words.shape).reshape(lane_words)
+    words = all_words = all_words.reshape(lane_words)
     if combine:
         words, touched = distinct(words, touched)
 
@@ -87,10 +122,7 @@ def wavefronts(
     phase = np.arange(touched.size // lane_words[-1]).reshape(*lane_words[:-1], 1)
     bins = (phase * BANKS + words % BANKS)[touched]
     load = np.bincount(bins, minlength=phase.size * BANKS).reshape(*lane_words[:-1], BANKS)
-    return Wavefronts(
-        executed=load.max(axis=-1).sum(axis=-1),
-        ideal=ideal_wavefronts(width, mask),
-    )
+    return load, all_words
 
 
 def ideal_wavefronts(width: int, active: ArrayLike | None = None) -> Ints:
