@@ -44,7 +44,7 @@ class SmallGemm:
     def make(self, target: str) -> Kernel:
         """Return the kernel for a GPU architecture."""
         from lego_mlir.kernels import matmul
-        from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
+        from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
         (m, n, k), (a, b, c) = self.sizes, self.orders
         kernel: Kernel = matmul(
@@ -117,7 +117,7 @@ _EQUAL, _UNEVEN = (64, 64, 64), (72, 8, 200, 64)
 
 def _batched(target: str) -> Kernel:
     from lego_mlir.kernels import matmul
-    from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
+    from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
     sizes, config = (64, 128, 256), WgmmaConfig(**_wgmma())
     kernel: Kernel = matmul(*sizes, batch=len(_EQUAL), config=config, target=target)
@@ -126,7 +126,7 @@ def _batched(target: str) -> Kernel:
 
 def _grouped(persistent_ctas: int, target: str) -> Kernel:
     from lego_mlir.kernels import grouped_matmul
-    from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
+    from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
     config = WgmmaConfig(**_wgmma(persistent_ctas=persistent_ctas))
     shapes = [(m, 136, 200) for m in _UNEVEN]

@@ -36,7 +36,7 @@ def _split_k_kernels(reference: GemmReference, target: str) -> dict[str, Kernel]
     """Return the kernels of the best configs of each number of slices that a cluster adds up."""
     from lego_mlir.hardware.targets import Target
     from lego_mlir.kernels.gemm.problem import Problem
-    from lego_mlir.kernels.gemm.wgmma_heuristic import enumerate_configs
+    from lego_mlir.kernels.gemm.wgmma.heuristic import enumerate_configs
 
     r = reference
     problem = Problem(r.m, r.n, r.k, r.dtype, r.out, r.a, r.b, r.c)
@@ -114,7 +114,7 @@ def _grouped_kernel(reference: GroupedGemmReference, target: str, config: object
 
 def _grouped_kernels(reference: GroupedGemmReference, target: str) -> dict[str, Kernel]:
     """Return the ragged kernel, and grouped ones with configs for few rows and for many."""
-    from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
+    from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
     tiles = ((64, 128, 1, 8), (128, 128, 2, 6), (128, 256, 2, 4))
     configs = [WgmmaConfig((m, n, 64), c, stages, persistent_ctas=132) for m, n, c, stages in tiles]

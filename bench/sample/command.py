@@ -107,7 +107,7 @@ def calibrate(options: argparse.Namespace) -> int:
     """Run `bench calibrate`: measure unless results are given, fit, and write the card."""
     from bench.sample.card import card_file, card_of
     from bench.sample.fit import fit, read_samples, summary, write_card
-    from lego_mlir.kernels.gemm.wgmma_model import model_of
+    from lego_mlir.kernels.gemm.wgmma.model import model_of
 
     with tempfile.TemporaryDirectory() as scratch:
         files = options.files or [_measured(Path(scratch), options.seed)]

@@ -17,8 +17,8 @@ from bench.sample.shapes import ANY
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.specs import GpuSpec, WgmmaModel
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
-from lego_mlir.kernels.gemm.wgmma_model import ConfigTable, Work, times_of, work_of
+from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
+from lego_mlir.kernels.gemm.wgmma.model import ConfigTable, Work, times_of, work_of
 
 FIXED = ("cluster_placement",)
 """What is known otherwise."""

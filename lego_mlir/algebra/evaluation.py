@@ -12,10 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lego_mlir.algebra import partial
 from lego_mlir.algebra.arguments import check_int64, checked, through_sympy
 from lego_mlir.algebra.blocks import Sizes, flatten, unflatten
-from lego_mlir.algebra.parts import (
-    stage_apply,
-    stage_inv,
-)
+from lego_mlir.algebra.parts import stage_apply, stage_inv
 from lego_mlir.algebra.permutations import Index
 from lego_mlir.algebra.sizes import is_sympy, sizes_text
 from lego_mlir.diagnostics import LegoError

@@ -23,12 +23,7 @@ from lego_mlir.frontend.parameters import (
 )
 from lego_mlir.frontend.python_errors import python_error
 from lego_mlir.frontend.tensors import EmptyType, ScalarType, TensorType
-from lego_mlir.frontend.trace import (
-    Trace,
-    location_of_traceback,
-    relative_name,
-    user_location,
-)
+from lego_mlir.frontend.trace import Trace, location_of_traceback, relative_name, user_location
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.emit import nvvm

@@ -59,7 +59,7 @@ class MmaModel:
 
 @dataclass(frozen=True, slots=True)
 class WgmmaModel:
-    """Constants of the cost model for `wgmma` GEMMs; see `kernels.gemm.wgmma_model`.
+    """Constants of the cost model for `wgmma` GEMMs; see `kernels.gemm.wgmma.model`.
 
     Attributes:
         clocks_per_us: clocks of a multiprocessor in a microsecond, at the rate that the tensor

@@ -4,12 +4,12 @@ Each family has a folder, with problem, config, heuristic and kernel body: `gemm
 """
 
 from lego_mlir.kernels.gemm.config import GemmConfig
-from lego_mlir.kernels.gemm.gemv_config import GemvConfig
-from lego_mlir.kernels.gemm.grouped import grouped_matmul
+from lego_mlir.kernels.gemm.gemv.config import GemvConfig
 from lego_mlir.kernels.gemm.matmul import matmul
-from lego_mlir.kernels.gemm.mma_config import MmaConfig
-from lego_mlir.kernels.gemm.ragged import ragged_matmul
-from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
+from lego_mlir.kernels.gemm.mma.config import MmaConfig
+from lego_mlir.kernels.gemm.several.grouped import grouped_matmul
+from lego_mlir.kernels.gemm.several.ragged import ragged_matmul
+from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 from lego_mlir.kernels.permute.transpose import permute, transpose
 
 __all__ = [

@@ -10,19 +10,7 @@ from __future__ import annotations
 import re
 
 from lego_mlir.index.extraction.factor import Product, Tree
-from lego_mlir.index.nodes import (
-    Expr,
-    FloorDiv,
-    Int,
-    ISqrt,
-    Less,
-    Max,
-    Min,
-    Mod,
-    Sym,
-    Where,
-    Xor,
-)
+from lego_mlir.index.nodes import Expr, FloorDiv, Int, ISqrt, Less, Max, Min, Mod, Sym, Where, Xor
 from lego_mlir.index.ranges import bounds, is_positive
 from lego_mlir.printers.names import Names
 from lego_mlir.printers.writer import ATOM, LOOSE, SUM, Text, Writer, all_nonnegative, log2

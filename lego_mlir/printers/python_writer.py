@@ -2,31 +2,10 @@
 
 from __future__ import annotations
 
-from lego_mlir.index.nodes import (
-    Expr,
-    FloorDiv,
-    Int,
-    ISqrt,
-    Less,
-    Max,
-    Min,
-    Mod,
-    Sym,
-    Where,
-    Xor,
-)
+from lego_mlir.index.nodes import Expr, FloorDiv, Int, ISqrt, Less, Max, Min, Mod, Sym, Where, Xor
 from lego_mlir.index.ranges import is_positive
 from lego_mlir.printers.names import Names
-from lego_mlir.printers.writer import (
-    ATOM,
-    LOOSE,
-    PRODUCT,
-    SUM,
-    Text,
-    Writer,
-    all_nonnegative,
-    log2,
-)
+from lego_mlir.printers.writer import ATOM, LOOSE, PRODUCT, SUM, Text, Writer, all_nonnegative, log2
 
 
 class PythonWriter(Writer):

@@ -17,18 +17,7 @@ from typing import TypeAlias
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index.extraction.factor import Product, Sum, Tree, factor, without_constant
 from lego_mlir.index.fold import Algebra
-from lego_mlir.index.nodes import (
-    Expr,
-    FloorDiv,
-    Int,
-    ISqrt,
-    Less,
-    Mod,
-    Mul,
-    Poly,
-    Sym,
-    Where,
-)
+from lego_mlir.index.nodes import Expr, FloorDiv, Int, ISqrt, Less, Mod, Mul, Poly, Sym, Where
 from lego_mlir.index.ranges import bounds, is_nonnegative
 from lego_mlir.index.structure import children
 from lego_mlir.printers.names import Names

@@ -20,13 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lego_mlir.analysis.distributed.conversions.plan import Conversion, plan_conversion
-from lego_mlir.analysis.distributed.factors import (
-    REPLICA,
-    Factor,
-    Place,
-    Places,
-    weights,
-)
+from lego_mlir.analysis.distributed.factors import REPLICA, Factor, Place, Places, weights
 from lego_mlir.analysis.distributed.layout import DistributedLayout
 from lego_mlir.analysis.distributed.views import checked_dim, reduced
 

@@ -15,13 +15,15 @@ from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.specs import GpuSpec
 from lego_mlir.hardware.targets import Target
-from lego_mlir.kernels.gemm import gemv_heuristic, mma_heuristic, wgmma_heuristic
 from lego_mlir.kernels.gemm.config import GemmConfig
-from lego_mlir.kernels.gemm.gemv_config import MAX_COLUMNS
+from lego_mlir.kernels.gemm.gemv import heuristic as gemv_heuristic
+from lego_mlir.kernels.gemm.gemv.config import MAX_COLUMNS
 from lego_mlir.kernels.gemm.heuristic import Estimate
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT, is_plain
+from lego_mlir.kernels.gemm.mma import heuristic as mma_heuristic
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.unaligned import Remedies, refusals, remedies
+from lego_mlir.kernels.gemm.unaligned.remedies import Remedies, refusals, remedies
+from lego_mlir.kernels.gemm.wgmma import heuristic as wgmma_heuristic
 
 WGMMA_TARGET = "sm_90a"
 

@@ -1,4 +1,4 @@
-"""What a heuristic offers: `mma_heuristic` and `wgmma_heuristic` are the two there are.
+"""What a heuristic offers: `mma`, `wgmma` and `gemv` have one each.
 
 A heuristic enumerates the configs that fit a GEMM and a target, estimates the time of each by a
 cost model, and chooses: the config that the tuned table has, else the one with the best estimate.

@@ -9,16 +9,7 @@ from typing import Any, TypeAlias
 
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import (
-    ScalarType,
-    TensorType,
-    Value,
-    block_id,
-    dot,
-    fold,
-    sum_slices,
-    zeros,
-)
+from lego_mlir.frontend import ScalarType, TensorType, Value, block_id, dot, fold, sum_slices, zeros
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.matrices import tiled, transposed
 from lego_mlir.kernels.gemm.problem import Problem

@@ -19,8 +19,8 @@ from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm import tuner
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.empty import empty_matmul
-from lego_mlir.kernels.gemm.gemv_body import gemv_body
-from lego_mlir.kernels.gemm.gemv_config import GemvConfig
+from lego_mlir.kernels.gemm.gemv.body import gemv_body
+from lego_mlir.kernels.gemm.gemv.config import GemvConfig
 from lego_mlir.kernels.gemm.kernel import Epilogue, Operand, TiledGemm, gemm_body
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT, layout_of, order_of, transposed
 from lego_mlir.kernels.gemm.planner import (
@@ -34,7 +34,7 @@ from lego_mlir.kernels.gemm.planner import (
     ways,
 )
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.repitch import copy_name, repitch_kernel
+from lego_mlir.kernels.gemm.unaligned.repitch import copy_name, repitch_kernel
 
 _ACCUMULATORS = {"f16": "f32", "bf16": "f32", "f8E4M3FN": "f32", "f8E5M2": "f32", "i8": "i32"}
 """The accumulator's element type by that of A and B."""

@@ -14,7 +14,7 @@ from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.specs import GpuSpec, spec_of
 from lego_mlir.hardware.targets import Target
-from lego_mlir.kernels.gemm import gemv_heuristic, mma_heuristic, tuned_table, wgmma_heuristic
+from lego_mlir.kernels.gemm import tuned_table
 from lego_mlir.kernels.gemm.choice import (
     WGMMA_TARGET,
     Option,
@@ -23,13 +23,16 @@ from lego_mlir.kernels.gemm.choice import (
     options,
 )
 from lego_mlir.kernels.gemm.config import GemmConfig
-from lego_mlir.kernels.gemm.gemv_config import GemvConfig
+from lego_mlir.kernels.gemm.gemv import heuristic as gemv_heuristic
+from lego_mlir.kernels.gemm.gemv.config import GemvConfig
 from lego_mlir.kernels.gemm.heuristic import Heuristic
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT
-from lego_mlir.kernels.gemm.mma_config import MmaConfig
+from lego_mlir.kernels.gemm.mma import heuristic as mma_heuristic
+from lego_mlir.kernels.gemm.mma.config import MmaConfig
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.unaligned import NO_REMEDIES, Remedies, refusals
-from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
+from lego_mlir.kernels.gemm.unaligned.remedies import NO_REMEDIES, Remedies, refusals
+from lego_mlir.kernels.gemm.wgmma import heuristic as wgmma_heuristic
+from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
 WGMMA, HMMA, GEMV = WgmmaConfig.schedule, MmaConfig.schedule, GemvConfig.schedule
 

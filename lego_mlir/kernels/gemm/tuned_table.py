@@ -27,10 +27,10 @@ from typing import Any, TypeVar
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.files import write_whole
 from lego_mlir.kernels.gemm.config import GemmConfig
-from lego_mlir.kernels.gemm.gemv_config import GemvConfig
-from lego_mlir.kernels.gemm.mma_config import MmaConfig
+from lego_mlir.kernels.gemm.gemv.config import GemvConfig
+from lego_mlir.kernels.gemm.mma.config import MmaConfig
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
+from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
 _Kind = TypeVar("_Kind", bound=GemmConfig)
 

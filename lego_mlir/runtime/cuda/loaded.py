@@ -20,12 +20,7 @@ from lego_mlir.artifact.ptx import parameter_sizes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes, parameters, views
 from lego_mlir.runtime.binding import check_count
-from lego_mlir.runtime.compatibility import (
-    Code,
-    check_alignment,
-    check_shared,
-    choose_code,
-)
+from lego_mlir.runtime.compatibility import Code, check_alignment, check_shared, choose_code
 from lego_mlir.runtime.cuda import cuda_core
 from lego_mlir.runtime.cuda.direct import DirectLaunch, encoded, is_tensor_map
 from lego_mlir.runtime.cuda.failures import check, failure, launch_error, running

@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lego_mlir.sim.instructions.memory.addresses import SPACE, own_rank, rank_of, space_of
-from lego_mlir.sim.machine.memory import (
-    PARAM,
-    WINDOW_BITS,
-    WINDOWS,
-    base_of,
-)
+from lego_mlir.sim.machine.memory import PARAM, WINDOW_BITS, WINDOWS, base_of
 from lego_mlir.sim.ptx.decoded import Handler
 from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.syntax import Operand, Register, Vector

@@ -24,13 +24,7 @@ from lego_mlir.sim.checks.uninitialized_memory import UninitializedMemory, Works
 from lego_mlir.sim.cost.counter import Costs, Counter
 from lego_mlir.sim.machine.arguments import Argument, argument_buffers
 from lego_mlir.sim.machine.asynchronous import CompletionOrder
-from lego_mlir.sim.machine.memory import (
-    LOCAL,
-    POISON,
-    SHARED,
-    Buffer,
-    Memory,
-)
+from lego_mlir.sim.machine.memory import LOCAL, POISON, SHARED, Buffer, Memory
 from lego_mlir.sim.machine.observer import Observer, Observers
 from lego_mlir.sim.machine.wave import Wave
 from lego_mlir.sim.progress import Progress

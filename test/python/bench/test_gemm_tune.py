@@ -22,7 +22,7 @@ from lego_mlir import Artifact
 from lego_mlir.artifact import Argument, KernelLaunch
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels.gemm import tuned_table
-from lego_mlir.kernels.gemm.mma_config import MmaConfig
+from lego_mlir.kernels.gemm.mma.config import MmaConfig
 from lego_mlir.kernels.gemm.problem import Problem
 
 REFERENCE = GemmReference(512, 256, 128, "f16", "f16", "row", "col")

@@ -13,7 +13,7 @@ from lego_mlir.hardware import specs
 from lego_mlir.hardware.specs import FOLDER, defaults, read_card, spec_of
 from lego_mlir.hardware.targets import TARGETS, Target
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.wgmma_heuristic import choose, rank
+from lego_mlir.kernels.gemm.wgmma.heuristic import choose, rank
 
 H200 = FOLDER / "nvidia-h200.json"
 

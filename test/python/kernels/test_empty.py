@@ -13,8 +13,8 @@ from lego_mlir.compiler.driver import Options
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import matmul
-from lego_mlir.kernels.gemm.repitch import Repitch, repitch_kernel
-from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
+from lego_mlir.kernels.gemm.unaligned.repitch import Repitch, repitch_kernel
+from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
 TARGETS = ("sm_80", "sm_90a")
 

@@ -13,8 +13,9 @@ from lego_mlir import Col, OrderBy, Row, runtime
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import GemvConfig, matmul
-from lego_mlir.kernels.gemm import gemv_heuristic, tuned_table
-from lego_mlir.kernels.gemm.gemv_config import warp_unit
+from lego_mlir.kernels.gemm import tuned_table
+from lego_mlir.kernels.gemm.gemv import heuristic as gemv_heuristic
+from lego_mlir.kernels.gemm.gemv.config import warp_unit
 from lego_mlir.kernels.gemm.problem import Problem
 
 H200 = Target.parse("sm_90a")

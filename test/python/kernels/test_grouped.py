@@ -14,7 +14,7 @@ import lego_mlir as lg
 from lego_mlir import Col, GenP, OrderBy
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import MmaConfig, grouped_matmul
-from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
+from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 from lego_mlir.runtime.simulator import Simulator
 
 SMALL = WgmmaConfig((64, 64, 64), 1, 3)

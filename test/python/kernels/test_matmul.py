@@ -15,7 +15,7 @@ from lego_mlir.compiler.driver import Options
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import matmul
-from lego_mlir.kernels.gemm.mma_config import MmaConfig
+from lego_mlir.kernels.gemm.mma.config import MmaConfig
 
 HALF = MmaConfig((64, 64, 32), (2, 2), 2)
 BYTE = MmaConfig((64, 64, 64), (2, 2), 2)

@@ -16,8 +16,8 @@ from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import TARGETS, Target
 from lego_mlir.kernels import matmul
 from lego_mlir.kernels.gemm import tuned_table
-from lego_mlir.kernels.gemm.mma_config import MmaConfig
-from lego_mlir.kernels.gemm.mma_heuristic import choose, rank
+from lego_mlir.kernels.gemm.mma.config import MmaConfig
+from lego_mlir.kernels.gemm.mma.heuristic import choose, rank
 from lego_mlir.kernels.gemm.problem import Problem
 
 H200 = Target.parse("sm_90a")

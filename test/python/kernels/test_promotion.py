@@ -10,7 +10,7 @@ from lego_mlir import Col, OrderBy
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel
 from lego_mlir.kernels import matmul
-from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
+from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
 
 def gemm(m: int, n: int, k: int, promote: int, **more: Any) -> Kernel:

@@ -13,7 +13,7 @@ import lego_mlir as lg
 from lego_mlir import Col, OrderBy, RegP, Row
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import MmaConfig, ragged_matmul
-from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
+from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 from lego_mlir.runtime import launch
 from lego_mlir.runtime.simulator import Simulator
 

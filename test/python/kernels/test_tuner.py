@@ -14,7 +14,7 @@ from lego_mlir.kernels import matmul
 from lego_mlir.kernels.gemm import tuner
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.wgmma_heuristic import rank
+from lego_mlir.kernels.gemm.wgmma.heuristic import rank
 
 PROBLEM = Problem(320, 192, 128, "f16", "f16")
 CONFIGS = [found.config for found in rank(PROBLEM, Target.parse("sm_90a"))]

@@ -18,13 +18,13 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import matmul
-from lego_mlir.kernels.gemm.mma_config import MmaConfig
+from lego_mlir.kernels.gemm.mma.config import MmaConfig
 from lego_mlir.kernels.gemm.planner import plan
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.repitch import Repitch, repitch_kernel
-from lego_mlir.kernels.gemm.unaligned import Remedies
-from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
-from lego_mlir.kernels.gemm.wgmma_heuristic import rank
+from lego_mlir.kernels.gemm.unaligned.remedies import Remedies
+from lego_mlir.kernels.gemm.unaligned.repitch import Repitch, repitch_kernel
+from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
+from lego_mlir.kernels.gemm.wgmma.heuristic import rank
 
 ORDERS = ("late", "early", "random:1")
 SMALL = WgmmaConfig((64, 32, 64), 1, 2)

@@ -21,7 +21,7 @@ from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import matmul
 from lego_mlir.kernels.gemm import tuned_table
-from lego_mlir.kernels.gemm.mma_config import MmaConfig
+from lego_mlir.kernels.gemm.mma.config import MmaConfig
 from lego_mlir.kernels.gemm.planner import plan
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import raster_groups
@@ -30,9 +30,9 @@ from lego_mlir.kernels.gemm.shared_layouts import (
     tma_swizzled_tile,
     tma_swizzled_transpose,
 )
-from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
-from lego_mlir.kernels.gemm.wgmma_heuristic import estimate, rank, rank_grouped
-from lego_mlir.kernels.gemm.wgmma_model import ConfigTable, model_of, shared_bytes_of, tiles_of
+from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
+from lego_mlir.kernels.gemm.wgmma.heuristic import estimate, rank, rank_grouped
+from lego_mlir.kernels.gemm.wgmma.model import ConfigTable, model_of, shared_bytes_of, tiles_of
 
 H200 = Target.parse("sm_90a")
 GPU = spec_of(H200)

@@ -13,9 +13,9 @@ import lego_mlir as lg
 from lego_mlir import Col, OrderBy, RegP, Row, runtime
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import matmul
-from lego_mlir.kernels.gemm.mma_config import MmaConfig
+from lego_mlir.kernels.gemm.mma.config import MmaConfig
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
+from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
 SMALL = WgmmaConfig((64, 32, 64), 1, 2)
 

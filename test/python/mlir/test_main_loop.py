@@ -12,7 +12,7 @@ from lego_mlir.compiler.driver import Options
 from lego_mlir.frontend import TensorType
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import matmul
-from lego_mlir.kernels.gemm.mma_config import MmaConfig
+from lego_mlir.kernels.gemm.mma.config import MmaConfig
 
 
 def check(kernel: Any, order: str) -> None:

@@ -10,11 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lego_mlir.kernels.gemm.rasterization import raster_groups
-from lego_mlir.mlir.warp_specialized.multicast import (
-    ClusterSharing,
-    TileSharing,
-    widest_sharing,
-)
+from lego_mlir.mlir.warp_specialized.multicast import ClusterSharing, TileSharing, widest_sharing
 
 
 @given(st.tuples(*[st.integers(1, 4)] * 3))

@@ -6,13 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from lego_mlir.analysis.distributed.factors import (
-    REPLICA,
-    Factor,
-    Place,
-    cut_all,
-    weights,
-)
+from lego_mlir.analysis.distributed.factors import REPLICA, Factor, Place, cut_all, weights
 from lego_mlir.analysis.distributed.layout import DistributedLayout
 
 

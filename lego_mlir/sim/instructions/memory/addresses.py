@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lego_mlir.sim.machine.memory import (
-    RANK_SHIFT,
-)
+from lego_mlir.sim.machine.memory import RANK_SHIFT
 from lego_mlir.sim.ptx.decoded import Reader
 from lego_mlir.sim.ptx.form import Form
 from lego_mlir.sim.ptx.syntax import Address, Integer, Operand, Register, Symbol

@@ -20,8 +20,8 @@ from lego_mlir.hardware.specs import UnalignedModel
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT, order_of, tiled
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.repitch import Repitch
 from lego_mlir.kernels.gemm.shared_layouts import tma_swizzled_tile, tma_swizzled_transpose
+from lego_mlir.kernels.gemm.unaligned.repitch import Repitch
 
 _ROW_BYTES = 128
 """Bytes of a tile along its contiguous dimension, when TMA is asked whether it can copy tiles."""

@@ -30,7 +30,7 @@ from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm import tuned_table
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.heuristic import fits
-from lego_mlir.kernels.gemm.mma_config import MmaConfig
+from lego_mlir.kernels.gemm.mma.config import MmaConfig
 from lego_mlir.kernels.gemm.problem import Problem
 
 _TILES = (

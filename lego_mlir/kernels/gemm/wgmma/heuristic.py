@@ -1,4 +1,4 @@
-"""The heuristic for `wgmma` GEMMs: which config takes the least time, by `wgmma_model`."""
+"""The heuristic for `wgmma` GEMMs: which config takes the least time, by `model`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from lego_mlir.kernels.gemm import tuned_table
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.heuristic import fits
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.wgmma_candidates import candidates, config_of, raster_group_of
-from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
-from lego_mlir.kernels.gemm.wgmma_model import ConfigTable, Times, model_of, times_of, work_of
+from lego_mlir.kernels.gemm.wgmma.candidates import candidates, config_of, raster_group_of
+from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
+from lego_mlir.kernels.gemm.wgmma.model import ConfigTable, Times, model_of, times_of, work_of
 
 _RANKED = 32
 """Configs that are ranked; the rest of the table is only estimated."""
@@ -39,7 +39,7 @@ class WgmmaEstimate:
     Attributes:
         config: the config.
         microseconds: the time of the whole launch.
-        limit: what takes longest: a name of `wgmma_model.LIMITS`, `power` or `memory`.
+        limit: what takes longest: a name of `model.LIMITS`, `power` or `memory`.
     """
 
     config: WgmmaConfig

@@ -1,4 +1,4 @@
-"""The `wgmma` configs that are considered for a GEMM, as a table: `wgmma_model` ranks them.
+"""The `wgmma` configs that are considered for a GEMM, as a table: `model` ranks them.
 
 Tiles have 64 rows for each consumer warpgroup, or 128 for two of them, and columns in steps that
 are fine where that changes the number of waves. Clusters share the tiles of A, of B or of both.
@@ -18,14 +18,9 @@ from lego_mlir.hardware.limits import CACHE_LINE_BYTES, WARPGROUP_THREADS, WGMMA
 from lego_mlir.hardware.specs import GpuSpec
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
-from lego_mlir.kernels.gemm.wgmma_model import (
-    ConfigTable,
-    model_of,
-    shared_bytes_of,
-    tiles_of,
-)
-from lego_mlir.kernels.gemm.wgmma_registers import MAX_RESULT_REGISTERS
+from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
+from lego_mlir.kernels.gemm.wgmma.model import ConfigTable, model_of, shared_bytes_of, tiles_of
+from lego_mlir.kernels.gemm.wgmma.registers import MAX_RESULT_REGISTERS
 
 _TILES = (
     *((64, n, 1) for n in (8, 16, 24, 32, 40, 48, *range(64, 257, 16))),

@@ -1,4 +1,4 @@
-"""The body of a GEMM kernel for few columns of C: what a thread does; see `gemv_config`."""
+"""The body of a GEMM kernel for few columns of C: what a thread does; see `gemv.config`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from lego_mlir.frontend import (
 )
 from lego_mlir.hardware.limits import MMA_COLUMNS
 from lego_mlir.index import minimum
-from lego_mlir.kernels.gemm.gemv_config import GROUPS, HALVES, THREADS, GemvConfig, shift_classes
-from lego_mlir.kernels.gemm.gemv_fragments import AcrossK, AlongK, Fragments, Place
-from lego_mlir.kernels.gemm.gemv_shifted import ShiftedAcrossK, ShiftedAlongK
+from lego_mlir.kernels.gemm.gemv.config import GROUPS, HALVES, THREADS, GemvConfig, shift_classes
+from lego_mlir.kernels.gemm.gemv.fragments import AcrossK, AlongK, Fragments, Place
+from lego_mlir.kernels.gemm.gemv.shifted import ShiftedAcrossK, ShiftedAlongK
 from lego_mlir.kernels.gemm.kernel import (
     Epilogue,
     Matrices,

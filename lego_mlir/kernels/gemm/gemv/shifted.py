@@ -19,8 +19,8 @@ from typing import Any
 from lego_mlir.algebra import Layout, OrderBy, RegP, Row, ceildiv
 from lego_mlir.frontend import Value, choose, concatenate, zeros
 from lego_mlir.index import minimum
-from lego_mlir.kernels.gemm.gemv_config import GROUPS, THREADS, GemvConfig, shift_classes
-from lego_mlir.kernels.gemm.gemv_fragments import AcrossK, AlongK, Place
+from lego_mlir.kernels.gemm.gemv.config import GROUPS, THREADS, GemvConfig, shift_classes
+from lego_mlir.kernels.gemm.gemv.fragments import AcrossK, AlongK, Place
 from lego_mlir.kernels.gemm.kernel import Matrices
 from lego_mlir.kernels.gemm.matrices import tiled
 from lego_mlir.kernels.gemm.problem import Problem

@@ -45,7 +45,7 @@ from lego_mlir.hardware.limits import (
 from lego_mlir.hardware.specs import GpuSpec, WgmmaModel
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.shared_layouts import epilogue_columns
-from lego_mlir.kernels.gemm.wgmma_config import WgmmaConfig
+from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
 Numbers = npt.NDArray[np.float64]
 

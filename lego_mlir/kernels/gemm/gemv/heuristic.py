@@ -17,16 +17,12 @@ from math import ceil, prod
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
-from lego_mlir.hardware.limits import (
-    MMA_COLUMNS,
-    RESERVED_SHARED_BYTES,
-    SM_REGISTERS,
-)
+from lego_mlir.hardware.limits import MMA_COLUMNS, RESERVED_SHARED_BYTES, SM_REGISTERS
 from lego_mlir.hardware.specs import GpuSpec, spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm import tuned_table
 from lego_mlir.kernels.gemm.config import GemmConfig
-from lego_mlir.kernels.gemm.gemv_config import (
+from lego_mlir.kernels.gemm.gemv.config import (
     CHUNK_BYTES,
     MAX_COLUMNS,
     GemvConfig,

@@ -11,7 +11,7 @@ from lego_mlir.algebra import Layout, OrderBy, RegP, Row, ceildiv
 from lego_mlir.frontend import Value, concatenate, mma
 from lego_mlir.hardware.limits import MMA_K_BYTES
 from lego_mlir.index import minimum
-from lego_mlir.kernels.gemm.gemv_config import (
+from lego_mlir.kernels.gemm.gemv.config import (
     CHUNK_BYTES,
     GROUPS,
     HALVES,

@@ -23,7 +23,6 @@ from lego_mlir.hardware.limits import (
     WGMMA_ROWS,
 )
 from lego_mlir.hardware.swizzle import MODES
-from lego_mlir.kernels.gemm import wgmma_registers as registers
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import raster_groups
@@ -33,6 +32,7 @@ from lego_mlir.kernels.gemm.shared_layouts import (
     tma_swizzled_tile,
     tma_swizzled_transpose,
 )
+from lego_mlir.kernels.gemm.wgmma import registers
 
 _ONE_CTA_BYTES = 117 * KIB
 """Shared memory of a CTA that has a multiprocessor to itself: more than half of its 228 KiB."""
