@@ -87,7 +87,11 @@ def folder(tmp_path: Path) -> Path:
         (tmp_path / name).symlink_to(ROOT / name)
     for example in (ROOT / "docs" / "examples").iterdir():
         (tmp_path / example.name).write_bytes(example.read_bytes())
-    script = "import numpy as np; np.save('a.npy', np.ones((1024, 1024), np.float32))"
+    script = """if True:
+        import numpy as np
+        np.save('a.npy', np.ones((1024, 1024), np.float32))
+        np.save('x.npy', np.ones(1000, np.float32))
+    """
     subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
     return tmp_path
 

@@ -6,6 +6,7 @@ Lanes that meet at one address go one after the other, in the order of their num
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -117,9 +118,12 @@ def _atomic_vector(
     given, *results = (operand.elements for operand in lists if isinstance(operand, Vector))
     reads = [form.read(element, raw) for element in given]
     writes = [form.write(element, raw) for found in results for element in found]
+    whole = replace(access, count=count)
 
     def execute(w: Wave) -> None:
         target = np.broadcast_to(address(w), w.lanes)
+        for _ in w.memory.locate(whole, target, w.mask):
+            pass  # the vector is aligned and inside of one buffer
         values = [np.broadcast_to(read(w), w.lanes) for read in reads]
         before = [
             exchange(w, access, target + np.uint64(k * access.width), update, value, value)
