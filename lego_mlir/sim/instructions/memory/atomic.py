@@ -122,13 +122,18 @@ def _atomic_vector(
 
     def execute(w: Wave) -> None:
         target = np.broadcast_to(address(w), w.lanes)
-        for _ in w.memory.locate(whole, target, w.mask):
-            pass  # the vector is aligned and inside of one buffer
         values = [np.broadcast_to(read(w), w.lanes) for read in reads]
-        before = [
-            exchange(w, access, target + np.uint64(k * access.width), update, value, value)
-            for k, value in enumerate(values)
-        ]
+        before = [np.zeros(w.lanes, UNSIGNED[8 * access.width]) for _ in values]
+        for buffer, index, where in w.memory.locate(whole, target, w.mask):
+            view = buffer.view(access.width)
+            lanes = np.arange(w.lanes) if where is None else where
+            for rank in _conflict_free(index):
+                who = lanes[rank]
+                for k, value in enumerate(values):
+                    slots = index[rank] + k
+                    old = view[slots]
+                    before[k][who] = old
+                    view[slots] = update(old, value[who], value[who])
         for write, old in zip(writes, before, strict=False):
             write(w, old)
 
