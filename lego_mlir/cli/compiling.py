@@ -24,7 +24,8 @@ def compilation_of(options: Any) -> Compilation:
     Raises:
         LegoError: the input cannot be read, or the options do not suit it.
     """
-    from lego_mlir.compiler.driver import Compilation, Options
+    from lego_mlir.compiler.driver import Compilation
+    from lego_mlir.compiler.options import Options
     from lego_mlir.hardware.targets import Target
     from lego_mlir.mlir.context import Source
 

@@ -18,7 +18,6 @@ from lego_mlir.frontend.values import Operand, Value, as_index, as_value
 from lego_mlir.index import Int, Sym
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.lowering.atomics import why_not_atomic
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +180,8 @@ class TensorValue:
         Raises:
             LegoError: the element type has no such update, or the index is that of a slice.
         """
+        from lego_mlir.mlir.lowering.atomics import why_not_atomic
+
         wrong = why_not_atomic(kind, ir.Type.parse(self._dtype))
         if wrong is not None:
             raise self._trace.error(f"tensor '{self._name}': {wrong[0]}", wrong[1])
