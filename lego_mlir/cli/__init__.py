@@ -5,6 +5,8 @@ One module for each command; `main` chooses it and reports its errors.
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import io
 import os
 import signal
@@ -13,7 +15,8 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from lego_mlir.cli import compiling, drawing, printing, running
+from lego_mlir.cache import disabled
+from lego_mlir.cli import caching, compiling, drawing, printing, running
 from lego_mlir.cli.streams import say
 from lego_mlir.diagnostics import LegoError, printable, shown_warnings
 from lego_mlir.limits import Limits
@@ -29,20 +32,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a terminal may lack some of our characters
             stream.reconfigure(errors="replace")
     words = sys.argv[1:] if arguments is None else list(arguments)
-    command: Callable[[Any], int]
-    if words[:1] == ["template"]:
-        options, command = template_parser().parse_args(words[1:]), printing.fill
-    else:
-        options = parser().parse_args(words)
-        command = _command(options)
+    command, options = _parsed(words)
     interruption = _Interruption()
     try:
-        with interruption, shown_warnings(_warned), Limits.parse(options.limits).applied():
+        with (
+            interruption,
+            shown_warnings(_warned),
+            disabled() if options.no_cache else contextlib.nullcontext(),
+            Limits.parse(options.limits).applied(),
+        ):
             return command(options)
     except KeyboardInterrupt as e:
         return _interrupted(str(e))
     except Exception as e:
         return _interrupted("") if interruption.came else _failed(e)
+
+
+def _parsed(words: Sequence[str]) -> tuple[Callable[[Any], int], Any]:
+    """Return the command that the words of the command line ask for, and its options."""
+    if len(words) == 1 and words[0] in caching.COMMANDS:
+        return caching.COMMANDS[words[0]], argparse.Namespace(limits=(), no_cache=False)
+    if words[:1] == ["template"]:
+        return printing.fill, template_parser().parse_args(words[1:])
+    options = parser().parse_args(words)
+    return _command(options), options
 
 
 def _command(options: Any) -> Callable[[Any], int]:

@@ -9,50 +9,59 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lego_mlir.cache.entries import Entry
 from lego_mlir.cli.streams import read, say, write
+from lego_mlir.compiler.cached import PRODUCTS, compiled, key_of, produce
+from lego_mlir.compiler.options import Options
 from lego_mlir.compiler.stages import BINARY, DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError, Location, printable
 from lego_mlir.files import write_whole
+from lego_mlir.hardware.targets import Target
+from lego_mlir.mlir.context import Source
 
 if TYPE_CHECKING:
     from lego_mlir.compiler.driver import Compilation
 
 
-def compilation_of(options: Any) -> Compilation:
-    """Return the compilation of the input with the options.
+def inputs_of(options: Any) -> tuple[Source, Options]:
+    """Return the input, and how it is compiled.
 
     Raises:
-        LegoError: the input cannot be read, or the options do not suit it.
+        LegoError: the input cannot be read, or there is no such target.
     """
-    from lego_mlir.compiler.driver import Compilation
-    from lego_mlir.compiler.options import Options
-    from lego_mlir.hardware.targets import Target
-    from lego_mlir.mlir.context import Source
-
     target = Target.parse(options.target or DEFAULT_TARGET)
     file, text = read(options.input)
-    compilation = Compilation(
-        Source(file, text),
-        Options(
-            target=target,
-            sizes=dict(options.sizes),
-            schedule=options.schedule,
-            parameters=dict(options.parameters),
-            keep=options.keep is not None,
-            pipelines=dict(options.pipelines),
-            isolate=True,
-            exact_division=options.exact_division,
-            check=bool(options.check),
-        ),
+    how = Options(
+        target=target,
+        sizes=dict(options.sizes),
+        schedule=options.schedule,
+        parameters=dict(options.parameters),
+        keep=options.keep is not None,
+        pipelines=dict(options.pipelines),
+        isolate=True,
+        exact_division=options.exact_division,
+        check=bool(options.check),
     )
+    return Source(file, text), how
+
+
+def compilation_of(source: Source, how: Options) -> Compilation:
+    """Return the compilation of an input.
+
+    Raises:
+        LegoError: it is no module, or the options do not suit it.
+    """
+    from lego_mlir.compiler.driver import Compilation
+
+    compilation = Compilation(source, how)
     for flag, value, is_used in (
-        ("--param", options.parameters, compilation.schedule is not None),
-        ("--keep", options.keep, compilation.has_schedule),
+        ("--param", how.parameters, compilation.schedule is not None),
+        ("--keep", how.keep, compilation.has_schedule),
     ):
         if value and not is_used:
             raise LegoError(
                 f"{flag} needs a schedule, and the module names no schedule",
-                location=Location(file),
+                location=Location(source.file),
                 hint="add --schedule=NAME",
             )
     return compilation
@@ -67,22 +76,26 @@ def emit(options: Any) -> int:
         )
     # Compiling multiplies no large matrices: NumPy need not start threads for them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    compilation = compilation_of(options)
-    with keeping(compilation, options.keep):
-        if options.explain:
-            from lego_mlir.compiler.explanation import explain
-
-            data = printable(explain(compilation), "\n").encode()
-        elif stage == "bundle":
-            data = compilation.artifact().to_bytes()
-        elif stage == "cubin":
-            data = compilation.cubin.code
-        else:
-            data = compilation.text(stage).encode()
-    if stage in BINARY:
-        _warn(compilation)
-    write(options.output, data)
+    source, how = inputs_of(options)
+    key = None
+    if stage in PRODUCTS and not options.explain:
+        key = key_of(source, how, stage)
+    if key is not None:
+        entry = compiled(key, lambda: compilation_of(source, how))
+    else:
+        compilation = compilation_of(source, how)
+        with keeping(compilation, options.keep):
+            entry = _explained(compilation) if options.explain else produce(compilation, stage)
+    for warning in entry.warnings:
+        say(f"warning: {warning}", sys.stderr)
+    write(options.output, entry.data)
     return 0
+
+
+def _explained(compilation: Compilation) -> Entry:
+    from lego_mlir.compiler.explanation import explain
+
+    return Entry(printable(explain(compilation), "\n").encode())
 
 
 @contextlib.contextmanager
@@ -100,8 +113,3 @@ def keeping(compilation: Compilation, directory: str | None) -> Iterator[None]:
                 ) from None
             for number, (name, text) in enumerate(compilation.schedules.kept):
                 write_whole(Path(directory, f"{number:02}-{name}.mlir"), text.encode())
-
-
-def _warn(compilation: Compilation) -> None:
-    for warning in compilation.cubin.warnings:
-        say(f"warning: {warning}", sys.stderr)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from lego_mlir.artifact import Artifact
-from lego_mlir.cli.compiling import compilation_of, keeping
+from lego_mlir.cli.compiling import compilation_of, inputs_of, keeping
 from lego_mlir.cli.streams import BUNDLE, STDIN, read, say, stdout
+from lego_mlir.compiler.cached import compiled, key_of
 from lego_mlir.diagnostics import LegoError, Location
+from lego_mlir.mlir.context import Source
 
 if TYPE_CHECKING:
-    from lego_mlir.compiler.driver import Compilation
     from lego_mlir.runtime.references import Comparison
 
 
@@ -30,11 +32,7 @@ def run(options: Any) -> int:
         options.target = options.target or device.target
         if options.check is None:  # what is counted is the kernel as a GPU gets it
             options.check = device.name == "sim" and not options.report
-        compilation = compilation_of(options)
-        with keeping(compilation, options.keep):
-            artifact = compilation.artifact(assemble=device.name == "cuda")
-        functions = compilation.functions
-        _check_reference(artifact, compilation)
+        artifact, functions = _compiled(options, is_assembled=device.name == "cuda")
     try:
         result = runtime.run(
             artifact, options.arrays, device=device, seed=options.seed, functions=functions
@@ -55,7 +53,24 @@ def run(options: Any) -> int:
     return 0 if result.comparison is None or result.comparison.equal else 1
 
 
-def _check_reference(artifact: Artifact, compilation: Compilation) -> None:
+def _compiled(
+    options: Any, *, is_assembled: bool
+) -> tuple[Artifact, Mapping[str, Callable[..., Any]]]:
+    """Return the artifact of the module that the input is, and the functions its layouts name."""
+    source, how = inputs_of(options)
+    compilation = functools.cache(lambda: compilation_of(source, how))
+    key = key_of(source, how, "bundle", is_assembled=is_assembled)
+    if key is not None:
+        artifact = compiled(key, compilation).artifact
+    else:
+        with keeping(compilation(), options.keep):
+            artifact = compilation().artifact(assemble=is_assembled)
+    _check_reference(artifact, source)
+    layouts = [argument.layout or "" for argument in artifact.arguments]
+    return artifact, compilation().functions if any("@" in text for text in layouts) else {}
+
+
+def _check_reference(artifact: Artifact, source: Source) -> None:
     """Refuse a module that names a reference which there is none of, at the line that names it."""
     from lego_mlir.mlir import dialect
     from lego_mlir.runtime import references
@@ -65,12 +80,11 @@ def _check_reference(artifact: Artifact, compilation: Compilation) -> None:
     try:
         references.find(artifact.reference)
     except LegoError as e:
-        text = compilation.source.text
-        before, found, _ = text.partition(dialect.REFERENCE)
+        before, found, _ = source.text.partition(dialect.REFERENCE)
         if not found:
             raise
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-        raise e.at(Location(compilation.source.file, line, column), text) from None
+        raise e.at(Location(source.file, line, column), source.text) from None
 
 
 def _verdict(artifact: Artifact, comparison: Comparison | None) -> str:

@@ -71,31 +71,38 @@ def key_of(
     )
 
 
-def compiled(key: ModuleKey | None, product: str, compilation: Callable[[], Compilation]) -> Entry:
-    """Return a product of a compilation, from the cache if it is there; else keep it there.
+def compiled(key: ModuleKey, compilation: Callable[[], Compilation]) -> Entry:
+    """Return what a key names, from the cache if it is there; else make it, and keep it there.
 
     Args:
-        key: what the product depends on; `None` to use no cache.
-        product: one of `PRODUCTS`.
-        compilation: makes the compilation, where it is needed.
+        key: what it depends on.
+        compilation: returns the compilation, where it is needed.
 
     Raises:
         LegoError: the module does not compile.
     """
-    found = entries.find(key) if key is not None else None
-    if found is not None:
-        return found
-    made = _made(product, compilation(), key is None or key.is_assembled)
-    if key is not None:
-        entries.keep(key, made)
-    return made
+    found = entries.find(key)
+    if found is None:
+        found = produce(compilation(), key.product, is_assembled=key.is_assembled)
+        entries.keep(key, found)
+    return found
 
 
-def _made(product: str, compilation: Compilation, is_assembled: bool) -> Entry:
-    match product:
-        case "ptx":
-            return Entry(compilation.ptx.encode())
+def produce(compilation: Compilation, stage: str, *, is_assembled: bool = True) -> Entry:
+    """Compile a module up to a stage.
+
+    Args:
+        compilation: of the module.
+        stage: one of `stages.STAGES`.
+        is_assembled: whether a bundle has machine code.
+
+    Raises:
+        LegoError: the module does not compile.
+    """
+    match stage:
         case "cubin":
             return Entry(compilation.cubin.code, compilation.cubin.warnings)
-    artifact = compilation.artifact(assemble=is_assembled)
-    return Entry(artifact, compilation.cubin.warnings if is_assembled else ())
+        case "bundle":
+            artifact = compilation.artifact(assemble=is_assembled)
+            return Entry(artifact, compilation.cubin.warnings if is_assembled else ())
+    return Entry(compilation.text(stage).encode())

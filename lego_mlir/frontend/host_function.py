@@ -17,6 +17,7 @@ from lego_mlir.artifact import Artifact
 from lego_mlir.cache import entries
 from lego_mlir.cache.builds import builds
 from lego_mlir.cache.keys import KernelKey
+from lego_mlir.compiler.cached import compiled, key_of
 from lego_mlir.compiler.options import Options
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError, Location
@@ -199,13 +200,13 @@ class HostFunction(ABC):
         key = self._key(target, check) if entries.is_on() else None
         if key is not None and (found := entries.find_artifact(key)) is not None:
             return found
-        from lego_mlir.compiler.cached import compiled, key_of
-
         compilation = self.compilation(Options(target=target, check=check))
         traced = Source(compilation.source.file, compilation.module_text)
         module_key = key_of(traced, compilation.options, "bundle", sources=compilation.sources)
-        artifact = compiled(module_key, "bundle", lambda: compilation).artifact
-        if key is not None and module_key is not None:
+        if module_key is None:
+            return compilation.artifact()
+        artifact = compiled(module_key, lambda: compilation).artifact
+        if key is not None:
             entries.link(key, module_key)
         return artifact
 

@@ -6,10 +6,10 @@ import argparse
 from typing import Any
 
 from lego_mlir import __version__
-from lego_mlir.options import compiling, drawing, printing, ptx_files, running
+from lego_mlir.options import caching, compiling, drawing, printing, ptx_files, running
 from lego_mlir.options.base import Parser
 
-_COMMANDS = (compiling, printing, drawing, running, ptx_files)
+_COMMANDS = (compiling, printing, drawing, running, ptx_files, caching)
 """The commands, in the order of the help; each adds its options, and checks them."""
 
 _DESCRIPTION = """\

@@ -28,6 +28,7 @@ Names in quotes are variables of the program. docs/printers.md says more.
 def template_parser() -> argparse.ArgumentParser:
     """Return the parser of `legoc template`; on wrong usage it exits with status 2."""
     parser = Parser(prog="legoc template", description=_DESCRIPTION)
+    parser.set_defaults(no_cache=False)
     parser.add_argument("input", metavar="FILE", help="the template, or - for stdin")
     parser.add_argument(
         "--set",
