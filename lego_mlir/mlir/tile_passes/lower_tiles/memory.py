@@ -49,14 +49,14 @@ def lower_load(op: Any, layout: DistributedLayout, threads: Threads) -> Fragment
     own = without_copies(layout)
     index, registers = _access(op, operands, own, threads)
     attributes = op.attributes
-    other = attributes[dialect.OTHER] if dialect.OTHER in attributes else None
+    has_other = dialect.OTHER in attributes
     parts = tiles.load_parts(
         part_types(own, element_of(op.results[0])),
         buffer,
         index,
         attributes[dialect.LAYOUT],
         registers,
-        other=other,
+        other=attributes[dialect.OTHER] if has_other else None,
     )
     return repeated(Fragment(own, tuple(parts)), layout)
 

@@ -6,8 +6,8 @@ becomes, for each of the parts,
 
     %z0 = arith.addf %x0, %y0 : vector<4xf32>
 
-Where parts of all operands are equal, as those of a tile are that was broadcast, so is the result's,
-and it is computed once.
+Where parts of all operands are equal, as those of a tile are that was broadcast, so is the
+result's, and it is computed once.
 """
 
 from __future__ import annotations

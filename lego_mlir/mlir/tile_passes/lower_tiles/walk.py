@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lego_mlir.analysis.distributed import DistributedLayout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
@@ -87,54 +88,57 @@ class _Walk:
     def _lower_tiles(self, op: Any) -> None:
         """Build what an operation on tiles becomes."""
         operands = [self.fragments.get(x, x) for x in op.operands]
-        layouts = [self.threads.layout(r) for r in op.results if is_tile(r)]
+        results = [r for r in op.results if is_tile(r)]
+        layouts = [self.threads.layout(r) for r in results]
         found: list[Fragment] = []
         match op.name:
-            case dialect.LOAD:
-                found = [memory.lower_load(op, *layouts, self.threads)]
             case dialect.STORE:
                 mask = self._mask(op.operands[0])
                 memory.lower_store(op, operands[0], mask, self.threads)
-            case _ if op.name == CONSTANT:
-                found = [sources.lower_constant(op, *layouts)]
-            case tiles.FULL:
-                found = [sources.lower_full(operands[0], *layouts)]
-            case tiles.IOTA:
-                found = [sources.lower_iota(op, *layouts, self.threads)]
-            case tiles.IN_RANGE:
-                found = [sources.lower_in_range(op, operands[0], *layouts, self.threads)]
             case tiles.ITEM:
                 op.results[0].replace_all_uses_with(operands[0].elements()[0])
-            case tiles.RESTRICT:
-                found = [operands[0]]
-            case tiles.BROADCAST:
-                found = [views.broadcast(operands[0], *layouts, self.threads)]
-            case tiles.RESHAPE:
-                found = [views.reshape(operands[0], *layouts, self.threads)]
-            case tiles.TRANSPOSE:
-                order = tiles.order_of(op)
-                found = [views.transpose(operands[0], order, *layouts, self.threads)]
-            case tiles.JOIN:
-                found = [views.join(operands, *layouts, self.threads)]
             case tiles.SPLIT:
                 found = views.split_last(operands[0], layouts, self.threads)
-            case tiles.CONVERT:
-                found = [convert(operands[0], *layouts, self.threads)]
             case tiles.REDUCE | tiles.REDUCE_WITH | tiles.SCAN | tiles.SCAN_WITH:
-                combined = self._combine(op, operands)
-                found = [
-                    convert(f, layout, self.threads)
-                    for f, layout in zip(combined, layouts, strict=True)
-                ]
-            case tiles.TAKE:
-                taken = take(*operands, tiles.dim_of(op), self.threads)
-                found = [convert(taken, *layouts, self.threads)]
-            case _ if is_pointwise(op):
-                found = [lower_pointwise(op, operands)]
+                combined = zip(self._combine(op, operands), layouts, strict=True)
+                found = [convert(tile, layout, self.threads) for tile, layout in combined]
             case _:
-                raise LegoError(f"'{op.name}' is no operation on tiles")
-        for result, fragment in zip([r for r in op.results if is_tile(r)], found, strict=True):
-            self.fragments[result] = fragment
+                (layout,) = layouts
+                found = [self._value(op, operands, layout)]
+        self.fragments.update(zip(results, found, strict=True))
+
+    def _value(self, op: Any, operands: list[Any], layout: DistributedLayout) -> Fragment:
+        """Build the result of an operation that has one, in its layout."""
+        threads = self.threads
+        match op.name:
+            case dialect.LOAD:
+                return memory.lower_load(op, layout, threads)
+            case _ if op.name == CONSTANT:
+                return sources.lower_constant(op, layout)
+            case tiles.FULL:
+                return sources.lower_full(operands[0], layout)
+            case tiles.IOTA:
+                return sources.lower_iota(op, layout, threads)
+            case tiles.IN_RANGE:
+                return sources.lower_in_range(op, operands[0], layout, threads)
+            case tiles.RESTRICT:
+                return operands[0]  # type: ignore[no-any-return]
+            case tiles.BROADCAST:
+                return views.broadcast(operands[0], layout, threads)
+            case tiles.RESHAPE:
+                return views.reshape(operands[0], layout, threads)
+            case tiles.TRANSPOSE:
+                return views.transpose(operands[0], tiles.order_of(op), layout, threads)
+            case tiles.JOIN:
+                return views.join(operands, layout, threads)
+            case tiles.CONVERT:
+                return convert(operands[0], layout, threads)
+            case tiles.TAKE:
+                tile, indices = operands
+                return convert(take(tile, indices, tiles.dim_of(op), threads), layout, threads)
+            case _ if is_pointwise(op):
+                return lower_pointwise(op, operands)
+        raise LegoError(f"'{op.name}' is no operation on tiles")
 
     def _combine(self, op: Any, operands: list[Fragment]) -> list[Fragment]:
         """Build a reduction or a scan."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lego_mlir.analysis.distributed import DistributedLayout, plan_reduction, reduced
+from lego_mlir.analysis.distributed import DistributedLayout, Place, plan_reduction, reduced
 from lego_mlir.analysis.distributed.reduction import Butterfly, Gather, Tree
 from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.mlir.bindings import ir
@@ -62,8 +62,6 @@ def reduce_tiles(
 
 def _reduced_registers(layout: DistributedLayout, dim: int) -> DistributedLayout:
     """Return the layout after the registers of a dimension have been combined."""
-    from lego_mlir.analysis.distributed import Place
-
     return reduced(layout, dim, (Place.REGISTER,))
 
 

@@ -1,8 +1,9 @@
 """Inclusive scans: digit by digit of the dimension, blocks become larger blocks.
 
-The plan (`analysis.distributed.scan`) lists the digits, the fastest first. The k-th block of a digit
-is combined with the totals of the blocks before it: of registers, of the lane whose bit differs, or
-of other warps, which go through shared memory. A reversed scan combines with those behind it.
+The plan (`analysis.distributed.scan`) lists the digits, the fastest first. The k-th block of a
+digit is combined with the totals of the blocks before it: of registers, of the lane whose bit
+differs, or of other warps, which go through shared memory. A reversed scan combines with those
+behind it.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ class _Scan:
                         if values[v] not in done:
                             done[values[v]] = self.combined(running, values[v])
                         values[v] = done[values[v]]
-                is_total = next((v for v in done if v == totals[t]), None)
-                running = done[is_total] if is_total else self.combined(running, totals[t])
+                known = done.get(totals[t])
+                running = self.combined(running, totals[t]) if known is None else known
             new.append(running)
         return values, new
 

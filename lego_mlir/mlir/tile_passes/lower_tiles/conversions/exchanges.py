@@ -12,7 +12,7 @@ become selects:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -96,7 +96,7 @@ def _chosen(
     return _select(digits, by_values, threads)
 
 
-def _digits(choices: Any) -> tuple[Digit, ...]:
+def _digits(choices: Iterable[Choice]) -> tuple[Digit, ...]:
     """Return the digits that choices depend on, in order of first use."""
     return tuple(dict.fromkeys(digit for choice in choices for _, digit, _ in choice.terms))
 
