@@ -120,7 +120,8 @@ def registers_at(layout: DistributedLayout, index: Iterable[Sequence[int]]) -> l
     arrays = [np.asarray(x) for x in index]
     if not arrays:
         return [0] * layout.registers
-    return np.asarray(layout.inverse(arrays).register).tolist()
+    found: list[int] = np.asarray(layout.inverse(arrays).register).tolist()
+    return found
 
 
 def without_copies(layout: DistributedLayout) -> DistributedLayout:

@@ -4,6 +4,6 @@
 loads. What a plan is stands in `analysis.distributed.conversions`.
 """
 
-from lego_mlir.mlir.tile_passes.lower_tiles.conversions.convert import convert
+from lego_mlir.mlir.tile_passes.lower_tiles.conversions.roads import convert
 
 __all__ = ["convert"]
