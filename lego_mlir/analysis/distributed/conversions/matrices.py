@@ -102,6 +102,8 @@ def plan_matrices(
         return None
     if is_store and layout.replicas > 1:
         return None
+    if any(f.dim == REPLICA for f in layout.places[Place.REGISTER]):
+        return None  # an instruction would move each copy
     lanes = _bits(layout, Place.LANE)
     held = _bits(layout, Place.REGISTER)
     word_bits = (_WORD_BYTES // element_bytes).bit_length() - 1
