@@ -1,4 +1,4 @@
-"""The instruction of a lego.dot, and the layouts that it wants of its operands."""
+"""Tensor cores: the instruction of a lego.dot, and the layouts that it wants of its operands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from lego_mlir.analysis.distributed import (
     mma_operand_a,
     mma_operand_b,
 )
+from lego_mlir.analysis.distributed.conversions.matrices import MatrixInstructions
 from lego_mlir.hardware.limits import MMA_COLUMNS, MMA_ROWS
+from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.fragments.instructions import INSTRUCTIONS, Instruction
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.types import element_of, shape_of
@@ -102,3 +104,11 @@ def warp_grid_of(accumulator: DistributedLayout) -> WarpGrid:
     factors = accumulator.places[Place.WARP]
     down, across = (prod(f.size for f in factors if f.dim == dim) for dim in range(2))
     return down, across
+
+
+def matrix_instructions(target: Target) -> MatrixInstructions:
+    """Return which matrix instructions a GPU has (PTX ISA, "ldmatrix" and "stmatrix")."""
+    return MatrixInstructions(
+        load=target.capability >= (7, 5),
+        store=target.capability >= (9, 0),
+    )
