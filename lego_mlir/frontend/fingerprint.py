@@ -87,7 +87,7 @@ class _Fingerprint:
         if kind in (range, slice):
             return kind.__name__, self.of((value.start, value.stop, value.step))
         if isinstance(value, np.generic):
-            return "numpy", value.dtype.str, self.of(value.item())
+            return "numpy", value.dtype.name, value.tobytes()
         if kind is functools.partial:
             return "partial", self.of(value.func), self.of(value.args), self.of(value.keywords)
         if kind is FunctionType:
