@@ -65,6 +65,16 @@ class File(NamedTuple):
     bytes: int
     time: float
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether a process writes it, or was killed before it was complete."""
+        return Path(self.path).name.startswith(".")
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether it is too old to be written still."""
+        return self.time < time.time() - _ABANDONED_SECONDS
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:
@@ -147,17 +157,21 @@ class Store:
 
     def usage(self) -> Usage:
         """Return how many entries there are, and their size."""
-        files = [file for file in self._files() if not _is_unfinished(file.path)]
+        files = [file for file in self._files() if not file.is_unfinished]
         return Usage(self.folder, len(files), sum(file.bytes for file in files), self.max_bytes)
 
     def clear(self) -> Usage:
         """Remove all entries, and nothing else that lies in the folder; return what there was.
+
+        Files that other processes are writing stay.
 
         Raises:
             LegoError: an entry cannot be removed.
         """
         usage = self.usage()
         for file in self._files():
+            if file.is_unfinished and not file.is_abandoned:
+                continue
             try:
                 Path(file.path).unlink(missing_ok=True)
             except OSError as e:
@@ -182,11 +196,10 @@ class Store:
                 return
         self._unscanned = 0
         files = sorted(self._files(), key=lambda file: file.time)
-        abandoned = time.time() - _ABANDONED_SECONDS
         left = total = sum(file.bytes for file in files)
         for file in files:
             is_old = total > self.max_bytes and left > self.max_bytes * _KEPT_FRACTION
-            if is_old or (_is_unfinished(file.path) and file.time < abandoned):
+            if file.is_abandoned if file.is_unfinished else is_old:
                 with suppress(OSError):  # another process does the same
                     Path(file.path).unlink()
                 left -= file.bytes
@@ -265,7 +278,3 @@ def _content(path: Path) -> bytes:
 def _max_payload() -> int:
     """Return the limit for the bytes of a payload: that of a bundle."""
     return current().bundle_bytes
-
-
-def _is_unfinished(path: str) -> bool:
-    return Path(path).name.startswith(".")

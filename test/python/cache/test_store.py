@@ -112,6 +112,9 @@ def test_unfinished_files_are_removed_when_they_are_old(tmp_path: Path) -> None:
     Store(tmp_path).put(OTHER, b"payload")
     assert [path.exists() for path in (old, new, foreign)] == [False, True, True]
     assert store.usage().entries == 2
+    Store(tmp_path, max_bytes=1).put(OTHER, b"payload")
+    store.clear()
+    assert [path.exists() for path in (new, foreign)] == [True, True], "somebody writes it"
 
 
 def test_clearing_leaves_what_is_no_entry(store: Store) -> None:
