@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.mlir.context import Source
 
 if TYPE_CHECKING:
+    from lego_mlir.compiler.driver import Compilation
     from lego_mlir.runtime.references import Comparison
 
 
@@ -27,12 +27,13 @@ def run(options: Any) -> int:
 
     device = runtime.select(options.device, costs=options.report, order=options.sim_order)
     artifact = _loaded(options)
-    functions: Mapping[str, Callable[..., Any]] = {}
+    compilation = None
     if artifact is None:
         options.target = options.target or device.target
         if options.check is None:  # what is counted is the kernel as a GPU gets it
             options.check = device.name == "sim" and not options.report
-        artifact, functions = _compiled(options, is_assembled=device.name == "cuda")
+        artifact, compilation = _compiled(options, is_assembled=device.name == "cuda")
+    functions = {} if compilation is None else compilation.functions  # which it must outlive
     try:
         result = runtime.run(
             artifact, options.arrays, device=device, seed=options.seed, functions=functions
@@ -53,10 +54,12 @@ def run(options: Any) -> int:
     return 0 if result.comparison is None or result.comparison.equal else 1
 
 
-def _compiled(
-    options: Any, *, is_assembled: bool
-) -> tuple[Artifact, Mapping[str, Callable[..., Any]]]:
-    """Return the artifact of the module that the input is, and the functions its layouts name."""
+def _compiled(options: Any, *, is_assembled: bool) -> tuple[Artifact, Compilation | None]:
+    """Return the artifact of the module that the input is.
+
+    Returns:
+        The artifact; and the compilation, if arguments have layouts that name its functions.
+    """
     source, how = inputs_of(options)
     compilation = functools.cache(lambda: compilation_of(source, how))
     key = key_of(source, how, "bundle", is_assembled=is_assembled)
@@ -66,8 +69,8 @@ def _compiled(
         with keeping(compilation(), options.keep):
             artifact = compilation().artifact(assemble=is_assembled)
     _check_reference(artifact, source)
-    layouts = [argument.layout or "" for argument in artifact.arguments]
-    return artifact, compilation().functions if any("@" in text for text in layouts) else {}
+    has_functions = any("@" in (argument.layout or "") for argument in artifact.arguments)
+    return artifact, compilation() if has_functions else None
 
 
 def _check_reference(artifact: Artifact, source: Source) -> None:

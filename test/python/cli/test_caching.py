@@ -171,3 +171,14 @@ def test_what_is_found_needs_no_mlir(store: Store, tmp_path: Path) -> None:
     loaded = done.stdout.split()
     assert not {"numba_cuda_mlir", "mlir", "sympy", "z3", "True"} & set(loaded)
     assert "lego_mlir" in loaded
+
+
+def test_permutations_of_the_module_run_from_the_cache(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = Path(__file__).parents[2] / "legoc" / "run-permutation.mlir"
+    for _ in range(2):
+        assert cli.main([str(module), "--run", "--device=sim"]) == 0
+        assert "equal to NumPy's copy" in capsys.readouterr().out
+        assert store.usage().entries == 1
+        entries.forget()
