@@ -197,10 +197,13 @@ class HostFunction(ABC):
 
     def _found_or_compiled(self, target: Target, check: bool) -> Artifact:
         """Return the artifact from the cache, if it is there; compile it otherwise."""
-        key = self._key(target, check) if entries.is_on() else None
+        options = Options(target=target, check=check)
+        if not entries.is_on():
+            return self.compilation(options).artifact()
+        key = self._key(target, check)
         if key is not None and (found := entries.find_artifact(key)) is not None:
             return found
-        compilation = self.compilation(Options(target=target, check=check))
+        compilation = self.compilation(options)
         traced = Source(compilation.source.file, compilation.module_text)
         module_key = key_of(traced, compilation.options, "bundle", sources=compilation.sources)
         if module_key is None:
