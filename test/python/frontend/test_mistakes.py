@@ -211,7 +211,7 @@ def test_wrong_alignments(alignment: Any) -> None:
 
 def test_a_stage_that_there_is_not() -> None:
     with pytest.raises(
-        LegoError, match=r"(?s)no text of a stage 'sass'.*hint: stages: placed, index"
+        LegoError, match=r"(?s)no text of a stage 'sass'.*hint: stages: placed"
     ):
         kernel_of(lambda a, i: a[i]).compilation().text("sass")
 
