@@ -40,7 +40,7 @@ def kernel(arguments: Mapping[str, np.ndarray], warps: int, body: str, grid: int
     Args:
         arguments: the tensors, row-major, by name; `#name` is the layout of each.
         warps: of a CTA.
-        body: of the kernel; `%b` is the CTA's number, `%t` the thread's, `%c0` is 0.
+        body: of the kernel; `%block` and `%thread` are their numbers, `%c0` is 0.
         grid: the number of CTAs.
     """
     layouts = "\n".join(f"#{name} = {rows(x.shape)}" for name, x in arguments.items())
@@ -54,8 +54,8 @@ func.func @main({listed}) {{
   %c1 = arith.constant 1 : index
   %grid = arith.constant {grid} : index
   %threads = arith.constant {32 * warps} : index
-  gpu.launch blocks(%b, %by, %bz) in (%gx = %grid, %gy = %c1, %gz = %c1)
-      threads(%t, %ty, %tz) in (%tx = %threads, %tyy = %c1, %tzz = %c1) {{
+  gpu.launch blocks(%block, %block_y, %block_z) in (%gx = %grid, %gy = %c1, %gz = %c1)
+      threads(%thread, %thread_y, %thread_z) in (%tx = %threads, %tyy = %c1, %tzz = %c1) {{
 {body}
     gpu.terminator
   }}
