@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -105,3 +106,20 @@ def outputs(text: str, arguments: Mapping[str, np.ndarray], order: str = "late")
     return {
         name: np.asarray(x).reshape(arguments[name].shape) for name, x in result.outputs.items()
     }
+
+
+def converted(
+    source: DistributedLayout, target: DistributedLayout, dtype: type, order: str = "late"
+) -> str:
+    """Run a conversion of different numbers, compare, and return the module's text."""
+    x = (np.arange(prod(source.shape)) % 127).astype(dtype).reshape(source.shape)
+    arguments, element = {"x": x, "y": np.zeros_like(x)}, ELEMENTS[x.dtype]
+    before, after = tile(source, element), tile(target, element)
+    body = f"""
+    %v = {load(arguments, "x", before)}
+    %w = "lego.convert"(%v) : ({before}) -> {after}
+    {store(arguments, "y", "%w", after)}
+    """
+    text = kernel(arguments, source.warps, body)
+    assert np.array_equal(outputs(text, arguments, order)["y"], x), f"{source} to {target}"
+    return text
