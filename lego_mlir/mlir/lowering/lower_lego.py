@@ -50,6 +50,7 @@ from lego_mlir.mlir.lowering.indices.printed_indices import PrintedIndices
 from lego_mlir.mlir.lowering.indices.size_operands import SizeOperands
 from lego_mlir.mlir.lowering.lower_tables import lower_tables
 from lego_mlir.mlir.lowering.parts_access.lower import PartsMemory, lower_load, lower_store
+from lego_mlir.mlir.lowering.parts_access.matrices import read_matrices, write_matrices
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.scopes import KERNELS
 
@@ -169,6 +170,10 @@ class _Lowering:
                 self.load_parts(op, layout)
             case tiles.STORE_PARTS:
                 self.store_parts(op, layout)
+            case tiles.LOAD_MATRICES:
+                self.load_matrices(op, layout)
+            case tiles.STORE_MATRICES:
+                self.store_matrices(op, layout)
             case dialect.CHECK:
                 self.check(op, layout)
             case dialect.REDUCE_SCATTER:
@@ -233,6 +238,21 @@ class _Lowering:
         memory = self.parts_memory(op, layout, buffer, operands)
         with ir.InsertionPoint(op), op.location:
             located(self.source, op, lambda: lower_store(memory, parts, mask))
+
+    def load_matrices(self, op: Any, layout: Layout) -> None:
+        (buffer,), operands = tiles.segments_of(op)
+        memory = self.parts_memory(op, layout, buffer, operands)
+        kinds = [part.type for part in op.results]
+        with ir.InsertionPoint(op), op.location:
+            words = located(self.source, op, lambda: read_matrices(memory, op, kinds))
+        for old, new in zip(op.results, words, strict=True):
+            old.replace_all_uses_with(new)
+
+    def store_matrices(self, op: Any, layout: Layout) -> None:
+        (buffer,), operands, words = tiles.segments_of(op)
+        memory = self.parts_memory(op, layout, buffer, operands)
+        with ir.InsertionPoint(op), op.location:
+            located(self.source, op, lambda: write_matrices(memory, op, words))
 
     def check(self, op: Any, layout: Layout) -> None:
         attributes = {name: a for name, a in named_attributes(op).items() if name != dialect.LAYOUT}
