@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from lego_mlir.mlir import dialect
-from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
@@ -111,7 +110,3 @@ def _identity(op: Any) -> tuple[Any, ...]:
 def _attributes(op: Any) -> Iterator[tuple[str, str]]:
     for name, attribute in named_attributes(op).items():
         yield name, str(attribute)
-
-
-def _is_argument(value: Any) -> bool:
-    return isinstance(value, ir.BlockArgument)

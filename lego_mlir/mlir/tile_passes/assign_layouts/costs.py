@@ -40,8 +40,12 @@ IMPOSSIBLE = 1 << 40
 _WARPS_A_CLOCK = 4
 """Warps of which a multiprocessor issues an instruction in a clock."""
 
+_LINE_CLOCKS = 2
+"""Clocks that a request takes for each line of 128 bytes that it touches, besides its sectors. With
+these a whole line takes 4 clocks: about what a multiprocessor gets of the L2 cache's bandwidth."""
+
 _SECTORS_A_CLOCK = 2
-"""Sectors that a multiprocessor gets from the L2 cache in a clock (64 bytes)."""
+"""Sectors of a line that a multiprocessor gets in a clock."""
 
 _SPECIAL = 8
 """How many additions a function, or a division, takes."""
@@ -155,7 +159,7 @@ def memory_clocks(access: TileAccess, layout: DistributedLayout) -> int:
     lanes = replica[:, taken].T == 0 if access.is_store else np.ones_like(at[0], dtype=bool)
     offsets, inside = _offsets(access.layout, access.dims, at, width)
     found = sectors(offsets * access.element_bytes, width * access.element_bytes, lanes & inside)
-    clocks = np.maximum(found.lines, -(-found.touched // _SECTORS_A_CLOCK)).sum()
+    clocks = (found.lines * _LINE_CLOCKS + -(-found.touched // _SECTORS_A_CLOCK)).sum()
     copies = _copies(layout, Place.WARP) if access.is_store else 1
     return int(clocks) * (layout.warps // copies) + len(taken) * layout.warps // _WARPS_A_CLOCK
 

@@ -70,7 +70,7 @@ def check_registers(kernel: TileKernel) -> None:
         words.append(f"{enough} warps (warps={enough} in Python)")
     raise kernel.source.error(
         f"the tiles do not fit the registers: after '{pressure.op.name}' each thread holds "
-        f"{pressure.registers} registers of tiles, {shapes}; of a CTA of {kernel.warps} warps it has "
+        f"{pressure.registers} registers of tiles, {shapes}; with {kernel.warps} warps it has "
         f"{limit}",
         pressure.op.location,
         hint="what fits: " + ", or ".join(words) if words else "use smaller tiles",
