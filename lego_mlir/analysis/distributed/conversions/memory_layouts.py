@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from lego_mlir.algebra import GenP, Layout, OrderBy, RegP, Row, swizzle
-from lego_mlir.analysis.distributed.conversions.atoms import Atom, Atoms
+from lego_mlir.analysis.distributed.conversions.atoms import Atom, Atoms, Digit
 from lego_mlir.analysis.distributed.factors import REPLICA, Factor, Place, digits
 from lego_mlir.analysis.distributed.layout import DistributedLayout
 from lego_mlir.hardware.limits import BANK_BYTES, BANK_LINE_BYTES, WARP_THREADS
@@ -109,15 +109,29 @@ def widths(low: list[Atom]) -> tuple[int, int]:
 
 # The swizzled layout.
 def swizzled(
-    source: DistributedLayout, atoms: Atoms, low: list[Atom], element_bytes: int
+    source: DistributedLayout,
+    atoms: Atoms,
+    low: list[Atom],
+    element_bytes: int,
+    phases: tuple[frozenset[Digit] | None, frozenset[Digit] | None] = (None, None),
 ) -> SharedMemory:
-    """Return the memory whose fastest bits are given."""
-    store, load = widths(low)
+    """Return the memory whose fastest bits are given.
+
+    Args:
+        source: where elements are.
+        atoms: the common digits of source and target.
+        low: the fastest bits.
+        element_bytes: of an element.
+        phases: for source and target the digits of a phase, where these are not the lanes of an
+            access by vectors.
+    """
     row_bits = (BANK_LINE_BYTES // element_bytes).bit_length() - 1
     bits = [a for a in atoms if a.size == 2 and a.source.place is not Place.CTA]
     free = [a for a in bits if a not in low]
-    in_source = [a for a in free if _in_phase(a, 0, store * element_bytes)]
-    in_target = [a for a in free if _in_phase(a, 1, load * element_bytes)]
+    in_source, in_target = (
+        [a for a in free if _in_phase(a, side, width * element_bytes, phases[side])]
+        for side, width in enumerate(widths(low))
+    )
     shared = [a for a in in_source if a in in_target]
     e = [a for a in in_source if a not in shared]
     f = [a for a in in_target if a not in shared]
@@ -148,12 +162,14 @@ def swizzled(
     return SharedMemory(layout, prod(a.size for a in ctas))
 
 
-def _in_phase(atom: Atom, side: int, width: int) -> bool:
-    """Return whether an atom is among the lanes of a phase, for accesses of `width` bytes a lane.
+def _in_phase(atom: Atom, side: int, width: int, phase: frozenset[Digit] | None) -> bool:
+    """Return whether an atom is among the digits of a phase, for accesses of `width` bytes a lane.
 
     A request of more than 4 bytes a lane runs in phases of 16 or 8 lanes.
     """
     digit = (atom.source, atom.target)[side]
+    if phase is not None:
+        return digit in phase
     lanes = WARP_THREADS * BANK_BYTES // max(BANK_BYTES, width)
     return digit.place is Place.LANE and digit.weight < lanes
 
