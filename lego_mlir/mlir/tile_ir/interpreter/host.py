@@ -22,7 +22,6 @@ from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.interpreter import pointwise
 from lego_mlir.mlir.tile_ir.interpreter.machine import Machine, Steps, grid_points
 from lego_mlir.mlir.tile_ir.interpreter.values import Array, Value, cast, dtype_of, is_float
-from lego_mlir.mlir.tile_ir.operations import CONSTANT
 
 _LAUNCH = "gpu.launch"
 
@@ -265,6 +264,7 @@ def _launch(
         machine = Machine(layouts, source, buffers, filled, numbers, steps, dict(values))
         for names, given in ((ids, at), (grid_sizes, grid), (cta_sizes, block)):
             machine.values.update(
-                (name, Value.of(np.int64(number))) for name, number in zip(names, given, strict=True)
+                (name, Value.of(np.int64(number)))
+                for name, number in zip(names, given, strict=True)
             )
         machine.run(body)

@@ -185,9 +185,7 @@ def _reduce_with(machine: Machine, op: Any) -> list[Value]:
 
 def _scan_with(machine: Machine, op: Any) -> list[Value]:
     parts, function = machine.operands(op), machine.function(op)
-    return combining.scanned_with(
-        parts, function, tiles.dim_of(op), reverse=tiles.is_reverse(op)
-    )
+    return combining.scanned_with(parts, function, tiles.dim_of(op), reverse=tiles.is_reverse(op))
 
 
 def _dot(machine: Machine, op: Any) -> list[Value]:
