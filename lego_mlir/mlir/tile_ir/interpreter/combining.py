@@ -64,7 +64,8 @@ def reduced(tile: Value, kind: str, dim: int) -> Value:
     """
     wide = _filled(tile, kind)
     data = _UFUNCS[kind].reduce(wide, axis=dim, keepdims=True, dtype=wide.dtype)
-    return Value(_narrow(data, tile.data.dtype), tile.valid.any(axis=dim, keepdims=True))
+    valid = np.asarray(tile.valid.any(axis=dim, keepdims=True))
+    return Value(_narrow(data, tile.data.dtype), valid)
 
 
 def scanned(tile: Value, kind: str, dim: int, *, reverse: bool) -> Value:

@@ -159,7 +159,7 @@ class Machine:
 
     def attribute(self, op: Any, name: str) -> Any:
         """Return an attribute of an operation, `None` if it has none of the name."""
-        return op.attributes[name] if name in op.attributes else None
+        return op.attributes.get(name)
 
 
 def _for(machine: Machine, op: Any) -> None:

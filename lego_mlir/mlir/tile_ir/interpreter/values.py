@@ -56,7 +56,8 @@ def _dtype_named(name: str) -> np.dtype[Any]:
                 "is not installed",
                 hint="pip install ml_dtypes",
             ) from None
-        return np.dtype(getattr(ml_dtypes, _ML_DTYPES[name]))
+        found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _ML_DTYPES[name]))
+        return found
     if name in _FLOATS:
         return np.dtype(_FLOATS[name])
     if name == "i1":
@@ -99,7 +100,7 @@ def cast(data: Any, dtype: np.dtype[Any]) -> Array:
     if is_float(dtype) and dtype.itemsize == 1:
         import ml_dtypes
 
-        largest = float(ml_dtypes.finfo(dtype).max)
+        largest = float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
         array = np.clip(array.astype(np.float32), -largest, largest)
     return array.astype(dtype)
 

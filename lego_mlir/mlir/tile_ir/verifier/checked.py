@@ -35,10 +35,6 @@ class Checked:
         if not holds:
             self.fail(message(), hint)
 
-    def type(self, value: Any) -> Any:
-        """Return the type of a tile."""
-        return ir.RankedTensorType(value.type)
-
     def shape(self, value: Any) -> tuple[int, ...]:
         """Return the shape of a tile."""
         return tuple(ir.RankedTensorType(value.type).shape)
@@ -53,8 +49,7 @@ class Checked:
         Raises:
             LegoError: it is missing, or of another class.
         """
-        attributes = self.op.attributes
-        found = attributes[name] if name in attributes else None
+        found = self.op.attributes.get(name)
         if not isinstance(found, kind):
             shown = "has none" if found is None else f"it is '{found}'"
             self.fail(f"needs the attribute {name}, and {shown}", f"write {{{name} = {example}}}")

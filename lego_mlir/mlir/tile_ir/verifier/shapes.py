@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -31,7 +32,7 @@ def _access(c: Checked, value: Any, buffer: Any, origin: Sequence[Any]) -> None:
     for name in (dialect.SHARED, dialect.WITHIN, dialect.BY_THREADS, dialect.CHUNK):
         c.require(
             name not in c.op.attributes,
-            lambda name=name: f"in a kernel on tiles has the attribute '{name}'",
+            partial("in a kernel on tiles has the attribute '{}'".format, name),
             "it belongs to the vectors that schedules distribute: leave it out",
         )
     c.require(
@@ -246,7 +247,7 @@ def _take(c: Checked) -> None:
 def _kind(c: Checked) -> None:
     kind = c.attribute(tiles.KIND, ir.StringAttr, '"add"').value
     element = c.element(c.op.operands[0])
-    kinds = tiles.KINDS
+    kinds: tuple[str, ...] = tiles.KINDS
     if isinstance(element, ir.FloatType):
         kinds = _FLOAT_KINDS
     elif element == ir.IntegerType.get_signless(1):

@@ -186,6 +186,6 @@ def _check_layouts(c: Checked, seen: dict[Any, Any], kinds: list[Any], *, placed
     results = [seen.get(x.type) for x in c.op.results if isinstance(x.type, ir.RankedTensorType)]
     if None in operands or None in results or c.op.name in _CONTROL:
         return  # MLIR verifies that control flow has equal types
-    wrong = misplaced(c.op, operands, results)
+    wrong = misplaced(c.op, [x for x in operands if x], [x for x in results if x])
     if wrong is not None:
         c.fail(wrong, "lego.convert takes a tile to another layout")
