@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_ir.types import is_tile
 
@@ -21,6 +23,15 @@ def is_pointwise(op: Any) -> bool:
 def is_source(op: Any) -> bool:
     """Return whether an operation makes a tile out of none that any layout can have for nothing."""
     return bool(op.name in (CONSTANT, tiles.FULL, tiles.IOTA, tiles.IN_RANGE))
+
+
+def slice_of(op: Any) -> tuple[int, ...]:
+    """Return the layout's dimension along which each dimension of a loaded or stored tile extends.
+
+    A single element has none.
+    """
+    is_sliced = dialect.SLICE in op.attributes
+    return tuple(ir.DenseI64ArrayAttr(op.attributes[dialect.SLICE])) if is_sliced else ()
 
 
 @dataclass(frozen=True)
