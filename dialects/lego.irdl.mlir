@@ -472,4 +472,32 @@ irdl.dialect @lego {
                   mask: variadic %mask)
     irdl.attributes {"layout" = %layout, "registers" = %registers}
   }
+
+  // Loads words of 32 bits by ldmatrix from shared memory: for each matrix, of 8 rows of 16 bytes, a
+  // part of the elements in one word. The operands are the index of the first element of the row
+  // whose address the thread gives, and the rows that follow one another in the thread's `registers`
+  // are those of one instruction each. `matrices` is the number of matrices of an instruction.
+  irdl.operation @load_matrices {
+    %memref = irdl.base "!builtin.memref"
+    %index = irdl.is index
+    %part = irdl.any
+    %layout = irdl.base @lego::@layout
+    %registers = irdl.any
+    %matrices = irdl.base "#builtin.integer"
+    irdl.operands(buffer: %memref, index: variadic %index)
+    irdl.results(words: variadic %part)
+    irdl.attributes {"layout" = %layout, "registers" = %registers, "matrices" = %matrices}
+  }
+
+  // Stores words by stmatrix, as load_matrices loads them.
+  irdl.operation @store_matrices {
+    %memref = irdl.base "!builtin.memref"
+    %index = irdl.is index
+    %part = irdl.any
+    %layout = irdl.base @lego::@layout
+    %registers = irdl.any
+    %matrices = irdl.base "#builtin.integer"
+    irdl.operands(buffer: %memref, index: variadic %index, words: variadic %part)
+    irdl.attributes {"layout" = %layout, "registers" = %registers, "matrices" = %matrices}
+  }
 }

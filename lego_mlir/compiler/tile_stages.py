@@ -14,13 +14,15 @@ from lego_mlir.mlir.tile_ir.kernels import TileKernel, tile_kernels
 from lego_mlir.mlir.tile_ir.verifier import canonicalize_encodings, verify_tiles
 from lego_mlir.mlir.tile_passes.assign_layouts import assign_layouts
 from lego_mlir.mlir.tile_passes.fill_invalid import fill_invalid
+from lego_mlir.mlir.tile_passes.hoist_broadcasts import hoist_broadcasts
 from lego_mlir.mlir.tile_passes.insert_barriers import insert_barriers
 from lego_mlir.mlir.tile_passes.lower_tiles import lower_tiles
 from lego_mlir.mlir.tile_passes.plan_shared_memory import plan_shared_memory
+from lego_mlir.mlir.tile_passes.simplify_tiles import simplify_tiles
 
 TilePass: TypeAlias = Callable[[TileKernel], None]
 
-PLACING: Sequence[TilePass] = (fill_invalid, assign_layouts)
+PLACING: Sequence[TilePass] = (fill_invalid, simplify_tiles, hoist_broadcasts, assign_layouts)
 LOWERING: Sequence[TilePass] = (lower_tiles, plan_shared_memory, insert_barriers)
 
 

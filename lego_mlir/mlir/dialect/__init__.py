@@ -22,6 +22,7 @@ from lego_mlir.mlir.dialect.tile_operations import (
     IOTA,
     ITEM,
     JOIN,
+    LOAD_MATRICES,
     LOAD_PARTS,
     REDUCE,
     REDUCE_WITH,
@@ -31,6 +32,7 @@ from lego_mlir.mlir.dialect.tile_operations import (
     SCAN_WITH,
     SCATTER,
     SPLIT,
+    STORE_MATRICES,
     STORE_PARTS,
     TAKE,
     TRANSPOSE,
@@ -81,7 +83,7 @@ TILE_OPERATIONS = (
     DOT,
     TAKE,
 )
-PARTS_OPERATIONS = (LOAD_PARTS, STORE_PARTS)
+PARTS_OPERATIONS = (LOAD_PARTS, STORE_PARTS, LOAD_MATRICES, STORE_MATRICES)
 
 TENSOR_MAP_OPERATIONS = (TENSOR_MAP, TENSOR_MAPS)
 

@@ -32,6 +32,8 @@ DOT = "lego.dot"
 TAKE = "lego.take"
 LOAD_PARTS = "lego.load_parts"
 STORE_PARTS = "lego.store_parts"
+LOAD_MATRICES = "lego.load_matrices"
+STORE_MATRICES = "lego.store_matrices"
 
 ORDER = "order"
 DIM = "dim"
@@ -40,6 +42,9 @@ KIND = "kind"
 REVERSE = "reverse"
 IDENTITY = "identity"
 REGISTERS = "registers"
+MATRICES = "matrices"
+TRANSPOSED = "transposed"
+"""A unit attribute: the instruction transposes each matrix."""
 
 KINDS = ("add", "mul", "max", "min", "umax", "umin", "and", "or", "xor")
 """What a reduction or scan combines by."""
@@ -89,10 +94,22 @@ def registers_of(op: Any) -> list[tuple[int, int, int]]:
 
 
 def segments_of(op: Any) -> list[list[Any]]:
-    """Return the operands of a load_parts or store_parts, group by group, as it declares them."""
+    """Return the operands of an access of parts or matrices, group by group."""
+    if _OPERAND_SEGMENTS not in op.attributes:  # the last of two groups is the only variadic one
+        return [list(op.operands)[:1], list(op.operands)[1:]]
     sizes = list(ir.DenseI32ArrayAttr(op.attributes[_OPERAND_SEGMENTS]))
     operands = iter(op.operands)
     return [[next(operands) for _ in range(n)] for n in sizes]
+
+
+def matrices_of(op: Any) -> int:
+    """Return how many matrices each instruction of a load_matrices or store_matrices moves."""
+    return ir.IntegerAttr(op.attributes[MATRICES]).value  # type: ignore[no-any-return]
+
+
+def is_transposed(op: Any) -> bool:
+    """Return whether a load_matrices or store_matrices transposes."""
+    return TRANSPOSED in op.attributes
 
 
 # Builders.
@@ -285,6 +302,60 @@ def store_parts(
     segments = [1, len(index), len(parts), len(mask)]
     attributes = _parts_attributes(layout, registers, segments)
     _build(STORE_PARTS, [], [buffer, *index, *parts, *mask], attributes, None)
+
+
+def load_matrices(
+    kinds: Sequence[Any],
+    buffer: Any,
+    index: Sequence[Any],
+    layout: Any,
+    registers: Sequence[tuple[int, int, int]],
+    matrices: int,
+    *,
+    transposed: bool,
+) -> list[Any]:
+    """Build a load of words by ldmatrix.
+
+    Args:
+        kinds: the types of the words, matrix by matrix, instruction by instruction.
+        buffer: shared memory.
+        index: of the first element of the thread's first row, one value a dimension of the layout.
+        layout: the attribute of the buffer's layout.
+        registers: the register factors, slowest first: the layout's dimension, size, stride; the
+            fastest ones count the elements of a row.
+        matrices: of an instruction: 1, 2 or 4.
+        transposed: whether it transposes.
+    """
+    attributes = _matrices_attributes(layout, registers, matrices, transposed=transposed)
+    return _build(LOAD_MATRICES, kinds, [buffer, *index], attributes, None)
+
+
+def store_matrices(
+    words: Sequence[Any],
+    buffer: Any,
+    index: Sequence[Any],
+    layout: Any,
+    registers: Sequence[tuple[int, int, int]],
+    matrices: int,
+    *,
+    transposed: bool,
+) -> None:
+    """Build a store of words by stmatrix; arguments as `load_matrices`."""
+    attributes = _matrices_attributes(layout, registers, matrices, transposed=transposed)
+    segments = [1, len(index), len(words)]
+    attributes[_OPERAND_SEGMENTS] = ir.DenseI32ArrayAttr.get(segments)
+    _build(STORE_MATRICES, [], [buffer, *index, *words], attributes, None)
+
+
+def _matrices_attributes(
+    layout: Any, registers: Sequence[tuple[int, int, int]], matrices: int, *, transposed: bool
+) -> dict[str, Any]:
+    attributes = {
+        _LAYOUT: layout,
+        REGISTERS: ir.DenseI64ArrayAttr.get([n for factor in registers for n in factor]),
+        MATRICES: _i64(matrices),
+    }
+    return attributes | ({TRANSPOSED: ir.UnitAttr.get()} if transposed else {})
 
 
 def _parts_attributes(

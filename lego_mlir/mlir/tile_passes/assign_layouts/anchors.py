@@ -1,0 +1,130 @@
+"""Where layouts come from: dots, loads and stores, what the program gives, and reductions.
+
+Each anchor is a node with a key; `propagation` spreads it. Those that come first are preferred
+where two choices cost the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import prod
+from typing import Any
+
+from lego_mlir.analysis.distributed import (
+    DistributedLayout,
+    coalesced,
+    joined,
+    replicated,
+    reshaped,
+)
+from lego_mlir.analysis.distributed.mma_grids import accumulators
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.tile_ir import layout_rules
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.types import bytes_of, element_of, shape_of
+from lego_mlir.mlir.tile_passes.assign_layouts.graph import Graph, Key, Node
+from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import Accesses
+from lego_mlir.mlir.tile_passes.assign_layouts.propagation import Candidates
+
+_MMA_BITS = (8, 16, 32)
+_REDUCTIONS = (tiles.REDUCE, tiles.REDUCE_WITH, tiles.SCAN, tiles.SCAN_WITH)
+
+
+def find_candidates(graph: Graph, kernel: TileKernel, accesses: Accesses) -> Candidates:
+    """Return the keys that anchors give to the nodes of a graph.
+
+    Raises:
+        LegoError: a dot is of sizes or elements that tensor cores do not take.
+    """
+    candidates = Candidates(graph)
+    for node in graph.nodes:
+        if node.given is not None:
+            candidates.add(node, node.given)
+    dots = [n for n in graph.nodes if n.op.name == tiles.DOT and n.tie is None]
+    for node in sorted(dots, key=lambda n: -_work(n.op)):
+        for key in _accumulators(node, kernel):
+            candidates.add(node, key)
+    memory = [n for n in graph.nodes if n.op.name in (dialect.LOAD, dialect.STORE)]
+    memory.sort(key=lambda n: -prod(accesses.of(n.op).shape) * accesses.of(n.op).element_bytes)
+    whole = _reduced_dims(graph)
+    for node in memory:
+        access = accesses.of(node.op)
+        candidates.add(node, access.coalesced(kernel.warps, kernel.ctas))
+    for node in memory:
+        access = accesses.of(node.op)
+        for dim in sorted(whole):
+            if dim < len(access.shape) and access.shape[dim] > 1:
+                candidates.add(node, access.coalesced(kernel.warps, kernel.ctas, (dim,)))
+    for node in candidates.missing():
+        if not any(node in label for label in candidates.labels):
+            candidates.add(node, _default(node, kernel))
+    return candidates
+
+
+def _reduced_dims(graph: Graph) -> set[int]:
+    """Return the dimensions along which the kernel reduces or scans."""
+    return {tiles.dim_of(n.op) for n in graph.nodes if n.op.name in _REDUCTIONS and n.tie is None}
+
+
+def _work(dot: Any) -> int:
+    return prod(shape_of(dot.results[0])) * int(shape_of(dot.operands[0])[1])
+
+
+def _accumulators(node: Node, kernel: TileKernel) -> Iterator[Key]:
+    """Yield the accumulators' layouts that a dot can have."""
+    op = node.op
+    a, b, accumulator = (shape_of(v) for v in op.operands)
+    bits = layout_rules.element_bits(op.operands[0])
+    depth = 256 // bits if bits in _MMA_BITS else 0
+    rows, columns = accumulator
+    if not depth or a[1] % depth:
+        what = (
+            f"elements of {bits} bits"
+            if not depth
+            else f"operands of {a[0]}×{a[1]} and {b[0]}×{b[1]} elements of {bits} bits"
+        )
+        raise kernel.source.error(
+            f"tensor cores do not take {what}",
+            op.location,
+            hint=f"make the depth a multiple of {depth}: a larger tile is padded with zeros"
+            if depth
+            else "convert the operands to f16, bf16, or f32",
+        )
+    found = accumulators((rows, columns), kernel.warps)
+    if not found or kernel.ctas > 1:
+        raise kernel.source.error(
+            f"the accumulator of a dot, {rows}×{columns}, is no multiple of 16×8"
+            if not found
+            else "dots of tiles that a cluster divides are not there yet",
+            op.location,
+            hint="a larger tile is padded with zeros" if not found else "leave out the cluster",
+        )
+    yield from found
+
+
+def _default(node: Node, kernel: TileKernel) -> Key:
+    """Return a key for a node that no anchor reaches: the first of these that suits it."""
+    if node.tie is not None:
+        tile = node.tie.members[0]
+    else:
+        tile = node.op.operands[0] if layout_rules.is_by_operand(node.op) else node.op.results[0]
+    shape, size, warps = shape_of(tile), bytes_of(element_of(tile)), kernel.warps
+
+    def flat(of: tuple[int, ...]) -> DistributedLayout:
+        return coalesced(of, size, warps, ctas=kernel.ctas)
+
+    attempts: list[Callable[[], DistributedLayout]] = [
+        lambda: flat(shape),
+        lambda: joined(flat(shape[:-1]), shape[-1]),
+        lambda: reshaped(flat((prod(shape),)), shape),
+    ]
+    for attempt in attempts:
+        try:
+            layout = attempt()
+            node.value_layout(layout)  # some operations cannot have any layout
+        except (LegoError, IndexError):
+            continue
+        return layout
+    return replicated(shape, warps, ctas=kernel.ctas)
