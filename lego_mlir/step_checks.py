@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from lego_mlir import runtime
 from lego_mlir.compiler.driver import Compilation
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.runtime.simulator import order_named
 
 ORDERS = ("late", "early", "random")
 """In which the simulator performs asynchronous operations, one run each."""
@@ -30,10 +28,10 @@ def check_each_step(compilation: Compilation, orders: Sequence[str] = ORDERS) ->
         LegoError: the module has no kernel on tiles, a step changes a result, or it does not
             compile.
     """
-    options = replace(compilation.options, check_each_step=True)
-    checked = compilation.with_options(options)
+    checked = compilation.with_options(check_each_step=True)
+    _ = checked.placed
     check = checked.step_check
-    if check is None:
+    if check is None or not check.has_begun:
         raise LegoError(
             "the module has no kernel on tiles, whose steps could be checked",
             hint="a kernel on tiles loads or stores tensors; run others by legoc --run",
@@ -44,7 +42,7 @@ def check_each_step(compilation: Compilation, orders: Sequence[str] = ORDERS) ->
         for argument, data in zip(artifact.arguments, check.inputs, strict=True)
     ]
     for order in orders:
-        device = runtime.select("sim", order=order_named(order))
+        device = runtime.select("sim", order=order)
         done = runtime.run(artifact, inputs, device=device, functions=checked.functions)
         check.lowered(f"the simulator ({order})", done.outputs)
     return check.lines

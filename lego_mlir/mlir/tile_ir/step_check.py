@@ -16,12 +16,12 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.modules import operations_in
-from lego_mlir.mlir.tile_ir.interpreter import arguments_of, interpret, random_inputs
+from lego_mlir.mlir.tile_ir.interpreter import HostArgument, arguments_of, interpret, random_inputs
 from lego_mlir.mlir.tile_ir.interpreter.values import Array, is_float
 
 _PRECISION = {"f64": 2.0**-40, "f32": 2.0**-13, "f16": 2.0**-6, "bf16": 2.0**-4}
-"""By how much a result may differ, relative to the largest element of its tensor, if nothing coarser
-than this type has been computed with: sums are rounded in another order, functions approximated."""
+"""By how much a result may differ, relative to the largest element of its tensor, if nothing is
+coarser than this type: sums are rounded in another order, and functions approximated."""
 
 _COARSE = 2.0**-2
 """The same for the 8-bit floats."""
@@ -31,28 +31,40 @@ class StepCheck:
     """What a module computes on random inputs, before the passes over tile IR.
 
     Args:
-        module: verified, before the first pass. It is not changed.
-        layouts: reads its layouts.
+        layouts: reads the module's layouts.
         source: its text, for errors.
         seed: of the inputs.
 
     Attributes:
         inputs: a tensor or a number for each argument.
         lines: what has been checked, for people.
-
-    Raises:
-        LegoError: the interpreter cannot run the module.
     """
 
-    def __init__(self, module: Any, layouts: Layouts, source: Source, seed: int = 0) -> None:
+    def __init__(self, layouts: Layouts, source: Source, seed: int = 0) -> None:
         self._layouts = layouts
         self._source = source
-        with module.context:
-            self._arguments = arguments_of(module, layouts, source)
-            self._tolerance = _tolerance(module)
-        self.inputs: Sequence[Array] = random_inputs(self._arguments, seed)
+        self._seed = seed
+        self._arguments: Sequence[HostArgument] = ()
+        self._expected: Mapping[str, Array] = {}
+        self._tolerance = 0.0
+        self.inputs: Sequence[Array] = ()
         self.lines: list[str] = []
+
+    def before(self, module: Any) -> None:
+        """Run the module before the first pass.
+
+        Raises:
+            LegoError: the interpreter cannot run it.
+        """
+        self._arguments = arguments_of(module, self._layouts, self._source)
+        self._tolerance = _tolerance(module)
+        self.inputs = random_inputs(self._arguments, self._seed)
         self._expected = self._run(module)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the module has kernels on tiles."""
+        return bool(self._expected)
 
     def _run(self, module: Any) -> Mapping[str, Array]:
         return interpret(module, self.inputs, self._layouts, self._source).tensors
@@ -96,9 +108,7 @@ class StepCheck:
         shown = f"the largest error {largest:.2g}" if largest else "every element is the same"
         self.lines.append(f"lowering, run in {name}: {shown}")
 
-    def _error(
-        self, what: str, tensor: str, want: Array, have: Array, differs: Array
-    ) -> LegoError:
+    def _error(self, what: str, tensor: str, want: Array, have: Array, differs: Array) -> LegoError:
         at = tuple(int(k) for k in np.argwhere(differs)[0])
         count = int(np.count_nonzero(differs))
         return LegoError(
