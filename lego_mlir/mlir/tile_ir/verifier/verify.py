@@ -8,6 +8,7 @@ from typing import Any
 
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.layouts import layout_text
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.interpreter.pointwise import POINTWISE
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
@@ -109,6 +110,12 @@ def _check_types(kernel: TileKernel, op: Any, kinds: Iterable[Any], seen: dict[A
             raise kernel.source.error(f"'{op.name}': {message}", op.location, hint=hint)
         has_layout = ir.RankedTensorType(kind).encoding is not None
         seen[kind] = layout_in(kernel, kind, op) if has_layout else None
+        if has_layout and layout_text(kind.encoding) != seen[kind].text:
+            raise kernel.source.error(
+                f"'{op.name}' has a tile whose layout is not written in canonical form: {kind}",
+                op.location,
+                hint=f"write '{seen[kind]}'",
+            )
 
 
 def _why_no_tile(kind: Any) -> tuple[str, str] | None:
