@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import cast
 
 from lego_mlir.algebra import Layout
@@ -48,6 +49,11 @@ class Registers:
             digits.append(digit)
             index[dim] = construct.add(index[dim], construct.mul(stride, digit))
         return cls(tuple(index), tuple(digits))
+
+    @property
+    def count(self) -> int:
+        """The number of registers."""
+        return prod(cast("int", d.hi) + 1 for d in self.digits)
 
     def places(self, x: Int) -> list[Place]:
         """Return the value of an expression in the digits for each register."""
