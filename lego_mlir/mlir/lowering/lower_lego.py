@@ -51,6 +51,7 @@ from lego_mlir.mlir.lowering.indices.size_operands import SizeOperands
 from lego_mlir.mlir.lowering.lower_tables import lower_tables
 from lego_mlir.mlir.lowering.parts_access.lower import lower_load, lower_store
 from lego_mlir.mlir.lowering.parts_access.matrices import read_matrices, write_matrices
+from lego_mlir.mlir.lowering.parts_access.offsets import last_index
 from lego_mlir.mlir.lowering.parts_access.plan import PartsMemory
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.scopes import KERNELS
@@ -292,12 +293,14 @@ class _Lowering:
         bound, index = self.operands.indexed(op, layout, operands)
         flat, base = self.flat_memory(op, layout, buffer)
         in_bounds = tiles.is_in_bounds(op)
+        factors = tiles.registers_of(op)
         if in_bounds:
-            self.checks.indices(op, bound, index, buffer)
+            for end in {tuple(index), last_index(index, factors)}:
+                self.checks.indices(op, bound, end, buffer)
         return PartsMemory(
             bound,
             index,
-            tiles.registers_of(op),
+            factors,
             in_bounds,
             flat,
             base,

@@ -36,6 +36,8 @@ def source_of(lane: Lane) -> Lane:
                 if len(at) != 1 or ir.VectorType(op.operands[0].type).rank != 1:
                     break
                 value, position = op.operands[0], at[0]
+            case "vector.to_elements":
+                value, position = op.operands[0], ir.OpResult(value).result_number
             case _:
                 break
     return value, position

@@ -109,6 +109,14 @@ def _with_low_bits_apart(x: Xor) -> polynomial.Parts:
     return 0, {((x, 1),): 1}
 
 
+def last_index(first: Sequence[Int], factors: Sequence[Factor]) -> tuple[Int, ...]:
+    """Return the index of a thread's element that lies furthest from its first one."""
+    index = list(first)
+    for dim, size, stride in factors:
+        index[dim] = construct.add(index[dim], (size - 1) * stride)
+    return tuple(index)
+
+
 def offset_of(layout: Layout, index: Sequence[Int]) -> Int:
     """Return the offset at an index, right where the index is inside of the dimensions.
 

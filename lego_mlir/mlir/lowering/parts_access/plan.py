@@ -15,7 +15,7 @@ from lego_mlir.mlir.lowering.parts_access import masks
 from lego_mlir.mlir.lowering.parts_access.accesses import Access, accesses
 from lego_mlir.mlir.lowering.parts_access.conditions import ALWAYS, Condition, conditions
 from lego_mlir.mlir.lowering.parts_access.lanes import element
-from lego_mlir.mlir.lowering.parts_access.offsets import Factor, Registers, offset_of
+from lego_mlir.mlir.lowering.parts_access.offsets import Factor, Place, Registers, offset_of
 
 _MOST_GROUPS = 4
 """The most guards that are tested one by one; of more, one test of all of them comes first."""
@@ -89,8 +89,11 @@ class Plan:
     def __init__(self, memory: PartsMemory, mask: Sequence[Any]) -> None:
         self.memory = memory
         registers = Registers.of(memory.first, memory.factors)
-        places = registers.places(offset_of(memory.layout, registers.index))
         exist, self._all_exist = conditions(memory.layout, registers, in_bounds=memory.in_bounds)
+        if all(own.is_never for own in exist):
+            places: Sequence[Place] = [(0, 0)] * len(exist)  # there is no offset
+        else:
+            places = registers.places(offset_of(memory.layout, registers.index))
         let_through = masks.elements(mask, memory.read) if mask else [None] * len(places)
         same: dict[Any, Guard] = {}
         guards = []
