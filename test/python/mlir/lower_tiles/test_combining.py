@@ -28,8 +28,12 @@ INTEGERS: dict[str, Any] = {
     "mul": np.multiply,
     "max": np.maximum,
     "min": np.minimum,
-    "umax": lambda a, b: np.maximum(a.view(f"u{a.itemsize}"), b.view(f"u{b.itemsize}")).view(a.dtype),
-    "umin": lambda a, b: np.minimum(a.view(f"u{a.itemsize}"), b.view(f"u{b.itemsize}")).view(a.dtype),
+    "umax": lambda a, b: np.maximum(a.view(f"u{a.itemsize}"), b.view(f"u{b.itemsize}")).view(
+        a.dtype
+    ),
+    "umin": lambda a, b: np.minimum(a.view(f"u{a.itemsize}"), b.view(f"u{b.itemsize}")).view(
+        a.dtype
+    ),
     "and": np.bitwise_and,
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,

@@ -36,9 +36,7 @@ def test_random_pairs(
 
 @given(st.data(), st.sampled_from(SHAPES), st.sampled_from(TYPES))
 @settings(max_examples=20, deadline=None)
-def test_random_pairs_of_one_warp(
-    data: st.DataObject, shape: tuple[int, ...], dtype: type
-) -> None:
+def test_random_pairs_of_one_warp(data: st.DataObject, shape: tuple[int, ...], dtype: type) -> None:
     """Here most roads are shuffles."""
     converted(data.draw(layouts(shape)), data.draw(layouts(shape)), dtype)
 
@@ -115,4 +113,3 @@ def test_renamed_registers_are_no_instructions() -> None:
     text = converted(source, target, np.float32)
     same = converted(source, source, np.float32)
     assert compiled(text).ptx == compiled(same).ptx
-
