@@ -21,6 +21,7 @@ from lego_mlir.mlir.tile_passes.lower_tiles.combining import (
 )
 from lego_mlir.mlir.tile_passes.lower_tiles.control_flow import CONTROL_FLOW, lower_control_flow
 from lego_mlir.mlir.tile_passes.lower_tiles.conversions import convert
+from lego_mlir.mlir.tile_passes.lower_tiles.dots import lower_dot
 from lego_mlir.mlir.tile_passes.lower_tiles.fragments import Fragment
 from lego_mlir.mlir.tile_passes.lower_tiles.pointwise import lower_pointwise
 from lego_mlir.mlir.tile_passes.lower_tiles.takes import take
@@ -136,6 +137,8 @@ class _Walk:
             case tiles.TAKE:
                 tile, indices = operands
                 return convert(take(tile, indices, tiles.dim_of(op), threads), layout, threads)
+            case tiles.DOT:
+                return lower_dot(self.kernel, op, operands)
             case _ if is_pointwise(op):
                 return lower_pointwise(op, operands)
         raise LegoError(f"'{op.name}' is no operation on tiles")
