@@ -20,32 +20,18 @@ from lego_mlir.analysis.distributed.tensor_cores import (
 from lego_mlir.hardware.limits import MMA_COLUMNS, MMA_ROWS
 
 
-@lru_cache(maxsize=1 << 10)
-def accumulators(shape: Shape2, warps: int) -> tuple[DistributedLayout, ...]:
-    """Return the accumulators' layouts of all grids of as many warps as the tile can have.
+def accumulator(shape: Shape2, grid: Shape2, copies: int = 1) -> DistributedLayout:
+    """Return the layout of an accumulator that a grid of warps divides.
 
     Args:
         shape: rows and columns of the tile.
-        warps: of a CTA.
+        grid: rows and columns of the grid.
+        copies: how many such grids there are; all of them compute the same.
 
-    Returns:
-        The layouts, those of most rows of warps first; none if the tile is no multiple of 16 by 8.
+    Raises:
+        LegoError: the parts of the warps are no multiples of 16 by 8.
     """
-    rows, columns = shape
-    if rows % MMA_ROWS or columns % MMA_COLUMNS:
-        return ()
-    grids = [
-        (m, n)
-        for m in range(warps, 0, -1)
-        for n in range(warps // m, 0, -1)
-        if warps % (m * n) == 0 and not rows % (m * MMA_ROWS) and not columns % (n * MMA_COLUMNS)
-    ]
-    most = max(m * n for m, n in grids)
-    return tuple(
-        _copied(mma_accumulator(shape, grid), warps // most)
-        for grid in grids
-        if grid[0] * grid[1] == most
-    )
+    return _copied(mma_accumulator(shape, grid), copies)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -66,37 +52,37 @@ def accumulator_grid(layout: DistributedLayout) -> tuple[int, int, int] | None:
             if layout.warps % (m * n) or not fits:
                 continue
             copies = layout.warps // (m * n)
-            if layout == _copied(mma_accumulator((rows, columns), (m, n)), copies):
+            if layout == accumulator((rows, columns), (m, n), copies):
                 return m, n, copies
     return None
 
 
 @lru_cache(maxsize=1 << 12)
-def operand_a(accumulator: DistributedLayout, shape: Shape2, bits: int) -> DistributedLayout:
-    """Return the layout of operand A of a dot with this accumulator.
+def operand_a(of: DistributedLayout, shape: Shape2, bits: int) -> DistributedLayout:
+    """Return the layout of operand A of a dot with an accumulator.
 
     Args:
-        accumulator: its layout.
+        of: the accumulator's layout.
         shape: rows and depth of the operand.
         bits: of its elements.
 
     Raises:
         LegoError: there is no such instruction.
     """
-    m, n, copies = _grid(accumulator)
+    m, n, copies = _grid(of)
     return _copied(mma_operand_a(shape, bits, (m, n)), copies)
 
 
 @lru_cache(maxsize=1 << 12)
-def operand_b(accumulator: DistributedLayout, shape: Shape2, bits: int) -> DistributedLayout:
-    """Return the layout of operand B of a dot with this accumulator; arguments as `operand_a`."""
-    m, n, copies = _grid(accumulator)
+def operand_b(of: DistributedLayout, shape: Shape2, bits: int) -> DistributedLayout:
+    """Return the layout of operand B of a dot with an accumulator; arguments as `operand_a`."""
+    m, n, copies = _grid(of)
     return _copied(mma_operand_b(shape, bits, (m, n)), copies)
 
 
-def _grid(accumulator: DistributedLayout) -> tuple[int, int, int]:
-    grid = accumulator_grid(accumulator)
-    assert grid is not None, f"'{accumulator}' is no accumulator"
+def _grid(of: DistributedLayout) -> tuple[int, int, int]:
+    grid = accumulator_grid(of)
+    assert grid is not None, f"'{of}' is no accumulator's layout"
     return grid
 
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_passes.assign_layouts.anchors import find_candidates
 from lego_mlir.mlir.tile_passes.assign_layouts.conversions import place_tiles
-from lego_mlir.mlir.tile_passes.assign_layouts.costs import node_cost
+from lego_mlir.mlir.tile_passes.assign_layouts.costs import Costs
 from lego_mlir.mlir.tile_passes.assign_layouts.given_layouts import keep_given
 from lego_mlir.mlir.tile_passes.assign_layouts.graph import build
 from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import Accesses
@@ -43,7 +43,7 @@ def assign_layouts(kernel: TileKernel) -> None:
     graph = build(kernel)
     accesses = Accesses(kernel)
     candidates = find_candidates(graph, kernel, accesses)
-    keys = select(candidates, lambda node, key: node_cost(node, key, accesses))
+    keys = select(candidates, Costs(accesses))
     place_tiles(graph, keys)
     erase_dead_tiles(kernel)
     check_registers(kernel)

@@ -17,18 +17,18 @@ from lego_mlir.analysis.distributed import (
     replicated,
     reshaped,
 )
-from lego_mlir.analysis.distributed.mma_grids import accumulators
+from lego_mlir.analysis.distributed.mma_grids import accumulator
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_ir import layout_rules
+from lego_mlir.mlir.tile_ir.dots import read_dot
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.types import bytes_of, element_of, shape_of
 from lego_mlir.mlir.tile_passes.assign_layouts.graph import Graph, Key, Node
 from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import Accesses
 from lego_mlir.mlir.tile_passes.assign_layouts.propagation import Candidates
 
-_MMA_BITS = (8, 16, 32)
 _REDUCTIONS = (tiles.REDUCE, tiles.REDUCE_WITH, tiles.SCAN, tiles.SCAN_WITH)
 
 
@@ -73,35 +73,22 @@ def _work(dot: Any) -> int:
 
 
 def _accumulators(node: Node, kernel: TileKernel) -> Iterator[Key]:
-    """Yield the accumulators' layouts that a dot can have."""
-    op = node.op
-    a, b, accumulator = (shape_of(v) for v in op.operands)
-    bits = layout_rules.element_bits(op.operands[0])
-    depth = 256 // bits if bits in _MMA_BITS else 0
-    rows, columns = accumulator
-    if not depth or a[1] % depth:
-        what = (
-            f"elements of {bits} bits"
-            if not depth
-            else f"operands of {a[0]}×{a[1]} and {b[0]}×{b[1]} elements of {bits} bits"
-        )
+    """Yield the accumulators' layouts that a dot can have, those of most warps.
+
+    Where the tile is too small for all warps, several grids of them compute the same.
+    """
+    dot = read_dot(kernel, node.op)
+    if kernel.ctas > 1:
         raise kernel.source.error(
-            f"tensor cores do not take {what}",
-            op.location,
-            hint=f"make the depth a multiple of {depth}: a larger tile is padded with zeros"
-            if depth
-            else "convert the operands to f16, bf16, or f32",
+            "a dot of tiles that the CTAs of a cluster divide is not there yet",
+            node.op.location,
+            hint="launch the kernel without a cluster",
         )
-    found = accumulators((rows, columns), kernel.warps)
-    if not found or kernel.ctas > 1:
-        raise kernel.source.error(
-            f"the accumulator of a dot, {rows}×{columns}, is no multiple of 16×8"
-            if not found
-            else "dots of tiles that a cluster divides are not there yet",
-            op.location,
-            hint="a larger tile is padded with zeros" if not found else "leave out the cluster",
-        )
-    yield from found
+    for copies in range(1, kernel.warps + 1):
+        grids = [] if kernel.warps % copies else dot.warp_grids(kernel.warps // copies)
+        if grids:
+            yield from (accumulator((dot.m, dot.n), grid, copies) for grid in grids)
+            return
 
 
 def _default(node: Node, kernel: TileKernel) -> Key:

@@ -15,10 +15,9 @@ import numpy as np
 from lego_mlir.algebra import Layout
 from lego_mlir.analysis.distributed import (
     REPLICA,
-    Conversion,
     DistributedLayout,
     Place,
-    plan_conversion,
+    estimate_conversion,
     plan_reduction,
     plan_scan,
 )
@@ -30,8 +29,8 @@ from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_ir.operations import is_pointwise
-from lego_mlir.mlir.tile_ir.types import bytes_of, element_of
-from lego_mlir.mlir.tile_passes.assign_layouts.graph import Key, Node
+from lego_mlir.mlir.tile_ir.types import bytes_of, element_of, shape_of
+from lego_mlir.mlir.tile_passes.assign_layouts.graph import EXPENSIVE, Key, Node
 from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import Accesses, TileAccess
 
 IMPOSSIBLE = 1 << 40
@@ -50,58 +49,52 @@ _SECTORS_A_CLOCK = 2
 _SPECIAL = 8
 """How many additions a function, or a division, takes."""
 
+_MMA_A_CLOCK = 1024
+"""Multiplications and additions of 16 bits that tensor cores do in a clock."""
+
 _CONVERTED = 1
 """The least that a conversion costs, so that none is made for nothing."""
 
 
-def node_cost(node: Node, key: Key, accesses: Accesses) -> int:
-    """Return what a node itself costs with a key."""
-    op = node.op
-    if node.tie is not None:
+class Costs:
+    """What the nodes of a kernel cost.
+
+    Args:
+        accesses: reads its loads and stores.
+    """
+
+    def __init__(self, accesses: Accesses) -> None:
+        self._accesses = accesses
+
+    def of_node(self, node: Node, key: Key) -> int:
+        """Return what a node itself costs with a key."""
+        return 0 if node.tie else node.weight * self._clocks(node.op, key)
+
+    def _clocks(self, op: Any, key: Key) -> int:
+        match op.name:
+            case dialect.LOAD | dialect.STORE:
+                return memory_clocks(self._accesses.of(op), key)
+            case tiles.REDUCE | tiles.REDUCE_WITH:
+                sizes = [bytes_of(element_of(v)) for v in op.operands]
+                return sum(reduction_clocks(key, tiles.dim_of(op), n) for n in sizes)
+            case tiles.SCAN | tiles.SCAN_WITH:
+                sizes = [bytes_of(element_of(v)) for v in op.operands]
+                return sum(scan_clocks(key, tiles.dim_of(op), n) for n in sizes)
+            case tiles.DOT:
+                depth = shape_of(op.operands[0])[1]
+                return key.registers * key.warps * WARP_THREADS * depth // _MMA_A_CLOCK
+            case tiles.TAKE | tiles.GATHER | tiles.SCATTER:
+                return key.registers * key.warps
+            case _ if is_pointwise(op):
+                weight = _SPECIAL if op.name.startswith(EXPENSIVE) else 1
+                return weight * key.registers * key.warps // _WARPS_A_CLOCK
         return 0
-    if op.name in (dialect.LOAD, dialect.STORE):
-        return node.weight * memory_clocks(accesses.of(op), key)
-    match op.name:
-        case tiles.REDUCE | tiles.REDUCE_WITH:
-            each = sum(
-                reduction_clocks(key, tiles.dim_of(op), bytes_of(element_of(v)))
-                for v in op.operands
-            )
-        case tiles.SCAN | tiles.SCAN_WITH:
-            each = sum(
-                scan_clocks(key, tiles.dim_of(op), bytes_of(element_of(v))) for v in op.operands
-            )
-        case tiles.DOT:
-            depth = op.operands[0].type.shape[1]
-            # 1,024 multiplications and additions of 16 bits a clock.
-            each = key.registers * key.warps * WARP_THREADS * depth // 1024
-        case tiles.TAKE | tiles.GATHER | tiles.SCATTER:
-            each = key.registers * key.warps
-        case _ if is_pointwise(op):
-            weight = _SPECIAL if op.name.startswith(("math.", "arith.div", "arith.rem")) else 1
-            each = weight * key.registers * key.warps // _WARPS_A_CLOCK
-        case _:
-            each = 0
-    return node.weight * each
 
 
 @lru_cache(maxsize=1 << 14)
 def conversion_clocks(source: DistributedLayout, target: DistributedLayout, size: int) -> int:
     """Return what a conversion of elements of so many bytes costs; 0 between equal layouts."""
-    if source == target:
-        return 0
-    try:
-        return planned_conversion(source, target, size).cost.clocks + _CONVERTED
-    except LegoError:
-        return IMPOSSIBLE
-
-
-@lru_cache(maxsize=1 << 12)
-def planned_conversion(
-    source: DistributedLayout, target: DistributedLayout, size: int
-) -> Conversion:
-    """Return the plan of a conversion of elements of so many bytes, made once."""
-    return plan_conversion(source, target, size)
+    return 0 if source == target else estimate_conversion(source, target, size) + _CONVERTED
 
 
 @lru_cache(maxsize=1 << 12)

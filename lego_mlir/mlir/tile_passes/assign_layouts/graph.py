@@ -29,7 +29,8 @@ MOST_RECOMPUTED = 8
 _UNKNOWN_TRIPS = 8
 """How often a loop is assumed to run whose bounds are not constant."""
 
-_EXPENSIVE = ("arith.div", "arith.rem", "math.")
+EXPENSIVE = ("arith.div", "arith.rem", "math.")
+"""How names of pointwise operations begin that take many instructions."""
 _LOOPS = ("scf.for", "scf.while")
 
 
@@ -188,7 +189,7 @@ def _recomputed(operations: list[Any]) -> dict[Any, int]:
         if is_source(op):
             found[op.results[0]] = int(op.name != CONSTANT)
             continue
-        is_cheap = is_pointwise(op) and not op.name.startswith(_EXPENSIVE)
+        is_cheap = is_pointwise(op) and not op.name.startswith(EXPENSIVE)
         if not is_cheap and op.name not in (tiles.BROADCAST, tiles.TRANSPOSE):
             continue
         inputs = [v for v in op.operands if is_tile(v)]

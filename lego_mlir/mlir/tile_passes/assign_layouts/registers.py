@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from lego_mlir.analysis.distributed import Road
+from lego_mlir.analysis.distributed import Road, plan_conversion
 from lego_mlir.hardware.limits import (
     MAX_CTA_THREADS,
     MAX_THREAD_REGISTERS,
@@ -21,15 +21,15 @@ from lego_mlir.hardware.limits import (
 )
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.tile_ir.dots import matrix_instructions
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.layout_rules import element_bits
 from lego_mlir.mlir.tile_ir.operations import is_source
 from lego_mlir.mlir.tile_ir.types import bytes_of, element_of, is_tile, layout_of, shape_of
-from lego_mlir.mlir.tile_passes.assign_layouts.costs import planned_conversion
 from lego_mlir.mlir.tile_passes.assign_layouts.graph import block_of
 
 _REGISTER_BITS = 32
-_ALIASES = (tiles.BROADCAST, tiles.TRANSPOSE, tiles.RESHAPE, tiles.RESTRICT, tiles.SPLIT)
+_VIEWS = (tiles.BROADCAST, tiles.TRANSPOSE, tiles.RESHAPE, tiles.RESTRICT, tiles.SPLIT)
 _LOOPS = ("scf.for", "scf.while")
 
 
@@ -80,9 +80,8 @@ def check_registers(kernel: TileKernel) -> None:
 def fullest(kernel: TileKernel) -> Pressure | None:
     """Return the point of a kernel at which a thread holds most, `None` without tiles."""
     found = _Lives(kernel)
-    own = {t: life for t, life in found.lives.items() if not _is_alias_value(t)}
     changes: dict[int, int] = {}
-    for tile, (start, last) in own.items():
+    for tile, (start, last) in found.lives.items():
         changes[start] = changes.get(start, 0) + registers_of(tile)
         changes[last] = changes.get(last, 0) - registers_of(tile)
     now, most, at = 0, 0, None
@@ -92,7 +91,7 @@ def fullest(kernel: TileKernel) -> Pressure | None:
             most, at = now, position
     if at is None:
         return None
-    held = tuple(t for t, (start, last) in own.items() if start <= at < last)
+    held = tuple(t for t, (start, last) in found.lives.items() if start <= at < last)
     return Pressure(found.operations[at], held, most)
 
 
@@ -121,12 +120,14 @@ class _Lives:
 
     def __init__(self, kernel: TileKernel) -> None:
         self.operations: list[Any] = []
+        self.lives: dict[Any, tuple[int, int]] = {}
+        self._kernel = kernel
         self._start: dict[Any, int] = {}
         self._end: dict[Any, int] = {}
-        self.lives: dict[Any, tuple[int, int]] = {}
         self._number(kernel.body)
-        for value, at in list(self._defined(kernel.body)):
-            self._use(value, value, at)
+        for tile, at in self._defined(kernel.body):
+            if self._is_held(tile):
+                self.lives[tile] = at, max(at, self._last_use(tile))
 
     def _number(self, block: Any) -> None:
         for op in (o.operation for o in block.operations):
@@ -146,34 +147,34 @@ class _Lives:
                     yield from self._defined(inner)
             yield from ((v, self._end[op]) for v in op.results if is_tile(v))
 
-    def _use(self, value: Any, tile: Any, at: int) -> None:
-        """Extend the life of a tile to the uses of a value that stands for it."""
-        if is_free(value):
-            return
-        home = block_of(value)
-        start, last = self.lives.get(tile, (at, at))
-        for use in value.uses:
+    def _is_held(self, tile: Any) -> bool:
+        """Return whether a tile has registers of its own."""
+        if isinstance(tile, ir.BlockArgument):
+            return True
+        op = tile.owner.operation
+        if is_source(op) or self._is_alias(op):
+            return False
+        is_read = op.name == tiles.CONVERT and _is_operand(tile)
+        return not (is_read and _road(op, self._kernel) is Road.SHARED)
+
+    def _is_alias(self, op: Any) -> bool:
+        """Return whether an operation only gives registers other names."""
+        is_renaming = op.name == tiles.CONVERT and _road(op, self._kernel) is Road.NONE
+        return is_renaming or op.name in _VIEWS
+
+    def _last_use(self, tile: Any) -> int:
+        """Return where a tile, or what only names its registers otherwise, is used last."""
+        home, last = block_of(tile), 0
+        for use in tile.uses:
             user = use.owner.operation
-            where, parent = self._start[user], user
+            at, parent = self._start[user], user
             while parent.block != home:
                 parent = parent.block.owner.operation
-                where = self._end[parent] if parent.name in _LOOPS else where
-            last = max(last, where)
-        self.lives[tile] = start, last
-        for use in value.uses:
-            if _is_alias(use.owner.operation):
-                for result in use.owner.operation.results:
-                    self._use(result, tile, at)
-
-
-def is_free(tile: Any) -> bool:
-    """Return whether a tile takes no registers of its own, nor keeps those of another one."""
-    if isinstance(tile, ir.BlockArgument):
-        return False
-    op = tile.owner.operation
-    if is_source(op):
-        return True
-    return bool(op.name == tiles.CONVERT and _is_operand(tile) and _road(op) is Road.SHARED)
+                at = self._end[parent] if parent.name in _LOOPS else at
+            last = max(last, at)
+            if self._is_alias(user):
+                last = max(last, *map(self._last_use, user.results))
+        return last
 
 
 def _is_operand(tile: Any) -> bool:
@@ -181,26 +182,19 @@ def _is_operand(tile: Any) -> bool:
     return all(
         use.operand_number < 2
         if use.owner.name == tiles.DOT
-        else use.owner.name in _ALIASES and all(map(_is_operand, use.owner.results))
+        else use.owner.name in _VIEWS and all(map(_is_operand, use.owner.results))
         for use in tile.uses
     )
 
 
-def _is_alias_value(tile: Any) -> bool:
-    return not isinstance(tile, ir.BlockArgument) and _is_alias(tile.owner.operation)
-
-
-def _is_alias(op: Any) -> bool:
-    """Return whether an operation only gives registers other names."""
-    return bool(op.name in _ALIASES or (op.name == tiles.CONVERT and _road(op) is Road.NONE))
-
-
-def _road(convert: Any) -> Road:
-    source, target = convert.operands[0], convert.results[0]
-    before, after = layout_of(source), layout_of(target)
+def _road(convert: Any, kernel: TileKernel) -> Road:
+    """Return the road of a conversion."""
+    source, result = convert.operands[0], convert.results[0]
+    before, after = layout_of(source), layout_of(result)
     assert before is not None, "tiles are placed"
     assert after is not None, "tiles are placed"
-    return planned_conversion(before, after, bytes_of(element_of(target))).road
+    size = bytes_of(element_of(result))
+    return plan_conversion(before, after, size, matrix_instructions(kernel.target)).road
 
 
 def _enough_warps(warps: int, pressure: Pressure) -> int | None:

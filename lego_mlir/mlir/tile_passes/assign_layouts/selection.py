@@ -13,23 +13,22 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
 
-from lego_mlir.mlir.tile_passes.assign_layouts.costs import IMPOSSIBLE, conversion_clocks
+from lego_mlir.mlir.tile_passes.assign_layouts.costs import IMPOSSIBLE, Costs, conversion_clocks
 from lego_mlir.mlir.tile_passes.assign_layouts.graph import Key, Node, Use
 from lego_mlir.mlir.tile_passes.assign_layouts.min_cut import SINK, SOURCE, Cuts
 from lego_mlir.mlir.tile_passes.assign_layouts.propagation import Candidates
 
 Keys: TypeAlias = dict[Node, Key]
-NodeCost: TypeAlias = Callable[[Node, Key], int]
 
 
-def select(candidates: Candidates, node_cost: NodeCost) -> Keys:
+def select(candidates: Candidates, costs: Costs) -> Keys:
     """Return a key for each node, of those that its labels give it.
 
     Args:
         candidates: at least one key for each node; labels that come first are preferred.
-        node_cost: returns what a node costs with a key.
+        costs: what nodes cost.
     """
-    return _Selection(candidates, node_cost).run()
+    return _Selection(candidates, costs).run()
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class _Edge:
 class _Selection:
     """Keys are numbers of a node's candidates here, for they are compared very often."""
 
-    def __init__(self, candidates: Candidates, node_cost: NodeCost) -> None:
+    def __init__(self, candidates: Candidates, costs: Costs) -> None:
         self._nodes = candidates.graph.nodes
         self._keys = [list(candidates.of(node)) for node in self._nodes]
         number_of = [{key: k for k, key in enumerate(keys)} for keys in self._keys]
@@ -57,7 +56,7 @@ class _Selection:
 
         @cache
         def cost(node: int, key: int) -> int:
-            return node_cost(self._nodes[node], self._keys[node][key])
+            return costs.of_node(self._nodes[node], self._keys[node][key])
 
         self._cost = cost
 
