@@ -23,13 +23,24 @@ from lego_mlir.analysis.distributed import (
 from lego_mlir.diagnostics import LegoError
 
 WARPS = st.sampled_from([(), (2,), (3,), (2, 2), (2, 2, 2)])
+
+
+def unsigned(x: np.ndarray) -> np.ndarray:
+    """Return the same bits as unsigned numbers."""
+    return x.view(f"u{x.itemsize}")
+
+
 INTEGERS: dict[str, Any] = {
     "add": np.add,
     "mul": np.multiply,
     "max": np.maximum,
     "min": np.minimum,
-    "umax": lambda a, b: np.maximum(a.view(f"u{a.itemsize}"), b.view(f"u{b.itemsize}")).view(a.dtype),
-    "umin": lambda a, b: np.minimum(a.view(f"u{a.itemsize}"), b.view(f"u{b.itemsize}")).view(a.dtype),
+    "umax": lambda a, b: np.maximum(a.view(f"u{a.itemsize}"), b.view(f"u{b.itemsize}")).view(
+        a.dtype
+    ),
+    "umin": lambda a, b: np.minimum(a.view(f"u{a.itemsize}"), b.view(f"u{b.itemsize}")).view(
+        a.dtype
+    ),
     "and": np.bitwise_and,
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,

@@ -37,9 +37,7 @@ def test_random_pairs(
 
 @given(st.data(), st.sampled_from(SHAPES), st.sampled_from(TYPES))
 @settings(max_examples=20, deadline=None)
-def test_random_pairs_of_one_warp(
-    data: st.DataObject, shape: tuple[int, ...], dtype: type
-) -> None:
+def test_random_pairs_of_one_warp(data: st.DataObject, shape: tuple[int, ...], dtype: type) -> None:
     """Here most roads are shuffles."""
     converted(data.draw(layouts(shape)), data.draw(layouts(shape)), dtype)
 
