@@ -11,6 +11,7 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source, mlir_errors
 from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.tile_ir.kernels import TileKernel, tile_kernels
+from lego_mlir.mlir.tile_ir.step_check import StepCheck
 from lego_mlir.mlir.tile_ir.verifier import canonicalize_encodings, verify_tiles
 from lego_mlir.mlir.tile_passes.assign_layouts import assign_layouts
 from lego_mlir.mlir.tile_passes.fill_invalid import fill_invalid
@@ -32,7 +33,7 @@ def run_passes(
     layouts: Layouts,
     source: Source,
     target: Target,
-    after: Callable[[str], None] = lambda name: None,
+    check: StepCheck | None = None,
 ) -> None:
     """Run passes over the kernels of a module that have tiles, in place.
 
@@ -44,7 +45,7 @@ def run_passes(
         layouts: reads its layouts.
         source: its text, for errors.
         target: the GPU.
-        after: called with the name of each pass, after it has run over all kernels.
+        check: what checks the module before the first of `PLACING`, and after each.
 
     Raises:
         LegoError: at the operation that is wrong, or that a pass refuses.
@@ -57,12 +58,15 @@ def run_passes(
             for kernel in kernels:
                 canonicalize_encodings(kernel)
                 verify_tiles(kernel)
+            if check is not None:
+                check.before(module)
         for step in passes:
             for kernel in kernels:
                 step(kernel)
                 if step in PLACING:
                     _verify_after(step, kernel)
-            after(step.__name__)
+            if check is not None:
+                check.after(step.__name__, module)
         module.operation.verify()
 
 

@@ -5,10 +5,11 @@ it (`mlir.tile_ir.step_check`), and so is the code that is compiled. It shares n
 """
 
 from lego_mlir.mlir.tile_ir.interpreter.host import (
+    HostArgument,
     Interpretation,
     arguments_of,
     interpret,
     random_inputs,
 )
 
-__all__ = ["Interpretation", "arguments_of", "interpret", "random_inputs"]
+__all__ = ["HostArgument", "Interpretation", "arguments_of", "interpret", "random_inputs"]
