@@ -16,7 +16,12 @@ from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.driver import Compilation, Options
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError, Location
-from lego_mlir.frontend.parameters import Parameter, argument_attributes, mlir_type, unknown_keyword
+from lego_mlir.frontend.host.parameters import (
+    Parameter,
+    argument_attributes,
+    mlir_type,
+    unknown_keyword,
+)
 from lego_mlir.frontend.tensors import TensorType
 from lego_mlir.frontend.trace import Trace, relative_name, source_text, user_location
 from lego_mlir.hardware.targets import Target
