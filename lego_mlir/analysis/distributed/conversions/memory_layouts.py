@@ -42,25 +42,21 @@ class SharedMemory:
 
     Attributes:
         layout: from the tile's index to the flat offset, in elements, the CTAs' parts one after
-            another.
+            another. Its dimensions may be larger than the tile's: the rest is padding.
+        shape: of the tile.
         ctas: how many CTAs hold a part.
-        interval: after so many elements there is padding; 0 for none.
-        padding: elements of padding.
     """
 
     layout: Layout
+    shape: tuple[int, ...]
     ctas: int = 1
-    interval: int = 0
-    padding: int = 0
 
     @cached_property
     def offsets(self) -> Ints:
         """The CTA's part and the offset in it of each element, in row-major order: `(2, n)`."""
-        flat = np.asarray(self.layout.offsets(), np.int64).reshape(-1)
-        cta, offset = np.divmod(flat, flat.size // self.ctas)
-        if self.interval:
-            offset = offset + offset // self.interval * self.padding
-        return np.stack([cta, offset])
+        flat = np.asarray(self.layout.offsets(), np.int64)
+        held = flat.reshape([int(n) for n in self.layout.dims])[tuple(map(slice, self.shape))]
+        return np.stack(np.divmod(held.reshape(-1), flat.size // self.ctas))
 
     @property
     def elements(self) -> int:
@@ -69,9 +65,8 @@ class SharedMemory:
 
     @property
     def text(self) -> str:
-        """The layout's text, with the padding."""
-        pad = f", {self.padding} elements of padding after {self.interval}" if self.interval else ""
-        return self.layout.text + pad
+        """The layout's text."""
+        return self.layout.text
 
 
 def owning_cta(source: DistributedLayout, part: Any, cta: Any) -> Any:
@@ -159,7 +154,7 @@ def swizzled(
         vector=1 << len(low),
         phases=1 << len(pairs),
     )
-    return SharedMemory(layout, prod(a.size for a in ctas))
+    return SharedMemory(layout, source.shape, prod(a.size for a in ctas))
 
 
 def _in_phase(atom: Atom, side: int, width: int, phase: frozenset[Digit] | None) -> bool:
@@ -211,14 +206,14 @@ def padded(
     cta = [f for _, f in _cta_factors(source)]
     if cta:
         # Parts of CTAs are not rows of the tile in general: order factors of CTAs first.
-        yield SharedMemory(_by_ctas(source), prod(f.size for f in cta)), 1, 1
+        yield SharedMemory(_by_ctas(source), source.shape, prod(f.size for f in cta)), 1, 1
         return
     words = max(1, BANK_BYTES // element_bytes)
     for order in permutations(range(rank)):
-        layout = OrderBy(RegP(list(source.shape), list(order)))
         for padding in _PADDING:
-            row = source.shape[order[-1]]
-            yield SharedMemory(layout, 1, row if padding else 0, padding * words), 1, 1
+            sizes = list(source.shape)
+            sizes[order[-1]] += padding * words
+            yield SharedMemory(OrderBy(RegP(sizes, list(order))), source.shape), 1, 1
 
 
 def _cta_factors(source: DistributedLayout) -> list[tuple[int, Factor]]:

@@ -15,12 +15,15 @@ from typing import cast
 
 from lego_mlir.algebra import Layout
 from lego_mlir.index import Int, Sym, construct, polynomial, substitute, symbols
-from lego_mlir.index.nodes import plain
+from lego_mlir.index.nodes import Xor, plain
 from lego_mlir.index.proofs.prover import is_within
 from lego_mlir.mlir.lowering.derivations import derive_offset
 
 Factor = tuple[int, int, int]
 """A register factor: the dimension of the layout, the size, and the stride along it."""
+
+_MOST_LOW_BITS = 4
+"""Bits of the position in 16 bytes, the widest access."""
 
 Place = tuple[Int, int]
 """A base and what is added to it."""
@@ -75,9 +78,29 @@ class Registers:
 
 
 def _split(x: Int) -> Place:
-    """Return an expression as a base and a constant."""
+    """Return an expression as a base and a constant.
+
+    The low bits of an XOR, where they are a constant, are added to the rest: (8 p) ^ (8 q + 3), of
+    a swizzle, is 8 (p ^ q) + 3.
+    """
     constant, terms = polynomial.parts(x)
+    for mono, coefficient in list(terms.items()):
+        match mono:
+            case ((Xor() as swizzled, 1),):
+                del terms[mono]
+                apart = polynomial.times(_with_low_bits_apart(swizzled), (coefficient, {}))
+                constant, terms = polynomial.plus((constant, terms), apart)
     return polynomial.build(0, terms), constant
+
+
+def _with_low_bits_apart(x: Xor) -> polynomial.Parts:
+    """Return an XOR as the sum of its low bits, as far as they are a constant, and the others."""
+    for bits in range(_MOST_LOW_BITS, 0, -1):
+        low = construct.mod(x, 1 << bits)
+        if isinstance(low, int):
+            high = polynomial.parts(construct.floordiv(x, 1 << bits))
+            return polynomial.plus((low, {}), polynomial.times(high, (1 << bits, {})))
+    return 0, {((x, 1),): 1}
 
 
 def offset_of(layout: Layout, index: Sequence[Int]) -> Int:
