@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def kernel(arguments: Mapping[str, np.ndarray], warps: int, body: str, grid: int
     Args:
         arguments: the tensors, row-major, by name; `#name` is the layout of each.
         warps: of a CTA.
-        body: of the kernel; `%b` is the CTA's number, `%t` the thread's, `%c0` is 0.
+        body: of the kernel; `%block` and `%thread` are their numbers, `%c0` is 0.
         grid: the number of CTAs.
     """
     layouts = "\n".join(f"#{name} = {rows(x.shape)}" for name, x in arguments.items())
@@ -54,8 +55,8 @@ func.func @main({listed}) {{
   %c1 = arith.constant 1 : index
   %grid = arith.constant {grid} : index
   %threads = arith.constant {32 * warps} : index
-  gpu.launch blocks(%b, %by, %bz) in (%gx = %grid, %gy = %c1, %gz = %c1)
-      threads(%t, %ty, %tz) in (%tx = %threads, %tyy = %c1, %tzz = %c1) {{
+  gpu.launch blocks(%block, %block_y, %block_z) in (%gx = %grid, %gy = %c1, %gz = %c1)
+      threads(%thread, %thread_y, %thread_z) in (%tx = %threads, %tyy = %c1, %tzz = %c1) {{
 {body}
     gpu.terminator
   }}
@@ -105,3 +106,20 @@ def outputs(text: str, arguments: Mapping[str, np.ndarray], order: str = "late")
     return {
         name: np.asarray(x).reshape(arguments[name].shape) for name, x in result.outputs.items()
     }
+
+
+def converted(
+    source: DistributedLayout, target: DistributedLayout, dtype: type, order: str = "late"
+) -> str:
+    """Run a conversion of different numbers, compare, and return the module's text."""
+    x = (np.arange(prod(source.shape)) % 127).astype(dtype).reshape(source.shape)
+    arguments, element = {"x": x, "y": np.zeros_like(x)}, ELEMENTS[x.dtype]
+    before, after = tile(source, element), tile(target, element)
+    body = f"""
+    %v = {load(arguments, "x", before)}
+    %w = "lego.convert"(%v) : ({before}) -> {after}
+    {store(arguments, "y", "%w", after)}
+    """
+    text = kernel(arguments, source.warps, body)
+    assert np.array_equal(outputs(text, arguments, order)["y"], x), f"{source} to {target}"
+    return text

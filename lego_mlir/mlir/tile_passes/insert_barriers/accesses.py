@@ -22,8 +22,10 @@ from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_passes.insert_barriers.elements import Elements, elements
 from lego_mlir.mlir.tile_passes.insert_barriers.uniform import is_uniform
 
+_OF_WARPS = (tiles.LOAD_MATRICES, tiles.STORE_MATRICES)
 _READS = (
     tiles.LOAD_PARTS,
+    tiles.LOAD_MATRICES,
     dialect.LOAD,
     "memref.load",
     "vector.load",
@@ -32,6 +34,7 @@ _READS = (
 )
 _WRITES = (
     tiles.STORE_PARTS,
+    tiles.STORE_MATRICES,
     dialect.STORE,
     "memref.store",
     "vector.store",
@@ -198,7 +201,7 @@ class Accesses:
     def _elements(self, op: Any, root: Any, region: Region) -> Elements | None:
         """Return the elements that the threads access by an operation, if they are known."""
         match op.name:
-            case tiles.LOAD_PARTS | tiles.STORE_PARTS:
+            case name if name in dialect.PARTS_OPERATIONS:
                 index, factors = tiles.segments_of(op)[1], tiles.registers_of(op)
             case dialect.LOAD if dialect.SLICE not in op.attributes:
                 index, factors = list(op.operands)[1:], []
@@ -216,7 +219,16 @@ class Accesses:
         element = ir.MemRefType(root.type).element_type
         unit = max(1, getattr(element, "width", 64) // 8)
         active = self._active(op)
-        return elements(layout, unit, region.first, xs, factors, self._thread, active)
+        return elements(
+            layout,
+            unit,
+            region.first,
+            xs,
+            factors,
+            self._thread,
+            active,
+            of_warps=op.name in _OF_WARPS,
+        )
 
     def _active(self, op: Any) -> Any:
         """Return which threads may run an operation: those for which the branches around it go so.
