@@ -70,7 +70,7 @@ class Kernel(HostFunction):
         params: Mapping[str, int] | None = None,
         strict: bool = False,
         explanation: Callable[[], str] | None = None,
-        exact_division: bool = False,
+        exact_math: bool = False,
         in_place: bool = False,
         pdl: bool = False,
         warps: int | None = None,
@@ -95,7 +95,7 @@ class Kernel(HostFunction):
             name,
             reference,
             strict=strict,
-            exact_division=exact_division,
+            exact_math=exact_math,
             in_place=in_place,
         )
         if warps is not None and schedule is not None:
@@ -273,7 +273,7 @@ def kernel(
     params: Mapping[str, int] | None = None,
     strict: bool = False,
     explanation: Callable[[], str] | None = None,
-    exact_division: bool = False,
+    exact_math: bool = False,
     in_place: bool = False,
     pdl: bool = False,
 ) -> Callable[[Callable[..., Any]], Kernel]:
@@ -293,8 +293,9 @@ def kernel(
         params: values of the schedule's parameters, by name.
         strict: refuse machine code that spills registers, or that the assembler slows down.
         explanation: what `explain` says of how the kernel was made.
-        exact_division: round quotients of f32, f16 and bf16 exactly; else they are off by at most
-            2 units in the last place, and faster.
+        exact_math: round quotients and square roots of f32, f16 and bf16 exactly, and compute exp,
+            log, log2 and pow to a few units in the last place; else quotients are off by at most
+            2 units, functions by what their instructions lose, and all are faster.
         in_place: the kernel may get arrays that overlap, of which it writes some. Otherwise a
             launch on such arrays is an error.
         pdl: programmatic dependent launch: the CTAs begin while the launch ahead of them on the
@@ -313,7 +314,7 @@ def kernel(
         params,
         strict,
         explanation,
-        exact_division,
+        exact_math,
         in_place,
         pdl,
         warps,

@@ -94,7 +94,7 @@ class KernelSequence(HostFunction):
             name,
             reference,
             strict=any(kernel.strict for kernel in kernels),
-            exact_division=any(kernel.exact_division for kernel in kernels),
+            exact_math=any(kernel.exact_math for kernel in kernels),
             in_place=in_place or any(kernel.in_place for kernel in kernels),
         )
         self._check()
