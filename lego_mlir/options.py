@@ -152,9 +152,9 @@ def parser() -> argparse.ArgumentParser:
     compiling.add_argument(
         "--exact-math",
         action="store_true",
-        help="round quotients and roots of f32, f16 and bf16 exactly, and compute exp, log, pow more "
-        "exactly, as does lego.exact_math in the module (default: faster, quotients with an error "
-        "of at most 2 units in the last place)",
+        help="round quotients and roots of f32, f16 and bf16 exactly, and compute exp, log and pow "
+        "more exactly, as does lego.exact_math in the module (default: faster, quotients with an "
+        "error of at most 2 units in the last place)",
     )
     compiling.add_argument(
         "--check",

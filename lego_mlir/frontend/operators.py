@@ -71,6 +71,9 @@ class Operators:
         """
         raise NotImplementedError
 
+    def __lego_where__(self, condition: Any, a: Operand, b: Operand) -> Value:
+        return where(condition, a, b)
+
     def __lego_maximum__(self, a: Operand, b: Operand) -> Value:
         return self._extreme("max", a, b)
 

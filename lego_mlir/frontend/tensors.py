@@ -228,7 +228,7 @@ class TensorValue:
         return memory.TileGrid(self, sizes)
 
     def update(self, kind: str, index: Any, value: Any) -> Value | None:
-        """Update an element atomically; the value before, `None` where the index has tiles.
+        """Update an element atomically; the value before, `None` in kernels on tiles.
 
         Args:
             kind: one of `lego_mlir.mlir.lowering.atomics.KINDS`.
@@ -257,6 +257,8 @@ class TensorValue:
         operand = as_value(value, element, self._trace, unsigned=unsigned).ssa
         indices, attributes = self._indices(piece), self._attributes(piece)
         old = dialect.atomic(kind, operand, self._memref, indices, attributes, self._trace.here())
+        if self._trace.warps is not None:
+            return None  # one thread updates the element, and only it gets the old value
         return Value(old, self._trace, unsigned=unsigned)
 
     def __iter__(self) -> Any:
