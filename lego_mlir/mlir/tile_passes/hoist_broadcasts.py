@@ -30,6 +30,8 @@ Shape: TypeAlias = tuple[int, ...]
 def hoist_broadcasts(kernel: TileKernel) -> None:
     """Run the pass on a kernel, in place."""
     for op in kernel.operations():
+        if op.name == tiles.RESTRICT:
+            continue  # it stays directly before the access that it is about
         if is_pointwise(op) and all(is_tile(v) and layout_of(v) is None for v in _values(op)):
             _hoist(op)
     erase_dead_tiles(kernel)

@@ -133,10 +133,14 @@ def _view(f: Callable[[Any, Array], Array]) -> Callable[[Machine, Any], list[Val
     """Return an operation that gives elements other indices."""
 
     def viewed(machine: Machine, op: Any) -> list[Value]:
-        tile = machine.values[op.operands[0]]
+        (tile,) = machine.operands(op)
         return [Value(f(op, tile.data), f(op, tile.valid))]
 
     return viewed
+
+
+def _convert(machine: Machine, op: Any) -> list[Value]:
+    return [machine.values[op.operands[0]]]
 
 
 def _join(machine: Machine, op: Any) -> list[Value]:
@@ -207,7 +211,7 @@ OPERATIONS: Mapping[str, Callable[[Machine, Any], list[Value]]] = {
     tiles.BROADCAST: _view(lambda op, x: np.broadcast_to(x, shape_of(op.results[0]))),
     tiles.RESHAPE: _view(lambda op, x: x.reshape(shape_of(op.results[0]))),
     tiles.TRANSPOSE: _view(lambda op, x: x.transpose(tiles.order_of(op))),
-    tiles.CONVERT: _view(lambda op, x: x),
+    tiles.CONVERT: _convert,
     tiles.JOIN: _join,
     tiles.SPLIT: _split,
     tiles.TAKE: _take,

@@ -8,6 +8,7 @@ from typing import Any
 
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.layouts import layout_text
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.interpreter.pointwise import POINTWISE
@@ -46,10 +47,13 @@ def verify_tiles(kernel: TileKernel, *, placed: bool = False) -> None:
         LegoError: at the first operation that is wrong.
     """
     _check_threads(kernel)
+    is_filled = dialect.FILLED in kernel.launch.attributes
     seen: dict[Any, Any] = {}
     with kernel.launch.context:
         for op in operations_in(kernel.launch):
             _verify(kernel, op, seen, placed=placed)
+            if is_filled and op.name == tiles.RESTRICT:
+                _check_restrict(kernel, op)
 
 
 def _check_threads(kernel: TileKernel) -> None:
@@ -97,6 +101,20 @@ def _verify(kernel: TileKernel, op: Any, seen: dict[Any, Any], *, placed: bool) 
     else:
         return
     _check_layouts(checked, seen, [*operands, *results, *inside], placed=placed)
+
+
+def _check_restrict(kernel: TileKernel, op: Any) -> None:
+    """Check that what is restricted goes to accesses of memory, where invalid tiles are filled."""
+    for use in op.results[0].uses:
+        user = use.owner.operation
+        if user.name == tiles.CONVERT:
+            _check_restrict(kernel, user)
+        elif user.name not in (dialect.STORE, tiles.SCATTER, tiles.GATHER):
+            raise kernel.source.error(
+                f"'{tiles.RESTRICT}' before '{user.name}', in a kernel with {dialect.FILLED}",
+                op.location,
+                hint="there it says only which elements a store, scatter or gather accesses",
+            )
 
 
 def _check_types(kernel: TileKernel, op: Any, kinds: Iterable[Any], seen: dict[Any, Any]) -> None:

@@ -161,7 +161,8 @@ def _node(
     uses: list[Use],
     weights: _Weights,
 ) -> Node:
-    weight = weights.of_block(values[0].owner if tie else op.block)
+    in_block = tie is not None and isinstance(values[0], ir.BlockArgument)
+    weight = weights.of_block(values[0].owner if in_block else op.block)
     given = layout_of(values[0]) if values else None
     return Node(number, op, tie, values, tuple(uses), weight, given)
 

@@ -161,6 +161,16 @@ def proven(domain: Domain, shape: Shape) -> Domain:
     return frozenset(c for c in domain if not (isinstance(c, Bound) and c.is_proven(shape)))
 
 
+def strongest(domain: Domain) -> Domain:
+    """Return the conditions without bounds that follow from others."""
+    kept = list(domain)
+    for condition in domain:
+        others = [c for c in kept if isinstance(c, Bound) and c is not condition]
+        if isinstance(condition, Bound) and any(condition.follows_from(c) for c in others):
+            kept.remove(condition)
+    return frozenset(kept)
+
+
 def is_dropped(condition: Condition, bounds: Sequence[Bound]) -> bool:
     """Return whether a condition holds wherever all bounds of a store do."""
     match condition:

@@ -19,6 +19,7 @@ from lego_mlir.mlir.tile_passes.fill_invalid.conditions import (
     Some,
     Stretched,
     Viewed,
+    strongest,
 )
 
 
@@ -39,7 +40,7 @@ class Masks:
         Raises:
             LegoError: a condition differs from one turn of a loop to another.
         """
-        ordered = sorted(domain, key=_order)
+        ordered = sorted(strongest(domain), key=_order)
         found = None
         for condition in ordered:
             mask = self._mask(condition, shape, at)
