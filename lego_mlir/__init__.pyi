@@ -52,6 +52,7 @@ from lego_mlir.frontend import barrier as barrier
 from lego_mlir.frontend import block_id as block_id
 from lego_mlir.frontend import broadcast_to as broadcast_to
 from lego_mlir.frontend import ceil as ceil
+from lego_mlir.frontend import check as check
 from lego_mlir.frontend import choose as choose
 from lego_mlir.frontend import clamp as clamp
 from lego_mlir.frontend import concatenate as concatenate
@@ -72,6 +73,7 @@ from lego_mlir.frontend import fold as fold
 from lego_mlir.frontend import full as full
 from lego_mlir.frontend import gelu as gelu
 from lego_mlir.frontend import if_ as if_
+from lego_mlir.frontend import inline_ptx as inline_ptx
 from lego_mlir.frontend import iota as iota
 from lego_mlir.frontend import item as item
 from lego_mlir.frontend import join as join
@@ -82,8 +84,10 @@ from lego_mlir.frontend import loop as loop
 from lego_mlir.frontend import max as max
 from lego_mlir.frontend import min as min
 from lego_mlir.frontend import mma as mma
+from lego_mlir.frontend import op as op
 from lego_mlir.frontend import pick as pick
 from lego_mlir.frontend import pow as pow
+from lego_mlir.frontend import printf as printf
 from lego_mlir.frontend import prod as prod
 from lego_mlir.frontend import reduce as reduce
 from lego_mlir.frontend import relu as relu

@@ -22,6 +22,7 @@ from lego_mlir.frontend.atomics import (
 )
 from lego_mlir.frontend.control.branches import choose, search, segment, select, table
 from lego_mlir.frontend.control.conditions import cond, if_
+from lego_mlir.frontend.control.debugging import check, printf
 from lego_mlir.frontend.control.loops import fold, loop, while_
 from lego_mlir.frontend.host.kernel import Kernel, KernelCall, kernel
 from lego_mlir.frontend.host.sequence import KernelSequence, Workspace, sequence
@@ -51,6 +52,7 @@ from lego_mlir.frontend.mathematics import (
 )
 from lego_mlir.frontend.operations import barrier, block_id, shared, thread_id
 from lego_mlir.frontend.operators import where
+from lego_mlir.frontend.raw import inline_ptx, op
 from lego_mlir.frontend.sized import SizedLayout, pick, sized
 from lego_mlir.frontend.tensors import EmptyType, Scalar, ScalarType, Tensor, TensorType
 from lego_mlir.frontend.tiles.creation import (
@@ -114,6 +116,7 @@ __all__ = [
     "block_id",
     "broadcast_to",
     "ceil",
+    "check",
     "choose",
     "clamp",
     "concatenate",
@@ -134,6 +137,7 @@ __all__ = [
     "full",
     "gelu",
     "if_",
+    "inline_ptx",
     "iota",
     "item",
     "join",
@@ -144,8 +148,10 @@ __all__ = [
     "max",
     "min",
     "mma",
+    "op",
     "pick",
     "pow",
+    "printf",
     "prod",
     "reduce",
     "relu",
