@@ -5,16 +5,12 @@ from __future__ import annotations
 from string import Formatter
 from typing import Any
 
-from lego_mlir.artifact import CHECK_MARK
 from lego_mlir.frontend.casts import is_float
 from lego_mlir.frontend.control.loops import truth
 from lego_mlir.frontend.control.regions import as_values
 from lego_mlir.frontend.trace import Trace, current
-from lego_mlir.frontend.values import Value, as_index
+from lego_mlir.frontend.values import Value
 from lego_mlir.mlir.bindings import ir
-
-_EQUAL = 0
-"""The predicate `eq` of arith.cmpi."""
 
 _LONGEST = 1000
 
@@ -47,22 +43,7 @@ def printf(text: str, *values: Any) -> None:
         f"{how}{piece}" for (how, _), piece in zip(shown, pieces[1:], strict=True)
     )
 
-    def record() -> None:
-        attributes = {"format": ir.StringAttr.get(form + "\n")}
-        ir.Operation.create(
-            "gpu.printf",
-            operands=[ssa for _, ssa in shown],
-            attributes=attributes,
-            loc=trace.location(),
-        )
-
-    trace.check_active()
-    if trace.warps is None:
-        record()
-        return
-    with ir.InsertionPoint(_guarded(_is_first_thread(trace), trace)):
-        record()
-        ir.Operation.create("scf.yield", loc=trace.location())
+    trace.create("gpu.printf", [], [ssa for _, ssa in shown], format=ir.StringAttr.get(form + "\n"))
 
 
 def check(condition: Any, message: Any = "lg.check fails") -> None:
@@ -78,33 +59,8 @@ def check(condition: Any, message: Any = "lg.check fails") -> None:
     trace = current("check")
     if not isinstance(message, str) or not message.isprintable() or len(message) > _LONGEST:
         raise trace.error(f"the message of a check is one line of text, not {message!r}")
-    i1 = ir.IntegerType.get_signless(1)
     holds = truth(condition, trace, "the condition of lg.check")
-    (true,) = trace.create("arith.constant", [i1], [], value=ir.BoolAttr.get(True))
-    (fails,) = trace.create("arith.xori", [i1], [holds, true])
-    with ir.InsertionPoint(_guarded(fails, trace)):
-        attributes = {
-            "asm_string": ir.StringAttr.get(f"trap; // {CHECK_MARK}{message.replace('$', '$$')}"),
-            "constraints": ir.StringAttr.get(""),
-            "has_side_effects": ir.UnitAttr.get(),
-        }
-        ir.Operation.create("llvm.inline_asm", attributes=attributes, loc=trace.location())
-        ir.Operation.create("scf.yield", loc=trace.location())
-
-
-def _guarded(condition: Any, trace: Trace) -> Any:
-    """Return the block of an scf.if without results."""
-    op = ir.Operation.create("scf.if", operands=[condition], regions=2, loc=trace.location())
-    return op.regions[0].blocks.append()
-
-
-def _is_first_thread(trace: Trace) -> Any:
-    """Return whether the thread is the first of its CTA."""
-    thread = trace.launch.regions[0].blocks[0].arguments[3]
-    predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _EQUAL)
-    i1 = ir.IntegerType.get_signless(1)
-    zero = as_index(0, trace).ssa
-    return trace.create("arith.cmpi", [i1], [thread, zero], predicate=predicate)[0]
+    trace.create("cf.assert", [], [holds], msg=ir.StringAttr.get(message))
 
 
 def _pieces(text: Any, trace: Trace) -> list[str]:
