@@ -62,7 +62,7 @@ class ModuleKey(Key):
         schedule: the name of the module's schedule, and the text of its script.
         parameters: values of the schedule's parameters.
         pipelines: by stage, the texts of pass pipelines.
-        exact_division: whether quotients are rounded exactly.
+        exact_math: whether quotients and functions are computed exactly.
     """
 
     product: str
@@ -74,7 +74,7 @@ class ModuleKey(Key):
     schedule: tuple[str, str] | None
     parameters: Entries
     pipelines: Entries
-    exact_division: bool
+    exact_math: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class KernelKey(Key):
     """What the module of a Python kernel depends on.
 
     Attributes:
-        kernel: its fingerprint (`frontend/fingerprint.py`).
+        kernel: its fingerprint (`frontend/host/fingerprint.py`).
         python: the version, on which the fingerprint of a function depends.
     """
 

@@ -64,6 +64,8 @@ def _command(options: Any) -> Callable[[Any], int]:
         return printing.print_layout
     if options.draw:
         return drawing.draw
+    if options.check_each_step:
+        return compiling.check_each_step
     return running.run if options.run else compiling.emit
 
 

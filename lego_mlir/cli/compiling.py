@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lego_mlir.cache.entries import Entry
-from lego_mlir.cli.streams import read, say, write
+from lego_mlir.cli.streams import read, say, stdout, write
 from lego_mlir.compiler.cached import PRODUCTS, compiled, key_of, produce
 from lego_mlir.compiler.options import Options
 from lego_mlir.compiler.stages import BINARY, DEFAULT_TARGET
@@ -39,7 +39,7 @@ def inputs_of(options: Any) -> tuple[Source, Options]:
         keep=options.keep is not None,
         pipelines=dict(options.pipelines),
         isolate=True,
-        exact_division=options.exact_division,
+        exact_math=options.exact_math,
         check=bool(options.check),
     )
     return Source(file, text), how
@@ -89,6 +89,17 @@ def emit(options: Any) -> int:
     for warning in entry.warnings:
         say(f"warning: {warning}", sys.stderr)
     write(options.output, entry.data)
+    return 0
+
+
+def check_each_step(options: Any) -> int:
+    """Compare the results of each step of the compilation; return the exit status."""
+    from lego_mlir.step_checks import check_each_step
+
+    lines = check_each_step(compilation_of(*inputs_of(options)))
+    with stdout() as out:
+        for line in lines:
+            say(line, out)
     return 0
 
 

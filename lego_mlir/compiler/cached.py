@@ -47,7 +47,8 @@ def key_of(
     Raises:
         LegoError: the file of the schedule or of a pipeline cannot be read.
     """
-    if not entries.is_on() or options.keep:  # what is kept of each step is made by making it
+    # Steps that are kept or checked have to be made.
+    if not entries.is_on() or options.keep or options.check_each_step:
         return None
     schedule = options.schedule
     return ModuleKey(
@@ -67,7 +68,7 @@ def key_of(
         pipelines=tuple(
             (stage, pipeline_text(stage, options.pipelines)[0]) for stage in options.pipelines
         ),
-        exact_division=options.exact_division,
+        exact_math=options.exact_math,
     )
 
 

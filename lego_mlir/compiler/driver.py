@@ -40,6 +40,8 @@ from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.buffers import align_shared
 from lego_mlir.mlir.lowering.lower_lego import lower_lego
 from lego_mlir.mlir.modules import clone_module, keep_launches, merge_gpu_modules, operations_in
+from lego_mlir.mlir.tile_ir.kernels import TileKernel, tile_kernels
+from lego_mlir.mlir.tile_ir.step_check import StepCheck
 from lego_mlir.mlir.to_nvvm.divisions import DIVISIONS, divide_by_approximation, is_exact
 from lego_mlir.mlir.to_nvvm.fp8_casts import lower_short_floats
 from lego_mlir.mlir.to_nvvm.lower_reduce import lower_reductions
@@ -130,8 +132,26 @@ class Compilation:
         """The module whose tiles all have distributed layouts."""
         module = self._clone(self._parsed)
         self._set_sizes(module)
-        run_passes(PLACING, module, self.layouts, self.source, self.options.target)
+        run_passes(PLACING, module, self.layouts, self.source, self.options.target, self.step_check)
         return module
+
+    @property
+    def tile_kernels(self) -> list[TileKernel]:
+        """The kernels of `placed` that have tiles."""
+        with self.context:
+            found = tile_kernels(self.placed, self.layouts, self.source, self.options.target)
+            return list(found)
+
+    @cached_property
+    def step_check(self) -> StepCheck | None:
+        """What checks each pass over tiles, if the options ask for it."""
+        asked = self.options.check_each_step
+        return StepCheck(self.layouts, self.source) if asked else None
+
+    def with_options(self, **options: Any) -> Compilation:
+        """Return a compilation of the same module with some other options."""
+        new = replace(self.options, **options)
+        return Compilation(self.source, new, self._parsed, self.sources)
 
     @cached_property
     def index(self) -> Any:
@@ -205,7 +225,7 @@ class Compilation:
         check_types(operations, self.source)
         width = index_bitwidth(module, operations)
         of_launches = launch_attributes(operations)
-        exact = self.options.exact_division or is_exact(module, self.source)
+        exact = self.options.exact_math or is_exact(module, self.source)
         divides = not exact and any(op.name in DIVISIONS for op in operations)
         with self.context:
             updates = atomics.has_updates(operations)
@@ -221,7 +241,7 @@ class Compilation:
         )
         with self.context:
             merge_gpu_modules(module)
-            define_mathematics(module, self.source)
+            define_mathematics(module, self.source, exact=exact)
             if updates:
                 atomics.relax(module)
             if divides:

@@ -66,16 +66,23 @@ def add(parser: argparse.ArgumentParser) -> None:
         "file; only passes that change nothing but the module are allowed",
     )
     compiling.add_argument(
-        "--exact-division",
+        "--exact-math",
         action="store_true",
-        help="round quotients of f32, f16 and bf16 exactly, as does lego.exact_division in the "
-        "module (default: faster, with an error of at most 2 units in the last place)",
+        help="round quotients and roots of f32, f16 and bf16 exactly, and compute exp, log and pow "
+        "more exactly, as does lego.exact_math in the module (default: faster, quotients with an "
+        "error of at most 2 units in the last place)",
     )
     compiling.add_argument(
         "--check",
         action=argparse.BooleanOptionalAction,
         help="check in the kernels those indices and sizes that are not proven to be in range "
         "(default: only with --run in the simulator without --report)",
+    )
+    compiling.add_argument(
+        "--check-each-step",
+        action="store_true",
+        help="run kernels on tiles on random inputs before and after each pass, and once compiled "
+        "in the simulator, and name the first step that changes a result",
     )
     compiling.add_argument(
         "--explain",
@@ -102,6 +109,8 @@ def check(options: Any, fail: Fail) -> None:
         fail("--run excludes --emit and -o: either run the module or write a stage")
     if options.explain and (options.run or options.emit):
         fail("--explain compiles to machine code: leave out --run and --emit")
+    if options.check_each_step and (options.run or options.emit or options.explain):
+        fail("--check-each-step writes no stage: leave out --run, --emit and --explain")
     if options.output == "":
         fail("-o takes the name of a file, or - for stdout")
     if options.schedule == "":
@@ -125,7 +134,8 @@ def check_compiles_nothing(
         "--target": options.target,
         "--pass-pipeline": options.pipelines,
         "--check": options.check,
-        "--exact-division": options.exact_division,
+        "--exact-math": options.exact_math,
+        "--check-each-step": options.check_each_step,
     }
     for flag, value in others.items():
         if value:

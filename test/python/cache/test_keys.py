@@ -34,7 +34,7 @@ MODULE = ModuleKey(
     schedule=None,
     parameters=(),
     pipelines=(),
-    exact_division=False,
+    exact_math=False,
 )
 KERNEL = KernelKey(**COMMON, kernel=("function", 1), python="3.11")
 

@@ -46,7 +46,7 @@ def test_code_is_made_once(stage: str, opened: list[str], tmp_path: Path) -> Non
         ["--set", "T=16"],
         ["--target=sm_80"],
         ["--check"],
-        ["--exact-division"],
+        ["--exact-math"],
         ["--limit", "ctas=77"],
         ["--pass-pipeline", "index=builtin.module(canonicalize)"],
         ["--emit=cubin"],

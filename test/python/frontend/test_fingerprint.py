@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import lego_mlir as lg
 from lego_mlir.algebra import Col, GenP, OrderBy, Row, parse_layout
-from lego_mlir.frontend.fingerprint import NoFingerprint, fingerprint
+from lego_mlir.frontend.host.fingerprint import NoFingerprint, fingerprint
 from lego_mlir.index import Sym
 from lego_mlir.kernels import (
     grouped_matmul,
