@@ -162,6 +162,12 @@ def parser() -> argparse.ArgumentParser:
         "(default: only with --run in the simulator without --report)",
     )
     compiling.add_argument(
+        "--check-each-step",
+        action="store_true",
+        help="run kernels on tiles on random inputs before and after each pass, and once compiled "
+        "in the simulator, and name the first step that changes a result",
+    )
+    compiling.add_argument(
         "--explain",
         action="store_true",
         help="print the schedule's parameters, the launches, and each kernel's registers",
@@ -283,6 +289,8 @@ class _Parser(argparse.ArgumentParser):
             self.error("--run excludes --emit and -o: either run the module or write a stage")
         if options.explain and (options.run or options.emit):
             self.error("--explain compiles to machine code: leave out --run and --emit")
+        if options.check_each_step and (options.run or options.emit or options.explain):
+            self.error("--check-each-step writes no stage: leave out --run, --emit and --explain")
         if options.language is not None:
             self._check_compiles_nothing(options, "--print")
         elif options.name is not None:
@@ -348,6 +356,7 @@ class _Parser(argparse.ArgumentParser):
             "--pass-pipeline": options.pipelines,
             "--check": options.check,
             "--exact-division": options.exact_division,
+            "--check-each-step": options.check_each_step,
         }
         for flag, value in others.items():
             if value:
