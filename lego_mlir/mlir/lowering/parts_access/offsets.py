@@ -11,16 +11,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import cast
 
 from lego_mlir.algebra import Layout
 from lego_mlir.index import Int, Sym, construct, polynomial, substitute, symbols
-from lego_mlir.index.nodes import plain
+from lego_mlir.index.nodes import Xor, plain
 from lego_mlir.index.proofs.prover import is_within
 from lego_mlir.mlir.lowering.derivations import derive_offset
 
 Factor = tuple[int, int, int]
 """A register factor: the dimension of the layout, the size, and the stride along it."""
+
+_MOST_LOW_BITS = 4
+"""Bits of the position in 16 bytes, the widest access."""
 
 Place = tuple[Int, int]
 """A base and what is added to it."""
@@ -49,6 +53,11 @@ class Registers:
             index[dim] = construct.add(index[dim], construct.mul(stride, digit))
         return cls(tuple(index), tuple(digits))
 
+    @property
+    def count(self) -> int:
+        """The number of registers."""
+        return prod(cast("int", d.hi) + 1 for d in self.digits)
+
     def places(self, x: Int) -> list[Place]:
         """Return the value of an expression in the digits for each register."""
         constant, terms = polynomial.parts(plain(x))
@@ -75,9 +84,37 @@ class Registers:
 
 
 def _split(x: Int) -> Place:
-    """Return an expression as a base and a constant."""
+    """Return an expression as a base and a constant.
+
+    The low bits of an XOR, where they are a constant, are added to the rest: (8 p) ^ (8 q + 3), of
+    a swizzle, is 8 (p ^ q) + 3.
+    """
     constant, terms = polynomial.parts(x)
+    for mono, coefficient in list(terms.items()):
+        match mono:
+            case ((Xor() as swizzled, 1),):
+                del terms[mono]
+                apart = polynomial.times(_with_low_bits_apart(swizzled), (coefficient, {}))
+                constant, terms = polynomial.plus((constant, terms), apart)
     return polynomial.build(0, terms), constant
+
+
+def _with_low_bits_apart(x: Xor) -> polynomial.Parts:
+    """Return an XOR as the sum of its low bits, as far as they are a constant, and the others."""
+    for bits in range(_MOST_LOW_BITS, 0, -1):
+        low = construct.mod(x, 1 << bits)
+        if isinstance(low, int):
+            high = polynomial.parts(construct.floordiv(x, 1 << bits))
+            return polynomial.plus((low, {}), polynomial.times(high, (1 << bits, {})))
+    return 0, {((x, 1),): 1}
+
+
+def last_index(first: Sequence[Int], factors: Sequence[Factor]) -> tuple[Int, ...]:
+    """Return the index of a thread's element that lies furthest from its first one."""
+    index = list(first)
+    for dim, size, stride in factors:
+        index[dim] = construct.add(index[dim], (size - 1) * stride)
+    return tuple(index)
 
 
 def offset_of(layout: Layout, index: Sequence[Int]) -> Int:

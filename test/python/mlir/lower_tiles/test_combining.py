@@ -152,11 +152,11 @@ def test_argmax(data: st.DataObject, warps: tuple[int, ...], dim: int) -> None:
 
 
 COMPOSE = """
-    ^bb0(%m: i32, %a: i32, %n: i32, %b: i32):
+    ^bb0(%e: i32, %a: i32, %f: i32, %b: i32):
       %p = arith.constant 251 : i32
-      %mn = arith.muli %m, %n : i32
+      %mn = arith.muli %e, %f : i32
       %mr = arith.remsi %mn, %p : i32
-      %an = arith.muli %a, %n : i32
+      %an = arith.muli %a, %f : i32
       %s = arith.addi %an, %b : i32
       %r = arith.remsi %s, %p : i32
       "gpu.yield"(%mr, %r) : (i32, i32) -> ()

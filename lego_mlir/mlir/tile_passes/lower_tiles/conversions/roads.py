@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lego_mlir.analysis.distributed import DistributedLayout, plan_conversion
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir.tile_ir.dots import matrix_instructions
 from lego_mlir.mlir.tile_ir.types import bytes_of
 from lego_mlir.mlir.tile_passes.lower_tiles.conversions.exchanges import exchange
 from lego_mlir.mlir.tile_passes.lower_tiles.conversions.shared_memory import through_shared
@@ -24,7 +25,8 @@ def convert(tile: Fragment, layout: DistributedLayout, threads: Threads) -> Frag
     """
     if tile.layout == layout:
         return tile
-    plan = plan_conversion(tile.layout, layout, bytes_of(tile.element))
+    instructions = matrix_instructions(threads.kernel.target)
+    plan = plan_conversion(tile.layout, layout, bytes_of(tile.element), instructions)
     if plan.registers is not None:
         return tile.picked(layout, plan.registers)
     if plan.exchange is not None:

@@ -20,6 +20,10 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.tile_passes.lower_tiles import build
+from lego_mlir.mlir.tile_passes.lower_tiles.conversions.matrices import (
+    load_by_matrices,
+    store_by_matrices,
+)
 from lego_mlir.mlir.tile_passes.lower_tiles.fragments import (
     Fragment,
     coordinates,
@@ -54,13 +58,17 @@ def through_shared(
         found = through_shared(bytes_, layout, plan, threads)
         return Fragment(layout, tuple(build.byte_to_bool(p) for p in found.parts))
     buffer = allocate(attribute, tile.element)
-    first, second = (
-        _without_copies(held, side.vectors[0])
-        for held, side in ((tile.layout, plan.store), (layout, plan.load))
-    )
-    store(once(tile), buffer, attribute, first, threads)
+    if plan.store.matrices is not None:
+        store_by_matrices(tile, buffer, attribute, plan.store.matrices, threads)
+    else:
+        vector = _without_copies(tile.layout, plan.store.vectors[0])
+        store(once(tile), buffer, attribute, vector, threads)
+    if plan.load.matrices is not None:
+        matrices = plan.load.matrices
+        return load_by_matrices(layout, tile.element, buffer, attribute, matrices, threads)
     own = without_copies(layout)
-    return repeated(load(own, tile.element, buffer, attribute, second, threads), layout)
+    vector = _without_copies(layout, plan.load.vectors[0])
+    return repeated(load(own, tile.element, buffer, attribute, vector, threads), layout)
 
 
 def _without_copies(layout: DistributedLayout, vector: tuple[int, ...]) -> tuple[int, ...]:
