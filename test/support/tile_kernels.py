@@ -93,14 +93,16 @@ def store(arguments: Mapping[str, np.ndarray], name: str, value: str, kind: str)
     return f'"lego.store"({value}, %{name}{zeros}) {access(arguments, name)} : ({types}) -> ()'
 
 
-def compiled(text: str) -> Compilation:
+def compiled(text: str, *, check: bool = False) -> Compilation:
     """Return the compilation of a module's text."""
-    return Compilation(Source("tiles.mlir", text), Options())
+    return Compilation(Source("tiles.mlir", text), Options(check=check))
 
 
-def outputs(text: str, arguments: Mapping[str, np.ndarray], order: str = "late") -> dict[str, Any]:
+def outputs(
+    text: str, arguments: Mapping[str, np.ndarray], order: str = "late", *, check: bool = False
+) -> dict[str, Any]:
     """Return what a kernel leaves in its arguments, by name."""
-    artifact = compiled(text).artifact(assemble=False)
+    artifact = compiled(text, check=check).artifact(assemble=False)
     given = {name: x.copy() for name, x in arguments.items()}
     result = run(artifact, given, device=select("sim", order=order))
     return {
