@@ -26,6 +26,7 @@ def fuzz(kind: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     [
         ("layouts", 3000),
         ("modules", 300),
+        ("layout_pairs", 150),
         ("bundles", 300),
         ("arrays", 2000),
         ("templates", 500),
