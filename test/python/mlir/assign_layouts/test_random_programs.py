@@ -15,7 +15,7 @@ from lego_mlir.mlir.tile_ir.types import is_tile, layout_of
 
 
 @given(st.integers(0, 1 << 32))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_all_tiles_are_placed_and_values_stay(seed: int) -> None:
     """The verifier runs after each pass, and the interpreter compares before and after it."""
     source = Source("tiles.mlir", drawn_program(Random(seed)))
