@@ -94,9 +94,11 @@ def emit(options: Any) -> int:
 
 def check_each_step(options: Any) -> int:
     """Compare the results of each step of the compilation; return the exit status."""
+    from lego_mlir.runtime.npy import load_npy
     from lego_mlir.step_checks import check_each_step
 
-    lines = check_each_step(compilation_of(*inputs_of(options)))
+    compilation = compilation_of(*inputs_of(options))
+    lines = check_each_step(compilation, [load_npy(path) for path in options.arrays])
     with stdout() as out:
         for line in lines:
             say(line, out)

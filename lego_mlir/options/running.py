@@ -40,7 +40,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def check(options: Any, fail: Fail) -> None:
     """Check that what needs --run stands beside it, and suits the device."""
-    if options.arrays and not (options.run or options.draw):
+    if options.arrays and not (options.run or options.draw or options.check_each_step):
         fail(f"'{options.arrays[0]}': arrays need --run")
     if options.save == "":
         fail("--save takes the name of a folder")
