@@ -180,7 +180,7 @@ def _compilation(options: Any) -> Compilation:
             keep=options.keep is not None,
             pipelines=dict(options.pipelines),
             isolate=True,
-            exact_division=options.exact_division,
+            exact_math=options.exact_math,
             check=bool(options.check),
         ),
     )

@@ -150,10 +150,11 @@ def parser() -> argparse.ArgumentParser:
         "file; only passes that change nothing but the module are allowed",
     )
     compiling.add_argument(
-        "--exact-division",
+        "--exact-math",
         action="store_true",
-        help="round quotients of f32, f16 and bf16 exactly, as does lego.exact_division in the "
-        "module (default: faster, with an error of at most 2 units in the last place)",
+        help="round quotients and roots of f32, f16 and bf16 exactly, and compute exp, log and pow "
+        "more exactly, as does lego.exact_math in the module (default: faster, quotients with an "
+        "error of at most 2 units in the last place)",
     )
     compiling.add_argument(
         "--check",
@@ -355,7 +356,7 @@ class _Parser(argparse.ArgumentParser):
             "--target": options.target,
             "--pass-pipeline": options.pipelines,
             "--check": options.check,
-            "--exact-division": options.exact_division,
+            "--exact-math": options.exact_math,
             "--check-each-step": options.check_each_step,
         }
         for flag, value in others.items():

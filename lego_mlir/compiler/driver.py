@@ -65,8 +65,10 @@ class Options:
         pipelines: by stage, a pass pipeline or the file that holds it, instead of ours.
         isolate: run LLVM's back end in a child process, so that its crashes become errors.
         strict: reject machine code that spills registers or that the assembler slows down.
-        exact_division: round quotients of f32, f16 and bf16 exactly, as a module with the attribute
-            `lego.exact_division` requires; else the error is at most 2 units in the last place.
+        exact_math: round quotients and square roots of f32, f16 and bf16 exactly, and compute other
+            functions to a few units in the last place, as a module with the attribute
+            `lego.exact_math` requires; else quotients are off by at most 2 units in the last place,
+            and functions as `pipelines/mathematics.mlir` says.
         check: check in the kernels those indices and sizes that are not proven to be in range.
         check_each_step: run kernels on tiles on random inputs before and after each pass over
             tiles, in the interpreter; a pass that changes a result is an error.
@@ -80,7 +82,7 @@ class Options:
     pipelines: Mapping[str, str] = field(default_factory=dict)
     isolate: bool = False
     strict: bool = False
-    exact_division: bool = False
+    exact_math: bool = False
     check: bool = False
     check_each_step: bool = False
 
@@ -253,7 +255,7 @@ class Compilation:
         check_types(operations, self.source)
         width = index_bitwidth(module, operations)
         of_launches = launch_attributes(operations)
-        exact = self.options.exact_division or is_exact(module, self.source)
+        exact = self.options.exact_math or is_exact(module, self.source)
         divides = not exact and any(op.name in DIVISIONS for op in operations)
         with self.context:
             updates = atomics.has_updates(operations)
@@ -269,7 +271,7 @@ class Compilation:
         )
         with self.context:
             merge_gpu_modules(module)
-            define_mathematics(module, self.source)
+            define_mathematics(module, self.source, exact=exact)
             if updates:
                 atomics.relax(module)
             if divides:

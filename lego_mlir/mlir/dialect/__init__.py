@@ -100,8 +100,9 @@ FACTS = "lego.facts"
 """Conditions on a host function's arguments that each launch checks."""
 INDEX_BITWIDTH = "lego.index_bitwidth"
 """32 or 64: the bits that hold every index of a lowered module's kernels."""
-EXACT_DIVISION = "lego.exact_division"
-"""A unit attribute of a module: f32 divisions are rounded to nearest, as IEEE 754 has it."""
+EXACT_MATH = "lego.exact_math"
+"""A unit attribute of a module: f32 quotients and roots are rounded to nearest, as IEEE 754 has it,
+and other functions of mathematics have errors of a few units in the last place."""
 
 # Attributes of a host function's arguments.
 ARGUMENT_LAYOUT = "lego.layout"

@@ -73,8 +73,8 @@ class _Walk:
 
     def _lower(self, op: Any) -> None:
         """Lower an operation, or what is inside of it."""
-        if op.name in (dialect.STORE, dialect.ATOMIC) and not has_tiles(op):
-            memory.lower_scalar_store(op, self.threads)
+        if op.name in _ONCE and not has_tiles(op):
+            memory.lower_once(op, self.threads)
             self.dead.append(op)
         elif op.name in _TERMINATORS:
             return  # with its loop or branch
@@ -181,5 +181,8 @@ class _Walk:
             return None if mask is None else convert(mask, self.threads.layout(tile), self.threads)
         return None
 
+
+_ONCE = (dialect.STORE, dialect.ATOMIC, "gpu.printf")
+"""What one thread of a CTA does for all."""
 
 _TERMINATORS = ("scf.yield", "scf.condition", "gpu.terminator", "gpu.yield")

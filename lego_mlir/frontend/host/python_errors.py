@@ -6,18 +6,24 @@ import re
 
 from lego_mlir.diagnostics import LegoError, Location
 
-_FUNCTIONS = "lg.exp2, lg.tanh, lg.gelu, lg.relu, lg.maximum, lg.minimum"
+_FUNCTIONS = "lg.exp, lg.log, lg.sqrt, lg.abs, lg.where, lg.maximum, lg.minimum and others"
+
+_NAMESAKES = re.findall(
+    r"\w+",
+    "exp exp2 log log2 sqrt sin cos erf tanh floor ceil round pow fma "
+    "where maximum minimum sum prod max min any all argmax argmin cumsum cumprod",
+)
+"""Functions that have the same name in Python, `math` or NumPy."""
 
 _INSTEAD = {
-    "exp": "lg.exp2(x * 1.4426950408889634) is e to the power of x",
-    "exp2": "lg.exp2(x) is 2 to the power of x",
-    "tanh": "lg.tanh(x) is the hyperbolic tangent of x",
-    "abs": "lg.maximum(x, -x) is the absolute value of x",
+    **{name: f"lg.{name} takes kernel values" for name in _NAMESAKES},
+    "abs": "lg.abs(x) is the absolute value of x",
+    "clip": "lg.clamp(x, low, high)",
     "range": "lg.loop(n) is a loop of the kernel",
 }
 """What to write instead of a function of Python, `math` or NumPy, by that function's name."""
 
-_SAME = {"fabs": "abs", "absolute": "abs"}
+_SAME = {"fabs": "abs", "absolute": "abs", "rint": "round", "power": "pow", "amax": "max"}
 
 _CALL = re.compile(r"(?:[\w.]*\.)?(\w+)\(")
 

@@ -7,11 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from lego_mlir.diagnostics import LegoError, Location
+from lego_mlir.frontend.dtypes import is_unsigned, mlir_element
 from lego_mlir.frontend.tensors import EmptyType, ScalarType, TensorType, TensorValue
 from lego_mlir.frontend.trace import Trace, source_text
 from lego_mlir.frontend.values import Value
+from lego_mlir.hardware.limits import MAX_CTA_THREADS, WARP_THREADS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
+
+MAX_WARPS = MAX_CTA_THREADS // WARP_THREADS
 
 Size: TypeAlias = int | Sequence[int]
 Parameter: TypeAlias = TensorType | EmptyType | ScalarType
@@ -58,13 +62,64 @@ def dim3(size: Any, what: str, name: str) -> tuple[int, int, int]:
     return x, y, z
 
 
+def cta_size(block: Any, warps: Any, name: str) -> tuple[int, int, int]:
+    """Return the threads of a CTA along x, y and z, which one of `block` and `warps` says.
+
+    Raises:
+        LegoError: none or both do, or it is no size.
+    """
+    if (block is None) == (warps is None):
+        given = "neither block nor warps" if block is None else "block and warps"
+        raise LegoError(
+            f"kernel '{name}' has {given}",
+            hint="block=256 for a kernel of threads, warps=4 for one on tiles",
+        )
+    if warps is None:
+        return dim3(block, "block", name)
+    if type(warps) is not int or not 1 <= warps <= MAX_WARPS:
+        raise LegoError(f"kernel '{name}': warps is a number from 1 to {MAX_WARPS}, not {warps!r}")
+    return warps * WARP_THREADS, 1, 1
+
+
+def grid_of(
+    function: Callable[..., Any], parameters: Mapping[str, Parameter], name: str
+) -> tuple[int, int, int]:
+    """Return the grid that a function of the parameters' types computes.
+
+    Args:
+        function: takes parameters of the kernel by name.
+        parameters: the types of all parameters by name.
+        name: of the kernel.
+
+    Raises:
+        LegoError: the kernel has no such parameter, the types do not have what the function reads,
+            or it returns no grid.
+    """
+    wanted = list(inspect.signature(function).parameters)
+    for parameter in wanted:
+        if parameter not in parameters:
+            raise LegoError(
+                f"kernel '{name}': the function of its grid takes '{parameter}', which is no "
+                "parameter of the kernel",
+                hint=f"its parameters are: {', '.join(parameters)}",
+            )
+    try:
+        size = function(**{parameter: parameters[parameter] for parameter in wanted})
+    except (AttributeError, IndexError, TypeError) as e:
+        raise LegoError(
+            f"kernel '{name}': the function of its grid fails: {e}",
+            hint="it gets the types of the arguments: lambda x: x.shape[0]",
+        ) from e
+    return dim3(size, "grid", name)
+
+
 def traced_argument(name: str, value: Any, kind: Parameter, trace: Trace) -> Any:
     """Return what the kernel function gets for a parameter."""
     match kind:
         case TensorType():
             return TensorValue(name, value, kind.dtype, kind.layout, trace)
         case ScalarType():
-            return Value(value, trace)
+            return Value(value, trace, unsigned=is_unsigned(kind.dtype))
     return None
 
 
@@ -90,8 +145,8 @@ def checked_params(params: Mapping[str, int], schedule: str | None, name: str) -
 def mlir_type(kind: Parameter) -> Any:
     """Return the type of the host function's argument for a parameter."""
     if isinstance(kind, ScalarType):
-        return ir.Type.parse(kind.dtype)
-    return ir.MemRefType.get(list(kind.shape), ir.Type.parse(kind.dtype))
+        return mlir_element(kind.dtype)
+    return ir.MemRefType.get(list(kind.shape), mlir_element(kind.dtype))
 
 
 def argument_attributes(name: str, kind: Parameter, trace: Trace) -> Any:

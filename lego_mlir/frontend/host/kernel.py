@@ -12,18 +12,21 @@ from typing import Any, NamedTuple
 
 from lego_mlir.compiler.driver import Options
 from lego_mlir.diagnostics import LegoError, Location
-from lego_mlir.frontend.host_function import HostFunction
-from lego_mlir.frontend.parameters import (
+from lego_mlir.frontend.host.host_function import HostFunction
+from lego_mlir.frontend.host.parameters import (
     Parameter,
     Size,
     call,
     checked_params,
+    cta_size,
     dim3,
+    grid_of,
     traced_argument,
 )
-from lego_mlir.frontend.python_errors import python_error
+from lego_mlir.frontend.host.python_errors import python_error
 from lego_mlir.frontend.tensors import EmptyType, ScalarType, TensorType
 from lego_mlir.frontend.trace import Trace, location_of_traceback, relative_name, user_location
+from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.emit import nvvm
@@ -48,6 +51,7 @@ class Kernel(HostFunction):
         name: the function's; what an identifier of PTX cannot have is `_`.
         grid: CTAs along x, y and z.
         block: threads of a CTA along x, y and z.
+        warps: of a CTA, if the kernel is one on tiles; `None` for a kernel of threads.
         schedule: the schedule that maps tiles to threads and instructions, if any.
         params: values of the schedule's parameters; others have their defaults.
         explanation: returns a description of how the kernel was made, if there is one.
@@ -58,17 +62,18 @@ class Kernel(HostFunction):
     def __init__(
         self,
         function: Callable[..., Any],
-        grid: Size,
-        block: Size,
+        grid: Size | Callable[..., Size],
+        block: Size | None,
         reference: str | None = None,
         parameters: Mapping[str, Parameter] | None = None,
         schedule: str | None = None,
         params: Mapping[str, int] | None = None,
         strict: bool = False,
         explanation: Callable[[], str] | None = None,
-        exact_division: bool = False,
+        exact_math: bool = False,
         in_place: bool = False,
         pdl: bool = False,
+        warps: int | None = None,
     ) -> None:
         if not isinstance(function, FunctionType):
             raise LegoError(
@@ -76,8 +81,9 @@ class Kernel(HostFunction):
                 hint="write @lg.kernel(...) above a def",
             )
         name = re.sub(r"\W", "_", function.__name__, flags=re.ASCII)  # as PTX takes names
-        self.grid = dim3(grid, "grid", name)
-        self.block = dim3(block, "block", name)
+        self._grid = grid if callable(grid) else dim3(grid, "grid", name)
+        self.warps = warps
+        self.block = cta_size(block, warps, name)
         self.schedule = schedule
         self.params = checked_params(params or {}, schedule, name)
         self.explanation = explanation
@@ -89,14 +95,30 @@ class Kernel(HostFunction):
             name,
             reference,
             strict=strict,
-            exact_division=exact_division,
+            exact_math=exact_math,
             in_place=in_place,
         )
+        if warps is not None and schedule is not None:
+            raise LegoError(
+                f"kernel '{name}' has warps and the schedule '{schedule}'",
+                hint="with warps the compiler places tiles itself; a schedule needs block=",
+            )
         if pdl and schedule is not None:
             raise LegoError(
                 f"kernel '{name}' has the schedule '{schedule}' and pdl",
                 hint='a schedule decides that itself: params={"pdl": 1}, if it has this parameter',
             )
+
+    @cached_property
+    def grid(self) -> tuple[int, int, int]:
+        """CTAs along x, y and z.
+
+        Raises:
+            LegoError: the function that computes them fails, or gives no grid.
+        """
+        if not callable(self._grid):
+            return self._grid
+        return grid_of(self._grid, self.parameters(), self.name)
 
     def __repr__(self) -> str:
         grid, block = ("×".join(str(n) for n in size) for size in (self.grid, self.block))
@@ -155,7 +177,7 @@ class Kernel(HostFunction):
         Raises:
             LegoError: at the Python line of a mistake.
         """
-        trace.launch = self._launch()
+        trace.launch, trace.warps = self._launch(), self.warps
         self._body(trace, buffers)
         return trace.launch
 
@@ -234,37 +256,46 @@ class Kernel(HostFunction):
                     source=self._source.text,
                     hint=f'{name}: lg.Tensor["f32", layout], or lg.Scalar["f32"]',
                 )
+            if self.warps is not None and isinstance(kind, TensorType) and kind.alignment == 1:
+                kind = replace(kind, alignment=MAX_ACCESS_BYTES)
             found[name] = kind
         return found
 
 
 def kernel(
     *,
-    grid: Size,
-    block: Size,
+    grid: Size | Callable[..., Size],
+    block: Size | None = None,
+    warps: int | None = None,
     reference: str | None = None,
     parameters: Mapping[str, Parameter] | None = None,
     schedule: str | None = None,
     params: Mapping[str, int] | None = None,
     strict: bool = False,
     explanation: Callable[[], str] | None = None,
-    exact_division: bool = False,
+    exact_math: bool = False,
     in_place: bool = False,
     pdl: bool = False,
 ) -> Callable[[Callable[..., Any]], Kernel]:
     """Make a function a kernel.
 
     Args:
-        grid: CTAs along x, or a sequence of up to three numbers.
-        block: threads of a CTA along x, or a sequence of up to three numbers.
+        grid: CTAs along x, or a sequence of up to three numbers; or a function that returns it. The
+            function takes parameters of the kernel by name, and gets their types: `x.dims` are the
+            sizes that an index of `x` has.
+        block: threads of a CTA along x, or a sequence of up to three numbers. The function is what
+            each thread does.
+        warps: of a CTA, instead of `block`. The function is what the CTA does on tiles, which its
+            threads hold together; the compiler distributes them.
         reference: a known reference (`lego_mlir.runtime.references`) that `run` compares with.
         parameters: the types of the function's parameters, where they are not its annotations.
         schedule: the name or file of a schedule, which distributes tiles among threads.
         params: values of the schedule's parameters, by name.
         strict: refuse machine code that spills registers, or that the assembler slows down.
         explanation: what `explain` says of how the kernel was made.
-        exact_division: round quotients of f32, f16 and bf16 exactly; else they are off by at most
-            2 units in the last place, and faster.
+        exact_math: round quotients and square roots of f32, f16 and bf16 exactly, and compute exp,
+            log, log2 and pow to a few units in the last place; else quotients are off by at most
+            2 units, functions by what their instructions lose, and all are faster.
         in_place: the kernel may get arrays that overlap, of which it writes some. Otherwise a
             launch on such arrays is an error.
         pdl: programmatic dependent launch: the CTAs begin while the launch ahead of them on the
@@ -283,7 +314,8 @@ def kernel(
         params,
         strict,
         explanation,
-        exact_division,
+        exact_math,
         in_place,
         pdl,
+        warps,
     )

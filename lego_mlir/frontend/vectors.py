@@ -7,33 +7,16 @@ from typing import Any
 
 from lego_mlir.algebra import Layout
 from lego_mlir.frontend.casts import element_type
-from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.frontend.operations import block_id
 from lego_mlir.frontend.tensors import TensorValue
+from lego_mlir.frontend.tiles.creation import checked_tile, zeros
+from lego_mlir.frontend.tiles.creation import dot as tile_dot
 from lego_mlir.frontend.trace import Trace, current
-from lego_mlir.frontend.values import Value, as_index, as_value
+from lego_mlir.frontend.values import Value, as_index
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 
 _MAPS = ("(i, j, k) -> (i, k)", "(i, j, k) -> (k, j)", "(i, j, k) -> (i, j)")
-
-
-def zeros(shape: Sequence[int], dtype: str) -> Value:
-    """Return a vector of zeros.
-
-    Args:
-        shape: its sizes.
-        dtype: MLIR's name of the element type, such as "f32".
-    """
-    trace = current("zeros")
-    check_dtype(dtype, trace.error)
-    try:
-        sizes = tuple(shape)
-    except TypeError:  # one number
-        sizes = ()
-    if not sizes or not all(type(n) is int and n > 0 for n in sizes):
-        raise trace.error(f"the sizes of a vector are positive integers, not {shape!r}")
-    return as_value(0, ir.VectorType.get(list(sizes), ir.Type.parse(dtype)), trace)
 
 
 def concatenate(values: Sequence[Value]) -> Value:
@@ -88,18 +71,27 @@ def dot(x: Value, y: Value, total: Value | None = None, *, warps: Layout | None 
     """Return the matrix multiplication of two tiles plus an accumulator, `total + x @ y`.
 
     Args:
-        x: a vector, m×k.
-        y: a vector, k×n, of the same element type.
-        total: a vector, m×n, of the accumulator's type; without it zeros, of f32
+        x: a tile, or in a kernel with a schedule a vector, m×k.
+        y: a tile or vector, k×n, of the same element type.
+        total: a tile or vector, m×n, of the accumulator's type; without it zeros, of f32
             for floating point and of i32 for integers.
         warps: from the number of a warp to its warp tile, a layout of two dimensions:
             OrderBy(Row(2, 4)) gives eight warps two tiles down and four across. It is what a
             schedule distributes the GEMM by.
 
     Returns:
-        A vector, m×n.
+        A tile or vector, m×n.
     """
     trace = current("dot")
+    if trace.warps is not None:
+        if warps is not None:
+            raise trace.error(
+                "'dot' of tiles has no layout of warps",
+                hint="lg.convert(tile, layout) says where elements lie",
+            )
+        x, y = (checked_tile(tile, trace, "dot") for tile in (x, y))
+        given = None if total is None else checked_tile(total, trace, "dot")
+        return tile_dot(x, y, given)
     m, n = _shape(x, y, trace)
     element = element_type(x.ssa.type)
     if total is None:

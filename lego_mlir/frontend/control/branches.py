@@ -6,8 +6,10 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any
 
+from lego_mlir.frontend.control.regions import given_back
+from lego_mlir.frontend.operators import Operand
 from lego_mlir.frontend.trace import Trace, current
-from lego_mlir.frontend.values import Operand, Value, as_index
+from lego_mlir.frontend.values import Value, as_index
 from lego_mlir.index import minimum
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
@@ -129,6 +131,10 @@ def choose(number: Operand, cases: Sequence[Callable[[], Any]]) -> Any:
     trace = current("choose")
     if not cases:
         raise trace.error("choose: there are no cases")
+    if trace.warps is not None:
+        raise trace.error(
+            "lg.choose is for kernels of threads", hint="on tiles: lg.cond(condition, f, g)"
+        )
     operand = as_index(number, trace).ssa
     location = trace.location()
     attributes = {
@@ -149,17 +155,16 @@ def choose(number: Operand, cases: Sequence[Callable[[], Any]]) -> Any:
     # What the cases return is known only when they have been traced.
     draft = made([])
     returned = [_traced(case, draft.regions[k], trace) for k, case in enumerate(cases)]
-    kinds = [[value.ssa.type for value in values] for values in returned]
+    kinds = [[value.described for value in values] for values in returned]
     for other in kinds[1:]:
         if other != kinds[0]:
-            first, found = (", ".join(map(str, types)) or "nothing" for types in (kinds[0], other))
+            first, found = (", ".join(types) or "nothing" for types in (kinds[0], other))
             raise trace.error(f"choose: one case returns {first}, another one {found}")
-    op = made(kinds[0])
+    op = made([value.ssa.type for value in returned[0]])
     for region, old in zip(op.regions, draft.regions, strict=True):
         old.blocks[0].append_to(region)
     draft.erase()
-    values = tuple(Value(x, trace) for x in op.results)
-    return values[0] if len(values) == 1 else values or None
+    return given_back(returned[0], op.results, one=True)
 
 
 def _traced(case: Callable[[], Any], region: Any, trace: Trace) -> tuple[Value, ...]:

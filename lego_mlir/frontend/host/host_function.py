@@ -16,7 +16,12 @@ from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.driver import Compilation, Options
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError, Location
-from lego_mlir.frontend.parameters import Parameter, argument_attributes, mlir_type, unknown_keyword
+from lego_mlir.frontend.host.parameters import (
+    Parameter,
+    argument_attributes,
+    mlir_type,
+    unknown_keyword,
+)
 from lego_mlir.frontend.tensors import TensorType
 from lego_mlir.frontend.trace import Trace, relative_name, source_text, user_location
 from lego_mlir.hardware.targets import Target
@@ -36,7 +41,8 @@ class HostFunction(ABC):
         reference: the known reference that `run` compares with, if any.
         strict: whether machine code that spills registers, or that the assembler slows down, is
             an error.
-        exact_division: whether quotients of f32, f16 and bf16 are rounded exactly.
+        exact_math: whether quotients and square roots of f32, f16 and bf16 are rounded exactly, and
+            other functions have errors of a few units in the last place.
         in_place: whether the kernels may get arrays that overlap, of which they write some.
     """
 
@@ -46,13 +52,13 @@ class HostFunction(ABC):
         reference: str | None,
         *,
         strict: bool,
-        exact_division: bool,
+        exact_math: bool,
         in_place: bool,
     ) -> None:
         self.name = name
         self.reference = reference
         self.strict = strict
-        self.exact_division = exact_division
+        self.exact_math = exact_math
         self.in_place = in_place
         if reference is not None:
             self._check_reference(reference)
@@ -215,8 +221,8 @@ class HostFunction(ABC):
             module = ir.Module.create()
             if self.reference is not None:
                 module.operation.attributes[dialect.REFERENCE] = ir.StringAttr.get(self.reference)
-            if self.exact_division:
-                module.operation.attributes[dialect.EXACT_DIVISION] = ir.UnitAttr.get()
+            if self.exact_math:
+                module.operation.attributes[dialect.EXACT_MATH] = ir.UnitAttr.get()
             trace = Trace(module, self.name, self._source)
             with trace.active(), ir.InsertionPoint(module.body):
                 kinds = [mlir_type(kind) for kind in parameters.values()]

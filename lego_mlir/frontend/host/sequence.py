@@ -26,10 +26,10 @@ from lego_mlir.artifact import Argument, Artifact
 from lego_mlir.artifact.names import NAME_RULE, is_name
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError, Location
-from lego_mlir.frontend.dtypes import check_dtype
-from lego_mlir.frontend.host_function import HostFunction
-from lego_mlir.frontend.kernel import Kernel, KernelCall
-from lego_mlir.frontend.parameters import Parameter
+from lego_mlir.frontend.dtypes import check_dtype, mlir_element
+from lego_mlir.frontend.host.host_function import HostFunction
+from lego_mlir.frontend.host.kernel import Kernel, KernelCall
+from lego_mlir.frontend.host.parameters import Parameter
 from lego_mlir.frontend.tensors import EmptyType, ScalarType
 from lego_mlir.frontend.trace import Trace, user_location
 from lego_mlir.hardware.targets import Target
@@ -94,7 +94,7 @@ class KernelSequence(HostFunction):
             name,
             reference,
             strict=any(kernel.strict for kernel in kernels),
-            exact_division=any(kernel.exact_division for kernel in kernels),
+            exact_math=any(kernel.exact_math for kernel in kernels),
             in_place=in_place or any(kernel.in_place for kernel in kernels),
         )
         self._check()
@@ -246,7 +246,7 @@ def _unused(name: str, kind: Parameter) -> Argument:
 
 def _allocate(name: str, workspace: Workspace) -> Any:
     """Make the gpu.alloc of a workspace, and return its memref."""
-    kind = ir.MemRefType.get(list(workspace.shape), ir.Type.parse(workspace.dtype))
+    kind = ir.MemRefType.get(list(workspace.shape), mlir_element(workspace.dtype))
     attributes = {
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0, 0]),
         dialect.ARGUMENT_NAME: ir.StringAttr.get(name),
