@@ -26,7 +26,13 @@ from lego_mlir.hardware.limits import RESERVED_SHARED_BYTES, SM_REGISTERS, WARP_
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, memref
 from lego_mlir.mlir.buffer_users import ancestor_in, users_of
-from lego_mlir.mlir.lowering.buffers import bytes_of, is_workgroup, replace_alloc, room
+from lego_mlir.mlir.lowering.buffers import (
+    allocated_type,
+    bytes_of,
+    is_workgroup,
+    replace_alloc,
+    room,
+)
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_passes.live_registers import Spans, live_registers, spans_in
@@ -91,16 +97,7 @@ def _free_bytes(kernel: TileKernel, spans: Spans) -> int:
 
 def _buffer(kernel: TileKernel, op: Any, spans: Spans) -> _Buffer:
     """Return the size and lifetime of an allocation."""
-    layout = kernel.layouts.of(op)
-    if not isinstance(layout.size, int):
-        names = ", ".join(s.name for s in layout.symbols)
-        raise kernel.source.error(
-            f"'lego.alloc' needs a layout of known size, '{layout}' has symbols ({names})",
-            op.location,
-            hint="give them values in lego.sizes",
-        )
-    old = ir.MemRefType(op.results[0].type)
-    kind = ir.MemRefType.get([layout.size], old.element_type, memory_space=old.memory_space)
+    kind = allocated_type(op, kernel.layouts.of(op), kernel.source)
     uses = [spans[ancestor_in(op.block, user)] for user in users_of(op.results[0])]
     first = min((start for start, _ in uses), default=0)
     last = max((end for _, end in uses), default=0)
