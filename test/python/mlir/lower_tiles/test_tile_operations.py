@@ -229,6 +229,23 @@ def test_one_thread_stores_a_scalar(order: str) -> None:
     run({}, np.array([7, 5, 0], np.int32), 4, body + one, order)
 
 
+@pytest.mark.parametrize("order", ["late", "early", "random:2"])
+def test_all_threads_get_what_an_update_of_one_returns(order: str) -> None:
+    layout = coalesced((64,), 4, 2)
+    n = np.array([30], np.int32)
+    body = f"""
+    %c5 = arith.constant 5 : i32
+    %old = "lego.atomic"(%c5, %n, %c0) {{layout = #n, kind = "add"}}
+        : (i32, memref<1xi32>, index) -> i32
+    %v = "lego.full"(%old) : (i32) -> {tile(layout, "i32")}
+    """
+    expected = np.full(64, 30, np.int32)
+    arguments = {"n": n, "y": np.zeros_like(expected)}
+    found = outputs(kernel(arguments, 2, body + store_y(expected, "%v", layout)), arguments, order)
+    assert np.array_equal(found["y"], expected)
+    assert found["n"] == 35
+
+
 def test_restrict_and_the_tensors_end_drop_elements() -> None:
     layout, other = coalesced((16, 16), 4, 2), mma_accumulator((16, 16), (1, 2))
     x = numbers((12, 16))
