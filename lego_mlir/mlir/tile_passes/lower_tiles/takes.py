@@ -22,7 +22,7 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.tile_ir.types import bytes_of
 from lego_mlir.mlir.tile_passes.lower_tiles import build
-from lego_mlir.mlir.tile_passes.lower_tiles.conversions.shared_memory import allocate, store
+from lego_mlir.mlir.tile_passes.lower_tiles.conversions.shared_memory import store
 from lego_mlir.mlir.tile_passes.lower_tiles.conversions.shuffles import (
     from_words,
     shuffle_word,
@@ -35,6 +35,7 @@ from lego_mlir.mlir.tile_passes.lower_tiles.fragments import (
     once,
     registers_at,
 )
+from lego_mlir.mlir.tile_passes.lower_tiles.memory import allocate
 from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
 
 _CONFLICTS = 4
