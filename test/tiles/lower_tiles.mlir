@@ -51,9 +51,9 @@ func.func @reduce(%x: memref<2048xf32> {lego.layout = #X, lego.alignment = 16 : 
 // All lanes of a warp hold a row's sum, and the first one stores it. Integers are reduced over the
 // warp by one operation.
 // CHECK-LABEL: func.func @copies(
+// CHECK: %[[FIRST:.*]] = arith.cmpi eq
 // CHECK: gpu.subgroup_reduce  maxsi %{{.*}} uniform : (i32) -> i32
-// CHECK-DAG: arith.cmpi eq
-// CHECK: scf.if
+// CHECK: scf.if %[[FIRST]]
 // CHECK-NEXT: memref.store
 func.func @copies(%x: memref<2048xi32> {lego.layout = #X, lego.alignment = 16 : i64},
                   %y: memref<8xi32> {lego.layout = #R}) {

@@ -1,6 +1,6 @@
 """Kernels on placed tiles: random layouts that convert, reduce, scan and take, against NumPy.
 
-python test/fuzz layout_pairs --count 20000 --seed 1 --jobs 2
+python test/fuzz placed_tiles --count 20000 --seed 1 --jobs 2
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class Drawn:
     seed: int
 
 
-class LayoutPairs:
+class Tiles:
     """See the module."""
 
-    name = "layout_pairs"
+    name = "placed_tiles"
 
     def prepare(self) -> None:
         """Import what is imported lazily."""
@@ -164,4 +164,4 @@ def kernel_of(made: Drawn) -> tuple[str, dict[str, np.ndarray], np.ndarray]:
     return kernel(arguments, made.source.warps, body), arguments, expected
 
 
-FUZZER = LayoutPairs()
+FUZZER = Tiles()
