@@ -40,7 +40,8 @@ from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.buffers import align_shared
 from lego_mlir.mlir.lowering.lower_lego import lower_lego
 from lego_mlir.mlir.modules import clone_module, keep_launches, merge_gpu_modules, operations_in
-from lego_mlir.mlir.tile_ir.kernels import TileKernel, tile_kernels
+from lego_mlir.mlir.tile_ir.explanation import explain_tiles
+from lego_mlir.mlir.tile_ir.kernels import tile_kernels
 from lego_mlir.mlir.tile_ir.step_check import StepCheck
 from lego_mlir.mlir.to_nvvm.divisions import DIVISIONS, divide_by_approximation, is_exact
 from lego_mlir.mlir.to_nvvm.fp8_casts import lower_short_floats
@@ -135,12 +136,11 @@ class Compilation:
         run_passes(PLACING, module, self.layouts, self.source, self.options.target, self.step_check)
         return module
 
-    @property
-    def tile_kernels(self) -> list[TileKernel]:
-        """The kernels of `placed` that have tiles."""
+    def explain_tiles(self) -> list[str]:
+        """Return the layouts of tiles, and what is done with them, a line for each item."""
         with self.context:
-            found = tile_kernels(self.placed, self.layouts, self.source, self.options.target)
-            return list(found)
+            kernels = tile_kernels(self.placed, self.layouts, self.source, self.options.target)
+            return [line for kernel in kernels for line in explain_tiles(kernel)]
 
     @cached_property
     def step_check(self) -> StepCheck | None:

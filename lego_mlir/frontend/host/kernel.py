@@ -127,10 +127,16 @@ class Kernel(HostFunction):
         return f"<kernel {self.name}  grid {grid}  block {block}>"
 
     def explain(self) -> str:
-        """Describe the kernel: its launch, its schedule, and how its config was chosen."""
+        """Describe the kernel: its launch, its schedule, and how its config was chosen.
+
+        Of a kernel on tiles it has the layouts of the tiles, and what conversions, reductions and
+        scans do, for the default target.
+        """
         params = ", ".join(f"{name} = {n}" for name, n in self.params.items())
         if self.explanation is not None:
             return f"{self!r}\n{self.explanation()}"
+        if self.warps is not None:
+            return "\n".join([repr(self), *self.compilation().explain_tiles()])
         if self.schedule is None:
             return f"{self!r}\nno schedule"
         return f"{self!r}\nschedule   {self.schedule}\nparams     {params or 'the defaults'}"
