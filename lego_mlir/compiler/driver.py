@@ -41,6 +41,7 @@ from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.buffers import align_shared
 from lego_mlir.mlir.lowering.lower_lego import lower_lego
 from lego_mlir.mlir.modules import clone_module, keep_launches, merge_gpu_modules, operations_in
+from lego_mlir.mlir.tile_ir.kernels import TileKernel, tile_kernels
 from lego_mlir.mlir.tile_ir.step_check import StepCheck
 from lego_mlir.mlir.to_nvvm.divisions import DIVISIONS, divide_by_approximation, is_exact
 from lego_mlir.mlir.to_nvvm.fp8_casts import lower_short_floats
@@ -163,6 +164,13 @@ class Compilation:
         self._set_sizes(module)
         run_passes(PLACING, module, self.layouts, self.source, self.options.target, self.step_check)
         return module
+
+    @property
+    def tile_kernels(self) -> list[TileKernel]:
+        """The kernels of `placed` that have tiles."""
+        with self.context:
+            found = tile_kernels(self.placed, self.layouts, self.source, self.options.target)
+            return list(found)
 
     @cached_property
     def step_check(self) -> StepCheck | None:

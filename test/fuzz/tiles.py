@@ -46,8 +46,9 @@ WORDS = (
 )
 
 
-_REFUSED = "changes between the turns"
-"""Of what a loop carries with invalid elements, which is refused where a reduction follows."""
+_REFUSED = ("changes between the turns", "do not fit the registers")
+"""Of errors about right programs: what a loop carries with invalid elements is refused where a
+reduction follows, and tiles that are too large."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Tiles:
         try:
             check_each_step(compilation, orders=("random",))
         except LegoError as e:
-            if _REFUSED in e.message:
+            if any(words in e.message for words in _REFUSED):
                 return "refused"
             raise WrongError(f"a right program: {e}") from e
         return "right"

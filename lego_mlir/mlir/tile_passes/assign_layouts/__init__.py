@@ -21,6 +21,7 @@ becomes, for 4 warps,
 from __future__ import annotations
 
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.types import is_tile, layout_of
 from lego_mlir.mlir.tile_passes.assign_layouts.anchors import find_candidates
 from lego_mlir.mlir.tile_passes.assign_layouts.conversions import place_tiles
 from lego_mlir.mlir.tile_passes.assign_layouts.costs import Costs
@@ -33,13 +34,15 @@ from lego_mlir.mlir.tile_passes.simplify_tiles import erase_dead_tiles
 
 
 def assign_layouts(kernel: TileKernel) -> None:
-    """Run the pass on a kernel, in place.
+    """Run the pass on a kernel, in place. Where all tiles have layouts it changes nothing.
 
     Raises:
         LegoError: a layout that the program gives does not fit its tile or the kernel's threads, or
             the tiles do not fit the registers.
     """
     keep_given(kernel)
+    if _all_given(kernel):
+        return
     graph = build(kernel)
     accesses = Accesses(kernel)
     candidates = find_candidates(graph, kernel, accesses)
@@ -47,3 +50,9 @@ def assign_layouts(kernel: TileKernel) -> None:
     place_tiles(graph, keys)
     erase_dead_tiles(kernel)
     check_registers(kernel)
+
+
+def _all_given(kernel: TileKernel) -> bool:
+    """Return whether the program gives every tile a layout: then it is compiled as it stands."""
+    tiles = (v for op in kernel.operations() for v in (*op.operands, *op.results) if is_tile(v))
+    return all(layout_of(tile) is not None for tile in tiles)

@@ -29,6 +29,10 @@ from lego_mlir.mlir.tile_ir.types import bytes_of, element_of, is_tile, layout_o
 from lego_mlir.mlir.tile_passes.assign_layouts.graph import block_of
 
 _REGISTER_BITS = 32
+
+_OTHER_REGISTERS = 24
+"""Registers of a thread that an error's proposals leave for addresses and intermediate values."""
+
 _VIEWS = (tiles.BROADCAST, tiles.TRANSPOSE, tiles.RESHAPE, tiles.RESTRICT, tiles.SPLIT)
 _LOOPS = ("scf.for", "scf.while")
 
@@ -59,12 +63,11 @@ def check_registers(kernel: TileKernel) -> None:
     if pressure is None or pressure.registers <= limit:
         return
     largest = max(pressure.tiles, key=registers_of)
-    shape, own = shape_of(largest), registers_of(largest)
-    others = pressure.registers - own
     shapes = ", ".join(f"{shape_text(t)} ({registers_of(t)})" for t in pressure.tiles)
     enough = _enough_warps(kernel.warps, pressure)
     words = []
-    if (smaller := _smaller(shape, own, limit - others)) is not None:
+    smaller = _smaller(shape_of(largest), pressure.registers, limit - _OTHER_REGISTERS)
+    if smaller is not None:
         words.append(f"a tile of {' x '.join(map(str, smaller))} instead of {shape_text(largest)}")
     if enough is not None:
         words.append(f"{enough} warps (warps={enough} in Python)")
@@ -201,7 +204,8 @@ def _enough_warps(warps: int, pressure: Pressure) -> int | None:
     """Return the fewest warps, of warps times a power of two, that would do; `None` if none do."""
     bits = sum(_own_bits(t) for t in pressure.tiles)
     while (warps := 2 * warps) * WARP_THREADS <= MAX_CTA_THREADS:
-        if bits <= warps * WARP_THREADS * _REGISTER_BITS * thread_registers(warps):
+        registers = thread_registers(warps) - _OTHER_REGISTERS
+        if bits <= warps * WARP_THREADS * _REGISTER_BITS * registers:
             return warps
     return None
 
@@ -212,9 +216,10 @@ def _own_bits(tile: Any) -> int:
 
 
 def _smaller(shape: tuple[int, ...], registers: int, limit: int) -> list[int] | None:
-    """Return a shape that takes at most so many registers; `None` if there is none.
+    """Return a shape that makes registers so few; `None` if there is none.
 
-    Its largest dimension is halved as often as it takes.
+    Its largest dimension is halved as often as it takes. The other tiles of the program are assumed
+    to become as much smaller.
     """
     sizes = list(shape)
     while registers > limit:

@@ -21,6 +21,7 @@ from lego_mlir.analysis.distributed import (
     replicated,
     transposed,
 )
+from lego_mlir.analysis.distributed.conversions.matrices import MatrixInstructions
 
 WARPS = st.sampled_from([(), (2,), (3,), (2, 2), (2, 2, 2)])
 TYPES = [np.int8, np.int16, np.float16, np.int32, np.float32, np.int64, np.float64]
@@ -88,15 +89,17 @@ def test_named_layouts(name: str, order: str) -> None:
 @pytest.mark.parametrize("name", NAMED)
 def test_accesses_of_shared_memory_are_those_of_the_plan(name: str) -> None:
     source, target, dtype = NAMED[name]
-    plan = plan_conversion(source, target, np.dtype(dtype).itemsize)
+    instructions = MatrixInstructions(load=True, store=True)  # those of the target
+    plan = plan_conversion(source, target, np.dtype(dtype).itemsize, instructions)
     ptx = compiled(converted(source, target, dtype)).ptx
     if plan.road is Road.SHUFFLES:
         assert plan.exchange is not None
         assert ptx.count("shfl.sync") == plan.cost.shuffles
         return
     assert plan.shared is not None
-    assert ptx.count("st.shared") == len(plan.shared.store.vectors)
-    assert ptx.count("ld.shared") == len(plan.shared.load.vectors)
+    for side, verb in ((plan.shared.store, "st"), (plan.shared.load, "ld")):
+        name = f"{verb}.shared" if side.matrices is None else f"{verb}matrix."
+        assert ptx.count(name) == len(side.vectors)
 
 
 def test_renamed_registers_are_no_instructions() -> None:
