@@ -406,6 +406,57 @@ def take(p: Program) -> None:
     p.add(a.shape, a.element, text + a.type, a.is_exact)
 
 
+def _positions(p: Program, shape: tuple[int, ...], factor: int, size: int) -> Tile:
+    """Add a tile of the row-major numbers of elements, times a factor, modulo a size."""
+    kind = tile_type(shape, "i32")
+    total = p.constant(shape, "i32", 0)
+    for dim in range(len(shape)):
+        step = p.add(shape, "i32", f'"lego.iota"() {{dim = {dim} : i64}} : () -> {kind}')
+        stride = p.constant(shape, "i32", prod(shape[dim + 1 :]) * factor)
+        part = p.add(shape, "i32", f"arith.muli %{step.name}, %{stride.name} : {kind}")
+        total = p.add(shape, "i32", f"arith.addi %{total.name}, %{part.name} : {kind}")
+    most = p.constant(shape, "i32", size)
+    return p.add(shape, "i32", f"arith.remui %{total.name}, %{most.name} : {kind}")
+
+
+def gather(p: Program) -> None:
+    """Load a tile at indices, of which some may be invalid."""
+    r = p.random
+    shape, element, size = drawn_shape(r), r.choice((*FLOATS, *INTEGERS)), r.randrange(3, 300)
+    name = f"X{len(p.tensors)}"
+    p.tensors[name] = element, (size,)
+    index = _positions(p, shape, r.randrange(1, 8), size)
+    mask = p.pick(shape=shape, element="i1", is_exact=True)
+    if mask is not None and r.random() < 0.5:
+        index = p.add(shape, "i32", p.op("restrict", index, mask) + index.type)
+    kinds = f"{memref(element, (size,))}, {index.type}"
+    p.add(
+        shape,
+        element,
+        f'"lego.gather"(%{name}, %{index.name}) {{layout = #{name}}} : ({kinds}) -> '
+        + tile_type(shape, element),
+    )
+
+
+def scatter(p: Program) -> None:
+    """Store a tile at indices that differ, or add integers at any."""
+    r = p.random
+    a = p.pick(is_exact=True)
+    if a is None or a.element == "i1" or p.grid > 1:
+        return
+    adds = a.element == "i32" and r.random() < 0.6
+    total = prod(a.shape)
+    size = r.randrange(2, 40) if adds else total
+    index = _positions(p, a.shape, 1, size)
+    name = f"Y{len(p.tensors)}"
+    p.tensors[name] = a.element, (size,)
+    kind = ', kind = "add"' if adds else ""
+    p.lines.append(
+        f'{INDENT}"lego.scatter"(%{a.name}, %{name}, %{index.name}) {{layout = #{name}{kind}}} : '
+        f"({a.type}, {memref(a.element, (size,))}, {index.type}) -> ()"
+    )
+
+
 def dot(p: Program) -> None:
     r = p.random
     element = r.choice(("f16", "bf16", "f32", "f16"))
@@ -507,7 +558,7 @@ _STEPS = (
     *(unary, unary, compare, compare, cast, cast),
     *(reduce,) * 4,
     *(scan, iota, restrict, restrict, argmax, transpose, transpose, reshape, reshape),
-    *(join, split, take, dot, item, loop, branch, broadcast, load),
+    *(join, split, take, dot, item, loop, branch, broadcast, load, gather, scatter),
 )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
+from fuzz.tile_programs import drawn_program
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tile_modules import load, memref, store, tile_module, tile_type
@@ -307,3 +309,13 @@ def test_np_is_the_reference_of_the_filled_module() -> None:
     x = np.random.default_rng(3).standard_normal((20, 30)).astype(np.float32)
     y = interpret(module, [x, np.zeros((20, 1), np.float32)], source=source).tensors["Y"]
     assert np.allclose(y, np.exp(x).sum(1, keepdims=True), rtol=1e-6)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 1 << 32))
+def test_random_programs_compute_the_same(seed: int) -> None:
+    try:
+        filled(drawn_program(Random(seed)))
+    except LegoError as e:
+        if "changes between the turns" not in e.message:
+            raise
