@@ -303,6 +303,14 @@ def restrict(p: Program) -> None:
         p.add(a.shape, a.element, p.op("restrict", a, mask) + a.type, a.is_exact)
 
 
+def fill(p: Program) -> None:
+    a = p.pick()
+    if a is None or a.element == "i1":
+        return
+    value = f"2.0 : {a.element}" if a.is_float else f"3 : {a.element}"
+    p.add(a.shape, a.element, p.op("fill", a, attributes=f"value = {value}") + a.type, a.is_exact)
+
+
 def argmax(p: Program) -> None:
     """Reduce pairs of a number and its index: the greatest, and of equal ones the first."""
     a = p.pick(is_exact=True)
@@ -558,7 +566,7 @@ _STEPS = (
     *(unary, unary, compare, compare, cast, cast),
     *(reduce,) * 4,
     *(scan, iota, restrict, restrict, argmax, transpose, transpose, reshape, reshape),
-    *(join, split, take, dot, item, loop, branch, broadcast, load, gather, scatter),
+    *(join, split, take, dot, item, loop, branch, broadcast, load, gather, scatter, fill),
 )
 
 

@@ -104,7 +104,7 @@ class Reduction:
         return " → ".join(words) or "nothing to combine"
 
 
-@lru_cache(maxsize=1 << 8)
+@lru_cache(maxsize=1 << 10)
 def plan_reduction(layout: DistributedLayout, dim: int, element_bytes: int) -> Reduction:
     """Return how a tile is reduced along a dimension.
 

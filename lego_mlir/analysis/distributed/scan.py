@@ -72,7 +72,7 @@ class Scan:
         return " → ".join(words) or "nothing to combine"
 
 
-@lru_cache(maxsize=1 << 8)
+@lru_cache(maxsize=1 << 10)
 def plan_scan(layout: DistributedLayout, dim: int, element_bytes: int) -> Scan:
     """Return how a tile is scanned along a dimension.
 

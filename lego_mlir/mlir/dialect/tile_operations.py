@@ -18,6 +18,7 @@ ITEM = "lego.item"
 IOTA = "lego.iota"
 IN_RANGE = "lego.in_range"
 RESTRICT = "lego.restrict"
+FILL = "lego.fill"
 BROADCAST = "lego.broadcast"
 RESHAPE = "lego.reshape"
 TRANSPOSE = "lego.transpose"
@@ -41,6 +42,7 @@ SIZE = "size"
 KIND = "kind"
 REVERSE = "reverse"
 IDENTITY = "identity"
+VALUE = "value"
 REGISTERS = "registers"
 IN_BOUNDS = "in_bounds"
 """A unit attribute of an access of parts: no element lies past the end of a dimension."""
@@ -119,6 +121,11 @@ def is_transposed(op: Any) -> bool:
     return TRANSPOSED in op.attributes
 
 
+def value_of(op: Any) -> Any:
+    """Return the attribute of the number of a lego.fill."""
+    return op.attributes[VALUE]
+
+
 # Builders.
 def full(kind: Any, number: Any, location: Any = None) -> Any:
     """Build the tile of type `kind` whose elements all are `number`."""
@@ -144,6 +151,11 @@ def in_range(kind: Any, origin: Any, dim: int, size: int, location: Any = None) 
 def restrict(tile: Any, mask: Any, location: Any = None) -> Any:
     """Build the tile whose elements are invalid, too, where the mask is false."""
     return _build(RESTRICT, [tile.type], [tile, mask], {}, location)[0]
+
+
+def fill(tile: Any, value: Any, location: Any = None) -> Any:
+    """Build the tile in which invalid elements are valid, and the number of the attribute."""
+    return _build(FILL, [tile.type], [tile], {VALUE: value}, location)[0]
 
 
 def broadcast(kind: Any, tile: Any, location: Any = None) -> Any:

@@ -49,6 +49,7 @@ from lego_mlir.mlir.lowering.indices.layout_operands import LayoutOperands
 from lego_mlir.mlir.lowering.indices.printed_indices import PrintedIndices
 from lego_mlir.mlir.lowering.indices.size_operands import SizeOperands
 from lego_mlir.mlir.lowering.lower_tables import lower_tables
+from lego_mlir.mlir.lowering.parts_access.checks import check_parts, check_registers
 from lego_mlir.mlir.lowering.parts_access.lower import lower_load, lower_store
 from lego_mlir.mlir.lowering.parts_access.matrices import read_matrices, write_matrices
 from lego_mlir.mlir.lowering.parts_access.offsets import last_index
@@ -227,8 +228,10 @@ class _Lowering:
 
     def load_parts(self, op: Any, layout: Layout) -> None:
         (buffer,), operands, mask = tiles.segments_of(op)
+        registers = check_registers(op, layout, self.source)
         memory = self.parts_memory(op, layout, buffer, operands)
         kinds = [part.type for part in op.results]
+        check_parts(op, kinds, mask, buffer, registers, self.source)
         other = other_attribute(op, memory.element, self.source)
         with ir.InsertionPoint(op), op.location:
             parts = located(self.source, op, lambda: lower_load(memory, kinds, mask, other))
@@ -237,7 +240,9 @@ class _Lowering:
 
     def store_parts(self, op: Any, layout: Layout) -> None:
         (buffer,), operands, parts, mask = tiles.segments_of(op)
+        registers = check_registers(op, layout, self.source)
         memory = self.parts_memory(op, layout, buffer, operands)
+        check_parts(op, [part.type for part in parts], mask, buffer, registers, self.source)
         with ir.InsertionPoint(op), op.location:
             located(self.source, op, lambda: lower_store(memory, parts, mask))
 

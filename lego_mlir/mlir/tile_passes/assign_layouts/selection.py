@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
 
+from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_passes.assign_layouts.costs import IMPOSSIBLE, Costs, conversion_clocks
 from lego_mlir.mlir.tile_passes.assign_layouts.graph import Key, Node, Use
 from lego_mlir.mlir.tile_passes.assign_layouts.min_cut import SINK, SOURCE, Cuts
@@ -82,6 +83,8 @@ class _Selection:
             defined = source.value_layout(self._keys[a][key])
             wanted = user.use_layout(use, self._keys[b][user_key])
             clocks = conversion_clocks(defined, wanted, use.element_bytes)
+            if clocks and source.op.name == tiles.RESTRICT:
+                return IMPOSSIBLE  # it stays directly before the access that it is about
             return min(IMPOSSIBLE, use.weight * clocks)
 
         return _Edge(a, b, cost)

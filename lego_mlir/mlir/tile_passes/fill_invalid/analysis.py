@@ -30,6 +30,8 @@ from lego_mlir.mlir.tile_passes.fill_invalid.conditions import (
     proven,
 )
 
+_CONTROL_FLOW = ("scf.for", "scf.if", "scf.while")
+
 
 class Validity:
     """The conditions on the valid elements of every tile of a kernel.
@@ -125,6 +127,15 @@ class Validity:
                     if is_tile(result):
                         found = self._result(op, number)
                         self._domains[result] = proven(found, shape_of(result))
+        if op.name in _CONTROL_FLOW and op.parent.name == "gpu.launch":
+            self._leave(op)
+
+    def _leave(self, op: Any) -> None:
+        """Simplify the conditions on results: outside of all control flow none is left open."""
+        for result in op.results:
+            match list(self._domains.get(result, EVERYWHERE)):
+                case [Merged() as merged]:
+                    self._domains[result] = _simplified(merged)
 
     def _read_layout(self, op: Any) -> None:
         """Let the reader see through a layout whose sizes are known."""

@@ -17,6 +17,7 @@ from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.lowering.buffers import bytes_of, is_workgroup, sources_of
 from lego_mlir.mlir.lowering.derivations import derive_index, derive_offset
 from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
+from lego_mlir.mlir.lowering.parts_access.checks import check_registers
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_passes.insert_barriers.elements import Elements, elements
@@ -42,6 +43,13 @@ _WRITES = (
     "llvm.store",
 )
 _ATOMICS = (dialect.ATOMIC, "memref.atomic_rmw")
+_FIRST_INDEX = {
+    dialect.LOAD: 1,
+    dialect.STORE: 2,
+    dialect.ATOMIC: 2,
+    **dict.fromkeys(dialect.PARTS_OPERATIONS, 1),
+}
+"""The operand that is the first index, of the operations whose elements are known."""
 _VIEWS = ("memref.", "arith.", "llvm.inttoptr", "llvm.getelementptr", "llvm.addrspacecast")
 _OF_MEMREF = ("memref.load", "memref.store", "memref.atomic_rmw")
 
@@ -211,16 +219,14 @@ class Accesses:
     # Elements.
     def _elements(self, op: Any, root: Any, region: Region) -> Elements | None:
         """Return the elements that the threads access by an operation, if they are known."""
-        match op.name:
-            case name if name in dialect.PARTS_OPERATIONS:
-                index, factors = tiles.segments_of(op)[1], tiles.registers_of(op)
-            case dialect.LOAD if dialect.SLICE not in op.attributes:
-                index, factors = list(op.operands)[1:], []
-            case dialect.STORE | dialect.ATOMIC if dialect.SLICE not in op.attributes:
-                index, factors = list(op.operands)[2:], []
-            case _:
-                return None
-        layout = self._kernel.layouts.of(op)
+        first = _FIRST_INDEX.get(op.name)
+        if first is None or dialect.SLICE in op.attributes:
+            return None
+        layout, factors = self._kernel.layouts.of(op), []
+        index = list(op.operands)[first:]
+        if op.name in dialect.PARTS_OPERATIONS:
+            check_registers(op, layout, self._kernel.source)
+            index, factors = tiles.segments_of(op)[1], tiles.registers_of(op)
         if layout.symbols or layout.functions or len(index) != layout.rank:
             return None
         xs = [self._reader.read(i) for i in index]

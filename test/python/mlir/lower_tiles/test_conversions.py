@@ -89,8 +89,8 @@ def test_named_layouts(name: str, order: str) -> None:
 @pytest.mark.parametrize("name", NAMED)
 def test_accesses_of_shared_memory_are_those_of_the_plan(name: str) -> None:
     source, target, dtype = NAMED[name]
-    both = MatrixInstructions(load=True, store=True)
-    plan = plan_conversion(source, target, np.dtype(dtype).itemsize, both)
+    instructions = MatrixInstructions(load=True, store=True)  # those of the target
+    plan = plan_conversion(source, target, np.dtype(dtype).itemsize, instructions)
     ptx = compiled(converted(source, target, dtype)).ptx
     if plan.road is Road.SHUFFLES:
         assert plan.exchange is not None

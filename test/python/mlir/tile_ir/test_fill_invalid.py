@@ -213,8 +213,17 @@ def test_what_changes_between_turns_is_refused_where_it_matters() -> None:
         + reduction().replace("%x", "%m")
         + store("r", "Y", memref("f32", (16, 1)), ROW, "%c0, %c0")
     )
-    with pytest.raises(LegoError, match="changes between the turns"):
+    with pytest.raises(LegoError, match="changes between the turns") as caught:
         filled(tile_module(tensors, body))
+    assert "lego.fill" in str(caught.value.hint)
+    right = body.replace(
+        "%after = arith.addf %before, %x",
+        f'%all = "lego.fill"(%x) {{value = 0.0 : f32}} : ({T}) -> {T}\n'
+        "%after = arith.addf %before, %all",
+    )
+    text = filled(tile_module(tensors, right))
+    assert not count(text, "lego.fill")
+    assert not count(text, "arith.select")  # the load makes the zeros
 
 
 def test_padding_of_partial_tiles_is_no_element() -> None:
