@@ -45,6 +45,9 @@ IDENTITY = "identity"
 VALUE = "value"
 REGISTERS = "registers"
 IN_BOUNDS = "in_bounds"
+SCATTER_NUMBER = "scatter"
+"""On a store_parts: which lego.scatter of the kernel it is a part of. Of the elements that one
+scatter stores at one index any one stays, so its parts are made in any order."""
 """A unit attribute of an access of parts: no element lies past the end of a dimension."""
 MATRICES = "matrices"
 TRANSPOSED = "transposed"
@@ -104,6 +107,12 @@ def segments_of(op: Any) -> list[list[Any]]:
     sizes = list(ir.DenseI32ArrayAttr(op.attributes[_OPERAND_SEGMENTS]))
     operands = iter(op.operands)
     return [[next(operands) for _ in range(n)] for n in sizes]
+
+
+def scatter_number_of(op: Any) -> int | None:
+    """Return which lego.scatter a store_parts is a part of, `None` if it is of none."""
+    attribute = op.attributes.get(SCATTER_NUMBER)
+    return None if attribute is None else ir.IntegerAttr(attribute).value
 
 
 def is_in_bounds(op: Any) -> bool:
@@ -323,12 +332,18 @@ def store_parts(
     mask: Sequence[Any] = (),
     *,
     in_bounds: bool = False,
+    scatter: int | None = None,
 ) -> None:
-    """Build a store of the elements of a tile that one thread holds; arguments as `load_parts`."""
+    """Build a store of the elements of a tile that one thread holds; arguments as `load_parts`.
+
+    `scatter` is the number of the lego.scatter that it is a part of.
+    """
     segments = [1, len(index), len(parts), len(mask)]
     attributes = _parts_attributes(layout, registers, segments)
     if in_bounds:
         attributes[IN_BOUNDS] = ir.UnitAttr.get()
+    if scatter is not None:
+        attributes[SCATTER_NUMBER] = _i64(scatter)
     _build(STORE_PARTS, [], [buffer, *index, *parts, *mask], attributes, None)
 
 
