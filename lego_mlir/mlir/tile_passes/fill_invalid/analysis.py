@@ -256,7 +256,7 @@ def _is_inside(condition: Any, op: Any) -> bool:
     """Return whether a condition needs a value that is made inside of an operation."""
     match condition:
         case Bound(addends=addends):
-            return any(_is_made_in(value, op) for value, _ in addends)
+            return any(value is not None and _is_made_in(value, op) for value, _ in addends)
         case Mask(value=value):
             return _is_made_in(value, op)
         case Merged():

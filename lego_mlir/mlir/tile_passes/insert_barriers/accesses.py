@@ -117,6 +117,11 @@ class Access:
             return False
         return (self.writes or other.writes) and self.region.meets(other.region)
 
+    def is_of_scatter(self, other: Access) -> bool:
+        """Return whether the two are parts of one lego.scatter, whose order does not matter."""
+        number = tiles.scatter_number_of(self.op)
+        return number is not None and number == tiles.scatter_number_of(other.op)
+
 
 class Accesses:
     """The accesses of the operations of a kernel.
