@@ -8,6 +8,7 @@ from typing import Any
 from lego_mlir.algebra import Layout
 from lego_mlir.analysis.distributed import DistributedLayout
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.frontend.coercion import number_attribute
 from lego_mlir.frontend.dtypes import check_dtype, is_unsigned, mlir_element
 from lego_mlir.frontend.operators import Operand
 from lego_mlir.frontend.tiles.sizes import held_size
@@ -113,6 +114,28 @@ def restrict(tile: Tile, mask: Value) -> Tile:
     i1 = ir.IntegerType.get_signless(1)
     met = spread(mask, tile.shape, i1, trace)
     return tile.like(tiles.restrict(tile.ssa, met.ssa, trace.here()))
+
+
+def fill(tile: Tile, number: int | float) -> Tile:
+    """Return a tile whose invalid elements are valid, and a number.
+
+        lg.sum(lg.fill(x.tile(128)[k], 0.0) + 1)  # adds 1 for each of the 128 elements
+
+    Args:
+        tile: any.
+        number: of the element type.
+    """
+    trace = current("fill")
+    checked_tile(tile, trace, "fill")
+    is_number = isinstance(number, int | float)
+    unsigned = is_unsigned(tile.dtype)
+    value = number_attribute(number, tile.element, unsigned=unsigned) if is_number else None
+    if value is None:
+        raise trace.error(
+            f"{tile.described} is filled with a number of {tile.dtype}, not {number!r}"
+        )
+    filled = tile.like(tiles.fill(tile.ssa, value, trace.here()))
+    return restricted(filled, tile.shape)
 
 
 def broadcast_to(x: Operand, shape: Sequence[int]) -> Tile:
