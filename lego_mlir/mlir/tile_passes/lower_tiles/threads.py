@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 from lego_mlir.algebra import OrderBy, Row
@@ -33,6 +34,7 @@ class Threads:
         self._entry = kernel.body.operations[0].operation
         self._index: dict[DistributedLayout, list[Any]] = {}
         self._built: dict[Any, Any] = {}
+        self.scatters = count()
 
     def layout(self, tile: Any) -> DistributedLayout:
         """Return the layout of a tile.
