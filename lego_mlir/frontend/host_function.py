@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from lego_mlir import runtime
 from lego_mlir.artifact import Artifact
+from lego_mlir.compiler.backend.strict_checks import SlowCodeError
 from lego_mlir.compiler.driver import Compilation, Options
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError, Location
@@ -38,6 +39,10 @@ class HostFunction(ABC):
             an error.
         exact_division: whether quotients of f32, f16 and bf16 are rounded exactly.
         in_place: whether the kernels may get arrays that overlap, of which they write some.
+        alternatives: returns functions with the same parameters that compute the same. The first
+            whose machine code is accepted takes the place of this one, if this is strict and its
+            machine code spills registers.
+        substitute: the alternative that took its place, if one did.
     """
 
     def __init__(
@@ -54,6 +59,8 @@ class HostFunction(ABC):
         self.strict = strict
         self.exact_division = exact_division
         self.in_place = in_place
+        self.alternatives: Callable[[], Iterable[HostFunction]] = tuple
+        self.substitute: HostFunction | None = None
         if reference is not None:
             self._check_reference(reference)
         self._artifacts: dict[tuple[str, bool], Artifact] = {}
@@ -175,8 +182,31 @@ class HostFunction(ABC):
         key = target, check
         if key not in self._artifacts:
             compilation = self.compilation(Options(target=Target.parse(target), check=check))
-            self._artifacts[key] = compilation.artifact()
+            try:
+                self._artifacts[key] = compilation.artifact()
+            except SlowCodeError as error:
+                self._artifacts[key] = self._compile_alternative(error, target, check)
         return self._artifacts[key]
+
+    def _compile_alternative(self, error: SlowCodeError, target: str, check: bool) -> Artifact:
+        """Compile the first alternative whose machine code is accepted.
+
+        Args:
+            error: why this function's own machine code is not.
+            target: the architecture.
+            check: as in `compile`.
+
+        Raises:
+            SlowCodeError: the given one; no alternative's machine code is accepted.
+        """
+        for other in self.alternatives():
+            try:
+                artifact = other.compile(target, check=check)
+            except SlowCodeError:
+                continue
+            self.substitute = other
+            return artifact
+        raise error
 
     def compilation(self, options: Options | None = None) -> Compilation:
         """Return a compilation, which gives each stage: `.text("ptx")`.

@@ -92,10 +92,10 @@ class Kernel(HostFunction):
             exact_division=exact_division,
             in_place=in_place,
         )
-        if pdl and schedule is not None:
+        if pdl and schedule == "wgmma":
             raise LegoError(
                 f"kernel '{name}' has the schedule '{schedule}' and pdl",
-                hint='a schedule decides that itself: params={"pdl": 1}, if it has this parameter',
+                hint='this schedule decides that itself: params={"pdl": 1}',
             )
 
     def __repr__(self) -> str:
@@ -104,6 +104,8 @@ class Kernel(HostFunction):
 
     def explain(self) -> str:
         """Describe the kernel: its launch, its schedule, and how its config was chosen."""
+        if self.substitute is not None:
+            return self.substitute.explain()
         params = ", ".join(f"{name} = {n}" for name, n in self.params.items())
         if self.explanation is not None:
             return f"{self!r}\n{self.explanation()}"
