@@ -15,7 +15,8 @@ from bench.gemm.cases import CUBLAS
 from bench.gemm.references import GemmReference
 from bench.sample.shapes import ANY
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
-from lego_mlir.hardware.specs import GpuSpec, WgmmaModel
+from lego_mlir.hardware.gemm_models import WgmmaModel
+from lego_mlir.hardware.specs import GpuSpec
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 from lego_mlir.kernels.gemm.wgmma.model import ConfigTable, Work, times_of, work_of

@@ -34,6 +34,7 @@ import numpy.typing as npt
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+from lego_mlir.hardware.gemm_models import WgmmaModel
 from lego_mlir.hardware.limits import (
     CACHE_LINE_BYTES,
     KIB,
@@ -42,7 +43,7 @@ from lego_mlir.hardware.limits import (
     WARPGROUP_THREADS,
     WGMMA_ROWS,
 )
-from lego_mlir.hardware.specs import GpuSpec, WgmmaModel
+from lego_mlir.hardware.specs import GpuSpec
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.shared_layouts import epilogue_columns
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
