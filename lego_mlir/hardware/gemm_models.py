@@ -41,9 +41,11 @@ class GemvModel:
         issue_bytes_per_us: bytes of A that a multiprocessor loads and multiplies in a microsecond
             by eight columns of B, if it only issues instructions.
         column_tile_cost: what is added to that time, relatively, by each further eight columns.
+        b_load_cost: what a byte of B that a warp loads costs, as a fraction of a byte of A.
         row_shift_cost: factor on it where rows of A begin at different positions in a chunk.
         column_shift_cost: the same of columns of A.
         latency_us: microseconds from an iteration's loads to its last `mma`.
+        load_us: what each chunk that a lane loads in it adds to that.
         reduce_us: microseconds in which the warps' accumulators are added up.
         reduce_warp_us: what each warp along k adds to that.
         launch_us: microseconds of a launch besides its waves.
@@ -57,9 +59,11 @@ class GemvModel:
     sm_bytes_per_us: float
     issue_bytes_per_us: float
     column_tile_cost: float
+    b_load_cost: float
     row_shift_cost: float
     column_shift_cost: float
     latency_us: float
+    load_us: float
     reduce_us: float
     reduce_warp_us: float
     launch_us: float
@@ -86,6 +90,9 @@ class WgmmaModel:
             the tensor: on an H200, boxes of 64 rows of 128 bytes of which 16 exist took 1.4 µs.
         clipped_us: microseconds for 16 bytes of a tile of C that are outside of it.
         copy_us: microseconds from a TMA copy's issue until its stage can be used.
+        crossing_cost: what a byte costs that both halves of the L2 cache get, as a fraction of a
+            byte that device memory moves.
+        reader_us: microseconds in which the L2 cache serves a line to one of the CTAs that read it.
         step_norm: exponent that joins the limits of a step.
         cluster_step_us: microseconds that a step takes longer for each doubling of the cluster.
         store_us_per_byte: microseconds to store a byte of C.
@@ -94,6 +101,7 @@ class WgmmaModel:
         swapped_store: factor on it where C is stored transposed.
         tile_us: microseconds of a tile besides its steps.
         launch_us: microseconds of a launch besides its waves.
+        cta_us: what each further CTA of a multiprocessor adds to a launch.
         blocked_us: what is added if the next launch finds no room until this one ends.
         next_wave_us: microseconds from one wave of CTAs to the next if CTAs are not persistent.
         cluster_us: microseconds that a launch takes longer with clusters.
@@ -119,6 +127,8 @@ class WgmmaModel:
     zero_us: float
     clipped_us: float
     copy_us: float
+    crossing_cost: float
+    reader_us: float
     step_norm: float
     cluster_step_us: float
     store_us_per_byte: float
@@ -127,6 +137,7 @@ class WgmmaModel:
     swapped_store: float
     tile_us: float
     launch_us: float
+    cta_us: float
     blocked_us: float
     next_wave_us: float
     cluster_us: float

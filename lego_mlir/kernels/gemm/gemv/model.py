@@ -56,9 +56,11 @@ class Work:
         by_row: whether A is contiguous along k.
         cached: bytes that the busiest multiprocessors read from the L2 cache.
         issued: bytes of A that each of them loads and multiplies, those beyond its edges too.
+        issued_b: bytes of B that their warps load, each for itself.
         column_tiles: columns of an `mma` that a warp multiplies each chunk by, over eight.
         shifted: whether rows or columns of A begin at different positions in a chunk.
         rounds: iterations of a multiprocessor's slot for CTAs, one after the other.
+        loads: chunks of A and of B that a lane loads in an iteration.
         waves: CTAs of that slot.
         along: warps along k, whose accumulators are added up.
         in_flight: bytes of A that the warps of a multiprocessor load at the same time.
@@ -69,9 +71,11 @@ class Work:
     by_row: Numbers
     cached: Numbers
     issued: Numbers
+    issued_b: Numbers
     column_tiles: Numbers
     shifted: Numbers
     rounds: Numbers
+    loads: Numbers
     waves: Numbers
     along: Numbers
     in_flight: Numbers
@@ -119,6 +123,7 @@ def work_of(problem: Problem, configs: Sequence[GemvConfig], gpu: GpuSpec) -> Wo
         overlap = config.tile[0] / config.output_rows(problem)
         run = config.tile[2] if by_row else config.tile[0]
         resident = min(held, -(-ctas // gpu.multiprocessors))
+        loads_of_b = config.stages * config.column_tiles()
         rows.append(
             (
                 moved,
@@ -126,9 +131,11 @@ def work_of(problem: Problem, configs: Sequence[GemvConfig], gpu: GpuSpec) -> Wo
                 by_row,
                 (a * overlap + b * ctas) / busy,
                 ctas * iterations * config.tile[0] * config.tile[2] * size / busy,
+                ctas * iterations * config.threads * loads_of_b * CHUNK_BYTES / busy,
                 config.column_tiles(),
                 is_shifted,
                 waves * iterations,
+                chunks(problem, config) + loads_of_b,
                 ceil(waves),
                 config.warps[1],
                 resident * config.threads * chunks(problem, config) * CHUNK_BYTES,
@@ -150,11 +157,12 @@ def times_of(work: Work, model: GemvModel) -> Times:
     lost = np.where(by_row, x.row_run_bytes, x.column_run_bytes) / w.run
     shift = np.where(by_row, x.row_shift_cost, x.column_shift_cost)
     issued = w.issued * (1 + x.column_tile_cost * (w.column_tiles - 1))
+    issued = issued + x.b_load_cost * w.issued_b
     limits = (
         w.moved * (1 + lost) / x.memory_bytes_per_us,
         w.cached / x.sm_bytes_per_us,
         issued * np.where(w.shifted > 0, shift, 1.0) / x.issue_bytes_per_us,
-        w.rounds * x.latency_us,
+        w.rounds * (x.latency_us + x.load_us * w.loads),
     )
     stream = sum(t**x.norm for t in limits) ** (1 / x.norm)
     reduction = w.waves * (x.reduce_us + x.reduce_warp_us * w.along)

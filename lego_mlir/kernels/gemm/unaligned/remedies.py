@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from lego_mlir.algebra import Layout
 from lego_mlir.analysis.instructions.tma_boxes import tensor_map_boxes
@@ -51,12 +52,17 @@ class Remedies:
             problem: the GEMM.
             model: the constants of the card.
         """
-        moved = sum(repitch.bytes for repitch in self.repitched.values())
-        copies = moved / model.copy_bytes_per_us + model.copy_launch_us if moved else 0.0
-        if not self.stores_by_threads:
-            return copies
+        return float(microseconds(self.moved_bytes, self.written_bytes(problem), model))
+
+    @property
+    def moved_bytes(self) -> int:
+        """The bytes that copies read and write."""
+        return sum(repitch.bytes for repitch in self.repitched.values())
+
+    def written_bytes(self, problem: Problem) -> int:
+        """Return the bytes of C that threads store."""
         written = problem.batch * problem.m * problem.n * ELEMENT_BYTES[problem.out]
-        return copies + written / model.store_bytes_per_us
+        return written if self.stores_by_threads else 0
 
     def lines(self) -> list[str]:
         """Return a line of an explanation for each."""
@@ -71,6 +77,18 @@ class Remedies:
 
 
 NO_REMEDIES = Remedies()
+
+
+def microseconds(moved: Any, written: Any, model: UnalignedModel) -> Any:
+    """Return the time of copies, and of the stores of C by threads; numbers or arrays of them.
+
+    Args:
+        moved: bytes that the copies read and write.
+        written: bytes of C that threads store.
+        model: the constants of the card.
+    """
+    copies = moved / model.copy_bytes_per_us + (moved > 0) * model.copy_launch_us
+    return copies + written / model.store_bytes_per_us
 
 
 def refusals(
