@@ -20,8 +20,8 @@ _ROOMS = {
     "diagnostics": "LegoError LegoWarning",
     "frontend": "Kernel KernelSequence Scalar ScalarType Tensor TensorType Workspace atomic_add "
     "atomic_and atomic_exchange atomic_max atomic_min atomic_or atomic_xor barrier "
-    "block_id choose concatenate dot exp2 fold gelu kernel loop mma pick relu search segment "
-    "select sequence shared sized table tanh thread_id zeros",
+    "block_id choose concatenate dot exp2 fence fold gelu kernel loop mma pick relu search "
+    "segment select sequence shared sized table tanh thread_id zeros",
     "limits": "Limits",
     "pictures": "Picture draw",
     "index": "isqrt maximum minimum where",

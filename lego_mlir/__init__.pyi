@@ -47,6 +47,7 @@ from lego_mlir.frontend import choose as choose
 from lego_mlir.frontend import concatenate as concatenate
 from lego_mlir.frontend import dot as dot
 from lego_mlir.frontend import exp2 as exp2
+from lego_mlir.frontend import fence as fence
 from lego_mlir.frontend import fold as fold
 from lego_mlir.frontend import gelu as gelu
 from lego_mlir.frontend import kernel as kernel

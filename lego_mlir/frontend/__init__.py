@@ -23,7 +23,15 @@ from lego_mlir.frontend.atomics import (
 from lego_mlir.frontend.branches import choose, search, segment, select, table
 from lego_mlir.frontend.elementwise import exp2, gelu, relu, tanh
 from lego_mlir.frontend.kernel import Kernel, KernelCall, kernel
-from lego_mlir.frontend.operations import barrier, block_id, fold, loop, shared, thread_id
+from lego_mlir.frontend.operations import (
+    barrier,
+    block_id,
+    fence,
+    fold,
+    loop,
+    shared,
+    thread_id,
+)
 from lego_mlir.frontend.sequence import KernelSequence, Workspace, sequence
 from lego_mlir.frontend.sized import SizedLayout, pick, sized
 from lego_mlir.frontend.tensors import EmptyType, Scalar, ScalarType, Tensor, TensorType
@@ -56,6 +64,7 @@ __all__ = [
     "concatenate",
     "dot",
     "exp2",
+    "fence",
     "fold",
     "gelu",
     "kernel",

@@ -15,6 +15,8 @@ from lego_mlir.mlir.bindings import ir
 
 _AXES = "xyz"
 
+_ACQUIRE_RELEASE = 6  # LLVM::AtomicOrdering
+
 
 def block_id(axis: str = "x") -> Value:
     """Return the index of the thread's CTA in the grid, along an axis (x, y or z)."""
@@ -51,6 +53,25 @@ def shared(dtype: str, layout: Layout) -> TensorValue:
 def barrier() -> None:
     """Wait for all threads of the CTA; their writes to shared memory are visible then."""
     current("barrier").create("gpu.barrier", [], [])
+
+
+def fence() -> None:
+    """Order the thread's accesses of global memory before the fence with those after it.
+
+    What a thread wrote before its fence is seen by any thread of the GPU that after its own fence
+    has seen, by an atomic update, that the first one went on. `lg.barrier` extends that to the
+    CTA's other threads.
+
+    Source: PTX ISA 9.7.13.4 (membar, fence), fence.acq_rel.gpu.
+    """
+    i64 = ir.IntegerType.get_signless(64)
+    current("fence").create(
+        "llvm.fence",
+        [],
+        [],
+        ordering=ir.IntegerAttr.get(i64, _ACQUIRE_RELEASE),
+        syncscope=ir.StringAttr.get("device"),
+    )
 
 
 def loop(stop: Operand, *, start: Operand = 0, step: Operand = 1) -> Iterator[Value]:

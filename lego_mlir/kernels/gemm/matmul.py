@@ -203,7 +203,9 @@ def matmul(
     }
     reference = _reference(dtype, chosen) if epilogue is None else None
     multiply = kernel(
-        grid=(tiles * problem.batch,) if order.rank == 3 else (tiles, problem.batch),
+        grid=(tiles * problem.batch,)
+        if order.rank == 3
+        else (tiles, problem.batch, chosen.config.grid_slices),
         block=chosen.config.threads,
         reference=reference,
         parameters={**types, **copies, **extra, **memory},

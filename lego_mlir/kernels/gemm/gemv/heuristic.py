@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
+from math import prod
 
 import numpy as np
 
@@ -33,6 +34,13 @@ of 250 configs of random GEMMs, none below it was spilled, and 8 above it (ptxas
 
 _MAX_WARPS = 32
 _UNITS, _DOWN, _ALONG, _STAGES = (1, 2), (1, 2, 4), (1, 2, 4, 8, 16, 32), (1, 2, 4)
+_SPLITS = (2, 4, 8, 16, 32)
+
+_MAX_SLICE_WARPS = 16
+"""Warps along k of a CTA that computes a slice of k."""
+
+_MAX_SLICES_PER_SM = 2
+"""CTAs of a multiprocessor that compute slices of k, at most: more only add to what is reduced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +101,7 @@ def choose_grouped(
 def rank(problem: Problem, target: Target, gpu: GpuSpec | None = None) -> list[GemvEstimate]:
     """Return the estimates of all configs, the fastest first; see `heuristic.Heuristic`."""
     gpu = gpu or spec_of(target)
-    configs = list(enumerate_configs(problem, target))
+    configs = list(enumerate_configs(problem, target, gpu))
     found: list[GemvEstimate] = []
     for swap_ab in (False, True):
         some = [config for config in configs if config.swap_ab == swap_ab]
@@ -102,23 +110,23 @@ def rank(problem: Problem, target: Target, gpu: GpuSpec | None = None) -> list[G
     return sorted(found, key=lambda e: (e.microseconds, e.config.threads, e.config.tile))
 
 
-def enumerate_configs(problem: Problem, target: Target) -> Iterator[GemvConfig]:
-    """Yield the configs that fit a GEMM and a target."""
+def enumerate_configs(
+    problem: Problem, target: Target, gpu: GpuSpec | None = None
+) -> Iterator[GemvConfig]:
+    """Yield the configs that fit a GEMM and a target.
+
+    Args:
+        problem: the GEMM, with a row-major C.
+        target: the GPU architecture.
+        gpu: the card; the target's default card if `None`.
+    """
+    gpu = gpu or spec_of(target)
     for swap_ab in (False, True):
         multiplied = problem.transpose if swap_ab else problem
         if multiplied.n > MAX_COLUMNS:
             continue
-        unit_rows, unit_k = warp_unit(multiplied)
-        least = shift_classes(multiplied) if multiplied.a == "col" else 1  # of warps along k
-        columns = MMA_COLUMNS * -(-multiplied.n // MMA_COLUMNS)
-        for units, down, along, stages in product(_UNITS, _DOWN, _ALONG, _STAGES):
-            rows, k = unit_rows * units * down, unit_k * along * stages
-            is_useful = (units * down == 1 or rows < 2 * multiplied.m) and (
-                along * stages <= least or k < 2 * multiplied.k
-            )
-            if down * along > _MAX_WARPS or not is_useful:
-                continue
-            config = GemvConfig((rows, columns, k), (down, along), stages, swap_ab=swap_ab)
+        for config in _configs(multiplied, gpu):
+            config = replace(config, swap_ab=swap_ab)
             registers = registers_of(multiplied, config)
             room = min(_MAX_REGISTERS, SM_REGISTERS // config.threads)
             is_resident = registers <= _USABLE[multiplied.a] * room
@@ -127,6 +135,32 @@ def enumerate_configs(problem: Problem, target: Target) -> Iterator[GemvConfig]:
                 lambda c, p=multiplied: c.check(p, target.optin_shared_bytes),  # type: ignore[misc]
             ):
                 yield config
+
+
+def _configs(problem: Problem, gpu: GpuSpec) -> Iterator[GemvConfig]:
+    """Yield the configs whose tiles are of use for a GEMM.
+
+    Slices of k are for GEMMs of so few rows that CTAs of all of k leave multiprocessors idle.
+    """
+    unit_rows, unit_k = warp_unit(problem)
+    least = shift_classes(problem) if problem.a == "col" else 1  # of warps along k
+    columns = MMA_COLUMNS * -(-problem.n // MMA_COLUMNS)
+    for units, down, along, stages in product(_UNITS, _DOWN, _ALONG, _STAGES):
+        rows, k = unit_rows * units * down, unit_k * along * stages
+        is_useful = (units * down == 1 or rows < 2 * problem.m) and (
+            along * stages <= least or k < 2 * problem.k
+        )
+        if down * along > _MAX_WARPS or not is_useful:
+            continue
+        plain = GemvConfig((rows, columns, k), (down, along), stages)
+        yield plain
+        if units * down > 1 or not 1 < along <= _MAX_SLICE_WARPS:
+            continue
+        tiles = prod(plain.tiles(problem)) * problem.batch
+        for split_k in _SPLITS:
+            is_useful = k * split_k < 2 * problem.k
+            if is_useful and tiles * split_k <= _MAX_SLICES_PER_SM * gpu.multiprocessors:
+                yield replace(plain, tile=(rows, columns, k * split_k), split_k=split_k)
 
 
 def estimate(problem: Problem, config: GemvConfig, gpu: GpuSpec) -> GemvEstimate:

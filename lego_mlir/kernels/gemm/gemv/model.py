@@ -63,6 +63,7 @@ class Work:
         loads: chunks of A and of B that a lane loads in an iteration.
         waves: CTAs of that slot.
         along: warps along k, whose accumulators are added up.
+        split: whether the CTAs of several slices of k add theirs up through the L2 cache.
         in_flight: bytes of A that the warps of a multiprocessor load at the same time.
     """
 
@@ -78,6 +79,7 @@ class Work:
     loads: Numbers
     waves: Numbers
     along: Numbers
+    split: Numbers
     in_flight: Numbers
 
     @staticmethod
@@ -115,13 +117,14 @@ def work_of(problem: Problem, configs: Sequence[GemvConfig], gpu: GpuSpec) -> Wo
     by_row, is_shifted = problem.a == "row", shift_classes(problem) > 1
     rows = []
     for config in configs:
-        ctas = prod(config.tiles(problem)) * problem.batch
+        ctas = prod(config.tiles(problem)) * problem.batch * config.split_k
+        tile_k = config.tile[2] // config.split_k
         held = ctas_per_sm(problem, config, gpu)
         iterations = config.k_iterations(problem)
         busy = min(gpu.multiprocessors, ctas)
         waves = max(1.0, ctas / (gpu.multiprocessors * held))
         overlap = config.tile[0] / config.output_rows(problem)
-        run = config.tile[2] if by_row else config.tile[0]
+        run = tile_k if by_row else config.tile[0]
         resident = min(held, -(-ctas // gpu.multiprocessors))
         loads_of_b = config.stages * config.column_tiles()
         rows.append(
@@ -129,8 +132,8 @@ def work_of(problem: Problem, configs: Sequence[GemvConfig], gpu: GpuSpec) -> Wo
                 moved,
                 min(run, problem.k if by_row else problem.m) * size,
                 by_row,
-                (a * overlap + b * ctas) / busy,
-                ctas * iterations * config.tile[0] * config.tile[2] * size / busy,
+                (a * overlap + b * ctas / config.split_k) / busy,
+                ctas * iterations * config.tile[0] * tile_k * size / busy,
                 ctas * iterations * config.threads * loads_of_b * CHUNK_BYTES / busy,
                 config.column_tiles(),
                 is_shifted,
@@ -138,6 +141,7 @@ def work_of(problem: Problem, configs: Sequence[GemvConfig], gpu: GpuSpec) -> Wo
                 chunks(problem, config) + loads_of_b,
                 ceil(waves),
                 config.warps[1],
+                config.split_k > 1,
                 resident * config.threads * chunks(problem, config) * CHUNK_BYTES,
             )
         )
@@ -166,6 +170,7 @@ def times_of(work: Work, model: GemvModel) -> Times:
     )
     stream = sum(t**x.norm for t in limits) ** (1 / x.norm)
     reduction = w.waves * (x.reduce_us + x.reduce_warp_us * w.along)
+    reduction = reduction + x.split_us * w.split
     return Times(stream + reduction + x.launch_us, limits)
 
 
