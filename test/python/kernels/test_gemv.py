@@ -9,14 +9,17 @@ import numpy as np
 import pytest
 
 import lego_mlir as lg
-from lego_mlir import Col, OrderBy, Row, runtime
+from lego_mlir import Col, OrderBy, Row, runtime, sim
+from lego_mlir.artifact import WorkspaceIndex
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import GemvConfig, matmul
 from lego_mlir.kernels.gemm import tuned_table
+from lego_mlir.kernels.gemm.gemv import body as gemv_body
 from lego_mlir.kernels.gemm.gemv import heuristic as gemv_heuristic
 from lego_mlir.kernels.gemm.gemv.config import warp_unit
 from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.runtime import dtypes
 
 H200 = Target.parse("sm_90a")
 
@@ -301,3 +304,33 @@ def test_the_tuned_table_holds_such_configs(tmp_path: Any) -> None:
     config = GemvConfig((32, 8, 512), (1, 4), 4)
     tuned_table.record("NVIDIA H200", problem, config, tmp_path)
     assert tuned_table.lookup("NVIDIA H200", problem, GemvConfig, tmp_path) == config
+
+
+@pytest.mark.parametrize("order", ["late", "early", "random"])
+def test_slices_of_k_are_ordered_by_fences(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The simulator finds no race in global memory, and finds one without the fences."""
+
+    def run() -> None:
+        problem = Problem(40, 3, 500, "f16", "f16")
+        artifact = matmul(40, 3, 500, config=config_of(problem, split_k=3)).compile("sm_90a")
+        random = np.random.default_rng(0)
+        arrays = [random.standard_normal(s).astype(np.float16) for s in ((40, 500), (500, 3))]
+        arrays.append(np.zeros((40, 3), np.float16))
+        spaces = [np.zeros(w.shape, dtypes.numpy_dtype(w.dtype)) for w in artifact.workspaces]
+        (launch,) = artifact.launches
+        arguments = [
+            spaces[p.workspace] if isinstance(p, WorkspaceIndex) else arrays[p]  # type: ignore[index]
+            for p in launch.parameters
+        ]
+        sim.launch(
+            artifact.ptx, launch.kernel, launch.grid, launch.block, arguments,
+            shared_bytes=launch.shared_bytes, order=order, global_checks=True,
+        )  # fmt: skip
+        expected = arrays[0].astype(np.float32) @ arrays[1].astype(np.float32)
+        np.testing.assert_allclose(arrays[2], expected, rtol=2e-3, atol=0.1)
+        assert not any(space.any() for space in spaces)
+
+    run()
+    monkeypatch.setattr(gemv_body, "fence", lambda: None)
+    with pytest.raises(LegoError, match="data race"):
+        run()

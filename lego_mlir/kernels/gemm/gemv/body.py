@@ -15,6 +15,7 @@ from lego_mlir.algebra import GenP, Layout, OrderBy, Row, ceildiv, swizzle
 from lego_mlir.frontend import (
     Value,
     atomic_add,
+    atomic_exchange,
     barrier,
     block_id,
     choose,
@@ -245,9 +246,9 @@ def _store_last(
 ) -> None:
     """Add the sums to those of the other slices of k in memory; the last CTA stores C.
 
-    The fences and the atomic update order all of it: what threads add comes before their CTA's
-    arrival, and what the last CTA loads comes after all arrivals. Both buffers hold zeros again
-    when the kernel ends.
+    The barriers and the fences beside the atomic update order all of it: what threads add comes
+    before their CTA's arrival, and what the last CTA loads comes after all arrivals. Both buffers
+    hold zeros again when the kernel ends.
 
     Args:
         sums: returns an element's sum over the CTA's own slice.
@@ -269,17 +270,17 @@ def _store_last(
             atomic_add(added, (tile, number, 0, 0), own)
 
         choose(element.is_outside, [add, _nothing])
-    fence()
     barrier()
     arrived = shared("i32", OrderBy(Row(1)))
     is_other = minimum(thread_id(), 1)
 
     def arrive() -> None:
+        fence()
         arrived[0] = atomic_add(arrivals, tile, 1)
+        fence()
 
     choose(is_other, [arrive, _nothing])
     barrier()
-    fence()
 
     def finish() -> None:
         for element in output.elements():
@@ -288,7 +289,7 @@ def _store_last(
             output.store(c, element, total)
 
         def reset() -> None:
-            arrivals[tile] = 0
+            atomic_exchange(arrivals, tile, 0)
 
         choose(is_other, [reset, _nothing])
 
