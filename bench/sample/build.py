@@ -95,15 +95,16 @@ def candidates(
 ) -> list[GemmConfig]:
     """Return the configs that the model ranks first, and a few of those that it ranks next."""
     from lego_mlir.hardware.targets import Target
+    from lego_mlir.kernels.gemm.matrices import order_of
     from lego_mlir.kernels.gemm.planner import ways
     from lego_mlir.kernels.gemm.problem import Problem
 
     if not best:
         return []
     r, gpu = reference, Target.parse(target)
-    problem = Problem(r.m, r.n, r.k, r.dtype, r.out, r.a, r.b, r.c)
     sizes = ((r.a, r.m, r.k), (r.b, r.k, r.n), (r.c, r.m, r.n))
     layouts = [layout_of(*size) for size in sizes]
+    problem = Problem(r.m, r.n, r.k, r.dtype, r.out, *map(order_of, layouts))
     ranked = ways(problem, layouts, gpu)
     found, rest = ranked[:best], ranked[best:]
     numbers = random.Random(seed)

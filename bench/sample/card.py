@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from bench.measure.driver import attribute
+from bench.measure.driver import attribute, call, driver
 from lego_mlir.hardware.specs import FOLDER, GpuSpec, read_card, spec_of
 from lego_mlir.hardware.targets import Target
 
@@ -39,6 +39,7 @@ def card_of(device: str, file: Path) -> GpuSpec:
 
 def _figures(card: dict[str, Any]) -> dict[str, Any]:
     """Return what the driver says of the device in this machine."""
+    call(driver().cuInit, 0)
     bus_bytes = attribute("GLOBAL_MEMORY_BUS_WIDTH", 0) / 8
     memory_ghz = attribute("MEMORY_CLOCK_RATE", 0) / 1e6
     return {

@@ -48,6 +48,7 @@ class GemvModel:
         load_us: what each chunk that a lane loads in it adds to that.
         reduce_us: microseconds in which the warps' accumulators are added up.
         reduce_warp_us: what each warp along k adds to that.
+        tail_us: microseconds of an access after the K loop, where chunks are shifted.
         split_us: microseconds in which slices of k are added up through the L2 cache.
         launch_us: microseconds of a launch besides its waves.
         norm: exponent with which times that overlap are added: 1 for their sum, more for the
@@ -67,6 +68,7 @@ class GemvModel:
     load_us: float
     reduce_us: float
     reduce_warp_us: float
+    tail_us: float
     split_us: float
     launch_us: float
     norm: float

@@ -28,9 +28,17 @@ import numpy.typing as npt
 
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.gemm_models import GemvModel
-from lego_mlir.hardware.limits import RESERVED_SHARED_BYTES, SM_REGISTERS
+from lego_mlir.hardware.limits import MMA_K_BYTES, RESERVED_SHARED_BYTES, SM_REGISTERS
 from lego_mlir.hardware.specs import GpuSpec
-from lego_mlir.kernels.gemm.gemv.config import CHUNK_BYTES, GemvConfig, shift_classes, warp_unit
+from lego_mlir.kernels.gemm.gemv.config import (
+    CHUNK_BYTES,
+    HALVES,
+    THREADS,
+    GemvConfig,
+    chunk_elements,
+    shift_classes,
+    warp_unit,
+)
 from lego_mlir.kernels.gemm.problem import Problem
 
 Numbers = npt.NDArray[np.float64]
@@ -56,11 +64,13 @@ class Work:
         by_row: whether A is contiguous along k.
         cached: bytes that the busiest multiprocessors read from the L2 cache.
         issued: bytes of A that each of them loads and multiplies, those beyond its edges too.
-        issued_b: bytes of B that their warps load, each for itself.
+        issued_b: bytes that their warps' accesses of B would load if each were a chunk.
         column_tiles: columns of an `mma` that a warp multiplies each chunk by, over eight.
         shifted: whether rows or columns of A begin at different positions in a chunk.
         rounds: iterations of a multiprocessor's slot for CTAs, one after the other.
-        loads: chunks of A and of B that a lane loads in an iteration.
+        loads: accesses by which a lane loads its chunks in an iteration; where they are shifted,
+            those of B element by element.
+        tail: accesses after the K loop, one by one, where chunks are shifted.
         waves: CTAs of that slot.
         along: warps along k, whose accumulators are added up.
         split: whether the CTAs of several slices of k add theirs up through the L2 cache.
@@ -77,6 +87,7 @@ class Work:
     shifted: Numbers
     rounds: Numbers
     loads: Numbers
+    tail: Numbers
     waves: Numbers
     along: Numbers
     split: Numbers
@@ -126,7 +137,7 @@ def work_of(problem: Problem, configs: Sequence[GemvConfig], gpu: GpuSpec) -> Wo
         overlap = config.tile[0] / config.output_rows(problem)
         run = tile_k if by_row else config.tile[0]
         resident = min(held, -(-ctas // gpu.multiprocessors))
-        loads_of_b = config.stages * config.column_tiles()
+        loads_of_a, loads_of_b = chunks(problem, config), accesses_of_b(problem, config)
         rows.append(
             (
                 moved,
@@ -138,11 +149,12 @@ def work_of(problem: Problem, configs: Sequence[GemvConfig], gpu: GpuSpec) -> Wo
                 config.column_tiles(),
                 is_shifted,
                 waves * iterations,
-                chunks(problem, config) + loads_of_b,
+                loads_of_a + loads_of_b,
+                _tail(problem, config) if is_shifted else 0,
                 ceil(waves),
                 config.warps[1],
                 config.split_k > 1,
-                resident * config.threads * chunks(problem, config) * CHUNK_BYTES,
+                resident * config.threads * loads_of_a * CHUNK_BYTES,
             )
         )
     columns = np.array(rows, float).reshape(-1, len(fields(Work))).T
@@ -170,7 +182,7 @@ def times_of(work: Work, model: GemvModel) -> Times:
     )
     stream = sum(t**x.norm for t in limits) ** (1 / x.norm)
     reduction = w.waves * (x.reduce_us + x.reduce_warp_us * w.along)
-    reduction = reduction + x.split_us * w.split
+    reduction = reduction + x.split_us * w.split + x.tail_us * w.tail
     return Times(stream + reduction + x.launch_us, limits)
 
 
@@ -186,6 +198,30 @@ def chunks(problem: Problem, config: GemvConfig) -> int:
     _, unit_k = warp_unit(problem)
     rows = config.tile[0] // config.warps[0]
     return rows * unit_k * config.stages * ELEMENT_BYTES[problem.dtype] // (32 * CHUNK_BYTES)
+
+
+def accesses_of_b(problem: Problem, config: GemvConfig) -> int:
+    """Return the accesses by which a lane loads its part of B in one iteration."""
+    each = 1
+    if shift_classes(problem) > 1:
+        each = chunk_elements(problem) if problem.a == "row" else _neighbours(problem)
+    return config.stages * config.column_tiles() * each
+
+
+def _tail(problem: Problem, config: GemvConfig) -> int:
+    """Return the accesses of a lane after the K loop where chunks are shifted."""
+    once = chunks(problem, config) + accesses_of_b(problem, config)
+    if problem.a == "col":
+        return once
+    chunk = chunk_elements(problem)
+    rows = HALVES * config.row_tiles(problem)
+    ends = (chunk + problem.k % chunk) * (rows + config.column_tiles())
+    return once + ends
+
+
+def _neighbours(problem: Problem) -> int:
+    """Return the neighbours along k of a lane's chunks, if A is contiguous along m."""
+    return MMA_K_BYTES // CHUNK_BYTES * chunk_elements(problem) // THREADS
 
 
 def registers_of(problem: Problem, config: GemvConfig) -> int:
