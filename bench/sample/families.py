@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.gemm.cases import layout_of
+from bench.gemm.references import GemmReference
 from bench.sample.shapes import ANY
+from lego_mlir.algebra import Layout
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.gemm_models import UnalignedModel
 from lego_mlir.hardware.specs import GpuSpec
@@ -19,7 +21,7 @@ from lego_mlir.kernels.gemm.choice import needed_for_wgmma
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.gemv import model as gemv
 from lego_mlir.kernels.gemm.gemv.config import GemvConfig
-from lego_mlir.kernels.gemm.matrices import ALIGNMENT
+from lego_mlir.kernels.gemm.matrices import ALIGNMENT, order_of
 from lego_mlir.kernels.gemm.mma import model as mma
 from lego_mlir.kernels.gemm.mma.config import MmaConfig
 from lego_mlir.kernels.gemm.problem import Problem
@@ -48,7 +50,7 @@ class Family:
     schedule: str | None
     config: Callable[..., GemmConfig]
     takes: Callable[[dict[str, Any]], bool]
-    work_of: Callable[[Problem, Sequence[Any], GpuSpec], Any]
+    work_of: Callable[[GemmReference, Sequence[Any], GpuSpec], Any]
     times_of: Callable[[Any, Any], Numbers]
     model_of: Callable[[GpuSpec], Any]
 
@@ -100,7 +102,7 @@ def families() -> tuple[Family, ...]:
             MmaConfig.schedule,
             MmaConfig,
             lambda result: True,
-            mma.work_of,
+            _work_of_mma,
             mma.times_of,
             lambda gpu: gpu.mma_model,
         ),
@@ -116,28 +118,58 @@ def families() -> tuple[Family, ...]:
     )
 
 
-def _work_of_wgmma(problem: Problem, configs: Sequence[WgmmaConfig], gpu: GpuSpec) -> wgmma.Work:
+def problem_of(reference: GemmReference) -> tuple[Problem, list[Layout]]:
+    """Return a GEMM as `matmul` sees it, and the layouts of A, B and C.
+
+    The order of a matrix of one row or column is that of its layout, so C of one column, which is
+    row-major, counts as column-major.
+    """
+    r = reference
+    sizes = ((r.a, r.m, r.k), (r.b, r.k, r.n), (r.c, r.m, r.n))
+    layouts = [layout_of(order, rows, columns) for order, rows, columns in sizes]
+    return Problem(r.m, r.n, r.k, r.dtype, r.out, *map(order_of, layouts)), layouts
+
+
+def _canonical(problem: Problem) -> Problem:
+    """Return the GEMM that configs are for: with a row-major C."""
+    return problem.transpose if problem.c == "col" else problem
+
+
+def _work_of_wgmma(
+    reference: GemmReference, configs: Sequence[WgmmaConfig], gpu: GpuSpec
+) -> wgmma.Work:
+    return _wgmma(problem_of(reference)[0], configs, gpu)
+
+
+def _wgmma(problem: Problem, configs: Sequence[WgmmaConfig], gpu: GpuSpec) -> wgmma.Work:
     table = wgmma.ConfigTable.of(configs, ELEMENT_BYTES[problem.dtype])
-    return wgmma.work_of(problem, table, gpu)
+    return wgmma.work_of(_canonical(problem), table, gpu)
 
 
-def _work_of_gemv(problem: Problem, configs: Sequence[GemvConfig], gpu: GpuSpec) -> gemv.Work:
+def _work_of_mma(reference: GemmReference, configs: Sequence[MmaConfig], gpu: GpuSpec) -> mma.Work:
+    return mma.work_of(_canonical(problem_of(reference)[0]), configs, gpu)
+
+
+def _work_of_gemv(
+    reference: GemmReference, configs: Sequence[GemvConfig], gpu: GpuSpec
+) -> gemv.Work:
+    problem = _canonical(problem_of(reference)[0])
     return gemv.Work.joined(
         [gemv.work_of(problem.transpose if c.swap_ab else problem, [c], gpu) for c in configs]
     )
 
 
-def _work_of_copies(problem: Problem, configs: Sequence[WgmmaConfig], gpu: GpuSpec) -> CopiesWork:
-    p = problem
-    sizes = ((p.a, p.m, p.k), (p.b, p.k, p.n), (p.c, p.m, p.n))
-    layouts = [layout_of(order, rows, columns) for order, rows, columns in sizes]
-    needed = needed_for_wgmma(p, layouts, Target.parse("sm_90a"), ALIGNMENT)
+def _work_of_copies(
+    reference: GemmReference, configs: Sequence[WgmmaConfig], gpu: GpuSpec
+) -> CopiesWork:
+    problem, layouts = problem_of(reference)
+    needed = needed_for_wgmma(problem, layouts, Target.parse("sm_90a"), ALIGNMENT)
     if not isinstance(needed, Remedies):
         needed = Remedies()
-    work = _work_of_wgmma(needed.multiplied(p), configs, gpu)
+    work = _wgmma(needed.multiplied(problem), configs, gpu)
     base = wgmma.times_of(work, wgmma.model_of(gpu)).total
     ones = np.ones(len(base))
-    return CopiesWork(base, needed.moved_bytes * ones, needed.written_bytes(p) * ones)
+    return CopiesWork(base, needed.moved_bytes * ones, needed.written_bytes(problem) * ones)
 
 
 def _times_of_copies(work: CopiesWork, model: UnalignedModel) -> Numbers:

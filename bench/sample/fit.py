@@ -19,7 +19,6 @@ from bench.gemm.references import GemmReference
 from bench.sample.families import Family
 from lego_mlir.hardware.specs import GpuSpec
 from lego_mlir.kernels.gemm.config import GemmConfig
-from lego_mlir.kernels.gemm.problem import Problem
 
 FIXED = ("cluster_placement",)
 """What is known otherwise."""
@@ -42,7 +41,7 @@ class Sample:
 
     Attributes:
         case: its name.
-        problem: the GEMM.
+        reference: the GEMM.
         configs: what was measured.
         work: what they do.
         us: their times.
@@ -50,7 +49,7 @@ class Sample:
     """
 
     case: str
-    problem: Problem
+    reference: GemmReference
     configs: tuple[GemmConfig, ...]
     work: Any
     us: Numbers
@@ -72,8 +71,7 @@ def read_samples(files: Iterable[Path], gpu: GpuSpec, family: Family) -> list[Sa
 
 def _sample(result: dict[str, Any], gpu: GpuSpec, family: Family) -> Sample | None:
     """Return the sample of a result; `None` if it has less than two configs of the family."""
-    r = GemmReference.from_json(result["reference"])
-    problem = Problem(r.m, r.n, r.k, r.dtype, r.out, r.a, r.b, r.c)
+    reference = GemmReference.from_json(result["reference"])
     configs, us = [], []
     for candidate in result["candidates"]:
         entry, time = candidate["config"], result["us"].get(candidate["name"])
@@ -83,9 +81,9 @@ def _sample(result: dict[str, Any], gpu: GpuSpec, family: Family) -> Sample | No
             us.append(time)
     if len(configs) < 2:
         return None
-    work = family.work_of(problem, configs, gpu)
+    work = family.work_of(reference, configs, gpu)
     peer = result["us"].get(CUBLAS, float("nan"))
-    return Sample(result["case"], problem, tuple(configs), work, np.array(us), peer)
+    return Sample(result["case"], reference, tuple(configs), work, np.array(us), peer)
 
 
 class Objective:

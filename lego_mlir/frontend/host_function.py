@@ -215,7 +215,9 @@ class HostFunction(ABC):
             options: what to make of it; the kernels' own schedules where they name none.
         """
         options = options or Options()
-        options = self._options(replace(options, strict=options.strict or self.strict))
+        # Code with checks is for finding mistakes, and may be slow.
+        is_strict = options.strict or (self.strict and not options.check)
+        options = self._options(replace(options, strict=is_strict))
         module = self.module
         return Compilation(self._source, options, module, Sources.of(self._texts))
 

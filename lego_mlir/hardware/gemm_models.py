@@ -94,6 +94,8 @@ class WgmmaModel:
             the tensor: on an H200, boxes of 64 rows of 128 bytes of which 16 exist took 1.4 µs.
         clipped_us: microseconds for 16 bytes of a tile of C that are outside of it.
         copy_us: microseconds from a TMA copy's issue until its stage can be used.
+        copy_wait: the fraction of a step's multiplication that is added to that: a copy begins
+            when its stage is free.
         crossing_cost: what a byte costs that both halves of the L2 cache get, as a fraction of a
             byte that device memory moves.
         reader_us: microseconds in which the L2 cache serves a line to one of the CTAs that read it.
@@ -131,6 +133,7 @@ class WgmmaModel:
     zero_us: float
     clipped_us: float
     copy_us: float
+    copy_wait: float
     crossing_cost: float
     reader_us: float
     step_norm: float

@@ -49,11 +49,16 @@ def test_a_config_that_spills_gives_way_to_the_next(monkeypatch: pytest.MonkeyPa
     np.testing.assert_allclose(c, expected, rtol=2e-3, atol=0.25)
 
 
-def test_a_config_of_the_callers_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_config_of_the_callers_does_not() -> None:
     kernel = matmul(256, 32, 2048, config=spilling(), target="sm_90a")
     with pytest.raises(SlowCodeError, match="spills"):
         kernel.compile("sm_90a")
     assert kernel.substitute is None
+
+
+def test_code_with_checks_may_spill() -> None:
+    kernel = matmul(256, 32, 2048, config=spilling(), target="sm_90a")
+    assert kernel.compile("sm_90a", check=True).cubin
 
 
 def test_the_error_is_the_first_ones_if_all_spill(monkeypatch: pytest.MonkeyPatch) -> None:

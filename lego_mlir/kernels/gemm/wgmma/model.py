@@ -13,7 +13,7 @@ fewer, of each row of A and of each column of B. It takes about as long as the s
 - the part of the L2 cache that has a line which many CTAs read: it serves one after the other,
 - device memory, from which every byte of A and B is read once, and brought to both halves of the
   cache if CTAs read it that share no multicast,
-- the latency of a copy, divided by the stages in flight.
+- the latency of a copy, which begins when a stage has been multiplied, divided by the stages.
 
 CTAs that lie side by side on a multiprocessor share the first, the second and the fourth. After its
 last step a tile is stored, unless the epilogue overlaps the next main loop. Long launches are
@@ -438,14 +438,16 @@ def times_of(work: Work, model: WgmmaModel) -> Times:
         + x.quarter_line * w.quarter_lines
         + x.straddling_line * w.straddling
     )
+    tensor = side * w.flop_bytes / _FLOP_BYTES_PER_CLOCK / x.clocks_per_us
+    shared = side * (x.shared_write * w.written + x.shared_read * w.read) / x.clocks_per_us
     steps = (
-        side * w.flop_bytes / _FLOP_BYTES_PER_CLOCK / x.clocks_per_us,
-        side * (x.shared_write * w.written + x.shared_read * w.read) / x.clocks_per_us,
+        tensor,
+        shared,
         w.busy * requests / x.l2_lines_per_us,
         side * requests / x.sm_lines_per_us,
         w.busy * (w.fresh + x.crossing_cost * w.crossing) / x.memory_bytes_per_us,
         side * w.zeros * x.zero_us,
-        x.copy_us * w.waited,
+        w.waited * (x.copy_us + x.copy_wait * np.maximum(tensor, shared)),
         x.reader_us * w.readers,
     )
     norm = x.step_norm
