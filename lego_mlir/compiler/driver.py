@@ -1,5 +1,6 @@
 """The driver: lowers a module from lego operations to machine code, stage by stage.
 
+placed     all tiles that are tensors have distributed layouts
 index      all lego operations lowered to arith, affine, memref, gpu
 scheduled  after the schedule's transform script (the same as index without one)
 nvvm       one gpu.module in the nvvm and llvm dialects
@@ -12,7 +13,7 @@ bundle     an artifact: the code, and how to launch it
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -25,13 +26,13 @@ from lego_mlir.compiler.dependent_launch import drop_dependent_launch
 from lego_mlir.compiler.kernel_attributes import launch_attributes, set_kernel_attributes
 from lego_mlir.compiler.kernel_checks import check_lowered, check_types, index_bitwidth
 from lego_mlir.compiler.module_schedules import ModuleSchedules, enclosing_launch
+from lego_mlir.compiler.options import Options
 from lego_mlir.compiler.pipelines import pipeline
 from lego_mlir.compiler.resource_limits import check_launches, check_registers
 from lego_mlir.compiler.schedules import Schedule
-from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.target_attributes import drop_targets
+from lego_mlir.compiler.tile_stages import LOWERING, PLACING, run_passes
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir, native, object_of
 from lego_mlir.mlir.context import Source, mlir_errors, new_context, parse, run_pipeline
@@ -40,6 +41,8 @@ from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.buffers import align_shared
 from lego_mlir.mlir.lowering.lower_lego import lower_lego
 from lego_mlir.mlir.modules import clone_module, keep_launches, merge_gpu_modules, operations_in
+from lego_mlir.mlir.tile_ir.kernels import TileKernel, tile_kernels
+from lego_mlir.mlir.tile_ir.step_check import StepCheck
 from lego_mlir.mlir.to_nvvm.divisions import DIVISIONS, divide_by_approximation, is_exact
 from lego_mlir.mlir.to_nvvm.fp8_casts import lower_short_floats
 from lego_mlir.mlir.to_nvvm.lower_reduce import lower_reductions
@@ -47,36 +50,6 @@ from lego_mlir.mlir.to_nvvm.math_library import define_mathematics, keep_extreme
 from lego_mlir.mlir.to_nvvm.shared_memory import TargetMemory, check_static_shared, fit_shared
 from lego_mlir.mlir.updates.update_checks import check_updates
 from lego_mlir.sources import Sources
-
-
-@dataclass(frozen=True)
-class Options:
-    """The options of one compilation.
-
-    Attributes:
-        target: the GPU architecture.
-        sizes: values that replace those of the module's `lego.sizes`.
-        schedule: a schedule's name or file, instead of the one that the module names.
-        parameters: values that replace the defaults of the schedule's parameters.
-        keep: whether to keep the module's text after every step of the schedule.
-        pipelines: by stage, a pass pipeline or the file that holds it, instead of ours.
-        isolate: run LLVM's back end in a child process, so that its crashes become errors.
-        strict: reject machine code that spills registers or that the assembler slows down.
-        exact_division: round quotients of f32, f16 and bf16 exactly, as a module with the attribute
-            `lego.exact_division` requires; else the error is at most 2 units in the last place.
-        check: check in the kernels those indices and sizes that are not proven to be in range.
-    """
-
-    target: Target = field(default_factory=lambda: Target.parse(DEFAULT_TARGET))
-    sizes: Mapping[str, int] = field(default_factory=dict)
-    schedule: str | None = None
-    parameters: Mapping[str, int] = field(default_factory=dict)
-    keep: bool = False
-    pipelines: Mapping[str, str] = field(default_factory=dict)
-    isolate: bool = False
-    strict: bool = False
-    exact_division: bool = False
-    check: bool = False
 
 
 class Compilation:
@@ -107,6 +80,12 @@ class Compilation:
         self._parsed = parse(source, self.context) if module is None else module
 
     @property
+    def module_text(self) -> str:
+        """The module with its locations, as text."""
+        text: str = self._parsed.operation.get_asm(enable_debug_info=True)
+        return text
+
+    @property
     def functions(self) -> Mapping[str, Callable[..., Any]]:
         """The functions that `@name` in a layout of this module stands for, callable on arrays."""
         return functions_of(self._parsed, self.source)
@@ -118,7 +97,7 @@ class Compilation:
             LegoError: there is no such stage, or the module does not get there.
         """
         match stage:
-            case "index" | "scheduled" | "nvvm":
+            case "placed" | "index" | "scheduled" | "nvvm":
                 return str(getattr(self, stage)).rstrip("\n") + "\n"
             case "llvm":
                 return self.llvm
@@ -126,7 +105,7 @@ class Compilation:
                 return self.ptx
         raise LegoError(
             f"there is no text of a stage '{stage}'",
-            hint="stages: index, scheduled, nvvm, llvm, ptx",
+            hint="stages: placed, index, scheduled, nvvm, llvm, ptx",
         )
 
     @cached_property
@@ -150,10 +129,36 @@ class Compilation:
         return self.schedules.is_any(self._parsed)
 
     @cached_property
-    def index(self) -> Any:
-        """The module with all lego operations lowered, and tiles distributed by the schedule."""
+    def placed(self) -> Any:
+        """The module whose tiles all have distributed layouts."""
         module = self._clone(self._parsed)
         self._set_sizes(module)
+        run_passes(PLACING, module, self.layouts, self.source, self.options.target, self.step_check)
+        return module
+
+    @property
+    def tile_kernels(self) -> list[TileKernel]:
+        """The kernels of `placed` that have tiles."""
+        with self.context:
+            found = tile_kernels(self.placed, self.layouts, self.source, self.options.target)
+            return list(found)
+
+    @cached_property
+    def step_check(self) -> StepCheck | None:
+        """What checks each pass over tiles, if the options ask for it."""
+        asked = self.options.check_each_step
+        return StepCheck(self.layouts, self.source) if asked else None
+
+    def with_options(self, **options: Any) -> Compilation:
+        """Return a compilation of the same module with some other options."""
+        new = replace(self.options, **options)
+        return Compilation(self.source, new, self._parsed, self.sources)
+
+    @cached_property
+    def index(self) -> Any:
+        """The module with all lego operations lowered, and tiles distributed by the schedule."""
+        module = self._clone(self.placed)
+        run_passes(LOWERING, module, self.layouts, self.source, self.options.target)
         self._check_updates(module)
         self._check_scheduled(module)
         self.schedules.apply(module, schedules.TILES, self.layouts)
@@ -222,7 +227,7 @@ class Compilation:
         check_types(operations, self.source)
         width = index_bitwidth(module, operations)
         of_launches = launch_attributes(operations)
-        exact = self.options.exact_division or is_exact(module, self.source)
+        exact = self.options.exact_math or is_exact(module, self.source)
         divides = not exact and any(op.name in DIVISIONS for op in operations)
         with self.context:
             updates = atomics.has_updates(operations)
@@ -238,7 +243,7 @@ class Compilation:
         )
         with self.context:
             merge_gpu_modules(module)
-            define_mathematics(module, self.source)
+            define_mathematics(module, self.source, exact=exact)
             if updates:
                 atomics.relax(module)
             if divides:

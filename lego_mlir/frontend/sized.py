@@ -8,13 +8,14 @@ from math import prod
 from typing import Any
 
 from lego_mlir.algebra import Layout
+from lego_mlir.frontend.dtypes import mlir_name
+from lego_mlir.frontend.operators import Operand
 from lego_mlir.frontend.tensors import TensorValue
 from lego_mlir.frontend.trace import Trace, current
-from lego_mlir.frontend.values import Operand, Value, as_index
+from lego_mlir.frontend.values import Value, as_index
 from lego_mlir.index import Sym, bounds, substitute
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.layouts import layout_attribute, symbols_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +42,20 @@ class SizedLayout:
 
     def _most(self) -> list[int]:
         """Return upper bounds of the index in each dimension, from the tables of the sizes."""
-        known = symbols_of(self.layout, layout_attribute(self.layout))
+        known = _symbols_of(self.layout)
         ranges = {
             s: Sym(s.name, 1, _greatest(value.ssa))
             for s, value in zip(known, self.sizes, strict=True)
         }
         tops = [bounds(substitute(n, ranges))[1] for n in self.layout.dims]
         return [top or 0 for top in tops]
+
+
+def _symbols_of(layout: Layout) -> tuple[Sym, ...]:
+    """Return a layout's symbols in the order in which an operation takes their values."""
+    from lego_mlir.mlir.layouts import layout_attribute, symbols_of
+
+    return symbols_of(layout, layout_attribute(layout))
 
 
 def sized(layout: Layout, **sizes: Operand) -> Layout | SizedLayout:
@@ -73,7 +81,7 @@ def sized(layout: Layout, **sizes: Operand) -> Layout | SizedLayout:
     bound = layout.bind(**{name: n for name, n in constants.items() if n is not None})
     if not bound.symbols:
         return bound
-    left = symbols_of(bound, layout_attribute(bound))
+    left = _symbols_of(bound)
     return SizedLayout(bound, tuple(as_index(sizes[s.name], trace) for s in left), trace)
 
 
@@ -97,7 +105,7 @@ def pick(
     buffer = tensors[0].memref
     (dtype,) = kinds
     if len(tensors) > 1:
-        kind = ir.Type.parse(f"memref<?x{dtype}>")
+        kind = ir.Type.parse(f"memref<?x{mlir_name(dtype)}>")
         flat = [_flat(tensor.memref, kind, trace) for tensor in tensors]
         buffer = dialect.pick(kind, as_index(number, trace).ssa, flat, trace.here())
     if isinstance(layout, SizedLayout):

@@ -17,8 +17,6 @@ from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.index import Sym
 from lego_mlir.mlir.bindings import func, ir
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.emit.arith import Printer
-from lego_mlir.mlir.layouts import layout_attribute
 
 _HOME = Path(__file__).resolve().parents[1]
 # Frames name files by the path that they were imported by, which may lead through a symbolic link.
@@ -38,6 +36,7 @@ class Trace:
         kernel: the kernel's name, which is that of the host function.
         source: the text of the Python file, for errors.
         launch: the gpu.launch, once it is there.
+        warps: of a CTA, if its kernel is one on tiles; `None` in kernels of threads.
         texts: the Python files that operations come from, by the names in their locations.
     """
 
@@ -46,6 +45,7 @@ class Trace:
         self.kernel = kernel
         self.source = source
         self.launch: Any = None
+        self.warps: int | None = None
         self.texts = {source.file: source.text}
         self.left_loop: Location | None = None
         self._functions: dict[str, Callable[..., Any]] = {}
@@ -92,6 +92,8 @@ class Trace:
             LegoError: it is no layout, it has symbolic sizes, or a function's name stands for
                 something else.
         """
+        from lego_mlir.mlir.layouts import layout_attribute
+
         self.check_layout(layout)
         if layout.symbols and not is_bound:
             names = ", ".join(s.name for s in layout.symbols)
@@ -146,6 +148,8 @@ class Trace:
         return True
 
     def _define_function(self, name: str, arguments: int, results: int, compute: Any) -> None:
+        from lego_mlir.mlir.emit.arith import Printer
+
         index = ir.IndexType.get()
         with ir.InsertionPoint.at_block_begin(self.module.body), self.location():
             op = func.FuncOp(name, ir.FunctionType.get([index] * arguments, [index] * results))

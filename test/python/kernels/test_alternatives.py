@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lego_mlir as lg
-from lego_mlir.compiler.backend.strict_checks import SlowCodeError
+from lego_mlir.diagnostics import SlowCodeError
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import GemvConfig, matmul
 from lego_mlir.kernels.gemm import planner

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from itertools import pairwise
+from math import prod
 
 from lego_mlir.analysis.distributed.conversions.atoms import (
     common_atoms,
@@ -22,11 +24,12 @@ from lego_mlir.analysis.distributed.conversions.atoms import (
     stays,
 )
 from lego_mlir.analysis.distributed.conversions.exchange import WORD_BYTES, Exchange, plan_exchange
+from lego_mlir.analysis.distributed.conversions.matrices import MatrixInstructions
 from lego_mlir.analysis.distributed.conversions.shared_memory import SharedExchange, plan_shared
 from lego_mlir.analysis.distributed.factors import Place
 from lego_mlir.analysis.distributed.layout import DistributedLayout, same_threads
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.limits import MAX_SHARED_BYTES
+from lego_mlir.hardware.limits import BANK_LINE_BYTES, MAX_SHARED_BYTES, WARP_THREADS
 
 WARP_INSTRUCTIONS = 2
 """Selects and permutes of a warp that a multiprocessor issues in a clock, for 64 lanes (CUDA C++
@@ -112,21 +115,28 @@ class Conversion:
         excess = store.wavefronts - store.ideal + load.wavefronts - load.ideal
         why = "between CTAs" if self.road is Road.CLUSTER else "between warps or lanes"
         return (
-            f"{self.road}: {why}, {len(store.vectors)} stores of {store.width} bytes, "
-            f"{len(load.vectors)} loads of {load.width} bytes, {c.wavefronts} wavefronts of which "
+            f"{self.road}: {why}, {store.describe('store')}, {load.describe('load')}, "
+            f"{c.wavefronts} wavefronts of which "
             f"{excess} for bank conflicts, {c.shared_bytes} bytes"
         )
 
 
+@lru_cache(maxsize=1 << 10)
 def plan_conversion(
-    source: DistributedLayout, target: DistributedLayout, element_bytes: int
+    source: DistributedLayout,
+    target: DistributedLayout,
+    element_bytes: int,
+    instructions: MatrixInstructions = MatrixInstructions(),  # noqa: B008 (a named tuple)
 ) -> Conversion:
     """Return how a tile in one layout becomes a tile in another.
+
+    Plans are kept, for several passes ask for the same one.
 
     Args:
         source: where elements are.
         target: where they go; all of its copies are filled.
         element_bytes: 1, 2, 4 or 8.
+        instructions: which matrix instructions there are.
 
     Raises:
         LegoError: the layouts are of different tiles or threads, there is no such element, or the
@@ -155,7 +165,7 @@ def plan_conversion(
             if exchange.is_local:
                 return exchanged
     is_cluster = not stays(source, target, (Place.CTA,))
-    shared = plan_shared(source, target, atoms, element_bytes)
+    shared = plan_shared(source, target, atoms, element_bytes, instructions)
     stored = _through_memory(source, target, element_bytes, shared, is_cluster)
     too_large = shared.shared_bytes > MAX_SHARED_BYTES
     if exchanged is not None and (too_large or exchanged.cost.clocks <= stored.cost.clocks):
@@ -167,6 +177,33 @@ def plan_conversion(
             hint="convert smaller tiles",
         )
     return stored
+
+
+def estimate_conversion(
+    source: DistributedLayout, target: DistributedLayout, element_bytes: int
+) -> int:
+    """Return about how many clocks a conversion takes, without choosing its accesses.
+
+    It serves to compare many layouts. Through shared memory it is the least that a conversion can
+    take: without bank conflicts, of which a swizzle leaves few.
+
+    Args:
+        source: where elements are.
+        target: where they go, of the same shape and threads.
+        element_bytes: 1, 2, 4 or 8.
+    """
+    if same_elements_in_threads(source, target):
+        return _renamed(source, target, element_bytes).cost.clocks
+    moved = prod(source.shape) // source.ctas + target.registers * target.warps * WARP_THREADS
+    stored = -(-moved * element_bytes // BANK_LINE_BYTES) + BARRIER_CLOCKS
+    atoms = common_atoms(source, target)
+    if atoms is None or not stays(source, target, (Place.CTA, Place.WARP)):
+        return stored
+    exchange = plan_exchange(source, target, atoms, element_bytes)
+    if exchange is None:
+        return stored
+    exchanged = _exchanged(source, target, element_bytes, exchange).cost.clocks
+    return exchanged if exchange.is_local else min(exchanged, stored)
 
 
 def _renamed(
