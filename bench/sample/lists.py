@@ -44,8 +44,8 @@ _VIT_ROWS = 197 * 32
 _VIT = ((3072, 1024), (1024, 1024), (4096, 1024), (1024, 4096))
 
 _DLRM_ROWS = (2048, 32768)
-_DLRM = ((512, 13), (256, 512), (128, 256), (1024, 479), (1024, 1024), (512, 1024), (256, 512))
-"""The bottom MLP from 13 dense features, and the top MLP but its last layer of one column."""
+_DLRM = ((512, 13), (256, 512), (128, 256), (1024, 479), (1024, 1024), (512, 1024))
+"""The bottom MLP from 13 dense features, and what the top MLP has besides, but its last column."""
 
 _DEEPBENCH = (
     (35, 8457, 1760),
