@@ -111,6 +111,10 @@ class LegoError(Exception):
         return ["  " + before + after, *caret]
 
 
+class SlowCodeError(LegoError):
+    """The machine code is correct and slow; another config may do better."""
+
+
 class LegoWarning(UserWarning):
     """Something that is probably a mistake but does no harm here, described as an error would be.
 

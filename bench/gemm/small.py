@@ -25,8 +25,8 @@ class SmallGemm:
         sizes: m, n and k.
         dtype: element type of A and B.
         orders: memory orders of A, B and C.
-        config: the fields of a `WgmmaConfig`; if empty, the schedule is `hmma` with the library's
-            config.
+        config: the fields of a `WgmmaConfig`, or with `warps` of a `GemvConfig`; if empty, the
+            schedule is `hmma` with the library's config.
         promote: as `lego_mlir.kernels.gemm.matmul` takes it.
     """
 
@@ -44,9 +44,11 @@ class SmallGemm:
     def make(self, target: str) -> Kernel:
         """Return the kernel for a GPU architecture."""
         from lego_mlir.kernels import matmul
+        from lego_mlir.kernels.gemm.gemv.config import GemvConfig
         from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 
         (m, n, k), (a, b, c) = self.sizes, self.orders
+        kind = GemvConfig if "warps" in self.config else WgmmaConfig
         kernel: Kernel = matmul(
             *self.sizes,
             self.dtype,
@@ -54,7 +56,7 @@ class SmallGemm:
             a=layout_of(a, m, k),
             b=layout_of(b, k, n),
             c=layout_of(c, m, n),
-            config=WgmmaConfig(**self.config) if self.config else None,
+            config=kind(**self.config) if self.config else None,
             schedule=None if self.config else "hmma",
             target=target,
             promote=self.promote,
@@ -67,6 +69,13 @@ def _wgmma(
 ) -> dict[str, Any]:
     """Return the fields of a `WgmmaConfig`."""
     return {"tile": tile, "consumers": consumers, "stages": stages, **more}
+
+
+def _gemv(
+    tile: tuple[int, int, int], warps: tuple[int, int] = (1, 2), split_k: int = 1
+) -> dict[str, Any]:
+    """Return the fields of a `GemvConfig` of one stage."""
+    return {"tile": tile, "warps": warps, "stages": 1, "split_k": split_k}
 
 
 _NT: tuple[Order, Order, Order] = ("row", "col", "row")
@@ -96,6 +105,25 @@ SMALL = {
     "split_k_2": SmallGemm((128, 128, 512), config=_wgmma(split_k=2)),
     "split_k_4": SmallGemm((64, 128, 512), config=_wgmma(split_k=4)),
     "split_k_8": SmallGemm((128, 128, 512), config=_wgmma((128, 128, 64), 2, split_k=8)),
+    "split_k_l2": SmallGemm((128, 128, 512), config=_wgmma(split_k=3, split_k_through="l2")),
+    "split_k_l2_in_order": SmallGemm(
+        (128, 128, 512), config=_wgmma(split_k=3, split_k_through="l2", deterministic=True)
+    ),
+    "multicast_2x2": SmallGemm((192, 192, 256), config=_wgmma(cluster=(2, 2))),
+    "ping_pong": SmallGemm(
+        (168, 80, 200), config=_wgmma((64, 32, 64), 2, persistent_ctas=2, ping_pong=True)
+    ),
+    "repitched": SmallGemm((129, 131, 133), config=_wgmma()),
+    "repitched_columns": SmallGemm((129, 131, 133), orders=("col", "col", "row"), config=_wgmma()),
+    "gemv_rows": SmallGemm((72, 3, 392), config=_gemv((16, 8, 64))),
+    "gemv_columns": SmallGemm(
+        (72, 3, 392), orders=("col", "col", "row"), config=_gemv((64, 8, 32))
+    ),
+    "gemv_split_k": SmallGemm((72, 3, 392), config=_gemv((16, 8, 192), split_k=3)),
+    "gemv_elements": SmallGemm((73, 3, 293), config=_gemv((16, 8, 192), split_k=3)),
+    "gemv_column_elements": SmallGemm(
+        (73, 3, 293), orders=("col", "row", "row"), config=_gemv((64, 8, 384), (1, 8), 3)
+    ),
     "bf16": SmallGemm((128, 128, 320), "bf16", config=_wgmma()),
     "e4m3": SmallGemm((128, 128, 640), "f8E4M3FN", _NT, _wgmma(_BYTES)),
     "promote_1": SmallGemm((128, 128, 640), "f8E4M3FN", _NT, _wgmma(_BYTES), promote=1),

@@ -2,7 +2,7 @@
 
 from bench.gemm.cases import CUBLAS, CUBLAS_FAST
 from bench.gemm.variants import GROUPED, PER_GROUP
-from bench.peers import copies, cublas, grouped, nvcc, torch_compile, torch_eager
+from bench.peers import copies, cublas, grouped, nvcc, reads, torch_compile, torch_eager
 from bench.peers.base import Absent, Peer, Setup
 
 PEERS: dict[str, Peer] = {
@@ -15,6 +15,7 @@ PEERS: dict[str, Peer] = {
     "nvcc padded": nvcc.padded,
     CUBLAS: cublas.prepare,
     CUBLAS_FAST: cublas.prepare_fast,
+    reads.READ: reads.read_kernel,
     GROUPED: grouped.one_launch,
     PER_GROUP: grouped.per_group,
 }

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bench.build import make_folder
-from bench.gemm.cases import case_name, layout_of, make_kernel
+from bench.gemm.cases import case_name, make_kernel
 from bench.gemm.references import GemmReference
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.files import write_whole
@@ -94,17 +94,14 @@ def candidates(
     reference: GemmReference, best: int, explored: int, target: str, seed: int
 ) -> list[GemmConfig]:
     """Return the configs that the model ranks first, and a few of those that it ranks next."""
+    from bench.sample.families import problem_of
     from lego_mlir.hardware.targets import Target
     from lego_mlir.kernels.gemm.planner import ways
-    from lego_mlir.kernels.gemm.problem import Problem
 
     if not best:
         return []
-    r, gpu = reference, Target.parse(target)
-    problem = Problem(r.m, r.n, r.k, r.dtype, r.out, r.a, r.b, r.c)
-    sizes = ((r.a, r.m, r.k), (r.b, r.k, r.n), (r.c, r.m, r.n))
-    layouts = [layout_of(*size) for size in sizes]
-    ranked = ways(problem, layouts, gpu)
+    problem, layouts = problem_of(reference)
+    ranked = ways(problem, layouts, Target.parse(target))
     found, rest = ranked[:best], ranked[best:]
     numbers = random.Random(seed)
     # Later ranks are drawn less often: what is far from the best says little about the choice.

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from bench.measure.driver import attribute
+from bench.measure.driver import attribute, call, driver
 from lego_mlir.hardware.specs import FOLDER, GpuSpec, read_card, spec_of
 from lego_mlir.hardware.targets import Target
 
@@ -17,22 +17,29 @@ def card_file(device: str) -> Path:
     return FOLDER / (re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-") + ".json")
 
 
-def card_of(device: str) -> GpuSpec:
-    """Return a device's card; a device without one gets a copy of sm_90a's, with its own figures.
+def card_of(device: str, file: Path) -> GpuSpec:
+    """Return a device's card, and write it if there is no such file.
 
-    The new card is the default for no compute capability.
+    A device without a card gets a copy of sm_90a's, with its own figures. The new card is the
+    default for no compute capability.
+
+    Args:
+        device: the name that its driver reports.
+        file: the card's file.
     """
-    file = card_file(device)
     if not file.exists():
-        like = spec_of(Target.parse("sm_90a"))
-        card = json.loads(card_file(like.name).read_text())
-        card |= {"name": device, "default_for": []} | _figures(card)
+        known = card_file(device)
+        like = known if known.exists() else card_file(spec_of(Target.parse("sm_90a")).name)
+        card = json.loads(like.read_text())
+        if like != known:
+            card |= {"name": device, "default_for": []} | _figures(card)
         file.write_text(json.dumps(card, indent=2) + "\n")
     return read_card(file)
 
 
 def _figures(card: dict[str, Any]) -> dict[str, Any]:
     """Return what the driver says of the device in this machine."""
+    call(driver().cuInit, 0)
     bus_bytes = attribute("GLOBAL_MEMORY_BUS_WIDTH", 0) / 8
     memory_ghz = attribute("MEMORY_CLOCK_RATE", 0) / 1e6
     return {

@@ -10,14 +10,21 @@ from pathlib import Path
 
 from bench.run import measured_cases
 from bench.sample.build import build, processes, read_manifest
-from bench.sample.shapes import ALIGNED, ANY, LINES, random_gemms
+from bench.sample.lists import LISTS
+from bench.sample.shapes import ALIGNED, ANY, FEW, LINES, random_gemms
 from lego_mlir.diagnostics import LegoError
 
 ROUNDS = 5
 LIMIT_S = 60.0
 
-_CALIBRATION = (160, 6, 6)
-"""GEMMs that `calibrate` measures, candidates of each that the model ranks first, and others."""
+_CALIBRATION = 160
+"""GEMMs that `calibrate` measures; a quarter of them have few rows or columns."""
+
+_CANDIDATES = (6, 6)
+"""Candidates of each that the models rank first, and others."""
+
+_LEAST_SAMPLES = 8
+"""GEMMs with two measured configs that the constants of a model are fitted to, at least."""
 
 _STEPS = 40000
 """Steps of the search for constants."""
@@ -30,7 +37,10 @@ def add_sample_options(parser: argparse.ArgumentParser) -> None:
     step.add_argument("folder", type=Path)
     step.add_argument("--seed", type=int, default=1, help="of the shapes (%(default)s)")
     step.add_argument("--count", type=int, default=300, help="GEMMs (%(default)s)")
-    step.add_argument("--only", choices=(ALIGNED, LINES, ANY), default="", help="one class of them")
+    step.add_argument(
+        "--only", choices=(ALIGNED, LINES, ANY, FEW), default="", help="one class of them"
+    )
+    step.add_argument("--list", choices=LISTS, help="a list of GEMMs instead of random ones")
     step.add_argument(
         "--best", type=int, default=5, help="candidates that rank first (%(default)s)"
     )
@@ -46,6 +56,7 @@ def add_sample_options(parser: argparse.ArgumentParser) -> None:
     step.add_argument("--gaps", action="store_true", help="also with a kernel between launches")
     step = steps.add_parser("report", help="print ratios to cuBLAS and regrets")
     step.add_argument("files", type=Path, nargs="+", metavar="FILE")
+    step.add_argument("--each", action="store_true", help="a row for each GEMM")
     step = steps.add_parser("worker")  # the child of `run`
     step.add_argument("folder", type=Path)
     step.add_argument("--rounds", type=int, required=True)
@@ -58,7 +69,9 @@ def sample(options: argparse.Namespace) -> int:
         case "build":
             return build(
                 options.folder,
-                random_gemms(options.seed, options.count, options.only),
+                LISTS[options.list]()
+                if options.list
+                else random_gemms(options.seed, options.count, options.only),
                 best=options.best,
                 explored=options.explore,
                 target=options.target,
@@ -73,7 +86,7 @@ def sample(options: argparse.Namespace) -> int:
         case _:
             from bench.sample.report import report
 
-            print(report(options.files), end="")
+            print(report(options.files, each=options.each), end="")
             return 0
 
 
@@ -99,6 +112,18 @@ def add_calibrate_options(parser: argparse.ArgumentParser) -> None:
         "files", type=Path, nargs="*", metavar="FILE", help="results of `sample run`; or measure"
     )
     parser.add_argument("-o", dest="output", type=Path, metavar="CARD.json", help="the card's file")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=("wgmma", "gemv", "mma", "unaligned"),
+        default=(),
+        metavar="MODEL",
+        help="fit these models only: %(choices)s",
+    )
+    parser.add_argument(
+        "--count", type=int, default=_CALIBRATION, help="GEMMs to measure (%(default)s)"
+    )
+    parser.add_argument("--results", type=Path, metavar="FILE", help="keep what is measured")
     parser.add_argument("--seed", type=int, default=1, help="of the shapes (%(default)s)")
     parser.add_argument("--steps", type=int, default=_STEPS, help="of the search (%(default)s)")
 
@@ -106,31 +131,47 @@ def add_calibrate_options(parser: argparse.ArgumentParser) -> None:
 def calibrate(options: argparse.Namespace) -> int:
     """Run `bench calibrate`: measure unless results are given, fit, and write the card."""
     from bench.sample.card import card_file, card_of
+    from bench.sample.families import families
     from bench.sample.fit import fit, read_samples, summary, write_card
-    from lego_mlir.kernels.gemm.wgmma.model import model_of
+    from lego_mlir.hardware.specs import read_card
 
     with tempfile.TemporaryDirectory() as scratch:
-        files = options.files or [_measured(Path(scratch), options.seed)]
+        files = options.files or [_measured(Path(scratch), options)]
         device = _device(files)
-        gpu = card_of(device)
-        samples = read_samples(files, gpu)
-    if not samples:
-        raise LegoError("calibrate: the results have no `wgmma` configs to fit constants to")
-    model = model_of(gpu)
-    print(f"{len(samples)} GEMMs, {sum(len(s.us) for s in samples)} configs on an {device}")
-    print(f"regret before: {summary(samples, model)}")
-    fitted = fit(samples, model, steps=options.steps)
-    print(f"regret after:  {summary(samples, fitted)}")
-    file = options.output or card_file(device)
-    write_card(gpu, fitted, file)
+        file = options.output or card_file(device)
+        card_of(device, file)
+        fitted = 0
+        for family in families():
+            if options.only and family.key not in options.only:
+                continue
+            gpu = read_card(file)  # with the constants that are fitted already
+            samples = read_samples(files, gpu, family)
+            if len(samples) < _LEAST_SAMPLES:
+                print(f"{family.key}: {len(samples)} GEMMs are too few; its constants stay")
+                continue
+            model = family.model_of(gpu)
+            configs = sum(len(s.us) for s in samples)
+            print(f"{family.key}: {len(samples)} GEMMs, {configs} configs on an {device}")
+            print(f"  regret before: {summary(samples, model, family)}", flush=True)
+            found = fit(samples, model, family, steps=options.steps)
+            print(f"  regret after:  {summary(samples, found, family)}", flush=True)
+            write_card(file, {family.key: found})
+            fitted += 1
+    if not fitted:
+        raise LegoError("calibrate: the results have too few configs to fit constants to")
     print(f"the constants are in {file}")
     return 0
 
 
-def _measured(scratch: Path, seed: int) -> Path:
-    count, best, explored = _CALIBRATION
-    gemms = random_gemms(seed, count, ALIGNED)
-    folder, output = scratch / "sample", scratch / "results.jsonl"
+def _measured(scratch: Path, options: argparse.Namespace) -> Path:
+    """Measure a random sample on the GPU in this machine, and return the file of results."""
+    best, explored = _CANDIDATES
+    few = options.count // 4
+    gemms = [
+        *random_gemms(options.seed, options.count - few),
+        *random_gemms(options.seed, few, FEW),
+    ]
+    folder, output = scratch / "sample", options.results or scratch / "results.jsonl"
     build(folder, gemms, best=best, explored=explored, target="sm_90a", jobs=processes())
     run(folder, output, ROUNDS, gaps=False)
     return output

@@ -1,4 +1,7 @@
-"""Fit a card's constants of the `wgmma` model to measured times of configs."""
+"""Fit a card's constants of the cost models to measured times of configs.
+
+`families` lists the models; the same search fits each of them to the configs that it is for.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,9 @@ import numpy.typing as npt
 
 from bench.gemm.cases import CUBLAS
 from bench.gemm.references import GemmReference
-from bench.sample.shapes import ANY
-from lego_mlir.hardware.dtypes import ELEMENT_BYTES
-from lego_mlir.hardware.specs import GpuSpec, WgmmaModel
-from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
-from lego_mlir.kernels.gemm.wgmma.model import ConfigTable, Work, times_of, work_of
+from bench.sample.families import Family
+from lego_mlir.hardware.specs import GpuSpec
+from lego_mlir.kernels.gemm.config import GemmConfig
 
 FIXED = ("cluster_placement",)
 """What is known otherwise."""
@@ -41,7 +41,7 @@ class Sample:
 
     Attributes:
         case: its name.
-        problem: the GEMM.
+        reference: the GEMM.
         configs: what was measured.
         work: what they do.
         us: their times.
@@ -49,48 +49,51 @@ class Sample:
     """
 
     case: str
-    problem: Problem
-    configs: tuple[WgmmaConfig, ...]
-    work: Work
+    reference: GemmReference
+    configs: tuple[GemmConfig, ...]
+    work: Any
     us: Numbers
     peer: float
 
 
-def read_samples(files: Iterable[Path], gpu: GpuSpec) -> list[Sample]:
-    """Return the aligned samples of files of results that have at least two `wgmma` configs."""
+def read_samples(files: Iterable[Path], gpu: GpuSpec, family: Family) -> list[Sample]:
+    """Return the samples of files of results that have at least two configs of a family."""
     found = []
     for file in files:
         for line in file.read_text().splitlines():
             result = json.loads(line)
-            if "error" not in result and result["class"] != ANY:  # without copies of operands
-                sample = _sample(result, gpu)
-                if len(sample.configs) > 1:
+            if "error" not in result and family.takes(result):
+                sample = _sample(result, gpu, family)
+                if sample is not None:
                     found.append(sample)
     return found
 
 
-def _sample(result: dict[str, Any], gpu: GpuSpec) -> Sample:
-    r = GemmReference.from_json(result["reference"])
-    problem = Problem(r.m, r.n, r.k, r.dtype, r.out, r.a, r.b, r.c)
+def _sample(result: dict[str, Any], gpu: GpuSpec, family: Family) -> Sample | None:
+    """Return the sample of a result; `None` if it has less than two configs of the family."""
+    reference = GemmReference.from_json(result["reference"])
     configs, us = [], []
     for candidate in result["candidates"]:
         entry, time = candidate["config"], result["us"].get(candidate["name"])
-        if entry and "consumers" in entry and time is not None:
+        if entry and candidate["schedule"] == family.schedule and time is not None:
             values = {n: tuple(x) if isinstance(x, list) else x for n, x in entry.items()}
-            configs.append(WgmmaConfig(**values))
+            configs.append(family.config(**values))
             us.append(time)
-    work = work_of(problem, ConfigTable.of(configs, ELEMENT_BYTES[r.dtype]), gpu)
+    if len(configs) < 2:
+        return None
+    work = family.work_of(reference, configs, gpu)
     peer = result["us"].get(CUBLAS, float("nan"))
-    return Sample(result["case"], problem, tuple(configs), work, np.array(us), peer)
+    return Sample(result["case"], reference, tuple(configs), work, np.array(us), peer)
 
 
 class Objective:
     """How badly constants explain samples: errors near each GEMM's best, and expected regret."""
 
-    def __init__(self, samples: Sequence[Sample], model: WgmmaModel) -> None:
-        self.names = [f.name for f in fields(WgmmaModel) if f.name not in FIXED]
+    def __init__(self, samples: Sequence[Sample], model: Any, family: Family) -> None:
+        self.names = [f.name for f in fields(model) if f.name not in FIXED]
         self.model = model
-        self.work = Work.joined([s.work for s in samples])
+        self.family = family
+        self.work = type(samples[0].work).joined([s.work for s in samples])
         self.log_us = np.log(np.concatenate([s.us for s in samples]))
         sizes = [len(s.us) for s in samples]
         self.starts = np.cumsum([0, *sizes[:-1]])
@@ -100,7 +103,7 @@ class Objective:
         self.weight = np.exp(-self.gap / _NEAR) + 0.02
         self.weight /= np.add.reduceat(self.weight, self.starts)[self.group]
 
-    def model_at(self, logs: Numbers) -> WgmmaModel:
+    def model_at(self, logs: Numbers) -> Any:
         """Return the constants whose logarithms these are."""
         values = {n: float(x) for n, x in zip(self.names, np.exp(logs), strict=True)}
         return replace(self.model, **values)
@@ -110,7 +113,7 @@ class Objective:
         return np.log([getattr(self.model, name) for name in self.names])
 
     def __call__(self, logs: Numbers) -> float:
-        predicted = np.log(times_of(self.work, self.model_at(logs)).total)
+        predicted = np.log(self.family.times_of(self.work, self.model_at(logs)))
         error = predicted - self.log_us
         mean = np.add.reduceat(self.weight * error, self.starts)
         spread = np.add.reduceat(self.weight * (error - mean[self.group]) ** 2, self.starts)
@@ -125,16 +128,17 @@ class Objective:
         )
 
 
-def fit(samples: Sequence[Sample], model: WgmmaModel, *, steps: int, seed: int = 0) -> WgmmaModel:
+def fit(samples: Sequence[Sample], model: Any, family: Family, *, steps: int, seed: int = 0) -> Any:
     """Return fitted constants: a random search from the given ones.
 
     Args:
         samples: what was measured.
         model: where the search begins; constants stay within a factor of three of it.
+        family: whose constants they are.
         steps: steps of the search.
         seed: of its random numbers.
     """
-    objective = Objective(samples, model)
+    objective = Objective(samples, model, family)
     numbers = np.random.default_rng(seed)
     start = objective.logs()
     at, best = start, objective(start)
@@ -153,32 +157,38 @@ def fit(samples: Sequence[Sample], model: WgmmaModel, *, steps: int, seed: int =
     return objective.model_at(at)
 
 
-def regrets(samples: Sequence[Sample], model: WgmmaModel, top: int = 1) -> Numbers:
+def regrets(samples: Sequence[Sample], model: Any, family: Family, top: int = 1) -> Numbers:
     """Return for each sample the time of the best of the model's first `top`, over the best."""
     found = []
     for sample in samples:
-        order = np.argsort(times_of(sample.work, model).total, kind="stable")[:top]
+        order = np.argsort(family.times_of(sample.work, model), kind="stable")[:top]
         found.append(float(sample.us[order].min() / sample.us.min()))
     return np.array(found)
 
 
-def write_card(gpu: GpuSpec, model: WgmmaModel, file: Path) -> None:
-    """Write the constants into a card's file, to four digits."""
+def write_card(file: Path, models: dict[str, Any]) -> None:
+    """Write constants into a card's file, to four digits.
+
+    Args:
+        file: the card's file.
+        models: the constants by their name in `gemm_model`; others stay as they are.
+    """
     card = json.loads(file.read_text())
-    values: dict[str, Any] = {}
-    for name, value in asdict(model).items():
-        if isinstance(value, dict):
-            values[name] = {str(key): x for key, x in value.items()}
-        else:
-            values[name] = float(f"{value:.4g}")
-    card["gemm_model"]["wgmma"] = values
+    for key, model in models.items():
+        values: dict[str, Any] = {}
+        for name, value in asdict(model).items():
+            if isinstance(value, dict):
+                values[name] = {str(number): x for number, x in value.items()}
+            else:
+                values[name] = float(f"{value:.4g}")
+        card["gemm_model"][key] = values
     file.write_text(json.dumps(card, indent=2) + "\n")
 
 
-def summary(samples: Sequence[Sample], model: WgmmaModel) -> str:
-    """Return the regrets of a model in one line, and its ratio to cuBLAS."""
+def summary(samples: Sequence[Sample], model: Any, family: Family) -> str:
+    """Return the regrets of a model in one line."""
     lines = []
     for top in (1, 3, 5):
-        r = regrets(samples, model, top)
+        r = regrets(samples, model, family, top)
         lines.append(f"top {top}: mean {np.exp(np.log(r).mean()):.4f}, worst {r.max():.3f}")
     return "; ".join(lines)

@@ -9,9 +9,12 @@ from math import exp, log
 from pathlib import Path
 from typing import Any
 
-from bench.gemm.cases import CUBLAS
+from bench.gemm.cases import CUBLAS, short_name
 from bench.gemm.references import GemmReference
+from bench.peers.reads import READ
 from bench.sample.build import CHOICE
+from bench.sample.shapes import ALIGNED, ANY, LINES
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 
 FEW = 32
 """Rows or columns of C up to which a GEMM has few."""
@@ -22,8 +25,13 @@ TUNED = 5
 Result = dict[str, Any]
 
 
-def report(files: Iterable[Path]) -> str:
-    """Return a table of ratios to cuBLAS by class, and the worst cases."""
+def report(files: Iterable[Path], *, each: bool = False) -> str:
+    """Return a table of ratios to cuBLAS by class, and the worst cases.
+
+    Args:
+        files: results of `sample run`.
+        each: a row for each GEMM instead of the worst ones.
+    """
     results = [json.loads(line) for file in files for line in file.read_text().splitlines()]
     failed = [r for r in results if "error" in r]
     all_wrong = [
@@ -40,10 +48,13 @@ def report(files: Iterable[Path]) -> str:
         "| with gaps: mean | regret: mean | worst | of top 5: mean | worst |",
         "|---|" + "--:|" * 13,
     ]
-    for name, is_in in _groups():
+    for name, is_in in _groups(good):
         group = [r for r in good if is_in(r)]
         if group:
             lines.append(_row(name, group))
+    if each:
+        lines += ["", *_each(good)]
+        return "\n".join(lines) + "\n"
     lines += ["", "The least:", ""]
     for r in sorted(good, key=lambda r: ratio(r, CHOICE))[:25]:
         best = min(_ours(r), key=lambda n: r["us"][n])
@@ -66,7 +77,13 @@ def ratio(result: Result, name: str, key: str = "rounds") -> float:
     )
 
 
-def _groups() -> list[tuple[str, Callable[[Result], bool]]]:
+def _groups(results: Sequence[Result]) -> list[tuple[str, Callable[[Result], bool]]]:
+    """Return the groups of a report: by class if the results are those of a list."""
+    classes = dict.fromkeys(r["class"] for r in results)
+    if not classes.keys() <= {ALIGNED, LINES, ANY}:
+        all_of = ("all", lambda r: True)
+        return [all_of, *((c, lambda r, c=c: r["class"] == c) for c in classes)]
+
     def size(r: Result) -> GemmReference:
         return GemmReference.from_json(r["reference"])
 
@@ -90,8 +107,41 @@ def _groups() -> list[tuple[str, Callable[[Result], bool]]]:
     ]
 
 
+def _each(results: Sequence[Result]) -> list[str]:
+    """Return a table with a row for each GEMM."""
+    has_reads = any(READ in r["us"] for r in results)
+    columns = ["class", "GEMM", "A, B", "choice, µs", CUBLAS, "ratio", "tuned", "TFLOP/s", "TB/s"]
+    columns += [f"{READ}, TB/s", "of it", "tuned, of it"] if has_reads else []
+    lines = ["| " + " | ".join(columns) + " |", "|---|---|---|" + "--:|" * (len(columns) - 3)]
+    for r in results:
+        x = GemmReference.from_json(r["reference"])
+        size, us = ELEMENT_BYTES[x.dtype], r["us"]
+        read = (x.m + x.n) * x.k * size
+        moved = read + x.m * x.n * ELEMENT_BYTES[x.out]
+        best = min(us[n] for n in _tuned(r))
+        cells = [
+            r["class"],
+            f"{x.m}×{x.n}×{x.k}",
+            f"{short_name(x.dtype)} {x.transposes}",
+            f"{us[CHOICE]:.2f}",
+            f"{us[CUBLAS]:.2f}",
+            f"{ratio(r, CHOICE):.2f}",
+            f"{max(ratio(r, n) for n in _tuned(r)):.2f}",
+            f"{x.flops / us[CHOICE] / 1e6:.0f}",
+            f"{moved / us[CHOICE] / 1e6:.2f}",
+        ]
+        if READ in us:
+            rate = read / us[READ]
+            cells += [f"{rate / 1e6:.2f}"]
+            cells += [f"{moved / t / rate:.2f}" for t in (us[CHOICE], best)]
+        elif has_reads:
+            cells += [""] * 3
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
 def _ours(result: Result) -> list[str]:
-    return [name for name in result["us"] if name != CUBLAS]
+    return [name for name in result["us"] if name not in (CUBLAS, READ)]
 
 
 def _row(name: str, group: Sequence[Result]) -> str:

@@ -23,6 +23,13 @@ KINDS = (
 ALIGNED, LINES, ANY = "aligned", "lines", "any"
 """Sizes that are multiples of 16 bytes' worth of elements, of 128 elements, and any sizes."""
 
+FEW = "few"
+"""At most 32 rows or columns, and a matrix that device memory has to read: of any sizes, or of
+multiples as in `ALIGNED`."""
+
+_MOST_FEW, _LEAST_LARGE = 32, 512
+"""Sizes of `FEW`: the smallest at most, and the two others at least."""
+
 _CLASSES = (ALIGNED, LINES, ALIGNED, ANY)
 
 
@@ -32,22 +39,29 @@ def random_gemms(seed: int, count: int, only: str = "") -> Iterator[tuple[str, G
     Args:
         seed: of the random numbers; a seed always gives the same GEMMs.
         count: how many.
-        only: a class; all of them if empty.
+        only: a class; the first three if empty.
     """
     numbers = random.Random(seed)
     found = 0
     while found < count:
         which = only or _CLASSES[found % len(_CLASSES)]
+        if which == FEW:
+            which = (ALIGNED, ANY)[found % 2]
         kinds = KINDS[:-1] if which == ANY else KINDS  # cuBLAS has no fp8 of any size
         dtype, a, b = numbers.choice(kinds)
         step = {ALIGNED: 16 // ELEMENT_BYTES[dtype], LINES: 128, ANY: 1}[which]
-        m, n, k = (_size(numbers, step) for _ in range(3))
+        if only == FEW:
+            few = _size(numbers, step, 1, _MOST_FEW)
+            n, k = (_size(numbers, step, _LEAST_LARGE, MAX_SIZE) for _ in range(2))
+            m, n = (few, n) if numbers.random() < 0.5 else (n, few)
+        else:
+            m, n, k = (_size(numbers, step, 1, MAX_SIZE) for _ in range(3))
         if MIN_FLOPS <= 2.0 * m * n * k <= MAX_FLOPS:
             found += 1
             yield which, GemmReference(m, n, k, dtype, OUTPUT_TYPES[dtype], a, b)
 
 
-def _size(numbers: random.Random, step: int) -> int:
+def _size(numbers: random.Random, step: int, least: int, most: int) -> int:
     """Return a log-uniform size, rounded up to a multiple."""
-    size = math.exp(numbers.uniform(0, math.log(MAX_SIZE)))
+    size = math.exp(numbers.uniform(math.log(least), math.log(most)))
     return -(-int(size) // step) * step

@@ -25,14 +25,23 @@ from bench.measure.driver import attribute, synchronize
 from bench.measure.timing import Call, Graph, interleave
 from bench.measure.worker import CACHES, pytorch
 from bench.peers import PEERS, Absent, Setup
+from bench.peers.reads import READ
 from bench.sample.build import read_manifest
 from lego_mlir.artifact import Artifact
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.runtime import cuda
 
 _PR_SET_PDEATHSIG = 1
 
 MAX_SETS = 256
+
+FEW_ROWS = 32
+"""Rows or columns of C up to which a GEMM has few."""
+
+_LARGE_BYTES = 100e6
+"""Bytes of A and B from which such a GEMM is timed beside a kernel that reads them."""
+
 _GRAPH_US = 300.0
 """Least duration of a graph of launches, in microseconds, so that events resolve it."""
 
@@ -74,10 +83,12 @@ def _measure(
         checker = _Checker(data, torch)
         calls: dict[str, Call] = {}
         absent: dict[str, str] = {}
-        try:
-            calls[CUBLAS] = PEERS[CUBLAS](setup)
-        except Absent as reason:
-            absent[CUBLAS] = str(reason)
+        reads = [READ] if is_limited_by_memory(reference) else []
+        for peer in (CUBLAS, *reads):
+            try:
+                calls[peer] = PEERS[peer](setup)
+            except Absent as reason:
+                absent[peer] = str(reason)
         for candidate in case["candidates"]:
             try:
                 calls[candidate["name"]] = _bound(folder / candidate["file"], data, stream)
@@ -89,12 +100,12 @@ def _measure(
                 call(0)
                 synchronize()
             except RuntimeError as e:
-                if which != CUBLAS:
+                if which not in PEERS:
                     raise
                 absent[which] = one_line(e)
                 continue
             graphs[which] = _graph(call, data.sets, stream)
-            error = checker.check(graphs[which])
+            error = "" if which == READ else checker.check(graphs[which])
             if error:
                 wrong[which] = error
                 if which != CUBLAS:  # a peer that rounds its partial sums is timed nevertheless
@@ -120,6 +131,13 @@ def _measure(
         torch.cuda.set_stream(torch.cuda.default_stream())
         torch.cuda.empty_cache()
         data.free()
+
+
+def is_limited_by_memory(reference: GemmReference) -> bool:
+    """Return whether a GEMM takes as long as its matrices are read: few rows or columns of C."""
+    size = ELEMENT_BYTES[reference.dtype]
+    read = (reference.m + reference.n) * reference.k * size
+    return min(reference.m, reference.n) <= FEW_ROWS and read >= _LARGE_BYTES
 
 
 def _bound(file: Path, data: GemmOperands, stream: Any) -> Call:

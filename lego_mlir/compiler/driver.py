@@ -22,6 +22,7 @@ from lego_mlir.compiler import launches, schedules
 from lego_mlir.compiler.backend import child_process, codegen
 from lego_mlir.compiler.backend.assembly import Cubin
 from lego_mlir.compiler.backend.strict_checks import check_strict
+from lego_mlir.compiler.dependent_launch import drop_dependent_launch
 from lego_mlir.compiler.kernel_attributes import launch_attributes, set_kernel_attributes
 from lego_mlir.compiler.kernel_checks import check_lowered, check_types, index_bitwidth
 from lego_mlir.compiler.module_schedules import ModuleSchedules, enclosing_launch
@@ -218,6 +219,7 @@ class Compilation:
         operations = list(operations_in(module.operation))
         drop_targets(operations, self.source)
         target = self.options.target
+        operations = drop_dependent_launch(operations, target.capability)
         has_redux = target.capability >= (8, 0)  # PTX ISA 9.7.13, redux.sync
         with self.context:
             if lower_reductions(operations, self.source, has_redux):

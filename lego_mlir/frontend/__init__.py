@@ -50,7 +50,7 @@ from lego_mlir.frontend.mathematics import (
     sqrt,
     tanh,
 )
-from lego_mlir.frontend.operations import barrier, block_id, shared, thread_id
+from lego_mlir.frontend.operations import barrier, block_id, fence, shared, thread_id
 from lego_mlir.frontend.operators import where
 from lego_mlir.frontend.raw import inline_ptx, op
 from lego_mlir.frontend.sized import SizedLayout, pick, sized
@@ -132,6 +132,7 @@ __all__ = [
     "erf",
     "exp",
     "exp2",
+    "fence",
     "fill",
     "floor",
     "fma",

@@ -12,6 +12,8 @@ from lego_mlir.mlir.bindings import ir
 
 _AXES = "xyz"
 
+_ACQUIRE_RELEASE = 6  # LLVM::AtomicOrdering
+
 
 def block_id(axis: str = "x") -> Value:
     """Return the index of the CTA in the grid, along an axis (x, y or z)."""
@@ -49,6 +51,26 @@ def shared(dtype: str, layout: Layout) -> TensorValue:
 def barrier() -> None:
     """Wait for all threads of the CTA; their writes to shared memory are visible then."""
     _of_threads("barrier").create("gpu.barrier", [], [])
+
+
+def fence() -> None:
+    """Order the thread's accesses of global memory before the fence with those after it.
+
+    What a thread wrote before its fence is seen by any thread of the GPU that after its own fence
+    has seen, by an atomic update, that the first one went on. `lg.barrier` extends that to the
+    CTA's other threads.
+
+    Source: PTX ISA 9.7.13.4 (membar, fence), fence.acq_rel.gpu.
+    """
+    trace = _of_threads("fence")
+    i64 = ir.IntegerType.get_signless(64)
+    trace.create(
+        "llvm.fence",
+        [],
+        [],
+        ordering=ir.IntegerAttr.get(i64, _ACQUIRE_RELEASE),
+        syncscope=ir.StringAttr.get("device"),
+    )
 
 
 def _of_threads(what: str) -> Trace:

@@ -30,124 +30,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lego_mlir.diagnostics import LegoError, Location
+from lego_mlir.hardware.gemm_models import GemvModel, MmaModel, UnalignedModel, WgmmaModel
 from lego_mlir.hardware.targets import Target
 
 _Fields = TypeVar("_Fields")
 
 FOLDER = Path(__file__).parent / "cards"
 """The cards that come with the package."""
-
-
-@dataclass(frozen=True, slots=True)
-class MmaModel:
-    """Constants of the cost model for `mma.sync` GEMMs, in clocks of a multiprocessor.
-
-    Attributes:
-        iteration_clocks: clocks of one round of K-loop iterations, one for each CTA of the
-            multiprocessor, in which no `mma` is issued: barriers and the first loads.
-        late_copy_clocks: clocks that are added to a round for each iteration that copies are less
-            than three ahead.
-        cta_clocks: clocks of a CTA outside the K loop: prologue and launch.
-        store_bytes_per_clock: bytes of C that a multiprocessor writes in a clock.
-    """
-
-    iteration_clocks: float
-    late_copy_clocks: float
-    cta_clocks: float
-    store_bytes_per_clock: float
-
-
-@dataclass(frozen=True, slots=True)
-class WgmmaModel:
-    """Constants of the cost model for `wgmma` GEMMs; see `kernels.gemm.wgmma.model`.
-
-    Attributes:
-        clocks_per_us: clocks of a multiprocessor in a microsecond, at the rate that the tensor
-            cores reach.
-        shared_write: clocks to write a row of 128 bytes to shared memory.
-        shared_read: clocks in which a warpgroup reads one.
-        l2_lines_per_us: lines of 128 bytes that all multiprocessors read from the L2 cache in a
-            microsecond.
-        sm_lines_per_us: the same of one multiprocessor.
-        half_line: cost of a request of 64 bytes, in lines.
-        quarter_line: the same of 32 bytes.
-        straddling_line: the same of the second line that a row touches whose pitch is no multiple
-            of 128 bytes.
-        zero_us: microseconds in which TMA fills 16 bytes of a row with zeros that are outside of
-            the tensor: on an H200, boxes of 64 rows of 128 bytes of which 16 exist took 1.4 µs.
-        clipped_us: microseconds for 16 bytes of a tile of C that are outside of it.
-        copy_us: microseconds from a TMA copy's issue until its stage can be used.
-        step_norm: exponent that joins the limits of a step.
-        cluster_step_us: microseconds that a step takes longer for each doubling of the cluster.
-        store_us_per_byte: microseconds to store a byte of C.
-        l2_store_bytes_per_us: bytes of C that all multiprocessors store in a microsecond.
-        narrow_store: factor on the time of stores where rows of less than 64 bytes are stored.
-        swapped_store: factor on it where C is stored transposed.
-        tile_us: microseconds of a tile besides its steps.
-        launch_us: microseconds of a launch besides its waves.
-        blocked_us: what is added if the next launch finds no room until this one ends.
-        next_wave_us: microseconds from one wave of CTAs to the next if CTAs are not persistent.
-        cluster_us: microseconds that a launch takes longer with clusters.
-        split_k_us: microseconds in which split-K slices are reduced.
-        split_k_us_per_doubling: what is added for each doubling of the slices.
-        split_k_us_per_byte: what is added for each byte of accumulators that is exchanged.
-        l2_sum_us: microseconds in which slices are added up through the L2 cache.
-        l2_sum_us_per_byte: what is added for each byte of accumulators of a CTA.
-        cluster_placement: by the CTAs of a cluster, the fraction of the multiprocessors on which
-            whole clusters can be placed.
-        power_us_per_flop: microseconds that the power limit allows for an operation, on average.
-        memory_bytes_per_us: bytes that device memory moves in a microsecond.
-    """
-
-    clocks_per_us: float
-    shared_write: float
-    shared_read: float
-    l2_lines_per_us: float
-    sm_lines_per_us: float
-    half_line: float
-    quarter_line: float
-    straddling_line: float
-    zero_us: float
-    clipped_us: float
-    copy_us: float
-    step_norm: float
-    cluster_step_us: float
-    store_us_per_byte: float
-    l2_store_bytes_per_us: float
-    narrow_store: float
-    swapped_store: float
-    tile_us: float
-    launch_us: float
-    blocked_us: float
-    next_wave_us: float
-    cluster_us: float
-    split_k_us: float
-    split_k_us_per_doubling: float
-    split_k_us_per_byte: float
-    l2_sum_us: float
-    l2_sum_us_per_byte: float
-    cluster_placement: dict[int, float]
-    power_us_per_flop: float
-    memory_bytes_per_us: float
-
-
-@dataclass(frozen=True, slots=True)
-class UnalignedModel:
-    """Constants of the cost of matrices whose rows are not multiples of 16 bytes.
-
-    Attributes:
-        copy_bytes_per_us: bytes that re-pitching reads and writes in a microsecond.
-        copy_launch_us: microseconds of the launch that re-pitches.
-        store_bytes_per_us: bytes of C that threads store in a microsecond, beyond the time that
-            the model of `wgmma` has for stores.
-        mma_bytes_per_us: bytes of such rows that the CTAs of a multiprocessor copy to shared memory
-            in a microsecond for `mma.sync`, element by element.
-    """
-
-    copy_bytes_per_us: float
-    copy_launch_us: float
-    store_bytes_per_us: float
-    mma_bytes_per_us: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +57,7 @@ class GpuSpec:
         sm_shared_bytes: shared memory of a multiprocessor, in bytes, for all its CTAs.
         sm_threads: threads of a multiprocessor, of all its CTAs.
         mma_model: constants of the cost model for `mma.sync` (`gemm_model.mma` in the file).
+        gemv_model: those for GEMMs of few rows or columns (`gemm_model.gemv`).
         wgmma_model: those for `wgmma` (`gemm_model.wgmma`); `None` if the card has no `wgmma`.
         unaligned_model: those for unaligned rows (`gemm_model.unaligned`); `None` as before.
     """
@@ -184,6 +74,7 @@ class GpuSpec:
     sm_shared_bytes: int
     sm_threads: int
     mma_model: MmaModel
+    gemv_model: GemvModel
     wgmma_model: WgmmaModel | None
     unaligned_model: UnalignedModel | None
 
@@ -249,6 +140,7 @@ def read_card(file: Path) -> GpuSpec:
     values = {key: value for key, value in entry.items() if key != "gemm_model"}
     values["default_for"] = _capabilities(file, entry.get("default_for"))
     values["mma_model"] = _made(file, MmaModel, models.get("mma"))
+    values["gemv_model"] = _made(file, GemvModel, models.get("gemv"))
     values["wgmma_model"] = None
     wgmma = models.get("wgmma")
     if wgmma is not None:

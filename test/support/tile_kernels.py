@@ -24,6 +24,10 @@ ELEMENTS = {
 }
 
 
+MOST_REGISTERS = 160
+"""The most registers of tiles that a test's kernel holds: a thread has 255."""
+
+
 def tile(layout: DistributedLayout, element: str) -> str:
     """Return the type of a tile."""
     sizes = "".join(f"{n}x" for n in layout.shape)
@@ -125,3 +129,9 @@ def converted(
     text = kernel(arguments, source.warps, body)
     assert np.array_equal(outputs(text, arguments, order)["y"], x), f"{source} to {target}"
     return text
+
+
+def fits(dtype: type, *layouts: DistributedLayout) -> bool:
+    """Return whether tiles in these layouts surely fit the registers of a thread together."""
+    words = max(1, np.dtype(dtype).itemsize // 4)
+    return sum(layout.registers for layout in layouts) * words <= MOST_REGISTERS

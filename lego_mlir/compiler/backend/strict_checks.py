@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from lego_mlir.compiler.backend.assembly import Cubin, Resources
-from lego_mlir.diagnostics import LegoError
+from lego_mlir.diagnostics import SlowCodeError
 
 _LOSS = re.compile(r"\(C7[56]\d\d\)")
 
@@ -24,20 +24,20 @@ _ROUTINES = (
 
 
 def check_strict(cubin: Cubin) -> None:
-    """Raise LegoError for machine code that spills registers or that was slowed down.
+    """Raise an error for machine code that spills registers or that was slowed down.
 
     Raises:
-        LegoError: names kernel and fault.
+        SlowCodeError: names kernel and fault.
     """
     for message in cubin.warnings:
         if _LOSS.match(message):
-            raise LegoError(
+            raise SlowCodeError(
                 f"the assembler slows {_kernels_of(message, cubin)} down: {message}",
                 hint=_ROUTINES if _CALL.search(message) else _CONFIGURATION,
             )
     for kernel in cubin.resources:
         if fault := _local_memory(kernel):
-            raise LegoError(
+            raise SlowCodeError(
                 f"kernel '{kernel.kernel}' {fault}",
                 hint="a smaller tile or more threads; legoc --emit=cubin only warns of this",
             )

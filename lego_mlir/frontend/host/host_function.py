@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from lego_mlir.cache.keys import KernelKey
 from lego_mlir.compiler.cached import compiled, key_of
 from lego_mlir.compiler.options import Options
 from lego_mlir.compiler.stages import DEFAULT_TARGET
-from lego_mlir.diagnostics import LegoError, Location
+from lego_mlir.diagnostics import LegoError, Location, SlowCodeError
 from lego_mlir.frontend.host.fingerprint import NoFingerprint, fingerprint
 from lego_mlir.frontend.host.parameters import (
     Parameter,
@@ -54,6 +54,10 @@ class HostFunction(ABC):
         exact_math: whether quotients and square roots of f32, f16 and bf16 are rounded exactly, and
             other functions have errors of a few units in the last place.
         in_place: whether the kernels may get arrays that overlap, of which they write some.
+        alternatives: returns functions with the same parameters that compute the same. The first
+            whose machine code is accepted takes the place of this one, if this is strict and its
+            machine code spills registers.
+        substitute: the alternative that took its place, if one did.
     """
 
     def __init__(
@@ -70,6 +74,8 @@ class HostFunction(ABC):
         self.strict = strict
         self.exact_math = exact_math
         self.in_place = in_place
+        self.alternatives: Callable[[], Iterable[HostFunction]] = tuple
+        self.substitute: HostFunction | None = None
         if reference is not None:
             self._check_reference(reference)
         self._artifacts: dict[tuple[str, bool], Artifact] = {}
@@ -217,8 +223,31 @@ class HostFunction(ABC):
         """
         key = target, check
         if key not in self._artifacts:
-            self._artifacts[key] = self._found_or_compiled(Target.parse(target), check)
+            try:
+                self._artifacts[key] = self._found_or_compiled(Target.parse(target), check)
+            except SlowCodeError as error:
+                self._artifacts[key] = self._compile_alternative(error, target, check)
         return self._artifacts[key]
+
+    def _compile_alternative(self, error: SlowCodeError, target: str, check: bool) -> Artifact:
+        """Compile the first alternative whose machine code is accepted.
+
+        Args:
+            error: why this function's own machine code is not.
+            target: the architecture.
+            check: as in `compile`.
+
+        Raises:
+            SlowCodeError: the given one; no alternative's machine code is accepted.
+        """
+        for other in self.alternatives():
+            try:
+                artifact = other.compile(target, check=check)
+            except SlowCodeError:
+                continue
+            self.substitute = other
+            return artifact
+        raise error
 
     def _found_or_compiled(self, target: Target, check: bool) -> Artifact:
         """Return the artifact from the cache, if it is there; compile it otherwise."""
@@ -266,7 +295,9 @@ class HostFunction(ABC):
         from lego_mlir.compiler.driver import Compilation
 
         options = options or Options()
-        options = self._options(replace(options, strict=options.strict or self.strict))
+        # Code with checks is for finding mistakes, and may be slow.
+        is_strict = options.strict or (self.strict and not options.check)
+        options = self._options(replace(options, strict=is_strict))
         module = self.module
         return Compilation(self._source, options, module, Sources.of(self._texts))
 

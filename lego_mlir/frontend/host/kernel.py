@@ -105,10 +105,10 @@ class Kernel(HostFunction):
                 f"kernel '{name}' has warps and the schedule '{schedule}'",
                 hint="with warps the compiler places tiles itself; a schedule needs block=",
             )
-        if pdl and schedule is not None:
+        if pdl and schedule == "wgmma":
             raise LegoError(
                 f"kernel '{name}' has the schedule '{schedule}' and pdl",
-                hint='a schedule decides that itself: params={"pdl": 1}, if it has this parameter',
+                hint='this schedule decides that itself: params={"pdl": 1}',
             )
 
     @cached_property
@@ -132,6 +132,8 @@ class Kernel(HostFunction):
         Of a kernel on tiles it has the layouts of the tiles, and what conversions, reductions and
         scans do, for the default target.
         """
+        if self.substitute is not None:
+            return self.substitute.explain()
         params = ", ".join(f"{name} = {n}" for name, n in self.params.items())
         if self.explanation is not None:
             return f"{self!r}\n{self.explanation()}"

@@ -118,6 +118,8 @@ class KernelSequence(HostFunction):
 
     def explain(self) -> str:
         """Describe the kernels, and the workspaces that they share."""
+        if self.substitute is not None:
+            return self.substitute.explain()
         lines = [f"<sequence {self.name}>"]
         lines += [
             f"workspace  {name}: {w.dtype} {'×'.join(map(str, w.shape))}{', zeroed' * w.zeroed}"

@@ -113,7 +113,7 @@ def options(
     if isinstance(needed, Remedies):
         found += _wgmma(problem, target, gpu, needed, accept)
     if needed is None or isinstance(needed, LegoError) or needed or not found:
-        found += _mma(problem, canonical, target, gpu, needed)
+        found += _mma(canonical, target, gpu, needed, alignment)
     is_free = alignment % ALIGNMENT == 0 and all(map(is_plain, layouts))
     if is_free and min(problem.m, problem.n) <= MAX_COLUMNS:
         found += [Option(e) for e in gemv_heuristic.rank(canonical, target, gpu)[:_RANKED]]
@@ -147,19 +147,13 @@ def _accumulators(config: GemmConfig) -> float:
 
 
 def _mma(
-    problem: Problem,
     canonical: Problem,
     target: Target,
     gpu: GpuSpec,
     needed: Remedies | LegoError | None,
+    alignment: int,
 ) -> Iterator[Option]:
-    """Yield the configs for `mma.sync`, which copies unaligned operands element by element."""
-    model = gpu.unaligned_model
-    for estimate in mma_heuristic.rank(canonical, target, gpu)[:_RANKED]:
-        if needed is not None and _accumulators(estimate.config) > _MAX_UNALIGNED_ACCUMULATORS:
-            continue
-        extra = 0.0
-        if isinstance(needed, Remedies) and model is not None:
-            copied = needed.mma_bytes(problem, estimate.config) / gpu.multiprocessors
-            extra = copied / model.mma_bytes_per_us
-        yield Option(estimate, extra)
+    """Yield the configs for `mma.sync`, whose copies of unaligned rows are narrow."""
+    for estimate in mma_heuristic.rank(canonical, target, gpu, alignment)[:_RANKED]:
+        if needed is None or _accumulators(estimate.config) <= _MAX_UNALIGNED_ACCUMULATORS:
+            yield Option(estimate)

@@ -16,6 +16,10 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Workspace
 from lego_mlir.kernels.gemm.problem import Problem
 
+SLICE_SUMS, SLICE_ARRIVALS = "slice_sums", "slice_arrivals"
+"""The workspaces of split-K through the L2 cache: the accumulators of each tile of C, and how many
+of its CTAs have added to them."""
+
 
 class GemmConfig(ABC):
     """A GEMM config; a frozen dataclass for each kind of tensor core instruction.
@@ -80,6 +84,11 @@ class GemmConfig(ABC):
             accumulator: the element type of the accumulator.
         """
         return {}
+
+    @property
+    def grid_slices(self) -> int:
+        """The CTAs of a tile along z, one for each slice of k; 1 if a schedule divides k."""
+        return 1
 
     @property
     def adds_in_order(self) -> bool:

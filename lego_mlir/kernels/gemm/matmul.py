@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from math import prod
 
 from lego_mlir import runtime
@@ -17,6 +18,12 @@ from lego_mlir.hardware.limits import MAX_GRID_DIMS
 from lego_mlir.hardware.specs import card_named
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm import tuner
+from lego_mlir.kernels.gemm.arguments import (
+    check_operands,
+    check_sizes,
+    check_types,
+    epilogue_kind,
+)
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.empty import empty_matmul
 from lego_mlir.kernels.gemm.gemv.body import gemv_body
@@ -25,8 +32,8 @@ from lego_mlir.kernels.gemm.kernel import Epilogue, Operand, TiledGemm, gemm_bod
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT, layout_of, order_of, transposed
 from lego_mlir.kernels.gemm.planner import (
     GEMV,
+    HMMA,
     WGMMA,
-    EpilogueKind,
     Plan,
     byte_copy_warning,
     fallback_warning,
@@ -36,16 +43,8 @@ from lego_mlir.kernels.gemm.planner import (
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.unaligned.repitch import copy_name, repitch_kernel
 
-_ACCUMULATORS = {"f16": "f32", "bf16": "f32", "f8E4M3FN": "f32", "f8E5M2": "f32", "i8": "i32"}
-"""The accumulator's element type by that of A and B."""
-
-_OUTPUTS = {"f32": ("f16", "bf16", "f32"), "i32": ("i32", "f16", "bf16", "f32")}
-"""The element types that C may have by that of the accumulator."""
-
-_MOST_ELEMENTS = 1 << 48
-"""Of all matrices of an argument: addresses of bytes have no more bits on any GPU."""
-
-_DEFAULT_OUTPUT = {"f8E4M3FN": "f16", "f8E5M2": "f16", "i8": "i32"}
+_ALTERNATIVES = 8
+"""Configs that are tried after one whose machine code spills registers."""
 
 
 def matmul(
@@ -143,22 +142,28 @@ def matmul(
         for name, kind, layout in zip("abc", (dtype, dtype, out), layouts, strict=True)
     }
     extra = dict(operands or {})
-    _check_operands(extra, epilogue, (m, n))
-    kind = _epilogue_kind(extra, (m, n)) if epilogue is not None else None
+    check_operands(extra, epilogue, (m, n))
+    kind = epilogue_kind(extra, (m, n)) if epilogue is not None else None
     gpu = card_named(model) if model else None
     parsed = Target.parse(target)
+    is_chosen = config is None and schedule is None and not promote
+
+    def with_config(config: GemmConfig) -> Kernel | KernelSequence:
+        return matmul(
+            m, n, k, dtype, out=out, a=a, b=b, c=c, batch=batch, epilogue=epilogue,
+            operands=operands, config=config, rasterization=rasterization, target=target,
+            alignment=alignment, tune=False,
+        )  # fmt: skip
+
+    def all_ways() -> list[GemmConfig]:
+        return ways(problem, layouts, parsed, alignment, gpu, kind)
+
     if is_tuned:
 
         def build(config: GemmConfig) -> Artifact:
-            return matmul(
-                m, n, k, dtype, out=out, a=a, b=b, c=c, batch=batch, epilogue=epilogue,
-                operands=operands, config=config, rasterization=rasterization, target=target,
-                alignment=alignment, tune=False,
-            ).compile(target)  # fmt: skip
+            return with_config(config).compile(target)
 
-        config = _tuned(
-            problem, ways(problem, layouts, parsed, alignment, gpu, kind), model, build, tune
-        )
+        config = _tuned(problem, all_ways(), model, build, tune)
     chosen = plan(problem, layouts, parsed, schedule, config, promote, alignment, gpu, kind)
     if chosen.why_not_wgmma is not None:
         warnings.warn(fallback_warning("matmul", chosen.why_not_wgmma), stacklevel=2)
@@ -198,7 +203,9 @@ def matmul(
     }
     reference = _reference(dtype, chosen) if epilogue is None else None
     multiply = kernel(
-        grid=(tiles * problem.batch,) if order.rank == 3 else (tiles, problem.batch),
+        grid=(tiles * problem.batch,)
+        if order.rank == 3
+        else (tiles, problem.batch, chosen.config.grid_slices),
         block=chosen.config.threads,
         reference=reference,
         parameters={**types, **copies, **extra, **memory},
@@ -206,11 +213,19 @@ def matmul(
         params=chosen.config.params(chosen.problem),
         strict=True,
         explanation=lambda: chosen.explanation,
+        pdl=chosen.schedule in (GEMV, HMMA),
     )(body)
+
+    def alternatives() -> Iterator[Kernel | KernelSequence]:
+        others = (config for config in all_ways() if config != chosen.config)
+        return map(with_config, islice(others, _ALTERNATIVES))
+
     if not repitched and not workspaces:
+        if is_chosen:
+            multiply.alternatives = alternatives
         return multiply
     names = {name: copy_name(name) for name in repitched}
-    return sequence(
+    several = sequence(
         "matmul",
         [*([repitch_kernel(repitched)] if repitched else []), multiply.on(**names)],
         parameters={**types, **extra},
@@ -220,6 +235,9 @@ def matmul(
         },
         reference=reference,
     )
+    if is_chosen:
+        several.alternatives = alternatives
+    return several
 
 
 def _machine(target: str | None, *, is_needed: bool) -> tuple[str, str | None]:
@@ -265,73 +283,6 @@ def _tuned(
     return tuner.tuned_config(model, problem, configs, build)
 
 
-def check_sizes(what: str, sizes: tuple[int, ...], *, least: int = 1) -> None:
-    """Check that sizes are integers of at least `least`, and no larger than any memory.
-
-    Args:
-        what: the function that was called, for the message.
-        sizes: m, n, k, and maybe the number of GEMMs.
-        least: the least size.
-
-    Raises:
-        LegoError: they are not.
-    """
-    if any(type(size) is not int or size < least for size in sizes):
-        raise LegoError(
-            f"{what}: {list(sizes)} are not sizes",
-            hint=f"sizes are integers of at least {least}",
-        )
-    m, n, k, *batch = sizes
-    if max(m * n, m * k, k * n) * prod(batch) >= _MOST_ELEMENTS:
-        raise LegoError(
-            f"{what}: the sizes {list(sizes)} are those of a matrix of {_MOST_ELEMENTS} elements "
-            "or more",
-            hint="no device has so much memory",
-        )
-
-
-def check_types(
-    what: str, dtype: str, out: str | None, target: str, promote: int
-) -> tuple[str, str]:
-    """Return the element types of a GEMM's accumulator and of C, after checking all types.
-
-    Args:
-        what: the function that was called, for the message.
-        dtype: the element type of A and B.
-        out: the element type of C; `None` for the default of `dtype`.
-        target: the GPU architecture.
-        promote: iterations after which accumulators are promoted.
-
-    Raises:
-        LegoError: there is no such GEMM, or not on that target.
-    """
-    if dtype not in _ACCUMULATORS:
-        raise LegoError(
-            f"{what}: tensor cores do not multiply {dtype!r}",
-            hint=f"known: {', '.join(_ACCUMULATORS)}",
-        )
-    capability = Target.parse(target).capability
-    needed = (8, 9) if dtype.startswith("f8") else (8, 0)
-    if capability < needed:
-        raise LegoError(
-            f"{what}: {target} has no tensor core instruction for {dtype}",
-            hint="f16, bf16 and i8 from sm_80 on, f8E4M3FN and f8E5M2 from sm_89 on",
-        )
-    accumulator = _ACCUMULATORS[dtype]
-    if promote < 0 or (promote and accumulator != "f32"):
-        raise LegoError(
-            f"{what}: promote = {promote} with {accumulator} accumulators",
-            hint="a number of iterations, for accumulators of f32; or 0",
-        )
-    out = out or _DEFAULT_OUTPUT.get(dtype, dtype)
-    if out not in _OUTPUTS[accumulator]:
-        raise LegoError(
-            f"{what}: C of {out} from {accumulator} accumulators",
-            hint=f"out is one of {', '.join(_OUTPUTS[accumulator])}",
-        )
-    return accumulator, out
-
-
 def _reference(dtype: str, chosen: Plan) -> str:
     """Return the reference; that of `wgmma` on 8-bit floats allows for its short accumulators."""
     return "coarse_matmul" if chosen.schedule == WGMMA and dtype.startswith("f8") else "matmul"
@@ -359,33 +310,3 @@ def _rasterization(layout: Layout | None, chosen: Plan, batch: int | None) -> La
             + "down, across))",
         )
     return layout
-
-
-def _epilogue_kind(operands: Mapping[str, Operand], shape: tuple[int, int]) -> EpilogueKind:
-    """Return what an epilogue computes with besides the accumulator."""
-    is_matrix = (
-        isinstance(kind, TensorType) and tuple(kind.layout.dims) == shape
-        for kind in operands.values()
-    )
-    return "tiles" if any(is_matrix) else "values"
-
-
-def _check_operands(
-    operands: Mapping[str, Operand], epilogue: Epilogue | None, shape: tuple[int, int]
-) -> None:
-    """Check the parameters that an epilogue adds."""
-    if operands and epilogue is None:
-        raise LegoError(
-            f"matmul: operands without an epilogue that takes them: {', '.join(operands)}"
-        )
-    m, n = shape
-    for name, kind in operands.items():
-        if name in "abc":
-            raise LegoError(f"matmul: the operand '{name}' has the name of a matrix")
-        if isinstance(kind, TensorType):
-            dims = tuple(kind.layout.dims)
-            if dims not in ((n,), (m, n), (m, 1), (1, n)):
-                raise LegoError(
-                    f"matmul: the operand '{name}' has the sizes {sizes_text(dims)}",
-                    hint=f"C is {m}×{n}: operands are {m}×{n}, {m}×1, 1×{n}, {n} or a number",
-                )

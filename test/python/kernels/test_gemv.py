@@ -9,25 +9,32 @@ import numpy as np
 import pytest
 
 import lego_mlir as lg
-from lego_mlir import Col, OrderBy, Row, runtime
+from lego_mlir import Col, OrderBy, Row, runtime, sim
+from lego_mlir.artifact import WorkspaceIndex
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import GemvConfig, matmul
 from lego_mlir.kernels.gemm import tuned_table
+from lego_mlir.kernels.gemm.gemv import body as gemv_body
 from lego_mlir.kernels.gemm.gemv import heuristic as gemv_heuristic
 from lego_mlir.kernels.gemm.gemv.config import warp_unit
 from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.runtime import dtypes
 
 H200 = Target.parse("sm_90a")
 
 
 def config_of(
-    problem: Problem, units: int = 1, warps: tuple[int, int] = (1, 2), stages: int = 1
+    problem: Problem,
+    units: int = 1,
+    warps: tuple[int, int] = (1, 2),
+    stages: int = 1,
+    split_k: int = 1,
 ) -> GemvConfig:
     """Return a config whose warps multiply so many of the least rows, and load so many stages."""
     rows, k = warp_unit(problem)
-    tile = (rows * units * warps[0], 8 * -(-problem.n // 8), k * warps[1] * stages)
-    return GemvConfig(tile, warps, stages)
+    tile = (rows * units * warps[0], 8 * -(-problem.n // 8), k * warps[1] * stages * split_k)
+    return GemvConfig(tile, warps, stages, split_k=split_k)
 
 
 def check(kernel: lg.Kernel, order: str = "late", **arguments: Any) -> None:
@@ -140,6 +147,60 @@ def test_rows_of_any_alignment_are_loaded_by_chunks(a: Any) -> None:
     assert sum(row.bytes for row in wide) > 0.8 * 2 * m * k
 
 
+# ---------------------------------------------------------------------------------- slices of k
+@pytest.mark.parametrize("simulated", ["late", "early", "random:5"])
+@pytest.mark.parametrize("a", [Row, Col])
+@pytest.mark.parametrize(("m", "k"), [(40, 1100), (33, 293)])  # the latter with 8 shifts
+def test_slices_of_k_add_up(a: Any, m: int, k: int, simulated: str) -> None:
+    problem = Problem(m, 3, k, "f16", "f16", order(a))
+    config = config_of(problem, 1, (1, 2 if a is Row else 8), 1, split_k=3)
+    kernel = matmul(m, 3, k, a=OrderBy(a(m, k)), config=config)
+    assert "split-K 3 through the L2 cache" in str(config)
+    check(kernel, simulated)
+
+
+@pytest.mark.parametrize(("dtype", "out"), [("i8", "i32"), ("bf16", "f32")])
+def test_slices_of_k_have_the_accumulators_type(dtype: str, out: str) -> None:
+    problem = Problem(40, 3, 700, dtype, out, "row", "col")
+    config = config_of(problem, split_k=2)
+    check(matmul(40, 3, 700, dtype, out=out, b=OrderBy(Col(700, 3)), config=config))
+
+
+def test_slices_of_k_in_a_batch_and_with_an_epilogue() -> None:
+    config = config_of(Problem(40, 4, 336, "f16", "f16"), split_k=2)
+    check(matmul(40, 4, 336, batch=3, config=config))
+    bias = lg.Tensor["f32", OrderBy(Row(4))]
+    kernel = matmul(
+        40, 4, 336, config=config, epilogue=lambda x, bias: x + bias, operands={"bias": bias}
+    )
+    random = np.random.default_rng(0)
+    a, b = (random.standard_normal(s).astype(np.float16) for s in ((40, 336), (336, 4)))
+    added = np.arange(4, dtype=np.float32) * 100
+    c = np.zeros((40, 4), np.float16)
+    for _ in range(2):  # the first launch leaves zeros in its workspaces
+        kernel(a, b, c, added, device="sim")
+        expected = a.astype(np.float32) @ b.astype(np.float32) + added
+        np.testing.assert_allclose(c, expected, rtol=2e-3, atol=0.1)
+
+
+def test_few_rows_and_a_long_k_are_divided_among_ctas() -> None:
+    """304 rows are 19 CTAs, and the H200 has 132 multiprocessors."""
+    best = gemv_heuristic.rank(Problem(304, 1, 12858, "f16", "f16", b="col"), H200)[0]
+    assert best.config.split_k > 1
+    assert 132 <= 19 * best.config.split_k <= 264
+    most = gemv_heuristic.rank(Problem(8192, 1, 8192, "f16", "f16", b="col"), H200)[0]
+    assert most.config.split_k == 1
+
+
+def test_kernels_begin_before_the_launch_ahead_of_them_ends() -> None:
+    problem = Problem(40, 3, 136, "f16", "f16")
+    kernel = matmul(40, 3, 136, config=config_of(problem))
+    assert kernel.compile("sm_90a").launches[0].pdl
+    old = kernel.compile("sm_80")
+    assert not old.launches[0].pdl
+    assert "griddepcontrol" not in old.ptx
+
+
 def test_a_batch() -> None:
     check(matmul(40, 4, 136, batch=3, config=config_of(Problem(40, 4, 136, "f16", "f16"))))
 
@@ -243,3 +304,33 @@ def test_the_tuned_table_holds_such_configs(tmp_path: Any) -> None:
     config = GemvConfig((32, 8, 512), (1, 4), 4)
     tuned_table.record("NVIDIA H200", problem, config, tmp_path)
     assert tuned_table.lookup("NVIDIA H200", problem, GemvConfig, tmp_path) == config
+
+
+@pytest.mark.parametrize("order", ["late", "early", "random"])
+def test_slices_of_k_are_ordered_by_fences(order: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The simulator finds no race in global memory, and finds one without the fences."""
+
+    def run() -> None:
+        problem = Problem(40, 3, 500, "f16", "f16")
+        artifact = matmul(40, 3, 500, config=config_of(problem, split_k=3)).compile("sm_90a")
+        random = np.random.default_rng(0)
+        arrays = [random.standard_normal(s).astype(np.float16) for s in ((40, 500), (500, 3))]
+        arrays.append(np.zeros((40, 3), np.float16))
+        spaces = [np.zeros(w.shape, dtypes.numpy_dtype(w.dtype)) for w in artifact.workspaces]
+        (launch,) = artifact.launches
+        arguments = [
+            spaces[p.workspace] if isinstance(p, WorkspaceIndex) else arrays[p]  # type: ignore[index]
+            for p in launch.parameters
+        ]
+        sim.launch(
+            artifact.ptx, launch.kernel, launch.grid, launch.block, arguments,
+            shared_bytes=launch.shared_bytes, order=order, global_checks=True,
+        )  # fmt: skip
+        expected = arrays[0].astype(np.float32) @ arrays[1].astype(np.float32)
+        np.testing.assert_allclose(arrays[2], expected, rtol=2e-3, atol=0.1)
+        assert not any(space.any() for space in spaces)
+
+    run()
+    monkeypatch.setattr(gemv_body, "fence", lambda: None)
+    with pytest.raises(LegoError, match="data race"):
+        run()

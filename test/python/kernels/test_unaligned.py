@@ -19,6 +19,7 @@ from lego_mlir.hardware.specs import spec_of
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels import matmul
 from lego_mlir.kernels.gemm.mma.config import MmaConfig
+from lego_mlir.kernels.gemm.mma.model import copy_widths, work_of
 from lego_mlir.kernels.gemm.planner import plan
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.unaligned.remedies import Remedies
@@ -235,15 +236,18 @@ def test_the_config_is_chosen_for_the_copies(c: str) -> None:
     assert times[0] < times[1]
 
 
-def test_the_bytes_that_mma_sync_copies_are_those_of_the_unaligned_tiles() -> None:
+@pytest.mark.parametrize("c", ["row", "col"])
+def test_the_copies_of_mma_sync_are_those_of_the_unaligned_tiles(c: str) -> None:
+    """Rows of A have 130 bytes, those of B 184: copies of 2 and of 8 bytes."""
     config = MmaConfig((64, 32, 16), (2, 2), 2)
-    repitch = Repitch(OrderBy(Row(100, 65)), "f16", 16)
-    for c in ("row", "col"):
-        problem = Problem(100, 90, 65, "f16", "f16", c=c)
-        tiles = config.tiles(problem if c == "row" else problem.transpose)
-        iterations = 5 * tiles[0] * tiles[1]
-        rows = 64 if c == "row" else 32  # of A in a tile
-        assert Remedies({"a": repitch}).mma_bytes(problem, config) == iterations * rows * 16 * 2
+    problem = Problem(100, 92, 65, "f16", "f16", c=c)
+    multiplied = problem if c == "row" else problem.transpose
+    assert copy_widths(multiplied) == ((2, 8) if c == "row" else (8, 2))
+    work = work_of(multiplied, [config], spec_of(Target.parse("sm_90a")))
+    rows_of_a, columns_of_b = (64, 32) if c == "row" else (32, 64)
+    assert work.element_copies.tolist() == [rows_of_a * 16 / 128]
+    assert work.short_copies.tolist() == [columns_of_b * 16 / 4 / 128]
+    assert copy_widths(multiplied, alignment=4) == ((2, 4) if c == "row" else (4, 2))
 
 
 def test_a_plan_without_a_remedy_says_why() -> None:

@@ -26,10 +26,10 @@ from lego_mlir.analysis.distributed.conversions.atoms import (
 from lego_mlir.analysis.distributed.conversions.exchange import WORD_BYTES, Exchange, plan_exchange
 from lego_mlir.analysis.distributed.conversions.matrices import MatrixInstructions
 from lego_mlir.analysis.distributed.conversions.shared_memory import SharedExchange, plan_shared
-from lego_mlir.analysis.distributed.factors import Place
+from lego_mlir.analysis.distributed.factors import REPLICA, Place, size_of
 from lego_mlir.analysis.distributed.layout import DistributedLayout, same_threads
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.limits import BANK_LINE_BYTES, MAX_SHARED_BYTES, WARP_THREADS
+from lego_mlir.hardware.limits import BANK_LINE_BYTES, MAX_SHARED_BYTES
 
 WARP_INSTRUCTIONS = 2
 """Selects and permutes of a warp that a multiprocessor issues in a clock, for 64 lanes (CUDA C++
@@ -194,8 +194,10 @@ def estimate_conversion(
     """
     if same_elements_in_threads(source, target):
         return _renamed(source, target, element_bytes).cost.clocks
-    moved = prod(source.shape) // source.ctas + target.registers * target.warps * WARP_THREADS
-    stored = -(-moved * element_bytes // BANK_LINE_BYTES) + BARRIER_CLOCKS
+    # Each element is stored once. Lanes with copies of an element read it together.
+    lanes = size_of(f for f in target.places[Place.LANE] if f.dim != REPLICA)
+    moved = prod(source.shape) // source.ctas + target.registers * target.warps * lanes
+    stored = moved * element_bytes // BANK_LINE_BYTES + BARRIER_CLOCKS
     atoms = common_atoms(source, target)
     if atoms is None or not stays(source, target, (Place.CTA, Place.WARP)):
         return stored

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from inspect import Parameter, Signature
 from itertools import product
 from math import prod
@@ -13,9 +14,12 @@ from typing import Any
 from lego_mlir.algebra import GenP, Layout, OrderBy, Row, ceildiv, swizzle
 from lego_mlir.frontend import (
     Value,
+    atomic_add,
+    atomic_exchange,
     barrier,
     block_id,
     choose,
+    fence,
     fold,
     loop,
     shared,
@@ -49,7 +53,7 @@ def gemv_body(
     epilogue: Epilogue | None,
     operands: Mapping[str, Operand],
 ) -> Callable[..., None]:
-    """Return the function of the kernel, whose parameters are a, b, c and the operands.
+    """Return the function of the kernel: of a, b, c, the operands and the config's workspaces.
 
     Args:
         gemm: the GEMM; `config` is its config.
@@ -62,13 +66,16 @@ def gemv_body(
     problem = gemm.problem
     fragments = _fragments(problem, config, matrices)
     lanes = OrderBy(Row(*config.warps, GROUPS, THREADS))
+    workspaces = list(config.workspaces(problem, accumulator))
 
     def matmul(a: Any, b: Any, c: Any, **values: Any) -> None:
         x, y = (b, a) if gemm.is_transposed else (a, b)
         *batch, i, j = gemm.rasterization.inv(block_id())
         batch = batch or [block_id("y")] * gemm.batch_rank
         down, along, group, thread = lanes.inv(thread_id())
-        place = Place(batch, (i, j), (down, along), group, thread)
+        k_warp = OrderBy(Row(config.split_k, config.warps[1])).apply(block_id("z"), along)
+        place = Place(batch, (i, j), (down, k_warp), along, group, thread)
+        memory = [values.pop(name) for name in workspaces]
         totals = tuple(zeros((HALVES * _PAIR,), accumulator) for _ in fragments.tiles)
 
         def step(n: Any, *carried: Value) -> tuple[Value, ...]:
@@ -88,9 +95,15 @@ def gemv_body(
             following = load()
             totals, chunks = fragments.multiply(chunks, totals), following
         totals = fragments.multiply(chunks, totals)
-        _store(gemm, config, fragments, matrices[2], c, place, totals, epilogue, (operands, values))
+        sums = _summed(config, problem, fragments, place, totals)
+        output = _Output(gemm, config, fragments, place, epilogue, (operands, values))
+        if memory:
+            _store_last(sums, output, memory, c.view(matrices[2]))
+            return
+        for element in output.elements():
+            output.store(c.view(matrices[2]), element, sums(element.number))
 
-    names = ("a", "b", "c", *operands)
+    names = ("a", "b", "c", *operands, *workspaces)
     matmul.__signature__ = Signature(  # type: ignore[attr-defined]
         [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in names]
     )
@@ -106,58 +119,186 @@ def _fragments(problem: Problem, config: GemvConfig, matrices: Matrices) -> Frag
 
 
 # ------------------------------------------------------------------------------- reduction
-def _store(
-    gemm: TiledGemm,
+def _summed(
     config: GemvConfig,
+    problem: Problem,
     fragments: Fragments,
-    layout: Layout,
-    c: Any,
     place: Place,
     totals: Sequence[Value],
-    epilogue: Epilogue | None,
-    operands: tuple[Mapping[str, Operand], Mapping[str, Any]],
-) -> None:
-    """Add the accumulators of the warps along k, and store C; every thread has some elements."""
-    problem = gemm.problem
-    along = config.warps[1]
+) -> Callable[[Any], Value]:
+    """Add the accumulators of the CTA's warps along k, through shared memory.
+
+    Args:
+        config: the config.
+        problem: the GEMM.
+        fragments: how warps load.
+        place: where the thread is.
+        totals: the thread's accumulators, by `mma` tile.
+
+    Returns:
+        A function from the number of an element of the CTA's tile to its sum, a tile of 1×1.
+    """
     tiles, groups = config.row_tiles(problem), config.column_tiles()
     sums = shared(str(totals[0].ssa.type.element_type), _sums_layout(config, problem))
     for (tile, column), own in zip(product(range(tiles), range(groups)), totals, strict=True):
         for half in range(HALVES):
-            at = (place.warp[1], column, place.warp[0], tile, half, place.group, place.thread)
+            at = (place.along, column, place.warp[0], tile, half, place.group, place.thread)
             sums[*at, :] = own[[half * _PAIR, half * _PAIR + 1]]
     barrier()
-    rows = config.output_rows(problem)
     of_tile = config.row_layout(problem)
-    elements = OrderBy(Row(groups, rows, MMA_COLUMNS))
-    count = groups * rows * MMA_COLUMNS
     of_warp = sums.view(_sums_layout(config, problem, (MMA_COLUMNS, 1, 1)))
-    whole_columns = OrderBy(Row(config.tiles(problem)[1], groups, MMA_COLUMNS))
-    sizes = (problem.m, problem.n)
-    for n in loop(count, start=thread_id(), step=config.threads):
-        group, row, in_group = elements.inv(n)
+    elements = OrderBy(Row(groups, config.output_rows(problem), MMA_COLUMNS))
+
+    def sum_of(number: Any) -> Value:
+        group, row, in_group = elements.inv(number)
         parts = []
-        for warp in range(along):
+        for warp in range(config.warps[1]):
             of_row = of_tile.inv(fragments.tile_row(row, warp))
             parts.append(of_warp[warp, group, *of_row, in_group, :, :])
-        total = functools.reduce(operator.add, parts)
-        element = (
-            fragments.global_row(place.tile[0], row),
-            whole_columns.apply(place.tile[1], group, in_group),
-        )
-        inside = [minimum(i, size - 1) for i, size in zip(element, sizes, strict=True)]
-        result = total if epilogue is None else _epilogue(epilogue, total, gemm, inside, operands)
+        return functools.reduce(operator.add, parts)
 
-        def write(result: Value = result, inside: Sequence[Any] = inside) -> None:
-            c.view(layout)[*place.batch, *inside] = result.to(problem.out)[0, 0]
+    return sum_of
 
-        outside = [
-            OrderBy(Row(ceildiv(whole.size, size), size)).inv(i)[0]
-            for whole, i, size in zip(
-                (fragments.c_rows, whole_columns), element, sizes, strict=True
+
+@dataclass(frozen=True, slots=True)
+class _Element:
+    """An element of a CTA's tile of C.
+
+    Attributes:
+        number: in the tile.
+        inside: its row and column in C; those of the last one if it lies beyond.
+        is_outside: 1 if it lies beyond C's last row or column, else 0.
+    """
+
+    number: Any
+    inside: list[Any]
+    is_outside: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """The elements of a CTA's tile of C, and what is stored of each.
+
+    Attributes:
+        gemm: the GEMM.
+        config: its config.
+        fragments: how warps load.
+        place: where the thread is.
+        epilogue: computes C from the accumulator; `None` to store the accumulator.
+        operands: the types and the values of the epilogue's operands.
+    """
+
+    gemm: TiledGemm
+    config: GemvConfig
+    fragments: Fragments
+    place: Place
+    epilogue: Epilogue | None
+    operands: tuple[Mapping[str, Operand], Mapping[str, Any]]
+
+    @property
+    def count(self) -> int:
+        """The elements of a CTA's tile."""
+        config, problem = self.config, self.gemm.problem
+        return config.column_tiles() * config.output_rows(problem) * MMA_COLUMNS
+
+    def elements(self) -> Iterator[_Element]:
+        """Make a loop over the thread's elements, and yield the one of its body."""
+        problem, config, tile = self.gemm.problem, self.config, self.place.tile
+        rows, groups = config.output_rows(problem), config.column_tiles()
+        in_tile = OrderBy(Row(groups, rows, MMA_COLUMNS))
+        whole_columns = OrderBy(Row(config.tiles(problem)[1], groups, MMA_COLUMNS))
+        sizes = (problem.m, problem.n)
+        wholes = (self.fragments.c_rows, whole_columns)
+        for number in loop(self.count, start=thread_id(), step=config.threads):
+            group, row, in_group = in_tile.inv(number)
+            element = (
+                self.fragments.global_row(tile[0], row),
+                whole_columns.apply(tile[1], group, in_group),
             )
-        ]
-        choose(minimum(outside[0] + outside[1], 1), [write, lambda: None])
+            inside = [minimum(i, size - 1) for i, size in zip(element, sizes, strict=True)]
+            outside = [
+                OrderBy(Row(ceildiv(whole.size, size), size)).inv(i)[0]
+                for whole, i, size in zip(wholes, element, sizes, strict=True)
+            ]
+            yield _Element(number, inside, minimum(outside[0] + outside[1], 1))
+
+    def store(self, c: Any, element: _Element, total: Value) -> None:
+        """Store an element if it lies in C.
+
+        Args:
+            c: the matrix.
+            element: which one.
+            total: its accumulator.
+        """
+        result = total
+        if self.epilogue is not None:
+            result = _epilogue(self.epilogue, total, self.gemm, element.inside, self.operands)
+
+        def write() -> None:
+            stored = result.to(self.gemm.problem.out)[0, 0]
+            c[*self.place.batch, *element.inside] = stored
+
+        choose(element.is_outside, [write, _nothing])
+
+
+def _store_last(
+    sums: Callable[[Any], Value], output: _Output, memory: Sequence[Any], c: Any
+) -> None:
+    """Add the sums to those of the other slices of k in memory; the last CTA stores C.
+
+    The barriers and the fences beside the atomic update order all of it: what threads add comes
+    before their CTA's arrival, and what the last CTA loads comes after all arrivals. Both buffers
+    hold zeros again when the kernel ends.
+
+    Args:
+        sums: returns an element's sum over the CTA's own slice.
+        output: the elements of the CTA's tile.
+        memory: the sums of all slices, and how many CTAs have added to them, by tile.
+        c: the matrix.
+    """
+    gemm, config, place = output.gemm, output.config, output.place
+    down, across = config.tiles(gemm.problem)
+    tile = OrderBy(Row(gemm.problem.batch, down, across)).apply(*(place.batch or [0]), *place.tile)
+    added, arrivals = memory
+    accumulator = added.dtype
+    added = added.view(OrderBy(Row(gemm.problem.batch * down * across, output.count, 1, 1)))
+    for element in output.elements():
+        number = element.number
+        own = sums(number)[0, 0]
+
+        def add(number: Any = number, own: Value = own) -> None:
+            atomic_add(added, (tile, number, 0, 0), own)
+
+        choose(element.is_outside, [add, _nothing])
+    barrier()
+    arrived = shared("i32", OrderBy(Row(1)))
+    is_other = minimum(thread_id(), 1)
+
+    def arrive() -> None:
+        fence()
+        arrived[0] = atomic_add(arrivals, tile, 1)
+        fence()
+
+    choose(is_other, [arrive, _nothing])
+    barrier()
+
+    def finish() -> None:
+        for element in output.elements():
+            total = added[tile, element.number, :, :]
+            added[tile, element.number, :, :] = zeros((1, 1), accumulator)
+            output.store(c, element, total)
+
+        def reset() -> None:
+            atomic_exchange(arrivals, tile, 0)
+
+        choose(is_other, [reset, _nothing])
+
+    missing = config.split_k - 1 - arrived[0].below(config.split_k)
+    choose(minimum(missing, 1), [finish, _nothing])
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def _epilogue(

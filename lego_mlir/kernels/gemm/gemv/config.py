@@ -15,9 +15,10 @@ from typing import ClassVar
 
 from lego_mlir.algebra import Layout, OrderBy, RegP, Row
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.frontend import Workspace
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import MAX_CTA_THREADS, MMA_COLUMNS, MMA_ROWS, WARP_THREADS
-from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.config import SLICE_ARRIVALS, SLICE_SUMS, GemmConfig
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import raster_groups
 
@@ -45,6 +46,8 @@ class GemvConfig(GemmConfig):
         stages: chunks along k that a warp loads in one iteration before it multiplies any.
         raster_group: as in the other configs.
         swap_ab: whether the transposes are multiplied, C' = B' A'.
+        split_k: slices of k, each computed by CTAs of their own, which add their accumulators
+            through the L2 cache; the last one to arrive stores C.
     """
 
     tile: tuple[int, int, int]
@@ -52,12 +55,32 @@ class GemvConfig(GemmConfig):
     stages: int
     raster_group: int = 1
     swap_ab: bool = False
+    split_k: int = 1
 
     schedule: ClassVar[str] = "gemv"
 
     @property
     def threads(self) -> int:
         return WARP_THREADS * prod(self.warps)
+
+    @property
+    def k_warps(self) -> int:
+        """The warps along k, of the CTAs of all slices."""
+        return self.warps[1] * self.split_k
+
+    def workspaces(self, problem: Problem, accumulator: str) -> Mapping[str, Workspace]:
+        if self.split_k == 1:
+            return {}
+        tiles = prod(self.tiles(problem)) * problem.batch
+        elements = self.output_rows(problem) * self.tile[1]
+        return {
+            SLICE_SUMS: Workspace(accumulator, (tiles, elements), zeroed=True),
+            SLICE_ARRIVALS: Workspace("i32", (tiles,), zeroed=True),
+        }
+
+    @property
+    def grid_slices(self) -> int:
+        return self.split_k
 
     @property
     def warp_layout(self) -> Layout:
@@ -135,10 +158,12 @@ class GemvConfig(GemmConfig):
             raise LegoError(
                 f"{self}: a CTA computes 8, 16, 24 or {MAX_COLUMNS} columns of C, not {columns}"
             )
-        if k != unit_k * along * self.stages:
+        if self.split_k < 1:
+            raise LegoError(f"{self}: split_k is a positive number")
+        if k != unit_k * self.k_warps * self.stages:
             raise LegoError(
-                f"{self}: {along} warps that load {self.stages} chunks of k = {unit_k} each "
-                f"multiply k = {unit_k * along * self.stages} in an iteration, not {k}"
+                f"{self}: {self.k_warps} warps that load {self.stages} chunks of k = {unit_k} each "
+                f"multiply k = {unit_k * self.k_warps * self.stages} in an iteration, not {k}"
             )
         classes = shift_classes(problem)
         if problem.a == "col" and along % classes:
@@ -152,7 +177,8 @@ class GemvConfig(GemmConfig):
     def __str__(self) -> str:
         tile, warps = ("×".join(map(str, sizes)) for sizes in (self.tile, self.warps))
         swapped = ", swapped operands" * self.swap_ab
-        return f"tile {tile}, warps {warps}, stages {self.stages}{swapped}"
+        split = f", split-K {self.split_k} through the L2 cache" if self.split_k > 1 else ""
+        return f"tile {tile}, warps {warps}, stages {self.stages}{split}{swapped}"
 
 
 def chunk_elements(problem: Problem) -> int:

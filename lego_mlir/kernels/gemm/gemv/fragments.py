@@ -38,7 +38,8 @@ class Place:
     Attributes:
         batch: the GEMM of the batch; nothing without a batch.
         tile: the CTA's tile of C, down and across.
-        warp: the warp's number down the tile, and along k.
+        warp: the warp's number down the tile, and along k among those of all slices of k.
+        along: its number along k in its CTA.
         group: the lane's group.
         thread: the lane's number in its group.
     """
@@ -46,6 +47,7 @@ class Place:
     batch: Sequence[Any]
     tile: tuple[Any, Any]
     warp: tuple[Any, Any]
+    along: Any
     group: Any
     thread: Any
 
@@ -135,7 +137,7 @@ class Fragments:
         Columns beyond the last one are the last one again, which costs less than a mask.
         """
         config = self.config
-        levels = [(config.warps[1], 1), (config.stages, 1), (THREADS, 1), (elements, 1)]
+        levels = [(config.k_warps, 1), (config.stages, 1), (THREADS, 1), (elements, 1)]
         chunks = b.view(tiled_matrices(self.b, *levels))
         inside = [(place.warp[1], 0), (stage, 0), (place.thread, 0), (slice(None), 0)]
         return [
@@ -165,7 +167,7 @@ class AlongK(Fragments):
 
     def load_a(self, a: Any, place: Place, n: Any, stage: int) -> list[Value]:
         config = self.config
-        levels = [(1, config.warps[1]), (1, config.stages), (1, THREADS), (1, self.chunk)]
+        levels = [(1, config.k_warps), (1, config.stages), (1, THREADS), (1, self.chunk)]
         chunks = a.view(tiled_matrices(self.a, *levels))
         inside = [(0, place.warp[1]), (0, stage), (0, place.thread), (0, slice(None))]
         return [chunks[tile_index(place.batch, (row, n), *inside)] for row in self.a_rows(place)]
@@ -224,7 +226,7 @@ class AcrossK(Fragments):
     def load_a(self, a: Any, place: Place, n: Any, stage: int) -> list[Value]:
         problem, config, chunk = self.problem, self.config, self.chunk
         rows = config.tile[0]
-        levels = [(1, config.warps[1]), (1, config.stages), (1, THREADS)]
+        levels = [(1, config.k_warps), (1, config.stages), (1, THREADS)]
         chunks = a.view(tiled_matrices(self.a, *levels, (1, self.k_chunk), (chunk, 1)))
         runs = self.rows // self.pairs
         whole = OrderBy(Row(ceildiv(problem.m, rows), config.warps[0], runs, GROUPS))

@@ -38,7 +38,7 @@ class ShiftedAlongK(AlongK):
         super().__init__(problem, config, matrices)
         self.classes = shift_classes(problem)
         self.chunks = problem.k // self.chunk  # number 0 holds the beginning of the row
-        along = config.warps[1]
+        along = config.k_warps
         self.steps = OrderBy(
             Row(self.iterations + 1, along, config.stages, THREADS)
         )  # to the chunk, from 1 on
@@ -98,7 +98,7 @@ class ShiftedAlongK(AlongK):
             padding = [zeros([1], self.problem.dtype)[0]] * (self.chunk - count)
             return tuple(concatenate([*vector, *padding]) for vector in vectors)
 
-        thread = OrderBy(Row(self.config.warps[1], THREADS)).apply(place.warp[1], place.thread)
+        thread = OrderBy(Row(self.config.k_warps, THREADS)).apply(place.warp[1], place.thread)
         cases = [
             lambda: load(0, self.chunk),
             lambda: load(self.chunk, self.problem.k % self.chunk),
@@ -147,7 +147,7 @@ class ShiftedAcrossK(AcrossK):
     def __init__(self, problem: Problem, config: GemvConfig, matrices: Matrices) -> None:
         super().__init__(problem, config, matrices)
         self.classes = shift_classes(problem)
-        along = config.warps[1] // self.classes
+        along = config.k_warps // self.classes
         steps = Row(self.iterations + 1, along, config.stages, THREADS, self.k_chunk)
         self.steps = OrderBy(steps)  # to the number of the column in its class
 
@@ -218,7 +218,7 @@ class ShiftedAcrossK(AcrossK):
 
     def a_columns(self, place: Place, n: Any, stage: int) -> list[Any]:
         """Return the columns of A whose chunks a lane loads in a stage."""
-        along = OrderBy(Row(self.config.warps[1] // self.classes, self.classes))
+        along = OrderBy(Row(self.config.k_warps // self.classes, self.classes))
         warp, of_class = along.inv(place.warp[1])
         whole = OrderBy(Row(self.steps.size, self.classes))
         return [

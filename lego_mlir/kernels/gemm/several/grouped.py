@@ -35,9 +35,9 @@ from lego_mlir.frontend import (
 )
 from lego_mlir.hardware.limits import MAX_PARAMETER_BYTES, TENSOR_MAP_BYTES
 from lego_mlir.hardware.targets import Target
+from lego_mlir.kernels.gemm.arguments import check_types
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.kernel import check_epilogue_result
-from lego_mlir.kernels.gemm.matmul import check_types
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT, layout_of, order_of
 from lego_mlir.kernels.gemm.planner import plan_grouped, why_not_wgmma
 from lego_mlir.kernels.gemm.problem import Problem

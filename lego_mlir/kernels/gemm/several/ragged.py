@@ -26,9 +26,9 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, TensorType, Value, block_id, dot, fold, kernel, search, zeros
 from lego_mlir.hardware.targets import Target
 from lego_mlir.index import maximum, minimum
+from lego_mlir.kernels.gemm.arguments import check_sizes, check_types
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.kernel import check_epilogue_result
-from lego_mlir.kernels.gemm.matmul import check_sizes, check_types
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT, layout_of, order_of, tiled
 from lego_mlir.kernels.gemm.planner import plan_grouped, why_not_wgmma
 from lego_mlir.kernels.gemm.problem import Problem

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
+from typing import Any
 
 from lego_mlir.algebra import Layout
 from lego_mlir.analysis.instructions.tma_boxes import tensor_map_boxes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+from lego_mlir.hardware.gemm_models import UnalignedModel
 from lego_mlir.hardware.limits import WGMMA_ROWS
-from lego_mlir.hardware.specs import UnalignedModel
-from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT, order_of, tiled
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.shared_layouts import tma_swizzled_tile, tma_swizzled_transpose
@@ -53,27 +52,17 @@ class Remedies:
             problem: the GEMM.
             model: the constants of the card.
         """
-        moved = sum(repitch.bytes for repitch in self.repitched.values())
-        copies = moved / model.copy_bytes_per_us + model.copy_launch_us if moved else 0.0
-        if not self.stores_by_threads:
-            return copies
+        return float(microseconds(self.moved_bytes, self.written_bytes(problem), model))
+
+    @property
+    def moved_bytes(self) -> int:
+        """The bytes that copies read and write."""
+        return sum(repitch.bytes for repitch in self.repitched.values())
+
+    def written_bytes(self, problem: Problem) -> int:
+        """Return the bytes of C that threads store."""
         written = problem.batch * problem.m * problem.n * ELEMENT_BYTES[problem.out]
-        return copies + written / model.store_bytes_per_us
-
-    def mma_bytes(self, problem: Problem, config: GemmConfig) -> int:
-        """Return the bytes that all CTAs of `mma.sync` copy of these operands to shared memory.
-
-        Args:
-            problem: the GEMM.
-            config: the config of `mma.sync`, of this GEMM if C is row-major, else of its transpose.
-        """
-        is_transposed = problem.c == "col"
-        multiplied = problem.transpose if is_transposed else problem
-        m, n, k = config.tile
-        extents = dict(zip("ba" if is_transposed else "ab", (m, n), strict=True))
-        columns = sum(extents[name] for name in self.repitched) * k
-        ctas = prod(config.tiles(multiplied)) * problem.batch
-        return ctas * config.k_iterations(multiplied) * columns * ELEMENT_BYTES[problem.dtype]
+        return written if self.stores_by_threads else 0
 
     def lines(self) -> list[str]:
         """Return a line of an explanation for each."""
@@ -88,6 +77,18 @@ class Remedies:
 
 
 NO_REMEDIES = Remedies()
+
+
+def microseconds(moved: Any, written: Any, model: UnalignedModel) -> Any:
+    """Return the time of copies, and of the stores of C by threads; numbers or arrays of them.
+
+    Args:
+        moved: bytes that the copies read and write.
+        written: bytes of C that threads store.
+        model: the constants of the card.
+    """
+    copies = moved / model.copy_bytes_per_us + (moved > 0) * model.copy_launch_us
+    return copies + written / model.store_bytes_per_us
 
 
 def refusals(

@@ -23,7 +23,7 @@ from lego_mlir.hardware.limits import (
     WGMMA_ROWS,
 )
 from lego_mlir.hardware.swizzle import MODES
-from lego_mlir.kernels.gemm.config import GemmConfig
+from lego_mlir.kernels.gemm.config import SLICE_ARRIVALS, SLICE_SUMS, GemmConfig
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import raster_groups
 from lego_mlir.kernels.gemm.shared_layouts import (
@@ -42,11 +42,6 @@ _EPILOGUE_TILES = 2
 
 _BARRIER_BYTES = 1024
 """Shared memory for the ring buffer's barriers, and for aligning what follows them."""
-
-
-SLICE_SUMS, SLICE_ARRIVALS = "slice_sums", "slice_arrivals"
-"""The workspaces of split-K through the L2 cache: the accumulators of each tile of C, and how many
-of its CTAs have added to them."""
 
 
 @dataclass(frozen=True, slots=True)

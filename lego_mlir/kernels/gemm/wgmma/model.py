@@ -10,8 +10,10 @@ fewer, of each row of A and of each column of B. It takes about as long as the s
   row whose pitch is no multiple of a line touches two, and segments narrower than a line cost
   nearly as much as one,
 - the port of a multiprocessor to the L2 cache,
-- device memory, from which every byte of A and B is read once,
-- the latency of a copy, divided by the stages in flight.
+- the part of the L2 cache that has a line which many CTAs read: it serves one after the other,
+- device memory, from which every byte of A and B is read once, and brought to both halves of the
+  cache if CTAs read it that share no multicast,
+- the latency of a copy, which begins when a stage has been multiplied, divided by the stages.
 
 CTAs that lie side by side on a multiprocessor share the first, the second and the fourth. After its
 last step a tile is stored, unless the epilogue overlaps the next main loop. Long launches are
@@ -34,6 +36,7 @@ import numpy.typing as npt
 
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
+from lego_mlir.hardware.gemm_models import WgmmaModel
 from lego_mlir.hardware.limits import (
     CACHE_LINE_BYTES,
     KIB,
@@ -42,7 +45,7 @@ from lego_mlir.hardware.limits import (
     WARPGROUP_THREADS,
     WGMMA_ROWS,
 )
-from lego_mlir.hardware.specs import GpuSpec, WgmmaModel
+from lego_mlir.hardware.specs import GpuSpec
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.shared_layouts import epilogue_columns
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
@@ -62,7 +65,16 @@ _BARRIER_BYTES = 1024
 _LIMIT_NORM = 12.0
 """The exponent that joins the time of the waves with the limits of power and of memory."""
 
-LIMITS = ("tensor cores", "shared memory", "cache", "cache port", "memory", "zeros", "latency")
+LIMITS = (
+    "tensor cores",
+    "shared memory",
+    "cache",
+    "cache port",
+    "memory",
+    "zeros",
+    "latency",
+    "shared lines",
+)
 """What may limit a step, in the order of `Steps`."""
 
 
@@ -149,6 +161,7 @@ class Work:
         half_lines: requests of 64 bytes.
         quarter_lines: requests of 32 bytes.
         straddling: lines that are touched besides, by rows whose pitch is no multiple of a line.
+        readers: CTAs or clusters that read the same line of A, or of B if those are more.
         zeros: segments of 16 bytes that a step fills with zeros, because they are outside of rows
             of A or B that go along m or n.
         last_zeros: the same of a tile's last step, outside of rows that go along k.
@@ -156,6 +169,7 @@ class Work:
         busy: CTAs that run at the same time.
         side_by_side: CTAs on the busiest multiprocessor.
         fresh: bytes that a step reads from device memory.
+        crossing: those of them that both halves of the cache get.
         blocked: fraction of the next launch's CTAs that find no room beside these.
         waited: copies that a step waits for: none if all its tile's copies are in flight at once.
         steps: steps of a CTA for one tile.
@@ -180,12 +194,14 @@ class Work:
     half_lines: Numbers
     quarter_lines: Numbers
     straddling: Numbers
+    readers: Numbers
     zeros: Numbers
     last_zeros: Numbers
     clipped: Numbers
     busy: Numbers
     side_by_side: Numbers
     fresh: Numbers
+    crossing: Numbers
     blocked: Numbers
     waited: Numbers
     steps: Numbers
@@ -247,6 +263,16 @@ def work_of(problem: Problem, table: ConfigTable, gpu: GpuSpec) -> Work:
     width = width * out
     tile_bytes = t.m * t.n / t.split_in_cluster
     operand_bytes = (problem.m + problem.n) * problem.k * size * problem.batch
+    # Clusters that read the same rows of A, and those that read the same columns of B.
+    together = busy / t.split_k
+    readers = (
+        np.maximum(1.0, np.minimum(together, across) / t.across),
+        np.maximum(1.0, np.minimum(together, down) / t.down),
+    )
+    in_both_halves = (
+        extent * (1 - 0.5 ** (r - 1)) for extent, r in zip((rows, columns), readers, strict=True)
+    )
+    crossing = sum(in_both_halves) * problem.k * size * problem.batch
     flops = 2.0 * t.m * t.n * problem.k * tiles * size / 2
     return Work(
         flop_bytes=t.m * t.n * t.k_bytes,
@@ -256,6 +282,7 @@ def work_of(problem: Problem, table: ConfigTable, gpu: GpuSpec) -> Work:
         half_lines=lines[1],
         quarter_lines=lines[2],
         straddling=lines[3],
+        readers=np.maximum(*readers),
         zeros=lines[4],
         last_zeros=lines[5],
         clipped=np.where(swap, n * (t.m - m), m * (t.n - n) / t.split_in_cluster)
@@ -264,6 +291,7 @@ def work_of(problem: Problem, table: ConfigTable, gpu: GpuSpec) -> Work:
         busy=busy,
         side_by_side=np.minimum(per_sm, np.ceil(busy / room)),
         fresh=operand_bytes / (ctas * steps),
+        crossing=crossing / (ctas * steps),
         blocked=np.clip((busy + ctas - slots) / ctas, 0.0, 1.0),
         waited=np.maximum(0.0, 1 / t.stages - 1 / steps),
         steps=steps,
@@ -410,14 +438,17 @@ def times_of(work: Work, model: WgmmaModel) -> Times:
         + x.quarter_line * w.quarter_lines
         + x.straddling_line * w.straddling
     )
+    tensor = side * w.flop_bytes / _FLOP_BYTES_PER_CLOCK / x.clocks_per_us
+    shared = side * (x.shared_write * w.written + x.shared_read * w.read) / x.clocks_per_us
     steps = (
-        side * w.flop_bytes / _FLOP_BYTES_PER_CLOCK / x.clocks_per_us,
-        side * (x.shared_write * w.written + x.shared_read * w.read) / x.clocks_per_us,
+        tensor,
+        shared,
         w.busy * requests / x.l2_lines_per_us,
         side * requests / x.sm_lines_per_us,
-        w.busy * w.fresh / x.memory_bytes_per_us,
+        w.busy * (w.fresh + x.crossing_cost * w.crossing) / x.memory_bytes_per_us,
         side * w.zeros * x.zero_us,
-        x.copy_us * w.waited,
+        w.waited * (x.copy_us + x.copy_wait * np.maximum(tensor, shared)),
+        x.reader_us * w.readers,
     )
     norm = x.step_norm
     step = sum(s**norm for s in steps) ** (1 / norm)
@@ -431,7 +462,7 @@ def times_of(work: Work, model: WgmmaModel) -> Times:
     is_overlapped = w.overlap > 0
     time = w.waves * np.where(is_overlapped, overlapped, main_loop + store)
     time = time + np.where(is_overlapped, store, 0.0) + x.launch_us
-    time = time + x.blocked_us * w.blocked
+    time = time + x.blocked_us * w.blocked + x.cta_us * (side - 1)
     time = time + np.where(w.persistent > 0, 0.0, x.next_wave_us * (w.waves - 1))
     time = time + np.where(w.cluster > 1, x.cluster_us, 0.0)
     parts = x.split_k_us + x.split_k_us_per_doubling * np.log2(w.split_k)

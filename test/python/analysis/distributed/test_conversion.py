@@ -19,6 +19,7 @@ from lego_mlir.analysis.distributed import (
     Road,
     blocked,
     coalesced,
+    estimate_conversion,
     mma_accumulator,
     mma_operand_a,
     mma_operand_b,
@@ -273,3 +274,16 @@ def test_errors() -> None:
     big = coalesced((256, 512), 4, 8)
     with pytest.raises(LegoError, match="does not fit the 232448 bytes of shared memory"):
         plan_conversion(big, coalesced((256, 512), 4, 8, order=(1, 0)), 4)
+
+
+@given(pairs(), BYTES)
+@settings(max_examples=100)
+def test_an_estimate_is_the_least_that_a_plan_takes(
+    pair: tuple[DistributedLayout, DistributedLayout], size: int
+) -> None:
+    estimate = estimate_conversion(*pair, size)
+    for instructions in (MatrixInstructions(), MatrixInstructions(load=True, store=True)):
+        plan = plan_conversion(*pair, size, instructions)
+        assert estimate <= plan.cost.clocks
+        if plan.shared is None:
+            assert estimate == plan.cost.clocks or plan.road is Road.SHUFFLES

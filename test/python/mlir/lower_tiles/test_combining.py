@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from random_distributed import SHAPES, layouts
-from tile_kernels import ELEMENTS, compiled, kernel, load, outputs, store, tile
+from tile_kernels import ELEMENTS, compiled, fits, kernel, load, outputs, store, tile
 
 from lego_mlir.analysis.distributed import (
     DistributedLayout,
@@ -98,6 +98,7 @@ def test_random_reductions(
     data: st.DataObject, warps: tuple[int, ...], shape: tuple[int, ...], dtype: type
 ) -> None:
     layout = data.draw(layouts(shape, warps))
+    assume(fits(dtype, layout, layout))
     dim = data.draw(st.integers(0, len(shape) - 1))
     kind = data.draw(st.sampled_from(kinds(dtype)))
     x = numbers(shape, dtype)
@@ -111,6 +112,7 @@ def test_random_scans(
     data: st.DataObject, warps: tuple[int, ...], shape: tuple[int, ...], dtype: type, back: bool
 ) -> None:
     layout = data.draw(layouts(shape, warps))
+    assume(fits(dtype, layout, layout))
     dim = data.draw(st.integers(0, len(shape) - 1))
     kind = data.draw(st.sampled_from(kinds(dtype)))
     x = numbers(shape, dtype)
@@ -140,6 +142,7 @@ SEGMENTS = ", ".join(
 @settings(max_examples=8, deadline=None)
 def test_argmax(data: st.DataObject, warps: tuple[int, ...], dim: int) -> None:
     layout = data.draw(layouts((8, 12), warps))
+    assume(fits(np.int32, layout, layout, layout, layout))
     x = numbers((8, 12), np.float32, 40)
     expected = np.argmax(x, axis=dim, keepdims=True).astype(np.int32)
     arguments = {"x": x, "y": expected * 0}
@@ -176,6 +179,7 @@ def test_scans_keep_the_order(
 ) -> None:
     """Affine maps are composed, which does not commute."""
     layout = data.draw(layouts((8, 12), warps))
+    assume(fits(np.int32, layout, layout, layout, layout))
     random = np.random.default_rng(3)
     m, c = (random.integers(1, 251, (8, 12)).astype(np.int32) for _ in range(2))
     rows = list(np.moveaxis(np.stack([m, c], -1), dim, 0))

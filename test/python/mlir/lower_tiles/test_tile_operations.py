@@ -6,10 +6,10 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from random_distributed import layouts
-from tile_kernels import ELEMENTS, compiled, kernel, load, outputs, store, tile
+from tile_kernels import ELEMENTS, compiled, fits, kernel, load, outputs, store, tile
 
 from lego_mlir.analysis.distributed import (
     DistributedLayout,
@@ -55,6 +55,7 @@ def numbers(shape: tuple[int, ...], dtype: type = np.int32) -> np.ndarray:
 @settings(max_examples=8, deadline=None)
 def test_iota_and_full_and_select(data: st.DataObject, warps: tuple[int, ...]) -> None:
     layout = data.draw(layouts((4, 12, 8), warps))
+    assume(fits(np.int64, layout, layout))
     dim = data.draw(st.integers(0, 2))
     index = np.broadcast_to(
         np.arange(layout.shape[dim]).reshape([-1, *[1] * (2 - dim)]), (4, 12, 8)
@@ -76,6 +77,7 @@ def test_iota_and_full_and_select(data: st.DataObject, warps: tuple[int, ...]) -
 @settings(max_examples=8, deadline=None)
 def test_in_range(data: st.DataObject, warps: tuple[int, ...], size: int) -> None:
     layout = data.draw(layouts((12, 10), warps))
+    assume(fits(np.int64, layout, layout))
     size = max(size, 1)
     mask, kind = tile(layout, "i1"), tile(layout, "i32")
     body = f"""
@@ -104,6 +106,7 @@ def test_proven_ranges_are_no_comparisons() -> None:
 @settings(max_examples=8, deadline=None)
 def test_broadcasts(data: st.DataObject, warps: tuple[int, ...], dims: tuple[int, ...]) -> None:
     layout = data.draw(layouts((4, 6, 8), warps))
+    assume(fits(np.int64, layout, layout))
     quotient = layout
     for dim in dims:
         quotient = reduced(quotient, dim)
@@ -123,6 +126,7 @@ def test_transpositions(
     data: st.DataObject, warps: tuple[int, ...], order: list[int], dtype: type
 ) -> None:
     layout = data.draw(layouts((4, 12, 8), warps))
+    assume(fits(np.int64, layout, layout))
     x = numbers(layout.shape, dtype)
     result, element = transposed(layout, order), ELEMENTS[x.dtype]
     body = f"""
@@ -160,6 +164,7 @@ def test_takes(data: st.DataObject, warps: tuple[int, ...], dtype: type) -> None
     shape = [4, 12, 8]
     shape[dim] = data.draw(st.sampled_from([1, 4, 8]))
     layout = data.draw(layouts(tuple(shape), warps))
+    assume(fits(dtype, source, layout, layout))
     x = numbers((4, 12, 8), dtype)
     i = np.random.default_rng(1).integers(0, (4, 12, 8)[dim], shape).astype(np.int32)
     check_take(source, layout, x, i, dim)
