@@ -24,6 +24,7 @@ from lego_mlir.frontend.control.branches import choose, search, segment, select,
 from lego_mlir.frontend.control.conditions import cond, if_
 from lego_mlir.frontend.control.debugging import check, printf
 from lego_mlir.frontend.control.loops import fold, loop, while_
+from lego_mlir.frontend.host.argument_types import EmptyType, Scalar, ScalarType, Tensor, TensorType
 from lego_mlir.frontend.host.kernel import Kernel, KernelCall, kernel
 from lego_mlir.frontend.host.sequence import KernelSequence, Workspace, sequence
 from lego_mlir.frontend.mathematics import (
@@ -54,7 +55,6 @@ from lego_mlir.frontend.operations import barrier, block_id, fence, shared, thre
 from lego_mlir.frontend.operators import where
 from lego_mlir.frontend.raw import inline_ptx, op
 from lego_mlir.frontend.sized import SizedLayout, pick, sized
-from lego_mlir.frontend.tensors import EmptyType, Scalar, ScalarType, Tensor, TensorType
 from lego_mlir.frontend.tiles.creation import (
     arange,
     broadcast_to,

@@ -21,6 +21,7 @@ from lego_mlir.compiler.cached import compiled, key_of
 from lego_mlir.compiler.options import Options
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError, Location, SlowCodeError
+from lego_mlir.frontend.host.argument_types import TensorType
 from lego_mlir.frontend.host.fingerprint import NoFingerprint, fingerprint
 from lego_mlir.frontend.host.parameters import (
     Parameter,
@@ -28,7 +29,6 @@ from lego_mlir.frontend.host.parameters import (
     mlir_type,
     unknown_keyword,
 )
-from lego_mlir.frontend.tensors import TensorType
 from lego_mlir.frontend.trace import Trace, relative_name, source_text, user_location
 from lego_mlir.hardware.targets import Target
 from lego_mlir.limits import current

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lego_mlir.compiler.schedule_files import read
 from lego_mlir.diagnostics import LegoError, Location
+from lego_mlir.frontend.host.argument_types import EmptyType, ScalarType, TensorType
 from lego_mlir.frontend.host.host_function import HostFunction
 from lego_mlir.frontend.host.parameters import (
     Parameter,
@@ -24,7 +25,6 @@ from lego_mlir.frontend.host.parameters import (
     traced_argument,
 )
 from lego_mlir.frontend.host.python_errors import python_error
-from lego_mlir.frontend.tensors import EmptyType, ScalarType, TensorType
 from lego_mlir.frontend.trace import Trace, location_of_traceback, relative_name, user_location
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
 from lego_mlir.mlir import dialect

@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.frontend.dtypes import is_unsigned, mlir_element
-from lego_mlir.frontend.tensors import EmptyType, ScalarType, TensorType, TensorValue
+from lego_mlir.frontend.host.argument_types import EmptyType, ScalarType, TensorType
+from lego_mlir.frontend.tensors import TensorValue
 from lego_mlir.frontend.trace import Trace, source_text
 from lego_mlir.frontend.values import Value
 from lego_mlir.hardware.limits import MAX_CTA_THREADS, WARP_THREADS

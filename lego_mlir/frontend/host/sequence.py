@@ -27,10 +27,10 @@ from lego_mlir.artifact.names import NAME_RULE, is_name
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.frontend.dtypes import check_dtype, mlir_element
+from lego_mlir.frontend.host.argument_types import EmptyType, ScalarType
 from lego_mlir.frontend.host.host_function import HostFunction
 from lego_mlir.frontend.host.kernel import Kernel, KernelCall
 from lego_mlir.frontend.host.parameters import Parameter
-from lego_mlir.frontend.tensors import EmptyType, ScalarType
 from lego_mlir.frontend.trace import Trace, user_location
 from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir import dialect
