@@ -1,0 +1,387 @@
+"""Any kernel or bundle as an operator of PyTorch.
+
+    scale = custom_op("mine::scale", kernel)      # kernel(x, y, alpha): reads x, writes y
+    y = scale(x, 0.5)
+
+Tensors that the kernel only writes are results, those that it reads are inputs, and those that it
+reads and writes are inputs that it changes. Numbers are inputs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from lego_mlir import runtime
+from lego_mlir.artifact import Argument, Artifact
+from lego_mlir.compiler.stages import DEFAULT_TARGET
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.frontend import Kernel, KernelSequence
+from lego_mlir.hardware.dtypes import FLOATS
+from lego_mlir.runtime.arrays import WRITES
+from lego_mlir.runtime.tensor_strides import TensorStrides, row_major, tensor_strides
+from lego_mlir.torch import operators, tensors
+
+Source = Kernel | KernelSequence | Artifact | str | os.PathLike[str]
+"""What an operator launches: a kernel, an artifact, or the file of a bundle."""
+
+GRADIENT = "grad_"
+"""What the names of gradients begin with."""
+
+_libraries: dict[str, torch.library.Library] = {}
+
+
+def custom_op(
+    name: str,
+    kernel: Source,
+    *,
+    mutates: Sequence[str] = (),
+    backward: Source | Sequence[Source] = (),
+) -> Callable[..., Any]:
+    """Register a kernel as an operator of PyTorch, and return it.
+
+    The operator works under `torch.compile(fullgraph=True)` and in CUDA graphs. It runs on
+    PyTorch's current stream, and in the simulator if its tensors are in host memory.
+
+    Args:
+        name: `namespace::name`.
+        kernel: the kernel, or the bundle. Its arguments are the operator's, in order, without
+            those that are results.
+        mutates: arguments which the kernel only writes and which are inputs all the same, because
+            it does not write every element or the caller has the memory.
+        backward: kernels that compute gradients. Their arguments have the names of the inputs and
+            results of `kernel`, or `grad_NAME`: of a result NAME it is read, of an input NAME it is
+            written.
+
+    Returns:
+        The operator. It returns a tensor, a tuple of tensors, or None, as the kernel has results.
+
+    Raises:
+        LegoError: the name or the kernel cannot be an operator, or the arguments of a backward
+            kernel are not those of `kernel`.
+    """
+    if not re.fullmatch(r"[A-Za-z_]\w*::[A-Za-z_]\w*", name, re.ASCII):
+        raise LegoError(f"'{name}' is not a name of an operator", hint='such as "mine::scale"')
+    signature = Signature.of(kernel, name, mutates)
+    one = isinstance(backward, Kernel | KernelSequence | Artifact | str | os.PathLike)
+    sources: Sequence[Any] = [backward] if one else list(backward)  # type: ignore[arg-type]
+    steps = []
+    if sources and signature.mutated:
+        raise LegoError(
+            f"{name}: it changes {', '.join(signature.mutated)}, and has no gradient therefore",
+            hint="leave out backward, or write a result instead",
+        )
+    for number, source in enumerate(sources):
+        step = Signature.of(source, f"{name}_backward{number or ''}", ())
+        _check_backward(signature, step)
+        steps.append(step)
+    gradient = _Gradient(signature, [(step, _registered(step)) for step in steps])
+    operator: Callable[..., Any] = _registered(signature, gradient if steps else None)
+    return operator
+
+
+@dataclass(frozen=True, eq=False)
+class Signature:
+    """The arguments of an operator.
+
+    Attributes:
+        name: of the operator, `namespace::name`.
+        launch: launches the kernel on all of its arguments.
+        arguments: of the kernel.
+        inputs: the positions of those that are inputs.
+        results: the positions of those that are results.
+        mutated: the names of inputs that are written.
+        memory: of each argument shape and strides in elements, `None` for numbers.
+    """
+
+    name: str
+    launch: Callable[..., None]
+    arguments: tuple[Argument, ...]
+    inputs: tuple[int, ...]
+    results: tuple[int, ...]
+    mutated: tuple[str, ...]
+    memory: tuple[TensorStrides | None, ...]
+
+    @staticmethod
+    def of(source: Source, name: str, mutates: Sequence[str]) -> Signature:
+        """Return the signature of a kernel's operator.
+
+        Raises:
+            LegoError: it does not compile, it has no tensor as input, or no argument is called as
+                one of `mutates`.
+        """
+        if isinstance(source, str | os.PathLike):
+            source = Artifact.load(source)
+        if isinstance(source, Artifact):
+            artifact, launch = source, _launches_of(source)
+        elif isinstance(source, Kernel | KernelSequence):
+            device = runtime.select()
+            is_checked = device.name == "sim"  # the variant that a call will need
+            artifact = source.compile(device.target or DEFAULT_TARGET, check=is_checked)
+            launch = source
+        else:
+            raise LegoError(
+                f"{name}: {source!r} is neither a kernel nor a bundle",
+                hint="pass a kernel of @lg.kernel, an lg.Artifact, or the path of a bundle",
+            )
+        arguments = artifact.arguments
+        names = [a.name for a in arguments]
+        for word in mutates:
+            if word not in names:
+                raise LegoError(
+                    f"{name}: the kernel has no argument '{word}'",
+                    hint=f"its arguments are: {', '.join(names)}",
+                )
+        results = tuple(
+            i
+            for i, a in enumerate(arguments)
+            if a.shape is not None and a.access == "write" and a.name not in mutates
+        )
+        inputs = tuple(i for i in range(len(arguments)) if i not in results)
+        if all(arguments[i].shape is None for i in inputs):
+            raise LegoError(
+                f"{name}: the kernel has no tensor as input, so nothing says on which device it "
+                "runs",
+                hint=f"make one an input: mutates=[{arguments[results[0]].name!r}]"
+                if results
+                else None,
+            )
+        mutated = tuple(
+            arguments[i].name
+            for i in inputs
+            if arguments[i].shape is not None and arguments[i].access in WRITES
+        )
+        memory = tuple(map(_memory, arguments))
+        return Signature(name, launch, arguments, inputs, results, mutated, memory)
+
+    @property
+    def schema(self) -> str:
+        """The operator's schema, in PyTorch's syntax, without the namespace."""
+        inputs = [self._declared(self.arguments[i], k) for k, i in enumerate(self.inputs)]
+        outputs = ", ".join("Tensor" for _ in self.results)
+        result = outputs if len(self.results) == 1 else f"({outputs})"
+        return f"{self.name.partition('::')[2]}({', '.join(inputs)}) -> {result}"
+
+    def _declared(self, argument: Argument, number: int) -> str:
+        if argument.shape is None:
+            kind = "float" if argument.dtype in FLOATS else "int"
+            return f"{'bool' if argument.dtype == 'i1' else kind} {argument.name}"
+        alias = f"({chr(ord('a') + number % 26)}{number // 26 or ''}!)"
+        return f"Tensor{alias if argument.name in self.mutated else ''} {argument.name}"
+
+    def empty(self, values: Sequence[Any]) -> tuple[torch.Tensor, ...]:
+        """Return memory for the results, after checking the inputs.
+
+        Args:
+            values: the inputs.
+
+        Raises:
+            LegoError: a tensor is not what the kernel takes; names it.
+        """
+        given = [
+            (self.arguments[i].name, value, i)
+            for i, value in zip(self.inputs, values, strict=True)
+            if self.memory[i] is not None
+        ]
+        tensors.check_devices(self.name, [(name, value) for name, value, _ in given])
+        for name, value, i in given:
+            self._check(name, value, self.arguments[i], self.memory[i])
+        device = given[0][1].device
+        made = []
+        for i in self.results:
+            memory, dtype = self.memory[i], tensors.dtype_of(self.arguments[i].dtype)
+            assert memory is not None
+            strides = memory.strides
+            made.append(torch.empty_strided(memory.shape, strides, dtype=dtype, device=device))
+        return tuple(made)
+
+    def _check(
+        self, name: str, value: torch.Tensor, argument: Argument, memory: TensorStrides | None
+    ) -> None:
+        if not tensors.can_hold(value.dtype, argument.dtype):
+            raise LegoError(
+                f"{self.name}: '{name}' holds {tensors.dtype_of(argument.dtype)}, the tensor "
+                f"{value.dtype}",
+                hint=f"convert it: x.to({tensors.dtype_of(argument.dtype)})",
+            )
+        shape, buffer = tuple(value.shape), argument.shape or ()
+        is_tensor = memory is not None and shape == memory.shape
+        if is_tensor and memory is not None and memory.match(value.stride()):
+            return
+        if shape == buffer and value.is_contiguous():
+            return
+        if not is_tensor and shape != buffer:
+            expected = list(buffer if memory is None else memory.shape)
+            raise LegoError(
+                f"{self.name}: '{name}' has the shape {expected}, the tensor {list(shape)}"
+            )
+        wanted = row_major(buffer) if memory is None or not is_tensor else memory.strides
+        raise LegoError(
+            f"{self.name}: '{name}' has the strides {list(wanted)}, the tensor "
+            f"{list(value.stride())}",
+            hint="torch.empty_strided(shape, strides).copy_(x) is a copy with these strides",
+        )
+
+    def compute(self, *values: Any) -> Any:
+        """Launch the kernel on inputs, and return its results."""
+        made = self.empty(values)
+        every: list[Any] = [None] * len(self.arguments)
+        for i, value in zip(self.inputs, values, strict=True):
+            every[i] = value
+        for i, result in zip(self.results, made, strict=True):
+            every[i] = result
+        at = next(i for i in self.inputs if self.memory[i] is not None)
+        if every[at].is_cuda:
+            self.launch(*every)
+        else:
+            self.launch(*every, device="sim")
+        return self._returned(made)
+
+    def describe(self, *values: Any) -> Any:
+        """Return tensors with shapes, strides and dtypes of the results."""
+        return self._returned(self.empty(values))
+
+    @staticmethod
+    def _returned(made: tuple[torch.Tensor, ...]) -> Any:
+        return made[0] if len(made) == 1 else made if made else None
+
+
+def _launches_of(artifact: Artifact) -> Callable[..., None]:
+    def launch(*arrays: Any, **options: Any) -> None:
+        runtime.launch(artifact, *arrays, **options)
+
+    return launch
+
+
+def _memory(argument: Argument) -> TensorStrides | None:
+    """Return shape and strides of an argument's tensor, of its buffer if it has no strides."""
+    if argument.shape is None:
+        return None
+    found = tensor_strides(argument)
+    return found or TensorStrides(argument.shape, row_major(argument.shape))
+
+
+def _registered(signature: Signature, gradient: _Gradient | None = None) -> Any:
+    """Register an operator, and return it."""
+    namespace = signature.name.partition("::")[0]
+    if namespace not in _libraries:
+        _libraries[namespace] = torch.library.Library(namespace, "FRAGMENT")
+    if hasattr(getattr(torch.ops, namespace), signature.name.partition("::")[2]):
+        raise LegoError(
+            f"there is an operator '{signature.name}' already", hint="give this one another name"
+        )
+    return operators.register_in(
+        _libraries[namespace],
+        namespace,
+        signature.schema,
+        signature.compute,
+        signature.describe,
+        None if gradient is None else gradient.compute,
+        None if gradient is None else gradient.remember,
+    )
+
+
+def _check_backward(forward: Signature, backward: Signature) -> None:
+    """Check that the arguments of a backward kernel are those of the forward one.
+
+    Raises:
+        LegoError: one has another name, or there is no gradient of it.
+    """
+    known = {a.name for a in forward.arguments}
+    gradients = {f"{GRADIENT}{forward.arguments[i].name}" for i in forward.results}
+    wanted = {
+        f"{GRADIENT}{forward.arguments[i].name}"
+        for i in forward.inputs
+        if forward.memory[i] is not None
+    }
+    for i in backward.inputs:
+        name = backward.arguments[i].name
+        if name not in known | gradients or name in backward.mutated:
+            raise LegoError(
+                f"{backward.name}: the argument '{name}' is neither one of {forward.name} nor the "
+                "gradient of a result",
+                hint=f"arguments that are read: {', '.join(sorted(known | gradients))}",
+            )
+    for i in backward.results:
+        if backward.arguments[i].name not in wanted:
+            raise LegoError(
+                f"{backward.name}: it writes '{backward.arguments[i].name}', which is not the "
+                f"gradient of an input of {forward.name}",
+                hint=f"gradients: {', '.join(sorted(wanted))}",
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class _Gradient:
+    """The gradients of an operator.
+
+    Attributes:
+        forward: the operator.
+        steps: the operators that compute them.
+    """
+
+    forward: Signature
+    steps: Sequence[tuple[Signature, Any]]
+
+    def remember(self, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Save what the backward kernels read."""
+        results = output if isinstance(output, tuple) else (output,)
+        forward = self.forward
+        values = {forward.arguments[i].name: x for i, x in zip(forward.inputs, inputs, strict=True)}
+        values |= {
+            forward.arguments[i].name: x for i, x in zip(forward.results, results, strict=True)
+        }
+        read = {s.arguments[i].name for s, _ in self.steps for i in s.inputs}
+        ctx.names = [n for n, x in values.items() if n in read and isinstance(x, torch.Tensor)]
+        ctx.numbers = {n: x for n, x in values.items() if not isinstance(x, torch.Tensor)}
+        ctx.save_for_backward(*(values[n] for n in ctx.names))
+
+    def compute(self, ctx: Any, *grads: Any) -> tuple[Any, ...]:
+        """Return the gradient of each input, by those kernels whose results are needed."""
+        forward = self.forward
+        values = {**ctx.numbers, **dict(zip(ctx.names, ctx.saved_tensors, strict=True))}
+        for i, grad in zip(forward.results, grads, strict=True):
+            values[f"{GRADIENT}{forward.arguments[i].name}"] = grad
+        needed = [
+            f"{GRADIENT}{forward.arguments[i].name}"
+            for i, is_needed in zip(forward.inputs, ctx.needs_input_grad, strict=True)
+            if is_needed
+        ]
+        found: dict[str, torch.Tensor] = {}
+        for step, operator in self.steps:
+            names = [step.arguments[i].name for i in step.results]
+            if not set(names) & set(needed):
+                continue
+            given = [
+                _with_strides(values[step.arguments[i].name], step.memory[i]) for i in step.inputs
+            ]
+            result = operator(*given)
+            found |= zip(names, result if isinstance(result, tuple) else (result,), strict=True)
+        for name in needed:
+            if name not in found:
+                raise LegoError(
+                    f"{forward.name}: no backward kernel writes '{name}'",
+                    hint="give one, or pass the input as x.detach()",
+                )
+        return tuple(
+            found.get(f"{GRADIENT}{forward.arguments[i].name}")
+            if f"{GRADIENT}{forward.arguments[i].name}" in needed
+            else None
+            for i in forward.inputs
+        )
+
+
+def _with_strides(value: Any, memory: TensorStrides | None) -> Any:
+    """Return a tensor with the strides that a kernel takes: itself, or a copy."""
+    if memory is None or not isinstance(value, torch.Tensor) or value.shape != memory.shape:
+        return value
+    if memory.match(value.stride()):
+        return value
+    return torch.empty_strided(
+        memory.shape, memory.strides, dtype=value.dtype, device=value.device
+    ).copy_(value)
