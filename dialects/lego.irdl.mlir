@@ -86,6 +86,12 @@ irdl.dialect @lego {
   //
   // `shared`, a layout of those sizes, is the vector's shared-memory layout if a schedule moves it
   // there.
+  //
+  // The value may also be a tile, a tensor, which the threads of the CTA hold together. Then every
+  // dimension has an index, the origin of the tile, and `slice` lists the dimensions along which
+  // it extends, in the order of the tensor's dimensions. Element (i, j) is the one at
+  // (origin0 + i, origin1 + j). Elements past the end of a dimension are invalid, as is what partial
+  // tiles pad; in registers they hold `other`, or 0.
   irdl.operation @load {
     %memref = irdl.base "!builtin.memref"
     %index = irdl.is index
@@ -106,6 +112,8 @@ irdl.dialect @lego {
   // TMA, which takes only tensors whose rows begin at multiples of 16 bytes.
   //
   // The unit attribute `exclusive` promises that no two threads update the same element.
+  //
+  // A tile is stored as it is loaded. Its invalid elements are dropped.
   irdl.operation @store {
     %element = irdl.any
     %memref = irdl.base "!builtin.memref"
@@ -213,5 +221,283 @@ irdl.dialect @lego {
     %pointer = irdl.is !llvm.ptr
     irdl.operands(maps: variadic %pointer)
     irdl.results(first: %pointer)
+  }
+
+  // Tiles.
+  //
+  // A tile is a tensor. Its encoding is its distributed layout, which says where its elements lie
+  // among CTAs, warps, lanes and registers:
+  //
+  //   tensor<16x8xf32, #lego.layout<"OrderBy(Row(1, 32, 4)).OrderBy(RegP(...)).GroupBy([16, 8])">>
+  //
+  // Without an encoding it is not placed yet. Operations of arith, math and scf take tiles; those of
+  // the tensor dialect do not. Elements may be invalid: those of a tile that extends past what it was
+  // loaded from. An element of a pointwise operation's result is invalid where an operand's is.
+  // Reductions, scans and dots ignore invalid elements, and stores drop them.
+
+  // The elements of a tensor in memory at the indices that tiles hold.  operands: for each dimension
+  // of the layout a tile of i32. Where one of them is invalid nothing is read, and so is the result.
+  irdl.operation @gather {
+    %memref = irdl.base "!builtin.memref"
+    %indices = irdl.base "!builtin.tensor"
+    %tile = irdl.base "!builtin.tensor"
+    %layout = irdl.base @lego::@layout
+    irdl.operands(buffer: %memref, indices: variadic %indices)
+    irdl.results(value: %tile)
+    irdl.attributes {"layout" = %layout}
+  }
+
+  // Stores a tile at the indices that tiles hold. Where several elements have one index, one of them
+  // is stored. With `kind`, one of those of lego.atomic, every element updates memory atomically.
+  irdl.operation @scatter {
+    %memref = irdl.base "!builtin.memref"
+    %tile = irdl.base "!builtin.tensor"
+    %indices = irdl.base "!builtin.tensor"
+    %layout = irdl.base @lego::@layout
+    irdl.operands(value: %tile, buffer: %memref, indices: variadic %indices)
+    irdl.attributes {"layout" = %layout}
+  }
+
+  // The tile whose elements all are one number.
+  irdl.operation @full {
+    %number = irdl.any
+    %tile = irdl.base "!builtin.tensor"
+    irdl.operands(number: %number)
+    irdl.results(tile: %tile)
+  }
+
+  // The number of a tile with one element, which every thread then has.
+  irdl.operation @item {
+    %number = irdl.any
+    %tile = irdl.base "!builtin.tensor"
+    irdl.operands(tile: %tile)
+    irdl.results(number: %number)
+  }
+
+  // Each element's index along a dimension, of i32.
+  irdl.operation @iota {
+    %tile = irdl.base "!builtin.tensor"
+    %dim = irdl.base "#builtin.integer"
+    irdl.results(tile: %tile)
+    irdl.attributes {"dim" = %dim}
+  }
+
+  // Whether `origin + index along the dimension` is below `size`, of i1.
+  irdl.operation @in_range {
+    %tile = irdl.base "!builtin.tensor"
+    %index = irdl.is index
+    %dim = irdl.base "#builtin.integer"
+    %size = irdl.base "#builtin.integer"
+    irdl.operands(origin: %index)
+    irdl.results(tile: %tile)
+    irdl.attributes {"dim" = %dim, "size" = %size}
+  }
+
+  // The same tile, in which elements are invalid, too, where the mask, of i1, is false.
+  irdl.operation @restrict {
+    %tile = irdl.base "!builtin.tensor"
+    %mask = irdl.base "!builtin.tensor"
+    %result = irdl.base "!builtin.tensor"
+    irdl.operands(tile: %tile, mask: %mask)
+    irdl.results(result: %result)
+  }
+
+  // Dimensions of size 1 are repeated to the result's shape, of the same rank.
+  irdl.operation @broadcast {
+    %tile = irdl.base "!builtin.tensor"
+    %result = irdl.base "!builtin.tensor"
+    irdl.operands(tile: %tile)
+    irdl.results(result: %result)
+  }
+
+  // The elements in row-major order as a tile of another shape.
+  irdl.operation @reshape {
+    %tile = irdl.base "!builtin.tensor"
+    %result = irdl.base "!builtin.tensor"
+    irdl.operands(tile: %tile)
+    irdl.results(result: %result)
+  }
+
+  // Dimension k of the result is dimension `order[k]`.
+  irdl.operation @transpose {
+    %tile = irdl.base "!builtin.tensor"
+    %result = irdl.base "!builtin.tensor"
+    %order = irdl.any
+    irdl.operands(tile: %tile)
+    irdl.results(result: %result)
+    irdl.attributes {"order" = %order}
+  }
+
+  // Tiles of one shape along a new last dimension: element k of it is the k-th tile's.
+  irdl.operation @join {
+    %tile = irdl.base "!builtin.tensor"
+    %result = irdl.base "!builtin.tensor"
+    irdl.operands(tiles: variadic %tile)
+    irdl.results(result: %result)
+  }
+
+  // The tiles along the last dimension, one result each: the inverse of join.
+  irdl.operation @split {
+    %tile = irdl.base "!builtin.tensor"
+    %result = irdl.base "!builtin.tensor"
+    irdl.operands(tile: %tile)
+    irdl.results(tiles: variadic %result)
+  }
+
+  // The same tile in another distributed layout.
+  irdl.operation @convert {
+    %tile = irdl.base "!builtin.tensor"
+    %result = irdl.base "!builtin.tensor"
+    irdl.operands(tile: %tile)
+    irdl.results(result: %result)
+  }
+
+  // Combines the elements along a dimension, which stays, with size 1. `kind` is "add", "mul", "max",
+  // "min", "umax", "umin", "and", "or" or "xor"; of floats, max and min are NaN where an element is.
+  irdl.operation @reduce {
+    %tile = irdl.base "!builtin.tensor"
+    %result = irdl.base "!builtin.tensor"
+    %kind = irdl.base "#builtin.string"
+    %dim = irdl.base "#builtin.integer"
+    irdl.operands(tile: %tile)
+    irdl.results(result: %result)
+    irdl.attributes {"kind" = %kind, "dim" = %dim}
+  }
+
+  // Combines up to four tiles of one shape along a dimension by a function: its arguments are one
+  // element of each tile, then another element of each, and it ends in a gpu.yield of one element
+  // each. It must be associative and commutative. `identity`, an array with a number for each tile,
+  // stands for invalid elements.
+  irdl.operation @reduce_with {
+    %t0 = irdl.base "!builtin.tensor"
+    %t1 = irdl.base "!builtin.tensor"
+    %t2 = irdl.base "!builtin.tensor"
+    %t3 = irdl.base "!builtin.tensor"
+    %r0 = irdl.base "!builtin.tensor"
+    %r1 = irdl.base "!builtin.tensor"
+    %r2 = irdl.base "!builtin.tensor"
+    %r3 = irdl.base "!builtin.tensor"
+    %dim = irdl.base "#builtin.integer"
+    %body = irdl.region
+    irdl.operands(first: %t0, second: optional %t1, third: optional %t2, fourth: optional %t3)
+    irdl.results(result: %r0, second_result: optional %r1, third_result: optional %r2,
+                 fourth_result: optional %r3)
+    irdl.attributes {"dim" = %dim}
+    irdl.regions(body: %body)
+  }
+
+  // Element k along the dimension is the combination of the elements 0 to k, or, with the unit
+  // attribute `reverse`, of k to the last. `kind` as for reduce.
+  irdl.operation @scan {
+    %tile = irdl.base "!builtin.tensor"
+    %result = irdl.base "!builtin.tensor"
+    %kind = irdl.base "#builtin.string"
+    %dim = irdl.base "#builtin.integer"
+    irdl.operands(tile: %tile)
+    irdl.results(result: %result)
+    irdl.attributes {"kind" = %kind, "dim" = %dim}
+  }
+
+  // A scan by a function as that of reduce_with, which here need not be commutative: the arguments
+  // that come first are the combination of the elements that come first.
+  irdl.operation @scan_with {
+    %t0 = irdl.base "!builtin.tensor"
+    %t1 = irdl.base "!builtin.tensor"
+    %t2 = irdl.base "!builtin.tensor"
+    %t3 = irdl.base "!builtin.tensor"
+    %r0 = irdl.base "!builtin.tensor"
+    %r1 = irdl.base "!builtin.tensor"
+    %r2 = irdl.base "!builtin.tensor"
+    %r3 = irdl.base "!builtin.tensor"
+    %dim = irdl.base "#builtin.integer"
+    %body = irdl.region
+    irdl.operands(first: %t0, second: optional %t1, third: optional %t2, fourth: optional %t3)
+    irdl.results(result: %r0, second_result: optional %r1, third_result: optional %r2,
+                 fourth_result: optional %r3)
+    irdl.attributes {"dim" = %dim}
+    irdl.regions(body: %body)
+  }
+
+  // a @ b + accumulator, of tiles m×k, k×n and m×n.
+  irdl.operation @dot {
+    %a = irdl.base "!builtin.tensor"
+    %b = irdl.base "!builtin.tensor"
+    %accumulator = irdl.base "!builtin.tensor"
+    %result = irdl.base "!builtin.tensor"
+    irdl.operands(a: %a, b: %b, accumulator: %accumulator)
+    irdl.results(result: %result)
+  }
+
+  // Along a dimension the elements of a tile at the indices, of i32, of another tile: result[i, j] is
+  // tile[i, indices[i, j]] for dimension 1. The other dimensions are of the same size.
+  irdl.operation @take {
+    %tile = irdl.base "!builtin.tensor"
+    %indices = irdl.base "!builtin.tensor"
+    %result = irdl.base "!builtin.tensor"
+    %dim = irdl.base "#builtin.integer"
+    irdl.operands(tile: %tile, indices: %indices)
+    irdl.results(result: %result)
+    irdl.attributes {"dim" = %dim}
+  }
+
+  // What tiles become in each thread.
+  //
+  // The elements of a tile that one thread holds, in parts: vectors, or single elements, that follow
+  // one another in the order of the thread's registers. The operands are the index of the thread's
+  // first element, one value a dimension of the layout. `registers` lists the register factors,
+  // slowest first, three numbers each: the layout's dimension, the size, and the stride. Elements
+  // past the end of a dimension do not exist: they read as `other`, or 0. The mask, if there is one,
+  // has parts of i1, as many as the value: only where it is true memory is accessed.
+  irdl.operation @load_parts {
+    %memref = irdl.base "!builtin.memref"
+    %index = irdl.is index
+    %part = irdl.any
+    %mask = irdl.any
+    %layout = irdl.base @lego::@layout
+    %registers = irdl.any
+    irdl.operands(buffer: %memref, index: variadic %index, mask: variadic %mask)
+    irdl.results(parts: variadic %part)
+    irdl.attributes {"layout" = %layout, "registers" = %registers}
+  }
+
+  // Stores the elements of a tile that one thread holds.
+  irdl.operation @store_parts {
+    %memref = irdl.base "!builtin.memref"
+    %index = irdl.is index
+    %part = irdl.any
+    %mask = irdl.any
+    %layout = irdl.base @lego::@layout
+    %registers = irdl.any
+    irdl.operands(buffer: %memref, index: variadic %index, parts: variadic %part,
+                  mask: variadic %mask)
+    irdl.attributes {"layout" = %layout, "registers" = %registers}
+  }
+
+  // Loads words of 32 bits by ldmatrix from shared memory: for each matrix, of 8 rows of 16 bytes, a
+  // part of the elements in one word. The operands are the index of the first element of the row
+  // whose address the thread gives, and the rows that follow one another in the thread's `registers`
+  // are those of one instruction each. `matrices` is the number of matrices of an instruction.
+  irdl.operation @load_matrices {
+    %memref = irdl.base "!builtin.memref"
+    %index = irdl.is index
+    %part = irdl.any
+    %layout = irdl.base @lego::@layout
+    %registers = irdl.any
+    %matrices = irdl.base "#builtin.integer"
+    irdl.operands(buffer: %memref, index: variadic %index)
+    irdl.results(words: variadic %part)
+    irdl.attributes {"layout" = %layout, "registers" = %registers, "matrices" = %matrices}
+  }
+
+  // Stores words by stmatrix, as load_matrices loads them.
+  irdl.operation @store_matrices {
+    %memref = irdl.base "!builtin.memref"
+    %index = irdl.is index
+    %part = irdl.any
+    %layout = irdl.base @lego::@layout
+    %registers = irdl.any
+    %matrices = irdl.base "#builtin.integer"
+    irdl.operands(buffer: %memref, index: variadic %index, words: variadic %part)
+    irdl.attributes {"layout" = %layout, "registers" = %registers, "matrices" = %matrices}
   }
 }

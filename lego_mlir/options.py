@@ -20,6 +20,7 @@ legoc compiles an MLIR module whose data and work are placed by LEGO layouts. Wi
 launches the kernels, on a GPU or in a simulator.
 
 stages of the compilation (--emit):
+  placed     tiles have distributed layouts
   index      lego operations are lowered to the dialects arith, affine, memref and gpu
   scheduled  the schedule's transform script has been applied
   nvvm       the kernels are in the dialects nvvm and llvm

@@ -1,5 +1,6 @@
 """The driver: lowers a module from lego operations to machine code, stage by stage.
 
+placed     all tiles that are tensors have distributed layouts
 index      all lego operations lowered to arith, affine, memref, gpu
 scheduled  after the schedule's transform script (the same as index without one)
 nvvm       one gpu.module in the nvvm and llvm dialects
@@ -29,6 +30,7 @@ from lego_mlir.compiler.resource_limits import check_launches, check_registers
 from lego_mlir.compiler.schedules import Schedule
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.target_attributes import drop_targets
+from lego_mlir.compiler.tile_stages import LOWERING, PLACING, run_passes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir import dialect
@@ -117,7 +119,7 @@ class Compilation:
             LegoError: there is no such stage, or the module does not get there.
         """
         match stage:
-            case "index" | "scheduled" | "nvvm":
+            case "placed" | "index" | "scheduled" | "nvvm":
                 return str(getattr(self, stage)).rstrip("\n") + "\n"
             case "llvm":
                 return self.llvm
@@ -125,7 +127,7 @@ class Compilation:
                 return self.ptx
         raise LegoError(
             f"there is no text of a stage '{stage}'",
-            hint="stages: index, scheduled, nvvm, llvm, ptx",
+            hint="stages: placed, index, scheduled, nvvm, llvm, ptx",
         )
 
     @cached_property
@@ -149,10 +151,18 @@ class Compilation:
         return self.schedules.is_any(self._parsed)
 
     @cached_property
-    def index(self) -> Any:
-        """The module with all lego operations lowered, and tiles distributed by the schedule."""
+    def placed(self) -> Any:
+        """The module whose tiles all have distributed layouts."""
         module = self._clone(self._parsed)
         self._set_sizes(module)
+        run_passes(PLACING, module, self.layouts, self.source, self.options.target)
+        return module
+
+    @cached_property
+    def index(self) -> Any:
+        """The module with all lego operations lowered, and tiles distributed by the schedule."""
+        module = self._clone(self.placed)
+        run_passes(LOWERING, module, self.layouts, self.source, self.options.target)
         self._check_updates(module)
         self._check_scheduled(module)
         self.schedules.apply(module, schedules.TILES, self.layouts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-STAGES = ("index", "scheduled", "nvvm", "llvm", "ptx", "cubin", "bundle")
+STAGES = ("placed", "index", "scheduled", "nvvm", "llvm", "ptx", "cubin", "bundle")
 """All stages, in order."""
 
 BINARY = ("cubin", "bundle")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from lego_mlir.analysis.distributed import Conversion, DistributedLayout
-from lego_mlir.analysis.distributed.conversions.memory_layouts import owning_cta
+from lego_mlir.analysis.distributed.conversions.matrices import Matrices
+from lego_mlir.analysis.distributed.conversions.memory_layouts import SharedMemory, owning_cta
 
 EMPTY = -1
 """What a register holds before anything is written to it."""
@@ -52,11 +54,44 @@ def _through_memory(plan: Conversion, held: np.ndarray, found: np.ndarray) -> np
         return part, offset[..., None] + np.arange(len(vector))
 
     cta = np.arange(plan.source.ctas)[:, None, None, None]
-    for vector in plan.shared.store.vectors:
-        _, at = addresses(plan.source, vector)
-        buffers[cta, at] = held[..., list(vector)]
-    for vector in plan.shared.load.vectors:
+    store, load = plan.shared.store, plan.shared.load
+    if store.matrices is not None:
+        for words, at in _matrix_accesses(store.matrices, memory, store.element_bytes):
+            buffers[cta, at] = held[..., words]
+    else:
+        for vector in store.vectors:
+            _, at = addresses(plan.source, vector)
+            buffers[cta, at] = held[..., list(vector)]
+    if load.matrices is not None:
+        for words, at in _matrix_accesses(load.matrices, memory, load.element_bytes):
+            found[..., words] = buffers[cta, at]
+        return found
+    for vector in load.vectors:
         part, at = addresses(plan.target, vector)
         owner = owning_cta(plan.source, part, cta[..., 0])
         found[..., list(vector)] = buffers[owner[..., None], at]
     return found
+
+
+def _matrix_accesses(
+    matrices: Matrices, memory: SharedMemory, size: int
+) -> Iterator[tuple[list[int], np.ndarray]]:
+    """Yield the registers and the offsets that each lane moves, matrix by matrix, as the ISA says.
+
+    Lane 8 m + r gives the address of row r of matrix m, 16 bytes. Plain, lane l moves word l % 4 of
+    row l / 4; transposed, the elements l / 4 of the rows 2 (l % 4) and 2 (l % 4) + 1.
+    """
+    given = memory.offsets[1][matrices.rows.elements()]
+    per_word, per_row = 4 // size, 16 // size
+    lane = np.arange(32)
+    for start, registers in zip(matrices.starts, matrices.registers, strict=True):
+        address = given[..., start]
+        assert (address % per_row == 0).all()
+        for m in range(len(registers) // per_word):
+            row = address[..., 8 * m : 8 * m + 8]
+            if matrices.is_transposed:
+                at = np.stack([row[..., 2 * (lane % 4) + x] + lane // 4 for x in (0, 1)], -1)
+            else:
+                first = row[..., lane // 4] + lane % 4 * per_word
+                at = first[..., None] + np.arange(per_word)
+            yield list(registers[m * per_word : (m + 1) * per_word]), at

@@ -161,7 +161,7 @@ class LayoutAccess:
         """
         shape = cast("tuple[int, ...]", self.piece.shape)
         width = 1
-        if shape and _takes_vectors(self.flat.type):
+        if shape and takes_vectors(self.flat.type):
             width = cast("int", self.piece.contiguous) if whole else self.piece.run
         free = self.piece.symbols
         inside = self.piece.mask(*free)
@@ -343,7 +343,7 @@ def zero(kind: Any) -> Any:
     )
 
 
-def _takes_vectors(kind: Any) -> bool:
+def takes_vectors(kind: Any) -> bool:
     """Return whether a vector may hold neighbouring elements of a buffer.
 
     They must be neighbours in memory and have whole bytes: smaller ones are packed in a vector.

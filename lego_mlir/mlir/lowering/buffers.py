@@ -114,14 +114,7 @@ def allocate(op: Any, layout: Layout, source: Source) -> None:
             op.location,
             hint="a schedule's step pack_shared makes shared memory dynamic",
         )
-    scope = scope_of(op)
-    if scope.kernel is None:
-        raise source.error(
-            "'lego.alloc' stands outside of a kernel",
-            op.location,
-            hint="shared and private buffers belong inside the gpu.launch",
-        )
-    replace_alloc(op, _room(op, scope, kind, source))
+    replace_alloc(op, room(op, kind, source))
 
 
 def replace_alloc(op: Any, buffer: Any) -> None:
@@ -136,8 +129,19 @@ def replace_alloc(op: Any, buffer: Any) -> None:
     result.replace_all_uses_with(buffer)
 
 
-def _room(op: Any, scope: Scope, kind: Any, source: Source) -> Any:
-    """Build an allocation of a memref type, in its address space."""
+def room(op: Any, kind: Any, source: Source) -> Any:
+    """Build an allocation of a memref type, in its address space, for a lego.alloc.
+
+    Raises:
+        LegoError: the kernel around the operation cannot have it, or there is none.
+    """
+    scope = scope_of(op)
+    if scope.kernel is None:
+        raise source.error(
+            "'lego.alloc' stands outside of a kernel",
+            op.location,
+            hint="shared and private buffers belong inside the gpu.launch",
+        )
     match str(kind.memory_space):
         case "#gpu.address_space<workgroup>":
             if scope.has_private_buffers():
@@ -193,7 +197,7 @@ def _alignment(buffer: Any, scope: Scope) -> int:
     if not is_dense(kind):
         return 1
     if not isinstance(buffer, ir.BlockArgument):
-        return _alignment_of_result(buffer.owner)
+        return _alignment_of_result(buffer.owner, scope)
     if is_workgroup(kind) and buffer.owner == scope.body:
         return SHARED_ALIGNMENT
     function = buffer.owner.owner.operation
@@ -203,18 +207,18 @@ def _alignment(buffer: Any, scope: Scope) -> int:
     return dialect.alignment_in(attributes)
 
 
-def _alignment_of_result(op: Any) -> int:
+def _alignment_of_result(op: Any, scope: Scope) -> int:
     """Return the alignment of the buffer that an operation computes."""
     match op.name:
         case "gpu.alloc":
             return workspace_alignment(op)
         case dialect.ALLOC if is_workgroup(op.results[0].type):
             return SHARED_ALIGNMENT
-        case "memref.view" if _maker(op.operands[0]) == DYNAMIC_SHARED:
-            _, shift = op.operands
-            if _maker(shift) == "arith.constant":
-                start = ir.IntegerAttr(shift.owner.attributes["value"]).value
-                return gcd(start, DYNAMIC_ALIGNMENT)
+        case "memref.view" if _maker(op.operands[1]) == "arith.constant":
+            memory, shift = op.operands
+            is_dynamic = _maker(memory) == DYNAMIC_SHARED
+            start = ir.IntegerAttr(shift.owner.attributes["value"]).value
+            return gcd(start, DYNAMIC_ALIGNMENT if is_dynamic else _alignment(memory, scope))
     return 1
 
 
@@ -281,6 +285,12 @@ def elements_of(kind: Any) -> int | None:
         total = construct.mul(total, n)
     assert isinstance(total, int)
     return total
+
+
+def bytes_of(kind: Any) -> int:
+    """Return the bytes of a memref type of known size, with 8 for an index of either width."""
+    width = getattr(kind.element_type, "width", 64)
+    return (elements_of(kind) or 0) * max(1, width // 8)
 
 
 def _evenly_spaced(kind: Any) -> tuple[int, int] | None:

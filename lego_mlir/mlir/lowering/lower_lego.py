@@ -33,6 +33,7 @@ from lego_mlir.index.work import measured
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source, mlir_errors
+from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.access_checks import check_value, other_attribute, whole_dimensions
@@ -48,6 +49,8 @@ from lego_mlir.mlir.lowering.indices.layout_operands import LayoutOperands
 from lego_mlir.mlir.lowering.indices.printed_indices import PrintedIndices
 from lego_mlir.mlir.lowering.indices.size_operands import SizeOperands
 from lego_mlir.mlir.lowering.lower_tables import lower_tables
+from lego_mlir.mlir.lowering.parts_access.lower import PartsMemory, lower_load, lower_store
+from lego_mlir.mlir.lowering.parts_access.matrices import read_matrices, write_matrices
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.scopes import KERNELS
 
@@ -163,6 +166,14 @@ class _Lowering:
                 self.store(op, layout)
             case dialect.ATOMIC:
                 self.atomic(op, layout)
+            case tiles.LOAD_PARTS:
+                self.load_parts(op, layout)
+            case tiles.STORE_PARTS:
+                self.store_parts(op, layout)
+            case tiles.LOAD_MATRICES:
+                self.load_matrices(op, layout)
+            case tiles.STORE_MATRICES:
+                self.store_matrices(op, layout)
             case dialect.CHECK:
                 self.check(op, layout)
             case dialect.REDUCE_SCATTER:
@@ -212,6 +223,37 @@ class _Lowering:
             old = located(self.source, op, lambda: atomics.update(access, value, kind))
         op.results[0].replace_all_uses_with(old)
 
+    def load_parts(self, op: Any, layout: Layout) -> None:
+        (buffer,), operands, mask = tiles.segments_of(op)
+        memory = self.parts_memory(op, layout, buffer, operands)
+        kinds = [part.type for part in op.results]
+        other = other_attribute(op, memory.element, self.source)
+        with ir.InsertionPoint(op), op.location:
+            parts = located(self.source, op, lambda: lower_load(memory, kinds, mask, other))
+        for old, new in zip(op.results, parts, strict=True):
+            old.replace_all_uses_with(new)
+
+    def store_parts(self, op: Any, layout: Layout) -> None:
+        (buffer,), operands, parts, mask = tiles.segments_of(op)
+        memory = self.parts_memory(op, layout, buffer, operands)
+        with ir.InsertionPoint(op), op.location:
+            located(self.source, op, lambda: lower_store(memory, parts, mask))
+
+    def load_matrices(self, op: Any, layout: Layout) -> None:
+        (buffer,), operands = tiles.segments_of(op)
+        memory = self.parts_memory(op, layout, buffer, operands)
+        kinds = [part.type for part in op.results]
+        with ir.InsertionPoint(op), op.location:
+            words = located(self.source, op, lambda: read_matrices(memory, op, kinds))
+        for old, new in zip(op.results, words, strict=True):
+            old.replace_all_uses_with(new)
+
+    def store_matrices(self, op: Any, layout: Layout) -> None:
+        (buffer,), operands, words = tiles.segments_of(op)
+        memory = self.parts_memory(op, layout, buffer, operands)
+        with ir.InsertionPoint(op), op.location:
+            located(self.source, op, lambda: write_matrices(memory, op, words))
+
     def check(self, op: Any, layout: Layout) -> None:
         attributes = {name: a for name, a in named_attributes(op).items() if name != dialect.LAYOUT}
         if list(attributes) != [dialect.BIJECTIVE] or not isinstance(
@@ -235,6 +277,30 @@ class _Lowering:
         bound, index = self.operands.indexed(op, layout, operands, whole)
         piece = Slice(bound, tuple(index))
         check_value(op, value, piece if whole else None, kind.element_type, self.source)
+        flat, base = self.flat_memory(op, layout, buffer)
+        other = other_attribute(op, kind.element_type, self.source)
+        printers = self.printed.printers(op)
+        mask = located(self.source, op, lambda: exists(piece))
+        self.checks.indices(op, bound, index, buffer, mask)
+        return LayoutAccess(piece, value, flat, base, other, *printers)
+
+    def parts_memory(
+        self, op: Any, layout: Layout, buffer: Any, operands: list[Any]
+    ) -> PartsMemory:
+        """Return the memory that the parts of a tile are in."""
+        bound, index = self.operands.indexed(op, layout, operands)
+        flat, base = self.flat_memory(op, layout, buffer)
+        return PartsMemory(
+            bound, index, tiles.registers_of(op), flat, base, *self.printed.printers(op)
+        )
+
+    def flat_memory(self, op: Any, layout: Layout, buffer: Any) -> tuple[Any, int]:
+        """Return a buffer as a view of one dimension, and the bytes that it is aligned to.
+
+        Raises:
+            LegoError: it is too small for the layout.
+        """
+        kind = ir.MemRefType(buffer.type)
         elements = elements_of(kind)
         if elements is not None and isinstance(layout.size, int) and layout.size > elements:
             raise self.source.error(
@@ -246,10 +312,4 @@ class _Lowering:
         if elements is None or elements >= 1 << 31:
             self.printed.fit_32_bits = False
         scope = self.printed.blocks.scope(op)
-        flat = self.flat(buffer, scope, op)
-        other = other_attribute(op, kind.element_type, self.source)
-        base = alignment_of(buffer, scope)
-        printers = self.printed.printers(op)
-        mask = located(self.source, op, lambda: exists(piece))
-        self.checks.indices(op, bound, index, buffer, mask)
-        return LayoutAccess(piece, value, flat, base, other, *printers)
+        return self.flat(buffer, scope, op), alignment_of(buffer, scope)

@@ -23,10 +23,11 @@ from typing import Any
 from lego_mlir.analysis.buffer_lifetimes import BufferLifetime, assign_offsets
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, memref
+from lego_mlir.mlir.buffer_users import ancestor_in, users_of
 from lego_mlir.mlir.lowering.buffers import (
     DYNAMIC_ALIGNMENT,
     DYNAMIC_SHARED,
-    elements_of,
+    bytes_of,
     is_workgroup,
     replace_alloc,
 )
@@ -40,16 +41,6 @@ from lego_mlir.mlir.to_nvvm.shared_memory import (
     dynamic_size,
     with_dynamic_size,
 )
-
-_ADDRESSES = (
-    "memref.extract_aligned_pointer_as_index",
-    "arith.",
-    "llvm.inttoptr",
-    "llvm.getelementptr",
-    "llvm.addrspacecast",
-    "nvvm.mapa",
-)
-"""Prefixes of the names of operations that compute an address from a buffer or an address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +71,11 @@ def _packed(step: TransformStep, kernel: Any) -> Any:
         return kernel
     if any(name == DYNAMIC_SHARED for _, name in found):
         raise step.error("the kernel already has dynamic shared memory", kernel)
-    users = [list(_users(op.results[0])) for op in allocs]
+    users = [list(users_of(op.results[0])) for op in allocs]
     block = _common_block([user for of in users for user in of], kernel)
     operations = [op.operation for op in block.operations]
     buffers = [
-        _buffer(step, op, [_ancestor_in(block, user) for user in of], operations)
+        _buffer(step, op, [ancestor_in(block, user) for user in of], operations)
         for op, of in zip(allocs, users, strict=True)
     ]
     offsets = assign_offsets([buffer.room for buffer in buffers])
@@ -136,7 +127,7 @@ def _buffer(
         if last is None or last.is_before_in_block(around):
             last = around
     positions = [0 if o is None else operations.index(o) for o in (first, last)]
-    return _Buffer(op, kind, BufferLifetime(_bytes_of(kind), _alignment(step, op), *positions))
+    return _Buffer(op, kind, BufferLifetime(bytes_of(kind), _alignment(step, op), *positions))
 
 
 def _alignment(step: TransformStep, op: Any) -> int:
@@ -152,48 +143,20 @@ def _alignment(step: TransformStep, op: Any) -> int:
     return max(n, LEAST_ALIGNMENT)
 
 
-def _bytes_of(kind: Any) -> int:
-    """Return the bytes of a memref type, with 8 for an index of either width."""
-    width = getattr(kind.element_type, "width", 64)
-    return (elements_of(kind) or 0) * max(1, width // 8)
-
-
-def _users(buffer: Any) -> Iterator[Any]:
-    """Yield the operations that use a buffer, a view of it, or an address in it."""
-    pending, seen = [buffer], set()
-    while pending:
-        value = pending.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        for use in value.uses:
-            op = use.owner.operation
-            yield op
-            is_address = op.name.startswith(_ADDRESSES)
-            pending += [r for r in op.results if is_address or isinstance(r.type, ir.MemRefType)]
-
-
 def _common_block(users: Sequence[Any], kernel: Any) -> Any:
     """Return the innermost block of the kernel and its loops that contains all `users`."""
     block = kernel.regions[0].blocks[0]
     while users:
-        around = [_ancestor_in(block, user) for user in users]
+        around = [ancestor_in(block, user) for user in users]
         if any(op != around[0] for op in around) or around[0].name != "scf.for":
             break
         block = around[0].regions[0].blocks[0]
     return block
 
 
-def _ancestor_in(block: Any, op: Any) -> Any:
-    """Return the operation of `block` that is `op` or contains it."""
-    while op.block != block:
-        op = op.parent.operation
-    return op
-
-
 def _check_size(step: TransformStep, kernel: Any, size: int, buffers: Sequence[_Buffer]) -> None:
     target = step.pass_context.target
-    static = sum(_bytes_of(ir.MemRefType(a.type)) for a in _static_buffers(kernel))
+    static = sum(bytes_of(ir.MemRefType(a.type)) for a in _static_buffers(kernel))
     if size + static <= target.optin_shared_bytes:
         return
     largest = max(buffers, key=lambda b: b.room.size)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from lego_mlir.algebra import GenP, Layout, OrderBy, RegP, Row, swizzle
-from lego_mlir.analysis.distributed.conversions.atoms import Atom, Atoms
+from lego_mlir.analysis.distributed.conversions.atoms import Atom, Atoms, Digit
 from lego_mlir.analysis.distributed.factors import REPLICA, Factor, Place, digits
 from lego_mlir.analysis.distributed.layout import DistributedLayout
 from lego_mlir.hardware.limits import BANK_BYTES, BANK_LINE_BYTES, WARP_THREADS
@@ -42,25 +42,21 @@ class SharedMemory:
 
     Attributes:
         layout: from the tile's index to the flat offset, in elements, the CTAs' parts one after
-            another.
+            another. Its dimensions may be larger than the tile's: the rest is padding.
+        shape: of the tile.
         ctas: how many CTAs hold a part.
-        interval: after so many elements there is padding; 0 for none.
-        padding: elements of padding.
     """
 
     layout: Layout
+    shape: tuple[int, ...]
     ctas: int = 1
-    interval: int = 0
-    padding: int = 0
 
     @cached_property
     def offsets(self) -> Ints:
         """The CTA's part and the offset in it of each element, in row-major order: `(2, n)`."""
-        flat = np.asarray(self.layout.offsets(), np.int64).reshape(-1)
-        cta, offset = np.divmod(flat, flat.size // self.ctas)
-        if self.interval:
-            offset = offset + offset // self.interval * self.padding
-        return np.stack([cta, offset])
+        flat = np.asarray(self.layout.offsets(), np.int64)
+        held = flat.reshape([int(n) for n in self.layout.dims])[tuple(map(slice, self.shape))]
+        return np.stack(np.divmod(held.reshape(-1), flat.size // self.ctas))
 
     @property
     def elements(self) -> int:
@@ -69,9 +65,8 @@ class SharedMemory:
 
     @property
     def text(self) -> str:
-        """The layout's text, with the padding."""
-        pad = f", {self.padding} elements of padding after {self.interval}" if self.interval else ""
-        return self.layout.text + pad
+        """The layout's text."""
+        return self.layout.text
 
 
 def owning_cta(source: DistributedLayout, part: Any, cta: Any) -> Any:
@@ -109,15 +104,29 @@ def widths(low: list[Atom]) -> tuple[int, int]:
 
 # The swizzled layout.
 def swizzled(
-    source: DistributedLayout, atoms: Atoms, low: list[Atom], element_bytes: int
+    source: DistributedLayout,
+    atoms: Atoms,
+    low: list[Atom],
+    element_bytes: int,
+    phases: tuple[frozenset[Digit] | None, frozenset[Digit] | None] = (None, None),
 ) -> SharedMemory:
-    """Return the memory whose fastest bits are given."""
-    store, load = widths(low)
+    """Return the memory whose fastest bits are given.
+
+    Args:
+        source: where elements are.
+        atoms: the common digits of source and target.
+        low: the fastest bits.
+        element_bytes: of an element.
+        phases: for source and target the digits of a phase, where these are not the lanes of an
+            access by vectors.
+    """
     row_bits = (BANK_LINE_BYTES // element_bytes).bit_length() - 1
     bits = [a for a in atoms if a.size == 2 and a.source.place is not Place.CTA]
     free = [a for a in bits if a not in low]
-    in_source = [a for a in free if _in_phase(a, 0, store * element_bytes)]
-    in_target = [a for a in free if _in_phase(a, 1, load * element_bytes)]
+    in_source, in_target = (
+        [a for a in free if _in_phase(a, side, width * element_bytes, phases[side])]
+        for side, width in enumerate(widths(low))
+    )
     shared = [a for a in in_source if a in in_target]
     e = [a for a in in_source if a not in shared]
     f = [a for a in in_target if a not in shared]
@@ -145,15 +154,17 @@ def swizzled(
         vector=1 << len(low),
         phases=1 << len(pairs),
     )
-    return SharedMemory(layout, prod(a.size for a in ctas))
+    return SharedMemory(layout, source.shape, prod(a.size for a in ctas))
 
 
-def _in_phase(atom: Atom, side: int, width: int) -> bool:
-    """Return whether an atom is among the lanes of a phase, for accesses of `width` bytes a lane.
+def _in_phase(atom: Atom, side: int, width: int, phase: frozenset[Digit] | None) -> bool:
+    """Return whether an atom is among the digits of a phase, for accesses of `width` bytes a lane.
 
     A request of more than 4 bytes a lane runs in phases of 16 or 8 lanes.
     """
     digit = (atom.source, atom.target)[side]
+    if phase is not None:
+        return digit in phase
     lanes = WARP_THREADS * BANK_BYTES // max(BANK_BYTES, width)
     return digit.place is Place.LANE and digit.weight < lanes
 
@@ -195,14 +206,14 @@ def padded(
     cta = [f for _, f in _cta_factors(source)]
     if cta:
         # Parts of CTAs are not rows of the tile in general: order factors of CTAs first.
-        yield SharedMemory(_by_ctas(source), prod(f.size for f in cta)), 1, 1
+        yield SharedMemory(_by_ctas(source), source.shape, prod(f.size for f in cta)), 1, 1
         return
     words = max(1, BANK_BYTES // element_bytes)
     for order in permutations(range(rank)):
-        layout = OrderBy(RegP(list(source.shape), list(order)))
         for padding in _PADDING:
-            row = source.shape[order[-1]]
-            yield SharedMemory(layout, 1, row if padding else 0, padding * words), 1, 1
+            sizes = list(source.shape)
+            sizes[order[-1]] += padding * words
+            yield SharedMemory(OrderBy(RegP(sizes, list(order))), source.shape), 1, 1
 
 
 def _cta_factors(source: DistributedLayout) -> list[tuple[int, Factor]]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from itertools import pairwise
 
 from lego_mlir.analysis.distributed.conversions.atoms import (
@@ -22,6 +23,7 @@ from lego_mlir.analysis.distributed.conversions.atoms import (
     stays,
 )
 from lego_mlir.analysis.distributed.conversions.exchange import WORD_BYTES, Exchange, plan_exchange
+from lego_mlir.analysis.distributed.conversions.matrices import MatrixInstructions
 from lego_mlir.analysis.distributed.conversions.shared_memory import SharedExchange, plan_shared
 from lego_mlir.analysis.distributed.factors import Place
 from lego_mlir.analysis.distributed.layout import DistributedLayout, same_threads
@@ -112,14 +114,18 @@ class Conversion:
         excess = store.wavefronts - store.ideal + load.wavefronts - load.ideal
         why = "between CTAs" if self.road is Road.CLUSTER else "between warps or lanes"
         return (
-            f"{self.road}: {why}, {len(store.vectors)} stores of {store.width} bytes, "
-            f"{len(load.vectors)} loads of {load.width} bytes, {c.wavefronts} wavefronts of which "
+            f"{self.road}: {why}, {store.describe('store')}, {load.describe('load')}, "
+            f"{c.wavefronts} wavefronts of which "
             f"{excess} for bank conflicts, {c.shared_bytes} bytes"
         )
 
 
+@lru_cache(maxsize=1 << 10)
 def plan_conversion(
-    source: DistributedLayout, target: DistributedLayout, element_bytes: int
+    source: DistributedLayout,
+    target: DistributedLayout,
+    element_bytes: int,
+    instructions: MatrixInstructions = MatrixInstructions(),  # noqa: B008 (a named tuple)
 ) -> Conversion:
     """Return how a tile in one layout becomes a tile in another.
 
@@ -127,6 +133,7 @@ def plan_conversion(
         source: where elements are.
         target: where they go; all of its copies are filled.
         element_bytes: 1, 2, 4 or 8.
+        instructions: which matrix instructions there are.
 
     Raises:
         LegoError: the layouts are of different tiles or threads, there is no such element, or the
@@ -155,7 +162,7 @@ def plan_conversion(
             if exchange.is_local:
                 return exchanged
     is_cluster = not stays(source, target, (Place.CTA,))
-    shared = plan_shared(source, target, atoms, element_bytes)
+    shared = plan_shared(source, target, atoms, element_bytes, instructions)
     stored = _through_memory(source, target, element_bytes, shared, is_cluster)
     too_large = shared.shared_bytes > MAX_SHARED_BYTES
     if exchanged is not None and (too_large or exchanged.cost.clocks <= stored.cost.clocks):

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from lego_mlir.analysis.distributed.conversions.atoms import Atom, Atoms
+from lego_mlir.analysis.distributed.conversions.matrices import (
+    ROW_BYTES,
+    Matrices,
+    MatrixInstructions,
+    plan_matrices,
+)
 from lego_mlir.analysis.distributed.conversions.memory_layouts import (
     SharedMemory,
     padded,
@@ -18,7 +25,7 @@ from lego_mlir.analysis.distributed.conversions.memory_layouts import (
 from lego_mlir.analysis.distributed.factors import REPLICA, Place, digits
 from lego_mlir.analysis.distributed.layout import DistributedLayout
 from lego_mlir.analysis.memory_costs.bank_conflicts import wavefronts
-from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
+from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, WARP_THREADS
 
 if TYPE_CHECKING:
     Bools: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
@@ -29,21 +36,32 @@ class Side:
     """The accesses of one side.
 
     Attributes:
-        vectors: the registers that each access moves, in the order of memory.
+        vectors: the registers that each access moves, in the order of memory; of matrices, in the
+            order of the instruction's registers.
         element_bytes: of an element.
         wavefronts: that all warps of a CTA take.
         ideal: the fewest that accesses of this width can take.
+        matrices: how `ldmatrix` or `stmatrix` accesses them; `None` for vectors.
     """
 
     vectors: tuple[tuple[int, ...], ...]
     element_bytes: int
     wavefronts: int
     ideal: int
+    matrices: Matrices | None = None
 
     @property
     def width(self) -> int:
         """Bytes of an access of a lane."""
         return len(self.vectors[0]) * self.element_bytes
+
+    def describe(self, verb: str) -> str:
+        """Return the accesses in words; `verb` is load or store."""
+        if self.matrices is None:
+            return f"{len(self.vectors)} {verb}s of {self.width} bytes"
+        name = ("ld" if verb == "load" else "st") + "matrix"
+        trans = ".trans" if self.matrices.is_transposed else ""
+        return f"{len(self.vectors)} {name}.x{self.width // 4}{trans}"
 
 
 @dataclass(frozen=True)
@@ -71,6 +89,7 @@ def plan_shared(
     target: DistributedLayout,
     atoms: Atoms | None,
     element_bytes: int,
+    instructions: MatrixInstructions = MatrixInstructions(),  # noqa: B008 (a named tuple)
 ) -> SharedExchange:
     """Return the cheapest conversion through shared memory that the rules above give.
 
@@ -79,22 +98,19 @@ def plan_shared(
         target: where they go.
         atoms: their common digits, or None if they have none.
         element_bytes: 1, 2, 4 or 8.
+        instructions: which matrix instructions there are.
     """
     if atoms is None:
-        candidates = padded(source, element_bytes)
+        plans = [
+            SharedExchange(
+                memory,
+                _side(source, memory, element_bytes, store, is_store=True),
+                _side(target, memory, element_bytes, load, is_store=False),
+            )
+            for memory, store, load in padded(source, element_bytes)
+        ]
     else:
-        candidates = (
-            (swizzled(source, atoms, low, element_bytes), *widths(low))
-            for low in _vectors(atoms, element_bytes)
-        )
-    plans = [
-        SharedExchange(
-            memory,
-            _side(source, memory, element_bytes, store, is_store=True),
-            _side(target, memory, element_bytes, load, is_store=False),
-        )
-        for memory, store, load in candidates
-    ]
+        plans = _swizzled_plans(source, target, atoms, element_bytes, instructions)
     return min(
         plans,
         key=lambda p: (
@@ -103,6 +119,52 @@ def plan_shared(
             p.shared_bytes,
         ),
     )
+
+
+def _swizzled_plans(
+    source: DistributedLayout,
+    target: DistributedLayout,
+    atoms: Atoms,
+    element_bytes: int,
+    instructions: MatrixInstructions,
+) -> list[SharedExchange]:
+    """Return the conversions through swizzled memories, by each pair of instructions that fits."""
+    is_alone = source.ctas == 1  # the instructions access the CTA's own memory only
+    stores = _matrices(source, element_bytes, has=instructions.store and is_alone, is_store=True)
+    loads = _matrices(target, element_bytes, has=instructions.load and is_alone, is_store=False)
+    lows = [*_vectors(atoms, element_bytes)]
+    for side, found in enumerate((stores, loads)):
+        for m in found:
+            by_digit = {(a.source, a.target)[side]: a for a in atoms}
+            if all(digit in by_digit for digit in m.row):
+                lows.append([by_digit[digit] for digit in m.row])
+    plans = []
+    for low in lows:
+        by_store = [None, *(m for m in stores if m.reads_rows_of(low, 0))]
+        by_load = [None, *(m for m in loads if m.reads_rows_of(low, 1))]
+        for store, load in product(by_store, by_load):
+            phases = None if store is None else store.phase, None if load is None else load.phase
+            memory = swizzled(source, atoms, low, element_bytes, phases)
+            elements = widths(low)
+            plans.append(
+                SharedExchange(
+                    memory,
+                    _side(source, memory, element_bytes, elements[0], store, is_store=True),
+                    _side(target, memory, element_bytes, elements[1], load, is_store=False),
+                )
+            )
+    return plans
+
+
+def _matrices(
+    layout: DistributedLayout, element_bytes: int, *, has: bool, is_store: bool
+) -> list[Matrices]:
+    """Return the accesses of a side by matrices, plain and transposed, that there are."""
+    planned = (
+        plan_matrices(layout, element_bytes, is_transposed=t, is_store=is_store)
+        for t in (False, True)
+    )
+    return [m for m in planned if m is not None] if has else []
 
 
 # Vectors.
@@ -133,10 +195,13 @@ def _side(
     memory: SharedMemory,
     element_bytes: int,
     elements: int,
+    matrices: Matrices | None = None,
     *,
     is_store: bool,
 ) -> Side:
-    """Return one side's accesses of so many elements, and what they cost."""
+    """Return one side's accesses of so many elements, or by matrices, and what they cost."""
+    if matrices is not None:
+        return _by_matrices(memory, element_bytes, matrices)
     offsets = memory.offsets[1][layout.elements()]
     # Copies in registers are stored once; loads fetch each of them.
     first = offsets[0, 0, 0]
@@ -155,6 +220,18 @@ def _side(
     ideal = cost.ideal.reshape(layout.ctas, -1).sum(axis=-1)
     listed = tuple(tuple(int(r) for r in v) for v in vectors)
     return Side(listed, element_bytes, int(by_cta.max()), int(ideal.max()))
+
+
+def _by_matrices(memory: SharedMemory, element_bytes: int, matrices: Matrices) -> Side:
+    """Return one side's accesses by matrices: eight lanes at a time give the addresses of rows."""
+    rows = matrices.rows
+    offsets = memory.offsets[1][rows.elements()[..., list(matrices.starts)]]
+    requests = np.moveaxis(offsets, -1, -2) * element_bytes
+    given = len(matrices.registers[0]) * element_bytes // 4 * 8  # lanes that give an address
+    mask = np.broadcast_to(np.arange(WARP_THREADS) < given, requests.shape)
+    cost = wavefronts(requests, ROW_BYTES, mask)
+    by_cta, ideal = (x.reshape(rows.ctas, -1).sum(axis=-1) for x in (cost.executed, cost.ideal))
+    return Side(matrices.registers, element_bytes, int(by_cta.max()), int(ideal.max()), matrices)
 
 
 def _storing(layout: DistributedLayout) -> Bools:

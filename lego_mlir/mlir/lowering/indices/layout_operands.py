@@ -9,6 +9,7 @@ from lego_mlir.algebra import Layout
 from lego_mlir.index import Int
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.context import Source
+from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.layouts import Layouts, symbols_of
 from lego_mlir.mlir.lowering.derivations import located
 from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
@@ -47,8 +48,11 @@ class LayoutOperands:
             )
         layout = self._layouts.of(op)
         symbols = symbols_of(layout, dialect.layout_attribute_of(op))
-        if symbols and len(op.operands) >= len(symbols):
-            self._sizes.note(symbols, list(op.operands)[-len(symbols) :])
+        operands = list(op.operands)
+        if op.name in (tiles.LOAD_PARTS, tiles.STORE_PARTS):
+            operands = tiles.segments_of(op)[1]
+        if symbols and len(operands) >= len(symbols):
+            self._sizes.note(symbols, operands[-len(symbols) :])
 
     def indexed(
         self, op: Any, layout: Layout, operands: list[Any], whole: Sequence[int] = ()

@@ -21,6 +21,7 @@ from lego_mlir.analysis.distributed import (
     coalesced,
     mma_accumulator,
     mma_operand_a,
+    mma_operand_b,
     plan_conversion,
     replicated,
     transposed,
@@ -29,15 +30,21 @@ from lego_mlir.analysis.distributed import (
 )
 from lego_mlir.analysis.distributed.conversions.atoms import common_atoms, stays
 from lego_mlir.analysis.distributed.conversions.exchange import plan_exchange
+from lego_mlir.analysis.distributed.conversions.matrices import MatrixInstructions
 from lego_mlir.analysis.distributed.conversions.shared_memory import plan_shared
 from lego_mlir.diagnostics import LegoError
 
 BYTES = st.sampled_from([1, 2, 4, 8])
 
 
-def checked(source: DistributedLayout, target: DistributedLayout, size: int) -> Conversion:
+def checked(
+    source: DistributedLayout,
+    target: DistributedLayout,
+    size: int,
+    instructions: MatrixInstructions = MatrixInstructions(),  # noqa: B008
+) -> Conversion:
     """Plan a conversion and run it."""
-    plan = plan_conversion(source, target, size)
+    plan = plan_conversion(source, target, size, instructions)
     values = np.arange(prod(source.shape))
     found = run(plan, registers_of(source, values))
     assert np.array_equal(found, registers_of(target, values)), plan.explain()
@@ -50,6 +57,59 @@ def checked(source: DistributedLayout, target: DistributedLayout, size: int) -> 
 @settings(max_examples=300)
 def test_random_pairs(pair: tuple[DistributedLayout, DistributedLayout], size: int) -> None:
     checked(*pair, size)
+
+
+@given(pairs(), BYTES)
+@settings(max_examples=100)
+def test_random_pairs_by_matrices(
+    pair: tuple[DistributedLayout, DistributedLayout], size: int
+) -> None:
+    checked(*pair, size, MatrixInstructions(load=True, store=True))
+
+
+OPERANDS = [
+    mma_operand_a((64, 64), 16, (2, 2)),
+    mma_operand_b((64, 64), 16, (2, 2)),
+    transposed(mma_operand_b((64, 64), 16, (2, 2))),
+    transposed(mma_operand_a((64, 64), 16, (2, 2))),
+    mma_accumulator((64, 64), (2, 2)),
+    wgmma_accumulator((64, 64)),
+    mma_operand_a((64, 64), 8, (4, 1)),
+    mma_operand_b((64, 64), 32, (1, 4)),
+]
+
+
+@pytest.mark.parametrize("operand", OPERANDS)
+@pytest.mark.parametrize("is_row_major", [True, False])
+def test_operands_go_through_matrices(operand: DistributedLayout, is_row_major: bool) -> None:
+    """From and to rows of 16 bytes: one instruction for four matrices, without conflicts."""
+    size = {8: 1, 32: 4}.get(32 // _word_elements(operand), 2)
+    order = (0, 1) if is_row_major else (1, 0)
+    rows = coalesced((64, 64), size, 4, order=order)
+    both = MatrixInstructions(load=True, store=True)
+    for source, target in ((rows, operand), (operand, rows)):
+        plan = checked(source, target, size, both)
+        vectors = checked(source, target, size)
+        assert plan.cost.wavefronts <= vectors.cost.wavefronts
+        assert plan.cost.instructions <= vectors.cost.instructions
+        assert plan.shared is not None
+        for side in (plan.shared.store, plan.shared.load):
+            assert side.wavefronts == side.ideal
+
+
+def _word_elements(operand: DistributedLayout) -> int:
+    return 4 if operand == OPERANDS[6] else 1 if operand == OPERANDS[7] else 2
+
+
+def test_ldmatrix_reads_operand_b_transposed() -> None:
+    """V of attention: k runs along columns in memory, and operand B wants k in a word."""
+    rows = coalesced((64, 64), 2, 4)
+    plan = checked(rows, mma_operand_b((64, 64), 16, (4, 1)), 2, MatrixInstructions(load=True))
+    assert plan.shared is not None
+    load = plan.shared.load
+    assert load.matrices is not None
+    assert load.matrices.is_transposed
+    assert (len(load.vectors), load.width) == (16, 16)
 
 
 @given(pairs(), BYTES)

@@ -1,7 +1,8 @@
 """The lego dialect: the name of every operation and attribute, its builder and its reader.
 
-No other module spells these names. `dialects/lego.irdl.mlir` declares and explains the operations.
-Builders insert at the current insertion point. Their `location` defaults to the current one.
+No other module spells these names; those of operations on tiles stand in `tile_operations`.
+`dialects/lego.irdl.mlir` declares and explains the operations. Builders insert at the current
+insertion point. Their `location` defaults to the current one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,31 @@ from typing import Any
 
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
+from lego_mlir.mlir.dialect.tile_operations import (
+    BROADCAST,
+    CONVERT,
+    DOT,
+    FULL,
+    GATHER,
+    IN_RANGE,
+    IOTA,
+    ITEM,
+    JOIN,
+    LOAD_MATRICES,
+    LOAD_PARTS,
+    REDUCE,
+    REDUCE_WITH,
+    RESHAPE,
+    RESTRICT,
+    SCAN,
+    SCAN_WITH,
+    SCATTER,
+    SPLIT,
+    STORE_MATRICES,
+    STORE_PARTS,
+    TAKE,
+    TRANSPOSE,
+)
 
 PREFIX = "lego."
 
@@ -34,6 +60,30 @@ SUM_SLICES = "lego.sum_slices"
 SLICES, IN_ORDER = "slices", "in_order"
 TENSOR_MAP = "lego.tensor_map"
 TENSOR_MAPS = "lego.tensor_maps"
+
+# Operations on tiles, and what they become in each thread.
+TILE_OPERATIONS = (
+    GATHER,
+    SCATTER,
+    FULL,
+    ITEM,
+    IOTA,
+    IN_RANGE,
+    RESTRICT,
+    BROADCAST,
+    RESHAPE,
+    TRANSPOSE,
+    JOIN,
+    SPLIT,
+    CONVERT,
+    REDUCE,
+    REDUCE_WITH,
+    SCAN,
+    SCAN_WITH,
+    DOT,
+    TAKE,
+)
+PARTS_OPERATIONS = (LOAD_PARTS, STORE_PARTS, LOAD_MATRICES, STORE_MATRICES)
 
 TENSOR_MAP_OPERATIONS = (TENSOR_MAP, TENSOR_MAPS)
 

@@ -1,0 +1,9 @@
+"""Loads and stores of the elements of a tile that one thread holds: lego.load_parts, store_parts.
+
+offsets     where each register's element lies: one derivation for all of them
+conditions  which elements exist, as far as it is not proven
+masks       which elements a mask of values lets through
+accesses    the vectors that memory is accessed in
+lanes       vectors of one width as vectors of another
+lower       the operations
+"""

@@ -1,0 +1,72 @@
+"""Values in other groups: the elements of some vectors as vectors of other widths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from lego_mlir.mlir.bindings import arith, ir, vector
+
+Lane: TypeAlias = tuple[Any, int]
+"""An element: the value that it is in, a vector or a single element, and its position."""
+
+
+def lanes_in(kind: Any) -> int:
+    """Return the number of elements of a part."""
+    return int(ir.VectorType(kind).shape[0]) if isinstance(kind, ir.VectorType) else 1
+
+
+def lanes_of(values: Sequence[Any]) -> list[Lane]:
+    """Return the elements of values, in order."""
+    return [(value, k) for value in values for k in range(lanes_in(value.type))]
+
+
+def element(lane: Lane) -> Any:
+    """Build an element as a value of its own; one that was put into a vector is known."""
+    value, position = lane
+    if not isinstance(value.type, ir.VectorType):
+        return value
+    if not isinstance(value, ir.BlockArgument):
+        operands = value.owner.operands
+        match value.owner.name:
+            case "vector.from_elements":
+                return operands[position]
+            case "vector.broadcast" if not isinstance(operands[0].type, ir.VectorType):
+                return operands[0]
+    return vector.ExtractOp(value, [], [position]).result
+
+
+def grouped(lanes: Sequence[Lane], kinds: Sequence[Any]) -> list[Any]:
+    """Build values of some types, vectors or elements, that hold the elements in order."""
+    left = iter(lanes)
+    return [_joined([next(left) for _ in range(lanes_in(kind))], kind) for kind in kinds]
+
+
+def _joined(lanes: Sequence[Lane], kind: Any) -> Any:
+    """Build one value of elements: as it is, a part of one vector, or from single elements."""
+    value, first = lanes[0]
+    if not isinstance(kind, ir.VectorType):
+        return element(lanes[0])
+    if all(lane == (value, first + k) for k, lane in enumerate(lanes)):
+        if value.type == kind:
+            return value
+        return vector.ExtractStridedSliceOp(kind, value, [first], [len(lanes)], [1]).result
+    return vector.FromElementsOp(kind, [element(lane) for lane in lanes]).result
+
+
+def with_elements(kind: Any, element_type: Any) -> Any:
+    """Return the type of a part with elements of another type."""
+    if not isinstance(kind, ir.VectorType):
+        return element_type
+    return ir.VectorType.get(list(ir.VectorType(kind).shape), element_type)
+
+
+def bytes_to_bits(value: Any, kind: Any) -> Any:
+    """Build the truth of bytes, as a value of type `kind`, of i1."""
+    low = with_elements(kind, ir.IntegerType.get_signless(1))
+    return arith.TruncIOp(low, value).result
+
+
+def bits_to_bytes(value: Any) -> Any:
+    """Build truth as bytes, 0 or 1."""
+    return arith.ExtUIOp(with_elements(value.type, ir.IntegerType.get_signless(8)), value).result

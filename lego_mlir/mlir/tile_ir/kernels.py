@@ -1,0 +1,110 @@
+"""Kernels on tiles: what a pass over tile IR is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from lego_mlir.hardware.limits import WARP_THREADS
+from lego_mlir.hardware.targets import Target
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.context import Source
+from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.layouts import Layouts
+from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
+from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.tile_ir.operations import CONSTANT
+from lego_mlir.mlir.tile_ir.types import has_tiles, is_tile
+
+_LAUNCH = "gpu.launch"
+
+
+@dataclass(frozen=True)
+class TileKernel:
+    """A gpu.launch whose body has tiles.
+
+    Attributes:
+        launch: the operation.
+        layouts: reads the layouts of the module.
+        source: the module's text, for errors.
+        target: the GPU.
+        notes: lines of `--explain`, in the order of the kernel.
+    """
+
+    launch: Any
+    layouts: Layouts
+    source: Source
+    target: Target
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def body(self) -> Any:
+        """The block of the kernel."""
+        return self.launch.regions[0].blocks[0]
+
+    @cached_property
+    def warps(self) -> int:
+        """The number of warps of a CTA.
+
+        Raises:
+            LegoError: it is not constant, or no multiple of 32 threads along x.
+        """
+        sizes = [_constant(size) for size in launch_sizes(self.launch)[3:]]
+        threads, *others = sizes
+        if threads is None or others != [1, 1] or threads % WARP_THREADS:
+            shown = " x ".join("?" if n is None else str(n) for n in sizes)
+            raise self.source.error(
+                f"the tiles of a kernel are held by warps of {WARP_THREADS} threads along x, but "
+                f"its CTAs have {shown} threads",
+                self.launch.location,
+                hint="launch a constant multiple of 32 threads along x, and 1 along y and z; in "
+                "Python @lg.kernel(grid=..., warps=4)",
+            )
+        return threads // WARP_THREADS
+
+    @cached_property
+    def ctas(self) -> int:
+        """The number of CTAs of a cluster."""
+        attributes = self.launch.attributes
+        has_cluster = dialect.CLUSTER in attributes
+        return ir.IntegerAttr(attributes[dialect.CLUSTER]).value if has_cluster else 1
+
+    @property
+    def thread(self) -> Any:
+        """The number of the thread in its CTA, an index."""
+        return self.body.arguments[3]
+
+    def operations(self) -> list[Any]:
+        """Return the operations of the kernel that have tiles, outer before inner."""
+        return [op for op in operations_in(self.launch) if has_tiles(op)]
+
+
+def tile_kernels(
+    module: Any, layouts: Layouts, source: Source, target: Target
+) -> Iterator[TileKernel]:
+    """Yield the kernels of a module that have tiles."""
+    for op in list(operations_in(module.operation, (_LAUNCH,))):
+        if op.name == _LAUNCH and any(map(_touches_memory, operations_in(op))):
+            yield TileKernel(op, layouts, source, target)
+
+
+def _touches_memory(op: Any) -> bool:
+    """Return whether an operation loads or stores a tile: a kernel on tiles has one."""
+    match op.name:
+        case tiles.GATHER | tiles.SCATTER:
+            return True
+        case dialect.LOAD:
+            return is_tile(op.results[0])
+        case dialect.STORE:
+            return is_tile(op.operands[0])
+    return False
+
+
+def _constant(size: Any) -> int | None:
+    """Return the number that a constant of the host function is, `None` for another value."""
+    if isinstance(size, ir.BlockArgument) or size.owner.name != CONSTANT:
+        return None
+    return int(ir.IntegerAttr(size.owner.attributes["value"]).value)

@@ -1,0 +1,10 @@
+"""The passes over tile IR, in order: from tiles without layouts to each thread's registers.
+
+    fill_invalid        reductions, scans and dots ignore invalid elements: by selects
+    assign_layouts      every tile gets a distributed layout, and conversions where they differ
+    lower_tiles         tiles become the registers of each thread, and accesses of memory
+    plan_shared_memory  the buffers of conversions share one allocation
+    insert_barriers     where one thread reads what another one wrote
+
+One pass is one file, or a folder of that name. What they know of operations is in `mlir.tile_ir`.
+"""

@@ -1,0 +1,185 @@
+"""Which elements of a buffer each thread accesses, where that is known.
+
+An access has an index a dimension. It is known where the index is the sum of a function of the
+thread's number and an origin that all threads have. The first is evaluated for all threads: so two
+accesses can be compared element by element, and it turns out which threads meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import product
+from typing import TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lego_mlir.algebra import Layout
+from lego_mlir.hardware.limits import WARP_THREADS
+from lego_mlir.index import Int, Sym, construct, evaluate, polynomial, symbols
+from lego_mlir.index.nodes import plain
+
+Ints: TypeAlias = NDArray[np.int64]
+
+MOST_COMPARED = 1 << 18
+"""The most elements of one access that are looked at one by one."""
+
+
+class Meeting(IntEnum):
+    """Which threads access the same bytes: none, threads of a warp, or threads of the CTA."""
+
+    NONE = 0
+    WARP = 1
+    CTA = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Elements:
+    """The elements that the threads of a CTA access.
+
+    Attributes:
+        layout: of the buffer.
+        unit: bytes of an element.
+        start: the byte at which the buffer begins.
+        local: for each dimension an array, thread by register, of indices from the origin on.
+        origin: for each dimension what all threads add to that.
+        active: whether a thread makes the access, for each.
+    """
+
+    layout: Layout
+    unit: int
+    start: int
+    local: tuple[Ints, ...]
+    origin: tuple[Int, ...]
+    active: NDArray[np.bool_]
+
+    @property
+    def is_absolute(self) -> bool:
+        """Whether the origin is known."""
+        return all(isinstance(x, int) for x in self.origin)
+
+    def bytes(self, unit: int) -> tuple[Ints, Ints]:
+        """Return the numbers of the units of memory that are accessed, and each one's thread."""
+        origin = cast("tuple[int, ...]", self.origin)
+        index = [x + at for x, at in zip(self.local, origin, strict=True)]
+        inside = np.ones(index[0].shape, np.bool_) & self.active[:, None]
+        for x, n in zip(index, cast("tuple[int, ...]", self.layout.dims), strict=True):
+            inside &= (x >= 0) & (x < n)
+        threads = np.broadcast_to(np.arange(inside.shape[0])[:, None], inside.shape)[inside]
+        kept = tuple(x[inside] for x in index)
+        if self.layout.is_partial:
+            exists = np.broadcast_to(self.layout.mask(*kept), threads.shape).astype(np.bool_)
+            kept, threads = tuple(x[exists] for x in kept), threads[exists]
+        offsets = np.broadcast_to(np.asarray(self.layout.apply(*kept), np.int64), threads.shape)
+        first = (self.start + offsets * self.unit) // unit
+        several = first[:, None] + np.arange(self.unit // unit)
+        return several.reshape(-1), np.repeat(threads, self.unit // unit)
+
+    def ranks(self, extents: Sequence[int]) -> tuple[Ints, Ints]:
+        """Return the elements as numbers, row-major in a box, and each one's thread."""
+        rank = np.zeros(self.local[0].shape, np.int64)
+        for x, n in zip(self.local, extents, strict=True):
+            rank = rank * n + x
+        threads = np.broadcast_to(np.arange(len(rank))[:, None], rank.shape)
+        return rank[self.active].reshape(-1), threads[self.active].reshape(-1)
+
+
+def elements(
+    layout: Layout,
+    unit: int,
+    start: int,
+    index: Sequence[Int],
+    factors: Sequence[tuple[int, int, int]],
+    thread: Sym,
+    active: NDArray[np.bool_],
+) -> Elements | None:
+    """Return the elements that threads access, `None` if they are not known.
+
+    Args:
+        layout: of the buffer.
+        unit: bytes of an element.
+        start: the byte at which the buffer begins.
+        index: of the thread's first element, expressions.
+        factors: the register factors: dimension, size and stride.
+        thread: the symbol of the thread's number. All other symbols are the same in all threads.
+        active: whether a thread makes the access, for each.
+    """
+    count = len(active)
+    digits = np.array(list(product(*(range(n) for _, n, _ in factors))), np.int64)
+    if count * len(digits) > MOST_COMPARED:
+        return None
+    threads = np.arange(count, dtype=np.int64)
+    local, origin = [], []
+    for dim, x in enumerate(index):
+        split = _split(x, thread)
+        if split is None:
+            return None
+        own, common = split
+        own_values = np.broadcast_to(evaluate(own, {thread.name: threads}), (count,))
+        in_dim = [stride if d == dim else 0 for d, _, stride in factors]
+        registers = digits @ np.array(in_dim, np.int64)
+        values = own_values[:, None] + registers
+        first = int(values.min())
+        local.append(values - first)
+        origin.append(construct.add(common, first))
+    return Elements(layout, unit, start, tuple(local), tuple(origin), active)
+
+
+def _split(x: Int, thread: Sym) -> tuple[Int, Int] | None:
+    """Return what depends on the thread alone, and what does not; `None` if that is no sum."""
+    constant, terms = polynomial.parts(plain(x))
+    own: polynomial.Terms = {}
+    common: polynomial.Terms = {}
+    for mono, coefficient in terms.items():
+        names = frozenset[Sym]().union(*(symbols(atom) for atom, _ in mono))
+        if thread not in names:
+            common[mono] = coefficient
+        elif names == {thread}:
+            own[mono] = coefficient
+        else:
+            return None
+    return polynomial.build(0, own), polynomial.build(constant, common)
+
+
+def meeting(a: Elements, b: Elements, *, same_time: bool) -> Meeting:
+    """Return which different threads may access the same bytes, one by `a` and one by `b`.
+
+    Args:
+        a: of an access of the same memory.
+        b: of another one.
+        same_time: whether the symbols in both origins have the same values.
+    """
+    if a.is_absolute and b.is_absolute:
+        unit = int(np.gcd.reduce([a.unit, b.unit, a.start, b.start]))
+        return _of_threads(a.bytes(unit), b.bytes(unit))
+    if (a.layout, a.unit, a.start) != (b.layout, b.unit, b.start):
+        return Meeting.CTA
+    extents = [max(int(x.max()), int(y.max())) + 1 for x, y in zip(a.local, b.local, strict=True)]
+    same = same_time and a.origin == b.origin
+    if not same and not all(
+        polynomial.divides(n, x) and polynomial.divides(n, y)
+        for n, x, y in zip(extents, a.origin, b.origin, strict=True)
+    ):
+        return Meeting.CTA
+    # Tiles at multiples of their size are the same or disjoint.
+    return _of_threads(a.ranks(extents), b.ranks(extents))
+
+
+def _of_threads(a: tuple[Ints, Ints], b: tuple[Ints, Ints]) -> Meeting:
+    """Compare elements and their threads."""
+    places, threads = a
+    if not len(places) or not len(b[0]):
+        return Meeting.NONE
+    order = np.argsort(places, kind="stable")
+    found, first = np.unique(places[order], return_index=True)
+    least = np.minimum.reduceat(threads[order], first)
+    most = np.maximum.reduceat(threads[order], first)
+    at = np.minimum(np.searchsorted(found, b[0]), len(found) - 1)
+    met = found[at] == b[0]
+    least, most, others = least[at][met], most[at][met], b[1][met]
+    if np.all((least == others) & (most == others)):
+        return Meeting.NONE
+    least, most, others = (x // WARP_THREADS for x in (least, most, others))
+    return Meeting.WARP if np.all((least == others) & (most == others)) else Meeting.CTA

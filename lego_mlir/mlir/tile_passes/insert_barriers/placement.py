@@ -1,0 +1,214 @@
+"""The analysis of a kernel's accesses over loops and branches, and the barriers it inserts.
+
+Where two threads access the same bytes and one of them writes, a barrier has to stand between the
+accesses. The analysis follows the program with the accesses that are *pending*: those that no
+barrier has separated from where it is. An operation whose accesses conflict with a pending one gets
+a barrier before it, of the warp if only threads of one warp meet, and none if no different threads
+do. Behind a branch what either way left is pending; a loop's body is entered with what its end
+leaves, too, until nothing changes.
+
+A barrier is for all threads. Where those take a branch differently it stands before the branch.
+
+Source: Tillet, Kung and Cox, "Triton", MAPL 2019, section 5.3, which places barriers so for whole
+buffers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from lego_mlir.index import symbols
+from lego_mlir.mlir.bindings import arith, ir
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_passes.insert_barriers.accesses import Access, Accesses
+from lego_mlir.mlir.tile_passes.insert_barriers.elements import Meeting, meeting
+from lego_mlir.mlir.tile_passes.insert_barriers.uniform import is_divergent
+
+_BARRIERS = ("gpu.barrier", "nvvm.barrier0")
+WARP_BARRIER = "nvvm.bar.warp.sync"
+
+
+@dataclass(frozen=True, slots=True)
+class _Pending:
+    """An access that no barrier has separated from here.
+
+    Attributes:
+        access: the access.
+        loops: those whose iteration has ended since: values of their bodies may have changed.
+    """
+
+    access: Access
+    loops: frozenset[Any] = frozenset()
+
+
+_State: TypeAlias = dict[_Pending, bool]
+"""The pending accesses, each with whether a barrier of the warp has followed it."""
+
+
+def insert_barriers(kernel: TileKernel) -> None:
+    """Insert the barriers that a kernel needs in shared memory and in buffers.
+
+    Raises:
+        LegoError: one would have to stand where not all threads of a CTA come.
+    """
+    placement = _Placement(kernel)
+    while placement.changed:
+        placement.changed = False
+        placement.block(kernel.body, {})
+    for op, level in placement.before.items():
+        with ir.InsertionPoint(op), op.location:
+            if level is Meeting.WARP or kernel.warps == 1:
+                all_lanes = arith.ConstantOp(ir.IntegerType.get_signless(32), -1).result
+                ir.Operation.create(WARP_BARRIER, operands=[all_lanes])
+            else:
+                ir.Operation.create("gpu.barrier")
+
+
+class _Placement:
+    """The barriers that have been found to be needed.
+
+    Attributes:
+        before: operations with a barrier before them, and its kind.
+        changed: whether the last pass over the kernel has found another one.
+    """
+
+    def __init__(self, kernel: TileKernel) -> None:
+        self._kernel = kernel
+        self._accesses = Accesses(kernel)
+        self._divergent: dict[Any, bool] = {}
+        self._met: dict[tuple[Access, Access, bool], Meeting] = {}
+        self.before: dict[Any, Meeting] = {}
+        self.changed = True
+
+    # The walk.
+    def block(self, block: Any, state: _State) -> _State:
+        """Return what is pending behind a block that is entered with what is pending in `state`."""
+        for op in block.operations:
+            state = self._operation(op.operation, state)
+        return state
+
+    def _operation(self, op: Any, state: _State) -> _State:
+        if op in self.before:
+            state = _behind_barrier(state, self.before[op])
+        match op.name:
+            case "scf.if":
+                ends = [
+                    self.block(region.blocks[0], dict(state))
+                    for region in op.regions
+                    if len(region.blocks)
+                ]
+                return _joined(*ends, *([state] if len(ends) < 2 else []))
+            case "scf.for":
+                return self._loop(op, state)
+            case "scf.while":
+                return self._while(op, state)
+            case name if name in _BARRIERS:
+                return {}
+            case name if name == WARP_BARRIER:
+                level = Meeting.WARP if self._kernel.warps > 1 else Meeting.CTA
+                return _behind_barrier(state, level)
+        for access in self._accesses.of(op):
+            level = max(
+                (self._meeting(p, synced, access) for p, synced in state.items()),
+                default=Meeting.NONE,
+            )
+            if level is not Meeting.NONE:
+                self._need(op, access, level)
+                state = _behind_barrier(state, level)
+        found = {_Pending(access): False for access in self._accesses.of(op)}
+        return {**state, **found} if found else state
+
+    def _loop(self, op: Any, state: _State) -> _State:
+        entered = state
+        while True:
+            end = _next_iteration(op, self.block(op.regions[0].blocks[0], dict(entered)))
+            following = _joined(entered, end)
+            if following == entered:
+                return following
+            entered = following
+
+    def _while(self, op: Any, state: _State) -> _State:
+        before, after = (region.blocks[0] for region in op.regions)
+        entered = state
+        while True:
+            decided = self.block(before, dict(entered))
+            end = _next_iteration(op, self.block(after, dict(decided)))
+            following = _joined(entered, end)
+            if following == entered:
+                return decided
+            entered = following
+
+    # Conflicts.
+    def _meeting(self, pending: _Pending, synced: bool, access: Access) -> Meeting:
+        """Return which threads a barrier would have to separate."""
+        first = pending.access
+        if not first.conflicts(access):
+            return Meeting.NONE
+        same_time = not any(self._changes(first, loop) for loop in pending.loops)
+        key = first, access, same_time
+        if key not in self._met:
+            a, b = first.elements, access.elements
+            known = None if a is None or b is None else meeting(a, b, same_time=same_time)
+            self._met[key] = Meeting.CTA if known is None else known
+        level = self._met[key]
+        return Meeting.NONE if synced and level is Meeting.WARP else level
+
+    def _changes(self, access: Access, loop: Any) -> bool:
+        """Return whether an origin differs from one iteration of a loop to the next."""
+        if access.elements is None:
+            return True
+        values = [self._accesses.values[s] for x in access.elements.origin for s in symbols(x)]
+        return any(_is_inside(value, loop) for value in values)
+
+    def _need(self, op: Any, access: Access, level: Meeting) -> None:
+        """Note that a barrier is needed before an operation, or before the branch that it is in."""
+        anchor, around = op, op.parent
+        while around is not None and around.operation != self._kernel.launch.operation:
+            if self._is_divergent(around.operation):
+                anchor = around.operation
+            around = around.parent
+        if self.before.get(anchor, Meeting.NONE) < level:
+            self.before[anchor] = level
+            self.changed = True
+        elif anchor != op:
+            raise self._kernel.source.error(
+                f"'{op.name}' accesses what other threads have written in the same branch, which "
+                "not all threads of the CTA take",
+                op.location,
+                hint="no barrier can stand inside of it: take the branch with all threads",
+            )
+
+    def _is_divergent(self, op: Any) -> bool:
+        if op not in self._divergent:
+            self._divergent[op] = is_divergent(self._kernel, op)
+        return self._divergent[op]
+
+
+def _behind_barrier(state: _State, level: Meeting) -> _State:
+    return {} if level is Meeting.CTA else dict.fromkeys(state, True)
+
+
+def _joined(*states: _State) -> _State:
+    """Return what is pending if one of several states holds."""
+    found: _State = {}
+    for state in states:
+        for pending, synced in state.items():
+            found[pending] = synced and found.get(pending, True)
+    return found
+
+
+def _next_iteration(loop: Any, state: _State) -> _State:
+    """Return what is pending at the start of a loop's body that was pending at its end."""
+    return _joined(*({_Pending(p.access, p.loops | {loop}): synced} for p, synced in state.items()))
+
+
+def _is_inside(value: Any, loop: Any) -> bool:
+    """Return whether a value is defined in the body of a loop."""
+    owner = value.owner
+    op = owner.owner if isinstance(value, ir.BlockArgument) else owner
+    while op is not None:
+        if op.operation == loop:
+            return True
+        op = op.parent
+    return False

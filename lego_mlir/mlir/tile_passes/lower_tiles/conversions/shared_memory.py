@@ -1,0 +1,150 @@
+"""Conversions through shared memory: threads store what they hold, and load what they need.
+
+    %room = "lego.alloc"() {layout = #M} : () -> memref<?xf32, #gpu.address_space<workgroup>>
+    "lego.store_parts"(%room, %i, %j, %x0, %x1) {layout = #M, registers = ...}
+    %y:2 = "lego.load_parts"(%room, %k, %l) {layout = #M, registers = ...}
+
+The memory's layout, with its swizzle or padding, is the plan's, and so is the order of registers:
+those that one access moves follow one another. `insert_barriers` has the barrier between the two.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lego_mlir.analysis.distributed import DistributedLayout, Factor, Place
+from lego_mlir.analysis.distributed.conversions.shared_memory import SharedExchange
+from lego_mlir.analysis.distributed.factors import cut_all, weights
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.layouts import layout_attribute
+from lego_mlir.mlir.tile_passes.lower_tiles import build
+from lego_mlir.mlir.tile_passes.lower_tiles.conversions.matrices import (
+    load_by_matrices,
+    store_by_matrices,
+)
+from lego_mlir.mlir.tile_passes.lower_tiles.fragments import (
+    Fragment,
+    coordinates,
+    once,
+    part_types,
+    register_factors,
+    registers_at,
+    repeated,
+    same_registers,
+    without_copies,
+)
+from lego_mlir.mlir.tile_passes.lower_tiles.memory import where
+from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
+
+_SHARED = "#gpu.address_space<workgroup>"
+
+
+def through_shared(
+    tile: Fragment, layout: DistributedLayout, plan: SharedExchange, threads: Threads
+) -> Fragment:
+    """Build a tile in another layout of the same CTA.
+
+    Args:
+        tile: the tile.
+        layout: of the result.
+        plan: where elements lie in shared memory, and the accesses.
+        threads: those of the kernel.
+    """
+    attribute = layout_attribute(plan.memory.layout)
+    if build.is_bool(tile.parts[0]):
+        bytes_ = Fragment(tile.layout, tuple(build.bool_to_byte(p) for p in tile.parts))
+        found = through_shared(bytes_, layout, plan, threads)
+        return Fragment(layout, tuple(build.byte_to_bool(p) for p in found.parts))
+    buffer = allocate(attribute, tile.element)
+    if plan.store.matrices is not None:
+        store_by_matrices(tile, buffer, attribute, plan.store.matrices, threads)
+    else:
+        vector = _without_copies(tile.layout, plan.store.vectors[0])
+        store(once(tile), buffer, attribute, vector, threads)
+    if plan.load.matrices is not None:
+        matrices = plan.load.matrices
+        return load_by_matrices(layout, tile.element, buffer, attribute, matrices, threads)
+    own = without_copies(layout)
+    vector = _without_copies(layout, plan.load.vectors[0])
+    return repeated(load(own, tile.element, buffer, attribute, vector, threads), layout)
+
+
+def _without_copies(layout: DistributedLayout, vector: tuple[int, ...]) -> tuple[int, ...]:
+    """Return registers by their numbers in the layout without copies in registers."""
+    renumbered = same_registers(layout, without_copies(layout))
+    return tuple(renumbered[r] for r in vector)
+
+
+def allocate(layout: Any, element: Any) -> Any:
+    """Build a buffer in shared memory of a layout's elements; i1 is no element of memory."""
+    dynamic = ir.ShapedType.get_dynamic_size()
+    space = ir.Attribute.parse(_SHARED)
+    return dialect.alloc(ir.MemRefType.get([dynamic], element, memory_space=space), layout)
+
+
+def store(
+    tile: Fragment, buffer: Any, memory: Any, vector: tuple[int, ...], threads: Threads
+) -> None:
+    """Build the stores of a tile; of several threads with the same elements one stores them.
+
+    Args:
+        tile: each element once a thread.
+        buffer: the memory.
+        memory: the attribute of its layout.
+        vector: the registers that the first access moves, in the order of memory.
+        threads: those of the kernel.
+    """
+    ordered = arranged(tile.layout, vector)
+    registers = registers_at(tile.layout, coordinates(ordered))
+    parts = tile.picked(ordered, registers).parts
+    index = threads.coordinates(tile.layout)
+    with where(threads.is_first_copy(tile.layout)):
+        tiles.store_parts(parts, buffer, index, memory, register_factors(ordered))
+
+
+def load(
+    layout: DistributedLayout,
+    element: Any,
+    buffer: Any,
+    memory: Any,
+    vector: tuple[int, ...],
+    threads: Threads,
+) -> Fragment:
+    """Build the loads of a tile; arguments as `store`."""
+    ordered = arranged(layout, vector)
+    kinds = part_types(ordered, element)
+    index = threads.coordinates(layout)
+    parts = tiles.load_parts(kinds, buffer, index, memory, register_factors(ordered))
+    loaded = Fragment(ordered, tuple(parts))
+    return loaded.picked(layout, registers_at(ordered, coordinates(layout)))
+
+
+def arranged(layout: DistributedLayout, vector: tuple[int, ...]) -> DistributedLayout:
+    """Return the layout with its registers in an order in which those of an access are the fastest.
+
+    Args:
+        layout: each element once a thread.
+        vector: the registers of one access, in the order of memory, a power of two of them. The
+            other accesses move registers at the same distances from one another.
+    """
+    factors = layout.places[Place.REGISTER]
+    # A bit of the number in the vector is a bit of the register's number: a factor of size 2.
+    fast = [vector[1 << k] - vector[0] for k in range(len(vector).bit_length() - 1)]
+    slow: list[Factor] = []
+    bits: dict[int, Factor] = {}
+    for f, weight in zip(factors, weights(factors), strict=True):
+        inside = [w // weight for w in fast if weight <= w < weight * f.size]
+        borders = [f.stride * n for low in inside for n in (low, 2 * low)]
+        pieces = cut_all([f], borders)
+        assert pieces is not None  # bits of a vector are factors of size 2
+        for piece in pieces:
+            at = weight * (piece.stride // f.stride)
+            if at in fast:
+                bits[at] = piece
+            else:
+                slow.append(piece)
+    ordered = (*slow, *(bits[w] for w in reversed(fast)))
+    ctas, warps, lanes, _ = layout.places
+    return DistributedLayout(layout.shape, (ctas, warps, lanes, ordered))

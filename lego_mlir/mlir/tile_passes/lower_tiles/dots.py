@@ -1,0 +1,88 @@
+"""Dots: each warp multiplies its tiles by `mma.sync`, from and to registers.
+
+    %d = "lego.dot"(%a, %b, %c) : (tensor<16x16xf16, #A>, tensor<16x8xf16, #B>, ...)
+
+becomes, on the parts of a thread,
+
+    %a0 = vector.extract_strided_slice ... : vector<4xf16> to vector<2xf16>
+    %d = nvvm.mma.sync A[%a0, %a1, %a2, %a3] B[%b0, %b1] C[%c0, %c1, %c2, %c3]
+
+An operand's registers are numbered instruction by instruction (`analysis.distributed`), so each one
+takes neighbouring words of 32 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir.bindings import ir, vector
+from lego_mlir.mlir.fragments.instructions import MmaBuilder
+from lego_mlir.mlir.tile_ir.dots import read_dot, warp_grid_of
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_passes.lower_tiles.fragments import Fragment, of_elements
+
+_WORD_BITS = 32
+_A_WORDS, _B_WORDS, _ACCUMULATORS = 4, 2, 4
+"""Registers of a lane for one instruction (PTX ISA, "Matrix Fragments for mma.m16n8k16")."""
+
+
+def lower_dot(kernel: TileKernel, op: Any, operands: Sequence[Fragment]) -> Fragment:
+    """Build the instructions of a lego.dot; return the fragment of its result.
+
+    Args:
+        kernel: the kernel.
+        op: the dot.
+        operands: what a thread holds of operand A, operand B and the accumulator.
+
+    Raises:
+        LegoError: the layouts are not those of an instruction.
+    """
+    dot = read_dot(kernel, op)
+    a_tile, b_tile, accumulator = operands
+    grid = warp_grid_of(accumulator.layout)
+    names = ("operand A", "operand B", "an accumulator")
+    for name, tile, needed in zip(names, operands, dot.layouts(grid), strict=True):
+        if tile.layout != needed:
+            raise LegoError(
+                f"mma.sync does not take {name} in the layout '{tile.layout}'",
+                hint=f"convert it to '{needed}'",
+            )
+    mma = MmaBuilder(dot.instruction)
+    a = mma.operands(_words(a_tile.parts, dot.instruction.bits))
+    b = mma.operands(_words(b_tile.parts, dot.instruction.bits))
+    sums = accumulator.elements()
+    rows, columns, depth = dot.instruction.shape
+    m, n, steps = dot.m // grid[0] // rows, dot.n // grid[1] // columns, dot.k // depth
+    for step in range(steps):
+        for i in range(m):
+            at = (i * steps + step) * _A_WORDS
+            # Alternate directions, so that consecutive instructions share an operand.
+            for j in reversed(range(n)) if i % 2 else range(n):
+                of_b = (j * steps + step) * _B_WORDS
+                to = (i * n + j) * _ACCUMULATORS
+                sums[to : to + _ACCUMULATORS] = mma(
+                    a[at : at + _A_WORDS],
+                    b[of_b : of_b + _B_WORDS],
+                    sums[to : to + _ACCUMULATORS],
+                )
+    return of_elements(accumulator.layout, sums)
+
+
+def _words(parts: Sequence[Any], bits: int) -> list[Any]:
+    """Return elements in parts as words of 32 bits, as vectors of elements are cast to them."""
+    per_word = _WORD_BITS // bits
+    i32 = ir.IntegerType.get_signless(_WORD_BITS)
+    word_type = ir.VectorType.get([1], i32)
+    words: list[Any] = []
+    for part in parts:
+        kind = ir.VectorType(part.type)  # two elements of an operand are always neighbours
+        for start in range(0, kind.shape[0], per_word):
+            piece = part
+            if kind.shape[0] != per_word:
+                narrow = ir.VectorType.get([per_word], kind.element_type)
+                piece = vector.ExtractStridedSliceOp(narrow, part, [start], [per_word], [1]).result
+            cast = vector.BitCastOp(word_type, piece).result
+            words.append(vector.ExtractOp(cast, [], [0]).result)
+    return words

@@ -1,0 +1,171 @@
+"""The walk over a kernel: each operation on tiles becomes what its threads do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lego_mlir.analysis.distributed import DistributedLayout
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.operations import CONSTANT, is_pointwise
+from lego_mlir.mlir.tile_ir.types import element_of, has_tiles, is_tile
+from lego_mlir.mlir.tile_passes.lower_tiles import memory, sources, views
+from lego_mlir.mlir.tile_passes.lower_tiles.combining import (
+    by_kind,
+    by_region,
+    reduce_tiles,
+    scan_tiles,
+)
+from lego_mlir.mlir.tile_passes.lower_tiles.control_flow import CONTROL_FLOW, lower_control_flow
+from lego_mlir.mlir.tile_passes.lower_tiles.conversions import convert
+from lego_mlir.mlir.tile_passes.lower_tiles.dots import lower_dot
+from lego_mlir.mlir.tile_passes.lower_tiles.fragments import Fragment
+from lego_mlir.mlir.tile_passes.lower_tiles.pointwise import lower_pointwise
+from lego_mlir.mlir.tile_passes.lower_tiles.takes import take
+from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
+
+
+def lower_tiles(kernel: TileKernel) -> None:
+    """Run the pass on a kernel, in place.
+
+    Raises:
+        LegoError: at the operation that cannot be lowered.
+    """
+    _Walk(kernel).run()
+
+
+class _Walk:
+    """The lowering of one kernel.
+
+    Attributes:
+        threads: those of the kernel.
+        fragments: of each tile so far.
+        dead: operations to erase, in the order of the kernel: what uses a value comes behind what
+            defines it, and what is inside of an operation behind it.
+    """
+
+    def __init__(self, kernel: TileKernel) -> None:
+        self.kernel = kernel
+        self.threads = Threads(kernel)
+        self.fragments: dict[Any, Fragment] = {}
+        self.dead: list[Any] = []
+
+    def run(self) -> None:
+        self.lower_block(self.kernel.body)
+        for op in reversed(self.dead):
+            op.erase()
+
+    def lower_block(self, block: Any) -> None:
+        """Lower the operations of a block, as they are now."""
+        for op in [o.operation for o in block.operations]:
+            with ir.InsertionPoint(op), op.location:
+                try:
+                    self._lower(op)
+                except LegoError as e:
+                    if e.location is not None:
+                        raise
+                    raise self.kernel.source.error(e.message, op.location, hint=e.hint) from None
+
+    def _lower(self, op: Any) -> None:
+        """Lower an operation, or what is inside of it."""
+        if op.name in (dialect.STORE, dialect.ATOMIC) and not has_tiles(op):
+            memory.lower_scalar_store(op, self.threads)
+            self.dead.append(op)
+        elif op.name in _TERMINATORS:
+            return  # with its loop or branch
+        elif op.name in CONTROL_FLOW and has_tiles(op):
+            lower_control_flow(op, self)
+        elif has_tiles(op):
+            self._lower_tiles(op)
+            self.dead.append(op)
+        else:
+            for region in op.regions:
+                for block in region.blocks:
+                    self.lower_block(block)
+
+    def _lower_tiles(self, op: Any) -> None:
+        """Build what an operation on tiles becomes."""
+        operands = [self.fragments.get(x, x) for x in op.operands]
+        results = [r for r in op.results if is_tile(r)]
+        layouts = [self.threads.layout(r) for r in results]
+        found: list[Fragment] = []
+        match op.name:
+            case dialect.STORE:
+                mask = self._mask(op.operands[0])
+                memory.lower_store(op, operands[0], mask, self.threads)
+            case tiles.ITEM:
+                op.results[0].replace_all_uses_with(operands[0].elements()[0])
+            case tiles.SPLIT:
+                found = views.split_last(operands[0], layouts, self.threads)
+            case tiles.REDUCE | tiles.REDUCE_WITH | tiles.SCAN | tiles.SCAN_WITH:
+                combined = zip(self._combine(op, operands), layouts, strict=True)
+                found = [convert(tile, layout, self.threads) for tile, layout in combined]
+            case _:
+                (layout,) = layouts
+                found = [self._value(op, operands, layout)]
+        self.fragments.update(zip(results, found, strict=True))
+
+    def _value(self, op: Any, operands: list[Any], layout: DistributedLayout) -> Fragment:
+        """Build the result of an operation that has one, in its layout."""
+        threads = self.threads
+        match op.name:
+            case dialect.LOAD:
+                return memory.lower_load(op, layout, threads)
+            case _ if op.name == CONSTANT:
+                return sources.lower_constant(op, layout)
+            case tiles.FULL:
+                return sources.lower_full(operands[0], layout)
+            case tiles.IOTA:
+                return sources.lower_iota(op, layout, threads)
+            case tiles.IN_RANGE:
+                return sources.lower_in_range(op, operands[0], layout, threads)
+            case tiles.RESTRICT:
+                return operands[0]  # type: ignore[no-any-return]
+            case tiles.BROADCAST:
+                return views.broadcast(operands[0], layout, threads)
+            case tiles.RESHAPE:
+                return views.reshape(operands[0], layout, threads)
+            case tiles.TRANSPOSE:
+                return views.transpose(operands[0], tiles.order_of(op), layout, threads)
+            case tiles.JOIN:
+                return views.join(operands, layout, threads)
+            case tiles.CONVERT:
+                return convert(operands[0], layout, threads)
+            case tiles.TAKE:
+                tile, indices = operands
+                return convert(take(tile, indices, tiles.dim_of(op), threads), layout, threads)
+            case tiles.DOT:
+                return lower_dot(self.kernel, op, operands)
+            case _ if is_pointwise(op):
+                return lower_pointwise(op, operands)
+        raise LegoError(f"'{op.name}' is no operation on tiles")
+
+    def _combine(self, op: Any, operands: list[Fragment]) -> list[Fragment]:
+        """Build a reduction or a scan."""
+        dim = tiles.dim_of(op)
+        if op.name in (tiles.REDUCE, tiles.SCAN):
+            combine = by_kind(tiles.kind_of(op), element_of(op.operands[0]))
+        else:
+            combine = by_region(op.regions[0].blocks[0])
+        if op.name in (tiles.REDUCE, tiles.REDUCE_WITH):
+            return reduce_tiles(operands, dim, combine, self.threads)
+        reverse = tiles.is_reverse(op)
+        return scan_tiles(operands, dim, combine, self.threads, is_reverse=reverse)
+
+    def _mask(self, tile: Any) -> Fragment | None:
+        """Return which elements of a tile that is stored are valid; `None` for all.
+
+        A `lego.restrict` says so; a conversion between it and the store converts the mask, too.
+        """
+        if dialect.made_by(tile, tiles.RESTRICT):
+            return self.fragments[tile.owner.operands[1]]
+        if dialect.made_by(tile, tiles.CONVERT):
+            mask = self._mask(tile.owner.operands[0])
+            return None if mask is None else convert(mask, self.threads.layout(tile), self.threads)
+        return None
+
+
+_TERMINATORS = ("scf.yield", "scf.condition", "gpu.terminator", "gpu.yield")

@@ -1,0 +1,156 @@
+"""Give the buffers of a kernel on tiles offsets in one allocation of shared memory.
+
+    %a = "lego.alloc"() {layout = #A}       // from the first use ...
+    %b = "lego.alloc"() {layout = #B}
+
+becomes
+
+    %a = memref.view %memory[%c0]
+    %b = memref.view %memory[%c4096]
+
+A buffer exists from its first use to its last; what a loop or branch does with it is one use. What
+it holds when its lego.alloc is reached again is unknown, so a buffer of a loop's body exists for a
+part of each iteration. Buffers that do not exist at the same time may share bytes. But then a
+barrier stands between them, so the smallest share none: as many as cost no occupancy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lego_mlir.analysis.buffer_lifetimes import BufferLifetime, assign_offsets
+from lego_mlir.hardware.limits import WARP_THREADS
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import arith, ir, memref
+from lego_mlir.mlir.buffer_users import ancestor_in, users_of
+from lego_mlir.mlir.lowering.buffers import bytes_of, is_workgroup, replace_alloc, room
+from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.to_nvvm.shared_memory import LEAST_ALIGNMENT, TargetMemory
+
+FREE_BYTES = 64
+"""Bytes of shared memory for each thread of a CTA that every target has, if as many threads as
+possible are to run: sm_75 has 64 KiB for 1,024 threads, sm_90 228 KiB for 2,048."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Buffer:
+    """A lego.alloc of shared memory.
+
+    Attributes:
+        op: the operation.
+        kind: its type of memref, of known size.
+        lifetime: its size, and the numbers of its first and last use.
+    """
+
+    op: Any
+    kind: Any
+    lifetime: BufferLifetime
+
+
+def plan_shared_memory(kernel: TileKernel) -> None:
+    """Replace the lego.alloc of shared memory in a kernel by views of one buffer.
+
+    Raises:
+        LegoError: they need more than a CTA may have; names the largest.
+    """
+    allocs = [op for op in operations_in(kernel.launch) if _is_shared_alloc(op)]
+    if not allocs:
+        return
+    spans = _spans(kernel.body)
+    buffers = [_buffer(kernel, op, spans) for op in allocs]
+    offsets = _offsets([b.lifetime for b in buffers], FREE_BYTES * WARP_THREADS * kernel.warps)
+    size = max(at + b.lifetime.size for at, b in zip(offsets, buffers, strict=True))
+    _check_size(kernel, size, buffers)
+    byte, space = ir.IntegerType.get_signless(8), buffers[0].kind.memory_space
+    with ir.InsertionPoint.at_block_begin(kernel.body), kernel.launch.location:
+        kind = ir.MemRefType.get([size], byte, memory_space=space)
+        memory = room(allocs[0], kind, kernel.source)
+        for buffer, offset in zip(buffers, offsets, strict=True):
+            with buffer.op.location:
+                start = arith.ConstantOp(ir.IndexType.get(), offset).result
+                replace_alloc(buffer.op, memref.ViewOp(buffer.kind, memory, start, []).result)
+    for op in allocs:
+        op.erase()
+
+
+def _is_shared_alloc(op: Any) -> bool:
+    return op.name == dialect.ALLOC and is_workgroup(op.results[0].type)
+
+
+def _spans(block: Any) -> dict[Any, tuple[int, int]]:
+    """Return the numbers of each operation in a block: its own, and the last of those inside it."""
+    spans: dict[Any, tuple[int, int]] = {}
+
+    def number(block: Any, n: int) -> int:
+        for op in block.operations:
+            first, n = n, n + 1
+            for region in op.operation.regions:
+                for inner in region.blocks:
+                    n = number(inner, n)
+            spans[op.operation] = first, n - 1
+        return n
+
+    number(block, 0)
+    return spans
+
+
+def _buffer(kernel: TileKernel, op: Any, spans: dict[Any, tuple[int, int]]) -> _Buffer:
+    """Return the size and lifetime of an allocation."""
+    layout = kernel.layouts.of(op)
+    if not isinstance(layout.size, int):
+        names = ", ".join(s.name for s in layout.symbols)
+        raise kernel.source.error(
+            f"'lego.alloc' needs a layout of known size, '{layout}' has symbols ({names})",
+            op.location,
+            hint="give them values in lego.sizes",
+        )
+    old = ir.MemRefType(op.results[0].type)
+    kind = ir.MemRefType.get([layout.size], old.element_type, memory_space=old.memory_space)
+    uses = [spans[ancestor_in(op.block, user)] for user in users_of(op.results[0])]
+    first = min((start for start, _ in uses), default=0)
+    last = max((end for _, end in uses), default=0)
+    return _Buffer(op, kind, BufferLifetime(bytes_of(kind), LEAST_ALIGNMENT, first, last))
+
+
+def _offsets(lifetimes: Sequence[BufferLifetime], free: int) -> list[int]:
+    """Return offsets at which as many of the smallest buffers as possible share no bytes.
+
+    Args:
+        lifetimes: of the buffers.
+        free: bytes that cost nothing.
+    """
+    shared = assign_offsets(lifetimes)
+    most = max(free, _end(lifetimes, shared))
+    by_size = sorted(range(len(lifetimes)), key=lambda k: lifetimes[k].size, reverse=True)
+    for sharing in range(len(lifetimes)):
+        separate = list(lifetimes)
+        last = max(b.last_use for b in lifetimes)
+        for k in by_size[sharing:]:
+            separate[k] = replace(separate[k], first_use=0, last_use=last)
+        offsets = assign_offsets(separate)
+        if _end(separate, offsets) <= most:
+            return offsets
+    return shared
+
+
+def _end(lifetimes: Sequence[BufferLifetime], offsets: Sequence[int]) -> int:
+    return max(at + b.size for at, b in zip(offsets, lifetimes, strict=True))
+
+
+def _check_size(kernel: TileKernel, size: int, buffers: Sequence[_Buffer]) -> None:
+    """Refuse what is more than a CTA may have."""
+    most = kernel.target.optin_shared_bytes
+    if size <= most:
+        return
+    largest = max(buffers, key=lambda b: b.lifetime.size)
+    layout = kernel.layouts.of(largest.op)
+    memory = TargetMemory(kernel.target.name, most, kernel.target.static_shared_bytes)
+    raise kernel.source.error(
+        f"{memory.too_much(size)}; the largest buffer, of {largest.lifetime.size} bytes, is "
+        f"'{layout}' of {largest.kind.element_type}",
+        largest.op.location,
+        hint="take smaller tiles, or give both sides of this conversion one layout",
+    )

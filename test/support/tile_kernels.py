@@ -1,0 +1,107 @@
+"""Kernels on placed tiles as text, and their runs in the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from lego_mlir.analysis.distributed import DistributedLayout
+from lego_mlir.compiler.driver import Compilation, Options
+from lego_mlir.mlir.context import Source
+from lego_mlir.runtime import run, select
+
+ELEMENTS = {
+    np.dtype(np.float16): "f16",
+    np.dtype(np.float32): "f32",
+    np.dtype(np.float64): "f64",
+    np.dtype(np.int8): "i8",
+    np.dtype(np.int16): "i16",
+    np.dtype(np.int32): "i32",
+    np.dtype(np.int64): "i64",
+}
+
+
+def tile(layout: DistributedLayout, element: str) -> str:
+    """Return the type of a tile."""
+    sizes = "".join(f"{n}x" for n in layout.shape)
+    return f'tensor<{sizes}{element}, #lego.layout<"{layout.text}">>'
+
+
+def rows(shape: Sequence[int]) -> str:
+    """Return the row-major layout of a tensor."""
+    return f'#lego.layout<"OrderBy(Row({", ".join(map(str, shape))}))">'
+
+
+def kernel(arguments: Mapping[str, np.ndarray], warps: int, body: str, grid: int = 1) -> str:
+    """Return a module with one kernel.
+
+    Args:
+        arguments: the tensors, row-major, by name; `#name` is the layout of each.
+        warps: of a CTA.
+        body: of the kernel; `%b` is the CTA's number, `%t` the thread's, `%c0` is 0.
+        grid: the number of CTAs.
+    """
+    layouts = "\n".join(f"#{name} = {rows(x.shape)}" for name, x in arguments.items())
+    types = {name: f"memref<{x.size}x{ELEMENTS[x.dtype]}>" for name, x in arguments.items()}
+    listed = ", ".join(
+        f"%{n}: {t} {{lego.layout = #{n}, lego.alignment = 16 : i64}}" for n, t in types.items()
+    )
+    return f"""{layouts}
+func.func @main({listed}) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %grid = arith.constant {grid} : index
+  %threads = arith.constant {32 * warps} : index
+  gpu.launch blocks(%b, %by, %bz) in (%gx = %grid, %gy = %c1, %gz = %c1)
+      threads(%t, %ty, %tz) in (%tx = %threads, %tyy = %c1, %tzz = %c1) {{
+{body}
+    gpu.terminator
+  }}
+  return
+}}
+"""
+
+
+def access(
+    arguments: Mapping[str, np.ndarray], name: str, dims: Sequence[int] | None = None
+) -> str:
+    """Return the attributes of an access of a whole tensor, or of some of its dimensions."""
+    dims = range(arguments[name].ndim) if dims is None else dims
+    if not dims:
+        return f"{{layout = #{name}}}"
+    return f"{{layout = #{name}, slice = array<i64: {', '.join(map(str, dims))}>}}"
+
+
+def load(arguments: Mapping[str, np.ndarray], name: str, kind: str) -> str:
+    """Return the operation that loads a whole tensor."""
+    x = arguments[name]
+    memref = f"memref<{x.size}x{ELEMENTS[x.dtype]}>"
+    zeros = "".join(", %c0" for _ in x.shape)
+    types = ", ".join([memref, *["index"] * x.ndim])
+    return f'"lego.load"(%{name}{zeros}) {access(arguments, name)} : ({types}) -> {kind}'
+
+
+def store(arguments: Mapping[str, np.ndarray], name: str, value: str, kind: str) -> str:
+    """Return the operation that stores a whole tensor."""
+    x = arguments[name]
+    memref = f"memref<{x.size}x{ELEMENTS[x.dtype]}>"
+    zeros = "".join(", %c0" for _ in x.shape)
+    types = ", ".join([kind, memref, *["index"] * x.ndim])
+    return f'"lego.store"({value}, %{name}{zeros}) {access(arguments, name)} : ({types}) -> ()'
+
+
+def compiled(text: str) -> Compilation:
+    """Return the compilation of a module's text."""
+    return Compilation(Source("tiles.mlir", text), Options())
+
+
+def outputs(text: str, arguments: Mapping[str, np.ndarray], order: str = "late") -> dict[str, Any]:
+    """Return what a kernel leaves in its arguments, by name."""
+    artifact = compiled(text).artifact(assemble=False)
+    given = {name: x.copy() for name, x in arguments.items()}
+    result = run(artifact, given, device=select("sim", order=order))
+    return {
+        name: np.asarray(x).reshape(arguments[name].shape) for name, x in result.outputs.items()
+    }
