@@ -19,6 +19,7 @@ from lego_mlir.diagnostics import LegoError, Location, printable, shown_warnings
 from lego_mlir.files import write_whole
 from lego_mlir.limits import Limits
 from lego_mlir.options import parser, template_parser
+from lego_mlir.timing import reported, timed
 
 if TYPE_CHECKING:
     from lego_mlir.compiler.driver import Compilation
@@ -44,7 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command = _command(options)
     interruption = _Interruption()
     try:
-        with interruption, shown_warnings(_warned), Limits.parse(options.limits).applied():
+        with (
+            interruption,
+            shown_warnings(_warned),
+            Limits.parse(options.limits).applied(),
+            reported(options, lambda text: _say(text, sys.stderr, keep="\n")),
+        ):
             return command(options)
     except KeyboardInterrupt as e:
         return _interrupted(str(e))
@@ -162,11 +168,14 @@ def _fill(options: Any) -> int:
 
 # Compiling.
 def _compilation(options: Any) -> Compilation:
-    from lego_mlir.compiler.driver import Compilation, Options
-    from lego_mlir.hardware.targets import Target
-    from lego_mlir.mlir.context import Source
+    with timed("imports"):
+        from lego_mlir.compiler.driver import Compilation, Options
+        from lego_mlir.hardware.targets import Target
+        from lego_mlir.mlir.context import Source
 
     target = Target.parse(options.target or DEFAULT_TARGET)
+    if options.verbose:
+        _say(f"legoc: target {target.name}", sys.stderr)
     file, text = _read(options.input)
     compilation = Compilation(
         Source(file, text),

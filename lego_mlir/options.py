@@ -178,6 +178,17 @@ def parser() -> argparse.ArgumentParser:
     compiling.add_argument(
         "-o", dest="output", metavar="FILE", help="write to this file instead of stdout"
     )
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="print versions, the target, and each stage with its time as it ends, to stderr",
+    )
+    parser.add_argument(
+        "--timing",
+        action="store_true",
+        help="print a table of the times of all stages and passes at the end, to stderr",
+    )
     printing = parser.add_argument_group("printing a layout")
     printing.add_argument(
         "--print",

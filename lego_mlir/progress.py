@@ -127,6 +127,8 @@ def _drawn(bar: Bar) -> Any:
         progress.TimeRemainingColumn(),
         console=console,
         transient=True,
+        # On the same terminal, lines are printed above the bar; elsewhere they are left alone.
+        redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),
     )
     shown.add_task(Text(bar.what).markup, total=bar.total)
     shown.start()

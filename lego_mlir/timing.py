@@ -5,11 +5,13 @@ Nothing is recorded, and nothing costs time, unless somebody asks: `with Timings
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import Any
 
 
 @dataclass
@@ -33,10 +35,18 @@ class Timings:
 
     Args:
         ended: is called with each stage when it ends.
+        has_parts: whether the parts of stages are wanted, too. To measure passes takes time.
+
+    Attributes:
+        stages: the stages.
+        has_parts: as given.
     """
 
-    def __init__(self, ended: Callable[[Stage], None] | None = None) -> None:
+    def __init__(
+        self, ended: Callable[[Stage], None] | None = None, *, has_parts: bool = False
+    ) -> None:
         self.stages: list[Stage] = []
+        self.has_parts = has_parts
         self._ended = ended
         self._running: list[Stage] = []
         self._inner: list[float] = []
@@ -87,6 +97,37 @@ class Timings:
             f"{name:<{width}}  {1e3 * seconds:>9.2f} ms  {seconds / (total or 1):>6.1%}"
             for name, seconds in rows
         )
+
+
+@contextmanager
+def reported(options: Any, say: Callable[[str], None]) -> Iterator[None]:
+    """Report the times of the block, as the options of a command ask for it.
+
+    Args:
+        options: with `verbose`, to report each stage as it ends, and `timing`, for a table at the
+            end; without them nothing is recorded.
+        say: prints a text.
+    """
+    is_verbose, has_table = getattr(options, "verbose", False), getattr(options, "timing", False)
+    if not (is_verbose or has_table):
+        yield
+        return
+
+    def ended(stage: Stage) -> None:
+        say(f"legoc: {stage.name:<10} {1e3 * stage.seconds:>9.2f} ms")
+
+    timings = Timings(ended if is_verbose else None, has_parts=has_table)
+    if is_verbose:
+        from lego_mlir import __version__
+
+        python = ".".join(map(str, sys.version_info[:3]))
+        say(f"legoc: lego-mlir {__version__}, Python {python}")
+    try:
+        with timings.recorded():
+            yield
+    finally:
+        if has_table and timings.stages:
+            say(timings.table())
 
 
 _current: ContextVar[Timings | None] = ContextVar("timings", default=None)

@@ -23,6 +23,7 @@ from lego_mlir.runtime.device import Device, select
 from lego_mlir.runtime.dtypes import Array
 from lego_mlir.runtime.npy import save_npy
 from lego_mlir.runtime.references import Comparison
+from lego_mlir.timing import timed
 
 if TYPE_CHECKING:
     from lego_mlir.sim.cost.counter import Costs
@@ -100,15 +101,19 @@ def run(
         with limits.applied():
             return run(artifact, arrays, device, seed, functions, costs)
     chosen = select(device, costs=costs) if isinstance(device, str) else device
-    bound = _arrays.bind(artifact, arrays, seed=seed, functions=functions)
+    with timed("arrays"):
+        bound = _arrays.bind(artifact, arrays, seed=seed, functions=functions)
     tensors = [each for each in bound if each.argument.shape is not None]
     inputs = {s.argument.name: s.tensor() for s in tensors if s.argument.access in _arrays.READS}
     written = [s for s in tensors if s.argument.access in _arrays.WRITES]
     expected = None
     if artifact.reference is not None:
         types = [s.argument.dtype for s in tensors if s.argument.name in inputs]
-        expected = references.expect(artifact.reference, list(inputs.values()), len(written), types)
-    counted = chosen.run(artifact, [each.value for each in bound])
+        with timed("reference"):
+            values = list(inputs.values())
+            expected = references.expect(artifact.reference, values, len(written), types)
+    with timed("run"):
+        counted = chosen.run(artifact, [each.value for each in bound])
     outputs = {each.argument.name: each.tensor() for each in written}
     comparison = None
     if expected is not None:

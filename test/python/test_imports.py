@@ -24,7 +24,9 @@ def modules(package: str, path: Iterable[str]) -> Iterator[str]:
         name = f"{package}.{found.name}"
         if name != "lego_mlir.torch":
             yield name
-            yield from modules(name, [str(Path(p, found.name)) for p in path]) if found.ispkg else ()
+            yield from (
+                modules(name, [str(Path(p, found.name)) for p in path]) if found.ispkg else ()
+            )
 
 
 MODULES = sorted(modules("lego_mlir", lego_mlir.__path__))
