@@ -122,7 +122,7 @@ class HostFunction(ABC):
         """
         if unknown:
             raise unknown_keyword(self.name, self.parameters(), unknown, user_location())
-        repeated = self._repeated if device == "auto" and check is None else None
+        repeated = self._repeated if device in ("auto", "cuda") and check is None else None
         if repeated is None or not repeated.launch(arrays, stream):
             runtime.launch_on(
                 arrays, device, stream, lambda chosen: self._compiled_for(chosen, check), repeated

@@ -155,7 +155,7 @@ def launch(
         with limits.applied():
             launch(artifact, *arrays, device=device, stream=stream)
         return
-    repeated = _repeated(artifact) if device == "auto" else None
+    repeated = _repeated(artifact) if device in ("auto", "cuda") else None
     if repeated is None or not repeated.launch(arrays, stream):
         launch_on(arrays, device, stream, lambda _: artifact, repeated)
 
