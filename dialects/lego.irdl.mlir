@@ -447,7 +447,8 @@ irdl.dialect @lego {
   // first element, one value a dimension of the layout. `registers` lists the register factors,
   // slowest first, three numbers each: the layout's dimension, the size, and the stride. Elements
   // past the end of a dimension do not exist: they read as `other`, or 0. The mask, if there is one,
-  // has parts of i1, as many as the value: only where it is true memory is accessed.
+  // has parts of i1, as many as the value: only where it is true memory is accessed. With the unit
+  // attribute `in_bounds` all elements are inside of the dimensions, which nothing tests.
   irdl.operation @load_parts {
     %memref = irdl.base "!builtin.memref"
     %index = irdl.is index

@@ -18,10 +18,14 @@ _ROOMS = {
     "inverse morton parse_layout reverse row_groups size_symbol swizzle tma_swizzle",
     "artifact": "Artifact",
     "diagnostics": "LegoError LegoWarning",
-    "frontend": "Kernel KernelSequence Scalar ScalarType Tensor TensorType Workspace atomic_add "
-    "atomic_and atomic_exchange atomic_max atomic_min atomic_or atomic_xor barrier "
-    "block_id choose concatenate dot exp2 fold gelu kernel loop mma pick relu search segment "
-    "select sequence shared sized table tanh thread_id zeros",
+    "frontend": "Kernel KernelSequence Scalar ScalarType Tensor TensorType Tile Workspace abs all "
+    "any arange argmax argmin atomic_add atomic_and atomic_exchange atomic_max "
+    "atomic_min atomic_or atomic_xor barrier block_id broadcast_to ceil check choose "
+    "clamp concatenate cond convert cos cummax cummin cumprod cumsum dot erf exp exp2 "
+    "floor fma fold full gelu if_ inline_ptx iota item join kernel log log2 loop max "
+    "min mma op pick pow printf prod reduce relu restrict round rsqrt scan search "
+    "segment select sequence shared sigmoid silu sin sized softplus split sqrt sum "
+    "table take tanh thread_id while_ zeros zeros_like",
     "limits": "Limits",
     "pictures": "Picture draw",
     "index": "isqrt maximum minimum where",

@@ -64,6 +64,8 @@ def _command(options: Any) -> Callable[[Any], int]:
         return _print
     if options.draw:
         return _draw
+    if options.check_each_step:
+        return _check_each_step
     return _run if options.run else _emit
 
 
@@ -187,7 +189,7 @@ def _compilation(options: Any) -> Compilation:
             keep=options.keep is not None,
             pipelines=dict(options.pipelines),
             isolate=True,
-            exact_division=options.exact_division,
+            exact_math=options.exact_math,
             check=bool(options.check),
         ),
     )
@@ -290,6 +292,17 @@ def _write(output: str | None, data: bytes) -> None:
     except LegoError as e:
         e.hint = e.hint or "-o names a file in a folder that exists; without it, stdout is written"
         raise
+
+
+def _check_each_step(options: Any) -> int:
+    from lego_mlir.step_checks import check_each_step
+
+    compilation = _compilation(options)
+    lines = check_each_step(compilation)
+    with _stdout() as out:
+        for line in lines:
+            _say(line, out)
+    return 0
 
 
 # Drawing.

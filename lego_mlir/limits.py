@@ -34,6 +34,9 @@ class Limits:
     size_nesting: int = 100  # operators inside one another in a size; M/a/b has two
     index_steps: int = 200_000  # terms combined to derive, or prove, one layout's expressions
 
+    # Tile IR.
+    interpreter_steps: int = 1 << 22  # operations that its interpreter executes, of all CTAs
+
     # Templates of source text.
     template_steps: int = 100_000  # calls and turns of loops
     template_bytes: int = 1 << 24  # of the text that a template makes

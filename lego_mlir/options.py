@@ -150,16 +150,23 @@ def parser() -> argparse.ArgumentParser:
         "file; only passes that change nothing but the module are allowed",
     )
     compiling.add_argument(
-        "--exact-division",
+        "--exact-math",
         action="store_true",
-        help="round quotients of f32, f16 and bf16 exactly, as does lego.exact_division in the "
-        "module (default: faster, with an error of at most 2 units in the last place)",
+        help="round quotients and roots of f32, f16 and bf16 exactly, and compute exp, log and pow "
+        "more exactly, as does lego.exact_math in the module (default: faster, quotients with an "
+        "error of at most 2 units in the last place)",
     )
     compiling.add_argument(
         "--check",
         action=argparse.BooleanOptionalAction,
         help="check in the kernels those indices and sizes that are not proven to be in range "
         "(default: only with --run in the simulator without --report)",
+    )
+    compiling.add_argument(
+        "--check-each-step",
+        action="store_true",
+        help="run kernels on tiles on random inputs before and after each pass, and once compiled "
+        "in the simulator, and name the first step that changes a result",
     )
     compiling.add_argument(
         "--explain",
@@ -294,6 +301,8 @@ class _Parser(argparse.ArgumentParser):
             self.error("--run excludes --emit and -o: either run the module or write a stage")
         if options.explain and (options.run or options.emit):
             self.error("--explain compiles to machine code: leave out --run and --emit")
+        if options.check_each_step and (options.run or options.emit or options.explain):
+            self.error("--check-each-step writes no stage: leave out --run, --emit and --explain")
         if options.language is not None:
             self._check_compiles_nothing(options, "--print")
         elif options.name is not None:
@@ -358,7 +367,8 @@ class _Parser(argparse.ArgumentParser):
             "--target": options.target,
             "--pass-pipeline": options.pipelines,
             "--check": options.check,
-            "--exact-division": options.exact_division,
+            "--exact-math": options.exact_math,
+            "--check-each-step": options.check_each_step,
         }
         for flag, value in others.items():
             if value:

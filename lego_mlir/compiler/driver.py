@@ -41,6 +41,8 @@ from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.buffers import align_shared
 from lego_mlir.mlir.lowering.lower_lego import lower_lego
 from lego_mlir.mlir.modules import clone_module, keep_launches, merge_gpu_modules, operations_in
+from lego_mlir.mlir.tile_ir.kernels import TileKernel, tile_kernels
+from lego_mlir.mlir.tile_ir.step_check import StepCheck
 from lego_mlir.mlir.to_nvvm.divisions import DIVISIONS, divide_by_approximation, is_exact
 from lego_mlir.mlir.to_nvvm.fp8_casts import lower_short_floats
 from lego_mlir.mlir.to_nvvm.lower_reduce import lower_reductions
@@ -64,9 +66,13 @@ class Options:
         pipelines: by stage, a pass pipeline or the file that holds it, instead of ours.
         isolate: run LLVM's back end in a child process, so that its crashes become errors.
         strict: reject machine code that spills registers or that the assembler slows down.
-        exact_division: round quotients of f32, f16 and bf16 exactly, as a module with the attribute
-            `lego.exact_division` requires; else the error is at most 2 units in the last place.
+        exact_math: round quotients and square roots of f32, f16 and bf16 exactly, and compute other
+            functions to a few units in the last place, as a module with the attribute
+            `lego.exact_math` requires; else quotients are off by at most 2 units in the last place,
+            and functions as `pipelines/mathematics.mlir` says.
         check: check in the kernels those indices and sizes that are not proven to be in range.
+        check_each_step: run kernels on tiles on random inputs before and after each pass over
+            tiles, in the interpreter; a pass that changes a result is an error.
     """
 
     target: Target = field(default_factory=lambda: Target.parse(DEFAULT_TARGET))
@@ -77,8 +83,9 @@ class Options:
     pipelines: Mapping[str, str] = field(default_factory=dict)
     isolate: bool = False
     strict: bool = False
-    exact_division: bool = False
+    exact_math: bool = False
     check: bool = False
+    check_each_step: bool = False
 
 
 class Compilation:
@@ -157,8 +164,26 @@ class Compilation:
         """The module whose tiles all have distributed layouts."""
         module = self._clone(self._parsed)
         self._set_sizes(module)
-        run_passes(PLACING, module, self.layouts, self.source, self.options.target)
+        run_passes(PLACING, module, self.layouts, self.source, self.options.target, self.step_check)
         return module
+
+    @property
+    def tile_kernels(self) -> list[TileKernel]:
+        """The kernels of `placed` that have tiles."""
+        with self.context:
+            found = tile_kernels(self.placed, self.layouts, self.source, self.options.target)
+            return list(found)
+
+    @cached_property
+    def step_check(self) -> StepCheck | None:
+        """What checks each pass over tiles, if the options ask for it."""
+        asked = self.options.check_each_step
+        return StepCheck(self.layouts, self.source) if asked else None
+
+    def with_options(self, **options: Any) -> Compilation:
+        """Return a compilation of the same module with some other options."""
+        new = replace(self.options, **options)
+        return Compilation(self.source, new, self._parsed, self.sources)
 
     @cached_property
     @timed("index")
@@ -235,7 +260,7 @@ class Compilation:
         check_types(operations, self.source)
         width = index_bitwidth(module, operations)
         of_launches = launch_attributes(operations)
-        exact = self.options.exact_division or is_exact(module, self.source)
+        exact = self.options.exact_math or is_exact(module, self.source)
         divides = not exact and any(op.name in DIVISIONS for op in operations)
         with self.context:
             updates = atomics.has_updates(operations)
@@ -251,7 +276,7 @@ class Compilation:
         )
         with self.context:
             merge_gpu_modules(module)
-            define_mathematics(module, self.source)
+            define_mathematics(module, self.source, exact=exact)
             if updates:
                 atomics.relax(module)
             if divides:

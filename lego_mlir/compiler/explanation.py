@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lego_mlir.compiler.driver import Compilation
 from lego_mlir.compiler.schedules import Schedule
+from lego_mlir.mlir.tile_ir.explanation import explain_tiles
 
 
 def explain(compilation: Compilation) -> str:
@@ -16,6 +17,8 @@ def explain(compilation: Compilation) -> str:
         workspace  packed  f16 512×64, 65536 bytes
         kernel     matmul_kernel  grid 4×1×1  block 384×1×1  dynamic shared memory 229504 bytes
           168 registers a thread, nothing spilled
+
+    Kernels on tiles follow, with the layout of each tile, and what conversions and reductions do.
 
     Raises:
         LegoError: the module does not compile.
@@ -37,6 +40,8 @@ def explain(compilation: Compilation) -> str:
                 f"  {found.registers} registers a thread, "
                 + (f"{spilled} bytes spilled" if spilled else "nothing spilled")
             )
+    for kernel in compilation.tile_kernels:
+        lines += explain_tiles(kernel)
     lines += [f"warning    {warning}" for warning in compilation.cubin.warnings]
     return "\n".join(lines) + "\n"
 

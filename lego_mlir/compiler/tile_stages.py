@@ -5,33 +5,80 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source, mlir_errors
 from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.tile_ir.kernels import TileKernel, tile_kernels
+from lego_mlir.mlir.tile_ir.step_check import StepCheck
+from lego_mlir.mlir.tile_ir.verifier import canonicalize_encodings, verify_tiles
 from lego_mlir.mlir.tile_passes.assign_layouts import assign_layouts
 from lego_mlir.mlir.tile_passes.fill_invalid import fill_invalid
+from lego_mlir.mlir.tile_passes.hoist_broadcasts import hoist_broadcasts
 from lego_mlir.mlir.tile_passes.insert_barriers import insert_barriers
 from lego_mlir.mlir.tile_passes.lower_tiles import lower_tiles
 from lego_mlir.mlir.tile_passes.plan_shared_memory import plan_shared_memory
+from lego_mlir.mlir.tile_passes.simplify_tiles import simplify_tiles
 
 TilePass: TypeAlias = Callable[[TileKernel], None]
 
-PLACING: Sequence[TilePass] = (fill_invalid, assign_layouts)
+PLACING: Sequence[TilePass] = (fill_invalid, simplify_tiles, hoist_broadcasts, assign_layouts)
 LOWERING: Sequence[TilePass] = (lower_tiles, plan_shared_memory, insert_barriers)
 
 
 def run_passes(
-    passes: Sequence[TilePass], module: Any, layouts: Layouts, source: Source, target: Target
+    passes: Sequence[TilePass],
+    module: Any,
+    layouts: Layouts,
+    source: Source,
+    target: Target,
+    check: StepCheck | None = None,
 ) -> None:
     """Run passes over the kernels of a module that have tiles, in place.
 
+    What has tiles is verified before the first pass and after each.
+
+    Args:
+        passes: `PLACING` or `LOWERING`.
+        module: changed in place.
+        layouts: reads its layouts.
+        source: its text, for errors.
+        target: the GPU.
+        check: what checks the module before the first of `PLACING`, and after each.
+
     Raises:
-        LegoError: at the operation that a pass refuses.
+        LegoError: at the operation that is wrong, or that a pass refuses.
     """
     with module.context, ir.Location.unknown(), mlir_errors(source):
-        for kernel in tile_kernels(module, layouts, source, target):
-            for step in passes:
+        kernels = list(tile_kernels(module, layouts, source, target))
+        if not kernels:
+            return
+        if passes is PLACING:
+            for kernel in kernels:
+                canonicalize_encodings(kernel)
+                verify_tiles(kernel)
+            if check is not None:
+                check.before(module)
+        for step in passes:
+            for kernel in kernels:
                 step(kernel)
+                if step in PLACING:
+                    _verify_after(step, kernel)
+            if check is not None:
+                check.after(step.__name__, module)
         module.operation.verify()
+
+
+def _verify_after(step: TilePass, kernel: TileKernel) -> None:
+    """Verify what a pass made.
+
+    Raises:
+        LegoError: the pass is wrong.
+    """
+    try:
+        verify_tiles(kernel, placed=PLACING.index(step) >= PLACING.index(assign_layouts))
+    except LegoError as e:
+        e.message = f"the pass '{step.__name__}' of the compiler makes a wrong module: {e.message}"
+        e.hint = "please report it, with the program"
+        raise

@@ -20,15 +20,70 @@ from lego_mlir.frontend.atomics import (
     atomic_or,
     atomic_xor,
 )
-from lego_mlir.frontend.branches import choose, search, segment, select, table
-from lego_mlir.frontend.elementwise import exp2, gelu, relu, tanh
-from lego_mlir.frontend.kernel import Kernel, KernelCall, kernel
-from lego_mlir.frontend.operations import barrier, block_id, fold, loop, shared, thread_id
-from lego_mlir.frontend.sequence import KernelSequence, Workspace, sequence
+from lego_mlir.frontend.control.branches import choose, search, segment, select, table
+from lego_mlir.frontend.control.conditions import cond, if_
+from lego_mlir.frontend.control.debugging import check, printf
+from lego_mlir.frontend.control.loops import fold, loop, while_
+from lego_mlir.frontend.host.kernel import Kernel, KernelCall, kernel
+from lego_mlir.frontend.host.sequence import KernelSequence, Workspace, sequence
+from lego_mlir.frontend.mathematics import (
+    abs,
+    ceil,
+    clamp,
+    cos,
+    erf,
+    exp,
+    exp2,
+    floor,
+    fma,
+    gelu,
+    log,
+    log2,
+    pow,
+    relu,
+    round,
+    rsqrt,
+    sigmoid,
+    silu,
+    sin,
+    softplus,
+    sqrt,
+    tanh,
+)
+from lego_mlir.frontend.operations import barrier, block_id, shared, thread_id
+from lego_mlir.frontend.operators import where
+from lego_mlir.frontend.raw import inline_ptx, op
 from lego_mlir.frontend.sized import SizedLayout, pick, sized
 from lego_mlir.frontend.tensors import EmptyType, Scalar, ScalarType, Tensor, TensorType
-from lego_mlir.frontend.tiles import concatenate, dot, sum_slices, zeros
+from lego_mlir.frontend.tiles.creation import (
+    arange,
+    broadcast_to,
+    convert,
+    full,
+    iota,
+    item,
+    join,
+    restrict,
+    split,
+    take,
+    zeros,
+    zeros_like,
+)
+from lego_mlir.frontend.tiles.reductions import (
+    all,
+    any,
+    argmax,
+    argmin,
+    max,
+    min,
+    prod,
+    reduce,
+    sum,
+)
+from lego_mlir.frontend.tiles.scans import cummax, cummin, cumprod, cumsum, scan
+from lego_mlir.frontend.tiles.tile import Tile
 from lego_mlir.frontend.values import Value
+from lego_mlir.frontend.vectors import concatenate, dot, sum_slices
 from lego_mlir.frontend.warps import mma
 
 __all__ = [
@@ -41,8 +96,15 @@ __all__ = [
     "SizedLayout",
     "Tensor",
     "TensorType",
+    "Tile",
     "Value",
     "Workspace",
+    "abs",
+    "all",
+    "any",
+    "arange",
+    "argmax",
+    "argmin",
     "atomic_add",
     "atomic_and",
     "atomic_exchange",
@@ -52,26 +114,71 @@ __all__ = [
     "atomic_xor",
     "barrier",
     "block_id",
+    "broadcast_to",
+    "ceil",
+    "check",
     "choose",
+    "clamp",
     "concatenate",
+    "cond",
+    "convert",
+    "cos",
+    "cummax",
+    "cummin",
+    "cumprod",
+    "cumsum",
     "dot",
+    "erf",
+    "exp",
     "exp2",
+    "floor",
+    "fma",
     "fold",
+    "full",
     "gelu",
+    "if_",
+    "inline_ptx",
+    "iota",
+    "item",
+    "join",
     "kernel",
+    "log",
+    "log2",
     "loop",
+    "max",
+    "min",
     "mma",
+    "op",
     "pick",
+    "pow",
+    "printf",
+    "prod",
+    "reduce",
     "relu",
+    "restrict",
+    "round",
+    "rsqrt",
+    "scan",
     "search",
     "segment",
     "select",
     "sequence",
     "shared",
+    "sigmoid",
+    "silu",
+    "sin",
     "sized",
+    "softplus",
+    "split",
+    "sqrt",
+    "sum",
     "sum_slices",
     "table",
+    "take",
     "tanh",
     "thread_id",
+    "where",
+    "while_",
     "zeros",
+    "zeros_like",
 ]

@@ -1,4 +1,8 @@
-"""The element types that a kernel may name, by MLIR's names."""
+"""The element types that a kernel may name: MLIR's names, and those of unsigned integers.
+
+An integer of MLIR has no sign. `u32` is `i32` whose shifts, quotients, comparisons, extremes and
+conversions are those of unsigned numbers.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,36 @@ from collections.abc import Callable
 from typing import Any
 
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir.bindings import ir
 
-DTYPES = ("f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64", "f8E4M3FN", "f8E5M2")
+FLOATS = ("f16", "bf16", "f32", "f64", "f8E4M3FN", "f8E5M2")
+INTEGERS = ("i8", "i16", "i32", "i64")
+UNSIGNED = ("u8", "u16", "u32", "u64")
+DTYPES = (*FLOATS, *INTEGERS, *UNSIGNED)
 
 
 def check_dtype(dtype: Any, error: Callable[..., LegoError] = LegoError) -> None:
     """Raise the error that `error` makes unless `dtype` is an element type."""
     if dtype not in DTYPES:
         raise error(f"{dtype!r} is no element type", hint=f"known: {', '.join(DTYPES)}")
+
+
+def is_unsigned(dtype: str) -> bool:
+    """Return whether a type is one of unsigned integers."""
+    return dtype in UNSIGNED
+
+
+def mlir_name(dtype: str) -> str:
+    """Return MLIR's name of an element type."""
+    return dtype.replace("u", "i") if is_unsigned(dtype) else dtype
+
+
+def mlir_element(dtype: str) -> Any:
+    """Return the MLIR type of an element type, in the current context."""
+    return ir.Type.parse(mlir_name(dtype))
+
+
+def dtype_of(element: Any, *, unsigned: bool = False) -> str:
+    """Return the name of the element type that an MLIR type stands for."""
+    name = str(element)
+    return name.replace("i", "u") if unsigned else name

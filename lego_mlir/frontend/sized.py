@@ -8,9 +8,11 @@ from math import prod
 from typing import Any
 
 from lego_mlir.algebra import Layout
+from lego_mlir.frontend.dtypes import mlir_name
+from lego_mlir.frontend.operators import Operand
 from lego_mlir.frontend.tensors import TensorValue
 from lego_mlir.frontend.trace import Trace, current
-from lego_mlir.frontend.values import Operand, Value, as_index
+from lego_mlir.frontend.values import Value, as_index
 from lego_mlir.index import Sym, bounds, substitute
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
@@ -97,7 +99,7 @@ def pick(
     buffer = tensors[0].memref
     (dtype,) = kinds
     if len(tensors) > 1:
-        kind = ir.Type.parse(f"memref<?x{dtype}>")
+        kind = ir.Type.parse(f"memref<?x{mlir_name(dtype)}>")
         flat = [_flat(tensor.memref, kind, trace) for tensor in tensors]
         buffer = dialect.pick(kind, as_index(number, trace).ssa, flat, trace.here())
     if isinstance(layout, SizedLayout):

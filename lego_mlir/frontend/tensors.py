@@ -6,15 +6,17 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
-from lego_mlir.algebra import Layout
+from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.blocks import flatten
 from lego_mlir.algebra.partial import coordinates
 from lego_mlir.algebra.sizes import sizes_text
 from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend.dtypes import check_dtype
+from lego_mlir.frontend.dtypes import check_dtype, is_unsigned, mlir_element
+from lego_mlir.frontend.operators import Operand
+from lego_mlir.frontend.tiles import memory
 from lego_mlir.frontend.trace import Trace
-from lego_mlir.frontend.values import Operand, Value, as_index, as_value
+from lego_mlir.frontend.values import Value, as_index, as_value
 from lego_mlir.index import Int, Sym
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
@@ -27,7 +29,8 @@ class TensorType:
 
     Attributes:
         dtype: MLIR's name of the element type.
-        layout: from the index that the kernel uses to the offset in memory.
+        layout: from the index that the kernel uses to the offset in memory, or the sizes of a
+            row-major tensor: `(8, 256)`, or the text `"8, 256"`.
         alignment: of the buffer's address, in bytes, a power of two: what the kernel relies on to
             access vectors at once, and every launch on a GPU is checked for.
     """
@@ -38,11 +41,15 @@ class TensorType:
 
     def __post_init__(self) -> None:
         check_dtype(self.dtype)
-        if not isinstance(self.layout, Layout):
-            raise LegoError(f'lg.Tensor["{self.dtype}", layout]: {self.layout!r} is no layout')
+        object.__setattr__(self, "layout", _layout(self.layout, self.dtype))
         n = self.alignment
         if type(n) is not int or n < 1 or n & (n - 1):
             raise LegoError(f"the alignment of a tensor is a power of two in bytes, not {n!r}")
+
+    @property
+    def dims(self) -> tuple[int, ...]:
+        """The sizes of the dimensions that the kernel indexes."""
+        return tuple(_number(n, self.layout) for n in self.layout.dims)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -81,7 +88,7 @@ class ScalarType:
 
 
 class Tensor:
-    """Annotates a kernel's parameter: `a: lg.Tensor["f32", layout]`."""
+    """Annotates a kernel's parameter: `a: lg.Tensor["f32", layout]`, or `["f32", (8, 256)]`."""
 
     def __class_getitem__(cls, item: Any) -> TensorType:
         if not isinstance(item, tuple) or len(item) not in (2, 3):
@@ -144,23 +151,59 @@ class TensorValue:
         return self._dtype
 
     @property
+    def name(self) -> str:
+        """The name of the parameter."""
+        return self._name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the dimensions that an index has."""
+        return tuple(_number(n, self._layout) for n in self._layout.dims)
+
+    @property
+    def trace(self) -> Trace:
+        """What records the kernel."""
+        return self._trace
+
+    @property
     def memref(self) -> Any:
         """The memory."""
         return self._memref
+
+    @property
+    def layout_attribute(self) -> Any:
+        """The attribute of the layout."""
+        return self._trace.layout(self._layout, is_bound=bool(self._sizes))
+
+    @property
+    def size_operands(self) -> list[Any]:
+        """The SSA values of the layout's symbolic sizes."""
+        return [size.ssa for size in self._sizes]
 
     def __repr__(self) -> str:
         return f"<kernel tensor {self._name}: {self._dtype}, {self._layout}>"
 
     def __getitem__(self, index: Any) -> Value:
+        if memory.has_tiles(index):
+            return memory.gather(self, index)
         piece = self._piece(index)
+        if piece.shape and self._trace.warps is not None:
+            return memory.load(self, piece.index)
         kind, attributes = self._kind(piece), self._attributes(piece)
         indices = self._indices(piece)
         result = dialect.load(kind, self._memref, indices, attributes, self._trace.here())
-        return Value(result, self._trace)
+        return Value(result, self._trace, unsigned=is_unsigned(self._dtype))
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if memory.has_tiles(index):
+            memory.scatter(self, index, value)
+            return
         piece = self._piece(index)
-        stored = as_value(value, self._kind(piece), self._trace)
+        if piece.shape and self._trace.warps is not None:
+            memory.store(self, piece.index, value)
+            return
+        unsigned = is_unsigned(self._dtype)
+        stored = as_value(value, self._kind(piece), self._trace, unsigned=unsigned)
         operands = self._indices(piece) + [row.ssa for row in self._rows or ()]
         attributes = self._attributes(
             piece,
@@ -170,20 +213,40 @@ class TensorValue:
         )
         dialect.store(stored.ssa, self._memref, operands, attributes, self._trace.here())
 
-    def update(self, kind: str, index: Any, value: Any) -> Value:
-        """Update an element atomically; the value before.
+    def tile(self, *sizes: int) -> memory.TileGrid:
+        """Return the last dimensions as a grid of tiles: `x.tile(128, 64)[m, k]` is one of them.
+
+        Elements of a tile past the end of the tensor are invalid: reductions and dots ignore them,
+        and stores drop them.
+
+        Args:
+            sizes: of a tile along the last dimensions; dimensions before them have an index.
+
+        Raises:
+            LegoError: they are no positive integers, or more than the tensor has dimensions.
+        """
+        return memory.TileGrid(self, sizes)
+
+    def update(self, kind: str, index: Any, value: Any) -> Value | None:
+        """Update an element atomically; the value before, `None` in kernels on tiles.
 
         Args:
             kind: one of `lego_mlir.mlir.lowering.atomics.KINDS`.
-            index: of one element.
+            index: of one element, or of the elements at indices that tiles hold.
             value: a kernel value, or a number.
 
         Raises:
             LegoError: the element type has no such update, or the index is that of a slice.
         """
-        wrong = why_not_atomic(kind, ir.Type.parse(self._dtype))
+        unsigned = is_unsigned(self._dtype)
+        wrong = why_not_atomic(kind, mlir_element(self._dtype))
+        if wrong is None and unsigned and kind in ("max", "min"):
+            wrong = f"atomic_{kind} takes its elements for signed integers", "not of unsigned ones"
         if wrong is not None:
             raise self._trace.error(f"tensor '{self._name}': {wrong[0]}", wrong[1])
+        if memory.has_tiles(index):
+            memory.scatter(self, index, value, kind)
+            return None
         piece = self._piece(index)
         if piece.shape or self._rows is not None:
             raise self._trace.error(
@@ -191,10 +254,12 @@ class TensorValue:
                 hint="name every dimension's index, and update the elements one by one",
             )
         element = self._kind(piece)
-        operand = as_value(value, element, self._trace).ssa
+        operand = as_value(value, element, self._trace, unsigned=unsigned).ssa
         indices, attributes = self._indices(piece), self._attributes(piece)
         old = dialect.atomic(kind, operand, self._memref, indices, attributes, self._trace.here())
-        return Value(old, self._trace)
+        if self._trace.warps is not None:
+            return None  # one thread updates the element, and only it gets the old value
+        return Value(old, self._trace, unsigned=unsigned)
 
     def __iter__(self) -> Any:
         raise self._trace.error(f"tensor '{self._name}' is indexed, not iterated")
@@ -269,13 +334,13 @@ class TensorValue:
 
     def _kind(self, piece: Slice) -> Any:
         """Return the type of an element, or of the vector that a slice holds."""
-        element = ir.Type.parse(self._dtype)
+        element = mlir_element(self._dtype)
         sizes = [_number(n, self._layout) for n in piece.shape]
         return ir.VectorType.get(sizes, element) if sizes else element
 
     def _attributes(self, piece: Slice, **units: bool) -> dict[str, Any]:
         """Return the attributes of a load or store of a slice; `units` are unit attributes."""
-        layout = self._trace.layout(self._layout, is_bound=bool(self._sizes))
+        layout = self.layout_attribute
         whole = [k for k, i in enumerate(piece.index) if i is None]
         shared = None if self._staging is None else self._staged(self._staging, piece)
         return dialect.access_attributes(layout, whole, shared, **units)
@@ -298,7 +363,37 @@ class TensorValue:
 
     def _indices(self, piece: Slice) -> list[Any]:
         indices = [as_index(i, self._trace) for i in piece.index if i is not None]
-        return [value.ssa for value in (*indices, *self._sizes)]
+        return [value.ssa for value in indices] + self.size_operands
+
+
+def _layout(given: Any, dtype: str) -> Layout:
+    """Return the layout of a tensor parameter; sizes are those of a row-major tensor.
+
+    Raises:
+        LegoError: it is neither a layout nor sizes.
+    """
+    if isinstance(given, Layout):
+        return given
+    shown = given
+    if isinstance(given, str):
+        words = [word.strip() for word in given.split(",")]
+        names = [word for word in words if word.isidentifier()]
+        if names:
+            raise LegoError(
+                f'lg.Tensor["{dtype}", "{given}"]: the size {names[0]} has no value',
+                hint='sizes are numbers: lg.Tensor["f32", "8, 256"]',
+            )
+        given = tuple(int(word) if word.isdecimal() else word for word in words)
+    if isinstance(given, tuple | list) and given:
+        if all(type(n) is int and n > 0 for n in given):
+            return OrderBy(Row(*given))
+        raise LegoError(
+            f'lg.Tensor["{dtype}", {shown!r}]: the sizes of a tensor are positive integers'
+        )
+    raise LegoError(
+        f'lg.Tensor["{dtype}", layout]: {given!r} is no layout',
+        hint="a layout, such as OrderBy(Row(8, 256)), or the sizes of a row-major tensor, (8, 256)",
+    )
 
 
 def _number(n: Int, layout: Layout) -> int:

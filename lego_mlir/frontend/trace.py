@@ -38,6 +38,7 @@ class Trace:
         kernel: the kernel's name, which is that of the host function.
         source: the text of the Python file, for errors.
         launch: the gpu.launch, once it is there.
+        warps: of a CTA, if its kernel is one on tiles; `None` in kernels of threads.
         texts: the Python files that operations come from, by the names in their locations.
     """
 
@@ -46,6 +47,7 @@ class Trace:
         self.kernel = kernel
         self.source = source
         self.launch: Any = None
+        self.warps: int | None = None
         self.texts = {source.file: source.text}
         self.left_loop: Location | None = None
         self._functions: dict[str, Callable[..., Any]] = {}

@@ -2,7 +2,8 @@
 
 They work on Python integers, NumPy arrays, index expressions and SymPy expressions alike, so one
 pair of Python functions serves enumeration, proof and code generation. What has a method
-`__lego_minimum__` or `__lego_maximum__` brings its own, as values inside of kernels do.
+`__lego_minimum__`, `__lego_maximum__` or `__lego_where__` brings its own, as values inside of
+kernels do.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ def where(condition: Value, a: Value, b: Value) -> Value:
         import numpy as np
 
         return np.where(condition, a, b)
+    for x in (condition, a, b):
+        if hasattr(x, "__lego_where__"):
+            return x.__lego_where__(condition, a, b)
     return a if condition else b
 
 

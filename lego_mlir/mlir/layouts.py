@@ -37,6 +37,8 @@ def _written(layout: Layout) -> str:
 def layout_text(attribute: Any) -> str:
     """Return the text of a layout attribute."""
     literal = str(attribute)[len(_PREFIX) : -1]
+    if "\\" not in literal:
+        return literal[1:-1]
     return ir.StringAttr(ir.Attribute.parse(literal, context=attribute.context)).value  # type: ignore[no-any-return]
 
 

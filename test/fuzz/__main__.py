@@ -16,7 +16,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # a worker is one thread
 
 from fuzz import minimise, runner  # noqa: E402
 
-KINDS = ("layouts", "modules", "bundles", "arrays", "templates")
+KINDS = ("layouts", "modules", "tiles", "placed_tiles", "bundles", "arrays", "templates")
 _MOST_SHOWN = 20
 
 

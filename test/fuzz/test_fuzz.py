@@ -26,6 +26,8 @@ def fuzz(kind: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     [
         ("layouts", 3000),
         ("modules", 300),
+        ("tiles", 40),
+        ("placed_tiles", 150),
         ("bundles", 300),
         ("arrays", 2000),
         ("templates", 500),

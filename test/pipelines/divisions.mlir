@@ -1,14 +1,14 @@
 // divisions.mlir: short floats are divided in line, f64 exactly, powers of two by multiplication.
 // RUN: %legoc %s --emit=nvvm | FileCheck %s
 // RUN: %legoc %s --emit=ptx | FileCheck %s --check-prefix=PTX
-// RUN: %legoc %s --emit=ptx --exact-division | FileCheck %s --check-prefix=EXACT
-// RUN: sed -e 's/^module/module attributes {lego.exact_division}/' %s > %t.mlir
+// RUN: %legoc %s --emit=ptx --exact-math | FileCheck %s --check-prefix=EXACT
+// RUN: sed -e 's/^module/module attributes {lego.exact_math}/' %s > %t.mlir
 // RUN: %legoc %t.mlir --emit=ptx | FileCheck %s --check-prefix=EXACT
-// RUN: sed -e 's/^module/module attributes {lego.exact_division = 2 : i64}/' %s > %t.wrong.mlir
+// RUN: sed -e 's/^module/module attributes {lego.exact_math = 2 : i64}/' %s > %t.wrong.mlir
 // RUN: not %legoc %t.wrong.mlir --emit=ptx 2>&1 | FileCheck %s --check-prefix=WRONG
 
-// WRONG: wrong.mlir:{{[0-9]+}}:1: error: lego.exact_division is a unit attribute, not '2 : i64'
-// WRONG: hint: module attributes {lego.exact_division}, or leave it out
+// WRONG: wrong.mlir:{{[0-9]+}}:1: error: lego.exact_math is a unit attribute, not '2 : i64'
+// WRONG: hint: module attributes {lego.exact_math}, or leave it out
 
 // EXACT-NOT: div.full
 // EXACT: div.rn.f32

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def kernel(arguments: Mapping[str, np.ndarray], warps: int, body: str, grid: int
     Args:
         arguments: the tensors, row-major, by name; `#name` is the layout of each.
         warps: of a CTA.
-        body: of the kernel; `%b` is the CTA's number, `%t` the thread's, `%c0` is 0.
+        body: of the kernel; `%block` and `%thread` are their numbers, `%c0` is 0.
         grid: the number of CTAs.
     """
     layouts = "\n".join(f"#{name} = {rows(x.shape)}" for name, x in arguments.items())
@@ -54,8 +55,8 @@ func.func @main({listed}) {{
   %c1 = arith.constant 1 : index
   %grid = arith.constant {grid} : index
   %threads = arith.constant {32 * warps} : index
-  gpu.launch blocks(%b, %by, %bz) in (%gx = %grid, %gy = %c1, %gz = %c1)
-      threads(%t, %ty, %tz) in (%tx = %threads, %tyy = %c1, %tzz = %c1) {{
+  gpu.launch blocks(%block, %block_y, %block_z) in (%gx = %grid, %gy = %c1, %gz = %c1)
+      threads(%thread, %thread_y, %thread_z) in (%tx = %threads, %tyy = %c1, %tzz = %c1) {{
 {body}
     gpu.terminator
   }}
@@ -92,16 +93,35 @@ def store(arguments: Mapping[str, np.ndarray], name: str, value: str, kind: str)
     return f'"lego.store"({value}, %{name}{zeros}) {access(arguments, name)} : ({types}) -> ()'
 
 
-def compiled(text: str) -> Compilation:
+def compiled(text: str, *, check: bool = False) -> Compilation:
     """Return the compilation of a module's text."""
-    return Compilation(Source("tiles.mlir", text), Options())
+    return Compilation(Source("tiles.mlir", text), Options(check=check))
 
 
-def outputs(text: str, arguments: Mapping[str, np.ndarray], order: str = "late") -> dict[str, Any]:
+def outputs(
+    text: str, arguments: Mapping[str, np.ndarray], order: str = "late", *, check: bool = False
+) -> dict[str, Any]:
     """Return what a kernel leaves in its arguments, by name."""
-    artifact = compiled(text).artifact(assemble=False)
+    artifact = compiled(text, check=check).artifact(assemble=False)
     given = {name: x.copy() for name, x in arguments.items()}
     result = run(artifact, given, device=select("sim", order=order))
     return {
         name: np.asarray(x).reshape(arguments[name].shape) for name, x in result.outputs.items()
     }
+
+
+def converted(
+    source: DistributedLayout, target: DistributedLayout, dtype: type, order: str = "late"
+) -> str:
+    """Run a conversion of different numbers, compare, and return the module's text."""
+    x = (np.arange(prod(source.shape)) % 127).astype(dtype).reshape(source.shape)
+    arguments, element = {"x": x, "y": np.zeros_like(x)}, ELEMENTS[x.dtype]
+    before, after = tile(source, element), tile(target, element)
+    body = f"""
+    %v = {load(arguments, "x", before)}
+    %w = "lego.convert"(%v) : ({before}) -> {after}
+    {store(arguments, "y", "%w", after)}
+    """
+    text = kernel(arguments, source.warps, body)
+    assert np.array_equal(outputs(text, arguments, order)["y"], x), f"{source} to {target}"
+    return text

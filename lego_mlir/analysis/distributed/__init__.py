@@ -7,7 +7,13 @@ write these layouts as text. Linear layouts over F2, which swizzles need, are in
 """
 
 from lego_mlir.analysis.distributed.blocked import blocked, coalesced, replicated
-from lego_mlir.analysis.distributed.conversions.plan import Conversion, Cost, Road, plan_conversion
+from lego_mlir.analysis.distributed.conversions.plan import (
+    Conversion,
+    Cost,
+    Road,
+    estimate_conversion,
+    plan_conversion,
+)
 from lego_mlir.analysis.distributed.f2 import from_linear, to_linear
 from lego_mlir.analysis.distributed.factors import REPLICA, Factor, Place, replicas
 from lego_mlir.analysis.distributed.layout import DistributedLayout, Element, Position
@@ -50,6 +56,7 @@ __all__ = [
     "broadcast",
     "broadcast_registers",
     "coalesced",
+    "estimate_conversion",
     "from_layout",
     "from_linear",
     "joined",

@@ -8,7 +8,7 @@ from math import gcd, prod
 from lego_mlir.analysis.distributed.factors import Factor, replicas
 from lego_mlir.analysis.distributed.layout import DistributedLayout
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, WARP_THREADS
+from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, SECTOR_BYTES, WARP_THREADS
 
 
 def blocked(
@@ -85,6 +85,8 @@ def coalesced(
     *,
     ctas: int = 1,
     order: Sequence[int] | None = None,
+    vector: int | None = None,
+    whole: Sequence[int] = (),
 ) -> DistributedLayout:
     """Return the layout by which a load or a store of a tile in global memory is coalesced.
 
@@ -93,12 +95,17 @@ def coalesced(
     so that reductions along the fastest one stay inside of warps where they can. Vectors are
     shorter if otherwise threads would have nothing to do.
 
+    A dimension that is to be `whole` is divided among warps last, and only as far as lanes still
+    access whole sectors, so that reductions along it stay inside of warps, too.
+
     Args:
         shape: of the tile.
         element_bytes: of an element.
         warps: of a CTA.
         ctas: of the cluster.
         order: the dimensions as they lie in memory, slowest first; row-major by default.
+        vector: the most elements that may be accessed at once; as many as 16 bytes by default.
+        whole: dimensions that a warp is to have all of.
 
     Raises:
         LegoError: a number is not at least 1, or there is no such order.
@@ -112,16 +119,25 @@ def coalesced(
     sizes = list(shape)
     cta = _spread(ctas, sizes, order)
     elements = prod(sizes)
-    vector = gcd(MAX_ACCESS_BYTES, sizes[order[-1]] * element_bytes) // element_bytes if rank else 1
-    vector = max(vector, 1)
+    most = MAX_ACCESS_BYTES // element_bytes if vector is None else vector
+    vector = gcd(most, sizes[order[-1]]) if rank else 1
     while vector > 1 and vector * warps * WARP_THREADS > elements:
         vector //= 2
     registers = [1] * rank
     if rank:
         registers[order[-1]] = vector
         sizes[order[-1]] //= vector
-    lane = _spread(WARP_THREADS, sizes, order[::-1])
-    warp = _spread(warps, sizes, order)
+    if whole:
+        # A sector of neighbouring lanes, then warps along the other dimensions, then the rest.
+        near = _spread(max(1, SECTOR_BYTES // (vector * element_bytes)), sizes, order[::-1])
+        warp = _spread(warps, sizes, [d for d in order if d not in whole])
+        far = _spread(WARP_THREADS // prod(near), sizes, order[::-1])
+        lane = [a * b for a, b in zip(near, far, strict=True)]
+        rest = _spread(warps // prod(warp), sizes, order)
+        warp = [a * b for a, b in zip(warp, rest, strict=True)]
+    else:
+        lane = _spread(WARP_THREADS, sizes, order[::-1])
+        warp = _spread(warps, sizes, order)
     if not rank:
         return replicated(shape, warps, ctas=ctas)
     # What no dimension divides becomes copies, along the slowest dimension.

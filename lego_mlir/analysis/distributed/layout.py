@@ -85,6 +85,14 @@ class DistributedLayout:
         _check_threads(*self.sizes[:3])
         check_bijection(self.shape, self.places)
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """The hash, computed once: layouts are the keys of many caches."""
+        return hash((self.shape, self.places))
+
     @staticmethod
     def of(
         shape: Iterable[int],

@@ -18,6 +18,7 @@ Combining must be associative, and commutative: elements are combined in the ord
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lego_mlir.analysis.distributed.conversions.plan import Conversion, plan_conversion
 from lego_mlir.analysis.distributed.factors import REPLICA, Factor, Place, Places, weights
@@ -103,6 +104,7 @@ class Reduction:
         return " → ".join(words) or "nothing to combine"
 
 
+@lru_cache(maxsize=1 << 10)
 def plan_reduction(layout: DistributedLayout, dim: int, element_bytes: int) -> Reduction:
     """Return how a tile is reduced along a dimension.
 

@@ -15,6 +15,7 @@ Combining must be associative; the order of elements along the dimension is kept
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from lego_mlir.analysis.distributed.conversions.atoms import Digit
 from lego_mlir.analysis.distributed.conversions.plan import Conversion, plan_conversion
@@ -71,6 +72,7 @@ class Scan:
         return " → ".join(words) or "nothing to combine"
 
 
+@lru_cache(maxsize=1 << 10)
 def plan_scan(layout: DistributedLayout, dim: int, element_bytes: int) -> Scan:
     """Return how a tile is scanned along a dimension.
 

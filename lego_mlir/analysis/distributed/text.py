@@ -35,6 +35,7 @@ dimension 0, with strides in the flat logical space."""
 _FORM = "OrderBy(Row(warps, 32, registers)).OrderBy(RegP(...)).GroupBy([...])"
 
 
+@lru_cache(maxsize=1 << 12)
 def to_layout(distributed: DistributedLayout) -> Layout:
     """Return the layout from (index of the tile, replica) to the flat position.
 

@@ -19,7 +19,7 @@ _CALL = re.compile("extern calls", re.IGNORECASE)
 _CONFIGURATION = "use another config; legoc --emit=cubin only warns of this"
 _ROUTINES = (
     "exact '/' of f32, '/' of f64, and '//' of 64-bit integers by what is no constant call a "
-    "routine: divide as f32, without exact_division, or in a kernel of its own"
+    "routine: divide as f32, without exact_math, or in a kernel of its own"
 )
 
 

@@ -100,8 +100,9 @@ FACTS = "lego.facts"
 """Conditions on a host function's arguments that each launch checks."""
 INDEX_BITWIDTH = "lego.index_bitwidth"
 """32 or 64: the bits that hold every index of a lowered module's kernels."""
-EXACT_DIVISION = "lego.exact_division"
-"""A unit attribute of a module: f32 divisions are rounded to nearest, as IEEE 754 has it."""
+EXACT_MATH = "lego.exact_math"
+"""A unit attribute of a module: f32 quotients and roots are rounded to nearest, as IEEE 754 has it,
+and other functions of mathematics have errors of a few units in the last place."""
 
 # Attributes of a host function's arguments.
 ARGUMENT_LAYOUT = "lego.layout"
@@ -119,6 +120,9 @@ PARAMS = "lego.params"
 """A dictionary of the parameters of the launch's own schedule, which `SCHEDULE` names there."""
 CLUSTER = "lego.cluster"
 """The number of CTAs along x that make a cluster."""
+FILLED = "lego.filled"
+"""A unit attribute: invalid elements of tiles hold what the operations need that ignore them. Only
+bounds of accesses, and each lego.restrict right before one, still say what is valid."""
 PDL = "lego.pdl"
 PING_PONG = "lego.ping_pong"
 """A unit attribute: the kernel itself waits for the work before it, so its launch need not."""

@@ -42,6 +42,8 @@ KIND = "kind"
 REVERSE = "reverse"
 IDENTITY = "identity"
 REGISTERS = "registers"
+IN_BOUNDS = "in_bounds"
+"""A unit attribute of an access of parts: no element lies past the end of a dimension."""
 MATRICES = "matrices"
 TRANSPOSED = "transposed"
 """A unit attribute: the instruction transposes each matrix."""
@@ -100,6 +102,11 @@ def segments_of(op: Any) -> list[list[Any]]:
     sizes = list(ir.DenseI32ArrayAttr(op.attributes[_OPERAND_SEGMENTS]))
     operands = iter(op.operands)
     return [[next(operands) for _ in range(n)] for n in sizes]
+
+
+def is_in_bounds(op: Any) -> bool:
+    """Return whether all elements that an access of parts names are said to exist."""
+    return IN_BOUNDS in op.attributes
 
 
 def matrices_of(op: Any) -> int:
@@ -272,6 +279,8 @@ def load_parts(
     registers: Sequence[tuple[int, int, int]],
     mask: Sequence[Any] = (),
     other: Any = None,
+    *,
+    in_bounds: bool = False,
 ) -> list[Any]:
     """Build a load of the elements of a tile that one thread holds, in parts.
 
@@ -283,8 +292,11 @@ def load_parts(
         registers: the register factors, slowest first: the layout's dimension, size, stride.
         mask: parts of i1 that say which elements are accessed; none for all.
         other: the attribute of what is not there.
+        in_bounds: whether no element lies past the end of a dimension.
     """
     attributes = _parts_attributes(layout, registers, [1, len(index), len(mask)])
+    if in_bounds:
+        attributes[IN_BOUNDS] = ir.UnitAttr.get()
     if other is not None:
         attributes["other"] = other
     return _build(LOAD_PARTS, kinds, [buffer, *index, *mask], attributes, None)
@@ -297,10 +309,14 @@ def store_parts(
     layout: Any,
     registers: Sequence[tuple[int, int, int]],
     mask: Sequence[Any] = (),
+    *,
+    in_bounds: bool = False,
 ) -> None:
     """Build a store of the elements of a tile that one thread holds; arguments as `load_parts`."""
     segments = [1, len(index), len(parts), len(mask)]
     attributes = _parts_attributes(layout, registers, segments)
+    if in_bounds:
+        attributes[IN_BOUNDS] = ir.UnitAttr.get()
     _build(STORE_PARTS, [], [buffer, *index, *parts, *mask], attributes, None)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from lego_mlir.artifact import ArgumentAccess
 from lego_mlir.mlir import dialect
+from lego_mlir.mlir.dialect import tile_operations as tiles
 
 # What happens to the result of these operations happens to their operand.
 _VIEWS = (
@@ -25,8 +26,11 @@ _VIEWS = (
     dialect.PICK,
     *dialect.TENSOR_MAP_OPERATIONS,
 )
+_READS_AND_WRITES = (dialect.ATOMIC, dialect.SUM_SLICES)
 _READS = (
     dialect.LOAD,
+    tiles.GATHER,
+    tiles.LOAD_PARTS,
     "memref.load",
     "affine.load",
     "vector.load",
@@ -38,6 +42,8 @@ _READS = (
 )
 _WRITES = (
     dialect.STORE,
+    tiles.SCATTER,
+    tiles.STORE_PARTS,
     "memref.store",
     "affine.store",
     "vector.store",
@@ -66,10 +72,12 @@ def argument_access(buffer: Any, kernels: GpuFunctions) -> ArgumentAccess | None
                 stack.append(op.results[0])
             elif op.name in _READS:
                 reads = True
+            elif op.name in _READS_AND_WRITES or (
+                op.name == tiles.SCATTER and dialect.KIND in op.attributes
+            ):
+                reads = writes = True
             elif op.name in _WRITES:
                 writes = True
-            elif op.name in (dialect.ATOMIC, dialect.SUM_SLICES):
-                reads = writes = True
             elif op.name == "gpu.launch_func":
                 argument = _kernel_argument(op, use.operand_number, kernels)
                 if argument is None:

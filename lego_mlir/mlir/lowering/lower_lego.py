@@ -49,8 +49,11 @@ from lego_mlir.mlir.lowering.indices.layout_operands import LayoutOperands
 from lego_mlir.mlir.lowering.indices.printed_indices import PrintedIndices
 from lego_mlir.mlir.lowering.indices.size_operands import SizeOperands
 from lego_mlir.mlir.lowering.lower_tables import lower_tables
-from lego_mlir.mlir.lowering.parts_access.lower import PartsMemory, lower_load, lower_store
+from lego_mlir.mlir.lowering.parts_access.checks import check_parts, check_registers
+from lego_mlir.mlir.lowering.parts_access.lower import lower_load, lower_store
 from lego_mlir.mlir.lowering.parts_access.matrices import read_matrices, write_matrices
+from lego_mlir.mlir.lowering.parts_access.offsets import last_index
+from lego_mlir.mlir.lowering.parts_access.plan import PartsMemory
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.scopes import KERNELS
 
@@ -225,8 +228,10 @@ class _Lowering:
 
     def load_parts(self, op: Any, layout: Layout) -> None:
         (buffer,), operands, mask = tiles.segments_of(op)
+        registers = check_registers(op, layout, self.source)
         memory = self.parts_memory(op, layout, buffer, operands)
         kinds = [part.type for part in op.results]
+        check_parts(op, kinds, mask, buffer, registers, self.source)
         other = other_attribute(op, memory.element, self.source)
         with ir.InsertionPoint(op), op.location:
             parts = located(self.source, op, lambda: lower_load(memory, kinds, mask, other))
@@ -235,7 +240,9 @@ class _Lowering:
 
     def store_parts(self, op: Any, layout: Layout) -> None:
         (buffer,), operands, parts, mask = tiles.segments_of(op)
+        registers = check_registers(op, layout, self.source)
         memory = self.parts_memory(op, layout, buffer, operands)
+        check_parts(op, [part.type for part in parts], mask, buffer, registers, self.source)
         with ir.InsertionPoint(op), op.location:
             located(self.source, op, lambda: lower_store(memory, parts, mask))
 
@@ -290,8 +297,21 @@ class _Lowering:
         """Return the memory that the parts of a tile are in."""
         bound, index = self.operands.indexed(op, layout, operands)
         flat, base = self.flat_memory(op, layout, buffer)
+        in_bounds = tiles.is_in_bounds(op)
+        factors = tiles.registers_of(op)
+        if in_bounds:
+            for end in {tuple(index), last_index(index, factors)}:
+                self.checks.indices(op, bound, end, buffer)
         return PartsMemory(
-            bound, index, tiles.registers_of(op), flat, base, *self.printed.printers(op)
+            bound,
+            index,
+            factors,
+            in_bounds,
+            flat,
+            base,
+            self.reader.read,
+            self.printed.note,
+            *self.printed.printers(op),
         )
 
     def flat_memory(self, op: Any, layout: Layout, buffer: Any) -> tuple[Any, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -31,14 +31,12 @@ class TileKernel:
         layouts: reads the layouts of the module.
         source: the module's text, for errors.
         target: the GPU.
-        notes: lines of `--explain`, in the order of the kernel.
     """
 
     launch: Any
     layouts: Layouts
     source: Source
     target: Target
-    notes: list[str] = field(default_factory=list)
 
     @property
     def body(self) -> Any:

@@ -1,6 +1,8 @@
 """The passes over tile IR, in order: from tiles without layouts to each thread's registers.
 
     fill_invalid        reductions, scans and dots ignore invalid elements: by selects
+    simplify_tiles      dead, repeated and invariant operations go
+    hoist_broadcasts    what is the same along a dimension is computed once
     assign_layouts      every tile gets a distributed layout, and conversions where they differ
     lower_tiles         tiles become the registers of each thread, and accesses of memory
     plan_shared_memory  the buffers of conversions share one allocation

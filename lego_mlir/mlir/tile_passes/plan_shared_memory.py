@@ -61,7 +61,7 @@ def plan_shared_memory(kernel: TileKernel) -> None:
         return
     spans = _spans(kernel.body)
     buffers = [_buffer(kernel, op, spans) for op in allocs]
-    offsets = _offsets([b.lifetime for b in buffers], FREE_BYTES * WARP_THREADS * kernel.warps)
+    offsets = offsets_of([b.lifetime for b in buffers], FREE_BYTES * WARP_THREADS * kernel.warps)
     size = max(at + b.lifetime.size for at, b in zip(offsets, buffers, strict=True))
     _check_size(kernel, size, buffers)
     byte, space = ir.IntegerType.get_signless(8), buffers[0].kind.memory_space
@@ -115,7 +115,7 @@ def _buffer(kernel: TileKernel, op: Any, spans: dict[Any, tuple[int, int]]) -> _
     return _Buffer(op, kind, BufferLifetime(bytes_of(kind), LEAST_ALIGNMENT, first, last))
 
 
-def _offsets(lifetimes: Sequence[BufferLifetime], free: int) -> list[int]:
+def offsets_of(lifetimes: Sequence[BufferLifetime], free: int) -> list[int]:
     """Return offsets at which as many of the smallest buffers as possible share no bytes.
 
     Args:

@@ -35,14 +35,14 @@ def is_exact(module: Any, source: Source) -> bool:
     Raises:
         LegoError: its attribute is no unit attribute.
     """
-    if dialect.EXACT_DIVISION not in module.operation.attributes:
+    if dialect.EXACT_MATH not in module.operation.attributes:
         return False
-    attribute = module.operation.attributes[dialect.EXACT_DIVISION]
+    attribute = module.operation.attributes[dialect.EXACT_MATH]
     if not isinstance(attribute, ir.UnitAttr):
         error: LegoError = source.error(
-            f"{dialect.EXACT_DIVISION} is a unit attribute, not '{attribute}'",
+            f"{dialect.EXACT_MATH} is a unit attribute, not '{attribute}'",
             module.operation.location,
-            hint=f"module attributes {{{dialect.EXACT_DIVISION}}}, or leave it out",
+            hint=f"module attributes {{{dialect.EXACT_MATH}}}, or leave it out",
         )
         raise error
     return True

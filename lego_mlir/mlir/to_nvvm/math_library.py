@@ -1,8 +1,9 @@
 """What operations of mathematics become where the passes know no GPU's way.
 
 Functions of the math dialect become calls of NVIDIA's libdevice, declared and not defined. What
-`pipelines/mathematics.mlir` defines replaces them; the back end then inlines it. Maxima and
-minima are kept from becoming comparisons.
+`pipelines/mathematics.mlir` defines replaces them, and in modules with exact mathematics first
+what `pipelines/exact_mathematics.mlir` does; the back end then inlines it. Maxima and minima are
+kept from becoming comparisons.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.modules import operations_in, symbols_in
 
 _PREFIX = "__nv_"
+
+_COMMON, _EXACT = "mathematics.mlir", "exact_mathematics.mlir"
 
 _EXTREMES = {"arith.maximumf": "llvm.intr.maximum", "arith.minimumf": "llvm.intr.minimum"}
 
@@ -42,12 +45,13 @@ def keep_extremes(module: Any) -> None:
         op.erase()
 
 
-def define_mathematics(module: Any, source: Source) -> None:
+def define_mathematics(module: Any, source: Source, *, exact: bool) -> None:
     """Replace by a body every declaration that a kernel's mathematics has left.
 
     Args:
         module: lowered to the llvm dialect, changed in place; its context is the current one.
         source: the module's text, in which errors are shown.
+        exact: take the functions of smaller errors where there are several.
 
     Raises:
         LegoError: there is no body for one of them.
@@ -55,11 +59,12 @@ def define_mathematics(module: Any, source: Source) -> None:
     declared = [op for op in symbols_in(module) if _is_declared(op)]
     if not declared:
         return
-    library = _library()
+    library = _library(_COMMON) | (_library(_EXACT) if exact else {})
     for op in declared:
         name = op.attributes["sym_name"].value
         if name not in library:
-            known = ", ".join(f"{x.removeprefix(_PREFIX).removesuffix('f')}" for x in library)
+            singles = sorted(x.removeprefix(_PREFIX)[:-1] for x in library if x.endswith("f"))
+            known = ", ".join(singles)
             raise source.error(
                 f"a kernel calls the function '{name}' of mathematics, which there is no code for",
                 _caller(module, name).location,
@@ -69,9 +74,9 @@ def define_mathematics(module: Any, source: Source) -> None:
         op.erase()
 
 
-def _library() -> dict[str, Any]:
-    """Return the functions that there are, by name."""
-    text = (data.pipelines() / "mathematics.mlir").read_text()
+def _library(file: str) -> dict[str, Any]:
+    """Return the functions of a file, by name."""
+    text = (data.pipelines() / file).read_text()
     functions = [op.operation.detach_from_parent() for op in ir.Module.parse(text).body.operations]
     return {op.attributes["sym_name"].value: op for op in functions}
 

@@ -36,7 +36,7 @@ def numbers(dtype: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize(("dtype", "of"), [("f32", np.float32), ("f16", np.float16)])
 @pytest.mark.parametrize("exact", [False, True])
 def test_vectors_are_divided_by_elements(dtype: str, of: Any, exact: bool) -> None:
-    kernel = divider(dtype, lambda x, y: x / y, exact_division=exact)
+    kernel = divider(dtype, lambda x, y: x / y, exact_math=exact)
     ptx = kernel.compilation().text("ptx")
     assert ptx.count("div.rn.f32" if exact else "div.full.f32") == 4
     assert ("div.full" in ptx) == (not exact)

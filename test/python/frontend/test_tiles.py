@@ -87,8 +87,8 @@ def test_a_dot_is_one_contraction_with_its_warps() -> None:
 def test_accumulators_are_f32_and_i32_by_default() -> None:
     def kernel(a: Any) -> None:
         half, whole = a[:, :].to("f16"), a[:, :].to("i8")
-        assert lg.dot(half, half.T).dtype == "vector<4x4xf32>"
-        assert lg.dot(whole, whole.T).dtype == "vector<4x4xi32>"
+        assert lg.dot(half, half.T).described == "vector<4x4xf32>"
+        assert lg.dot(whole, whole.T).described == "vector<4x4xi32>"
 
     text(kernel)
 
@@ -206,14 +206,18 @@ def carries_more(a: Any) -> None:
 @pytest.mark.parametrize(
     ("use", "says", "hint"),
     [
-        (carries_nothing, "carries vector<8xf32>, its function returns None", "returns the values"),
+        (
+            carries_nothing,
+            "vector<8xf32>, its function returns nothing",
+            "returns the values",
+        ),
         (
             carries_another_type,
             "carries vector<8xf32>, .* returns vector<4xf32>",
             "returns the values",
         ),
         (carries_more, "returns vector<8xf32>, vector<8xf32>", "returns the values"),
-        (lambda _a: lg.fold(4, 0), "a loop carries kernel values, not 0", "lg.zeros"),
+        (lambda _a: lg.fold(4, "0"), "a loop takes kernel values, not '0'", "lg.full"),
         (lambda _a: lg.zeros((4, 0), "f32"), "positive integers, not \\(4, 0\\)", ""),
         (lambda _a: lg.zeros((4,), "f3"), "'f3' is no element type", "known: f16"),
         (lambda a: a[0, :].to("f3"), "'f3' is no element type", "known: f16"),

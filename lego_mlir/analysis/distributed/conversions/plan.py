@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
+from math import prod
 
 from lego_mlir.analysis.distributed.conversions.atoms import (
     common_atoms,
@@ -28,7 +29,7 @@ from lego_mlir.analysis.distributed.conversions.shared_memory import SharedExcha
 from lego_mlir.analysis.distributed.factors import Place
 from lego_mlir.analysis.distributed.layout import DistributedLayout, same_threads
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.limits import MAX_SHARED_BYTES
+from lego_mlir.hardware.limits import BANK_LINE_BYTES, MAX_SHARED_BYTES, WARP_THREADS
 
 WARP_INSTRUCTIONS = 2
 """Selects and permutes of a warp that a multiprocessor issues in a clock, for 64 lanes (CUDA C++
@@ -121,6 +122,7 @@ class Conversion:
 
 
 @lru_cache(maxsize=1 << 10)
+@lru_cache(maxsize=1 << 8)
 def plan_conversion(
     source: DistributedLayout,
     target: DistributedLayout,
@@ -128,6 +130,8 @@ def plan_conversion(
     instructions: MatrixInstructions = MatrixInstructions(),  # noqa: B008 (a named tuple)
 ) -> Conversion:
     """Return how a tile in one layout becomes a tile in another.
+
+    Plans are kept, for several passes ask for the same one.
 
     Args:
         source: where elements are.
@@ -174,6 +178,33 @@ def plan_conversion(
             hint="convert smaller tiles",
         )
     return stored
+
+
+def estimate_conversion(
+    source: DistributedLayout, target: DistributedLayout, element_bytes: int
+) -> int:
+    """Return about how many clocks a conversion takes, without choosing its accesses.
+
+    It serves to compare many layouts. Through shared memory it is the least that a conversion can
+    take: without bank conflicts, of which a swizzle leaves few.
+
+    Args:
+        source: where elements are.
+        target: where they go, of the same shape and threads.
+        element_bytes: 1, 2, 4 or 8.
+    """
+    if same_elements_in_threads(source, target):
+        return _renamed(source, target, element_bytes).cost.clocks
+    moved = prod(source.shape) // source.ctas + target.registers * target.warps * WARP_THREADS
+    stored = -(-moved * element_bytes // BANK_LINE_BYTES) + BARRIER_CLOCKS
+    atoms = common_atoms(source, target)
+    if atoms is None or not stays(source, target, (Place.CTA, Place.WARP)):
+        return stored
+    exchange = plan_exchange(source, target, atoms, element_bytes)
+    if exchange is None:
+        return stored
+    exchanged = _exchanged(source, target, element_bytes, exchange).cost.clocks
+    return exchanged if exchange.is_local else min(exchanged, stored)
 
 
 def _renamed(

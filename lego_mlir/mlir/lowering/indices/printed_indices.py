@@ -47,13 +47,17 @@ class PrintedIndices:
 
         def noting(make: Print) -> Print:
             def printed(x: Int) -> Any:
-                self.fit_32_bits = self.fit_32_bits and _fits(x)
+                self.note(x)
                 with op.location:
                     return located(self._source, op, lambda: make(x))
 
             return printed
 
         return noting(printer.print), noting(printer.condition)
+
+    def note(self, x: Int) -> None:
+        """Take notice of an index that is computed, for the width of indices."""
+        self.fit_32_bits = self.fit_32_bits and _fits(x)
 
     def lasting(self, value: Any, x: Int) -> Any:
         """Return a value that remains: that of a lego operation is printed at the operation."""

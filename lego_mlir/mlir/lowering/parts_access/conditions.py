@@ -13,7 +13,8 @@ from functools import lru_cache
 
 from lego_mlir.algebra import Layout
 from lego_mlir.algebra.partial import mask
-from lego_mlir.index import Int, construct, polynomial
+from lego_mlir.index import Int, bounds, construct, polynomial
+from lego_mlir.index.nodes import plain
 from lego_mlir.index.proofs.prover import is_less
 from lego_mlir.mlir.lowering.parts_access.offsets import Place, Registers
 
@@ -32,45 +33,70 @@ class Condition:
         """1 where they hold, 0 where one does not."""
         return mask(sorted(self.limits, key=repr))  # type: ignore[no-any-return]
 
+    @property
+    def is_never(self) -> bool:
+        """Whether they are known not to hold."""
+        lowest = (bounds(construct.sub(x, limit))[0] for x, limit in self.limits)
+        return any(low is not None and low >= 0 for low in lowest)
+
 
 ALWAYS = Condition(frozenset())
 
 
-def conditions(layout: Layout, registers: Registers) -> list[Condition]:
-    """Return the condition of each register."""
-    limits = [*zip(registers.index, layout.dims, strict=True)]
+def conditions(
+    layout: Layout, registers: Registers, *, in_bounds: bool
+) -> tuple[list[Condition], Condition]:
+    """Return the condition of each register, and that of all of them together.
+
+    Args:
+        layout: of the tensor.
+        registers: their indices.
+        in_bounds: whether all indices are known to be inside of the dimensions.
+    """
+    limits = [] if in_bounds else [*zip(registers.index, layout.dims, strict=True)]
     if layout.is_partial:
         limits += layout.limits(registers.index)
-    found: list[set[tuple[Int, Int]]] = []
+    found: list[set[tuple[Int, Int]]] = [set() for _ in range(registers.count)]
+    together: set[tuple[Int, Int]] = set()
     for coordinate, limit in limits:
         places = registers.places(coordinate)
-        found = found or [set() for _ in places]
-        if _all_below(places, limit):
+        furthest = _furthest(places)
+        if all(is_less(x, limit) for x in furthest):
             continue
+        together.update((x, limit) for x in furthest)
         for own, (base, constant) in zip(found, places, strict=True):
-            compared = _representative(base, constant, limit)
+            compared = representative(base, constant, limit)
             if not is_less(compared, limit):
                 own.add((compared, limit))
-    return [Condition(frozenset(own)) for own in found]
+    return [Condition(frozenset(own)) for own in found], Condition(frozenset(together))
 
 
-def _all_below(places: Sequence[Place], limit: Int) -> bool:
-    """Return whether all places are proven to be below a limit."""
+def _furthest(places: Sequence[Place]) -> list[Int]:
+    """Return the greatest of all places, one for each base."""
     greatest: dict[Int, int] = {}
     for base, constant in places:
         greatest[base] = max(constant, greatest.get(base, constant))
-    return all(is_less(construct.add(base, most), limit) for base, most in greatest.items())
+    return [construct.add(base, most) for base, most in greatest.items()]
+
+
+def split(x: Int) -> Place:
+    """Return an expression as a base without constant, and the constant."""
+    constant, terms = polynomial.parts(plain(x))
+    return polynomial.build(0, terms), constant
 
 
 @lru_cache(maxsize=1 << 12)
-def _representative(base: Int, constant: int, limit: Int) -> Int:
+def representative(base: Int, constant: int, limit: Int) -> Int:
     """Return a coordinate that is below the limit exactly where `base + constant` is.
 
-    If a number divides base and limit, the limit does not lie within the stretches of that length.
+    If a number divides all terms but constants, the limit lies only at multiples of it, counted
+    from there, and not within the stretches between them.
     """
+    limit_base, limit_constant = split(limit)
     stretch = 1
     while 2 * stretch <= _MOST_TOGETHER and all(
-        polynomial.divides(2 * stretch, x) for x in (base, limit)
+        polynomial.divides(2 * stretch, x) for x in (base, limit_base)
     ):
         stretch *= 2
-    return construct.add(base, constant - constant % stretch)
+    distance = constant - limit_constant
+    return construct.add(base, limit_constant + distance - distance % stretch)

@@ -21,18 +21,33 @@ def lanes_of(values: Sequence[Any]) -> list[Lane]:
     return [(value, k) for value in values for k in range(lanes_in(value.type))]
 
 
+def source_of(lane: Lane) -> Lane:
+    """Return where an element was before it was put into vectors, or taken out of them."""
+    value, position = lane
+    while not isinstance(value, ir.BlockArgument):
+        op = value.owner
+        match op.name:
+            case "vector.from_elements":
+                value, position = op.operands[position], 0
+            case "vector.broadcast" if not isinstance(op.operands[0].type, ir.VectorType):
+                value, position = op.operands[0], 0
+            case "vector.extract" if len(list(op.operands)) == 1:
+                at = list(ir.DenseI64ArrayAttr(op.attributes["static_position"]))
+                if len(at) != 1 or ir.VectorType(op.operands[0].type).rank != 1:
+                    break
+                value, position = op.operands[0], at[0]
+            case "vector.to_elements":
+                value, position = op.operands[0], ir.OpResult(value).result_number
+            case _:
+                break
+    return value, position
+
+
 def element(lane: Lane) -> Any:
     """Build an element as a value of its own; one that was put into a vector is known."""
-    value, position = lane
+    value, position = source_of(lane)
     if not isinstance(value.type, ir.VectorType):
         return value
-    if not isinstance(value, ir.BlockArgument):
-        operands = value.owner.operands
-        match value.owner.name:
-            case "vector.from_elements":
-                return operands[position]
-            case "vector.broadcast" if not isinstance(operands[0].type, ir.VectorType):
-                return operands[0]
     return vector.ExtractOp(value, [], [position]).result
 
 
@@ -61,10 +76,9 @@ def with_elements(kind: Any, element_type: Any) -> Any:
     return ir.VectorType.get(list(ir.VectorType(kind).shape), element_type)
 
 
-def bytes_to_bits(value: Any, kind: Any) -> Any:
-    """Build the truth of bytes, as a value of type `kind`, of i1."""
-    low = with_elements(kind, ir.IntegerType.get_signless(1))
-    return arith.TruncIOp(low, value).result
+def bytes_to_bits(value: Any) -> Any:
+    """Build the truth of bytes, 0 or 1, as i1."""
+    return arith.TruncIOp(with_elements(value.type, ir.IntegerType.get_signless(1)), value).result
 
 
 def bits_to_bytes(value: Any) -> Any:

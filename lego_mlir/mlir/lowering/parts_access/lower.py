@@ -8,143 +8,29 @@ becomes, where rows are contiguous and aligned,
     %0 = vector.load %x[%at] {alignment = 16} : memref<4096xf32>, vector<4xf32>
     %1 = arith.addi %at, %c128 overflow<nsw> : index
     %2 = vector.load %x[%1] {alignment = 16} : memref<4096xf32>, vector<4xf32>
+
+What may not exist, or is masked, is accessed in a branch. Where that would take many branches or
+narrow accesses, a test that everything is there comes first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
-from lego_mlir.algebra import Layout
-from lego_mlir.index import Int, construct
-from lego_mlir.mlir.bindings import arith, ir, memref, scf, vector
-from lego_mlir.mlir.lowering.accesses import Print, constant, takes_vectors, zero
-from lego_mlir.mlir.lowering.parts_access import masks
-from lego_mlir.mlir.lowering.parts_access.accesses import Access, accesses
-from lego_mlir.mlir.lowering.parts_access.conditions import ALWAYS, Condition, conditions
+from lego_mlir.mlir.bindings import ir, memref, scf, vector
+from lego_mlir.mlir.lowering.accesses import constant, zero
+from lego_mlir.mlir.lowering.parts_access.accesses import Access
 from lego_mlir.mlir.lowering.parts_access.lanes import (
     Lane,
     bits_to_bytes,
     bytes_to_bits,
-    element,
     grouped,
     lanes_of,
     with_elements,
 )
-from lego_mlir.mlir.lowering.parts_access.offsets import Factor, Registers, offset_of
-
-_WIDEST = 16
-"""Bytes that one access reads or writes at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class PartsMemory:
-    """The memory that parts are in, and how expressions are printed.
-
-    Attributes:
-        layout: of the tensor.
-        first: the index of the thread's first element.
-        factors: the register factors.
-        flat: the memory, a buffer of one dimension.
-        alignment: bytes that are known to divide the address of its first element.
-        index: prints an expression.
-        condition: prints an expression's truth.
-    """
-
-    layout: Layout
-    first: Sequence[Int]
-    factors: Sequence[Factor]
-    flat: Any
-    alignment: int
-    index: Print
-    condition: Print
-
-    @property
-    def element(self) -> Any:
-        """The type of an element in memory."""
-        return ir.MemRefType(self.flat.type).element_type
-
-
-@dataclass(frozen=True, slots=True)
-class _Guard:
-    """What an access depends on: the elements exist, and the mask lets them through."""
-
-    condition: Condition
-    mask: masks.MaskElement | None
-
-
-class _Plan:
-    """The accesses of all registers, in groups with the same guard."""
-
-    def __init__(self, memory: PartsMemory, mask: Sequence[Any]) -> None:
-        self.memory = memory
-        registers = Registers.of(memory.first, memory.factors)
-        places = registers.places(offset_of(memory.layout, registers.index))
-        let_through = masks.elements(mask) if mask else [None] * len(places)
-        same: dict[Any, _Guard] = {}
-        guards = []
-        for exists, lets in zip(conditions(memory.layout, registers), let_through, strict=True):
-            masked = None if lets is None or lets.key is True else lets
-            key = exists, None if masked is None else masked.key
-            guards.append(same.setdefault(key, _Guard(exists, masked)))
-        self.groups: dict[_Guard, list[Access]] = {}
-        for access in accesses(places, guards, self._widest):
-            self.groups.setdefault(access.guard, []).append(access)  # type: ignore[arg-type]
-        self._values: dict[Int, tuple[int, Any]] = {}
-
-    @property
-    def _widest(self) -> int:
-        """The most elements of an access, a power of two."""
-        if not takes_vectors(self.memory.flat.type):
-            return 1
-        size = bytes_of(self.memory.element)
-        widest = min(_WIDEST, self.memory.alignment & -self.memory.alignment)
-        return max(1, widest // size)
-
-    def offset(self, access: Access) -> Any:
-        """Build the offset of an access; those with the same base share it."""
-        if access.base not in self._values:
-            first = construct.add(access.base, access.constant)
-            self._values[access.base] = access.constant, self.memory.index(first)
-        known, value = self._values[access.base]
-        if access.constant == known:
-            return value
-        distance = arith.ConstantOp(ir.IndexType.get(), access.constant - known).result
-        return arith.AddIOp(value, distance, overflowFlags=arith.IntegerOverflowFlags.nsw).result
-
-    def truth(self, guard: _Guard) -> Any:
-        """Build the truth of a guard: a value, or a bool where it is known."""
-        if guard.mask is not None and guard.mask.key is False:
-            return False
-        expression = guard.condition.expression
-        if isinstance(expression, int) and not expression:
-            return False
-        found = [] if guard.condition == ALWAYS else [self.memory.condition(expression)]
-        if guard.mask is not None:
-            found.append(element(guard.mask.lane))
-        match found:
-            case []:
-                return True
-            case [one]:
-                return one
-        return arith.AndIOp(*found).result
-
-    def unit(self, access: Access) -> Any:
-        """Return the type of an access's value."""
-        width = len(access.lanes)
-        element = self.memory.element
-        return element if width == 1 else ir.VectorType.get([width], element)
-
-    def bytes(self, access: Access) -> int:
-        """Return the bytes of an access."""
-        return len(access.lanes) * bytes_of(self.memory.element)
-
-
-def bytes_of(element: Any) -> int:
-    """Return the bytes of an element in memory."""
-    return max(1, getattr(element, "width", 64) // 8)
+from lego_mlir.mlir.lowering.parts_access.plan import PartsMemory, Plan
 
 
 def lower_load(
@@ -158,34 +44,22 @@ def lower_load(
         mask: parts of i1; none reads all.
         other: the attribute of what is not read; `None` for 0.
     """
-    plan = _Plan(memory, mask)
+    plan = Plan(memory, mask)
     nothing = zero(memory.element) if other is None else other
-    lanes: dict[int, Lane] = {}
-    for guard, group in plan.groups.items():
-        units = [plan.unit(access) for access in group]
-        match plan.truth(guard):
-            case True:
-                found = _read(plan, group)
-            case False:
-                found = [constant(unit, nothing) for unit in units]
-            case truth:
-                for access in group:
-                    plan.offset(access)  # before the branch, where others find it
-                branch = scf.IfOp(truth, units, has_else=True)
-                with ir.InsertionPoint(branch.then_block):
-                    scf.YieldOp(_read(plan, group))
-                with ir.InsertionPoint(branch.else_block):
-                    scf.YieldOp([constant(unit, nothing) for unit in units])
-                found = list(branch.results)
-        for access, value in zip(group, found, strict=True):
-            for position, registers in enumerate(access.lanes):
-                lanes.update(dict.fromkeys(registers, (value, position)))
-    in_order = [lanes[register] for register in range(len(lanes))]
     held = [with_elements(kind, memory.element) for kind in kinds]
-    parts = grouped(in_order, held)
+    if plan.whole is None:
+        parts = grouped(_read_by_groups(plan, nothing), held)
+    else:
+        branch = scf.IfOp(plan.all_hold, held, has_else=True)
+        with ir.InsertionPoint(branch.then_block):
+            found = _by_register(plan.whole, _read(plan, plan.whole))
+            scf.YieldOp(grouped(_in_order(found), held))
+        with ir.InsertionPoint(branch.else_block):
+            scf.YieldOp(grouped(_read_by_groups(plan, nothing), held))
+        parts = list(branch.results)
     if held == list(kinds):
         return parts
-    return [bytes_to_bits(part, kind) for part, kind in zip(parts, kinds, strict=True)]
+    return [bytes_to_bits(part) for part in parts]
 
 
 def lower_store(memory: PartsMemory, parts: Sequence[Any], mask: Sequence[Any]) -> None:
@@ -196,28 +70,45 @@ def lower_store(memory: PartsMemory, parts: Sequence[Any], mask: Sequence[Any]) 
         parts: the values. Parts of i1 become bytes in memory of i8.
         mask: parts of i1; none writes all.
     """
-    plan = _Plan(memory, mask)
+    plan = Plan(memory, mask)
     if with_elements(parts[0].type, memory.element) != parts[0].type:
         parts = [bits_to_bytes(part) for part in parts]
     lanes = lanes_of(parts)
+    if plan.whole is None:
+        _write_by_groups(plan, lanes)
+        return
+    branch = scf.IfOp(plan.all_hold, has_else=True)
+    with ir.InsertionPoint(branch.then_block):
+        _write(plan, plan.whole, lanes, True)
+        scf.YieldOp([])
+    with ir.InsertionPoint(branch.else_block):
+        _write_by_groups(plan, lanes)
+        scf.YieldOp([])
+
+
+# Reads.
+def _read_by_groups(plan: Plan, nothing: Any) -> list[Lane]:
+    """Build the reads of each group under its guard; return what each register holds."""
+    lanes: dict[int, Lane] = {}
     for guard, group in plan.groups.items():
-        truth = plan.truth(guard)
-        if truth is False:
-            continue
-        values = [
-            grouped([lanes[registers[0]] for registers in access.lanes], [plan.unit(access)])[0]
-            for access in group
-        ]
-        offsets = [plan.offset(access) for access in group]
-        with _where(truth):
-            for access, value, offset in zip(group, values, offsets, strict=True):
-                if len(access.lanes) == 1:
-                    memref.StoreOp(value, memory.flat, [offset])
-                else:
-                    vector.StoreOp(value, memory.flat, [offset], alignment=plan.bytes(access))
+        units = [plan.unit(access) for access in group]
+        match plan.truths[guard]:
+            case True:
+                found = _read(plan, group)
+            case False:
+                found = [constant(unit, nothing) for unit in units]
+            case truth:
+                branch = scf.IfOp(truth, units, has_else=True)
+                with ir.InsertionPoint(branch.then_block):
+                    scf.YieldOp(_read(plan, group))
+                with ir.InsertionPoint(branch.else_block):
+                    scf.YieldOp([constant(unit, nothing) for unit in units])
+                found = list(branch.results)
+        lanes |= _by_register(group, found)
+    return _in_order(lanes)
 
 
-def _read(plan: _Plan, group: Sequence[Access]) -> list[Any]:
+def _read(plan: Plan, group: Sequence[Access]) -> list[Any]:
     """Build the reads of some accesses."""
     flat = plan.memory.flat
     return [
@@ -228,6 +119,45 @@ def _read(plan: _Plan, group: Sequence[Access]) -> list[Any]:
         ).result
         for access in group
     ]
+
+
+def _by_register(group: Sequence[Access], values: Sequence[Any]) -> dict[int, Lane]:
+    """Return what registers hold when accesses have read some values."""
+    return {
+        register: (value, position)
+        for access, value in zip(group, values, strict=True)
+        for position, registers in enumerate(access.lanes)
+        for register in registers
+    }
+
+
+def _in_order(lanes: dict[int, Lane]) -> list[Lane]:
+    return [lanes[register] for register in range(len(lanes))]
+
+
+# Writes.
+def _write_by_groups(plan: Plan, lanes: Sequence[Lane]) -> None:
+    """Build the writes of each group under its guard."""
+    for guard, group in plan.groups.items():
+        truth = plan.truths[guard]
+        if truth is not False:
+            _write(plan, group, lanes, truth)
+
+
+def _write(plan: Plan, group: Sequence[Access], lanes: Sequence[Lane], truth: Any) -> None:
+    """Build the writes of some accesses where a value is true, or `True`."""
+    flat = plan.memory.flat
+    values = [
+        grouped([lanes[registers[0]] for registers in access.lanes], [plan.unit(access)])[0]
+        for access in group
+    ]
+    with _where(truth):
+        for access, value in zip(group, values, strict=True):
+            if len(access.lanes) == 1:
+                memref.StoreOp(value, flat, [plan.offset(access)])
+            else:
+                at = plan.offset(access)
+                vector.StoreOp(value, flat, [at], alignment=plan.bytes(access))
 
 
 @contextmanager

@@ -14,8 +14,8 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, construct
 from lego_mlir.mlir.bindings import arith, ir, vector
 from lego_mlir.mlir.dialect import tile_operations as tiles
-from lego_mlir.mlir.lowering.parts_access.lower import PartsMemory, bytes_of
 from lego_mlir.mlir.lowering.parts_access.offsets import Registers, offset_of
+from lego_mlir.mlir.lowering.parts_access.plan import PartsMemory, bytes_of
 
 _ROW_BYTES = 16
 _SHARED = 3

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import cast
 
 from lego_mlir.algebra import Layout
@@ -51,6 +52,11 @@ class Registers:
             digits.append(digit)
             index[dim] = construct.add(index[dim], construct.mul(stride, digit))
         return cls(tuple(index), tuple(digits))
+
+    @property
+    def count(self) -> int:
+        """The number of registers."""
+        return prod(cast("int", d.hi) + 1 for d in self.digits)
 
     def places(self, x: Int) -> list[Place]:
         """Return the value of an expression in the digits for each register."""
@@ -101,6 +107,14 @@ def _with_low_bits_apart(x: Xor) -> polynomial.Parts:
             high = polynomial.parts(construct.floordiv(x, 1 << bits))
             return polynomial.plus((low, {}), polynomial.times(high, (1 << bits, {})))
     return 0, {((x, 1),): 1}
+
+
+def last_index(first: Sequence[Int], factors: Sequence[Factor]) -> tuple[Int, ...]:
+    """Return the index of a thread's element that lies furthest from its first one."""
+    index = list(first)
+    for dim, size, stride in factors:
+        index[dim] = construct.add(index[dim], (size - 1) * stride)
+    return tuple(index)
 
 
 def offset_of(layout: Layout, index: Sequence[Int]) -> Int:

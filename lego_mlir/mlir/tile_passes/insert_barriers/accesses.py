@@ -17,13 +17,16 @@ from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.lowering.buffers import bytes_of, is_workgroup, sources_of
 from lego_mlir.mlir.lowering.derivations import derive_index, derive_offset
 from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
+from lego_mlir.mlir.lowering.parts_access.checks import check_registers
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_passes.insert_barriers.elements import Elements, elements
 from lego_mlir.mlir.tile_passes.insert_barriers.uniform import is_uniform
 
+_OF_WARPS = (tiles.LOAD_MATRICES, tiles.STORE_MATRICES)
 _READS = (
     tiles.LOAD_PARTS,
+    tiles.LOAD_MATRICES,
     dialect.LOAD,
     "memref.load",
     "vector.load",
@@ -32,6 +35,7 @@ _READS = (
 )
 _WRITES = (
     tiles.STORE_PARTS,
+    tiles.STORE_MATRICES,
     dialect.STORE,
     "memref.store",
     "vector.store",
@@ -39,32 +43,50 @@ _WRITES = (
     "llvm.store",
 )
 _ATOMICS = (dialect.ATOMIC, "memref.atomic_rmw")
+_FIRST_INDEX = {
+    dialect.LOAD: 1,
+    dialect.STORE: 2,
+    dialect.ATOMIC: 2,
+    **dict.fromkeys(dialect.PARTS_OPERATIONS, 1),
+}
+"""The operand that is the first index, of the operations whose elements are known."""
 _VIEWS = ("memref.", "arith.", "llvm.inttoptr", "llvm.getelementptr", "llvm.addrspacecast")
 _OF_MEMREF = ("memref.load", "memref.store", "memref.atomic_rmw")
 
 
+_UNKNOWN = 1 << 31
+"""The end of a buffer that may lie anywhere in shared memory."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Region:
-    """A part of memory: bytes of the shared memory, or a buffer that the host passes.
+    """A part of memory: bytes of shared memory, or a buffer that the host passes.
 
     Attributes:
-        buffer: the buffer; `None` for shared memory, and for what may be any buffer.
+        buffer: the buffer.
         first: its first byte in shared memory.
         end: the byte behind it.
         is_shared: whether it is in shared memory.
+        may_overlap: whether the host may pass buffers that overlap.
     """
 
     buffer: Any
-    first: int
-    end: int
-    is_shared: bool
+    first: int = 0
+    end: int = 0
+    is_shared: bool = False
+    may_overlap: bool = False
 
     def meets(self, other: Region) -> bool:
         """Return whether the two may have bytes in common."""
         if self.is_shared or other.is_shared:
             both = self.is_shared and other.is_shared
             return both and self.first < other.end and other.first < self.end
-        return self.buffer is None or other.buffer is None or self.buffer == other.buffer
+        return self.may_overlap or self.buffer == other.buffer
+
+    def has_offsets_of(self, other: Region) -> bool:
+        """Return whether the same offset in both is the same byte."""
+        both_known = _UNKNOWN not in (self.end, other.end)
+        return self.buffer == other.buffer or (self.is_shared and both_known)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,7 +187,7 @@ class Accesses:
                         if not self._is_only_viewed(root):
                             yield root, _shared(root)
                     elif not self._is_inside_value(root):
-                        yield root, Region(None if may_overlap else root, 0, 0, is_shared=False)
+                        yield root, Region(root, may_overlap=may_overlap)
 
     def _may_overlap(self) -> bool:
         """Return whether buffers of the host function may overlap."""
@@ -197,16 +219,14 @@ class Accesses:
     # Elements.
     def _elements(self, op: Any, root: Any, region: Region) -> Elements | None:
         """Return the elements that the threads access by an operation, if they are known."""
-        match op.name:
-            case tiles.LOAD_PARTS | tiles.STORE_PARTS:
-                index, factors = tiles.segments_of(op)[1], tiles.registers_of(op)
-            case dialect.LOAD if dialect.SLICE not in op.attributes:
-                index, factors = list(op.operands)[1:], []
-            case dialect.STORE | dialect.ATOMIC if dialect.SLICE not in op.attributes:
-                index, factors = list(op.operands)[2:], []
-            case _:
-                return None
-        layout = self._kernel.layouts.of(op)
+        first = _FIRST_INDEX.get(op.name)
+        if first is None or dialect.SLICE in op.attributes:
+            return None
+        layout, factors = self._kernel.layouts.of(op), []
+        index = list(op.operands)[first:]
+        if op.name in dialect.PARTS_OPERATIONS:
+            check_registers(op, layout, self._kernel.source)
+            index, factors = tiles.segments_of(op)[1], tiles.registers_of(op)
         if layout.symbols or layout.functions or len(index) != layout.rank:
             return None
         xs = [self._reader.read(i) for i in index]
@@ -216,7 +236,16 @@ class Accesses:
         element = ir.MemRefType(root.type).element_type
         unit = max(1, getattr(element, "width", 64) // 8)
         active = self._active(op)
-        return elements(layout, unit, region.first, xs, factors, self._thread, active)
+        return elements(
+            layout,
+            unit,
+            region.first,
+            xs,
+            factors,
+            self._thread,
+            active,
+            of_warps=op.name in _OF_WARPS,
+        )
 
     def _active(self, op: Any) -> Any:
         """Return which threads may run an operation: those for which the branches around it go so.
@@ -284,5 +313,5 @@ def _shared(root: Any) -> Region:
         start = root.owner.operands[1].owner
         if start.name == "arith.constant":
             first = ir.IntegerAttr(start.attributes["value"]).value
-            return Region(None, first, first + bytes_of(kind), is_shared=True)
-    return Region(None, 0, 1 << 31, is_shared=True)
+            return Region(root, first, first + bytes_of(kind), is_shared=True)
+    return Region(root, 0, _UNKNOWN, is_shared=True)

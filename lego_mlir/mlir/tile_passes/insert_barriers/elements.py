@@ -46,6 +46,7 @@ class Elements:
         local: for each dimension an array, thread by register, of indices from the origin on.
         origin: for each dimension what all threads add to that.
         active: whether a thread makes the access, for each.
+        of_warps: whether a warp makes it together, any thread of it for another one.
     """
 
     layout: Layout
@@ -54,6 +55,7 @@ class Elements:
     local: tuple[Ints, ...]
     origin: tuple[Int, ...]
     active: NDArray[np.bool_]
+    of_warps: bool
 
     @property
     def is_absolute(self) -> bool:
@@ -94,6 +96,8 @@ def elements(
     factors: Sequence[tuple[int, int, int]],
     thread: Sym,
     active: NDArray[np.bool_],
+    *,
+    of_warps: bool,
 ) -> Elements | None:
     """Return the elements that threads access, `None` if they are not known.
 
@@ -105,6 +109,7 @@ def elements(
         factors: the register factors: dimension, size and stride.
         thread: the symbol of the thread's number. All other symbols are the same in all threads.
         active: whether a thread makes the access, for each.
+        of_warps: whether a warp makes it together, any thread of it for another one.
     """
     count = len(active)
     digits = np.array(list(product(*(range(n) for _, n, _ in factors))), np.int64)
@@ -124,7 +129,7 @@ def elements(
         first = int(values.min())
         local.append(values - first)
         origin.append(construct.add(common, first))
-    return Elements(layout, unit, start, tuple(local), tuple(origin), active)
+    return Elements(layout, unit, start, tuple(local), tuple(origin), active, of_warps)
 
 
 def _split(x: Int, thread: Sym) -> tuple[Int, Int] | None:
@@ -151,9 +156,10 @@ def meeting(a: Elements, b: Elements, *, same_time: bool) -> Meeting:
         b: of another one.
         same_time: whether the symbols in both origins have the same values.
     """
+    of_warps = a.of_warps or b.of_warps
     if a.is_absolute and b.is_absolute:
         unit = int(np.gcd.reduce([a.unit, b.unit, a.start, b.start]))
-        return _of_threads(a.bytes(unit), b.bytes(unit))
+        return _of_threads(a.bytes(unit), b.bytes(unit), of_warps=of_warps)
     if (a.layout, a.unit, a.start) != (b.layout, b.unit, b.start):
         return Meeting.CTA
     extents = [max(int(x.max()), int(y.max())) + 1 for x, y in zip(a.local, b.local, strict=True)]
@@ -164,11 +170,11 @@ def meeting(a: Elements, b: Elements, *, same_time: bool) -> Meeting:
     ):
         return Meeting.CTA
     # Tiles at multiples of their size are the same or disjoint.
-    return _of_threads(a.ranks(extents), b.ranks(extents))
+    return _of_threads(a.ranks(extents), b.ranks(extents), of_warps=of_warps)
 
 
-def _of_threads(a: tuple[Ints, Ints], b: tuple[Ints, Ints]) -> Meeting:
-    """Compare elements and their threads."""
+def _of_threads(a: tuple[Ints, Ints], b: tuple[Ints, Ints], *, of_warps: bool) -> Meeting:
+    """Compare elements and their threads; with `of_warps` threads of a warp always differ."""
     places, threads = a
     if not len(places) or not len(b[0]):
         return Meeting.NONE
@@ -179,7 +185,7 @@ def _of_threads(a: tuple[Ints, Ints], b: tuple[Ints, Ints]) -> Meeting:
     at = np.minimum(np.searchsorted(found, b[0]), len(found) - 1)
     met = found[at] == b[0]
     least, most, others = least[at][met], most[at][met], b[1][met]
-    if np.all((least == others) & (most == others)):
+    if not len(others) or (not of_warps and np.all((least == others) & (most == others))):
         return Meeting.NONE
     least, most, others = (x // WARP_THREADS for x in (least, most, others))
     return Meeting.WARP if np.all((least == others) & (most == others)) else Meeting.CTA

@@ -149,8 +149,11 @@ class _Placement:
         key = first, access, same_time
         if key not in self._met:
             a, b = first.elements, access.elements
-            known = None if a is None or b is None else meeting(a, b, same_time=same_time)
-            self._met[key] = Meeting.CTA if known is None else known
+            comparable = first.region.has_offsets_of(access.region)
+            if a is None or b is None or not comparable:
+                self._met[key] = Meeting.CTA
+            else:
+                self._met[key] = meeting(a, b, same_time=same_time)
         level = self._met[key]
         return Meeting.NONE if synced and level is Meeting.WARP else level
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd
 from typing import Any
 
@@ -18,6 +19,9 @@ from lego_mlir.mlir.tile_passes.lower_tiles import build
 
 _MOST = 4
 """The most elements of a part: those of the widest access of 32-bit elements."""
+
+_KNOWN = 1 << 10
+"""The most layouts of which what follows from them is kept: kernels have few."""
 
 
 def part_width(layout: DistributedLayout) -> int:
@@ -101,13 +105,14 @@ def of_elements(layout: DistributedLayout, elements: Sequence[Any]) -> Fragment:
     return Fragment(layout, tuple(parts))
 
 
-def coordinates(layout: DistributedLayout) -> list[list[int]]:
+@lru_cache(maxsize=_KNOWN)
+def coordinates(layout: DistributedLayout) -> tuple[tuple[int, ...], ...]:
     """Return, for each dimension, the coordinates of the registers of the first thread.
 
     The digits of threads only add to them: they are where each register lies from a thread's first.
     """
     element = layout.apply(0, 0, 0, np.arange(layout.registers))
-    return [np.broadcast_to(x, layout.registers).tolist() for x in element.coordinates]
+    return tuple(tuple(np.broadcast_to(x, layout.registers).tolist()) for x in element.coordinates)
 
 
 def registers_at(layout: DistributedLayout, index: Iterable[Sequence[int]]) -> list[int]:
@@ -124,6 +129,7 @@ def registers_at(layout: DistributedLayout, index: Iterable[Sequence[int]]) -> l
     return found
 
 
+@lru_cache(maxsize=_KNOWN)
 def without_copies(layout: DistributedLayout) -> DistributedLayout:
     """Return the layout in which each thread holds its elements once."""
     ctas, warps, lanes, registers = layout.places
@@ -148,11 +154,12 @@ def repeated(fragment: Fragment, layout: DistributedLayout) -> Fragment:
     return fragment.picked(layout, same_registers(layout, fragment.layout))
 
 
-def same_registers(target: DistributedLayout, source: DistributedLayout) -> list[int]:
+@lru_cache(maxsize=_KNOWN)
+def same_registers(target: DistributedLayout, source: DistributedLayout) -> tuple[int, ...]:
     """Return for each register of the target a register of the source with the same element."""
     if not target.rank:
-        return [0] * target.registers
-    return registers_at(source, coordinates(target))
+        return (0,) * target.registers
+    return tuple(registers_at(source, coordinates(target)))
 
 
 def register_factors(layout: DistributedLayout) -> list[tuple[int, int, int]]:

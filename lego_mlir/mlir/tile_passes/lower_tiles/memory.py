@@ -80,8 +80,8 @@ def lower_store(op: Any, tile: Fragment, mask: Fragment | None, threads: Threads
         )
 
 
-def lower_scalar_store(op: Any, threads: Threads) -> None:
-    """Build a store, or an atomic update without a result, of one element by one thread."""
+def lower_once(op: Any, threads: Threads) -> None:
+    """Build an operation without used results, such as a store of one element, in one thread."""
     with where(threads.is_first()):
         ir.Operation.create(
             op.name,

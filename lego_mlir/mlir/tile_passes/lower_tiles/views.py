@@ -30,7 +30,7 @@ def broadcast(tile: Fragment, layout: DistributedLayout, threads: Threads) -> Fr
             quotient = reduced(quotient, dim)
     tile = convert(tile, quotient, threads)
     at = coordinates(layout)
-    index = [x if n > 1 else [0] * len(x) for x, n in zip(at, quotient.shape, strict=True)]
+    index = [x if n > 1 else (0,) * len(x) for x, n in zip(at, quotient.shape, strict=True)]
     return tile.picked(layout, registers_at(quotient, index) if index else [0] * layout.registers)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from lego_mlir.analysis.distributed import DistributedLayout
@@ -23,6 +24,7 @@ from lego_mlir.mlir.tile_passes.lower_tiles.control_flow import CONTROL_FLOW, lo
 from lego_mlir.mlir.tile_passes.lower_tiles.conversions import convert
 from lego_mlir.mlir.tile_passes.lower_tiles.dots import lower_dot
 from lego_mlir.mlir.tile_passes.lower_tiles.fragments import Fragment
+from lego_mlir.mlir.tile_passes.lower_tiles.gathers import lower_gather, lower_scatter
 from lego_mlir.mlir.tile_passes.lower_tiles.pointwise import lower_pointwise
 from lego_mlir.mlir.tile_passes.lower_tiles.takes import take
 from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
@@ -71,8 +73,8 @@ class _Walk:
 
     def _lower(self, op: Any) -> None:
         """Lower an operation, or what is inside of it."""
-        if op.name in (dialect.STORE, dialect.ATOMIC) and not has_tiles(op):
-            memory.lower_scalar_store(op, self.threads)
+        if op.name in _ONCE and not has_tiles(op):
+            memory.lower_once(op, self.threads)
             self.dead.append(op)
         elif op.name in _TERMINATORS:
             return  # with its loop or branch
@@ -96,6 +98,10 @@ class _Walk:
             case dialect.STORE:
                 mask = self._mask(op.operands[0])
                 memory.lower_store(op, operands[0], mask, self.threads)
+            case tiles.SCATTER:
+                tile, _, *indices = operands
+                masks = self._masks(tile for tile in op.operands if is_tile(tile))
+                lower_scatter(op, tile, indices, masks, self.threads)
             case tiles.ITEM:
                 op.results[0].replace_all_uses_with(operands[0].elements()[0])
             case tiles.SPLIT:
@@ -114,6 +120,9 @@ class _Walk:
         match op.name:
             case dialect.LOAD:
                 return memory.lower_load(op, layout, threads)
+            case tiles.GATHER:
+                masks = self._masks(tile for tile in op.operands if is_tile(tile))
+                return lower_gather(op, operands[1:], masks, layout)
             case _ if op.name == CONSTANT:
                 return sources.lower_constant(op, layout)
             case tiles.FULL:
@@ -155,6 +164,11 @@ class _Walk:
         reverse = tiles.is_reverse(op)
         return scan_tiles(operands, dim, combine, self.threads, is_reverse=reverse)
 
+    def _masks(self, tiles: Iterable[Any]) -> list[Fragment]:
+        """Return which elements are valid, of those tiles that do not have all."""
+        masks = [self._mask(tile) for tile in tiles]
+        return [mask for mask in masks if mask is not None]
+
     def _mask(self, tile: Any) -> Fragment | None:
         """Return which elements of a tile that is stored are valid; `None` for all.
 
@@ -167,5 +181,8 @@ class _Walk:
             return None if mask is None else convert(mask, self.threads.layout(tile), self.threads)
         return None
 
+
+_ONCE = (dialect.STORE, dialect.ATOMIC, "gpu.printf")
+"""What one thread of a CTA does for all."""
 
 _TERMINATORS = ("scf.yield", "scf.condition", "gpu.terminator", "gpu.yield")

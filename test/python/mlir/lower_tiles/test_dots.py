@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tile_kernels import access, compiled, kernel, load, outputs, store, tile
+from tile_kernels import compiled, kernel, load, outputs, store, tile
 
 from lego_mlir.analysis.distributed import (
-    DistributedLayout,
     coalesced,
     mma_accumulator,
     mma_operand_a,
     mma_operand_b,
     transposed,
 )
-from lego_mlir.diagnostics import LegoError
 
 Grid = tuple[int, int]
 Sizes = tuple[int, int, int]
@@ -97,16 +95,3 @@ def test_operands_come_by_ldmatrix() -> None:
     assert ptx.count("mma.sync.aligned.m16n8k16") == 4 * 4 * 4 * 2 // 4
     assert "ld.shared.b16" not in ptx
     assert "ld.shared.u16" not in ptx
-
-
-def test_an_operand_in_another_layout_is_an_error() -> None:
-    rows: DistributedLayout = coalesced((16, 16), 2, 1)
-    a, c = tile(rows, "f16"), tile(mma_accumulator((16, 16)), "f32")
-    x = {"x": np.zeros((16, 16), np.float16)}
-    body = f"""
-    %a = "lego.load"(%x, %c0, %c0) {access(x, "x")} : (memref<256xf16>, index, index) -> {a}
-    %zero = arith.constant dense<0.0> : {c}
-    %d = "lego.dot"(%a, %a, %zero) : ({a}, {a}, {c}) -> {c}
-"""
-    with pytest.raises(LegoError, match=r"operand A"):
-        _ = compiled(kernel(x, 1, body)).index

@@ -10,6 +10,7 @@ those that one access moves follow one another. `insert_barriers` has the barrie
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from lego_mlir.analysis.distributed import DistributedLayout, Factor, Place
@@ -26,11 +27,9 @@ from lego_mlir.mlir.tile_passes.lower_tiles.conversions.matrices import (
 )
 from lego_mlir.mlir.tile_passes.lower_tiles.fragments import (
     Fragment,
-    coordinates,
     once,
     part_types,
     register_factors,
-    registers_at,
     repeated,
     same_registers,
     without_copies,
@@ -97,7 +96,7 @@ def store(
         threads: those of the kernel.
     """
     ordered = arranged(tile.layout, vector)
-    registers = registers_at(tile.layout, coordinates(ordered))
+    registers = same_registers(ordered, tile.layout)
     parts = tile.picked(ordered, registers).parts
     index = threads.coordinates(tile.layout)
     with where(threads.is_first_copy(tile.layout)):
@@ -118,9 +117,10 @@ def load(
     index = threads.coordinates(layout)
     parts = tiles.load_parts(kinds, buffer, index, memory, register_factors(ordered))
     loaded = Fragment(ordered, tuple(parts))
-    return loaded.picked(layout, registers_at(ordered, coordinates(layout)))
+    return loaded.picked(layout, same_registers(layout, ordered))
 
 
+@lru_cache(maxsize=1 << 10)
 def arranged(layout: DistributedLayout, vector: tuple[int, ...]) -> DistributedLayout:
     """Return the layout with its registers in an order in which those of an access are the fastest.
 

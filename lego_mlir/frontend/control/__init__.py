@@ -1,0 +1,1 @@
+"""Control flow of kernels: loops, conditions, and choices by an index."""

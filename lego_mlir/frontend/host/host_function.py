@@ -1,0 +1,249 @@
+"""A host function made in Python: it is traced, compiled for a device, and launched on arrays.
+
+`Kernel` launches one kernel, `KernelSequence` several.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from lego_mlir import runtime
+from lego_mlir.artifact import Artifact
+from lego_mlir.compiler.driver import Compilation, Options
+from lego_mlir.compiler.stages import DEFAULT_TARGET
+from lego_mlir.diagnostics import LegoError, Location
+from lego_mlir.frontend.host.parameters import (
+    Parameter,
+    argument_attributes,
+    mlir_type,
+    unknown_keyword,
+)
+from lego_mlir.frontend.tensors import TensorType
+from lego_mlir.frontend.trace import Trace, relative_name, source_text, user_location
+from lego_mlir.hardware.targets import Target
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import func, ir
+from lego_mlir.mlir.context import Source, mlir_errors, new_context
+from lego_mlir.sources import Sources
+
+
+class HostFunction(ABC):
+    """A host function that launches traced kernels.
+
+    Calling it launches them, in place, on buffers: NumPy arrays or anything with DLPack.
+
+    Attributes:
+        name: what the artifact is called; an identifier of PTX.
+        reference: the known reference that `run` compares with, if any.
+        strict: whether machine code that spills registers, or that the assembler slows down, is
+            an error.
+        exact_math: whether quotients and square roots of f32, f16 and bf16 are rounded exactly, and
+            other functions have errors of a few units in the last place.
+        in_place: whether the kernels may get arrays that overlap, of which they write some.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        reference: str | None,
+        *,
+        strict: bool,
+        exact_math: bool,
+        in_place: bool,
+    ) -> None:
+        self.name = name
+        self.reference = reference
+        self.strict = strict
+        self.exact_math = exact_math
+        self.in_place = in_place
+        if reference is not None:
+            self._check_reference(reference)
+        self._artifacts: dict[tuple[str, bool], Artifact] = {}
+        self._repeated = runtime.RepeatedLaunches()
+
+    @abstractmethod
+    def parameters(self) -> Mapping[str, Parameter]:
+        """Return the types of the arguments by name, in order.
+
+        Raises:
+            LegoError: a function's annotations do not say them.
+        """
+
+    @abstractmethod
+    def explain(self) -> str:
+        """Describe the launches: their sizes, schedules, and how their configs were chosen."""
+
+    @property
+    @abstractmethod
+    def _location(self) -> Location:
+        """The place in the user's code."""
+
+    @abstractmethod
+    def _launch_kernels(self, trace: Trace, arguments: Mapping[str, Any]) -> None:
+        """Make the launches at the current insertion point.
+
+        Args:
+            trace: records them.
+            arguments: the values of the host function's arguments by name.
+        """
+
+    def _options(self, options: Options) -> Options:
+        """Return the options with what the kernels add to them."""
+        return options
+
+    def _check_reference(self, reference: str) -> None:
+        """Raise LegoError, at the decorator, if there is no reference of this name."""
+        try:
+            runtime.references.find(reference)
+        except LegoError as e:
+            raise e.at(self._location, self._source.text) from None
+
+    def __call__(
+        self,
+        *arrays: Any,
+        device: str | runtime.Device = "auto",
+        stream: Any = None,
+        check: bool | None = None,
+        **unknown: Any,
+    ) -> None:
+        """Launch on arrays, in place.
+
+        Args:
+            arrays: one a parameter, in order; numbers for scalars. An array is the tensor, with the
+                strides of the parameter's layout, or its buffer.
+            device: `auto`, `cuda`, `sim`, or a device from `runtime.select`.
+            stream: a CUDA stream; the call does not wait for the work. With PyTorch tensors it is
+                PyTorch's current stream by default. With other arrays and no stream, the call
+                returns when the work is done.
+            check: whether the kernel checks what of its indices and sizes is not proven; by default
+                in the simulator.
+            unknown: keyword arguments that there are none of: an error.
+
+        Raises:
+            LegoError: the kernel does not compile, or an array does not fit.
+        """
+        if unknown:
+            raise unknown_keyword(self.name, self.parameters(), unknown, user_location())
+        repeated = self._repeated if device in ("auto", "cuda") and check is None else None
+        if repeated is None or not repeated.launch(arrays, stream):
+            runtime.launch_on(
+                arrays, device, stream, lambda chosen: self._compiled_for(chosen, check), repeated
+            )
+
+    def run(
+        self,
+        *arrays: Any,
+        device: str | runtime.Device = "auto",
+        seed: int = 0,
+        costs: bool = False,
+        check: bool | None = None,
+        **unknown: Any,
+    ) -> runtime.RunResult:
+        """Run on copies of logical tensors, with random data for those that are missing.
+
+        Args:
+            arrays: one a parameter, in order.
+            device: `auto`, `cuda`, `sim`, or a device from `runtime.select`.
+            seed: of the random data.
+            costs: count what the launch costs, in `sim`. (For a device from `runtime.select`,
+                pass `costs` to `select`.)
+            check: whether the kernel checks what of its indices and sizes is not proven; by default
+                in the simulator, unless costs are counted.
+            unknown: keyword arguments that there are none of: an error.
+
+        Returns:
+            What was read, what was written, and how that compares with the reference.
+        """
+        if unknown:
+            raise unknown_keyword(self.name, self.parameters(), unknown, user_location())
+        chosen = runtime.select(device, costs=costs) if isinstance(device, str) else device
+        artifact = self._compiled_for(chosen, False if costs and check is None else check)
+        return runtime.run(artifact, arrays, device=chosen, seed=seed, functions=self._functions())
+
+    def _functions(self) -> dict[str, Callable[..., Any]]:
+        """Return the functions of the permutations in the parameters' layouts."""
+        return {
+            f.__name__: f
+            for kind in self.parameters().values()
+            if isinstance(kind, TensorType)
+            for f in kind.layout.functions
+        }
+
+    def _compiled_for(self, device: runtime.Device, check: bool | None) -> Artifact:
+        """Compile the kernel for a device, by default with checks in the simulator."""
+        check = device.name == "sim" if check is None else check
+        return self.compile(device.target or DEFAULT_TARGET, check=check)
+
+    def compile(self, target: str = DEFAULT_TARGET, *, check: bool = False) -> Artifact:
+        """Compile the kernel for a GPU architecture; results are cached.
+
+        Args:
+            target: the architecture.
+            check: make code that checks what of indices and sizes is not proven.
+        """
+        key = target, check
+        if key not in self._artifacts:
+            compilation = self.compilation(Options(target=Target.parse(target), check=check))
+            self._artifacts[key] = compilation.artifact()
+        return self._artifacts[key]
+
+    def compilation(self, options: Options | None = None) -> Compilation:
+        """Return a compilation, which gives each stage: `.text("ptx")`.
+
+        Args:
+            options: what to make of it; the kernels' own schedules where they name none.
+        """
+        options = options or Options()
+        options = self._options(replace(options, strict=options.strict or self.strict))
+        module = self.module
+        return Compilation(self._source, options, module, Sources.of(self._texts))
+
+    @cached_property
+    def module(self) -> Any:
+        """The MLIR module: one host function in the lego dialect.
+
+        Raises:
+            LegoError: at the Python line of a mistake.
+        """
+        with new_context(), mlir_errors(self._source):
+            return self._trace()
+
+    @cached_property
+    def _source(self) -> Source:
+        file = self._location.file
+        return Source(relative_name(file), source_text(file))
+
+    def _trace(self) -> Any:
+        """Trace the kernels and return their module.
+
+        Raises:
+            LegoError: at the Python line of a mistake.
+        """
+        parameters = self.parameters()
+        with ir.Location.file(self._source.file, self._location.line, 1):
+            module = ir.Module.create()
+            if self.reference is not None:
+                module.operation.attributes[dialect.REFERENCE] = ir.StringAttr.get(self.reference)
+            if self.exact_math:
+                module.operation.attributes[dialect.EXACT_MATH] = ir.UnitAttr.get()
+            trace = Trace(module, self.name, self._source)
+            with trace.active(), ir.InsertionPoint(module.body):
+                kinds = [mlir_type(kind) for kind in parameters.values()]
+                host = func.FuncOp(self.name, ir.FunctionType.get(kinds, []))
+                if self.in_place:
+                    host.attributes[dialect.IN_PLACE] = ir.UnitAttr.get()
+                entry = host.add_entry_block()
+                host.attributes["arg_attrs"] = ir.ArrayAttr.get(
+                    [argument_attributes(name, kind, trace) for name, kind in parameters.items()]
+                )
+                with ir.InsertionPoint(entry):
+                    values = dict(zip(parameters, entry.arguments, strict=True))
+                    self._launch_kernels(trace, values)
+                    func.ReturnOp([])
+            module.operation.verify()
+        self._texts = trace.texts
+        return module

@@ -1,0 +1,321 @@
+"""`@kernel`: from a Python function to a module, an artifact, and a launch."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from types import FunctionType
+from typing import Any, NamedTuple
+
+from lego_mlir.compiler.driver import Options
+from lego_mlir.diagnostics import LegoError, Location
+from lego_mlir.frontend.host.host_function import HostFunction
+from lego_mlir.frontend.host.parameters import (
+    Parameter,
+    Size,
+    call,
+    checked_params,
+    cta_size,
+    dim3,
+    grid_of,
+    traced_argument,
+)
+from lego_mlir.frontend.host.python_errors import python_error
+from lego_mlir.frontend.tensors import EmptyType, ScalarType, TensorType
+from lego_mlir.frontend.trace import Trace, location_of_traceback, relative_name, user_location
+from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import arith, ir
+from lego_mlir.mlir.emit import nvvm
+
+
+class KernelCall(NamedTuple):
+    """A kernel in a sequence.
+
+    Attributes:
+        kernel: the kernel.
+        names: for each of its parameters, the name of the argument or workspace that it is.
+    """
+
+    kernel: Kernel
+    names: Mapping[str, str]
+
+
+class Kernel(HostFunction):
+    """A traced kernel, and the host function that launches it once.
+
+    Attributes:
+        name: the function's; what an identifier of PTX cannot have is `_`.
+        grid: CTAs along x, y and z.
+        block: threads of a CTA along x, y and z.
+        warps: of a CTA, if the kernel is one on tiles; `None` for a kernel of threads.
+        schedule: the schedule that maps tiles to threads and instructions, if any.
+        params: values of the schedule's parameters; others have their defaults.
+        explanation: returns a description of how the kernel was made, if there is one.
+        pdl: whether the kernel may begin before the launch ahead of it on the stream ends. It
+            waits by itself, before it reads or writes anything.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        grid: Size | Callable[..., Size],
+        block: Size | None,
+        reference: str | None = None,
+        parameters: Mapping[str, Parameter] | None = None,
+        schedule: str | None = None,
+        params: Mapping[str, int] | None = None,
+        strict: bool = False,
+        explanation: Callable[[], str] | None = None,
+        exact_math: bool = False,
+        in_place: bool = False,
+        pdl: bool = False,
+        warps: int | None = None,
+    ) -> None:
+        if not isinstance(function, FunctionType):
+            raise LegoError(
+                f"a kernel is a function, not {function!r}",
+                hint="write @lg.kernel(...) above a def",
+            )
+        name = re.sub(r"\W", "_", function.__name__, flags=re.ASCII)  # as PTX takes names
+        self._grid = grid if callable(grid) else dim3(grid, "grid", name)
+        self.warps = warps
+        self.block = cta_size(block, warps, name)
+        self.schedule = schedule
+        self.params = checked_params(params or {}, schedule, name)
+        self.explanation = explanation
+        self.pdl = pdl
+        self.__doc__ = function.__doc__
+        self.__wrapped__ = function
+        self._declared = parameters
+        super().__init__(
+            name,
+            reference,
+            strict=strict,
+            exact_math=exact_math,
+            in_place=in_place,
+        )
+        if warps is not None and schedule is not None:
+            raise LegoError(
+                f"kernel '{name}' has warps and the schedule '{schedule}'",
+                hint="with warps the compiler places tiles itself; a schedule needs block=",
+            )
+        if pdl and schedule is not None:
+            raise LegoError(
+                f"kernel '{name}' has the schedule '{schedule}' and pdl",
+                hint='a schedule decides that itself: params={"pdl": 1}, if it has this parameter',
+            )
+
+    @cached_property
+    def grid(self) -> tuple[int, int, int]:
+        """CTAs along x, y and z.
+
+        Raises:
+            LegoError: the function that computes them fails, or gives no grid.
+        """
+        if not callable(self._grid):
+            return self._grid
+        return grid_of(self._grid, self.parameters(), self.name)
+
+    def __repr__(self) -> str:
+        grid, block = ("×".join(str(n) for n in size) for size in (self.grid, self.block))
+        return f"<kernel {self.name}  grid {grid}  block {block}>"
+
+    def explain(self) -> str:
+        """Describe the kernel: its launch, its schedule, and how its config was chosen."""
+        params = ", ".join(f"{name} = {n}" for name, n in self.params.items())
+        if self.explanation is not None:
+            return f"{self!r}\n{self.explanation()}"
+        if self.schedule is None:
+            return f"{self!r}\nno schedule"
+        return f"{self!r}\nschedule   {self.schedule}\nparams     {params or 'the defaults'}"
+
+    @property
+    def _location(self) -> Location:
+        code = self.__wrapped__.__code__
+        return Location(code.co_filename, code.co_firstlineno)
+
+    def on(self, **names: str) -> KernelCall:
+        """Return this kernel for a `sequence`, in which its parameters have other names.
+
+        Args:
+            names: by the kernel's parameter, the name of an argument or workspace of the sequence;
+                other parameters have their own names there.
+
+        Raises:
+            LegoError: the kernel has no such parameter.
+        """
+        parameters = self.parameters()
+        for name in names:
+            if name not in parameters:
+                raise LegoError(
+                    f"kernel '{self.name}' has no parameter '{name}'",
+                    location=user_location(),
+                    hint=f"its parameters are: {', '.join(parameters)}",
+                )
+        return KernelCall(self, {name: names.get(name, name) for name in parameters})
+
+    def _launch_kernels(self, trace: Trace, arguments: Mapping[str, Any]) -> None:
+        self.launch(trace, arguments)
+
+    def _options(self, options: Options) -> Options:
+        if options.schedule is not None:
+            return options
+        params = {**self.params, **options.parameters}
+        return replace(options, schedule=self.schedule, parameters=params)
+
+    def launch(self, trace: Trace, buffers: Mapping[str, Any]) -> Any:
+        """Make a gpu.launch of this kernel at the current insertion point, and return it.
+
+        Args:
+            trace: records it.
+            buffers: the memref, or the number, for each parameter by name.
+
+        Raises:
+            LegoError: at the Python line of a mistake.
+        """
+        trace.launch, trace.warps = self._launch(), self.warps
+        self._body(trace, buffers)
+        return trace.launch
+
+    def _launch(self) -> Any:
+        index = ir.IndexType.get()
+        sizes = [arith.ConstantOp(index, n).result for n in (*self.grid, *self.block)]
+        segments = ir.DenseI32ArrayAttr.get([0, *([1] * 6), 0, 0, 0, 0])
+        op = ir.Operation.create(
+            "gpu.launch",
+            operands=sizes,
+            attributes={"operandSegmentSizes": segments},
+            regions=1,
+        )
+        if self.pdl:
+            op.attributes[dialect.PDL] = ir.UnitAttr.get()
+        here = ir.Location.current
+        op.regions[0].blocks.append(*([index] * 12), arg_locs=[here] * 12)
+        return op
+
+    def _body(self, trace: Trace, buffers: Mapping[str, Any]) -> None:
+        arguments = {
+            name: traced_argument(name, buffers[name], kind, trace)
+            for name, kind in self.parameters().items()
+        }
+        with ir.InsertionPoint(trace.launch.regions[0].blocks[0]):
+            if self.pdl:
+                nvvm.griddepcontrol("launch_dependents")
+                nvvm.griddepcontrol("wait")
+            try:
+                result = call(self.__wrapped__, arguments)
+            except (LegoError, TypeError) as e:
+                location = location_of_traceback(e) or self._location
+                text = (
+                    self._source.text if relative_name(location.file) == self._source.file else None
+                )
+                if isinstance(e, LegoError):
+                    raise e.at(location, text) from None
+                raise python_error(e, location, text) from e
+            if result is not None:
+                raise LegoError(
+                    f"kernel '{self.name}' returns a value; kernels store their results",
+                    location=self._location,
+                    source=self._source.text,
+                )
+            if trace.left_loop is not None:
+                raise LegoError(
+                    "a traced loop was left before its end",
+                    location=trace.left_loop,
+                    source=self._source.text,
+                    hint="there is no break or return out of lg.loop",
+                )
+            ir.Operation.create("gpu.terminator")
+
+    def parameters(self) -> Mapping[str, Parameter]:
+        return self._types
+
+    @cached_property
+    def _types(self) -> dict[str, Parameter]:
+        try:
+            annotations = self._declared or inspect.get_annotations(self.__wrapped__, eval_str=True)
+        except NameError as e:
+            raise LegoError(
+                f"the annotations of kernel '{self.name}' cannot be read: {e}",
+                location=self._location,
+                source=self._source.text,
+                hint="names in annotations must be global where the file has "
+                "'from __future__ import annotations'",
+            ) from None
+        found: dict[str, Parameter] = {}
+        for name in inspect.signature(self.__wrapped__).parameters:
+            kind = annotations.get(name)
+            if not isinstance(kind, TensorType | EmptyType | ScalarType):
+                raise LegoError(
+                    f"parameter '{name}' of kernel '{self.name}' is not annotated as a tensor",
+                    location=self._location,
+                    source=self._source.text,
+                    hint=f'{name}: lg.Tensor["f32", layout], or lg.Scalar["f32"]',
+                )
+            if self.warps is not None and isinstance(kind, TensorType) and kind.alignment == 1:
+                kind = replace(kind, alignment=MAX_ACCESS_BYTES)
+            found[name] = kind
+        return found
+
+
+def kernel(
+    *,
+    grid: Size | Callable[..., Size],
+    block: Size | None = None,
+    warps: int | None = None,
+    reference: str | None = None,
+    parameters: Mapping[str, Parameter] | None = None,
+    schedule: str | None = None,
+    params: Mapping[str, int] | None = None,
+    strict: bool = False,
+    explanation: Callable[[], str] | None = None,
+    exact_math: bool = False,
+    in_place: bool = False,
+    pdl: bool = False,
+) -> Callable[[Callable[..., Any]], Kernel]:
+    """Make a function a kernel.
+
+    Args:
+        grid: CTAs along x, or a sequence of up to three numbers; or a function that returns it. The
+            function takes parameters of the kernel by name, and gets their types: `x.dims` are the
+            sizes that an index of `x` has.
+        block: threads of a CTA along x, or a sequence of up to three numbers. The function is what
+            each thread does.
+        warps: of a CTA, instead of `block`. The function is what the CTA does on tiles, which its
+            threads hold together; the compiler distributes them.
+        reference: a known reference (`lego_mlir.runtime.references`) that `run` compares with.
+        parameters: the types of the function's parameters, where they are not its annotations.
+        schedule: the name or file of a schedule, which distributes tiles among threads.
+        params: values of the schedule's parameters, by name.
+        strict: refuse machine code that spills registers, or that the assembler slows down.
+        explanation: what `explain` says of how the kernel was made.
+        exact_math: round quotients and square roots of f32, f16 and bf16 exactly, and compute exp,
+            log, log2 and pow to a few units in the last place; else quotients are off by at most
+            2 units, functions by what their instructions lose, and all are faster.
+        in_place: the kernel may get arrays that overlap, of which it writes some. Otherwise a
+            launch on such arrays is an error.
+        pdl: programmatic dependent launch: the CTAs begin while the launch ahead of them on the
+            stream ends, and wait for that before they do anything.
+
+    Raises:
+        LegoError: a size is no positive integer, or `params` is wrong.
+    """
+    return lambda function: Kernel(
+        function,
+        grid,
+        block,
+        reference,
+        parameters,
+        schedule,
+        params,
+        strict,
+        explanation,
+        exact_math,
+        in_place,
+        pdl,
+        warps,
+    )

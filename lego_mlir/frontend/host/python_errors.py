@@ -1,0 +1,54 @@
+"""Errors that Python raises for kernel values, as errors that name the function to use instead."""
+
+from __future__ import annotations
+
+import re
+
+from lego_mlir.diagnostics import LegoError, Location
+
+_FUNCTIONS = "lg.exp, lg.log, lg.sqrt, lg.abs, lg.where, lg.maximum, lg.minimum and others"
+
+_NAMESAKES = re.findall(
+    r"\w+",
+    "exp exp2 log log2 sqrt sin cos erf tanh floor ceil round pow fma "
+    "where maximum minimum sum prod max min any all argmax argmin cumsum cumprod",
+)
+"""Functions that have the same name in Python, `math` or NumPy."""
+
+_INSTEAD = {
+    **{name: f"lg.{name} takes kernel values" for name in _NAMESAKES},
+    "abs": "lg.abs(x) is the absolute value of x",
+    "clip": "lg.clamp(x, low, high)",
+    "range": "lg.loop(n) is a loop of the kernel",
+}
+"""What to write instead of a function of Python, `math` or NumPy, by that function's name."""
+
+_SAME = {"fabs": "abs", "absolute": "abs", "rint": "round", "power": "pow", "amax": "max"}
+
+_CALL = re.compile(r"(?:[\w.]*\.)?(\w+)\(")
+
+
+def python_error(error: TypeError, location: Location, source: str | None) -> LegoError:
+    """Return the error of a kernel whose function raised a `TypeError`.
+
+    Args:
+        error: what Python raised.
+        location: the expression that raised it.
+        source: the text of the file.
+    """
+    name = _called(location, source)
+    is_keyword = "keyword argument" in str(error)
+    hint = None if is_keyword else _INSTEAD.get(_SAME.get(name, name))
+    if hint is None and not is_keyword:
+        hint = f"functions of kernel values are {_FUNCTIONS}"
+    message = f"Python raises TypeError in the kernel: {error}"
+    return LegoError(message, location=location, hint=hint, source=source)
+
+
+def _called(location: Location, source: str | None) -> str:
+    """Return the name of the function that is called at a location; empty if none is."""
+    lines = (source or "").split("\n")
+    if not 1 <= location.line <= len(lines) or location.column < 1:
+        return ""
+    found = _CALL.match(lines[location.line - 1].encode()[location.column - 1 :].decode())
+    return found[1] if found else ""

@@ -1,0 +1,233 @@
+"""Loads and stores of tiles: of whole dimensions, of a grid of tiles, and at indices.
+
+x[i, :]                    a whole dimension
+x.tile(128, 64)[m, k]      tile (m, k) of a grid of tiles
+x[rows[:, None], columns]  the elements at indices that tiles hold
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lego_mlir.frontend.dtypes import is_unsigned, mlir_element
+from lego_mlir.frontend.operators import Operand, meet_in_shape
+from lego_mlir.frontend.tiles.tile import Tile, restricted, spread, type_of, warps_of
+from lego_mlir.frontend.values import Value, as_index
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.dialect import tile_operations as tiles
+
+if TYPE_CHECKING:
+    from lego_mlir.frontend.tensors import TensorValue
+
+
+@dataclass(frozen=True)
+class Window:
+    """The part of a tensor that a tile is loaded from or stored to.
+
+    Attributes:
+        tensor: the tensor.
+        origin: the index of the tile's first element, one entry a dimension.
+        dims: the dimensions along which the tile extends, ascending.
+        shape: the tile's sizes along them.
+    """
+
+    tensor: TensorValue
+    origin: tuple[Operand, ...]
+    dims: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    def load(self) -> Tile:
+        """Return the tile."""
+        tensor, trace = self.tensor, self.tensor.trace
+        kind = type_of(self.shape, mlir_element(tensor.dtype), trace)
+        operands, attributes = self._access()
+        found = dialect.load(kind, tensor.memref, operands, attributes, trace.here())
+        tile = Tile(found, self.shape, trace, unsigned=is_unsigned(tensor.dtype))
+        return restricted(tile, self._ends())
+
+    def store(self, value: Operand) -> None:
+        """Store a value, which is spread to the tile's shape."""
+        tensor, trace = self.tensor, self.tensor.trace
+        unsigned = is_unsigned(tensor.dtype)
+        tile = spread(value, self.shape, mlir_element(tensor.dtype), trace, unsigned=unsigned)
+        tile = restricted(tile, self._ends())
+        operands, attributes = self._access()
+        dialect.store(tile.ssa, tensor.memref, operands, attributes, trace.here())
+
+    def _access(self) -> tuple[list[Any], dict[str, Any]]:
+        trace = self.tensor.trace
+        operands = [as_index(i, trace).ssa for i in self.origin]
+        attributes = dialect.access_attributes(self.tensor.layout_attribute, self.dims)
+        return operands + self.tensor.size_operands, attributes
+
+    def _ends(self) -> tuple[int | None, ...]:
+        """Return where valid elements end that are not the last of the tensor's dimension."""
+        whole = self.tensor.shape
+        return tuple(
+            None if n >= whole[dim] else n for dim, n in zip(self.dims, self.shape, strict=True)
+        )
+
+
+class TileGrid:
+    """A tensor as a grid of tiles: `x.tile(128, 64)[m, k]` is tile (m, k), padded at the edges."""
+
+    __slots__ = ("_sizes", "_tensor")
+
+    def __init__(self, tensor: TensorValue, sizes: Sequence[int]) -> None:
+        trace, whole = tensor.trace, tensor.shape
+        warps_of(trace, "x.tile()")
+        if not sizes or any(type(n) is not int or n < 1 for n in sizes):
+            raise trace.error(f"the sizes of a tile are positive integers, not {tuple(sizes)}")
+        if len(sizes) > len(whole):
+            raise trace.error(
+                f"tensor '{tensor.name}' has the dimensions {whole}, a tile of sizes "
+                f"{tuple(sizes)} has more"
+            )
+        self._tensor = tensor
+        self._sizes = tuple(sizes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of indices of each dimension: of the tensor, then of the grid of tiles."""
+        whole = self._tensor.shape
+        lead = len(whole) - len(self._sizes)
+        counts = (-(-n // t) for n, t in zip(whole[lead:], self._sizes, strict=True))
+        return (*whole[:lead], *counts)
+
+    def __repr__(self) -> str:
+        return f"<tiles of sizes {self._sizes} of {self._tensor!r}>"
+
+    def __getitem__(self, index: Any) -> Tile:
+        return self._window(index).load()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._window(index).store(value)
+
+    def _window(self, index: Any) -> Window:
+        tensor = self._tensor
+        at = index if isinstance(index, tuple) else (index,)
+        counts = self.shape
+        if len(at) != len(counts):
+            raise tensor.trace.error(
+                f"the tiles of tensor '{tensor.name}' are a grid of sizes {counts}, the index has "
+                f"{len(at)} entries"
+            )
+        for k, (i, n) in enumerate(zip(at, counts, strict=True)):
+            if isinstance(i, int) and not 0 <= i < n:
+                raise tensor.trace.error(
+                    f"index {k} of the tiles of tensor '{tensor.name}' is {i}, its size is {n}"
+                )
+        lead = len(counts) - len(self._sizes)
+        origin = [
+            as_index(i, tensor.trace) * n if n > 1 and not isinstance(i, int) else i * n
+            for i, n in zip(at[lead:], self._sizes, strict=True)
+        ]
+        dims = tuple(range(lead, len(counts)))
+        return Window(tensor, (*at[:lead], *origin), dims, self._sizes)
+
+
+def has_tiles(index: Any) -> bool:
+    """Return whether an index has tiles."""
+    at = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(i, Tile) for i in at)
+
+
+def load(tensor: TensorValue, index: tuple[Any, ...]) -> Tile:
+    """Return the tile at an index, whose entry is `None` for a whole dimension."""
+    return _whole(tensor, index).load()
+
+
+def store(tensor: TensorValue, index: tuple[Any, ...], value: Any) -> None:
+    """Store a value at an index, whose entry is `None` for a whole dimension."""
+    _whole(tensor, index).store(value)
+
+
+def _whole(tensor: TensorValue, index: tuple[Any, ...]) -> Window:
+    dims = tuple(k for k, i in enumerate(index) if i is None)
+    origin = tuple(0 if i is None else i for i in index)
+    return Window(tensor, origin, dims, tuple(tensor.shape[d] for d in dims))
+
+
+def gather(tensor: TensorValue, index: Any) -> Tile:
+    """Return the tile of the elements at indices, some of which are tiles."""
+    trace = tensor.trace
+    indices, shape = index_tiles(tensor, index)
+    kind = type_of(shape, mlir_element(tensor.dtype), trace)
+    layout = tensor.layout_attribute
+    found = tiles.gather(kind, tensor.memref, [i.ssa for i in indices], layout, trace.here())
+    return Tile(found, shape, trace, unsigned=is_unsigned(tensor.dtype))
+
+
+def scatter(tensor: TensorValue, index: Any, value: Any, by: str | None = None) -> None:
+    """Store a value at indices, some of which are tiles, or update elements there atomically.
+
+    Args:
+        tensor: in memory.
+        index: as NumPy has it.
+        value: spread to the shape of the indices.
+        by: the kind of an atomic update.
+    """
+    trace = tensor.trace
+    indices, shape = index_tiles(tensor, index)
+    unsigned = is_unsigned(tensor.dtype)
+    tile = spread(value, shape, mlir_element(tensor.dtype), trace, unsigned=unsigned)
+    operands = [i.ssa for i in indices]
+    tiles.scatter(tile.ssa, tensor.memref, operands, tensor.layout_attribute, by, trace.here())
+
+
+def index_tiles(tensor: TensorValue, index: Any) -> tuple[list[Tile], tuple[int, ...]]:
+    """Return an index as one tile of i32 a dimension of the tensor, and the shape of all.
+
+    As in NumPy, indices broadcast together, and their dimensions stand where the first of them
+    does; a `:` is a dimension of its own.
+    """
+    trace, whole = tensor.trace, tensor.shape
+    at = list(index) if isinstance(index, tuple) else [index]
+    if any(i is Ellipsis for i in at):
+        k = next(k for k, i in enumerate(at) if i is Ellipsis)
+        at[k : k + 1] = [slice(None)] * (len(whole) - len(at) + 1)
+    if len(at) != len(whole) or any(isinstance(i, slice) and i != slice(None) for i in at):
+        raise trace.error(
+            f"tensor '{tensor.name}' has {len(whole)} dimensions: an index has so many tiles, "
+            f"numbers or ':', not {len(at)}"
+        )
+    i32 = ir.IntegerType.get_signless(32)
+    given = [k for k, i in enumerate(at) if not isinstance(i, slice)]
+    if given[-1] - given[0] >= len(given):
+        raise trace.error(
+            f"the index of tensor '{tensor.name}' has ':' between its tiles",
+            hint="write a tile for this dimension, too: lg.arange(n)",
+        )
+    rank = max(len(i.shape) for i in at if isinstance(i, Tile))
+    behind = len(whole) - given[-1] - 1
+    found: list[Tile] = []
+    for k, i in enumerate(at):
+        if isinstance(i, slice):
+            place = k if k < given[0] else given[0] + rank + k - given[-1] - 1
+            total = given[0] + rank + behind
+            found.append(_along(whole[k], place, total, trace))
+        elif isinstance(i, Tile):
+            if not isinstance(i.element, ir.IntegerType) or i.dtype == "i1":
+                raise trace.error(
+                    f"an index of tensor '{tensor.name}' is {i.described}, no integers",
+                    hint='.to("i32") converts it',
+                )
+            short = i if i.element == i32 and i.dtype == "i32" else i.to("i32")
+            assert isinstance(short, Tile)
+            found.append(short.in_shape((*short.shape, *[1] * behind)))
+        else:
+            number = i if isinstance(i, Value) else as_index(i, trace)
+            found.append(spread(number, (1,) * (rank + behind), i32, trace))
+    met = meet_in_shape(found, trace)
+    return [tile for tile in met if isinstance(tile, Tile)], met[0].shape
+
+
+def _along(size: int, place: int, rank: int, trace: Any) -> Tile:
+    """Return the indices of a whole dimension as a tile along one of `rank` dimensions."""
+    shape = tuple(size if k == place else 1 for k in range(rank))
+    kind = type_of(shape, ir.IntegerType.get_signless(32), trace)
+    tile = Tile(tiles.iota(kind, place, trace.here()), shape, trace)
+    return restricted(tile, shape)

@@ -1,0 +1,47 @@
+"""The sizes that tiles have in registers: those of the program, rounded up for the threads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lego_mlir.hardware.limits import WARP_THREADS
+
+_SMALL = 256
+"""Up to this size, which is that of one instruction's tile, multiples of `_ROW` stay."""
+
+_ROW = 16
+_VECTORS = (8, 4, 2)
+"""Elements that one access moves, up to 16 bytes of 16 bits."""
+
+_WASTE = 8
+"""At most one part in so many of a dimension is added for wider vectors."""
+
+
+def held_size(size: int, warps: int) -> int:
+    """Return the size that a dimension of a tile has in registers.
+
+    It depends on nothing else, so that tiles of one shape have one type, whatever their elements
+    and their other dimensions are. What is more than `size` is invalid: loads, `lego.restrict` and
+    what follows from them see to it.
+
+    Args:
+        size: of the dimension in the program.
+        warps: of the CTA.
+    """
+    power = 1 << (size - 1).bit_length()
+    if size in (0, power) or (size <= _SMALL and size % _ROW == 0):
+        return size
+    if size <= _SMALL:
+        return power
+    threads = warps * WARP_THREADS
+    for vector in (*_VECTORS, 1):
+        unit = threads * vector
+        held = -(-size // unit) * unit
+        if vector == 1 or (held - size) * _WASTE <= size:
+            break
+    return held
+
+
+def held_shape(shape: Sequence[int], warps: int) -> tuple[int, ...]:
+    """Return the shape that a tile has in registers."""
+    return tuple(held_size(n, warps) for n in shape)

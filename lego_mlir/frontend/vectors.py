@@ -1,0 +1,153 @@
+"""Whole tiles: what a CTA computes on them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lego_mlir.algebra import Layout
+from lego_mlir.frontend.casts import element_type
+from lego_mlir.frontend.operations import block_id
+from lego_mlir.frontend.tensors import TensorValue
+from lego_mlir.frontend.tiles.creation import checked_tile, zeros
+from lego_mlir.frontend.tiles.creation import dot as tile_dot
+from lego_mlir.frontend.trace import Trace, current
+from lego_mlir.frontend.values import Value, as_index
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
+
+_MAPS = ("(i, j, k) -> (i, k)", "(i, j, k) -> (k, j)", "(i, j, k) -> (i, j)")
+
+
+def concatenate(values: Sequence[Value]) -> Value:
+    """Return the elements of several vectors of one dimension, one vector after another.
+
+    Args:
+        values: vectors, or single elements, of one element type.
+    """
+    trace = current("concatenate")
+    elements: list[Value] = []
+    for value in values:
+        kind: Any = getattr(getattr(value, "ssa", None), "type", None)
+        if kind is None or (isinstance(kind, ir.VectorType) and kind.rank != 1):
+            raise trace.error(f"'concatenate' takes vectors of one dimension, not {value!r}")
+        is_vector = isinstance(kind, ir.VectorType)
+        elements += [value[k] for k in range(kind.shape[0])] if is_vector else [value]
+    kinds = {element.dtype for element in elements}
+    if len(kinds) != 1:
+        names = ", ".join(sorted(kinds)) or "nothing"
+        raise trace.error(f"'concatenate' takes vectors of one element type, not {names}")
+    result = ir.VectorType.get([len(elements)], elements[0].ssa.type)
+    operands = [element.ssa for element in elements]
+    return Value(trace.create("vector.from_elements", [result], operands)[0], trace)
+
+
+def sum_slices(
+    total: Value, sums: TensorValue, arrivals: TensorValue, *, in_order: bool = False
+) -> Value:
+    """Return the sum of what the CTAs of an output tile accumulate, each over a slice of k.
+
+    A schedule divides k (`split_k`); without it a CTA accumulates all of k. What follows happens in
+    the CTA that is the last to add. `arrivals`, and without `in_order` `sums`, hold zeros before
+    and after the launch.
+
+    Args:
+        total: a vector of two dimensions, the accumulator of this CTA's tile.
+        sums: a tensor of as many such tiles as the grid has CTAs along x, of the same type.
+        arrivals: a tensor of i32, one for each of them.
+        in_order: whether slices are added in order, so that sums of floats have the same bits in
+            every launch. Then `sums` has so many tiles for each slice.
+    """
+    trace = current("sum_slices")
+    tile = block_id().ssa
+    memory = [tensor.memref for tensor in (sums, arrivals)]
+    location = trace.here()
+    first = as_index(0, trace).ssa
+    found = dialect.sum_slices(total.ssa, tile, first, memory, location, in_order=in_order)
+    return Value(found, trace)
+
+
+def dot(x: Value, y: Value, total: Value | None = None, *, warps: Layout | None = None) -> Value:
+    """Return the matrix multiplication of two tiles plus an accumulator, `total + x @ y`.
+
+    Args:
+        x: a tile, or in a kernel with a schedule a vector, m×k.
+        y: a tile or vector, k×n, of the same element type.
+        total: a tile or vector, m×n, of the accumulator's type; without it zeros, of f32
+            for floating point and of i32 for integers.
+        warps: from the number of a warp to its warp tile, a layout of two dimensions:
+            OrderBy(Row(2, 4)) gives eight warps two tiles down and four across. It is what a
+            schedule distributes the GEMM by.
+
+    Returns:
+        A tile or vector, m×n.
+    """
+    trace = current("dot")
+    if trace.warps is not None:
+        if warps is not None:
+            raise trace.error(
+                "'dot' of tiles has no layout of warps",
+                hint="lg.convert(tile, layout) says where elements lie",
+            )
+        x, y = (checked_tile(tile, trace, "dot") for tile in (x, y))
+        given = None if total is None else checked_tile(total, trace, "dot")
+        return tile_dot(x, y, given)
+    m, n = _shape(x, y, trace)
+    element = element_type(x.ssa.type)
+    if total is None:
+        total = zeros((m, n), "f32" if isinstance(element, ir.FloatType) else "i32")
+    kind = total.ssa.type
+    if not isinstance(kind, ir.VectorType) or tuple(kind.shape) != (m, n):
+        raise trace.error(f"a GEMM of size {m}×{n} is added to {kind}")
+    if isinstance(kind.element_type, ir.FloatType) != isinstance(element, ir.FloatType):
+        raise trace.error(
+            f"a GEMM of {element} is accumulated in {kind.element_type}",
+            hint="floating point is summed in floating point, integers in integers",
+        )
+    attributes: dict[str, Any] = {
+        "indexing_maps": ir.ArrayAttr.get([ir.Attribute.parse(f"affine_map<{m}>") for m in _MAPS]),
+        "iterator_types": ir.Attribute.parse(
+            "[#vector.iterator_type<parallel>, #vector.iterator_type<parallel>, "
+            "#vector.iterator_type<reduction>]"
+        ),
+        "kind": ir.Attribute.parse("#vector.kind<add>"),
+    }
+    if warps is not None:
+        attributes[dialect.WARPS] = _warps(warps, (m, n), trace)
+    operands = [x.ssa, y.ssa, total.ssa]
+    (result,) = trace.create("vector.contract", [kind], operands, **attributes)
+    return Value(result, trace)
+
+
+def _shape(x: Any, y: Any, trace: Trace) -> tuple[int, int]:
+    """Return the sizes m, n and k of a matrix multiplication."""
+    kinds = [value.ssa.type if isinstance(value, Value) else None for value in (x, y)]
+    if not all(isinstance(kind, ir.VectorType) and kind.rank == 2 for kind in kinds):
+        names = " and ".join(str(kind or repr(v)) for kind, v in zip(kinds, (x, y), strict=True))
+        raise trace.error(
+            f"'dot' is about two matrices, not {names}",
+            hint="a matrix is a tile of two whole dimensions: a[m, k, :, :]",
+        )
+    a, b = kinds
+    assert a is not None
+    assert b is not None
+    if a.shape[1] != b.shape[0] or a.element_type != b.element_type:
+        raise trace.error(
+            f"there is no GEMM of {a} and {b}",
+            hint="the columns of the first are the rows of the second, of one element type",
+        )
+    return a.shape[0], b.shape[1]
+
+
+def _warps(layout: Layout, shape: tuple[int, int], trace: Trace) -> Any:
+    """Return the attribute of a layout that distributes a dot of these sizes among warps."""
+    dims = layout.dims
+    sizes = [d for d in dims if isinstance(d, int)]
+    if len(dims) != 2 or len(sizes) != 2 or any(n % d for n, d in zip(shape, sizes, strict=True)):
+        raise trace.error(
+            f"the layout '{layout}' does not divide a GEMM of size {shape[0]}×{shape[1]} "
+            "among warps",
+            hint="it has two dimensions, and the number of warp tiles down and across divides the "
+            "size: OrderBy(Row(2, 4))",
+        )
+    return trace.layout(layout)

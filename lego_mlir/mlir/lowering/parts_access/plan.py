@@ -1,0 +1,177 @@
+"""The accesses of all registers of a thread, and what they depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lego_mlir.algebra import Layout
+from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
+from lego_mlir.index import Int, construct
+from lego_mlir.mlir.bindings import arith, ir
+from lego_mlir.mlir.lowering.accesses import Print, takes_vectors
+from lego_mlir.mlir.lowering.parts_access import masks
+from lego_mlir.mlir.lowering.parts_access.accesses import Access, accesses
+from lego_mlir.mlir.lowering.parts_access.conditions import ALWAYS, Condition, conditions
+from lego_mlir.mlir.lowering.parts_access.lanes import element
+from lego_mlir.mlir.lowering.parts_access.offsets import Factor, Place, Registers, offset_of
+
+_MOST_GROUPS = 4
+"""The most guards that are tested one by one; of more, one test of all of them comes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartsMemory:
+    """The memory that parts are in, and how expressions are read and printed.
+
+    Attributes:
+        layout: of the tensor.
+        first: the index of the thread's first element.
+        factors: the register factors.
+        in_bounds: whether all indices are known to be inside of the layout's dimensions.
+        flat: the memory, a buffer of one dimension.
+        alignment: bytes that are known to divide the address of its first element.
+        read: returns the expression of a value of type index.
+        note: takes notice of an expression that is computed.
+        index: prints an expression.
+        condition: prints an expression's truth.
+    """
+
+    layout: Layout
+    first: Sequence[Int]
+    factors: Sequence[Factor]
+    in_bounds: bool
+    flat: Any
+    alignment: int
+    read: Callable[[Any], Int]
+    note: Callable[[Int], None]
+    index: Print
+    condition: Print
+
+    @property
+    def element(self) -> Any:
+        """The type of an element in memory."""
+        return ir.MemRefType(self.flat.type).element_type
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What an access depends on: the elements exist, and the mask lets them through."""
+
+    condition: Condition
+    mask: masks.MaskElement | None
+
+    @property
+    def is_never(self) -> bool:
+        """Whether it is known that nothing is accessed."""
+        return self.condition.is_never or (self.mask is not None and self.mask.key is False)
+
+
+Groups = Mapping[Guard, Sequence[Access]]
+"""Accesses by what they depend on."""
+
+
+class Plan:
+    """The accesses of all registers, in groups with the same guard.
+
+    Args:
+        memory: where they go.
+        mask: parts of i1; none lets all through.
+
+    Attributes:
+        groups: the accesses, with their guards.
+        truths: for each guard its truth: a value, or a bool where it is known.
+        whole: the accesses if all guards hold; `None` if a test of that saves nothing.
+        all_hold: whether they do.
+    """
+
+    def __init__(self, memory: PartsMemory, mask: Sequence[Any]) -> None:
+        self.memory = memory
+        registers = Registers.of(memory.first, memory.factors)
+        exist, self._all_exist = conditions(memory.layout, registers, in_bounds=memory.in_bounds)
+        if all(own.is_never for own in exist):
+            places: Sequence[Place] = [(0, 0)] * len(exist)  # there is no offset
+        else:
+            places = registers.places(offset_of(memory.layout, registers.index))
+        let_through = masks.elements(mask, memory.read) if mask else [None] * len(places)
+        same: dict[Any, Guard] = {}
+        guards = []
+        for exists, lets in zip(exist, let_through, strict=True):
+            masked = None if lets is None or lets.key is True else lets
+            key = exists, None if masked is None else masked.key
+            guards.append(same.setdefault(key, Guard(exists, masked)))
+        self._masks = {m.key: m for guard in guards if (m := guard.mask) is not None}
+        grouped: dict[Guard, list[Access]] = {}
+        for access in accesses(places, guards, self._widest):
+            grouped.setdefault(access.guard, []).append(access)  # type: ignore[arg-type]
+        self.groups: Groups = grouped
+        self.whole: Sequence[Access] | None = None
+        if len(grouped) > 1 and not any(guard.is_never for guard in grouped):
+            together = accesses(places, [None] * len(places), self._widest)
+            count = sum(map(len, grouped.values()))
+            if len(together) < count or len(grouped) > _MOST_GROUPS:
+                self.whole = together
+        made = [access for guard in grouped if not guard.is_never for access in grouped[guard]]
+        for access in made:
+            memory.note(construct.add(access.base, access.constant))
+        # Printed here, before all branches, so that any of them and later operations may use it.
+        self._bases = self._printed_bases([*(self.whole or ()), *made])
+        self.truths = {guard: self._truth(guard) for guard in grouped}
+        self.all_hold = None if self.whole is None else self._truth_of_all()
+
+    @property
+    def _widest(self) -> int:
+        """The most elements of an access, a power of two."""
+        if not takes_vectors(self.memory.flat.type) or self.memory.element == ir.IndexType.get():
+            return 1
+        widest = min(MAX_ACCESS_BYTES, self.memory.alignment & -self.memory.alignment)
+        return max(1, widest // bytes_of(self.memory.element))
+
+    def _printed_bases(self, made: Sequence[Access]) -> dict[Int, tuple[int, Any]]:
+        """Return the offset of the first access with each base: its constant, and the value."""
+        first: dict[Int, int] = {}
+        for access in made:
+            first[access.base] = min(access.constant, first.get(access.base, access.constant))
+        return {b: (c, self.memory.index(construct.add(b, c))) for b, c in first.items()}
+
+    def offset(self, access: Access) -> Any:
+        """Build the offset of an access; those with the same base share its computation."""
+        known, value = self._bases[access.base]
+        if access.constant == known:
+            return value
+        distance = arith.ConstantOp(ir.IndexType.get(), access.constant - known).result
+        return arith.AddIOp(value, distance, overflowFlags=arith.IntegerOverflowFlags.nsw).result
+
+    def _truth(self, guard: Guard) -> Any:
+        if guard.is_never:
+            return False
+        return self._conjunction(guard.condition, [] if guard.mask is None else [guard.mask])
+
+    def _truth_of_all(self) -> Any:
+        return self._conjunction(self._all_exist, list(self._masks.values()))
+
+    def _conjunction(self, condition: Condition, let_through: Sequence[masks.MaskElement]) -> Any:
+        found = [] if condition == ALWAYS else [self.memory.condition(condition.expression)]
+        found += [element(mask.lane) for mask in let_through]
+        if not found:
+            return True
+        truth = found[0]
+        for other in found[1:]:
+            truth = arith.AndIOp(truth, other).result
+        return truth
+
+    def unit(self, access: Access) -> Any:
+        """Return the type of an access's value."""
+        width = len(access.lanes)
+        kind = self.memory.element
+        return kind if width == 1 else ir.VectorType.get([width], kind)
+
+    def bytes(self, access: Access) -> int:
+        """Return the bytes of an access, to which its address is aligned."""
+        return len(access.lanes) * bytes_of(self.memory.element)
+
+
+def bytes_of(kind: Any) -> int:
+    """Return the bytes of an element in memory."""
+    return max(1, getattr(kind, "width", 64) // 8)

@@ -1,0 +1,77 @@
+"""The layouts of a kernel's tiles, and what its conversions and reductions do, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from lego_mlir.analysis.distributed import (
+    DistributedLayout,
+    plan_conversion,
+    plan_reduction,
+    plan_scan,
+)
+from lego_mlir.mlir.context import position_of
+from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.tile_ir.dots import matrix_instructions
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.types import bytes_of, element_of, is_tile, layout_of, shape_of
+
+_REDUCTIONS = (tiles.REDUCE, tiles.REDUCE_WITH)
+_SCANS = (tiles.SCAN, tiles.SCAN_WITH)
+
+
+def explain_tiles(kernel: TileKernel) -> list[str]:
+    """Return the description of a kernel whose tiles are placed, one item a line.
+
+    Each layout has a number and its table of factors; then each operation has a line, with its
+    tile, its layout, and what a conversion, a reduction or a scan does.
+
+        tiles      4 warps
+          layout 0   4×256
+            warp      4 along dim 0
+            lane      32 along dim 1 by 4
+            register  2 along dim 1 by 128, 4 along dim 1
+          line 12    lego.load     4×256 f32    layout 0
+          line 13    lego.reduce   4×1 f32      layout 1   7 operations in registers → 5 shuffles
+    """
+    numbers: dict[DistributedLayout, int] = {}
+    rows = [row for op in kernel.operations() for row in _described(op, kernel, numbers)]
+    lines = [f"tiles      {kernel.warps} warp{'s' * (kernel.warps > 1)}"]
+    for layout, number in numbers.items():
+        lines.append(f"  layout {number:<3} {_sizes(layout.shape)}")
+        lines += [f"    {line}" for line in layout.table().splitlines()]
+    widths = [max((len(row[k]) for row in rows), default=0) for k in range(4)]
+    for row in rows:
+        padded = [word.ljust(width) for word, width in zip(row, widths, strict=False)]
+        lines.append("  " + "  ".join([*padded, *row[4:]]).rstrip())
+    return lines
+
+
+def _described(
+    op: Any, kernel: TileKernel, numbers: dict[DistributedLayout, int]
+) -> Iterator[tuple[str, ...]]:
+    """Yield a row for an operation: where it is, its name, its tile, the layout, and its plan."""
+    found = [v for v in (*op.results, *op.operands) if is_tile(v)]
+    layout = layout_of(found[0])
+    if layout is None or op.name.startswith("scf."):
+        return
+    operand = layout_of(op.operands[0]) if len(op.operands) and is_tile(op.operands[0]) else None
+    size = bytes_of(element_of(found[0]))
+    number = numbers.setdefault(layout, len(numbers))
+    where, plan = f"layout {number}", ""
+    if operand is not None and op.name == tiles.CONVERT:
+        where = f"layout {numbers.setdefault(operand, len(numbers))} → {number}"
+        instructions = matrix_instructions(kernel.target)
+        plan = plan_conversion(operand, layout, size, instructions).explain()
+    elif operand is not None and op.name in _REDUCTIONS:
+        plan = plan_reduction(operand, tiles.dim_of(op), size).explain()
+    elif operand is not None and op.name in _SCANS:
+        plan = plan_scan(operand, tiles.dim_of(op), size).explain()
+    position = position_of(op.location)
+    line = "" if position is None else f"line {position.line}"
+    yield line, op.name, f"{_sizes(shape_of(found[0]))} {element_of(found[0])}", where, plan
+
+
+def _sizes(shape: tuple[int, ...]) -> str:
+    return "×".join(map(str, shape)) or "scalar"

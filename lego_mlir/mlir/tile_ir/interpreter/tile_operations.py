@@ -1,0 +1,223 @@
+"""What each lego operation on tiles computes, as `dialects/lego.irdl.mlir` specifies it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.tile_ir.interpreter import combining, memory
+from lego_mlir.mlir.tile_ir.interpreter.values import Array, Value, cast, dtype_of, number_of
+from lego_mlir.mlir.tile_ir.operations import slice_of
+from lego_mlir.mlir.tile_ir.types import shape_of
+
+if TYPE_CHECKING:
+    from lego_mlir.mlir.tile_ir.interpreter.machine import Machine
+
+
+# Memory.
+def _place(machine: Machine, op: Any, shape: Sequence[int]) -> tuple[Array, Array]:
+    """Return the offsets of what a load or store accesses, and which elements there are."""
+    layout = machine.layouts.of(op)
+    origin = [machine.values[x].number() for x in list(op.operands)[-layout.rank :]]
+    at, exists = memory.offsets(layout, memory.tile_index(origin, slice_of(op), shape))
+    if not shape and not layout.is_partial and not exists.all():
+        raise LegoError(f"'{op.name}' at {origin} of a tensor {list(layout.dims)}")
+    return at, exists
+
+
+def _load(machine: Machine, op: Any) -> list[Value]:
+    kind = op.results[0].type
+    shape = shape_of(op.results[0]) if isinstance(kind, ir.RankedTensorType) else ()
+    at, exists = _place(machine, op, shape)
+    attribute = machine.attribute(op, dialect.OTHER)
+    other = number_of(attribute) if attribute is not None else cast(0, dtype_of(kind))
+    tile = memory.read(machine.buffer(op.operands[0]), at, exists, other)
+    return [Value.of(tile.data, machine.filled or not shape or tile.valid)]
+
+
+def _store(machine: Machine, op: Any) -> list[Value]:
+    value = machine.values[op.operands[0]]
+    at, exists = _place(machine, op, value.data.shape)
+    memory.write(machine.buffer(op.operands[1]), at, exists & value.valid, value.data)
+    return []
+
+
+def _atomic(machine: Machine, op: Any) -> list[Value]:
+    value = machine.values[op.operands[0]]
+    at, exists = _place(machine, op, ())
+    kind = op.attributes[dialect.KIND].value
+    old = memory.update(machine.buffer(op.operands[1]), at, exists, value.data, kind)
+    return [Value.of(old)]
+
+
+def _indices(machine: Machine, op: Any, values: Sequence[Any]) -> tuple[Array, Array, Array]:
+    """Return the offsets that tiles of indices say, which of them exist, and where all are valid.
+
+    Raises:
+        LegoError: a valid index is not in its dimension.
+    """
+    layout = machine.layouts.of(op)
+    indices = [machine.values[x] for x in values]
+    valid = np.logical_and.reduce([x.valid for x in indices])
+    for dim, (x, n) in enumerate(zip(indices, layout.dims, strict=True)):
+        wrong = valid & ((x.data < 0) | (x.data >= n))
+        if wrong.any():
+            raise LegoError(
+                f"'{op.name}': index {dim} is {x.data[wrong][0]}, not in [0, {n})",
+                hint="lego.restrict makes the elements invalid that have no index",
+            )
+    at, exists = memory.offsets(layout, [x.data.astype(np.int64) for x in indices])
+    return at, exists & valid, valid
+
+
+def _gather(machine: Machine, op: Any) -> list[Value]:
+    buffer, *indices = list(op.operands)
+    at, exists, valid = _indices(machine, op, indices)
+    tile = memory.read(machine.buffer(buffer), at, exists, cast(0, dtype_of(op.results[0].type)))
+    return [Value.of(tile.data, machine.filled or (tile.valid & valid))]
+
+
+def _scatter(machine: Machine, op: Any) -> list[Value]:
+    value, buffer, *indices = list(op.operands)
+    tile = machine.values[value]
+    at, exists, _ = _indices(machine, op, indices)
+    kind = machine.attribute(op, dialect.KIND)
+    if kind is None:
+        memory.write(machine.buffer(buffer), at, exists & tile.valid, tile.data)
+    else:
+        memory.update(machine.buffer(buffer), at, exists & tile.valid, tile.data, kind.value)
+    return []
+
+
+# Tiles out of none.
+def _full(machine: Machine, op: Any) -> list[Value]:
+    (number,) = machine.operands(op)
+    shape = shape_of(op.results[0])
+    return [Value.of(np.broadcast_to(number.data, shape))]
+
+
+def _item(machine: Machine, op: Any) -> list[Value]:
+    (tile,) = machine.operands(op)
+    return [Value.of(tile.data.reshape(()))]
+
+
+def _steps(op: Any) -> Array:
+    """Return each element's index along the dimension of an operation."""
+    return np.indices(shape_of(op.results[0]), dtype=np.int64)[tiles.dim_of(op)]  # type: ignore[no-any-return]
+
+
+def _iota(machine: Machine, op: Any) -> list[Value]:
+    return [Value.of(_steps(op).astype(np.int32))]
+
+
+def _in_range(machine: Machine, op: Any) -> list[Value]:
+    (origin,) = machine.operands(op)
+    return [Value.of(_steps(op) + origin.number() < tiles.size_of(op))]
+
+
+# Validity.
+def _restrict(machine: Machine, op: Any) -> list[Value]:
+    tile, mask = machine.operands(op)
+    allowed = mask.data & mask.valid
+    return [Value(tile.data, allowed if machine.filled else tile.valid & allowed)]
+
+
+# Views.
+def _view(f: Callable[[Any, Array], Array]) -> Callable[[Machine, Any], list[Value]]:
+    """Return an operation that gives elements other indices."""
+
+    def viewed(machine: Machine, op: Any) -> list[Value]:
+        (tile,) = machine.operands(op)
+        return [Value(f(op, tile.data), f(op, tile.valid))]
+
+    return viewed
+
+
+def _convert(machine: Machine, op: Any) -> list[Value]:
+    return [machine.values[op.operands[0]]]
+
+
+def _join(machine: Machine, op: Any) -> list[Value]:
+    parts = machine.operands(op)
+    data, valid = ([getattr(p, what) for p in parts] for what in ("data", "valid"))
+    return [Value(np.stack(data, -1), np.stack(valid, -1))]
+
+
+def _split(machine: Machine, op: Any) -> list[Value]:
+    (tile,) = machine.operands(op)
+    parts = range(len(op.results))
+    return [Value(tile.data[..., k], tile.valid[..., k]) for k in parts]
+
+
+def _take(machine: Machine, op: Any) -> list[Value]:
+    """Take elements; an invalid one is 0, and so is what an invalid index takes."""
+    tile, indices = machine.operands(op)
+    dim = tiles.dim_of(op)
+    size = tile.data.shape[dim]
+    wrong = indices.valid & ((indices.data < 0) | (indices.data >= size))
+    if wrong.any():
+        raise LegoError(f"'{op.name}': index {indices.data[wrong][0]} is not in [0, {size})")
+    at = np.where(indices.valid, indices.data, 0)
+    data = np.where(tile.valid, tile.data, np.zeros((), tile.data.dtype))
+    return [Value(np.take_along_axis(data, at, dim), indices.valid)]
+
+
+# Combinations.
+def _reduce(machine: Machine, op: Any) -> list[Value]:
+    (tile,) = machine.operands(op)
+    return [combining.reduced(tile, tiles.kind_of(op), tiles.dim_of(op))]
+
+
+def _scan(machine: Machine, op: Any) -> list[Value]:
+    (tile,) = machine.operands(op)
+    reverse = tiles.is_reverse(op)
+    return [combining.scanned(tile, tiles.kind_of(op), tiles.dim_of(op), reverse=reverse)]
+
+
+def _reduce_with(machine: Machine, op: Any) -> list[Value]:
+    identity = tiles.identity_of(op)
+    numbers = None if identity is None else [number_of(a) for a in identity]
+    parts = machine.operands(op)
+    return combining.reduced_with(parts, machine.function(op), tiles.dim_of(op), numbers)
+
+
+def _scan_with(machine: Machine, op: Any) -> list[Value]:
+    parts, function = machine.operands(op), machine.function(op)
+    return combining.scanned_with(parts, function, tiles.dim_of(op), reverse=tiles.is_reverse(op))
+
+
+def _dot(machine: Machine, op: Any) -> list[Value]:
+    a, b, accumulator = machine.operands(op)
+    return [combining.multiplied(a, b, accumulator)]
+
+
+OPERATIONS: Mapping[str, Callable[[Machine, Any], list[Value]]] = {
+    dialect.LOAD: _load,
+    dialect.STORE: _store,
+    dialect.ATOMIC: _atomic,
+    tiles.GATHER: _gather,
+    tiles.SCATTER: _scatter,
+    tiles.FULL: _full,
+    tiles.ITEM: _item,
+    tiles.IOTA: _iota,
+    tiles.IN_RANGE: _in_range,
+    tiles.RESTRICT: _restrict,
+    tiles.BROADCAST: _view(lambda op, x: np.broadcast_to(x, shape_of(op.results[0]))),
+    tiles.RESHAPE: _view(lambda op, x: x.reshape(shape_of(op.results[0]))),
+    tiles.TRANSPOSE: _view(lambda op, x: x.transpose(tiles.order_of(op))),
+    tiles.CONVERT: _convert,
+    tiles.JOIN: _join,
+    tiles.SPLIT: _split,
+    tiles.TAKE: _take,
+    tiles.REDUCE: _reduce,
+    tiles.SCAN: _scan,
+    tiles.REDUCE_WITH: _reduce_with,
+    tiles.SCAN_WITH: _scan_with,
+    tiles.DOT: _dot,
+}

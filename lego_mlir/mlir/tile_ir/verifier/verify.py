@@ -1,0 +1,216 @@
+"""The verifier: every operation of a kernel on tiles, one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+from typing import Any
+
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.layouts import layout_text
+from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.tile_ir.interpreter.pointwise import POINTWISE
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.operations import CONSTANT
+from lego_mlir.mlir.tile_ir.verifier.checked import Checked
+from lego_mlir.mlir.tile_ir.verifier.encodings import layout_in
+from lego_mlir.mlir.tile_ir.verifier.placement import misplaced
+from lego_mlir.mlir.tile_ir.verifier.shapes import SHAPES
+
+MOST_ELEMENTS = 1 << 20
+"""Of a tile: more than the registers of a CTA hold, whatever the type."""
+
+_CONTROL = ("scf.for", "scf.if", "scf.while", "scf.yield", "scf.condition", "gpu.yield")
+_OF_ONE_THREAD = (
+    "gpu.thread_id",
+    "gpu.lane_id",
+    "gpu.subgroup_id",
+    "gpu.global_id",
+    "gpu.shuffle",
+    "gpu.barrier",
+)
+_ELEMENTS = ("f16", "bf16", "f32", "f64", "f8E4M3FN", "f8E5M2")
+_INTEGERS = (1, 8, 16, 32, 64)
+_CLEAN = "lego.full makes a tile of one number; lego.reshape and lego.broadcast change shapes"
+
+
+def verify_tiles(kernel: TileKernel, *, placed: bool = False) -> None:
+    """Check every operation of a kernel on tiles.
+
+    Args:
+        kernel: what is checked; MLIR's own verifier holds of it.
+        placed: whether every tile must have a layout.
+
+    Raises:
+        LegoError: at the first operation that is wrong.
+    """
+    _check_threads(kernel)
+    is_filled = dialect.FILLED in kernel.launch.attributes
+    seen: dict[Any, Any] = {}
+    with kernel.launch.context:
+        for op in operations_in(kernel.launch):
+            _verify(kernel, op, seen, placed=placed)
+            if is_filled and op.name == tiles.RESTRICT:
+                _check_restrict(kernel, op)
+
+
+def _check_threads(kernel: TileKernel) -> None:
+    """Check that no operation is about one thread: scalars are the same in all of them."""
+    _ = kernel.warps
+    for argument in list(kernel.body.arguments)[3:6]:
+        for use in argument.uses:
+            raise kernel.source.error(
+                f"'{use.owner.name}' of the number of a thread, in a kernel whose tiles all "
+                "threads hold together",
+                use.owner.location,
+                hint="lego.iota is the index of each element",
+            )
+
+
+def _verify(kernel: TileKernel, op: Any, seen: dict[Any, Any], *, placed: bool) -> None:
+    name = op.name
+    if name in _OF_ONE_THREAD:
+        raise kernel.source.error(
+            f"'{name}' in a kernel whose tiles all threads hold together",
+            op.location,
+            hint="barriers are placed automatically, and lego.iota is the index of each element",
+        )
+    operands = [x.type for x in op.operands if isinstance(x.type, ir.ShapedType)]
+    results = [x.type for x in op.results if isinstance(x.type, ir.ShapedType)]
+    inside = [
+        a.type
+        for region in op.regions
+        for block in region.blocks
+        for a in block.arguments
+        if isinstance(a.type, ir.ShapedType)
+    ]
+    checked = Checked(op, kernel.layouts, kernel.source)
+    kinds = [*operands, *results, *inside]
+    if name in (dialect.LOAD, dialect.STORE):  # of an element, too
+        _check_types(kernel, op, kinds, seen)
+        SHAPES[name](checked)
+    elif any(not isinstance(kind, ir.MemRefType) for kind in kinds):
+        _check_types(kernel, op, kinds, seen)
+        _check_outside(kernel, op)
+        if name in SHAPES:
+            SHAPES[name](checked)
+        else:
+            _check_known(checked)
+    else:
+        return
+    _check_layouts(checked, seen, [*operands, *results, *inside], placed=placed)
+
+
+def _check_restrict(kernel: TileKernel, op: Any) -> None:
+    """Check that what is restricted goes to accesses of memory, where invalid tiles are filled."""
+    for use in op.results[0].uses:
+        user = use.owner.operation
+        if user.name == tiles.CONVERT:
+            _check_restrict(kernel, user)
+        elif user.name not in (dialect.STORE, tiles.SCATTER, tiles.GATHER):
+            raise kernel.source.error(
+                f"'{tiles.RESTRICT}' before '{user.name}', in a kernel with {dialect.FILLED}",
+                op.location,
+                hint="there it says only which elements a store, scatter or gather accesses",
+            )
+
+
+def _check_types(kernel: TileKernel, op: Any, kinds: Iterable[Any], seen: dict[Any, Any]) -> None:
+    """Check that the types are those of tiles; note the layout of each."""
+    for kind in kinds:
+        if kind in seen or isinstance(kind, ir.MemRefType):
+            continue
+        wrong = _why_no_tile(kind)
+        if wrong is not None:
+            message, hint = wrong
+            raise kernel.source.error(f"'{op.name}': {message}", op.location, hint=hint)
+        has_layout = ir.RankedTensorType(kind).encoding is not None
+        seen[kind] = layout_in(kernel, kind, op) if has_layout else None
+        if has_layout and layout_text(kind.encoding) != seen[kind].text:
+            raise kernel.source.error(
+                f"'{op.name}' has a tile whose layout is not written in canonical form: {kind}",
+                op.location,
+                hint=f"write '{seen[kind]}'",
+            )
+
+
+def _why_no_tile(kind: Any) -> tuple[str, str] | None:
+    """Return why a type is not that of a tile, and a hint; `None` if it is."""
+    if not isinstance(kind, ir.RankedTensorType):
+        return (
+            f"{kind} in a kernel on tiles",
+            "a tile is a tensor, such as tensor<64x64xf32>; schedules' vectors belong to kernels "
+            "of their own",
+        )
+    tile = ir.RankedTensorType(kind)
+    if not tile.has_static_shape or not tile.rank or 0 in tile.shape:
+        return (
+            f"a tile has sizes of at least 1, and one dimension or more, not {kind}",
+            "a tile may extend past the end of a tensor: what is not there is invalid",
+        )
+    if prod(tile.shape) > MOST_ELEMENTS:
+        return (
+            f"a tile {list(tile.shape)} of {prod(tile.shape)} elements; a CTA holds at most "
+            f"{MOST_ELEMENTS}",
+            "take smaller tiles, more of them",
+        )
+    element = tile.element_type
+    is_integer = (
+        isinstance(element, ir.IntegerType) and element.is_signless and element.width in _INTEGERS
+    )
+    if not (is_integer or str(element) in _ELEMENTS or isinstance(element, ir.IndexType)):
+        return (
+            f"a tile with elements of {element}",
+            f"elements are i1, i8, i16, i32, i64, {', '.join(_ELEMENTS)}",
+        )
+    return None
+
+
+def _check_outside(kernel: TileKernel, op: Any) -> None:
+    """Check that no tile comes from outside of the kernel."""
+    for value in op.operands:
+        if not isinstance(value.type, ir.RankedTensorType):
+            continue
+        owner = value.owner
+        at = owner.owner if isinstance(value, ir.BlockArgument) else owner.operation
+        while at is not None and at.name != "gpu.launch":
+            at = at.parent
+            at = None if at is None else at.operation
+        if at is None:
+            raise kernel.source.error(
+                f"'{op.name}' of a tile that is not made in the kernel",
+                op.location,
+                hint="pass a memref, and load the tile from it",
+            )
+
+
+def _check_known(c: Checked) -> None:
+    """Check an operation that has tiles and is none of lego's."""
+    name = c.op.name
+    if name == CONSTANT:
+        value = c.op.attributes["value"]
+        is_splat = isinstance(value, ir.DenseElementsAttr) and value.is_splat
+        c.require(is_splat, lambda: "of a tile whose elements differ", _CLEAN)
+    elif name not in POINTWISE and name not in _CONTROL:
+        c.fail(
+            "on a tile, which it does not know", _CLEAN if name.startswith("tensor.") else _KNOWN
+        )
+
+
+_KNOWN = "tiles have operations of arith and math, of element by element, scf.for, if and while"
+
+
+def _check_layouts(c: Checked, seen: dict[Any, Any], kinds: list[Any], *, placed: bool) -> None:
+    """Check the layouts of an operation's tiles, where all are placed."""
+    for kind in kinds if placed else ():
+        if not isinstance(kind, ir.MemRefType) and seen[kind] is None:
+            c.fail(f"has a tile without a layout, {kind}", "every tile needs one from here on")
+    operands = [seen.get(x.type) for x in c.op.operands if isinstance(x.type, ir.RankedTensorType)]
+    results = [seen.get(x.type) for x in c.op.results if isinstance(x.type, ir.RankedTensorType)]
+    if None in operands or None in results or c.op.name in _CONTROL:
+        return  # MLIR verifies that control flow has equal types
+    wrong = misplaced(c.op, [x for x in operands if x], [x for x in results if x])
+    if wrong is not None:
+        c.fail(wrong, "lego.convert takes a tile to another layout")

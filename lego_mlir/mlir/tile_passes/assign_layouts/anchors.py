@@ -1,0 +1,117 @@
+"""Where layouts come from: dots, loads and stores, what the program gives, and reductions.
+
+Each anchor is a node with a key; `propagation` spreads it. Those that come first are preferred
+where two choices cost the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import prod
+from typing import Any
+
+from lego_mlir.analysis.distributed import (
+    DistributedLayout,
+    coalesced,
+    joined,
+    replicated,
+    reshaped,
+)
+from lego_mlir.analysis.distributed.mma_grids import accumulator
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.tile_ir import layout_rules
+from lego_mlir.mlir.tile_ir.dots import read_dot
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.types import bytes_of, element_of, shape_of
+from lego_mlir.mlir.tile_passes.assign_layouts.graph import Graph, Key, Node
+from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import Accesses
+from lego_mlir.mlir.tile_passes.assign_layouts.propagation import Candidates
+
+_REDUCTIONS = (tiles.REDUCE, tiles.REDUCE_WITH, tiles.SCAN, tiles.SCAN_WITH)
+
+
+def find_candidates(graph: Graph, kernel: TileKernel, accesses: Accesses) -> Candidates:
+    """Return the keys that anchors give to the nodes of a graph.
+
+    Raises:
+        LegoError: a dot is of sizes or elements that tensor cores do not take.
+    """
+    candidates = Candidates(graph)
+    for node in graph.nodes:
+        if node.given is not None:
+            candidates.add(node, node.given)
+    dots = [n for n in graph.nodes if n.op.name == tiles.DOT and n.tie is None]
+    for node in sorted(dots, key=lambda n: -_work(n.op)):
+        for key in _accumulators(node, kernel):
+            candidates.add(node, key)
+    memory = [n for n in graph.nodes if n.op.name in (dialect.LOAD, dialect.STORE)]
+    memory.sort(key=lambda n: -prod(accesses.of(n.op).shape) * accesses.of(n.op).element_bytes)
+    whole = _reduced_dims(graph)
+    for node in memory:
+        access = accesses.of(node.op)
+        candidates.add(node, access.coalesced(kernel.warps, kernel.ctas))
+    for node in memory:
+        access = accesses.of(node.op)
+        for dim in sorted(whole):
+            if dim < len(access.shape) and access.shape[dim] > 1:
+                candidates.add(node, access.coalesced(kernel.warps, kernel.ctas, (dim,)))
+    for node in candidates.missing():
+        if not any(node in label for label in candidates.labels):
+            candidates.add(node, _default(node, kernel))
+    return candidates
+
+
+def _reduced_dims(graph: Graph) -> set[int]:
+    """Return the dimensions along which the kernel reduces or scans."""
+    return {tiles.dim_of(n.op) for n in graph.nodes if n.op.name in _REDUCTIONS and n.tie is None}
+
+
+def _work(dot: Any) -> int:
+    return prod(shape_of(dot.results[0])) * int(shape_of(dot.operands[0])[1])
+
+
+def _accumulators(node: Node, kernel: TileKernel) -> Iterator[Key]:
+    """Yield the accumulators' layouts that a dot can have, those of most warps.
+
+    Where the tile is too small for all warps, several grids of them compute the same.
+    """
+    dot = read_dot(kernel, node.op)
+    if kernel.ctas > 1:
+        raise kernel.source.error(
+            "a dot of tiles that the CTAs of a cluster divide is not there yet",
+            node.op.location,
+            hint="launch the kernel without a cluster",
+        )
+    for copies in range(1, kernel.warps + 1):
+        grids = [] if kernel.warps % copies else dot.warp_grids(kernel.warps // copies)
+        if grids:
+            yield from (accumulator((dot.m, dot.n), grid, copies) for grid in grids)
+            return
+
+
+def _default(node: Node, kernel: TileKernel) -> Key:
+    """Return a key for a node that no anchor reaches: the first of these that suits it."""
+    if node.tie is not None:
+        tile = node.tie.members[0]
+    else:
+        tile = node.op.operands[0] if layout_rules.is_by_operand(node.op) else node.op.results[0]
+    shape, size, warps = shape_of(tile), bytes_of(element_of(tile)), kernel.warps
+
+    def flat(of: tuple[int, ...]) -> DistributedLayout:
+        return coalesced(of, size, warps, ctas=kernel.ctas)
+
+    attempts: list[Callable[[], DistributedLayout]] = [
+        lambda: flat(shape),
+        lambda: joined(flat(shape[:-1]), shape[-1]),
+        lambda: reshaped(flat((prod(shape),)), shape),
+    ]
+    for attempt in attempts:
+        try:
+            layout = attempt()
+            node.value_layout(layout)  # some operations cannot have any layout
+        except (LegoError, IndexError):
+            continue
+        return layout
+    return replicated(shape, warps, ctas=kernel.ctas)

@@ -1,0 +1,161 @@
+"""The layouts by which loads and stores of tiles are coalesced, found from the memory's layout.
+
+How fast memory moves along each dimension of a tile is read off the offsets, so that any layout
+will do: rows, columns, tiles, swizzles. The width of vectors is proven: their elements are
+neighbours in memory, their offset is a multiple, and the buffer is aligned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import gcd
+from typing import Any
+
+from lego_mlir.algebra import Layout
+from lego_mlir.analysis.distributed import DistributedLayout, coalesced
+from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
+from lego_mlir.index import Int, Sym, construct
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.lowering.buffers import alignment_of
+from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
+from lego_mlir.mlir.scopes import scope_of
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.types import bytes_of, element_of, shape_of
+
+
+@dataclass(frozen=True)
+class TileAccess:
+    """A load or store of a tile, as far as its layout in registers is concerned.
+
+    Attributes:
+        layout: of the memory.
+        dims: the layout's dimensions along which the tile extends.
+        shape: of the tile.
+        element_bytes: of an element.
+        order: the tile's dimensions as they lie in memory, slowest first.
+        vector: the most elements that are proven to be accessible at once.
+        is_store: whether it is a store.
+    """
+
+    layout: Layout
+    dims: tuple[int, ...]
+    shape: tuple[int, ...]
+    element_bytes: int
+    order: tuple[int, ...]
+    vector: int
+    is_store: bool
+
+    def coalesced(self, warps: int, ctas: int, whole: Sequence[int] = ()) -> DistributedLayout:
+        """Return the coalesced layout of the tile; `whole` dimensions are not divided by warps."""
+        return _coalesced(self, warps, ctas, tuple(whole))
+
+
+@lru_cache(maxsize=1 << 10)
+def _coalesced(
+    access: TileAccess, warps: int, ctas: int, whole: tuple[int, ...]
+) -> DistributedLayout:
+    return coalesced(
+        access.shape,
+        access.element_bytes,
+        warps,
+        ctas=ctas,
+        order=access.order,
+        vector=access.vector,
+        whole=whole,
+    )
+
+
+class Accesses:
+    """Reads the loads and stores of a kernel, each once."""
+
+    def __init__(self, kernel: TileKernel) -> None:
+        self._kernel = kernel
+        self._reader = IndexReader()
+        self._known: dict[Any, TileAccess] = {}
+
+    def of(self, op: Any) -> TileAccess:
+        """Return the access of a lego.load or lego.store of a tile."""
+        if op not in self._known:
+            self._known[op] = self._read(op)
+        return self._known[op]
+
+    def _read(self, op: Any) -> TileAccess:
+        is_store = op.name == dialect.STORE
+        tile = op.operands[0] if is_store else op.results[0]
+        buffer, *origin = list(op.operands)[int(is_store) :]
+        layout = self._kernel.layouts.of(op)
+        dims = tuple(ir.DenseI64ArrayAttr(op.attributes[dialect.SLICE]))
+        shape, size = shape_of(tile), bytes_of(element_of(tile))
+        order = memory_order(layout, dims, shape)
+        vector = 1
+        if order:
+            fastest = dims[order[-1]]
+            start = self._reader.read(origin[fastest])
+            most = min(alignment_of(buffer, scope_of(op)), MAX_ACCESS_BYTES) // size
+            while most > 1 and construct.mod(start, most) != 0:
+                most //= 2
+            vector = widest_vector(layout, fastest, max(1, gcd(most, shape[order[-1]])))
+        return TileAccess(layout, dims, shape, size, order, vector, is_store)
+
+
+@lru_cache(maxsize=1 << 10)
+def memory_order(layout: Layout, dims: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a tile's dimensions as they lie in memory, slowest first.
+
+    Args:
+        layout: of the memory; its sizes are known.
+        dims: its dimensions along which the tile extends.
+        shape: of the tile.
+    """
+    zero = [0] * len(layout.dims)
+    first = int(layout.apply(*zero))
+
+    def step(k: int) -> tuple[bool, int]:
+        """Return by how much one step along a dimension moves; no dimension without a step."""
+        dim = dims[k]
+        if shape[k] == 1 or int(layout.dims[dim]) == 1:
+            return True, 0
+        at = [int(d == dim) for d in range(len(zero))]
+        return False, abs(int(layout.apply(*at)) - first)
+
+    return tuple(sorted(range(len(dims)), key=step, reverse=True))
+
+
+@lru_cache(maxsize=1 << 10)
+def widest_vector(layout: Layout, dim: int, most: int) -> int:
+    """Return how many elements along a dimension are proven to be one aligned access.
+
+    Args:
+        layout: of the memory.
+        dim: its dimension that is to be contiguous.
+        most: the most elements, a power of two.
+
+    Returns:
+        A power of two v up to `most`: v elements from each multiple of v along the dimension on are
+        neighbours in memory, and the first one's offset is a multiple of v.
+    """
+    vector = most
+    while vector > 1 and not _is_vector(layout, dim, vector):
+        vector //= 2
+    return vector
+
+
+def _is_vector(layout: Layout, dim: int, vector: int) -> bool:
+    count = int(layout.dims[dim]) // vector
+    if count == 0:
+        return False
+    block, inside = _symbol("block", count), _symbol("inside", vector)
+    start = construct.mul(block, vector)
+    index: list[Int] = [_symbol(f"index {k}", int(n)) for k, n in enumerate(layout.dims)]
+    index[dim] = start
+    first = layout.apply(*index)
+    index[dim] = construct.add(start, inside)
+    distance = construct.sub(layout.apply(*index), first)
+    return distance == inside and construct.mod(first, vector) == 0
+
+
+def _symbol(name: str, size: int) -> Int:
+    return Sym(name, 0, size - 1) if size > 1 else 0

@@ -1,0 +1,70 @@
+"""Which layouts each operation could have: those of anchors, spread along definitions and uses."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from lego_mlir.mlir.tile_passes.assign_layouts.graph import Graph, Key, Node
+
+
+@dataclass
+class Candidates:
+    """The keys that nodes could have.
+
+    Attributes:
+        graph: the nodes.
+        labels: for each anchor the keys that follow from it.
+    """
+
+    graph: Graph
+    labels: list[dict[Node, Key]] = field(default_factory=list)
+
+    def add(self, node: Node, key: Key) -> None:
+        """Spread a key of a node over the graph, unless a label already gives the node this key."""
+        if all(label.get(node) != key for label in self.labels) and node.given in (None, key):
+            self.labels.append(spread(self.graph, node, key))
+
+    def of(self, node: Node) -> Iterator[Key]:
+        """Yield the different keys of a node, in the order of the labels."""
+        yield from dict.fromkeys(label[node] for label in self.labels if node in label)
+
+    def missing(self) -> Iterable[Node]:
+        """Return the nodes without any key."""
+        return [n for n in self.graph.nodes if not any(n in label for label in self.labels)]
+
+
+def spread(graph: Graph, node: Node, key: Key) -> dict[Node, Key]:
+    """Return the keys of all nodes that need no conversion if a node has a key.
+
+    The nearest nodes come first. Where two ways lead to different keys, the shorter one counts, and
+    a conversion will be needed between them. Keys that the program gives are not passed by.
+    """
+    found = {node: key}
+    queue = deque([node])
+    while queue:
+        at = queue.popleft()
+        for other, layout_key in _neighbours(graph, at, found[at]):
+            if other not in found and other.given in (None, layout_key):
+                found[other] = layout_key
+                queue.append(other)
+    return found
+
+
+def _neighbours(graph: Graph, node: Node, key: Key) -> Iterator[tuple[Node, Key]]:
+    """Yield the nodes that define what a node uses, and use what it defines, with their keys."""
+    for use in node.uses:
+        definer = graph.definer.get(use.value)
+        if definer is not None:
+            other = definer.key_by_value(node.use_layout(use, key))
+            if other is not None:
+                yield definer, other
+    if not node.values:
+        return
+    layout = node.value_layout(key)
+    for value in node.values:
+        for user, use in graph.users.get(value, ()):
+            other = user.key_by_use(use, layout)
+            if other is not None:
+                yield user, other

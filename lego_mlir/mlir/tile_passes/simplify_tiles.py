@@ -1,0 +1,112 @@
+"""Remove dead and repeated operations on tiles, and move invariant ones out of loops.
+
+    %b = "lego.broadcast"(%m) : (tensor<4x1xf32>) -> tensor<4x256xf32>
+    %c = "lego.broadcast"(%m) : (tensor<4x1xf32>) -> tensor<4x256xf32>     // is %b
+    %d = arith.addf %b, %c : tensor<4x256xf32>
+
+MLIR's own passes do not: operations that IRDL declares count as having effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.modules import named_attributes
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.operations import CONSTANT, is_pointwise
+from lego_mlir.mlir.tile_ir.types import is_tile
+
+_READS = (dialect.LOAD, tiles.GATHER)
+_WITH_BODY = (tiles.REDUCE_WITH, tiles.SCAN_WITH)
+_PURE = tuple(name for name in dialect.TILE_OPERATIONS if name not in (tiles.GATHER, tiles.SCATTER))
+_LOOPS = ("scf.for",)
+
+_Known: TypeAlias = dict[tuple[Any, ...], Any]
+
+
+def simplify_tiles(kernel: TileKernel) -> None:
+    """Run the pass on a kernel, in place."""
+    for loop in _loops(kernel.body):
+        _hoist(loop)
+    _merge(kernel.body, {})
+    erase_dead_tiles(kernel)
+
+
+def erase_dead_tiles(kernel: TileKernel) -> None:
+    """Erase the operations of a kernel whose tiles nothing uses."""
+    for op in reversed(kernel.operations()):
+        if (_is_pure(op) or op.name in _READS) and not any(list(v.uses) for v in op.results):
+            op.erase()
+
+
+def _is_pure(op: Any) -> bool:
+    """Return whether an operation does nothing but compute tiles, or a number of one."""
+    return bool(
+        (op.name in _PURE or is_pointwise(op) or op.name == CONSTANT)
+        and (any(is_tile(v) for v in (*op.operands, *op.results)))
+    )
+
+
+def _loops(block: Any) -> Iterator[Any]:
+    """Yield the loops of a block, inner before outer."""
+    for op in [o.operation for o in block.operations]:
+        for region in op.regions:
+            for inner in region.blocks:
+                yield from _loops(inner)
+        if op.name in _LOOPS:
+            yield op
+
+
+def _hoist(loop: Any) -> None:
+    """Move what computes the same tiles in every iteration of a loop before it."""
+    block = loop.regions[0].blocks[0]
+    inside = set(block.arguments)
+    for op in [o.operation for o in block.operations]:
+        is_invariant = _is_pure(op) and not any(v in inside for v in _read_by(op))
+        if is_invariant:
+            op.move_before(loop)
+        else:
+            inside.update(op.results)
+
+
+def _read_by(op: Any) -> Iterator[Any]:
+    """Yield the values that an operation and those in its regions use."""
+    yield from op.operands
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                yield from _read_by(inner.operation)
+
+
+def _merge(block: Any, known: _Known) -> None:
+    """Replace operations of a block that compute what one before them, or around them, does."""
+    for op in [o.operation for o in block.operations]:
+        for region in op.regions:
+            if op.name in _WITH_BODY:
+                continue
+            for inner in region.blocks:
+                _merge(inner, dict(known))
+        if not _is_pure(op) or op.name in _WITH_BODY:
+            continue
+        key = _identity(op)
+        if key not in known:
+            known[key] = op
+            continue
+        for result, same in zip(op.results, known[key].results, strict=True):
+            result.replace_all_uses_with(same)
+        op.erase()
+
+
+def _identity(op: Any) -> tuple[Any, ...]:
+    """Return what operations have in common that compute the same."""
+    attributes = tuple(sorted((k, v) for k, v in _attributes(op)))
+    kinds = tuple(str(v.type) for v in op.results)
+    return op.name, tuple(op.operands), attributes, kinds
+
+
+def _attributes(op: Any) -> Iterator[tuple[str, str]]:
+    for name, attribute in named_attributes(op).items():
+        yield name, str(attribute)

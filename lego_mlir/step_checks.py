@@ -1,0 +1,48 @@
+"""`--check-each-step`: name the first pass that changes what a kernel on tiles computes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lego_mlir import runtime
+from lego_mlir.compiler.driver import Compilation
+from lego_mlir.diagnostics import LegoError
+
+ORDERS = ("late", "early", "random")
+"""In which the simulator performs asynchronous operations, one run each."""
+
+
+def check_each_step(compilation: Compilation, orders: Sequence[str] = ORDERS) -> list[str]:
+    """Run a module on random inputs before and after each pass over tiles, and once compiled.
+
+    The interpreter of tile IR runs it up to where tiles are lowered, the simulator the PTX.
+
+    Args:
+        compilation: of a module with kernels on tiles.
+        orders: of the simulator.
+
+    Returns:
+        A line for each step.
+
+    Raises:
+        LegoError: the module has no kernel on tiles, a step changes a result, or it does not
+            compile.
+    """
+    checked = compilation.with_options(check_each_step=True)
+    _ = checked.placed
+    check = checked.step_check
+    if check is None or not check.has_begun:
+        raise LegoError(
+            "the module has no kernel on tiles, whose steps could be checked",
+            hint="a kernel on tiles loads or stores tensors; run others by legoc --run",
+        )
+    artifact = checked.artifact(assemble=False)
+    inputs = [
+        data if argument.shape is not None else data.item()
+        for argument, data in zip(artifact.arguments, check.inputs, strict=True)
+    ]
+    for order in orders:
+        device = runtime.select("sim", order=order)
+        done = runtime.run(artifact, inputs, device=device, functions=checked.functions)
+        check.lowered(f"the simulator ({order})", done.outputs)
+    return check.lines
