@@ -109,7 +109,7 @@ def reported(options: Any, say: Callable[[str], None]) -> Iterator[None]:
         say: prints a text.
     """
     is_verbose, has_table = getattr(options, "verbose", False), getattr(options, "timing", False)
-    if not (is_verbose or has_table):
+    if not (is_verbose or has_table) or sys.stderr is None:
         yield
         return
 

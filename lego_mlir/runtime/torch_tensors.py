@@ -95,8 +95,9 @@ def order_after(tensor: Any, stream: int | None) -> None:
     current = current_stream_of(index)()
     if stream != current and not {stream, current} <= set(_DEFAULT_STREAMS):
         cuda = sys.modules["torch"].cuda
-        handle = 0 if stream in _DEFAULT_STREAMS else stream
-        cuda.ExternalStream(handle, index).wait_stream(cuda.current_stream(index))
+        user = cuda.ExternalStream(0 if stream in _DEFAULT_STREAMS else stream, index)
+        user.wait_stream(cuda.current_stream(index))
+        tensor.record_stream(user)  # its memory is not given to others before that work is done
 
 
 def current_stream_of(index: int) -> Callable[[], int]:

@@ -236,10 +236,7 @@ class Signature:
         for i, result in zip(self.results, made, strict=True):
             every[i] = result
         at = next(i for i in self.inputs if self.memory[i] is not None)
-        if every[at].is_cuda:
-            self.launch(*every)
-        else:
-            self.launch(*every, device="sim")
+        operators.launch_in_place(self.launch, every[at].device, every)
         return self._returned(made)
 
     def describe(self, *values: Any) -> Any:

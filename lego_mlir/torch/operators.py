@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import torch
@@ -83,12 +83,12 @@ def launch(
         # Backward runs in threads of its own; one of them compiles.
         with _making:
             kernel = _kernels.get((device, key)) or _built(device, build)
-            _launch(kernel, device, tensors)
+            launch_in_place(kernel, device, tensors)
             if len(_kernels) >= _MOST_KERNELS:
                 _kernels.clear()
             _kernels[device, key] = kernel
         return
-    _launch(kernel, device, tensors)
+    launch_in_place(kernel, device, tensors)
 
 
 def _built(
@@ -100,10 +100,20 @@ def _built(
         return build(None)
 
 
-def _launch(
-    kernel: Kernel | KernelSequence, device: torch.device, tensors: tuple[torch.Tensor, ...]
+def launch_in_place(
+    kernel: Callable[..., None], device: torch.device, arrays: Sequence[Any]
 ) -> None:
-    if device.type == "cuda":
-        kernel(*tensors)
+    """Launch on all arguments, and leave PyTorch's current device as it is.
+
+    Args:
+        kernel: takes the arguments, and `device`.
+        device: of the tensors among them.
+        arrays: the arguments.
+    """
+    if device.type != "cuda":
+        kernel(*arrays, device="sim")
+    elif torch.cuda.current_device() == device.index:
+        kernel(*arrays)
     else:
-        kernel(*tensors, device="sim")
+        with torch.cuda.device(device):
+            kernel(*arrays)

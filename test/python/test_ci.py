@@ -1,4 +1,4 @@
-"""`.ci/mlir-opt` and `.ci/torch` install a stock mlir-opt and PyTorch if they may, and never fail."""
+"""`.ci/mlir-opt` and `.ci/torch` install what tests want if they may, and never fail."""
 
 from __future__ import annotations
 
