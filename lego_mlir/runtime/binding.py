@@ -132,7 +132,7 @@ def _check_together(artifact: Artifact, arrays: Sequence[Any], is_on_gpu: Sequen
     there: list[str] = []
     here: list[str] = []
     for argument, array, on_gpu in zip(artifact.arguments, arrays, is_on_gpu, strict=True):
-        if argument.shape is not None and views.is_array(array):
+        if argument.shape is not None and (on_gpu or hasattr(array, "__dlpack__")):
             (there if on_gpu else here).append(f"'{argument.name}'")
     if here and there:
         raise LegoError(

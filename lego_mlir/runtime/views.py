@@ -118,11 +118,6 @@ def gpu_of(array: object) -> int | None:
     return ANY_GPU if _has_interface(array) else None
 
 
-def is_array(value: object) -> bool:
-    """Return whether a value is an array of NumPy or of another library."""
-    return isinstance(value, np.ndarray) or hasattr(value, "__dlpack__") or _has_interface(value)
-
-
 def view(array: Any, name: str, *, stream: int | None = None) -> View:
     """Return a view of an array of another library.
 
