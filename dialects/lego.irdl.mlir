@@ -233,7 +233,14 @@ irdl.dialect @lego {
   // Without an encoding it is not placed yet. Operations of arith, math and scf take tiles; those of
   // the tensor dialect do not. Elements may be invalid: those of a tile that extends past what it was
   // loaded from. An element of a pointwise operation's result is invalid where an operand's is.
-  // Reductions, scans and dots ignore invalid elements, and stores drop them.
+  // Reductions, scans and dots ignore invalid elements, and stores drop them. A reduction of none is
+  // invalid, and holds the number that changes nothing; an element of a scan is invalid where the
+  // operand's is; invalid elements of a dot's operands count as 0, and an element of its result is
+  // invalid where the accumulator's is, or all of the row or column that it multiplies.
+  //
+  // The unit attribute `lego.filled` on a gpu.launch, which a pass sets, says that this has been made
+  // explicit by selects: only bounds of accesses, and each lego.restrict right before one, still say
+  // which elements are valid.
 
   // The elements of a tensor in memory at the indices that tiles hold.  operands: for each dimension
   // of the layout a tile of i32. Where one of them is invalid nothing is read, and so is the result.
@@ -266,7 +273,7 @@ irdl.dialect @lego {
     irdl.results(tile: %tile)
   }
 
-  // The number of a tile with one element, which every thread then has.
+  // The number of a tile with one element, which every thread then has, valid or not.
   irdl.operation @item {
     %number = irdl.any
     %tile = irdl.base "!builtin.tensor"
@@ -429,7 +436,8 @@ irdl.dialect @lego {
   }
 
   // Along a dimension the elements of a tile at the indices, of i32, of another tile: result[i, j] is
-  // tile[i, indices[i, j]] for dimension 1. The other dimensions are of the same size.
+  // tile[i, indices[i, j]] for dimension 1. The other dimensions are of the same size. An invalid
+  // element is taken as 0; the result is invalid where the index is.
   irdl.operation @take {
     %tile = irdl.base "!builtin.tensor"
     %indices = irdl.base "!builtin.tensor"

@@ -295,10 +295,11 @@ def _write(output: str | None, data: bytes) -> None:
 
 
 def _check_each_step(options: Any) -> int:
+    from lego_mlir.runtime.npy import load_npy
     from lego_mlir.step_checks import check_each_step
 
     compilation = _compilation(options)
-    lines = check_each_step(compilation)
+    lines = check_each_step(compilation, [load_npy(path) for path in options.arrays])
     with _stdout() as out:
         for line in lines:
             _say(line, out)

@@ -322,7 +322,7 @@ class _Parser(argparse.ArgumentParser):
             self.error("a .ptx file is compiled already: --run runs a kernel of it")
         if options.input.endswith(".ptx") and options.device == "cuda":
             self.error("a .ptx file runs in the simulator: leave out --device=cuda")
-        if options.arrays and not (options.run or options.draw):
+        if options.arrays and not (options.run or options.draw or options.check_each_step):
             self.error(f"'{options.arrays[0]}': arrays need --run")
         if options.save and not options.run:
             self.error("--save needs --run")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from lego_mlir import runtime
 from lego_mlir.compiler.driver import Compilation
@@ -12,13 +13,17 @@ ORDERS = ("late", "early", "random")
 """In which the simulator performs asynchronous operations, one run each."""
 
 
-def check_each_step(compilation: Compilation, orders: Sequence[str] = ORDERS) -> list[str]:
-    """Run a module on random inputs before and after each pass over tiles, and once compiled.
+def check_each_step(
+    compilation: Compilation, arrays: Sequence[Any] = (), orders: Sequence[str] = ORDERS
+) -> list[str]:
+    """Run a module before and after each pass over tiles, and once compiled.
 
     The interpreter of tile IR runs it up to where tiles are lowered, the simulator the PTX.
 
     Args:
         compilation: of a module with kernels on tiles.
+        arrays: tensors, or numbers for scalars, by position; random where they are `None` or
+            left out.
         orders: of the simulator.
 
     Returns:
@@ -29,8 +34,10 @@ def check_each_step(compilation: Compilation, orders: Sequence[str] = ORDERS) ->
             compile.
     """
     checked = compilation.with_options(check_each_step=True)
-    _ = checked.placed
     check = checked.step_check
+    if check is not None:
+        check.given = arrays
+    _ = checked.placed
     if check is None or not check.has_begun:
         raise LegoError(
             "the module has no kernel on tiles, whose steps could be checked",

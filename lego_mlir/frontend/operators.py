@@ -197,7 +197,7 @@ class Operators:
         width = getattr(element_type(self.ssa.type), "width", 64)
         if isinstance(b, int) and not 0 <= b < width:
             raise self._trace.error(f"'{sign}' of {self.dtype} by {b}", hint=f"0 to {width - 1}")
-        return pointwise(f"arith.{name}{'' if name == 'shl' else 'i'}", meet([a, b], self._trace))
+        return pointwise(f"arith.{name}i", meet([a, b], self._trace))
 
     def _all_bits(self) -> int:
         return (1 << element_type(self.ssa.type).width) - 1 if self._unsigned else -1

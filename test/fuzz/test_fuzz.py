@@ -39,7 +39,7 @@ def test_no_input_fails(kind: str, count: int) -> None:
     assert f"{kind}: {count} inputs in " in answer.stdout
 
 
-@pytest.mark.parametrize("kind", ["layouts", "modules", "bundles", "arrays"])
+@pytest.mark.parametrize("kind", ["layouts", "modules", "tiles", "bundles", "arrays"])
 def test_an_input_is_made_from_its_number_alone(kind: str) -> None:
     """What fails in a long run is seen again by one command."""
     first, second = (fuzz(kind, "--only", "7").stdout.rpartition(f"\n{kind}: ") for _ in range(2))

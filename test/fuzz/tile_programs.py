@@ -13,6 +13,8 @@ from random import Random
 
 from tile_modules import memref, tile_module
 
+from lego_mlir.analysis.distributed import coalesced
+
 FLOATS = ("f32", "f32", "f16", "bf16")
 INTEGERS = ("i32", "i32", "i8", "i16", "i64")
 WIDTHS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64}
@@ -62,14 +64,18 @@ class Program:
         lines: the kernel's operations.
         tiles: those that may be used from here on.
         tensors: element type and shape of each argument.
+        layouts: those of the arguments that are not row-major.
         grid: the number of CTAs.
+        warps: of a CTA.
     """
 
     random: Random
     lines: list[str] = field(default_factory=list)
     tiles: list[Tile] = field(default_factory=list)
     tensors: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    layouts: dict[str, str] = field(default_factory=dict)
     grid: int = 1
+    warps: int = 1
     count: int = 0
 
     def name(self) -> str:
@@ -145,6 +151,7 @@ def load(p: Program) -> None:
         else:
             origins.append("%c0")
     p.tensors[name] = element, tuple(tensor)
+    draw_order(p, name)
     dims = ", ".join(map(str, range(len(shape))))
     kinds = ", ".join([memref(element, tuple(tensor)), *["index"] * len(shape)])
     p.add(
@@ -153,6 +160,12 @@ def load(p: Program) -> None:
         f'"lego.load"(%{name}, {", ".join(origins)}) {{layout = #{name}, '
         f"slice = array<i64: {dims}>}} : ({kinds}) -> {tile_type(shape, element)}",
     )
+
+
+def draw_order(p: Program, tensor: str) -> None:
+    """Give a tensor another order of dimensions than row-major, or not."""
+    if p.random.random() < 0.3:
+        p.layouts[tensor] = f"OrderBy(Col({', '.join(map(str, p.tensors[tensor][1]))}))"
 
 
 def drawn_shape(r: Random) -> tuple[int, ...]:
@@ -433,6 +446,20 @@ def _is_repeated(n: int, m: int) -> bool:
     return n in (1, m)
 
 
+def given(p: Program) -> None:
+    """Convert a tile to a layout and back."""
+    a = p.pick()
+    if a is None:
+        return
+    order = p.random.sample(range(len(a.shape)), len(a.shape))
+    layout = coalesced(a.shape, max(1, WIDTHS.get(a.element, 32) // 8), p.warps, order=order)
+    there = f'{a.type[:-1]}, #lego.layout<"{layout.text}">>'
+    name = p.name()
+    p.lines.append(f"{INDENT}%{name} = {p.op('convert', a)}{there}")
+    text = f'"lego.convert"(%{name}) : ({there}) -> {a.type}'
+    p.add(a.shape, a.element, text, a.is_exact)
+
+
 def item(p: Program) -> None:
     a = p.pick(shape=(1, 1)) or p.pick(shape=(1,))
     if a is None:
@@ -493,6 +520,7 @@ def store(p: Program, tile: Tile) -> None:
         tile = p.add(shape, "i8", f"arith.extui %{tile.name} : {tile.type} to {wide}")
         element = "i8"
     p.tensors[name] = element, tensor
+    draw_order(p, name)
     origin = ", ".join(["%b", *["%c0"] * len(shape)])
     dims = ", ".join(str(k + 1) for k in range(len(shape)))
     kinds = ", ".join([tile.type, memref(element, tensor), *["index"] * (len(shape) + 1)])
@@ -507,14 +535,14 @@ _STEPS = (
     *(unary, unary, compare, compare, cast, cast),
     *(reduce,) * 4,
     *(scan, iota, restrict, restrict, argmax, transpose, transpose, reshape, reshape),
-    *(join, split, take, dot, item, loop, branch, broadcast, load),
+    *(join, split, take, dot, given, item, loop, branch, broadcast, load),
 )
 
 
 def drawn_program(random: Random) -> str:
     """Return the text of a random module with one kernel on tiles."""
-    p = Program(random, grid=random.choice((1, 1, 2, 3)))
-    warps = random.choice((1, 1, 2, 4, 8))
+    grid, warps = random.choice((1, 1, 2, 3)), random.choice((1, 1, 2, 3, 4, 8))
+    p = Program(random, grid=grid, warps=warps)
     for _ in range(random.randrange(1, 4)):
         load(p)
     for _ in range(random.randrange(1, 12)):
@@ -522,4 +550,5 @@ def drawn_program(random: Random) -> str:
     last = p.tiles[-6:]
     for tile in random.sample(last, min(len(last), random.randrange(1, 4))):
         store(p, tile)
-    return tile_module(p.tensors, "\n".join(p.lines), grid=p.grid, warps=warps)
+    body = "\n".join(p.lines)
+    return tile_module(p.tensors, body, grid=grid, warps=warps, layouts=p.layouts)

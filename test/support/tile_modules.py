@@ -69,6 +69,11 @@ def memref(kind: str, shape: tuple[int, ...]) -> str:
     return f"memref<{prod(shape)}x{kind}>"
 
 
+def tile_type(shape: tuple[int, ...], kind: str) -> str:
+    """Return the type of a tile without a layout."""
+    return f"tensor<{'x'.join(map(str, (*shape, kind)))}>"
+
+
 def load(name: str, tensor: str, shape: str, kind: str, at: str = "%c0") -> str:
     """Return a load of a whole tile of a flat buffer; `at` lists the origin."""
     origin = at.split(", ")

@@ -86,6 +86,7 @@ def coalesced(
     ctas: int = 1,
     order: Sequence[int] | None = None,
     vector: int | None = None,
+    contiguous: int = 1,
     whole: Sequence[int] = (),
 ) -> DistributedLayout:
     """Return the layout by which a load or a store of a tile in global memory is coalesced.
@@ -105,6 +106,8 @@ def coalesced(
         ctas: of the cluster.
         order: the dimensions as they lie in memory, slowest first; row-major by default.
         vector: the most elements that may be accessed at once; as many as 16 bytes by default.
+        contiguous: how many of the fastest dimensions follow one another in memory, so that a
+            vector may go on from one row to the next.
         whole: dimensions that a warp is to have all of.
 
     Raises:
@@ -120,13 +123,10 @@ def coalesced(
     cta = _spread(ctas, sizes, order)
     elements = prod(sizes)
     most = MAX_ACCESS_BYTES // element_bytes if vector is None else vector
-    vector = gcd(most, sizes[order[-1]]) if rank else 1
+    vector = gcd(most, prod(sizes[d] for d in order[rank - contiguous :])) if rank else 1
     while vector > 1 and vector * warps * WARP_THREADS > elements:
         vector //= 2
-    registers = [1] * rank
-    if rank:
-        registers[order[-1]] = vector
-        sizes[order[-1]] //= vector
+    registers = _spread(vector, sizes, order[rank - contiguous :][::-1])
     if whole:
         # A sector of neighbouring lanes, then warps along the other dimensions, then the rest.
         near = _spread(max(1, SECTOR_BYTES // (vector * element_bytes)), sizes, order[::-1])

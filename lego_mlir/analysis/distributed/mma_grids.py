@@ -17,6 +17,7 @@ from lego_mlir.analysis.distributed.tensor_cores import (
     mma_operand_a,
     mma_operand_b,
 )
+from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import MMA_COLUMNS, MMA_ROWS
 
 
@@ -67,7 +68,7 @@ def operand_a(of: DistributedLayout, shape: Shape2, bits: int) -> DistributedLay
         bits: of its elements.
 
     Raises:
-        LegoError: there is no such instruction.
+        LegoError: there is no such instruction, or it is no accumulator's layout.
     """
     m, n, copies = _grid(of)
     return _copied(mma_operand_a(shape, bits, (m, n)), copies)
@@ -82,7 +83,11 @@ def operand_b(of: DistributedLayout, shape: Shape2, bits: int) -> DistributedLay
 
 def _grid(of: DistributedLayout) -> tuple[int, int, int]:
     grid = accumulator_grid(of)
-    assert grid is not None, f"'{of}' is no accumulator's layout"
+    if grid is None:
+        raise LegoError(
+            f"'{of}' is not the layout of an accumulator of mma.sync",
+            hint="leave the layouts of a dot's tiles to the compiler, or write mma_accumulator's",
+        )
     return grid
 
 

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from lego_mlir import runtime
+from lego_mlir import runtime, step_checks
 from lego_mlir.artifact import Artifact
 from lego_mlir.compiler.driver import Compilation, Options
 from lego_mlir.compiler.stages import DEFAULT_TARGET
@@ -163,6 +163,25 @@ class HostFunction(ABC):
         chosen = runtime.select(device, costs=costs) if isinstance(device, str) else device
         artifact = self._compiled_for(chosen, False if costs and check is None else check)
         return runtime.run(artifact, arrays, device=chosen, seed=seed, functions=self._functions())
+
+    def check_each_step(
+        self, *arrays: Any, orders: Sequence[str] = step_checks.ORDERS
+    ) -> list[str]:
+        """Run kernels on tiles before and after each pass of the compiler, and once compiled.
+
+        The interpreter of tile IR runs what the passes make, the simulator the PTX.
+
+        Args:
+            arrays: tensors, one a parameter, in order; random where they are `None` or left out.
+            orders: of the simulator, one run each: `late`, `early`, `random`, `random:SEED`.
+
+        Returns:
+            A line for each step.
+
+        Raises:
+            LegoError: a step changes a result: names the first that does; or there are no tiles.
+        """
+        return step_checks.check_each_step(self.compilation(), arrays, orders)
 
     def _functions(self) -> dict[str, Callable[..., Any]]:
         """Return the functions of the permutations in the parameters' layouts."""

@@ -126,7 +126,9 @@ def broadcast_to(x: Operand, shape: Sequence[int]) -> Tile:
 
 
 def convert(tile: Tile, layout: Any) -> Tile:
-    """Return the same tile in a distributed layout, which it has from then on.
+    """Return the same tile in a distributed layout.
+
+    What follows is computed in this layout as far as it pays.
 
     Args:
         tile: any.
@@ -154,8 +156,9 @@ def convert(tile: Tile, layout: Any) -> Tile:
             f"the layout is one of a tile of sizes {tuple(layout.shape)} in {layout.warps} warps, "
             f"but {tile.described} has the sizes {held}, and the kernel {warps} warps"
         )
-    kind = tile_type(held, tile.element, layout)
-    return tile.like(tiles.convert(kind, tile.ssa, trace.here()))
+    # What is computed of it has a type without a layout until the compiler chooses one.
+    placed = tiles.convert(tile_type(held, tile.element, layout), tile.ssa, trace.here())
+    return tile.like(tiles.convert(tile_type(held, tile.element), placed, trace.here()))
 
 
 def dot(a: Tile, b: Tile, accumulator: Tile | None = None) -> Tile:

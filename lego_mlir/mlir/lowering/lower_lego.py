@@ -302,6 +302,8 @@ class _Lowering:
         if in_bounds:
             for end in {tuple(index), last_index(index, factors)}:
                 self.checks.indices(op, bound, end, buffer)
+        else:
+            self.checks.starts(op, index, buffer)
         return PartsMemory(
             bound,
             index,

@@ -36,6 +36,7 @@ class StepCheck:
         seed: of the inputs.
 
     Attributes:
+        given: inputs to use instead of random ones: by position, `None` for a random one.
         inputs: a tensor or a number for each argument.
         lines: what has been checked, for people.
     """
@@ -47,6 +48,7 @@ class StepCheck:
         self._arguments: Sequence[HostArgument] = ()
         self._expected: Mapping[str, Array] = {}
         self._tolerance = 0.0
+        self.given: Sequence[Any] = ()
         self.inputs: Sequence[Array] = ()
         self.lines: list[str] = []
 
@@ -58,7 +60,14 @@ class StepCheck:
         """
         self._arguments = arguments_of(module, self._layouts, self._source)
         self._tolerance = _tolerance(module)
-        self.inputs = random_inputs(self._arguments, self._seed)
+        drawn = random_inputs(self._arguments, self._seed)
+        if len(self.given) > len(drawn):
+            raise LegoError(f"{len(self.given)} arrays are given to {len(drawn)} arguments")
+        given = [*self.given, *[None] * (len(drawn) - len(self.given))]
+        self.inputs = [
+            one if value is None else argument.array(value)
+            for argument, value, one in zip(self._arguments, given, drawn, strict=True)
+        ]
         self._expected = self._run(module)
 
     @property

@@ -122,7 +122,6 @@ class Conversion:
 
 
 @lru_cache(maxsize=1 << 10)
-@lru_cache(maxsize=1 << 8)
 def plan_conversion(
     source: DistributedLayout,
     target: DistributedLayout,

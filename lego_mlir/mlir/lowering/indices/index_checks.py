@@ -43,6 +43,9 @@ from lego_mlir.mlir.lowering.indices.launch_values import (
     number,
 )
 
+_MOST = 1 << 31
+"""More elements than a dimension of a tile's tensor has."""
+
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast", "memref.subview")
 
 Printers = Callable[[Any], tuple[Callable[[Int], Any], Callable[[Int], Any]]]
@@ -96,6 +99,12 @@ class IndexChecks:
         for k, (i, n) in enumerate(zip(index, layout.dims, strict=True)):
             if i is not None:
                 self._within(op, i, n, k, buffer, inside)
+
+    def starts(self, op: Any, index: Sequence[Int], buffer: Any) -> None:
+        """Prove or check that an index from which a tile extends is not negative."""
+        for k, i in enumerate(index):
+            if not is_nonnegative(i):
+                self._in_range(op, i, _MOST, f"index {k}{self._of(buffer)}")
 
     def claim(self, op: Any) -> None:
         """Prove or check the claim of an operation, and remove it."""

@@ -59,6 +59,8 @@ def conditions(
     found: list[set[tuple[Int, Int]]] = [set() for _ in range(registers.count)]
     together: set[tuple[Int, Int]] = set()
     for coordinate, limit in limits:
+        if is_less(coordinate, limit):
+            continue
         places = registers.places(coordinate)
         furthest = _furthest(places)
         if all(is_less(x, limit) for x in furthest):

@@ -56,7 +56,7 @@ class Registers:
     @property
     def count(self) -> int:
         """The number of registers."""
-        return prod(cast("int", d.hi) + 1 for d in self.digits)
+        return prod(map(_size, self.digits))
 
     def places(self, x: Int) -> list[Place]:
         """Return the value of an expression in the digits for each register."""
@@ -70,17 +70,31 @@ class Registers:
                 case _:
                     others[mono] = coefficient
         rest = polynomial.build(0, others)
+        constants = [constant]
+        for digit in self.digits:
+            stride = strides.get(digit, 0)
+            steps = [stride * value for value in range(_size(digit))]
+            constants = [c + step for c in constants for step in steps]
         varying = tuple(d for d in self.digits if d in symbols(rest))
+        if not varying:
+            base, more = _split(rest)
+            return [(base, c + more) for c in constants]
         derived: dict[tuple[int, ...], Place] = {}
-        found = []
-        for values in product(*(range(cast("int", d.hi) + 1) for d in self.digits)):
-            at = dict(zip(self.digits, values, strict=True))
-            key = tuple(at[d] for d in varying)
+        places = []
+        for values, c in zip(
+            product(*(range(_size(d)) for d in self.digits)), constants, strict=True
+        ):
+            key = tuple(x for x, d in zip(values, self.digits, strict=True) if d in varying)
             if key not in derived:
                 derived[key] = _split(substitute(rest, dict(zip(varying, key, strict=True))))
             base, more = derived[key]
-            found.append((base, constant + more + sum(s * at[d] for d, s in strides.items())))
-        return found
+            places.append((base, c + more))
+        return places
+
+
+def _size(digit: Sym) -> int:
+    """Return the number of values of a digit."""
+    return cast("int", digit.hi) + 1
 
 
 def _split(x: Int) -> Place:

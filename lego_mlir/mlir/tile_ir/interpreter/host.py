@@ -49,22 +49,32 @@ class HostArgument:
             return self.shape or ()
         return tuple(int(n) for n in self.layout.tensor_shape)
 
-    def buffer(self, tensor: Any) -> Array:
-        """Return a buffer that holds a copy of a tensor.
+    def array(self, value: Any) -> Array:
+        """Return a tensor, or a number, as an array of the argument's dtype.
 
         Args:
-            tensor: of `tensor_shape`; its elements are of the dtype, or have as many bits.
+            value: of `tensor_shape`; its elements are of the dtype, or have as many bits.
 
         Raises:
             LegoError: it has another shape, or elements of another size.
         """
-        array = np.ascontiguousarray(tensor)
+        if self.shape is None:
+            return cast(value, self.dtype).reshape(())
+        array = np.asarray(value)
         if array.shape != self.tensor_shape or array.dtype.itemsize != self.dtype.itemsize:
             raise LegoError(
                 f"argument '{self.name}' is a tensor {list(self.tensor_shape)} of {self.dtype}, "
                 f"not {list(array.shape)} of {array.dtype}"
             )
-        array = array.view(self.dtype).reshape(self.tensor_shape)
+        return np.ascontiguousarray(array).view(self.dtype).reshape(self.tensor_shape)
+
+    def buffer(self, tensor: Any) -> Array:
+        """Return a buffer that holds a copy of a tensor.
+
+        Raises:
+            LegoError: as `array`.
+        """
+        array = self.array(tensor)
         if self.layout is None:
             return array.copy()
         found = np.zeros(prod(self.shape or ()), self.dtype)
@@ -197,7 +207,7 @@ def interpret(
         values: dict[Any, Value] = {}
         for value, argument, given in zip(block.arguments, arguments, inputs, strict=True):
             if argument.shape is None:
-                values[value] = Value.of(cast(given, argument.dtype).reshape(()))
+                values[value] = Value.of(argument.array(given))
             else:
                 buffers[value] = argument.buffer(given)
         _run_host(block, buffers, values, layouts, source)

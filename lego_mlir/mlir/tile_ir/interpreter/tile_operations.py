@@ -25,10 +25,15 @@ def _place(machine: Machine, op: Any, shape: Sequence[int]) -> tuple[Array, Arra
     """Return the offsets of what a load or store accesses, and which elements there are."""
     layout = machine.layouts.of(op)
     origin = [machine.values[x].number() for x in list(op.operands)[-layout.rank :]]
-    at, exists = memory.offsets(layout, memory.tile_index(origin, slice_of(op), shape))
-    if not shape and not layout.is_partial and not exists.all():
-        raise LegoError(f"'{op.name}' at {origin} of a tensor {list(layout.dims)}")
-    return at, exists
+    whole = slice_of(op)
+    for dim, (start, size) in enumerate(zip(origin, layout.dims, strict=True)):
+        if start < 0 or (dim not in whole and start >= size):
+            raise LegoError(
+                f"'{op.name}' at {origin}, where dimension {dim} has the size {size}",
+                hint="a tile may extend past the end of a dimension, and begins inside of the "
+                "others: give the run arrays with valid indices",
+            )
+    return memory.offsets(layout, memory.tile_index(origin, whole, shape))
 
 
 def _load(machine: Machine, op: Any) -> list[Value]:

@@ -37,6 +37,7 @@ class TileAccess:
         element_bytes: of an element.
         order: the tile's dimensions as they lie in memory, slowest first.
         vector: the most elements that are proven to be accessible at once.
+        contiguous: how many of the fastest dimensions follow one another in memory.
         is_store: whether it is a store.
     """
 
@@ -46,6 +47,7 @@ class TileAccess:
     element_bytes: int
     order: tuple[int, ...]
     vector: int
+    contiguous: int
     is_store: bool
 
     def coalesced(self, warps: int, ctas: int, whole: Sequence[int] = ()) -> DistributedLayout:
@@ -64,6 +66,7 @@ def _coalesced(
         ctas=ctas,
         order=access.order,
         vector=access.vector,
+        contiguous=access.contiguous,
         whole=whole,
     )
 
@@ -98,7 +101,25 @@ class Accesses:
             while most > 1 and construct.mod(start, most) != 0:
                 most //= 2
             vector = widest_vector(layout, fastest, max(1, gcd(most, shape[order[-1]])))
-        return TileAccess(layout, dims, shape, size, order, vector, is_store)
+            if len(order) > 1 and vector == shape[order[-1]] == layout.dims[fastest]:
+                following = dims[order[-2]]
+                start = self._reader.read(origin[following])
+                rows = gcd(most // vector, shape[order[-2]])
+                while rows > 1 and not (
+                    construct.mod(start, rows) == 0 and _follow(layout, following, rows, vector)
+                ):
+                    rows //= 2
+                if rows > 1:
+                    return TileAccess(layout, dims, shape, size, order, vector * rows, 2, is_store)
+        return TileAccess(layout, dims, shape, size, order, vector, 1, is_store)
+
+
+def _follow(layout: Layout, dim: int, rows: int, length: int) -> bool:
+    """Return whether the first rows along a dimension lie in memory one after another."""
+    zero = [0] * len(layout.dims)
+    first = int(layout.apply(*zero))
+    at = ([n if k == dim else 0 for k in range(len(zero))] for n in range(rows))
+    return all(int(layout.apply(*x)) == first + n * length for n, x in enumerate(at))
 
 
 @lru_cache(maxsize=1 << 10)

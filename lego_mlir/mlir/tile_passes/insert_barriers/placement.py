@@ -25,8 +25,8 @@ from lego_mlir.mlir.tile_passes.insert_barriers.accesses import Access, Accesses
 from lego_mlir.mlir.tile_passes.insert_barriers.elements import Meeting, meeting
 from lego_mlir.mlir.tile_passes.insert_barriers.uniform import is_divergent
 
-_BARRIERS = ("gpu.barrier", "nvvm.barrier0")
 WARP_BARRIER = "nvvm.bar.warp.sync"
+_BARRIERS = ("gpu.barrier", WARP_BARRIER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +76,7 @@ class _Placement:
     def __init__(self, kernel: TileKernel) -> None:
         self._kernel = kernel
         self._accesses = Accesses(kernel)
+        self._relevant: dict[Any, list[Any]] = {}
         self._divergent: dict[Any, bool] = {}
         self._met: dict[tuple[Access, Access, bool], Meeting] = {}
         self.before: dict[Any, Meeting] = {}
@@ -84,9 +85,15 @@ class _Placement:
     # The walk.
     def block(self, block: Any, state: _State) -> _State:
         """Return what is pending behind a block that is entered with what is pending in `state`."""
-        for op in block.operations:
-            state = self._operation(op.operation, state)
+        if block not in self._relevant:
+            operations = (op.operation for op in block.operations)
+            self._relevant[block] = [op for op in operations if self._is_relevant(op)]
+        for op in self._relevant[block]:
+            state = self._operation(op, state)
         return state
+
+    def _is_relevant(self, op: Any) -> bool:
+        return bool(self._accesses.of(op) or len(op.regions) or op.name in _BARRIERS)
 
     def _operation(self, op: Any, state: _State) -> _State:
         if op in self.before:
@@ -103,7 +110,7 @@ class _Placement:
                 return self._loop(op, state)
             case "scf.while":
                 return self._while(op, state)
-            case name if name in _BARRIERS:
+            case "gpu.barrier":
                 return {}
             case name if name == WARP_BARRIER:
                 level = Meeting.WARP if self._kernel.warps > 1 else Meeting.CTA

@@ -31,6 +31,15 @@ def constant(kind: Any, number: int) -> Any:
     return make("arith.constant", kind, value=ir.IntegerAttr.get(kind, number))
 
 
+def integers(kind: Any, numbers: Sequence[int]) -> Any:
+    """Build a vector of integers of type `kind`, or the single one."""
+    if not isinstance(kind, ir.VectorType):
+        return constant(kind, numbers[0])
+    element = ir.VectorType(kind).element_type
+    listed = [ir.IntegerAttr.get(element, n) for n in numbers]
+    return make("arith.constant", kind, value=ir.DenseElementsAttr.get(listed, kind))
+
+
 def index(number: int) -> Any:
     """Build a number of type index."""
     return constant(ir.IndexType.get(), number)

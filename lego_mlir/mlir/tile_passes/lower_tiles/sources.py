@@ -58,11 +58,18 @@ def lower_iota(op: Any, layout: DistributedLayout, threads: Threads) -> Fragment
     """Build the index along a dimension of each of the thread's elements, of i32."""
     dim = tiles.dim_of(op)
     number = build.make("arith.index_cast", build.i32(), threads.coordinates(layout)[dim])
-    made: dict[int, Any] = {}
-    for x in coordinates(layout)[dim]:
-        if x not in made:
-            made[x] = build.binary("addi", number, build.constant(build.i32(), x)) if x else number
-    return of_elements(layout, [made[x] for x in coordinates(layout)[dim]])
+    at, width = coordinates(layout)[dim], part_width(layout)
+    kind = part_type(layout, build.i32())
+    wide = build.broadcast(kind, number)
+    made: dict[tuple[int, ...], Any] = {}
+    parts = []
+    for k in range(0, layout.registers, width):
+        offsets = at[k : k + width]
+        if offsets not in made:
+            added = build.integers(kind, offsets)
+            made[offsets] = build.binary("addi", wide, added) if any(offsets) else wide
+        parts.append(made[offsets])
+    return Fragment(layout, tuple(parts))
 
 
 def lower_in_range(op: Any, origin: Any, layout: DistributedLayout, threads: Threads) -> Fragment:

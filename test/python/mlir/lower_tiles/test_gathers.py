@@ -81,7 +81,8 @@ def test_a_masked_gather_reads_nothing_where_the_mask_is_false() -> None:
     arguments, text = masked("gather")
     valid = arguments["bound"] < 30
     arguments["index"][~valid] = 10**8  # far outside
-    expected = np.where(valid, arguments["x"][np.where(valid, arguments["index"], 0)], 0)
+    read = arguments["x"][np.where(valid, arguments["index"], 0)]
+    expected = np.where(valid, read, arguments["y"])  # and what is invalid is not stored
     np.testing.assert_array_equal(outputs(text, arguments)["y"], expected)
 
 

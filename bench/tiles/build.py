@@ -1,0 +1,36 @@
+"""`python -m bench tiles build`: compile the programs on tiles into a folder of artifacts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.tiles.cases import CASES, as_chosen
+from lego_mlir.diagnostics import LegoError
+
+MANIFEST = "tiles.json"
+
+
+def build(folder: Path, only: Sequence[str], target: str) -> int:
+    """Compile the selected programs; return the number that do not compile."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found, failures = {}, 0
+    for case in CASES:
+        if only and not any(word in case.name for word in only):
+            continue
+        files = {}
+        for number, (name, how) in enumerate({"ours": as_chosen, **case.variants}.items()):
+            try:
+                with how():
+                    artifact = case.make().compile(target)
+            except LegoError as e:
+                failures += 1
+                print(f"{case.name}, {name}: {e.render()}", flush=True)
+                continue
+            files[name] = f"{case.name}-{number}.lego"
+            artifact.save(folder / files[name])
+        found[case.name] = files
+        print(case.name, ", ".join(files), flush=True)
+    (folder / MANIFEST).write_text(json.dumps(found, indent=1))
+    return failures
