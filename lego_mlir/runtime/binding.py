@@ -85,7 +85,7 @@ def launch_on(
     chosen = select(device, on_gpu=any(is_on_gpu)) if isinstance(device, str) else device
     artifact = compiled_for(chosen)
     check_count(artifact, arrays)
-    if any(is_on_gpu):
+    if any(is_on_gpu) and chosen.name != "sim":  # which takes none of them
         _check_together(artifact, arrays, is_on_gpu)
     kept = []  # views of host arrays of other libraries
     values: list[Any] = []
