@@ -26,7 +26,7 @@ from lego_mlir.artifact import (
     WorkspaceIndex,
 )
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.runtime import RepeatedLaunches, launch
+from lego_mlir.runtime import RepeatedLaunches, launch, torch_tensors
 from lego_mlir.runtime.cuda.tensor_launch import TensorLauncher
 
 driver = pytest.importorskip("cuda.bindings.driver")
@@ -289,3 +289,32 @@ def test_tensors_that_no_kernel_reads(copy: Artifact) -> None:
         with pytest.raises(LegoError, match=message) as caught:
             launch(copy, array, b, device="sim")
         assert "\n" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("stream", "current", "waiting"),
+    [(5, 5, []), (1, 0, []), (0, 1, []), (-1, 3, []), (5, 3, [5]), (1, 3, [0]), (5, 0, [5])],
+)
+def test_another_stream_waits_for_pytorchs(
+    monkeypatch: pytest.MonkeyPatch, stream: int, current: int, waiting: list[int]
+) -> None:
+    done: list[tuple[str, int]] = []
+
+    class Stream:
+        def __init__(self, handle: int, index: int) -> None:
+            self.handle = handle
+
+        def wait_stream(self, other: str) -> None:
+            assert other == "PyTorch's"
+            done.append(("waits", self.handle))
+
+    tensor = SimpleNamespace(
+        is_cuda=True,
+        device=SimpleNamespace(index=0),
+        record_stream=lambda stream: done.append(("is recorded", stream.handle)),
+    )
+    monkeypatch.setattr(torch_tensors, "current_stream_of", lambda index: lambda: current)
+    monkeypatch.setattr(torch.cuda, "ExternalStream", Stream)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda index: "PyTorch's")
+    torch_tensors.order_after(tensor, stream)
+    assert done == [(what, n) for n in waiting for what in ("waits", "is recorded")]
