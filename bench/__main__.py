@@ -92,6 +92,10 @@ def _run(options: argparse.Namespace) -> int:
             from bench.sample import command as samples
 
             failures = samples.calibrate(options)
+        case "tiles":
+            from bench.tiles import command as tiles
+
+            failures = tiles.run(options)
         case "compile":
             from bench.compile import command as compile_times
 
@@ -111,13 +115,14 @@ def _parser() -> argparse.ArgumentParser:
     from bench.launch import command as launches
     from bench.run import LIMIT_S, MAX_SETS, ROUNDS
     from bench.sample import command as samples
+    from bench.tiles import command as tiles
 
     parser = argparse.ArgumentParser(prog="python -m bench", allow_abbrev=False)
     commands = parser.add_subparsers(
         dest="command",
         required=True,
-        metavar="build | run | report | profile | tune | sample | calibrate | index | launch | "
-        "mlp | compile",
+        metavar="build | run | report | profile | tune | sample | calibrate | tiles | index | "
+        "launch | mlp | compile",
     )
     only: dict[str, Any] = {
         "action": "append",
@@ -131,6 +136,8 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--only", **only)
     command.add_argument("--target", default="sm_90a")
     command.add_argument("--sass", action="store_true", help="count the main loops' instructions")
+
+    tiles.add_parser(commands, only)
 
     command = commands.add_parser("run", help="check and time the cases of a folder")
     command.add_argument("folder", type=Path)

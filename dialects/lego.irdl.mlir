@@ -309,6 +309,17 @@ irdl.dialect @lego {
     irdl.results(result: %result)
   }
 
+  // The same tile with all elements valid: those that were not are the number `value`, of the
+  // element's type.
+  irdl.operation @fill {
+    %tile = irdl.base "!builtin.tensor"
+    %result = irdl.base "!builtin.tensor"
+    %value = irdl.any
+    irdl.operands(tile: %tile)
+    irdl.results(result: %result)
+    irdl.attributes {"value" = %value}
+  }
+
   // Dimensions of size 1 are repeated to the result's shape, of the same rank.
   irdl.operation @broadcast {
     %tile = irdl.base "!builtin.tensor"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lego_mlir import runtime
-from lego_mlir.compiler.driver import Compilation
 from lego_mlir.diagnostics import LegoError
+
+if TYPE_CHECKING:
+    from lego_mlir.compiler.driver import Compilation
 
 ORDERS = ("late", "early", "random")
 """In which the simulator performs asynchronous operations, one run each."""

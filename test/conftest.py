@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+os.environ["LEGO_MLIR_CACHE"] = "0"  # tests compile, and leave the user's cache alone
+
 LIST = Path(__file__).with_name("slow_tests.txt")
 SLOW_SECONDS = 0.4
 SECONDS = "cpu_seconds"

@@ -49,6 +49,7 @@ if "PYTHONPATH" in os.environ:
     entries = os.environ["PYTHONPATH"].split(os.pathsep)
     path = os.pathsep.join(str(Path(e).resolve()) for e in entries if e)
     environment = ["env", f"'PYTHONPATH={path}'"]
+config.environment["LEGO_MLIR_CACHE"] = "0"  # tests compile, and leave the user's cache alone
 for name in ("PATH", "VIRTUAL_ENV", "CUDA_VISIBLE_DEVICES", "LEGO_MLIR_BINDINGS"):
     if name in os.environ:
         config.environment[name] = os.environ[name]

@@ -54,7 +54,9 @@ def compile_variant(name: str, target: str) -> tuple[Times, dict[str, Any]]:
     from lego_mlir.compiler.driver import Options
     from lego_mlir.hardware.targets import Target
     from lego_mlir.kernels import matmul
+    from lego_mlir.mlir.context import new_context
 
+    new_context()  # which loads MLIR
     (m, n, k), dtype, schedule = VARIANTS[name]
     clock = [perf_counter()]
     b = OrderBy(Col(k, n)) if dtype.startswith("f8") else None

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.build import commit
 from bench.tiles.cases import CASES, as_chosen
 from lego_mlir.diagnostics import LegoError
 
@@ -32,5 +33,6 @@ def build(folder: Path, only: Sequence[str], target: str) -> int:
             artifact.save(folder / files[name])
         found[case.name] = files
         print(case.name, ", ".join(files), flush=True)
-    (folder / MANIFEST).write_text(json.dumps(found, indent=1))
+    manifest = {"commit": commit(), "cases": found}
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1))
     return failures

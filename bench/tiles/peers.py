@@ -34,6 +34,7 @@ def peer(name: str, inputs: list[Any], output: Any, torch: Any) -> Callable[[], 
         return _triton_softmax(inputs[0], output)
     function = eager[what]
     if kind == "torch.compile":
+        torch._dynamo.reset()  # it gives up on a function that it has compiled for many shapes
         function = torch.compile(function, dynamic=False, mode="max-autotune-no-cudagraphs")
     return lambda: function(*inputs)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import statistics
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,13 +27,14 @@ def run(folder: Path, only: Sequence[str], output: Path | None, rounds: int) -> 
     manifest = json.loads((folder / MANIFEST).read_text())
     cases = {case.name: case for case in CASES}
     failures = 0
-    for name, files in manifest.items():
+    for name, files in manifest["cases"].items():
         if only and not any(word in name for word in only):
             continue
         try:
             result = _measure(cases[name], {w: folder / f for w, f in files.items()}, rounds, torch)
         except Exception as e:  # the others are measured nevertheless
             result = {"case": name, "error": one_line(e)}
+        result["commit"] = manifest["commit"]
         failures += "error" in result or bool(result.get("wrong"))
         shown = result.get("error") or f"{result['us']} {result['wrong'] or ''}"
         print(f"{name:<32} {shown}", flush=True)
@@ -124,7 +124,3 @@ def _bytes(shape: tuple[int, ...]) -> int:
     for n in shape:
         total *= n
     return total
-
-
-if __name__ == "__main__":
-    sys.exit(run(Path(sys.argv[1]), sys.argv[3:], Path(sys.argv[2]), 11))

@@ -77,20 +77,30 @@ def load(path: str | os.PathLike[str]) -> Artifact:
     location = Location(os.fspath(path))
     try:
         with Path(path).open("rb") as file:
-            members = _members(file)
-        artifact = _artifact(members)
-        check_fit(artifact)
+            return _unpacked(file)
     except OSError as e:
         raise LegoError(f"the artifact cannot be read: {e.strerror}", location=location) from None
+    except LegoError as e:
+        raise e.at(location) from None
+
+
+def unpack(data: bytes) -> Artifact:
+    """Return the artifact of a file's content; see `Artifact.load`."""
+    return _unpacked(io.BytesIO(data))
+
+
+def _unpacked(file: IO[bytes]) -> Artifact:
+    try:
+        artifact = _artifact(_members(file))
+        check_fit(artifact)
     except _MALFORMED:
         raise LegoError(
             "this file is no lego-mlir artifact",
-            location=location,
             hint="make one with legoc INPUT.mlir --emit=bundle -o OUT.lego",
         ) from None
     except LegoError as e:
         e.hint = e.hint or "the bundle is damaged, or not legoc's: make it again with --emit=bundle"
-        raise e.at(location) from None
+        raise
     return artifact
 
 

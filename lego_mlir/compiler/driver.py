@@ -13,7 +13,7 @@ bundle     an artifact: the code, and how to launch it
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -25,14 +25,13 @@ from lego_mlir.compiler.backend.strict_checks import check_strict
 from lego_mlir.compiler.kernel_attributes import launch_attributes, set_kernel_attributes
 from lego_mlir.compiler.kernel_checks import check_lowered, check_types, index_bitwidth
 from lego_mlir.compiler.module_schedules import ModuleSchedules, enclosing_launch
+from lego_mlir.compiler.options import Options
 from lego_mlir.compiler.pipelines import pipeline
 from lego_mlir.compiler.resource_limits import check_launches, check_registers
 from lego_mlir.compiler.schedules import Schedule
-from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.compiler.target_attributes import drop_targets
 from lego_mlir.compiler.tile_stages import LOWERING, PLACING, run_passes
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir, native, object_of
 from lego_mlir.mlir.context import Source, mlir_errors, new_context, parse, run_pipeline
@@ -41,7 +40,8 @@ from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.buffers import align_shared
 from lego_mlir.mlir.lowering.lower_lego import lower_lego
 from lego_mlir.mlir.modules import clone_module, keep_launches, merge_gpu_modules, operations_in
-from lego_mlir.mlir.tile_ir.kernels import TileKernel, tile_kernels
+from lego_mlir.mlir.tile_ir.explanation import explain_tiles
+from lego_mlir.mlir.tile_ir.kernels import tile_kernels
 from lego_mlir.mlir.tile_ir.step_check import StepCheck
 from lego_mlir.mlir.to_nvvm.divisions import DIVISIONS, divide_by_approximation, is_exact
 from lego_mlir.mlir.to_nvvm.fp8_casts import lower_short_floats
@@ -51,41 +51,6 @@ from lego_mlir.mlir.to_nvvm.shared_memory import TargetMemory, check_static_shar
 from lego_mlir.mlir.updates.update_checks import check_updates
 from lego_mlir.sources import Sources
 from lego_mlir.timing import timed
-
-
-@dataclass(frozen=True)
-class Options:
-    """The options of one compilation.
-
-    Attributes:
-        target: the GPU architecture.
-        sizes: values that replace those of the module's `lego.sizes`.
-        schedule: a schedule's name or file, instead of the one that the module names.
-        parameters: values that replace the defaults of the schedule's parameters.
-        keep: whether to keep the module's text after every step of the schedule.
-        pipelines: by stage, a pass pipeline or the file that holds it, instead of ours.
-        isolate: run LLVM's back end in a child process, so that its crashes become errors.
-        strict: reject machine code that spills registers or that the assembler slows down.
-        exact_math: round quotients and square roots of f32, f16 and bf16 exactly, and compute other
-            functions to a few units in the last place, as a module with the attribute
-            `lego.exact_math` requires; else quotients are off by at most 2 units in the last place,
-            and functions as `pipelines/mathematics.mlir` says.
-        check: check in the kernels those indices and sizes that are not proven to be in range.
-        check_each_step: run kernels on tiles on random inputs before and after each pass over
-            tiles, in the interpreter; a pass that changes a result is an error.
-    """
-
-    target: Target = field(default_factory=lambda: Target.parse(DEFAULT_TARGET))
-    sizes: Mapping[str, int] = field(default_factory=dict)
-    schedule: str | None = None
-    parameters: Mapping[str, int] = field(default_factory=dict)
-    keep: bool = False
-    pipelines: Mapping[str, str] = field(default_factory=dict)
-    isolate: bool = False
-    strict: bool = False
-    exact_math: bool = False
-    check: bool = False
-    check_each_step: bool = False
 
 
 class Compilation:
@@ -115,6 +80,12 @@ class Compilation:
         self.context = new_context() if module is None else module.context
         with timed("parse"):
             self._parsed = parse(source, self.context) if module is None else module
+
+    @property
+    def module_text(self) -> str:
+        """The module with its locations, as text."""
+        text: str = self._parsed.operation.get_asm(enable_debug_info=True)
+        return text
 
     @property
     def functions(self) -> Mapping[str, Callable[..., Any]]:
@@ -167,12 +138,11 @@ class Compilation:
         run_passes(PLACING, module, self.layouts, self.source, self.options.target, self.step_check)
         return module
 
-    @property
-    def tile_kernels(self) -> list[TileKernel]:
-        """The kernels of `placed` that have tiles."""
+    def explain_tiles(self) -> list[str]:
+        """Return the layouts of tiles, and what is done with them, a line for each item."""
         with self.context:
-            found = tile_kernels(self.placed, self.layouts, self.source, self.options.target)
-            return list(found)
+            kernels = tile_kernels(self.placed, self.layouts, self.source, self.options.target)
+            return [line for kernel in kernels for line in explain_tiles(kernel)]
 
     @cached_property
     def step_check(self) -> StepCheck | None:

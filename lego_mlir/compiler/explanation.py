@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from lego_mlir.compiler.driver import Compilation
 from lego_mlir.compiler.schedules import Schedule
-from lego_mlir.mlir.tile_ir.explanation import explain_tiles
 
 
 def explain(compilation: Compilation) -> str:
@@ -40,8 +39,7 @@ def explain(compilation: Compilation) -> str:
                 f"  {found.registers} registers a thread, "
                 + (f"{spilled} bytes spilled" if spilled else "nothing spilled")
             )
-    for kernel in compilation.tile_kernels:
-        lines += explain_tiles(kernel)
+    lines += compilation.explain_tiles()
     lines += [f"warning    {warning}" for warning in compilation.cubin.warnings]
     return "\n".join(lines) + "\n"
 

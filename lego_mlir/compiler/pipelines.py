@@ -29,7 +29,7 @@ def pipeline(stage: str, overrides: Mapping[str, str], **values: object) -> str:
         LegoError: the file cannot be read, names a value that there is none of, or has a pass that
             may not run.
     """
-    text, file = _text(stage, overrides)
+    text, file = pipeline_text(stage, overrides)
     without_comments = _COMMENT.sub("", text)
     try:
         filled = Template(without_comments).substitute({k: str(v) for k, v in values.items()})
@@ -72,7 +72,11 @@ def _check_passes(line: str, stage: str, text: str, file: str) -> None:
             raise LegoError(message, location=location, source=text, hint=hint)
 
 
-def _text(stage: str, overrides: Mapping[str, str]) -> tuple[str, str]:
+def pipeline_text(stage: str, overrides: Mapping[str, str]) -> tuple[str, str]:
+    """Return the text of a stage's pipeline as it is written, and the name of its file.
+
+    Arguments and errors are those of `pipeline`.
+    """
     override = overrides.get(stage)
     if override is not None and "(" in override:
         return override, "<pass pipeline>"

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from lego_mlir import data
 from lego_mlir.compiler import allowed_passes
+from lego_mlir.compiler.schedule_files import names, read
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir import dialect
@@ -64,30 +63,6 @@ def name_in(op: Any, source: Source) -> str | None:
             hint=f"there are: {', '.join(names())}; for a schedule in a file: --schedule=FILE",
         )
     return name
-
-
-def names() -> list[str]:
-    """Return the schedules that ship with the package."""
-    return sorted(path.stem for path in data.transforms().glob("*.mlir"))
-
-
-def read(schedule: str) -> Source:
-    """Read the script of a schedule, given by its name or a file's path.
-
-    Raises:
-        LegoError: there is none.
-    """
-    shipped = data.transforms() / f"{schedule}.mlir"
-    path = shipped if schedule in names() else Path(schedule)
-    try:
-        return Source(str(path), path.read_text())
-    except (OSError, UnicodeDecodeError) as e:
-        reason = e.strerror if isinstance(e, OSError) else "it is no text"
-        raise LegoError(
-            f"there is no schedule '{schedule}': {reason}",
-            location=Location(str(path)),
-            hint=f"give a file, or one of: {', '.join(names())}",
-        ) from None
 
 
 @dataclass(frozen=True)

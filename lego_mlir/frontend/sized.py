@@ -16,7 +16,6 @@ from lego_mlir.frontend.values import Value, as_index
 from lego_mlir.index import Sym, bounds, substitute
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.layouts import layout_attribute, symbols_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +42,20 @@ class SizedLayout:
 
     def _most(self) -> list[int]:
         """Return upper bounds of the index in each dimension, from the tables of the sizes."""
-        known = symbols_of(self.layout, layout_attribute(self.layout))
+        known = _symbols_of(self.layout)
         ranges = {
             s: Sym(s.name, 1, _greatest(value.ssa))
             for s, value in zip(known, self.sizes, strict=True)
         }
         tops = [bounds(substitute(n, ranges))[1] for n in self.layout.dims]
         return [top or 0 for top in tops]
+
+
+def _symbols_of(layout: Layout) -> tuple[Sym, ...]:
+    """Return a layout's symbols in the order in which an operation takes their values."""
+    from lego_mlir.mlir.layouts import layout_attribute, symbols_of
+
+    return symbols_of(layout, layout_attribute(layout))
 
 
 def sized(layout: Layout, **sizes: Operand) -> Layout | SizedLayout:
@@ -75,7 +81,7 @@ def sized(layout: Layout, **sizes: Operand) -> Layout | SizedLayout:
     bound = layout.bind(**{name: n for name, n in constants.items() if n is not None})
     if not bound.symbols:
         return bound
-    left = symbols_of(bound, layout_attribute(bound))
+    left = _symbols_of(bound)
     return SizedLayout(bound, tuple(as_index(sizes[s.name], trace) for s in left), trace)
 
 

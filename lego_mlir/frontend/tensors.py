@@ -20,7 +20,6 @@ from lego_mlir.frontend.values import Value, as_index, as_value
 from lego_mlir.index import Int, Sym
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.lowering.atomics import why_not_atomic
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +237,8 @@ class TensorValue:
         Raises:
             LegoError: the element type has no such update, or the index is that of a slice.
         """
+        from lego_mlir.mlir.lowering.atomics import why_not_atomic
+
         unsigned = is_unsigned(self._dtype)
         wrong = why_not_atomic(kind, mlir_element(self._dtype))
         if wrong is None and unsigned and kind in ("max", "min"):

@@ -17,8 +17,6 @@ from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.index import Sym
 from lego_mlir.mlir.bindings import func, ir
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.emit.arith import Printer
-from lego_mlir.mlir.layouts import layout_attribute
 
 _HOME = Path(__file__).resolve().parents[1]
 # Frames name files by the path that they were imported by, which may lead through a symbolic link.
@@ -94,6 +92,8 @@ class Trace:
             LegoError: it is no layout, it has symbolic sizes, or a function's name stands for
                 something else.
         """
+        from lego_mlir.mlir.layouts import layout_attribute
+
         self.check_layout(layout)
         if layout.symbols and not is_bound:
             names = ", ".join(s.name for s in layout.symbols)
@@ -148,6 +148,8 @@ class Trace:
         return True
 
     def _define_function(self, name: str, arguments: int, results: int, compute: Any) -> None:
+        from lego_mlir.mlir.emit.arith import Printer
+
         index = ir.IndexType.get()
         with ir.InsertionPoint.at_block_begin(self.module.body), self.location():
             op = func.FuncOp(name, ir.FunctionType.get([index] * arguments, [index] * results))

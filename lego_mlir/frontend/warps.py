@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lego_mlir.frontend.casts import element_type
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.frontend.values import Value
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.fragments.instructions import INSTRUCTIONS, Instruction, MmaBuilder
+
+if TYPE_CHECKING:
+    from lego_mlir.mlir.fragments.instructions import Instruction
 
 _REGISTERS = {"A": 4, "B": 2, "the accumulator": 4}
 """32-bit registers of a lane by operand of `mma.m16n8`."""
@@ -34,6 +36,8 @@ def mma(a: Value, b: Value, total: Value) -> Value:
     Raises:
         LegoError: no instruction multiplies these types.
     """
+    from lego_mlir.mlir.fragments.instructions import MmaBuilder
+
     trace = current("mma")
     instruction = _instruction(a, b, total, trace)
     builder = MmaBuilder(instruction)
@@ -47,6 +51,8 @@ def mma(a: Value, b: Value, total: Value) -> Value:
 
 def _instruction(a: Any, b: Any, total: Any, trace: Trace) -> Instruction:
     """Return the instruction for these operands."""
+    from lego_mlir.mlir.fragments.instructions import INSTRUCTIONS
+
     kinds = [x.ssa.type if isinstance(x, Value) else None for x in (a, b, total)]
     if not all(isinstance(kind, ir.VectorType) and kind.rank == 1 for kind in kinds):
         names = ", ".join(str(k or repr(x)) for k, x in zip(kinds, (a, b, total), strict=True))

@@ -5,12 +5,14 @@ LLVM themselves sets `LEGO_MLIR_BINDINGS=mlir` and gets upstream's own package `
 
     from lego_mlir.mlir.bindings import ir, passmanager, arith, gpu
 
-Dialect modules are loaded when something of them is first used.
+Each of these modules is loaded when something of it is first used, and the package with the first:
+a program whose kernels are all in the cache never opens the door.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib
 import importlib.util
 import os
@@ -139,15 +141,47 @@ def _dialect(root: str, dialect: str) -> ModuleType | None:
     return None if spec is None else _put_off(name, spec)
 
 
-_ROOT = _root()
-ir: Any = importlib.import_module(f"{_ROOT}.ir")
-passmanager: Any = importlib.import_module(f"{_ROOT}.passmanager")
-_without_classes(_ROOT)
+_opening = threading.RLock()
+
+
+@functools.cache
+def _open() -> str:
+    """Load the package of the bindings, once, and return its name.
+
+    Raises:
+        LegoError: there is none.
+    """
+    with _opening:
+        root = _root()
+        importlib.import_module(f"{root}.ir")
+        _without_classes(root)
+        return root
+
+
+class _Bindings:
+    """A module of the bindings, which is loaded when its first attribute is read.
+
+    Args:
+        name: below the package.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.__name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        module = importlib.import_module(f"{_open()}.{self.__name}")
+        value = getattr(module, attribute)
+        vars(self).update(vars(module))  # from now on they are found here, without this function
+        return value
+
+
+ir: Any = _Bindings("ir")
+passmanager: Any = _Bindings("passmanager")
 
 
 def transform_interpreter() -> Any:
     """Return the module that runs transform-dialect scripts."""
-    return importlib.import_module(f"{_ROOT}.dialects.transform.interpreter")
+    return importlib.import_module(f"{_open()}.dialects.transform.interpreter")
 
 
 def native(dialect: str) -> Any:
@@ -158,7 +192,7 @@ def native(dialect: str) -> Any:
     Args:
         dialect: as the bindings spell it: `GPU`, `LLVM`, `Transform`.
     """
-    return importlib.import_module(f"{_ROOT}._mlir_libs._mlirDialects{dialect}")
+    return importlib.import_module(f"{_open()}._mlir_libs._mlirDialects{dialect}")
 
 
 def load_irdl(module: Any) -> None:
@@ -173,9 +207,8 @@ def object_of(attribute: Any) -> bytes:
     return bytes(classes.ObjectAttr(attribute).object)
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     """Return a dialect's module, such as `arith`, by its name."""
-    found = None if name.startswith("_") else _dialect(_ROOT, name)
-    if found is None:
+    if name not in _DIALECTS and (name.startswith("_") or _dialect(_open(), name) is None):
         raise AttributeError(f"the MLIR bindings have no dialect module '{name}'")
-    return found
+    return _Bindings(f"dialects.{name}")

@@ -5,17 +5,23 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lego_mlir import runtime, step_checks
 from lego_mlir.artifact import Artifact
-from lego_mlir.compiler.driver import Compilation, Options
+from lego_mlir.cache import entries
+from lego_mlir.cache.builds import builds
+from lego_mlir.cache.keys import KernelKey
+from lego_mlir.compiler.cached import compiled, key_of
+from lego_mlir.compiler.options import Options
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError, Location
+from lego_mlir.frontend.host.fingerprint import NoFingerprint, fingerprint
 from lego_mlir.frontend.host.parameters import (
     Parameter,
     argument_attributes,
@@ -25,10 +31,14 @@ from lego_mlir.frontend.host.parameters import (
 from lego_mlir.frontend.tensors import TensorType
 from lego_mlir.frontend.trace import Trace, relative_name, source_text, user_location
 from lego_mlir.hardware.targets import Target
+from lego_mlir.limits import current
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import func, ir
 from lego_mlir.mlir.context import Source, mlir_errors, new_context
 from lego_mlir.sources import Sources
+
+if TYPE_CHECKING:
+    from lego_mlir.compiler.driver import Compilation
 
 
 class HostFunction(ABC):
@@ -89,6 +99,14 @@ class HostFunction(ABC):
         Args:
             trace: records them.
             arguments: the values of the host function's arguments by name.
+        """
+
+    @abstractmethod
+    def _traced(self) -> Any:
+        """Return all that the module depends on beside the attributes of this class.
+
+        Raises:
+            LegoError: something is wrong, and tracing says what.
         """
 
     def _options(self, options: Options) -> Options:
@@ -206,9 +224,45 @@ class HostFunction(ABC):
         """
         key = target, check
         if key not in self._artifacts:
-            compilation = self.compilation(Options(target=Target.parse(target), check=check))
-            self._artifacts[key] = compilation.artifact()
+            self._artifacts[key] = self._found_or_compiled(Target.parse(target), check)
         return self._artifacts[key]
+
+    def _found_or_compiled(self, target: Target, check: bool) -> Artifact:
+        """Return the artifact from the cache, if it is there; compile it otherwise."""
+        options = Options(target=target, check=check)
+        if not entries.is_on():
+            return self.compilation(options).artifact()
+        key = self._key(target, check)
+        if key is not None and (found := entries.find_artifact(key)) is not None:
+            return found
+        compilation = self.compilation(options)
+        traced = Source(compilation.source.file, compilation.module_text)
+        module_key = key_of(traced, compilation.options, "bundle", sources=compilation.sources)
+        if module_key is None:
+            return compilation.artifact()
+        artifact = compiled(module_key, lambda: compilation).artifact
+        if key is not None:
+            entries.link(key, module_key)
+        return artifact
+
+    def _key(self, target: Target, check: bool) -> KernelKey | None:
+        """Return what the artifact depends on; `None` if that is not known before it is traced."""
+        try:
+            location = self._location
+            place = relative_name(location.file), location.line
+            flags = self.reference, self.exact_math, self.in_place
+            kernel = fingerprint((type(self), self.name, place, flags, self._traced()))
+        except (LegoError, NoFingerprint, RecursionError):  # an error is told where it is traced
+            return None
+        return KernelKey(
+            builds=builds(),
+            limits=current(),
+            target=target.name,
+            check=check,
+            strict=self.strict,
+            kernel=kernel,
+            python=sys.version,
+        )
 
     def compilation(self, options: Options | None = None) -> Compilation:
         """Return a compilation, which gives each stage: `.text("ptx")`.
@@ -216,6 +270,8 @@ class HostFunction(ABC):
         Args:
             options: what to make of it; the kernels' own schedules where they name none.
         """
+        from lego_mlir.compiler.driver import Compilation
+
         options = options or Options()
         options = self._options(replace(options, strict=options.strict or self.strict))
         module = self.module

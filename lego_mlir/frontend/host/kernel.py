@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lego_mlir.compiler.driver import Options
+from lego_mlir.compiler.schedule_files import read
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.frontend.host.host_function import HostFunction
 from lego_mlir.frontend.host.parameters import (
@@ -29,7 +29,9 @@ from lego_mlir.frontend.trace import Trace, location_of_traceback, relative_name
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir
-from lego_mlir.mlir.emit import nvvm
+
+if TYPE_CHECKING:
+    from lego_mlir.compiler.options import Options
 
 
 class KernelCall(NamedTuple):
@@ -125,10 +127,16 @@ class Kernel(HostFunction):
         return f"<kernel {self.name}  grid {grid}  block {block}>"
 
     def explain(self) -> str:
-        """Describe the kernel: its launch, its schedule, and how its config was chosen."""
+        """Describe the kernel: its launch, its schedule, and how its config was chosen.
+
+        Of a kernel on tiles it has the layouts of the tiles, and what conversions, reductions and
+        scans do, for the default target.
+        """
         params = ", ".join(f"{name} = {n}" for name, n in self.params.items())
         if self.explanation is not None:
             return f"{self!r}\n{self.explanation()}"
+        if self.warps is not None:
+            return "\n".join([repr(self), *self.compilation().explain_tiles()])
         if self.schedule is None:
             return f"{self!r}\nno schedule"
         return f"{self!r}\nschedule   {self.schedule}\nparams     {params or 'the defaults'}"
@@ -160,6 +168,11 @@ class Kernel(HostFunction):
 
     def _launch_kernels(self, trace: Trace, arguments: Mapping[str, Any]) -> None:
         self.launch(trace, arguments)
+
+    def _traced(self) -> Any:
+        script = None if self.schedule is None else read(self.schedule).text
+        launch = self.grid, self.block, self.warps, self.pdl, self.schedule, script, self.params
+        return self.name, launch, dict(self.parameters()), self.__wrapped__
 
     def _options(self, options: Options) -> Options:
         if options.schedule is not None:
@@ -204,6 +217,8 @@ class Kernel(HostFunction):
         }
         with ir.InsertionPoint(trace.launch.regions[0].blocks[0]):
             if self.pdl:
+                from lego_mlir.mlir.emit import nvvm
+
                 nvvm.griddepcontrol("launch_dependents")
                 nvvm.griddepcontrol("wait")
             try:

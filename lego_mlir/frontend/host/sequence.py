@@ -143,6 +143,10 @@ class KernelSequence(HostFunction):
     def _location(self) -> Location:
         return self._place
 
+    def _traced(self) -> Any:
+        calls = [(call.kernel._traced(), dict(call.names)) for call in self.calls]
+        return dict(self._given), self.workspaces, calls
+
     def _launch_kernels(self, trace: Trace, arguments: Mapping[str, Any]) -> None:
         buffers = dict(arguments)
         for name, workspace in self.workspaces.items():

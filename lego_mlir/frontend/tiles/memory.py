@@ -115,11 +115,7 @@ class TileGrid:
                 f"the tiles of tensor '{tensor.name}' are a grid of sizes {counts}, the index has "
                 f"{len(at)} entries"
             )
-        for k, (i, n) in enumerate(zip(at, counts, strict=True)):
-            if isinstance(i, int) and not 0 <= i < n:
-                raise tensor.trace.error(
-                    f"index {k} of the tiles of tensor '{tensor.name}' is {i}, its size is {n}"
-                )
+        _check_inside(f"the tiles of tensor '{tensor.name}'", at, counts, tensor)
         lead = len(counts) - len(self._sizes)
         origin = [
             as_index(i, tensor.trace) * n if n > 1 and not isinstance(i, int) else i * n
@@ -146,9 +142,19 @@ def store(tensor: TensorValue, index: tuple[Any, ...], value: Any) -> None:
 
 
 def _whole(tensor: TensorValue, index: tuple[Any, ...]) -> Window:
+    _check_inside(f"tensor '{tensor.name}'", index, tensor.shape, tensor)
     dims = tuple(k for k, i in enumerate(index) if i is None)
     origin = tuple(0 if i is None else i for i in index)
     return Window(tensor, origin, dims, tuple(tensor.shape[d] for d in dims))
+
+
+def _check_inside(
+    what: str, index: Sequence[Any], sizes: Sequence[int], tensor: TensorValue
+) -> None:
+    """Raise LegoError for a number that is no index of its dimension."""
+    for k, (i, n) in enumerate(zip(index, sizes, strict=True)):
+        if isinstance(i, int) and not 0 <= i < n:
+            raise tensor.trace.error(f"index {k} of {what} is {i}, its size is {n}")
 
 
 def gather(tensor: TensorValue, index: Any) -> Tile:

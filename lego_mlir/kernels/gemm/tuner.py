@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from lego_mlir import cache
 from lego_mlir.artifact import Artifact
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels.gemm import tuned_table
@@ -46,14 +47,10 @@ def is_wanted(tune: bool | None) -> bool:
     return os.environ.get("LEGO_MLIR_TUNE") == "1" if tune is None else tune
 
 
-def folder() -> Path:
-    """Return the folder of the user's tables."""
-    base = os.environ.get("LEGO_MLIR_CACHE")
-    if base:
-        return Path(base) / "tuned"
-    from platformdirs import user_cache_path
-
-    return user_cache_path("lego-mlir") / "tuned"
+def folder() -> Path | None:
+    """Return the folder of the user's tables; `None` if nothing is kept between runs."""
+    base = cache.folder()
+    return None if base is None else base / "tuned"
 
 
 def tuned_config(
@@ -96,14 +93,17 @@ def tuned_config(
         raise first_error
     times = (timer or time_on_gpu)(list(built.values()))
     best = min(zip(times, built, strict=True), key=lambda pair: pair[0])[1]
-    with suppress(LegoError, OSError):
-        tuned_table.record(device, problem, best, folder())
+    tables = folder()
+    if tables is not None:
+        with suppress(LegoError, OSError):
+            tuned_table.record(device, problem, best, tables)
     return best
 
 
 def remembered(device: str, problem: Problem) -> GemmConfig | None:
     """Return the config of a GEMM from the user's table; `None` if it has none."""
-    return tuned_table.lookup_any(device, problem, folder())
+    tables = folder()
+    return None if tables is None else tuned_table.lookup_any(device, problem, tables)
 
 
 def time_on_gpu(artifacts: Sequence[Artifact]) -> list[float]:

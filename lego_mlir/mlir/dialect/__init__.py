@@ -16,6 +16,7 @@ from lego_mlir.mlir.dialect.tile_operations import (
     BROADCAST,
     CONVERT,
     DOT,
+    FILL,
     FULL,
     GATHER,
     IN_RANGE,
@@ -70,6 +71,7 @@ TILE_OPERATIONS = (
     IOTA,
     IN_RANGE,
     RESTRICT,
+    FILL,
     BROADCAST,
     RESHAPE,
     TRANSPOSE,
@@ -133,6 +135,8 @@ BOUNDS = "lego.bounds"
 bounds hold for the values that it carries, too."""
 CLAIM = "lego.claim"
 """A range that the program claims for an operand or a result: `mlir.lowering.indices.claims`."""
+DIVERGENT = "lego.divergent"
+"""A unit attribute of an scf.if: its condition differs between threads."""
 WARPS = "lego.warps"
 """On a vector.contract: the layout from a warp's coordinates in the tile to the warp's id."""
 ORDERED_BY_USER = "lego.own"

@@ -18,6 +18,7 @@ ITEM = "lego.item"
 IOTA = "lego.iota"
 IN_RANGE = "lego.in_range"
 RESTRICT = "lego.restrict"
+FILL = "lego.fill"
 BROADCAST = "lego.broadcast"
 RESHAPE = "lego.reshape"
 TRANSPOSE = "lego.transpose"
@@ -41,8 +42,12 @@ SIZE = "size"
 KIND = "kind"
 REVERSE = "reverse"
 IDENTITY = "identity"
+VALUE = "value"
 REGISTERS = "registers"
 IN_BOUNDS = "in_bounds"
+SCATTER_NUMBER = "scatter"
+"""On a store_parts: which lego.scatter of the kernel it is a part of. Of the elements that one
+scatter stores at one index any one stays, so its parts are made in any order."""
 """A unit attribute of an access of parts: no element lies past the end of a dimension."""
 MATRICES = "matrices"
 TRANSPOSED = "transposed"
@@ -104,6 +109,12 @@ def segments_of(op: Any) -> list[list[Any]]:
     return [[next(operands) for _ in range(n)] for n in sizes]
 
 
+def scatter_number_of(op: Any) -> int | None:
+    """Return which lego.scatter a store_parts is a part of, `None` if it is of none."""
+    attribute = op.attributes.get(SCATTER_NUMBER)
+    return None if attribute is None else ir.IntegerAttr(attribute).value
+
+
 def is_in_bounds(op: Any) -> bool:
     """Return whether all elements that an access of parts names are said to exist."""
     return IN_BOUNDS in op.attributes
@@ -117,6 +128,11 @@ def matrices_of(op: Any) -> int:
 def is_transposed(op: Any) -> bool:
     """Return whether a load_matrices or store_matrices transposes."""
     return TRANSPOSED in op.attributes
+
+
+def value_of(op: Any) -> Any:
+    """Return the attribute of the number of a lego.fill."""
+    return op.attributes[VALUE]
 
 
 # Builders.
@@ -144,6 +160,11 @@ def in_range(kind: Any, origin: Any, dim: int, size: int, location: Any = None) 
 def restrict(tile: Any, mask: Any, location: Any = None) -> Any:
     """Build the tile whose elements are invalid, too, where the mask is false."""
     return _build(RESTRICT, [tile.type], [tile, mask], {}, location)[0]
+
+
+def fill(tile: Any, value: Any, location: Any = None) -> Any:
+    """Build the tile in which invalid elements are valid, and the number of the attribute."""
+    return _build(FILL, [tile.type], [tile], {VALUE: value}, location)[0]
 
 
 def broadcast(kind: Any, tile: Any, location: Any = None) -> Any:
@@ -311,12 +332,18 @@ def store_parts(
     mask: Sequence[Any] = (),
     *,
     in_bounds: bool = False,
+    scatter: int | None = None,
 ) -> None:
-    """Build a store of the elements of a tile that one thread holds; arguments as `load_parts`."""
+    """Build a store of the elements of a tile that one thread holds; arguments as `load_parts`.
+
+    `scatter` is the number of the lego.scatter that it is a part of.
+    """
     segments = [1, len(index), len(parts), len(mask)]
     attributes = _parts_attributes(layout, registers, segments)
     if in_bounds:
         attributes[IN_BOUNDS] = ir.UnitAttr.get()
+    if scatter is not None:
+        attributes[SCATTER_NUMBER] = _i64(scatter)
     _build(STORE_PARTS, [], [buffer, *index, *parts, *mask], attributes, None)
 
 

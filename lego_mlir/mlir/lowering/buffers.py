@@ -90,6 +90,15 @@ def allocate(op: Any, layout: Layout, source: Source) -> None:
     Raises:
         LegoError: the layout's size is unknown, the type cannot hold it, or no kernel encloses it.
     """
+    replace_alloc(op, room(op, allocated_type(op, layout, source), source))
+
+
+def allocated_type(op: Any, layout: Layout, source: Source) -> Any:
+    """Return the type of memref, of known size, that a lego.alloc makes.
+
+    Raises:
+        LegoError: the layout's size is unknown, the type cannot hold it, or it is to be aligned.
+    """
     if not isinstance(layout.size, int):
         names = ", ".join(s.name for s in layout.symbols)
         raise source.error(
@@ -114,7 +123,7 @@ def allocate(op: Any, layout: Layout, source: Source) -> None:
             op.location,
             hint="a schedule's step pack_shared makes shared memory dynamic",
         )
-    replace_alloc(op, room(op, kind, source))
+    return kind
 
 
 def replace_alloc(op: Any, buffer: Any) -> None:

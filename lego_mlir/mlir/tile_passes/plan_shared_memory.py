@@ -11,7 +11,8 @@ becomes
 A buffer exists from its first use to its last; what a loop or branch does with it is one use. What
 it holds when its lego.alloc is reached again is unknown, so a buffer of a loop's body exists for a
 part of each iteration. Buffers that do not exist at the same time may share bytes. But then a
-barrier stands between them, so the smallest share none: as many as cost no occupancy.
+barrier stands between them, so the smallest share none: as many as leave room for all CTAs that
+the registers allow on a multiprocessor.
 """
 
 from __future__ import annotations
@@ -21,18 +22,24 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lego_mlir.analysis.buffer_lifetimes import BufferLifetime, assign_offsets
-from lego_mlir.hardware.limits import WARP_THREADS
+from lego_mlir.hardware.limits import RESERVED_SHARED_BYTES, SM_REGISTERS, WARP_THREADS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, memref
 from lego_mlir.mlir.buffer_users import ancestor_in, users_of
-from lego_mlir.mlir.lowering.buffers import bytes_of, is_workgroup, replace_alloc, room
+from lego_mlir.mlir.lowering.buffers import (
+    allocated_type,
+    bytes_of,
+    is_workgroup,
+    replace_alloc,
+    room,
+)
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_passes.live_registers import Spans, live_registers, spans_in
 from lego_mlir.mlir.to_nvvm.shared_memory import LEAST_ALIGNMENT, TargetMemory
 
-FREE_BYTES = 64
-"""Bytes of shared memory for each thread of a CTA that every target has, if as many threads as
-possible are to run: sm_75 has 64 KiB for 1,024 threads, sm_90 228 KiB for 2,048."""
+_SM_THREADS = 2048
+"""The most threads of a multiprocessor, of any target."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +66,9 @@ def plan_shared_memory(kernel: TileKernel) -> None:
     allocs = [op for op in operations_in(kernel.launch) if _is_shared_alloc(op)]
     if not allocs:
         return
-    spans = _spans(kernel.body)
+    spans = spans_in(kernel.body)
     buffers = [_buffer(kernel, op, spans) for op in allocs]
-    offsets = offsets_of([b.lifetime for b in buffers], FREE_BYTES * WARP_THREADS * kernel.warps)
+    offsets = offsets_of([b.lifetime for b in buffers], _free_bytes(kernel, spans))
     size = max(at + b.lifetime.size for at, b in zip(offsets, buffers, strict=True))
     _check_size(kernel, size, buffers)
     byte, space = ir.IntegerType.get_signless(8), buffers[0].kind.memory_space
@@ -80,35 +87,17 @@ def _is_shared_alloc(op: Any) -> bool:
     return op.name == dialect.ALLOC and is_workgroup(op.results[0].type)
 
 
-def _spans(block: Any) -> dict[Any, tuple[int, int]]:
-    """Return the numbers of each operation in a block: its own, and the last of those inside it."""
-    spans: dict[Any, tuple[int, int]] = {}
-
-    def number(block: Any, n: int) -> int:
-        for op in block.operations:
-            first, n = n, n + 1
-            for region in op.operation.regions:
-                for inner in region.blocks:
-                    n = number(inner, n)
-            spans[op.operation] = first, n - 1
-        return n
-
-    number(block, 0)
-    return spans
+def _free_bytes(kernel: TileKernel, spans: Spans) -> int:
+    """Return the bytes that a CTA may have if as many CTAs run as their registers allow."""
+    threads = WARP_THREADS * kernel.warps
+    by_registers = SM_REGISTERS // max(1, live_registers(spans))
+    ctas = max(1, min(_SM_THREADS, by_registers) // threads)
+    return kernel.target.optin_shared_bytes // ctas - RESERVED_SHARED_BYTES
 
 
-def _buffer(kernel: TileKernel, op: Any, spans: dict[Any, tuple[int, int]]) -> _Buffer:
+def _buffer(kernel: TileKernel, op: Any, spans: Spans) -> _Buffer:
     """Return the size and lifetime of an allocation."""
-    layout = kernel.layouts.of(op)
-    if not isinstance(layout.size, int):
-        names = ", ".join(s.name for s in layout.symbols)
-        raise kernel.source.error(
-            f"'lego.alloc' needs a layout of known size, '{layout}' has symbols ({names})",
-            op.location,
-            hint="give them values in lego.sizes",
-        )
-    old = ir.MemRefType(op.results[0].type)
-    kind = ir.MemRefType.get([layout.size], old.element_type, memory_space=old.memory_space)
+    kind = allocated_type(op, kernel.layouts.of(op), kernel.source)
     uses = [spans[ancestor_in(op.block, user)] for user in users_of(op.results[0])]
     first = min((start for start, _ in uses), default=0)
     last = max((end for _, end in uses), default=0)

@@ -8,11 +8,10 @@ import pytest
 from lego_mlir.cli import main
 
 EXAMPLE = str(Path(__file__).parents[3] / "docs/examples/transpose.mlir")
-SMALL = ["--set", "M=64", "--set", "N=64"]
 
 
 def test_verbose(capfd: pytest.CaptureFixture[str]) -> None:
-    assert main([EXAMPLE, "--emit=nvvm", "-v", "--target=sm_80"]) == 0
+    assert main([EXAMPLE, "--emit=nvvm", "--no-cache", "-v", "--target=sm_80"]) == 0
     out, err = capfd.readouterr()
     lines = err.splitlines()
     assert lines[0].startswith("legoc: lego-mlir ")

@@ -9,6 +9,8 @@ import pytest
 
 from lego_mlir import cli
 from lego_mlir.artifact import Artifact
+from lego_mlir.cache import entries
+from lego_mlir.cache.store import Store
 
 # 64 numbers that all live at once, in a kernel whose threads may have few registers each.
 SPILLING = """
@@ -65,3 +67,18 @@ def test_a_word_of_the_assembler(
     source.write_text(SPILLING)
     assert cli.main([str(source), "--emit=cubin", "-o", str(tmp_path / "out")]) == 0
     assert capsys.readouterr().err == f"warning: {message}\n"
+
+
+def test_spills_are_reported_for_code_from_the_cache(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, out = tmp_path / "k.mlir", tmp_path / "out"
+    source.write_text(SPILLING)
+    told = []
+    for _ in range(2):
+        assert cli.main([str(source), "--emit=cubin", "-o", str(out)]) == 0
+        told.append(capsys.readouterr().err)
+        entries.forget()
+    assert store.usage().entries == 1
+    assert told[0] == told[1]
+    assert "warning: " in told[0]

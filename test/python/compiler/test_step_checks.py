@@ -147,3 +147,51 @@ def test_differences_are_relative_to_the_largest_element() -> None:
         assert differs.sum() == 1
     differs, _ = compared(np.array([1, 2]), np.array([1, 3]), 1.0)
     assert differs.tolist() == [False, True]
+
+
+ROWS_PAST_THE_END = (
+    {"X": ("f32", (1, 2)), "Y": ("f32", (1, 1, 2))},
+    load("x", "X", memref("f32", (1, 2)), "tensor<4x2xf32>", "%c0, %c0")
+    + '"lego.store"(%x, %Y, %b, %c0, %c0) {layout = #Y, slice = array<i64: 1, 2>}'
+    " : (tensor<4x2xf32>, memref<2xf32>, index, index, index) -> ()\n",
+)
+SCATTER_BY_ONE_COPY = (
+    {"X": ("i16", (6, 24)), "Y": ("i16", (144,))},
+    load("x", "X", memref("i16", (6, 24)), "tensor<6x24xi16>", "%c0, %c0")
+    + """
+      %flat = "lego.reshape"(%x) : (tensor<6x24xi16>) -> tensor<144xi16>
+      %k = "lego.iota"() {dim = 0 : i64} : () -> tensor<144xi32>
+      %five = arith.constant dense<5> : tensor<144xi32>
+      %size = arith.constant dense<144> : tensor<144xi32>
+      %times = arith.muli %k, %five : tensor<144xi32>
+      %at = arith.remui %times, %size : tensor<144xi32>
+      "lego.scatter"(%flat, %Y, %at) {layout = #Y}
+          : (tensor<144xi16>, memref<144xi16>, tensor<144xi32>) -> ()
+""",
+)
+SPLIT_IN_A_BRANCH = (
+    {"X": ("f32", (13,)), "Y": ("f32", (8,))},
+    load("x", "X", memref("f32", (13,)), "tensor<16xf32>")
+    + """
+      %pairs = "lego.reshape"(%x) : (tensor<16xf32>) -> tensor<8x2xf32>
+      %p, %q = "lego.split"(%pairs) : (tensor<8x2xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+      %is_first = arith.cmpi eq, %b, %c0 : index
+      %r = scf.if %is_first -> (tensor<8xf32>) {
+        scf.yield %q : tensor<8xf32>
+      } else {
+        scf.yield %q : tensor<8xf32>
+      }
+"""
+    + store("r", "Y", memref("f32", (8,)), "tensor<8xf32>"),
+)
+FOUND = {
+    "rows past the end": ROWS_PAST_THE_END,
+    "scatter by one copy": SCATTER_BY_ONE_COPY,
+    "split in a branch": SPLIT_IN_A_BRANCH,
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_random_programs_have_found(name: str) -> None:
+    tensors, body = FOUND[name]
+    check_each_step(compilation(tile_module(tensors, body, warps=1)), orders=("random",))

@@ -85,7 +85,7 @@ def folder(tmp_path: Path) -> Path:
     """Return a folder that looks like the checkout, with the examples in it, too."""
     for name in ("docs", "dialects", "transforms", "bench"):
         (tmp_path / name).symlink_to(ROOT / name)
-    for example in (ROOT / "docs" / "examples").iterdir():
+    for example in filter(Path.is_file, (ROOT / "docs" / "examples").iterdir()):
         (tmp_path / example.name).write_bytes(example.read_bytes())
     script = """if True:
         import numpy as np

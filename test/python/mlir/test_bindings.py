@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 IMPORT = "from lego_mlir.mlir.bindings import ir"
+USE = f"{IMPORT}; ir.Context"
 
 
 def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -21,14 +22,20 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_the_bindings_load_when_they_are_used() -> None:
+    names = "[m for m in sys.modules if m.startswith('numba_cuda_mlir')]"
+    done = python(f"{IMPORT}, passmanager, arith; import sys; print({names}, bool(ir.Context))")
+    assert done.stdout.strip() == "[] True", done.stderr
+
+
 def test_the_parent_package_is_imported_without_running_it() -> None:
-    code = f"{IMPORT}; import sys; print([m for m in sys.modules if 'numba_cuda_mlir.num' in m])"
+    code = f"{USE}; import sys; print([m for m in sys.modules if 'numba_cuda_mlir.num' in m])"
     assert python(code).stdout.strip() == "[]"
 
 
 def test_the_parent_package_runs_when_it_is_used() -> None:
     code = (
-        f"{IMPORT}; import numba_cuda_mlir; from numba_cuda_mlir import cuda;"
+        f"{USE}; import numba_cuda_mlir; from numba_cuda_mlir import cuda;"
         "print(numba_cuda_mlir.__version__, hasattr(cuda, 'jit'), hasattr(numba_cuda_mlir, 'no'))"
     )
     done = python(code)
@@ -71,7 +78,7 @@ def test_the_environment_variable_selects_upstreams_package(tmp_path: Path) -> N
 def test_a_missing_or_unknown_package_is_an_error_with_a_hint() -> None:
     show = f"""
 try:
-    {IMPORT}
+    {USE}
 except Exception as e:
     print(type(e).__name__, e)
 """

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import replace
 from math import sqrt
 
 import numpy as np
@@ -57,30 +56,36 @@ def _templates() -> tuple[ConfigTable, np.ndarray]:
     configs, modes = [], []
     for swap in (False, True):
         for m, n, consumers in _TILES:
-            plain = WgmmaConfig((m, n, 64), consumers, _MAX_STAGES, swap_ab=swap)
-            for config, mode in _variants(plain):
+            for config, mode in _variants((m, n, 64), consumers, swap):
                 configs.append(config)
                 modes.append(mode)
         for m, n in _PING_PONG_TILES:
-            plain = WgmmaConfig((m, n, 64), 2, _MAX_STAGES, swap_ab=swap, ping_pong=True)
             for cluster in _FEW_CLUSTERS:
-                configs.append(replace(plain, cluster=cluster))
+                configs.append(
+                    WgmmaConfig((m, n, 64), 2, _MAX_STAGES, cluster, swap_ab=swap, ping_pong=True)
+                )
                 modes.append(_PING_PONG)
     return ConfigTable.of(configs, 2), np.array(modes)
 
 
-def _variants(plain: WgmmaConfig) -> Iterator[tuple[WgmmaConfig, int]]:
+def _variants(
+    tile: tuple[int, int, int], consumers: int, swap: bool
+) -> Iterator[tuple[WgmmaConfig, int]]:
     """Yield the clusters, splits and ways to compute of a tile."""
+    # Thousands are made in every process, and `dataclasses.replace` takes twice as long.
+    config = functools.partial(WgmmaConfig, tile, consumers, swap_ab=swap)
     for cluster in _CLUSTERS:
-        for mode in (_SINGLE, _WAVES, _PERSISTENT, _OVERLAPPED):
-            yield replace(plain, cluster=cluster, overlap_epilogue=mode == _OVERLAPPED), mode
-    if plain.consumers == 1:
-        yield replace(plain, stages=_FEW_STAGES), _WAVES
+        plain = config(_MAX_STAGES, cluster)
+        for mode in (_SINGLE, _WAVES, _PERSISTENT):
+            yield plain, mode
+        yield config(_MAX_STAGES, cluster, overlap_epilogue=True), _OVERLAPPED
+    if consumers == 1:
+        yield config(_FEW_STAGES), _WAVES
     for split_k in _SPLITS:
-        if plain.tile[1] % (16 * split_k) == 0:
-            yield replace(plain, split_k=split_k), _SINGLE
+        if tile[1] % (16 * split_k) == 0:
+            yield config(_MAX_STAGES, split_k=split_k), _SINGLE
     for cluster in _FEW_CLUSTERS:  # the number of slices follows from the tiles
-        yield replace(plain, cluster=cluster, split_k=2, split_k_through="l2"), _L2_SLICES
+        yield config(_MAX_STAGES, cluster, split_k=2, split_k_through="l2"), _L2_SLICES
 
 
 def candidates(problem: Problem, target: Target, gpu: GpuSpec) -> ConfigTable:

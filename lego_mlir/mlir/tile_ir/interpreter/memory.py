@@ -87,8 +87,7 @@ def update(buffer: Array, at: Array, exists: Array, data: Array, kind: str) -> A
     """
     _check_offsets(buffer, at, exists)
     flat, before = buffer.reshape(-1), np.zeros_like(data)
-    for index in np.argwhere(np.atleast_1d(exists))[:, : exists.ndim].tolist():
-        index = tuple(index)
+    for index in map(tuple, np.argwhere(exists)):
         offset = at[index]
         before[index] = flat[offset]
         flat[offset] = _updated(kind, flat[offset : offset + 1], data[index].reshape(1))[0]

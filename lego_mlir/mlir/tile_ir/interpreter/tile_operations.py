@@ -133,6 +133,12 @@ def _restrict(machine: Machine, op: Any) -> list[Value]:
     return [Value(tile.data, allowed if machine.filled else tile.valid & allowed)]
 
 
+def _fill(machine: Machine, op: Any) -> list[Value]:
+    (tile,) = machine.operands(op)
+    number = number_of(tiles.value_of(op))
+    return [Value.of(np.where(tile.valid, tile.data, number))]
+
+
 # Views.
 def _view(f: Callable[[Any, Array], Array]) -> Callable[[Machine, Any], list[Value]]:
     """Return an operation that gives elements other indices."""
@@ -213,6 +219,7 @@ OPERATIONS: Mapping[str, Callable[[Machine, Any], list[Value]]] = {
     tiles.IOTA: _iota,
     tiles.IN_RANGE: _in_range,
     tiles.RESTRICT: _restrict,
+    tiles.FILL: _fill,
     tiles.BROADCAST: _view(lambda op, x: np.broadcast_to(x, shape_of(op.results[0]))),
     tiles.RESHAPE: _view(lambda op, x: x.reshape(shape_of(op.results[0]))),
     tiles.TRANSPOSE: _view(lambda op, x: x.transpose(tiles.order_of(op))),

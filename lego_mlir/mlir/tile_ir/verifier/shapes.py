@@ -157,6 +157,18 @@ def _restrict(c: Checked) -> None:
     _like(c, tile)
 
 
+def _fill(c: Checked) -> None:
+    tile = c.op.operands[0]
+    element, value = c.element(tile), c.op.attributes[tiles.VALUE]
+    is_number = isinstance(value, ir.FloatAttr | ir.IntegerAttr)
+    c.require(
+        is_number and value.type == element,
+        lambda: f"has value = {value}, and elements of {element}",
+        f"write its type along: value = 0 : {element}",
+    )
+    _like(c, tile)
+
+
 def _like(c: Checked, tile: Any) -> None:
     """Require that all results are as a tile."""
     for result in c.op.results:
@@ -357,6 +369,7 @@ SHAPES: Mapping[str, Callable[[Checked], None]] = {
     tiles.IOTA: _iota,
     tiles.IN_RANGE: _in_range,
     tiles.RESTRICT: _restrict,
+    tiles.FILL: _fill,
     tiles.BROADCAST: _broadcast,
     tiles.RESHAPE: _reshape,
     tiles.TRANSPOSE: _transpose,

@@ -59,6 +59,8 @@ def find_candidates(graph: Graph, kernel: TileKernel, accesses: Accesses) -> Can
                 candidates.add(node, access.coalesced(kernel.warps, kernel.ctas, (dim,)))
     for node in candidates.missing():
         if not any(node in label for label in candidates.labels):
+            candidates.adopt(node, shape_of(_key_tile(node)))
+        if not any(node in label for label in candidates.labels):
             candidates.add(node, _default(node, kernel))
     return candidates
 
@@ -91,12 +93,16 @@ def _accumulators(node: Node, kernel: TileKernel) -> Iterator[Key]:
             return
 
 
+def _key_tile(node: Node) -> Any:
+    """Return a tile whose layout is the node's key."""
+    if node.tie is not None:
+        return node.tie.members[0]
+    return node.op.operands[0] if layout_rules.is_by_operand(node.op) else node.op.results[0]
+
+
 def _default(node: Node, kernel: TileKernel) -> Key:
     """Return a key for a node that no anchor reaches: the first of these that suits it."""
-    if node.tie is not None:
-        tile = node.tie.members[0]
-    else:
-        tile = node.op.operands[0] if layout_rules.is_by_operand(node.op) else node.op.results[0]
+    tile = _key_tile(node)
     shape, size, warps = shape_of(tile), bytes_of(element_of(tile)), kernel.warps
 
     def flat(of: tuple[int, ...]) -> DistributedLayout:
@@ -110,8 +116,8 @@ def _default(node: Node, kernel: TileKernel) -> Key:
     for attempt in attempts:
         try:
             layout = attempt()
-            node.value_layout(layout)  # some operations cannot have any layout
-        except (LegoError, IndexError):
+        except (LegoError, IndexError):  # there is no such layout
             continue
-        return layout
+        if node.suits(layout):
+            return layout
     return replicated(shape, warps, ctas=kernel.ctas)

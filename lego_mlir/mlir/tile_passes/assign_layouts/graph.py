@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from lego_mlir.analysis.distributed import DistributedLayout
+from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_ir import layout_rules
@@ -78,6 +79,14 @@ class Node:
     def value_layout(self, key: Key) -> DistributedLayout:
         """Return the layout of the tiles that the node defines."""
         return key if self.tie else layout_rules.result_layout(self.op, key)
+
+    def suits(self, key: Key) -> bool:
+        """Return whether a key suits the node; some reshapes and splits need another one."""
+        try:
+            self.value_layout(key)
+        except LegoError:
+            return False
+        return self.given in (None, key)
 
     def use_layout(self, use: Use, key: Key) -> DistributedLayout:
         """Return the layout in which the node uses a tile."""

@@ -104,7 +104,7 @@ class Accesses:
             if len(order) > 1 and vector == shape[order[-1]] == layout.dims[fastest]:
                 following = dims[order[-2]]
                 start = self._reader.read(origin[following])
-                rows = gcd(most // vector, shape[order[-2]])
+                rows = gcd(most // vector, shape[order[-2]], int(layout.dims[following]))
                 while rows > 1 and not (
                     construct.mod(start, rows) == 0 and _follow(layout, following, rows, vector)
                 ):

@@ -26,6 +26,17 @@ class Candidates:
         if all(label.get(node) != key for label in self.labels) and node.given in (None, key):
             self.labels.append(spread(self.graph, node, key))
 
+    def adopt(self, node: Node, shape: tuple[int, ...]) -> None:
+        """Give a node that no anchor reaches the keys of nodes with tiles of the same shape.
+
+        So a mask that is reduced gets the layout of the tile that it belongs to.
+        """
+        for label in self.labels:
+            key = next((key for key in label.values() if key.shape == shape), None)
+            if key is not None and node not in label and node.suits(key):
+                for other, its_key in spread(self.graph, node, key).items():
+                    label.setdefault(other, its_key)
+
     def of(self, node: Node) -> Iterator[Key]:
         """Yield the different keys of a node, in the order of the labels."""
         yield from dict.fromkeys(label[node] for label in self.labels if node in label)

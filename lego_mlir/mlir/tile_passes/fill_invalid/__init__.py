@@ -18,7 +18,8 @@ becomes
 
 Where the operation follows the load directly, `other` of the load is what changes nothing. A store
 drops what lies past its own end; what else is invalid it drops by a lego.restrict directly before
-it. No other lego.restrict is left, and the gpu.launch gets the attribute `lego.filled`.
+it. No other lego.restrict is left, and no lego.fill; the gpu.launch gets the attribute
+`lego.filled`.
 """
 
 from lego_mlir.mlir.tile_passes.fill_invalid.rewriting import fill_invalid

@@ -26,7 +26,7 @@ from lego_mlir.mlir.tile_passes.fill_invalid.conditions import (
     Stretched,
     Viewed,
     along,
-    flattened,
+    is_everywhere,
     proven,
 )
 
@@ -47,10 +47,11 @@ class Validity:
         self._block(kernel.body)
 
     def of(self, value: Any) -> Domain:
-        """Return the conditions on a tile, without merged ones that add nothing."""
+        """Return the conditions on a tile, without those that add nothing."""
         found: set[Any] = set()
         for condition in self._domains.get(value, EVERYWHERE):
-            found |= _simplified(condition) if isinstance(condition, Merged) else {condition}
+            if not is_everywhere(frozenset([condition])):
+                found |= _simplified(condition) if isinstance(condition, Merged) else {condition}
         return frozenset(found)
 
     def bounds(self, op: Any) -> list[Bound]:
@@ -241,7 +242,7 @@ def _end(block: Any) -> Any:
 def _simplified(merged: Merged) -> Domain:
     """Return the conditions that all alternatives have, if they are known where these merge."""
     own = frozenset([merged])
-    if not flattened(own):
+    if is_everywhere(own):
         return EVERYWHERE
     different = {alternative - own for alternative in merged.alternatives}
     if len(different) == 1:
@@ -255,7 +256,7 @@ def _is_inside(condition: Any, op: Any) -> bool:
     """Return whether a condition needs a value that is made inside of an operation."""
     match condition:
         case Bound(addends=addends):
-            return any(_is_made_in(value, op) for value, _ in addends)
+            return any(value is not None and _is_made_in(value, op) for value, _ in addends)
         case Mask(value=value):
             return _is_made_in(value, op)
         case Merged():

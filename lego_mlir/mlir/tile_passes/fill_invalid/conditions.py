@@ -136,6 +136,27 @@ def _flattened(domain: Domain, seen: set[Merged]) -> Iterator[Condition]:
                 yield from _flattened(alternative, seen)
 
 
+def is_everywhere(domain: Domain) -> bool:
+    """Return whether all elements are valid: there is no bound and no mask among the conditions.
+
+    A condition that only depends on itself, as of a value that a loop carries, always holds.
+    """
+    return not any(_sources(domain, set()))
+
+
+def _sources(domain: Domain, seen: set[Merged]) -> Iterator[Condition]:
+    """Yield the bounds and masks that conditions come from."""
+    for condition in _flattened(domain, seen):
+        match condition:
+            case Viewed(conditions=inner) | Stretched(conditions=inner) | Some(conditions=inner):
+                yield from _sources(inner, seen)
+            case JoinedParts(parts=parts):
+                for part in parts:
+                    yield from _sources(part, seen)
+            case _:
+                yield condition
+
+
 def depends(condition: Condition, dim: int, shape: Shape) -> bool:
     """Return whether a condition may differ along a dimension of a tile of this shape."""
     if shape[dim] == 1:

@@ -86,8 +86,8 @@ class Masks:
             f"'{at.name}' ignores the invalid elements of a tile, and which those are changes "
             "between the turns or branches of the control flow that it comes from",
             at.location,
-            hint="make all elements valid before they are carried: load them in each turn, and "
-            "combine them with what is carried after a reduction",
+            hint="make all elements valid before they are carried: lego.fill gives the others a "
+            "number, such as 0 : f32",
         )
 
     def _part(self, domain: Domain, shape: Shape, at: Any) -> Any:

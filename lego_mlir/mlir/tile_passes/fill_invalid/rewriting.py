@@ -74,7 +74,7 @@ class _Filling:
                 self._fill(need)
             self._restrict(op)
         for op in reversed(operations):
-            if op.name == tiles.RESTRICT:
+            if op.name in (tiles.RESTRICT, tiles.FILL):
                 op.results[0].replace_all_uses_with(op.operands[0])
                 op.erase()
 
@@ -96,6 +96,9 @@ class _Filling:
                         (1, self._along(op, b, 0), zero(element_of(b))),
                     ],
                 )
+            case tiles.FILL:
+                domain = self._validity.of(op.operands[0])
+                return self._need(op, [(0, domain, tiles.value_of(op))])
             case tiles.TAKE:
                 return self._need(
                     op,

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from lego_mlir.algebra import Layout
 from lego_mlir.hardware.limits import WARP_THREADS
-from lego_mlir.index import Sym, evaluate, symbols
+from lego_mlir.index import Int, Sym, evaluate, symbols
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.buffer_users import users_of
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.lowering.buffers import bytes_of, is_workgroup, sources_of
-from lego_mlir.mlir.lowering.derivations import derive_index, derive_offset
+from lego_mlir.mlir.lowering.derivations import derive_index, derive_offset, located
 from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
 from lego_mlir.mlir.lowering.parts_access.checks import check_registers
 from lego_mlir.mlir.modules import operations_in
@@ -115,6 +117,11 @@ class Access:
             return False
         return (self.writes or other.writes) and self.region.meets(other.region)
 
+    def is_of_scatter(self, other: Access) -> bool:
+        """Return whether the two are parts of one lego.scatter, whose order does not matter."""
+        number = tiles.scatter_number_of(self.op)
+        return number is not None and number == tiles.scatter_number_of(other.op)
+
 
 class Accesses:
     """The accesses of the operations of a kernel.
@@ -146,10 +153,12 @@ class Accesses:
             if op.name not in (dialect.INV, dialect.APPLY):
                 continue
             layout, xs = layouts.of(op), [self._reader.read(x) for x in op.operands]
-            if layout.symbols:
-                continue  # its results stay unknown
             is_inv = op.name == dialect.INV
-            found = derive_index(layout, xs[0]) if is_inv else [derive_offset(layout, tuple(xs))]
+            inside, outside = (1, layout.rank) if is_inv else (layout.rank, 1)
+            if layout.symbols or len(xs) != inside or len(op.results) != outside:
+                continue  # its results stay unknown
+            derive = partial(_derived, layout, tuple(xs), is_inv=is_inv)
+            found = located(self._kernel.source, op, derive)
             for result, x in zip(op.results, found, strict=True):
                 self._reader.define(result, x)
 
@@ -297,6 +306,11 @@ _PREDICATES = (
 )
 """By the number of an arith.cmpi predicate. The unsigned ones are of numbers that are not negative,
 as thread numbers and digits of them are."""
+
+
+def _derived(layout: Layout, xs: tuple[Int, ...], *, is_inv: bool) -> Sequence[Int]:
+    """Return what a lego.inv or lego.apply computes."""
+    return derive_index(layout, xs[0]) if is_inv else [derive_offset(layout, xs)]
 
 
 def _direction(op: Any) -> tuple[bool, bool]:

@@ -152,6 +152,8 @@ class _Placement:
         first = pending.access
         if not first.conflicts(access):
             return Meeting.NONE
+        if first.is_of_scatter(access) and not pending.loops:
+            return Meeting.NONE
         same_time = not any(self._changes(first, loop) for loop in pending.loops)
         key = first, access, same_time
         if key not in self._met:

@@ -13,10 +13,7 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 
-DIVERGENT = "lego.divergent"
-"""A unit attribute of an scf.if: its condition differs between threads."""
-
-_COMPUTES = ("arith.", "affine.", "lego.inv", "lego.apply")
+_COMPUTES = ("arith.", "affine.", dialect.INV, dialect.APPLY)
 _THREAD_IDS = ("gpu.thread_id", "gpu.lane_id", "nvvm.read.ptx.sreg.tid", "nvvm.read.ptx.sreg.lane")
 
 
@@ -35,7 +32,7 @@ def is_divergent(kernel: TileKernel, op: Any) -> bool:
             deciding = [end.operands[0]]
         case _:
             return False
-    return DIVERGENT in op.attributes or any(
+    return dialect.DIVERGENT in op.attributes or any(
         _is_thread_number(kernel, leaf) for value in deciding for leaf in _leaves(value)
     )
 

@@ -28,7 +28,6 @@ from lego_mlir.mlir.lowering.parts_access.lanes import Lane, element, grouped, l
 from lego_mlir.mlir.lowering.parts_access.masks import MaskElement
 from lego_mlir.mlir.lowering.parts_access.masks import elements as mask_elements
 from lego_mlir.mlir.tile_ir.types import bytes_of, element_of
-from lego_mlir.mlir.tile_passes.insert_barriers.uniform import DIVERGENT
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.lower_tiles.fragments import (
     Fragment,
@@ -147,6 +146,7 @@ def lower_scatter(
     by = tiles.kind_of(op) if tiles.KIND in op.attributes else None
     lanes = lanes_of(once(tile).parts)
     widest = MAX_ACCESS_BYTES // bytes_of(tile.element) if by is None else 1
+    number = next(threads.scatters)
     with where(threads.is_first_copy(without_copies(tile.layout))):
         for run in _runs(indices, masks, widest):
             held = lanes[run.first : run.first + run.count]
@@ -157,7 +157,15 @@ def lower_scatter(
             with ir.InsertionPoint.current if inside is None else ir.InsertionPoint(inside):
                 index = [x.value() for x in run.index]
                 if by is None:
-                    tiles.store_parts([value], buffer, index, layout, run.factors, in_bounds=True)
+                    tiles.store_parts(
+                        [value],
+                        buffer,
+                        index,
+                        layout,
+                        run.factors,
+                        in_bounds=True,
+                        scatter=number,
+                    )
                 else:
                     dialect.atomic(by, value, buffer, index, {dialect.LAYOUT: layout})
                 if inside is not None:
@@ -170,7 +178,7 @@ def _branch(truth: Any, kinds: Sequence[Any]) -> Any:
         "scf.if",
         results=list(kinds),
         operands=[truth],
-        attributes={DIVERGENT: ir.UnitAttr.get()},
+        attributes={dialect.DIVERGENT: ir.UnitAttr.get()},
         regions=2,
     )
 

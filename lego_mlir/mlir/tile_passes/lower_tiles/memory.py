@@ -19,10 +19,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.analysis.distributed import DistributedLayout
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.modules import named_attributes
 from lego_mlir.mlir.tile_ir.types import element_of
 from lego_mlir.mlir.tile_passes.lower_tiles import build
@@ -35,6 +37,8 @@ from lego_mlir.mlir.tile_passes.lower_tiles.fragments import (
     without_copies,
 )
 from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
+
+_SHARED = "#gpu.address_space<workgroup>"
 
 
 def lower_load(op: Any, layout: DistributedLayout, threads: Threads) -> Fragment:
@@ -81,14 +85,37 @@ def lower_store(op: Any, tile: Fragment, mask: Fragment | None, threads: Threads
 
 
 def lower_once(op: Any, threads: Threads) -> None:
-    """Build an operation without used results, such as a store of one element, in one thread."""
+    """Build an operation that one thread of the CTA does, such as a store of one element.
+
+    Its result, such as what an atomic update returns, goes through shared memory to all threads.
+
+    Args:
+        op: of at most one result.
+        threads: those of the kernel.
+    """
+    used = [r for r in op.results if any(True for _ in r.uses)]
+    one = layout_attribute(OrderBy(Row(1)))
+    buffers = [allocate(one, r.type) for r in used]
+    zero = [build.index(0)] if used else []
     with where(threads.is_first()):
-        ir.Operation.create(
+        made = ir.Operation.create(
             op.name,
             results=[r.type for r in op.results],
             operands=list(op.operands),
             attributes=named_attributes(op),
         )
+        for buffer in buffers:
+            tiles.store_parts(list(made.results), buffer, zero, one, [])
+    for buffer, result in zip(buffers, used, strict=True):
+        (value,) = tiles.load_parts([result.type], buffer, zero, one, [])
+        result.replace_all_uses_with(value)
+
+
+def allocate(layout: Any, element: Any) -> Any:
+    """Build a buffer in shared memory of a layout's elements; i1 is no element of memory."""
+    dynamic = ir.ShapedType.get_dynamic_size()
+    space = ir.Attribute.parse(_SHARED)
+    return dialect.alloc(ir.MemRefType.get([dynamic], element, memory_space=space), layout)
 
 
 def _access(

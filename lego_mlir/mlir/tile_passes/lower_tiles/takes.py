@@ -15,14 +15,14 @@ from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.analysis.distributed import DistributedLayout, Factor, Place, reduced
 from lego_mlir.analysis.distributed.conversions.atoms import Digit
 from lego_mlir.analysis.distributed.conversions.exchange import LANE_BITS, WORD_BYTES, Choice
-from lego_mlir.analysis.distributed.conversions.plan import BARRIER_CLOCKS
+from lego_mlir.analysis.distributed.conversions.plan import BARRIER_CLOCKS, WARP_INSTRUCTIONS
 from lego_mlir.analysis.distributed.factors import weights
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.tile_ir.types import bytes_of
 from lego_mlir.mlir.tile_passes.lower_tiles import build
-from lego_mlir.mlir.tile_passes.lower_tiles.conversions.shared_memory import allocate, store
+from lego_mlir.mlir.tile_passes.lower_tiles.conversions.shared_memory import store
 from lego_mlir.mlir.tile_passes.lower_tiles.conversions.shuffles import (
     from_words,
     shuffle_word,
@@ -35,6 +35,7 @@ from lego_mlir.mlir.tile_passes.lower_tiles.fragments import (
     once,
     registers_at,
 )
+from lego_mlir.mlir.tile_passes.lower_tiles.memory import allocate
 from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
 
 _CONFLICTS = 4
@@ -63,13 +64,17 @@ def _in_warps(tile: DistributedLayout, indices: DistributedLayout, dim: int) -> 
 
 
 def _shuffles_pay(tile: Fragment, indices: Fragment, dim: int) -> bool:
-    """Return whether shuffles take fewer clocks of the multiprocessor than shared memory."""
-    layout = tile.layout
+    """Return whether shuffles take fewer clocks of the multiprocessor than shared memory.
+
+    Every register that may be meant is shuffled; all but the first are compared and selected.
+    """
+    layout, taken = tile.layout, indices.layout.registers
     words = max(1, bytes_of(tile.element) // WORD_BYTES)
     candidates = prod(f.size for f in layout.places[Place.REGISTER] if f.dim == dim)
-    shuffled = indices.layout.registers * candidates * words
-    stored = (layout.registers + indices.layout.registers * _CONFLICTS) * words
-    return layout.warps * shuffled <= layout.warps * stored + BARRIER_CLOCKS
+    selects = 2 * taken * (candidates - 1) * words
+    shuffled = taken * candidates * words + -(-selects // WARP_INSTRUCTIONS)
+    stored = (layout.registers + taken * _CONFLICTS) * words
+    return layout.warps * shuffled < layout.warps * stored + BARRIER_CLOCKS
 
 
 def _by_shuffles(tile: Fragment, indices: Fragment, dim: int, threads: Threads) -> Fragment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 from lego_mlir.algebra import OrderBy, Row
@@ -33,23 +34,16 @@ class Threads:
         self._entry = kernel.body.operations[0].operation
         self._index: dict[DistributedLayout, list[Any]] = {}
         self._built: dict[Any, Any] = {}
+        self.scatters = count()
 
     def layout(self, tile: Any) -> DistributedLayout:
         """Return the layout of a tile.
 
         Raises:
-            LegoError: it has none, or is held by other threads than the kernel's.
+            LegoError: CTAs of a cluster divide it.
         """
         layout = layout_of(tile)
-        if layout is None:
-            raise LegoError(
-                f"a tile {tile.type} has no layout yet", hint="the stage 'placed' gives it one"
-            )
-        if layout.warps != self.warps:
-            raise LegoError(
-                f"'{layout}' is held by {layout.warps} warps, but the kernel's CTAs have "
-                f"{self.warps}"
-            )
+        assert layout is not None  # the verifier has seen to it
         if layout.ctas > 1:
             raise LegoError(
                 f"'{layout}' is held by {layout.ctas} CTAs, and no tile is divided among the CTAs "

@@ -105,10 +105,9 @@ class _Walk:
             case tiles.ITEM:
                 op.results[0].replace_all_uses_with(operands[0].elements()[0])
             case tiles.SPLIT:
-                found = views.split_last(operands[0], layouts, self.threads)
+                found = views.split(operands[0], layouts)
             case tiles.REDUCE | tiles.REDUCE_WITH | tiles.SCAN | tiles.SCAN_WITH:
-                combined = zip(self._combine(op, operands), layouts, strict=True)
-                found = [convert(tile, layout, self.threads) for tile, layout in combined]
+                found = self._combine(op, operands)
             case _:
                 (layout,) = layouts
                 found = [self._value(op, operands, layout)]
@@ -134,18 +133,16 @@ class _Walk:
             case tiles.RESTRICT:
                 return operands[0]  # type: ignore[no-any-return]
             case tiles.BROADCAST:
-                return views.broadcast(operands[0], layout, threads)
-            case tiles.RESHAPE:
-                return views.reshape(operands[0], layout, threads)
-            case tiles.TRANSPOSE:
-                return views.transpose(operands[0], tiles.order_of(op), layout, threads)
+                return views.broadcast(operands[0], layout)
+            case tiles.RESHAPE | tiles.TRANSPOSE:
+                return operands[0].renamed(layout)  # type: ignore[no-any-return]
             case tiles.JOIN:
-                return views.join(operands, layout, threads)
+                return views.join(operands, layout)
             case tiles.CONVERT:
                 return convert(operands[0], layout, threads)
             case tiles.TAKE:
                 tile, indices = operands
-                return convert(take(tile, indices, tiles.dim_of(op), threads), layout, threads)
+                return take(tile, indices, tiles.dim_of(op), threads)
             case tiles.DOT:
                 return lower_dot(self.kernel, op, operands)
             case _ if is_pointwise(op):

@@ -327,3 +327,17 @@ def test_a_layout_of_ones_own() -> None:
     x = floats(16, 8)
     text = "OrderBy(Row(1, 32, 4)).OrderBy(RegP([2, 8, 4, 2], [1, 2, 0, 3])).GroupBy([16, 8])"
     both(lambda x: lg.convert(x, text) * 2, [x], np.zeros_like(x), warps=1)
+
+
+def test_what_a_loop_carries_of_a_reduction_is_valid() -> None:
+    """Which elements of it are valid depends on nothing but itself."""
+    x = np.abs(floats(16, 16)) / 16
+
+    def repeated(x: Any) -> Any:
+        @lg.fold(3, lg.full((16,), 1, "f32"))
+        def vector(k: Any, v: Any) -> Any:
+            return lg.sum(x * v, axis=1)
+
+        return vector
+
+    both(repeated, [x], np.zeros(16, np.float32))

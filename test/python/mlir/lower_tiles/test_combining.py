@@ -20,7 +20,6 @@ from lego_mlir.analysis.distributed import (
     mma_accumulator,
     reduced,
 )
-from lego_mlir.diagnostics import LegoError
 
 WARPS = st.sampled_from([(), (2,), (3,), (2, 2), (2, 2, 2)])
 
@@ -140,8 +139,8 @@ SEGMENTS = ", ".join(
 @given(st.data(), WARPS, st.integers(0, 1))
 @settings(max_examples=8, deadline=None)
 def test_argmax(data: st.DataObject, warps: tuple[int, ...], dim: int) -> None:
-    layout = data.draw(layouts((16, 24), warps))
-    x = numbers((16, 24), np.float32, 40)
+    layout = data.draw(layouts((8, 12), warps))
+    x = numbers((8, 12), np.float32, 40)
     expected = np.argmax(x, axis=dim, keepdims=True).astype(np.int32)
     arguments = {"x": x, "y": expected * 0}
     value, index = tile(layout, "f32"), tile(layout, "i32")
@@ -248,10 +247,3 @@ def test_each_warp_stores_one_partial_result() -> None:
     assert ptx.count("st.shared") == 1
     assert ptx.count("ld.shared.v4") == 2
     assert ptx.count("shfl.sync") == 5
-
-
-def test_kinds_of_integers_do_not_combine_floats() -> None:
-    layout = coalesced((1, 128), 4, 1)
-    x = numbers((1, 128), np.float32)
-    with pytest.raises(LegoError, match="'xor' does not combine elements of type f32"):
-        run(layout, x, REDUCE.replace("add", "xor"), x[:, :1])

@@ -110,3 +110,41 @@ def test_llvm_gets_no_more_than_the_work() -> None:
     # Twice the keys are twice the work. 5,000 lines are 50 for each of a thread's 96 registers.
     assert counts[1] <= 2 * counts[0]
     assert counts[1] <= 5000
+
+
+def softmax(columns: int, warps: int) -> tuple[str, dict[str, np.ndarray]]:
+    """Return the softmax of a row, and its arguments."""
+    x = np.random.default_rng(0).standard_normal((1, columns)).astype(np.float32)
+    arguments = {"x": x, "y": np.zeros_like(x)}
+    layout = coalesced((1, columns), 4, warps)
+    rows, row = tile(layout, "f32"), tile(reduced(layout, 1), "f32")
+    body = f"""
+    %v = {load(arguments, "x", rows)}
+    %m = "lego.reduce"(%v) {{kind = "max", dim = 1 : i64}} : ({rows}) -> {row}
+    %mb = "lego.broadcast"(%m) : ({row}) -> {rows}
+    %d = arith.subf %v, %mb : {rows}
+    %c = arith.constant dense<1.44269504> : {rows}
+    %t = arith.mulf %d, %c : {rows}
+    %e = math.exp2 %t : {rows}
+    %s = "lego.reduce"(%e) {{kind = "add", dim = 1 : i64}} : ({rows}) -> {row}
+    %one = arith.constant dense<1.0> : {row}
+    %i = arith.divf %one, %s : {row}
+    %ib = "lego.broadcast"(%i) : ({row}) -> {rows}
+    %r = arith.mulf %e, %ib : {rows}
+    {store(arguments, "y", "%r", rows)}
+    """
+    return kernel(arguments, warps, body), arguments
+
+
+def test_softmax_of_4096_columns() -> None:
+    text, arguments = softmax(4096, 8)
+    compilation = compiled(text)
+    instructions = re.findall(r"^\s+(?:@!?%p\d+ )?[a-z][\w.:]*(?=[ ;\t])", compilation.ptx, re.M)
+    assert len(instructions) <= 180
+    assert compilation.ptx.count("ld.global.v4") == compilation.ptx.count("st.global.v4") == 4
+    (resources,) = compilation.cubin.resources
+    assert resources.registers <= 40
+    assert resources.spill_store_bytes == 0
+    x = arguments["x"].astype(np.float64)
+    e = np.exp(x - x.max())
+    np.testing.assert_allclose(outputs(text, arguments)["y"], e / e.sum(), atol=1e-6)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
+from fuzz.tile_programs import drawn_program
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tile_modules import load, memref, store, tile_module, tile_type
@@ -211,8 +213,17 @@ def test_what_changes_between_turns_is_refused_where_it_matters() -> None:
         + reduction().replace("%x", "%m")
         + store("r", "Y", memref("f32", (16, 1)), ROW, "%c0, %c0")
     )
-    with pytest.raises(LegoError, match="changes between the turns"):
+    with pytest.raises(LegoError, match="changes between the turns") as caught:
         filled(tile_module(tensors, body))
+    assert "lego.fill" in str(caught.value.hint)
+    right = body.replace(
+        "%after = arith.addf %before, %x",
+        f'%all = "lego.fill"(%x) {{value = 0.0 : f32}} : ({T}) -> {T}\n'
+        "%after = arith.addf %before, %all",
+    )
+    text = filled(tile_module(tensors, right))
+    assert not count(text, "lego.fill")
+    assert not count(text, "arith.select")  # the load makes the zeros
 
 
 def test_padding_of_partial_tiles_is_no_element() -> None:
@@ -307,3 +318,13 @@ def test_np_is_the_reference_of_the_filled_module() -> None:
     x = np.random.default_rng(3).standard_normal((20, 30)).astype(np.float32)
     y = interpret(module, [x, np.zeros((20, 1), np.float32)], source=source).tensors["Y"]
     assert np.allclose(y, np.exp(x).sum(1, keepdims=True), rtol=1e-6)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 1 << 32))
+def test_random_programs_compute_the_same(seed: int) -> None:
+    try:
+        filled(drawn_program(Random(seed)))
+    except LegoError as e:
+        if "changes between the turns" not in e.message:
+            raise

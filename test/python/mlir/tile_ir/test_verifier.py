@@ -83,6 +83,7 @@ WRONG = {
         "of i8, not i1",
     ),
     "restrict": (lego("restrict", "%x, %x", f"{T}, {T}", T), "a mask of f32, not i1"),
+    "fill": (lego("fill", "%x", T, T, "value = 0 : i32"), "has value = 0 : i32"),
     "dot": (
         "%z = arith.constant dense<0.0> : tensor<4x4xf32>\n"
         + lego("dot", "%x, %x, %z", f"{T}, {T}, tensor<4x4xf32>", "tensor<4x4xf32>"),

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_passes.lower_tiles import build
@@ -61,18 +60,9 @@ class Combine:
 
 
 def by_kind(kind: str, element: Any) -> Combine:
-    """Return what combines elements of a type by a kind of `lego.reduce` or `lego.scan`.
-
-    Raises:
-        LegoError: the kind is not for this type.
-    """
+    """Return what combines elements of a type by a kind of `lego.reduce` or `lego.scan`."""
     is_float = not isinstance(element, ir.IntegerType | ir.IndexType)
     names = _FLOATS if is_float else _INTEGERS
-    if kind not in names:
-        raise LegoError(
-            f"'{kind}' does not combine elements of type {element}",
-            hint=f"it takes {', '.join(names)}",
-        )
 
     def apply(a: Values, b: Values) -> Values:
         return (build.binary(names[kind], a[0], b[0]),)

@@ -16,8 +16,6 @@ from typing import Any
 from lego_mlir.analysis.distributed import DistributedLayout, Factor, Place
 from lego_mlir.analysis.distributed.conversions.shared_memory import SharedExchange
 from lego_mlir.analysis.distributed.factors import cut_all, weights
-from lego_mlir.mlir import dialect
-from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.tile_passes.lower_tiles import build
@@ -34,10 +32,8 @@ from lego_mlir.mlir.tile_passes.lower_tiles.fragments import (
     same_registers,
     without_copies,
 )
-from lego_mlir.mlir.tile_passes.lower_tiles.memory import where
+from lego_mlir.mlir.tile_passes.lower_tiles.memory import allocate, where
 from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
-
-_SHARED = "#gpu.address_space<workgroup>"
 
 
 def through_shared(
@@ -74,13 +70,6 @@ def _without_copies(layout: DistributedLayout, vector: tuple[int, ...]) -> tuple
     """Return registers by their numbers in the layout without copies in registers."""
     renumbered = same_registers(layout, without_copies(layout))
     return tuple(renumbered[r] for r in vector)
-
-
-def allocate(layout: Any, element: Any) -> Any:
-    """Build a buffer in shared memory of a layout's elements; i1 is no element of memory."""
-    dynamic = ir.ShapedType.get_dynamic_size()
-    space = ir.Attribute.parse(_SHARED)
-    return dialect.alloc(ir.MemRefType.get([dynamic], element, memory_space=space), layout)
 
 
 def store(

@@ -1,0 +1,33 @@
+"""The files of schedules, by name or path; they are read without MLIR."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lego_mlir import data
+from lego_mlir.diagnostics import LegoError, Location
+from lego_mlir.mlir.context import Source
+
+
+def names() -> list[str]:
+    """Return the schedules that ship with the package."""
+    return sorted(path.stem for path in data.transforms().glob("*.mlir"))
+
+
+def read(schedule: str) -> Source:
+    """Read the script of a schedule, given by its name or a file's path.
+
+    Raises:
+        LegoError: there is none.
+    """
+    shipped = data.transforms() / f"{schedule}.mlir"
+    path = shipped if schedule in names() else Path(schedule)
+    try:
+        return Source(str(path), path.read_text())
+    except (OSError, UnicodeDecodeError) as e:
+        reason = e.strerror if isinstance(e, OSError) else "it is no text"
+        raise LegoError(
+            f"there is no schedule '{schedule}': {reason}",
+            location=Location(str(path)),
+            hint=f"give a file, or one of: {', '.join(names())}",
+        ) from None
