@@ -116,26 +116,27 @@ def restrict(tile: Tile, mask: Value) -> Tile:
     return tile.like(tiles.restrict(tile.ssa, met.ssa, trace.here()))
 
 
-def fill(tile: Tile, number: int | float) -> Tile:
+def fill(tile: Tile, number: float) -> Tile:
     """Return a tile whose invalid elements are valid, and a number.
 
-        lg.sum(lg.fill(x.tile(128)[k], 0.0) + 1)  # adds 1 for each of the 128 elements
+    Reductions count them, and stores write them. What adds up padded tiles in a loop needs it, for
+    an invalid element makes that of the sum invalid.
 
     Args:
         tile: any.
-        number: of the element type.
+        number: of the tile's element type.
     """
     trace = current("fill")
     checked_tile(tile, trace, "fill")
-    is_number = isinstance(number, int | float)
+    fits = isinstance(number, int | float) and not isinstance(number, bool)
     unsigned = is_unsigned(tile.dtype)
-    value = number_attribute(number, tile.element, unsigned=unsigned) if is_number else None
+    value = number_attribute(number, tile.element, unsigned=unsigned) if fits else None
     if value is None:
         raise trace.error(
             f"{tile.described} is filled with a number of {tile.dtype}, not {number!r}"
         )
     filled = tile.like(tiles.fill(tile.ssa, value, trace.here()))
-    return restricted(filled, tile.shape)
+    return restricted(filled, tile.shape)  # what holds it may be larger
 
 
 def broadcast_to(x: Operand, shape: Sequence[int]) -> Tile:
