@@ -116,7 +116,7 @@ def restrict(tile: Tile, mask: Value) -> Tile:
     return tile.like(tiles.restrict(tile.ssa, met.ssa, trace.here()))
 
 
-def fill(tile: Tile, number: float) -> Tile:
+def fill(tile: Tile, number: Any) -> Tile:
     """Return a tile whose invalid elements are valid, and a number.
 
     Reductions count them, and stores write them. What adds up padded tiles in a loop needs it, for
