@@ -128,7 +128,8 @@ def fill(tile: Tile, number: float) -> Tile:
     """
     trace = current("fill")
     checked_tile(tile, trace, "fill")
-    fits = isinstance(number, int | float) and not isinstance(number, bool)
+    given: Any = number  # it may come from anywhere
+    fits = isinstance(given, int | float) and not isinstance(given, bool)
     unsigned = is_unsigned(tile.dtype)
     value = number_attribute(number, tile.element, unsigned=unsigned) if fits else None
     if value is None:
