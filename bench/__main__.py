@@ -68,10 +68,18 @@ def _run(options: argparse.Namespace) -> int:
             from bench.profile import command as profile
 
             failures = profile.run(options.folder, options.only, options.output)
-        case "launch":
+        case "profiled":
             from bench.profile import command as profile
 
             failures = profile.launch(options.folder, options.names)
+        case "launch":
+            from bench.launch import command as launches
+
+            failures = launches.run(options)
+        case "mlp":
+            from bench import mlp
+
+            failures = mlp.run(options)
         case "tune":
             from bench.gemm import tune
 
@@ -100,9 +108,11 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
+    from bench import mlp
     from bench.compile import command as compile_times
     from bench.gemm import tune
     from bench.index import command as index
+    from bench.launch import command as launches
     from bench.run import LIMIT_S, MAX_SETS, ROUNDS
     from bench.sample import command as samples
     from bench.tiles import command as tiles
@@ -112,7 +122,7 @@ def _parser() -> argparse.ArgumentParser:
         dest="command",
         required=True,
         metavar="build | run | report | profile | tune | sample | calibrate | tiles | index | "
-        "compile",
+        "launch | mlp | compile",
     )
     only: dict[str, Any] = {
         "action": "append",
@@ -169,7 +179,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--only", **only)
     command.add_argument("-o", dest="output", type=Path, metavar="FILE", required=True)
 
-    command = commands.add_parser("launch")  # the child of `profile`
+    command = commands.add_parser("profiled")  # the child of `profile`
     command.add_argument("folder", type=Path)
     command.add_argument("names", nargs="+")
 
@@ -190,6 +200,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     index.add_options(
         commands.add_parser("index", help="measure the derivation of index expressions; no GPU")
+    )
+    launches.add_options(commands.add_parser("launch", help="measure what a launch costs the host"))
+    mlp.add_options(
+        commands.add_parser("mlp", help="time a network of linear layers; needs a GPU and PyTorch")
     )
     compile_times.add_options(
         commands.add_parser("compile", help="measure compile times; needs no GPU")

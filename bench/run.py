@@ -31,6 +31,7 @@ from bench.report.results import (
     is_verified,
     ratio,
 )
+from lego_mlir.progress import track
 
 ROUNDS = 15
 MAX_SETS = 4096
@@ -95,7 +96,7 @@ def measured_cases(
     """Yield the result of each case from workers that run the command."""
     worker: Worker | None = None
     try:
-        for name in names:
+        for name in track("cases", names):
             worker = worker or Worker(command)
             result = worker.measure(name, limit_s)
             yield result

@@ -68,6 +68,7 @@ from lego_mlir.frontend import erf as erf
 from lego_mlir.frontend import exp as exp
 from lego_mlir.frontend import exp2 as exp2
 from lego_mlir.frontend import fence as fence
+from lego_mlir.frontend import fill as fill
 from lego_mlir.frontend import floor as floor
 from lego_mlir.frontend import fma as fma
 from lego_mlir.frontend import fold as fold

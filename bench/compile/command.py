@@ -33,6 +33,7 @@ from bench.build import commit, select
 from bench.compile.processes import CASES, ProcessCase, time_processes
 from bench.compile.variants import STAGES, VARIANTS, Times, cold, processor, versions, warm
 from lego_mlir.files import write_whole
+from lego_mlir.progress import track
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +79,7 @@ def _variants(options: argparse.Namespace) -> dict[str, dict[str, Any]]:
     results = {}
     for name in names:
         states = {
-            "cold": [cold(name, options.target) for _ in range(options.rounds)],
+            "cold": [cold(name, options.target) for _ in track(name, range(options.rounds))],
             "warm": found[name].pop("warm"),
             "again": found[name].pop("again"),
         }

@@ -23,6 +23,7 @@ from bench.gemm.cases import OUTPUT_TYPES, TRANSPOSES, gemm_case, make_kernel
 from bench.gemm.references import GemmReference
 from bench.report.results import OURS, Result, fastest, ratio, read
 from lego_mlir.diagnostics import LegoError, Location
+from lego_mlir.progress import track
 
 if TYPE_CHECKING:
     from lego_mlir.kernels.gemm.config import GemmConfig
@@ -74,7 +75,7 @@ def build(folder: Path, search: Search) -> int:
     """
     make_folder(folder)
     cases, entries, failures = list(search.cases()), {}, 0
-    for number, case in enumerate(cases, 1):
+    for number, case in enumerate(track("compiling GEMMs", cases), 1):
         reference = case.reference
         assert isinstance(reference, GemmReference)
         kernel = make_kernel(reference, search.schedule, search.target)

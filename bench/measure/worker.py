@@ -99,7 +99,7 @@ def measure_case(folder: Path, name: str, options: WorkerOptions) -> dict[str, A
         if comparison.verdicts[OURS].is_correct:
             comparison.add(
                 BY_LAUNCH,
-                lambda k: runtime.launch(artifact, *arrays[k], device="cuda", stream=setup.stream),
+                lambda k: runtime.launch(artifact, *arrays[k], stream=setup.stream),
                 in_graph=False,
             )
             for peer in () if options.alone else entry["peers"]:

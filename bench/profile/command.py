@@ -45,7 +45,7 @@ def run(folder: Path, only: Sequence[str], output: Path) -> int:
     """
     manifest = read_manifest(folder)
     names = select(list(manifest["cases"]), only)
-    child = [sys.executable, "-m", "bench", "launch", str(folder), *names]
+    child = [sys.executable, "-m", "bench", "profiled", str(folder), *names]
     counted = counters(_page(["--metrics", ",".join(METRICS)], "raw", child))
     sampled = samples(_page(["--section", "SourceCounters"], "source", child))
     contenders = [(name, contender) for name in names for contender in _contenders(manifest, name)]

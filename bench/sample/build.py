@@ -17,6 +17,7 @@ from bench.gemm.cases import case_name, make_kernel
 from bench.gemm.references import GemmReference
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.files import write_whole
+from lego_mlir.progress import track
 
 if TYPE_CHECKING:
     from lego_mlir.kernels.gemm.config import GemmConfig
@@ -77,7 +78,8 @@ def build(
     failures = 0
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, context) as pool:
-        for job, outcome in zip(work, pool.map(_compiled, work, chunksize=4), strict=True):
+        outcomes = pool.map(_compiled, work, chunksize=4)
+        for job, outcome in track("compiling", zip(work, outcomes, strict=True), len(work)):
             case = cases[job.file.name.split(".")[0]]
             if outcome["error"]:
                 failures += 1

@@ -21,6 +21,7 @@ from lego_mlir.cli.streams import say
 from lego_mlir.diagnostics import LegoError, printable, shown_warnings
 from lego_mlir.limits import Limits
 from lego_mlir.options import parser, template_parser
+from lego_mlir.timing import reported
 
 _INTERRUPTED = 130  # as shells say it: 128 and the signal's number
 _TRACEBACK = "LEGO_MLIR_TRACEBACK"
@@ -34,12 +35,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else list(arguments)
     command, options = _parsed(words)
     interruption = _Interruption()
+    has_table = getattr(options, "timing", False)
     try:
         with (
             interruption,
             shown_warnings(_warned),
-            disabled() if options.no_cache else contextlib.nullcontext(),
+            # What is taken from the cache has no stages whose times a table could show.
+            disabled() if options.no_cache or has_table else contextlib.nullcontext(),
             Limits.parse(options.limits).applied(),
+            reported(options, lambda text: say(text, sys.stderr, keep="\n")),
         ):
             return command(options)
     except KeyboardInterrupt as e:

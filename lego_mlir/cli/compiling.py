@@ -18,6 +18,7 @@ from lego_mlir.diagnostics import LegoError, Location, printable
 from lego_mlir.files import write_whole
 from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.context import Source
+from lego_mlir.timing import timed
 
 if TYPE_CHECKING:
     from lego_mlir.compiler.driver import Compilation
@@ -30,6 +31,8 @@ def inputs_of(options: Any) -> tuple[Source, Options]:
         LegoError: the input cannot be read, or there is no such target.
     """
     target = Target.parse(options.target or DEFAULT_TARGET)
+    if options.verbose:
+        say(f"legoc: target {target.name}", sys.stderr)
     file, text = read(options.input)
     how = Options(
         target=target,
@@ -51,7 +54,8 @@ def compilation_of(source: Source, how: Options) -> Compilation:
     Raises:
         LegoError: it is no module, or the options do not suit it.
     """
-    from lego_mlir.compiler.driver import Compilation
+    with timed("imports"):
+        from lego_mlir.compiler.driver import Compilation
 
     compilation = Compilation(source, how)
     for flag, value, is_used in (

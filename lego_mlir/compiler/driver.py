@@ -51,6 +51,7 @@ from lego_mlir.mlir.to_nvvm.math_library import define_mathematics, keep_extreme
 from lego_mlir.mlir.to_nvvm.shared_memory import TargetMemory, check_static_shared, fit_shared
 from lego_mlir.mlir.updates.update_checks import check_updates
 from lego_mlir.sources import Sources
+from lego_mlir.timing import timed
 
 
 class Compilation:
@@ -78,7 +79,8 @@ class Compilation:
         self.sources = sources or Sources.of({source.file: source.text})
         self.options = options or Options()
         self.context = new_context() if module is None else module.context
-        self._parsed = parse(source, self.context) if module is None else module
+        with timed("parse"):
+            self._parsed = parse(source, self.context) if module is None else module
 
     @property
     def module_text(self) -> str:
@@ -155,6 +157,7 @@ class Compilation:
         return Compilation(self.source, new, self._parsed, self.sources)
 
     @cached_property
+    @timed("index")
     def index(self) -> Any:
         """The module with all lego operations lowered, and tiles distributed by the schedule."""
         module = self._clone(self.placed)
@@ -199,6 +202,7 @@ class Compilation:
                 )
 
     @cached_property
+    @timed("scheduled")
     def scheduled(self) -> Any:
         """The module after the schedule."""
         if not self.has_schedule:
@@ -213,6 +217,7 @@ class Compilation:
         return module
 
     @cached_property
+    @timed("nvvm")
     def nvvm(self) -> Any:
         """The module with one gpu.module in the nvvm and llvm dialects."""
         module = self._clone(self.scheduled)
@@ -254,6 +259,7 @@ class Compilation:
         return module
 
     @cached_property
+    @timed("llvm")
     def llvm(self) -> str:
         """The LLVM IR of the kernels."""
         kernels = self._kernels()
@@ -271,6 +277,7 @@ class Compilation:
         return code.decode().rstrip("\n") + "\n"
 
     @cached_property
+    @timed("ptx")
     def ptx(self) -> str:
         """The PTX of the kernels."""
         self._kernels()
@@ -294,6 +301,7 @@ class Compilation:
         return code.rstrip(b"\0").decode().rstrip("\n") + "\n"
 
     @cached_property
+    @timed("cubin")
     def cubin(self) -> Cubin:
         """The machine code of the kernels."""
         made = codegen.assemble(self.ptx, self.options.target)

@@ -12,6 +12,8 @@ from typing import Any
 from lego_mlir import data
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.mlir.bindings import ir, load_irdl, passmanager
+from lego_mlir.mlir.pass_times import captured_report
+from lego_mlir.timing import recording
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +120,25 @@ def run_pipeline(
                 f"the pass pipeline '{name}' is not understood: {reason}",
                 hint="one pass a line or separated by commas, as in mlir-opt's --pass-pipeline",
             ) from None
-        with mlir_errors(source, f"the pass pipeline '{name}' failed"):
-            manager.enable_verifier(verify_each)
-            manager.run(module.operation)
-            if not verify_each:
-                module.operation.verify()
+        timings = recording()
+        if timings is None or not timings.has_parts:
+            _run(manager, module, source, name, verify_each)
+            return
+        manager.enable_timing()
+        with captured_report() as report:
+            try:
+                _run(manager, module, source, name, verify_each)
+            finally:
+                del manager  # which prints the report
+        timings.add_parts(report)
+
+
+def _run(manager: Any, module: Any, source: Source, name: str, verify_each: bool) -> None:
+    with mlir_errors(source, f"the pass pipeline '{name}' failed"):
+        manager.enable_verifier(verify_each)
+        manager.run(module.operation)
+        if not verify_each:
+            module.operation.verify()
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 
 
@@ -51,7 +52,7 @@ def keep_launches(module: Any) -> None:
         module: changed in place; its context is the current one.
     """
     for op in operations_in(module.operation, ("gpu.launch",)):
-        if op.name == "gpu.launch" and not _has_effect(op):
+        if op.name == "gpu.launch" and not _has_effect(op, dialect.FILLED in op.attributes):
             block = op.regions[0].blocks[0]
             held = {
                 "intrin": ir.StringAttr.get("llvm.sideeffect"),
@@ -62,18 +63,23 @@ def keep_launches(module: Any) -> None:
                 ir.Operation.create("llvm.call_intrinsic", attributes=held)
 
 
-def _has_effect(launch: Any) -> bool:
-    """Return whether a kernel has an operation with a side effect."""
+def _has_effect(launch: Any, has_tiles: bool) -> bool:
+    """Return whether a kernel has an operation with a side effect.
+
+    Stores of tiles stand in branches, and a mask that is proven to be false folds them away.
+    """
     found = False
 
     def look(op: Any) -> Any:
         nonlocal found
+        if has_tiles and op.name == "scf.if":
+            return ir.WalkResult.SKIP
         is_structure = op.name.startswith(("scf.", "affine.", "cf.")) or op.name == _TERMINATOR
         found = not (list(op.results) or is_structure or op.name == "gpu.launch")
         found = found or op.name in _STORES
         return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
 
-    launch.walk(look)
+    launch.walk(look, ir.WalkOrder.PRE_ORDER)
     return found
 
 

@@ -101,6 +101,18 @@ def add(parser: argparse.ArgumentParser) -> None:
     compiling.add_argument(
         "-o", dest="output", metavar="FILE", help="write to this file instead of stdout"
     )
+    compiling.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="print versions, the target, and each stage with its time as it ends, to stderr",
+    )
+    compiling.add_argument(
+        "--timing",
+        action="store_true",
+        help="print a table of the times of all stages and passes at the end, to stderr; the "
+        "cache is left alone",
+    )
 
 
 def check(options: Any, fail: Fail) -> None:

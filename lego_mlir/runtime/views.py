@@ -1,4 +1,6 @@
-"""Arrays of other libraries, seen without a copy: DLPack first, `__cuda_array_interface__` second.
+"""Arrays of other libraries, seen without a copy: by DLPack, else by `__cuda_array_interface__`.
+
+PyTorch tensors are read by their own methods (`torch_tensors`).
 
 The DLPack capsule is read here rather than by `cuda.core` or NumPy, so that `bfloat16` and `float8`
 tensors pass (neither of the two carries them without ml_dtypes) and so that the same code serves
@@ -18,7 +20,7 @@ import numpy as np
 
 from lego_mlir.artifact import Argument
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.runtime import dtypes
+from lego_mlir.runtime import dtypes, torch_tensors
 from lego_mlir.runtime.compatibility import check_alignment
 from lego_mlir.runtime.dtypes import Array
 from lego_mlir.runtime.tensor_strides import row_major, tensor_strides
@@ -107,6 +109,8 @@ def gpu_of(array: object) -> int | None:
     """
     if isinstance(array, np.ndarray | np.generic):
         return None
+    if torch_tensors.is_tensor(array):
+        return torch_tensors.gpu_of(array)
     device = getattr(array, "__dlpack_device__", None)
     if device is not None:
         kind, index = device()
@@ -127,6 +131,8 @@ def view(array: Any, name: str, *, stream: int | None = None) -> View:
     Raises:
         LegoError: it is no array, or its library refuses to lend it.
     """
+    if torch_tensors.is_tensor(array):
+        return _from_torch(array, name, stream)
     if hasattr(array, "__dlpack__"):
         return _from_dlpack(array, name, stream)
     if _has_interface(array):
@@ -254,13 +260,28 @@ def as_numpy(seen: View, dtype: np.dtype[Any], shape: tuple[int, ...] | None = N
     return array
 
 
+def _from_torch(tensor: Any, name: str, stream: int | None) -> View:
+    torch_tensors.check_memory(tensor, name)
+    torch_tensors.order_after(tensor, stream)
+    return View(
+        tensor.data_ptr(),
+        tuple(tensor.shape),
+        tuple(tensor.stride()),
+        _DLPACK_TYPES.get(torch_tensors.type_code(tensor), ()),
+        str(tensor.dtype),
+        torch_tensors.gpu_of(tensor),
+        False,
+        tensor,
+    )
+
+
 def _from_dlpack(array: Any, name: str, stream: int | None) -> View:
     try:
         capsule = array.__dlpack__() if stream is None else array.__dlpack__(stream=stream)
     except Exception as e:  # each library has its own
         raise LegoError(
             f"the array for argument '{name}' cannot be lent by DLPack: {e}",
-            hint="detach it from its graph, move it to CPU or CUDA, or copy it",
+            hint="move it to CPU or CUDA, or copy it",
         ) from None
     # The capsule stays unconsumed: its own destructor frees the tensor once `owner` is gone.
     tensor = _DLTensor.from_address(_address_in(capsule, b"dltensor"))

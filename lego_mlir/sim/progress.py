@@ -1,6 +1,7 @@
 """Reports that a launch takes long: how long it will take, and how far it has come.
 
-A launch of minutes says so within seconds, and again as time passes. The estimate is the time of
+On a terminal a launch of more than two seconds has a bar (`lego_mlir.progress`). Elsewhere a launch
+of minutes says so within seconds, and again as time passes. The estimate is the time of
 the waves of CTAs that have run, for all waves. While the first one runs it is a lower bound.
 """
 
@@ -10,6 +11,8 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
+
+from lego_mlir.progress import Bar
 
 _LONG = 30.0
 """Seconds from which on a launch reports."""
@@ -42,11 +45,15 @@ class Progress:
         self.done = 0
         self.start = monotonic()
         self._next = _SOON
+        self._bar = Bar(f"simulation of {kernel}", waves)
 
     def check(self) -> None:
         """Report if it is time to; called often."""
         elapsed = monotonic() - self.start
-        if elapsed < self._next:
+        if elapsed >= _SOON:
+            self._bar.done = self.done
+            self._bar.check()
+        if elapsed < self._next or self._bar.is_shown:
             return
         estimate = elapsed * self.waves / max(self.done, 1)
         if estimate < _LONG:
@@ -61,9 +68,13 @@ class Progress:
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Let Ctrl-C say, in one line, which launch it ended and how far that had come."""
+        """Let Ctrl-C say, in one line, which launch it ended and how far that had come.
+
+        When the block ends the launch has ended, and its bar vanishes.
+        """
         try:
-            yield
+            with self._bar:
+                yield
         except KeyboardInterrupt:
             raise KeyboardInterrupt(
                 f"the simulation of {self.kernel} ended early: {self.state()}"

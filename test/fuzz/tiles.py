@@ -49,7 +49,6 @@ WORDS = (
 _REFUSED = (
     "changes between the turns",  # what a loop carries with invalid elements, and then is reduced
     "do not fit the registers",
-    "this one has: none",  # a kernel that stores nothing, whatever it is given, is removed
 )
 """Of errors about right programs."""
 

@@ -1,4 +1,4 @@
-"""`.ci/mlir-opt` installs a stock mlir-opt if it may, and never fails."""
+"""`.ci/mlir-opt` and `.ci/torch` install what tests want if they may, and never fail."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def put(folder: Path, name: str, body: str) -> None:
     (folder / name).chmod(0o755)
 
 
-def run(programs: Path) -> str:
-    """Run the script, which never fails; return what it prints."""
+def run(programs: Path, script: Path = SCRIPT) -> str:
+    """Run a script, which never fails; return what it prints."""
     done = subprocess.run(
-        [SCRIPT], env={"PATH": str(programs)}, capture_output=True, text=True, check=False
+        [script], env={"PATH": str(programs)}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -73,3 +73,28 @@ def test_an_mlir_opt_on_the_path_is_kept(programs: Path) -> None:
 def test_ci_installs_it_before_the_tests() -> None:
     steps = (SCRIPT.parent / "run").read_text().splitlines()
     assert steps.index("step .ci/mlir-opt") < steps.index("step poe test")
+
+
+TORCH = SCRIPT.with_name("torch")
+
+
+@pytest.mark.parametrize("is_served", [True, False])
+def test_pytorch_is_the_build_for_cpus_or_none(programs: Path, is_served: bool) -> None:
+    put(programs, "python", "exit 1")
+    put(programs, "pip", f"echo \"$@\" >> '{programs}/log'; exit {0 if is_served else 1}")
+    printed = run(programs, TORCH)
+    assert ("installed now" in printed) == is_served
+    assert ("are skipped" in printed) == (not is_served)
+    (command,) = (programs / "log").read_text().splitlines()
+    assert command.endswith("+cpu"), "PyPI serves no version with a local label"
+
+
+def test_a_pytorch_that_is_there_is_kept(programs: Path) -> None:
+    put(programs, "python", "exit 0")
+    assert run(programs, TORCH) == "torch: installed already\n"
+
+
+def test_ci_installs_pytorch_before_the_tests() -> None:
+    steps = (SCRIPT.parent / "run").read_text().splitlines()
+    install = steps.index("step pip install --quiet '.[test]'")
+    assert install < steps.index("step .ci/torch") < steps.index("step poe test")

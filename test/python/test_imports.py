@@ -7,12 +7,29 @@ import importlib
 import os
 import pkgutil
 import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pytest
 
 import lego_mlir
 
-MODULES = sorted(m.name for m in pkgutil.walk_packages(lego_mlir.__path__, "lego_mlir."))
+
+def modules(package: str, path: Iterable[str]) -> Iterator[str]:
+    """Yield the names of a package's modules, without importing them.
+
+    Not of `lego_mlir.torch`: it needs PyTorch, where its operators can be registered only once.
+    """
+    for found in pkgutil.iter_modules(path):
+        name = f"{package}.{found.name}"
+        if name != "lego_mlir.torch":
+            yield name
+            yield from (
+                modules(name, [str(Path(p, found.name)) for p in path]) if found.ispkg else ()
+            )
+
+
+MODULES = sorted(modules("lego_mlir", lego_mlir.__path__))
 
 
 def import_error(module: str) -> str:

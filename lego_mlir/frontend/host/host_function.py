@@ -79,6 +79,7 @@ class HostFunction(ABC):
         if reference is not None:
             self._check_reference(reference)
         self._artifacts: dict[tuple[str, bool], Artifact] = {}
+        self._repeated = runtime.RepeatedLaunches()
 
     @abstractmethod
     def parameters(self) -> Mapping[str, Parameter]:
@@ -139,7 +140,9 @@ class HostFunction(ABC):
             arrays: one a parameter, in order; numbers for scalars. An array is the tensor, with the
                 strides of the parameter's layout, or its buffer.
             device: `auto`, `cuda`, `sim`, or a device from `runtime.select`.
-            stream: a CUDA stream; without one the call returns when the work is done.
+            stream: a CUDA stream; the call does not wait for the work. With PyTorch tensors it is
+                PyTorch's current stream by default. With other arrays and no stream, the call
+                returns when the work is done.
             check: whether the kernel checks what of its indices and sizes is not proven; by default
                 in the simulator.
             unknown: keyword arguments that there are none of: an error.
@@ -149,7 +152,11 @@ class HostFunction(ABC):
         """
         if unknown:
             raise unknown_keyword(self.name, self.parameters(), unknown, user_location())
-        runtime.launch_on(arrays, device, stream, lambda chosen: self._compiled_for(chosen, check))
+        repeated = self._repeated if device in ("auto", "cuda") and check is None else None
+        if repeated is None or not repeated.launch(arrays, stream):
+            runtime.launch_on(
+                arrays, device, stream, lambda chosen: self._compiled_for(chosen, check), repeated
+            )
 
     def run(
         self,

@@ -8,6 +8,7 @@ from typing import Any
 from lego_mlir.algebra import Layout
 from lego_mlir.analysis.distributed import DistributedLayout
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.frontend.coercion import number_attribute
 from lego_mlir.frontend.dtypes import check_dtype, is_unsigned, mlir_element
 from lego_mlir.frontend.operators import Operand
 from lego_mlir.frontend.tiles.sizes import held_size
@@ -113,6 +114,29 @@ def restrict(tile: Tile, mask: Value) -> Tile:
     i1 = ir.IntegerType.get_signless(1)
     met = spread(mask, tile.shape, i1, trace)
     return tile.like(tiles.restrict(tile.ssa, met.ssa, trace.here()))
+
+
+def fill(tile: Tile, number: float) -> Tile:
+    """Return a tile whose invalid elements are valid, and a number.
+
+    Reductions count them, and stores write them. What adds up padded tiles in a loop needs it, for
+    an invalid element makes that of the sum invalid.
+
+    Args:
+        tile: any.
+        number: of the tile's element type.
+    """
+    trace = current("fill")
+    checked_tile(tile, trace, "fill")
+    fits = isinstance(number, int | float) and not isinstance(number, bool)
+    unsigned = is_unsigned(tile.dtype)
+    value = number_attribute(number, tile.element, unsigned=unsigned) if fits else None
+    if value is None:
+        raise trace.error(
+            f"{tile.described} is filled with a number of {tile.dtype}, not {number!r}"
+        )
+    filled = tile.like(tiles.fill(tile.ssa, value, trace.here()))
+    return restricted(filled, tile.shape)  # what holds it may be larger
 
 
 def broadcast_to(x: Operand, shape: Sequence[int]) -> Tile:

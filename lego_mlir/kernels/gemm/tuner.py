@@ -24,6 +24,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels.gemm import tuned_table
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.problem import Problem
+from lego_mlir.progress import track
 
 CANDIDATES = 5
 """Configs that are timed: of 280 random GEMMs on an H200, the best of the model's first five was
@@ -79,7 +80,8 @@ def tuned_config(
     built: dict[GemmConfig, Artifact] = {}
     first_error: LegoError | None = None
     end = monotonic() + MAX_SECONDS
-    for config in dict.fromkeys(configs[:CANDIDATES]):
+    tried = list(dict.fromkeys(configs[:CANDIDATES]))
+    for config in track("compiling configs", tried):
         try:
             built[config] = build(config)
         except LegoError as e:

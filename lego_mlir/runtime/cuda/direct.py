@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from lego_mlir.hardware.dtypes import TENSOR_MAP_TYPES
 
 _WORDS = 16
 """64-bit words of a CUtensorMap."""
+
+_MOST_STREAMS = 64
+"""Streams whose configurations are kept."""
 
 _DRIVER_KINDS = {"f": "FLOAT", "bf": "BFLOAT", "u": "UINT", "s": "INT"}
 """What the driver writes for the letters of PTX's element types: `FLOAT16` for `f16`."""
@@ -41,14 +45,26 @@ def encoded(found: TensorMapParameter, argument: Argument | Workspace, address: 
             "of 16 bytes",
             hint="pass an array of its own, or a slice that begins at a multiple of 16 bytes",
         )
+    before, after = _encoding(found, argument.dtype)
+    error, made = driver.cuTensorMapEncodeTiled(*before, address, *after)
+    if error != driver.CUresult.CUDA_SUCCESS:
+        raise LegoError(
+            f"the driver refuses the tensor map of argument '{argument.name}' ({error.name}): "
+            f"{found}"
+        )
+    return (ctypes.c_uint64 * _WORDS)(*(int(word) for word in made.opaque))
+
+
+@lru_cache(maxsize=1024)
+def _encoding(found: TensorMapParameter, dtype: str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Return what the driver wants to know of a tensor map, before and after the address."""
+    from cuda.bindings import driver
+
     swizzle = (
         f"CU_TENSOR_MAP_SWIZZLE_{found.swizzle}B" if found.swizzle else "CU_TENSOR_MAP_SWIZZLE_NONE"
     )
     promotion = f"L2_{found.l2_promotion}B" if found.l2_promotion else "NONE"
-    error, made = driver.cuTensorMapEncodeTiled(
-        _data_type(argument.dtype),
-        len(found.shape),
-        address,
+    return (_data_type(dtype), len(found.shape)), (
         [driver.cuuint64_t(n) for n in found.shape],
         [driver.cuuint64_t(n) for n in found.strides],
         [driver.cuuint32_t(n) for n in found.box],
@@ -58,12 +74,6 @@ def encoded(found: TensorMapParameter, argument: Argument | Workspace, address: 
         getattr(driver.CUtensorMapL2promotion, f"CU_TENSOR_MAP_L2_PROMOTION_{promotion}"),
         driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
     )
-    if error != driver.CUresult.CUDA_SUCCESS:
-        raise LegoError(
-            f"the driver refuses the tensor map of argument '{argument.name}' ({error.name}): "
-            f"{found}"
-        )
-    return (ctypes.c_uint64 * _WORDS)(*(int(word) for word in made.opaque))
 
 
 def _data_type(dtype: str) -> Any:
@@ -76,30 +86,37 @@ def _data_type(dtype: str) -> Any:
     return getattr(driver.CUtensorMapDataType, member)
 
 
-class DirectLaunch:
-    """One launch with all arguments fixed.
+class StreamConfigs:
+    """The driver's configurations of one launch, one for each stream, which threads may share.
 
     Args:
         launch: its sizes.
-        kernel: the handle of a CUkernel.
-        values: of the kernel's parameters: addresses, NumPy scalars and tensor maps.
+
+    Attributes:
+        of_stream: the configurations by handle of the stream; `on` adds to them.
     """
 
-    def __init__(self, launch: KernelLaunch, kernel: int, values: Sequence[Any]) -> None:
+    def __init__(self, launch: KernelLaunch) -> None:
+        self._launch = launch
+        self.of_stream: dict[int, Any] = {}
+
+    def on(self, stream: int) -> Any:
+        """Return the configuration for the stream with this handle."""
+        found = self.of_stream.get(stream)
+        if found is None:
+            if len(self.of_stream) >= _MOST_STREAMS:
+                self.of_stream.clear()
+            found = self.of_stream[stream] = self._made(stream)
+        return found
+
+    def _made(self, stream: int) -> Any:
         from cuda.bindings import driver
 
-        self._launch = driver.cuLaunchKernelEx
-        self._stream = driver.CUstream
-        self._success = driver.CUresult.CUDA_SUCCESS
-        self._function = driver.CUfunction(kernel)
-        self._kept = [_stored(value) for value in values]
-        pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in self._kept))
-        self._pointers = pointers
-        self._address = ctypes.addressof(pointers)
-        config = driver.CUlaunchConfig()
+        launch, config = self._launch, driver.CUlaunchConfig()
         config.gridDimX, config.gridDimY, config.gridDimZ = launch.grid
         config.blockDimX, config.blockDimY, config.blockDimZ = launch.block
         config.sharedMemBytes = launch.shared_bytes
+        config.hStream = driver.CUstream(stream)
         if launch.pdl:
             kinds = driver.CUlaunchAttributeID
             attribute = driver.CUlaunchAttribute()
@@ -109,7 +126,29 @@ class DirectLaunch:
             config.numAttrs = 1
         else:
             config.numAttrs = 0
-        self._config = config
+        return config
+
+
+class DirectLaunch:
+    """One launch with all arguments fixed.
+
+    Args:
+        configs: of the launch.
+        kernel: the handle of a CUkernel.
+        values: of the kernel's parameters: addresses, NumPy scalars and tensor maps.
+    """
+
+    def __init__(self, configs: StreamConfigs, kernel: int, values: Sequence[Any]) -> None:
+        from cuda.bindings import driver
+
+        self._configs, self._config_on = configs.of_stream, configs.on
+        self._launch = driver.cuLaunchKernelEx
+        self._success = driver.CUresult.CUDA_SUCCESS
+        self._function = driver.CUfunction(kernel)
+        self._kept = [_stored(value) for value in values]
+        pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(v) for v in self._kept))
+        self._pointers = pointers
+        self._address = ctypes.addressof(pointers)
 
     def __call__(self, stream: int) -> None:
         """Launch on the stream with this handle.
@@ -117,8 +156,8 @@ class DirectLaunch:
         Raises:
             RuntimeError: the driver refuses; it has the driver's word for it.
         """
-        self._config.hStream = self._stream(stream)
-        (status,) = self._launch(self._config, self._function, self._address, 0)
+        config = self._configs.get(stream) or self._config_on(stream)
+        (status,) = self._launch(config, self._function, self._address, 0)
         if status != self._success:
             raise RuntimeError(status.name)
 

@@ -22,7 +22,7 @@ from lego_mlir.runtime import dtypes, parameters, views
 from lego_mlir.runtime.binding import check_count
 from lego_mlir.runtime.compatibility import Code, check_alignment, check_shared, choose_code
 from lego_mlir.runtime.cuda import cuda_core
-from lego_mlir.runtime.cuda.direct import DirectLaunch, encoded, is_tensor_map
+from lego_mlir.runtime.cuda.direct import DirectLaunch, StreamConfigs, encoded, is_tensor_map
 from lego_mlir.runtime.cuda.failures import check, failure, launch_error, running
 from lego_mlir.runtime.facts import check_facts
 from lego_mlir.runtime.overlap import check_overlap
@@ -213,7 +213,7 @@ def _load(artifact: Artifact, index: int, code: Code | None) -> LoadedArtifact:
         kernels.append((loaded[launch.kernel], config, sizes[launch.kernel]))
     for name, kernel in loaded.items():
         if chosen == "cubin":
-            parameters.check_machine_code(name, _handle(kernel), sizes[name])
+            parameters.check_machine_code(name, handle_of(kernel), sizes[name])
         most = max(launch.shared_bytes for launch in artifact.launches if launch.kernel == name)
         if most:
             with failure(f"kernel '{name}' cannot have {most} bytes of dynamic shared memory"):
@@ -229,10 +229,11 @@ def _direct(
     launch, config, kernel, values = call
     if not launch.pdl and not any(map(is_tensor_map, values)):
         return call
-    return launch, config, DirectLaunch(launch, _handle(kernel), values), ()
+    return launch, config, DirectLaunch(StreamConfigs(launch), handle_of(kernel), values), ()
 
 
-def _handle(kernel: Any) -> int:
+def handle_of(kernel: Any) -> int:
+    """Return the driver's handle of a kernel of cuda-core, a `CUkernel`."""
     return int(kernel.handle if hasattr(kernel, "handle") else kernel._handle)
 
 
@@ -241,8 +242,7 @@ def _allow_shared(kernel: Any, size: int, index: int) -> None:
     from cuda.bindings import driver
 
     attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    handle = kernel.handle if hasattr(kernel, "handle") else kernel._handle
-    check(driver.cuKernelSetAttribute(attribute, size, handle, index))
+    check(driver.cuKernelSetAttribute(attribute, size, handle_of(kernel), index))
 
 
 def _names(launches: Sequence[KernelLaunch]) -> dict[str, None]:

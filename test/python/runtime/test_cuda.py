@@ -129,6 +129,15 @@ def fake_driver(gpu: Gpu) -> ModuleType:
     driver.CUfunction_attribute = SimpleNamespace(**{name: name})
     driver.cuMemcpyHtoDAsync = driver.cuMemcpyDtoHAsync = copy
     driver.cuKernelSetAttribute = allow
+    driver.CUlaunchConfig, driver.CUstream, driver.CUfunction = SimpleNamespace, int, int
+
+    def start(config: Any, kernel: int, parameters: int, extra: int) -> tuple[Any]:
+        pointers = ctypes.cast(parameters, ctypes.POINTER(ctypes.POINTER(ctypes.c_uint64)))
+        ctypes.memmove(pointers[1][0], pointers[0][0], A.nbytes)
+        gpu.done.append(f"direct on {config.hStream}")
+        return (success,)
+
+    driver.cuLaunchKernelEx = start
     return driver  # type: ignore[no-any-return]
 
 
@@ -173,6 +182,38 @@ def test_numpy_arrays_are_copied_in_and_out(gpu: Gpu, copy: Artifact) -> None:
     kernel = "copy_kernel on 77 (3, 1, 1) (8, 1, 1)"
     assert gpu.done == ["load ptx", "in", "in", kernel, "out", "sync"]
     assert gpu.alive == {}
+
+
+def test_arrays_on_a_gpu_and_in_host_memory_are_not_mixed(gpu: Gpu, copy: Artifact) -> None:
+    a, b = DeviceArray(A.copy()), np.zeros_like(A)
+    with pytest.raises(LegoError) as caught:
+        launch(copy, a, b)
+    assert caught.value.message == (
+        "the arrays of 'copy' for 'a' live on a GPU, those for 'b' in host memory"
+    )
+    assert gpu.done == []
+
+
+def test_launches_on_pytorch_tensors_are_remembered(
+    gpu: Gpu, copy: Artifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    from lego_mlir.runtime import torch_tensors
+
+    monkeypatch.setattr(torch_tensors, "gpu_of", lambda tensor: 0)
+    monkeypatch.setattr(torch_tensors, "current_stream_of", lambda index: lambda: 7)
+    ordered: list[int] = []
+    monkeypatch.setattr(torch_tensors, "order_after", lambda _, stream: ordered.append(stream))
+    tensors = [torch.randn(4, 6) for _ in range(4)]
+    for a, b in [tensors[:2], tensors[2:], tensors[:2]]:
+        b.zero_()
+        launch(copy, a, b)
+        assert torch.equal(a, b)
+    first = ["load ptx", "copy_kernel on 7 (3, 1, 1) (8, 1, 1)"]
+    assert gpu.done == [*first, "direct on 7", "direct on 7"]
+    launch(replace(copy, checked=True), *tensors[:2])
+    assert gpu.done[-1] == "sync", "what a check finds shows at once"
+    assert ordered == [7, 7, 77, 77], "a stream of its own waits for PyTorch's"
 
 
 @pytest.mark.parametrize(("capability", "target"), [((9, 0), "sm_90a"), ((8, 6), "sm_86")])

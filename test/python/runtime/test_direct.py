@@ -12,7 +12,7 @@ import pytest
 
 from lego_mlir.artifact import Argument, KernelLaunch, TensorMapParameter
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.runtime.cuda.direct import DirectLaunch, encoded, is_tensor_map
+from lego_mlir.runtime.cuda.direct import DirectLaunch, StreamConfigs, encoded, is_tensor_map
 
 driver = pytest.importorskip("cuda.bindings.driver")
 
@@ -136,7 +136,9 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[SimpleNamespace]:
 def made(pdl: bool = False) -> DirectLaunch:
     launch = KernelLaunch("k", (132, 2, 1), (384, 1, 1), (), 200_000, pdl=pdl)
     tiles = (ctypes.c_uint64 * 16)(*WORDS)
-    return DirectLaunch(launch, 77, [0x7F00_0000_1000, tiles, np.int32(-3), np.float16(1.5)])
+    return DirectLaunch(
+        StreamConfigs(launch), 77, [0x7F00_0000_1000, tiles, np.int32(-3), np.float16(1.5)]
+    )
 
 
 def test_sizes_and_parameters(launched: list[SimpleNamespace]) -> None:

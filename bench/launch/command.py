@@ -1,0 +1,168 @@
+"""`python -m bench launch build DIR | run DIR | host`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from bench.launch import peers
+from bench.launch.kernels import GEMM, SIZE, TENSORS
+from bench.peers.base import Absent
+from lego_mlir.artifact import Artifact
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.files import write_whole
+
+CALLS = 300
+"""Launches that are timed together; the driver's queue takes so many without waiting."""
+
+OURS, BOUND = "lego-mlir", "lego-mlir, bound"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `bench launch`."""
+    commands = parser.add_subparsers(dest="action", required=True, metavar="build | run | host")
+    command = commands.add_parser("build", help="compile the kernels into a folder; needs no GPU")
+    command.add_argument("folder", type=Path)
+    command.add_argument("--target", default="sm_90a")
+    command = commands.add_parser("run", help="check and time the launches of a folder on a GPU")
+    command.add_argument("folder", type=Path)
+    command.add_argument("--rounds", type=int, default=25)
+    command.add_argument("-o", dest="output", type=Path, metavar="FILE", help="write JSON lines")
+    commands.add_parser("host", help="time the Python of our launches without a GPU")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command; return 1 if a result is wrong, else 0."""
+    match options.action:
+        case "build":
+            return _build(options.folder, options.target)
+        case "run":
+            return _run(options)
+    from bench.launch.host import measure
+
+    for what, us in measure().items():
+        print(f"{what:<40} {us:6.2f} µs")
+    return 0
+
+
+def _build(folder: Path, target: str) -> int:
+    from bench.launch.kernels import gemm_kernel, sum_kernel
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for count in TENSORS:
+        sum_kernel(count).compile(target).save(folder / f"sum{count}.lego")
+    gemm_kernel(target).compile(target).save(folder / "gemm.lego")
+    print(f"the kernels are in {folder}")
+    return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    import torch
+
+    if not torch.cuda.is_available():
+        raise LegoError("there is no GPU that PyTorch can use", hint="python -m bench launch host")
+    failures, lines = 0, []
+    for name in (*(f"sum{count}" for count in TENSORS), "gemm"):
+        artifact = Artifact.load(options.folder / f"{name}.lego")
+        tensors = _tensors(name)
+        expected = _expected(name, tensors)
+        calls, absent = _contenders(name, artifact, tensors)
+        print(f"{name}: {len(tensors)} tensors")
+        for who, why in absent.items():
+            print(f"  {who}: {why}")
+        right = {}
+        for who, call in calls.items():
+            tensors[-1].zero_()
+            call()
+            torch.cuda.synchronize()
+            right[who] = bool(torch.allclose(tensors[-1].float(), expected, rtol=2e-2, atol=2e-2))
+        failures += not all(right.values())
+        times = _times({who: call for who, call in calls.items() if right[who]}, options.rounds)
+        for who in calls:
+            text = f"{statistics.median(times[who]):6.2f} µs" if right[who] else "WRONG"
+            print(f"  {who:<20} {text}")
+        device = torch.cuda.get_device_name()
+        lines.append({"case": name, "device": device, "verified": right, "call_us": times})
+    if options.output is not None:
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        write_whole(options.output, text.encode())
+    return int(failures > 0)
+
+
+def _tensors(name: str) -> list[Any]:
+    """Return the tensors of a case, the result last."""
+    import torch
+
+    if name == "gemm":
+        shape, dtype, count = (GEMM, GEMM), torch.float16, 3
+    else:
+        # Our kernel has the shape of its grid; the peers see the same memory.
+        shape, dtype, count = (SIZE,), torch.float32, int(name.removeprefix("sum"))
+    return [torch.randn(shape, device="cuda").to(dtype) for _ in range(count)]
+
+
+def _expected(name: str, tensors: Sequence[Any]) -> Any:
+    if name == "gemm":
+        return tensors[0].float() @ tensors[1].float()
+    return sum(tensors[1:-1], tensors[0]).float()
+
+
+def _contenders(
+    name: str, artifact: Artifact, tensors: Sequence[Any]
+) -> tuple[dict[str, Callable[[], Any]], dict[str, str]]:
+    """Return the calls by name, and why peers are absent."""
+    import torch
+
+    from lego_mlir import runtime
+    from lego_mlir.runtime import cuda
+
+    shaped = [
+        x if a.shape is None else x.view(a.shape)
+        for x, a in zip(tensors, artifact.arguments, strict=True)
+    ]
+    stream = cuda.as_stream(torch.cuda.current_stream())
+    bound = cuda.load(artifact).bind(*shaped)
+    calls: dict[str, Callable[[], Any]] = {
+        OURS: lambda: runtime.launch(artifact, *shaped),
+        BOUND: lambda: bound(stream),
+    }
+    makers = (
+        {"PyTorch": peers.torch_gemm}
+        if name == "gemm"
+        else {
+            "PyTorch": peers.torch_sum,
+            "Triton": peers.triton_sum,
+            "CuTe DSL": peers.cute_sum,
+        }
+    )
+    absent = {}
+    for who, make in makers.items():
+        try:
+            calls[who] = make(tensors)
+        except Absent as e:
+            absent[who] = str(e)
+    return calls, absent
+
+
+def _times(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
+    """Return the host's microseconds of a launch in each round, the contenders interleaved."""
+    import torch
+
+    from lego_mlir.runtime.cuda.timing import interleave
+
+    def measure(call: Callable[[], Any]) -> float:
+        torch.cuda.synchronize()
+        start = perf_counter()
+        for _ in range(CALLS):
+            call()
+        elapsed = perf_counter() - start
+        torch.cuda.synchronize()
+        return elapsed / CALLS * 1e6
+
+    return interleave({who: partial(measure, call) for who, call in calls.items()}, rounds)
