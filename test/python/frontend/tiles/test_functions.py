@@ -296,6 +296,12 @@ def test_sizes_that_are_rounded_up() -> None:
     check(lambda x: lg.sum(lg.full((7, 50), 2, "i32"), 1), lambda x: np.full(7, 100, np.int32), x)
     check(lambda x: lg.max(lg.restrict(x, lg.arange(300) < 10)), lambda x: x[:10].max(), x)
 
+    check(
+        lambda x: lg.sum(lg.fill(lg.restrict(x, lg.arange(300) < 10), 2.0)),
+        lambda x: x[:10].sum() + np.float32(2 * 290),
+        x,
+    )
+
 
 def test_matrix_multiplication() -> None:
     a, b = floats(16, 32, dtype=np.float16), floats(32, 24, dtype=np.float16)

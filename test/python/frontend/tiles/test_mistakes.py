@@ -61,6 +61,7 @@ MISTAKES: list[tuple[Use, str, str]] = [
     (lambda x, h: lg.reduce(lambda a, b: a, x[0, :], identity="0"), "an identity of", ""),
     (lambda x, h: lg.sum(x), "'sum' is for tiles, not <kernel tensor x", "x\\[i, :\\]"),
     (lambda x, h: lg.sum(x[0, 0]), "'sum' is for tiles, not f32", "x\\[i, :\\]"),
+    (lambda x, h: lg.fill(x[0, :], x[0, 0]), "is filled with a number of f32, not", ""),
     # Memory.
     (lambda x, h: x[9, :], "index 0 of tensor 'x' is 9, its size is 8", ""),
     (lambda x, h: x.tile(4, 100)[2, 0], "index 0 of the tiles of tensor 'x' is 2, its size", ""),
