@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
+from lego_mlir import kernels
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelSequence, TensorType, Value
-from lego_mlir.kernels.gemm import matmul as kernels
 from lego_mlir.kernels.gemm.arguments import check_types
 from lego_mlir.torch import operators, tensors
 
