@@ -22,8 +22,8 @@ _ROOMS = {
     "any arange argmax argmin atomic_add atomic_and atomic_exchange atomic_max "
     "atomic_min atomic_or atomic_xor barrier block_id broadcast_to ceil check choose "
     "clamp concatenate cond convert cos cummax cummin cumprod cumsum dot erf exp exp2 "
-    "fence fill floor fma fold full gelu if_ inline_ptx iota item join kernel log log2 loop max "
-    "min mma op pick pow printf prod reduce relu restrict round rsqrt scan search "
+    "fence fill floor fma fold full gelu if_ inline_ptx iota item join kernel log log2 loop "
+    "max min mma op pick pow printf prod reduce relu restrict round rsqrt scan search "
     "segment select sequence shared sigmoid silu sin sized softplus split sqrt sum "
     "table take tanh thread_id while_ zeros zeros_like",
     "limits": "Limits",

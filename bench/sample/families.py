@@ -14,7 +14,7 @@ from bench.gemm.references import GemmReference
 from bench.sample.shapes import ANY
 from lego_mlir.algebra import Layout
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
-from lego_mlir.hardware.gemm_models import UnalignedModel
+from lego_mlir.hardware.gemm_models import UnalignedModel, WgmmaModel
 from lego_mlir.hardware.specs import GpuSpec
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm.choice import needed_for_wgmma
@@ -26,8 +26,9 @@ from lego_mlir.kernels.gemm.mma import model as mma
 from lego_mlir.kernels.gemm.mma.config import MmaConfig
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.unaligned.remedies import Remedies, microseconds
-from lego_mlir.kernels.gemm.wgmma import model as wgmma
+from lego_mlir.kernels.gemm.wgmma import model, work
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
+from lego_mlir.kernels.gemm.wgmma.config_table import ConfigTable
 
 Numbers = npt.NDArray[np.float64]
 
@@ -85,8 +86,8 @@ def families() -> tuple[Family, ...]:
             WgmmaConfig,
             lambda result: result["class"] != ANY,
             _work_of_wgmma,
-            lambda work, model: wgmma.times_of(work, model).total,
-            wgmma.model_of,
+            _times_of_wgmma,
+            work.model_of,
         ),
         Family(
             "gemv",
@@ -94,7 +95,7 @@ def families() -> tuple[Family, ...]:
             GemvConfig,
             lambda result: True,
             _work_of_gemv,
-            lambda work, model: gemv.times_of(work, model).total,
+            lambda done, constants: gemv.times_of(done, constants).total,
             lambda gpu: gpu.gemv_model,
         ),
         Family(
@@ -137,13 +138,17 @@ def _canonical(problem: Problem) -> Problem:
 
 def _work_of_wgmma(
     reference: GemmReference, configs: Sequence[WgmmaConfig], gpu: GpuSpec
-) -> wgmma.Work:
+) -> work.Work:
     return _wgmma(problem_of(reference)[0], configs, gpu)
 
 
-def _wgmma(problem: Problem, configs: Sequence[WgmmaConfig], gpu: GpuSpec) -> wgmma.Work:
-    table = wgmma.ConfigTable.of(configs, ELEMENT_BYTES[problem.dtype])
-    return wgmma.work_of(_canonical(problem), table, gpu)
+def _wgmma(problem: Problem, configs: Sequence[WgmmaConfig], gpu: GpuSpec) -> work.Work:
+    table = ConfigTable.of(configs, ELEMENT_BYTES[problem.dtype])
+    return work.work_of(_canonical(problem), table, gpu)
+
+
+def _times_of_wgmma(done: work.Work, constants: WgmmaModel) -> Numbers:
+    return model.times_of(done, constants).total
 
 
 def _work_of_mma(reference: GemmReference, configs: Sequence[MmaConfig], gpu: GpuSpec) -> mma.Work:
@@ -166,11 +171,11 @@ def _work_of_copies(
     needed = needed_for_wgmma(problem, layouts, Target.parse("sm_90a"), ALIGNMENT)
     if not isinstance(needed, Remedies):
         needed = Remedies()
-    work = _wgmma(needed.multiplied(problem), configs, gpu)
-    base = wgmma.times_of(work, wgmma.model_of(gpu)).total
+    done = _wgmma(needed.multiplied(problem), configs, gpu)
+    base = _times_of_wgmma(done, work.model_of(gpu))
     ones = np.ones(len(base))
     return CopiesWork(base, needed.moved_bytes * ones, needed.written_bytes(problem) * ones)
 
 
-def _times_of_copies(work: CopiesWork, model: UnalignedModel) -> Numbers:
-    return work.base + microseconds(work.moved, work.written, model)
+def _times_of_copies(done: CopiesWork, constants: UnalignedModel) -> Numbers:
+    return done.base + microseconds(done.moved, done.written, constants)

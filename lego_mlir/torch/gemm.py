@@ -7,11 +7,12 @@ from typing import Any
 
 import torch
 
+from lego_mlir import kernels
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelSequence, TensorType, Value
-from lego_mlir.kernels.gemm import matmul as kernels
+from lego_mlir.kernels.gemm.arguments import check_types
 from lego_mlir.torch import operators, tensors
 
 _DIFFERENTIABLE = (torch.float16, torch.bfloat16)
@@ -107,7 +108,7 @@ def product_dtype(
         )
     name = tensors.name_of(a.dtype, what)
     out = None if out_dtype is None else tensors.name_of(out_dtype, what)
-    return tensors.dtype_of(kernels.check_types(what, name, out, DEFAULT_TARGET, 0)[1])
+    return tensors.dtype_of(check_types(what, name, out, DEFAULT_TARGET, 0)[1])
 
 
 def _described(

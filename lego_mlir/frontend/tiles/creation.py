@@ -116,7 +116,7 @@ def restrict(tile: Tile, mask: Value) -> Tile:
     return tile.like(tiles.restrict(tile.ssa, met.ssa, trace.here()))
 
 
-def fill(tile: Tile, number: Any) -> Tile:
+def fill(tile: Tile, number: float) -> Tile:
     """Return a tile whose invalid elements are valid, and a number.
 
     Reductions count them, and stores write them. What adds up padded tiles in a loop needs it, for
@@ -128,7 +128,8 @@ def fill(tile: Tile, number: Any) -> Tile:
     """
     trace = current("fill")
     checked_tile(tile, trace, "fill")
-    fits = isinstance(number, int | float) and not isinstance(number, bool)
+    given: Any = number  # it may come from anywhere
+    fits = isinstance(given, int | float) and not isinstance(given, bool)
     unsigned = is_unsigned(tile.dtype)
     value = number_attribute(number, tile.element, unsigned=unsigned) if fits else None
     if value is None:

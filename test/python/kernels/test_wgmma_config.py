@@ -32,8 +32,8 @@ from lego_mlir.kernels.gemm.shared_layouts import (
     tma_swizzled_transpose,
 )
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
+from lego_mlir.kernels.gemm.wgmma.config_table import ConfigTable, shared_bytes_of, tiles_of
 from lego_mlir.kernels.gemm.wgmma.heuristic import estimate, rank, rank_grouped
-from lego_mlir.kernels.gemm.wgmma.model import ConfigTable, shared_bytes_of, tiles_of
 
 H200 = Target.parse("sm_90a")
 GPU = spec_of(H200)

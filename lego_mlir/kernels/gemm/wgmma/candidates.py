@@ -18,8 +18,9 @@ from lego_mlir.hardware.specs import GpuSpec
 from lego_mlir.hardware.targets import Target
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
-from lego_mlir.kernels.gemm.wgmma.model import ConfigTable, model_of, shared_bytes_of, tiles_of
+from lego_mlir.kernels.gemm.wgmma.config_table import ConfigTable, shared_bytes_of, tiles_of
 from lego_mlir.kernels.gemm.wgmma.registers import MAX_RESULT_REGISTERS
+from lego_mlir.kernels.gemm.wgmma.work import model_of
 
 _TILES = (
     *((64, n, 1) for n in (8, 16, 24, 32, 40, 48, *range(64, 257, 16))),

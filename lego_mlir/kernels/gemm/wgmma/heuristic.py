@@ -19,7 +19,9 @@ from lego_mlir.kernels.gemm.heuristic import fits
 from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.wgmma.candidates import candidates, config_of, raster_group_of
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
-from lego_mlir.kernels.gemm.wgmma.model import ConfigTable, Times, model_of, times_of, work_of
+from lego_mlir.kernels.gemm.wgmma.config_table import ConfigTable
+from lego_mlir.kernels.gemm.wgmma.model import Times, times_of
+from lego_mlir.kernels.gemm.wgmma.work import model_of, work_of
 
 _RANKED = 32
 """Configs that are ranked; the rest of the table is only estimated."""
