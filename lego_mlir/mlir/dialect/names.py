@@ -1,0 +1,156 @@
+"""The names of the dialect's operations and attributes."""
+
+from __future__ import annotations
+
+from lego_mlir.mlir.dialect.tile_operations import (
+    BROADCAST,
+    CONVERT,
+    DOT,
+    FILL,
+    FULL,
+    GATHER,
+    IN_RANGE,
+    IOTA,
+    ITEM,
+    JOIN,
+    LOAD_MATRICES,
+    LOAD_PARTS,
+    REDUCE,
+    REDUCE_WITH,
+    RESHAPE,
+    RESTRICT,
+    SCAN,
+    SCAN_WITH,
+    SCATTER,
+    SPLIT,
+    STORE_MATRICES,
+    STORE_PARTS,
+    TAKE,
+    TRANSPOSE,
+)
+
+PREFIX = "lego."
+
+# Operations on indices.
+APPLY = "lego.apply"
+INV = "lego.inv"
+MASK = "lego.mask"
+SIZE = "lego.size"
+DIM = "lego.dim"
+TABLE = "lego.table"
+CHECK = "lego.check"
+# Operations on memory.
+ALLOC = "lego.alloc"
+LOAD = "lego.load"
+STORE = "lego.store"
+ATOMIC = "lego.atomic"
+PICK = "lego.pick"
+# Operations that a schedule makes.
+REDUCE_SCATTER = "lego.reduce_scatter"
+SUM_SLICES = "lego.sum_slices"
+SLICES, IN_ORDER = "slices", "in_order"
+TENSOR_MAP = "lego.tensor_map"
+TENSOR_MAPS = "lego.tensor_maps"
+
+# Operations on tiles, and what they become in each thread.
+TILE_OPERATIONS = (
+    GATHER,
+    SCATTER,
+    FULL,
+    ITEM,
+    IOTA,
+    IN_RANGE,
+    RESTRICT,
+    FILL,
+    BROADCAST,
+    RESHAPE,
+    TRANSPOSE,
+    JOIN,
+    SPLIT,
+    CONVERT,
+    REDUCE,
+    REDUCE_WITH,
+    SCAN,
+    SCAN_WITH,
+    DOT,
+    TAKE,
+)
+PARTS_OPERATIONS = (LOAD_PARTS, STORE_PARTS, LOAD_MATRICES, STORE_MATRICES)
+
+TENSOR_MAP_OPERATIONS = (TENSOR_MAP, TENSOR_MAPS)
+
+# Attributes of a module or a host function.
+SIZES = "lego.sizes"
+"""A module's dictionary from symbols of its layouts to their values."""
+SCHEDULE = "lego.schedule"
+"""The name of the schedule that a module is compiled with, or, on a gpu.launch, that launch."""
+REFERENCE = "lego.reference"
+"""The name of the NumPy function that `--run` compares a module's results with."""
+IN_PLACE = "lego.in_place"
+"""A unit attribute: the buffers of a host function may overlap."""
+FACTS = "lego.facts"
+"""Conditions on a host function's arguments that each launch checks."""
+INDEX_BITWIDTH = "lego.index_bitwidth"
+"""32 or 64: the bits that hold every index of a lowered module's kernels."""
+EXACT_MATH = "lego.exact_math"
+"""A unit attribute of a module: f32 quotients and roots are rounded to nearest, as IEEE 754 has it,
+and other functions of mathematics have errors of a few units in the last place."""
+
+# Attributes of a host function's arguments.
+ARGUMENT_LAYOUT = "lego.layout"
+ARGUMENT_NAME = "lego.name"
+ALIGNMENT = "lego.alignment"
+"""Bytes, a power of two: the alignment of an argument's address, or of an alloc's buffer."""
+
+# Attributes of a gpu.alloc in a host function, which is a workspace of the launches. It may have
+# `ARGUMENT_NAME` and `ALIGNMENT`, too.
+ZEROED = "lego.zeroed"
+"""A unit attribute: the buffer holds zeros when the first kernel begins, and after the last one."""
+
+# Attributes of a gpu.launch.
+PARAMS = "lego.params"
+"""A dictionary of the parameters of the launch's own schedule, which `SCHEDULE` names there."""
+CLUSTER = "lego.cluster"
+"""The number of CTAs along x that make a cluster."""
+FILLED = "lego.filled"
+"""A unit attribute: invalid elements of tiles hold what the operations need that ignore them. Only
+bounds of accesses, and each lego.restrict right before one, still say what is valid."""
+PDL = "lego.pdl"
+PING_PONG = "lego.ping_pong"
+"""A unit attribute: the kernel itself waits for the work before it, so its launch need not."""
+
+# Attributes of other dialects' operations.
+BOUNDS = "lego.bounds"
+"""For each result, an index, an exclusive upper bound, or 0 where none is known. On a scf.for the
+bounds hold for the values that it carries, too."""
+CLAIM = "lego.claim"
+"""A range that the program claims for an operand or a result: `mlir.lowering.indices.claims`."""
+DIVERGENT = "lego.divergent"
+"""A unit attribute of an scf.if: its condition differs between threads."""
+WARPS = "lego.warps"
+"""On a vector.contract: the layout from a warp's coordinates in the tile to the warp's id."""
+ORDERED_BY_USER = "lego.own"
+"""A unit attribute of an llvm atomic whose ordering and scope the user wrote."""
+STORED_CHUNK = "lego.chunk"
+"""On a fence: the number of the result's chunk that TMA stores after it."""
+
+# Attributes of the dialect's own operations.
+LAYOUT = "layout"
+SLICE = "slice"
+"""The whole dimensions of a load or store of a tile, in ascending order."""
+SHARED = "shared"
+"""The shared-memory layout of the tile that is loaded or stored."""
+OTHER = "other"
+"""The value that a load returns where there is no element."""
+WITHIN = "within"
+"""A unit attribute: the last two operands of a store bound the tensor rows that it writes. The
+first one is inclusive, the second one exclusive."""
+EXCLUSIVE = "exclusive"
+"""A unit attribute of a store: no two threads update the same element."""
+BY_THREADS = "by_threads"
+"""A unit attribute of a store with `SHARED`: threads copy the tile from there, and not TMA."""
+CHUNK = "chunk"
+"""The number of the chunk that a store writes of its tile's columns."""
+KIND = "kind"
+VALUES = "values"
+BIJECTIVE = "bijective"
