@@ -77,7 +77,12 @@ def test_digests_are_those_of_every_process() -> None:
     path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "7"}
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        env=environment,
+        cwd=Path(__file__).parent,  # what is imported is the installed package
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.strip() == f"{MODULE.digest} {KERNEL.digest} {builds()}"
 

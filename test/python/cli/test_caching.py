@@ -166,7 +166,11 @@ def test_what_is_found_needs_no_mlir(store: Store, tmp_path: Path) -> None:
         " sys.modules)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, *command], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code, *command],
+        cwd=tmp_path,  # what is imported is the installed package, not a checkout that is here
+        capture_output=True,
+        text=True,
+        check=True,
     )
     loaded = done.stdout.split()
     assert not {"numba_cuda_mlir", "mlir", "sympy", "z3", "True"} & set(loaded)
