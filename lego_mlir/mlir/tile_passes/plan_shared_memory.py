@@ -22,7 +22,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lego_mlir.analysis.buffer_lifetimes import BufferLifetime, assign_offsets
-from lego_mlir.hardware.limits import RESERVED_SHARED_BYTES, SM_REGISTERS, WARP_THREADS
+from lego_mlir.hardware.limits import (
+    MAX_ACCESS_BYTES,
+    RESERVED_SHARED_BYTES,
+    SM_REGISTERS,
+    WARP_THREADS,
+)
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, memref
 from lego_mlir.mlir.buffer_users import ancestor_in, users_of
@@ -69,7 +74,9 @@ def plan_shared_memory(kernel: TileKernel) -> None:
     spans = spans_in(kernel.body)
     buffers = [_buffer(kernel, op, spans) for op in allocs]
     offsets = offsets_of([b.lifetime for b in buffers], _free_bytes(kernel, spans))
-    size = max(at + b.lifetime.size for at, b in zip(offsets, buffers, strict=True))
+    used = max(at + b.lifetime.size for at, b in zip(offsets, buffers, strict=True))
+    # LLVM makes one access of 16 bytes of neighbours that have fewer, and does not use the rest.
+    size = -(-used // MAX_ACCESS_BYTES) * MAX_ACCESS_BYTES
     _check_size(kernel, size, buffers)
     byte, space = ir.IntegerType.get_signless(8), buffers[0].kind.memory_space
     with ir.InsertionPoint.at_block_begin(kernel.body), kernel.launch.location:

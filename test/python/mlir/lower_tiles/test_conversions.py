@@ -11,6 +11,7 @@ from tile_kernels import compiled, converted, fits, kernel, load, outputs, store
 
 from lego_mlir.analysis.distributed import (
     DistributedLayout,
+    Factor,
     Road,
     blocked,
     coalesced,
@@ -18,6 +19,7 @@ from lego_mlir.analysis.distributed import (
     mma_operand_a,
     mma_operand_b,
     plan_conversion,
+    replicas,
     replicated,
     transposed,
 )
@@ -121,3 +123,24 @@ def test_renamed_registers_are_no_instructions() -> None:
     text = converted(source, target, np.float32)
     same = converted(source, source, np.float32)
     assert compiled(text).ptx == compiled(same).ptx
+
+
+@pytest.mark.parametrize(
+    ("shape", "warps", "dtype"),
+    [((6, 2), 2, np.int8), ((3, 5), 3, np.int16), ((2, 3), 3, np.int8), ((10, 3), 3, np.int8)],
+)
+def test_memory_that_ends_inside_of_a_word(shape: tuple[int, int], warps: int, dtype: type) -> None:
+    """LLVM reads neighbours as whole words, and three of these as four."""
+    rows, columns = shape
+    spread = Factor(1, columns, 1) if columns == warps else replicas(warps)
+    rest = [] if columns == warps else [Factor(1, columns, 1)]
+    source = DistributedLayout.of(
+        shape, warps=[spread], lanes=[replicas(32)], registers=[Factor(0, rows, 1), *rest]
+    )
+    target = DistributedLayout.of(
+        shape,
+        warps=[replicas(warps)],
+        lanes=[replicas(32)],
+        registers=[Factor(0, rows, 1), Factor(1, columns, 1)],
+    )
+    converted(source, target, dtype)
