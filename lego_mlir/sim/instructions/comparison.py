@@ -84,7 +84,9 @@ def _comparison(form: Form, kind: Type) -> Compare:
     f"setp {_FLOAT} {_BOOL} [ftz] f32",
     f"setp {_FLOAT} {_BOOL} f64",
 )
-@instruction("9.7.7.2", f"setp {_FLOAT} {_BOOL} [ftz] f16|f16x2", f"setp {_FLOAT} {_BOOL} bf16")
+@instruction(
+    "9.7.7.2", f"setp {_FLOAT} {_BOOL} [ftz] f16|f16x2", f"setp {_FLOAT} {_BOOL} bf16|bf16x2"
+)
 def setp(form: Form) -> Handler:
     """p = a cmp b, and q its complement; both combined with c where a boolean operator stands.
 

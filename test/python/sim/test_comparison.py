@@ -65,11 +65,16 @@ def test_two_predicates_and_a_third(lanewise):
             assert np.array_equal(got, want)
 
 
-def test_packed_halves_give_two_predicates(lanewise):
-    a = np.array([1, 2, 3, 4], "f2").view("u4")
-    b = np.array([2, 2, 2, 5], "f2").view("u4")
-    lines = """
-        setp.lt.f16x2 %p|%q, %a, %b;
+@pytest.mark.parametrize("kind", ["f16x2", "bf16x2"])
+def test_packed_halves_give_two_predicates(lanewise, kind):
+    def packed(values):
+        if kind == "f16x2":
+            return np.array(values, "f2").view("u4")
+        return (np.array(values, "f4").view("u4") >> 16).astype("u2").view("u4")
+
+    a, b = packed([1, 2, 3, 4]), packed([2, 2, 2, 5])
+    lines = f"""
+        setp.lt.{kind} %p|%q, %a, %b;
         selp.u32 %d, 1, 0, %p;
         @%q add.u32 %d, %d, 2;
     """
