@@ -79,7 +79,7 @@ BACK_END = "gpu-module-to-binary"
 """The pass that runs only in stage ptx.
 
 It reads the files that a gpu.module's targets name; only in that stage are those known to name none
-(`target_attributes`).
+(`kernels.target_attributes`).
 """
 
 

@@ -23,14 +23,14 @@ from lego_mlir.compiler.backend import child_process, codegen
 from lego_mlir.compiler.backend.assembly import Cubin
 from lego_mlir.compiler.backend.strict_checks import check_strict
 from lego_mlir.compiler.dependent_launch import drop_dependent_launch
-from lego_mlir.compiler.kernel_attributes import launch_attributes, set_kernel_attributes
-from lego_mlir.compiler.kernel_checks import check_lowered, check_types, index_bitwidth
+from lego_mlir.compiler.kernels.attributes import launch_attributes, set_kernel_attributes
+from lego_mlir.compiler.kernels.checks import check_lowered, check_types, index_bitwidth
+from lego_mlir.compiler.kernels.resource_limits import check_launches, check_registers
+from lego_mlir.compiler.kernels.target_attributes import drop_targets
 from lego_mlir.compiler.module_schedules import ModuleSchedules, enclosing_launch
 from lego_mlir.compiler.options import Options
 from lego_mlir.compiler.pipelines import pipeline
-from lego_mlir.compiler.resource_limits import check_launches, check_registers
 from lego_mlir.compiler.schedules import Schedule
-from lego_mlir.compiler.target_attributes import drop_targets
 from lego_mlir.compiler.tile_stages import LOWERING, PLACING, run_passes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect

@@ -24,7 +24,7 @@ from lego_mlir.artifact import (
 )
 from lego_mlir.artifact.model import REFERENCE_RULE
 from lego_mlir.artifact.names import NAME_RULE, is_name
-from lego_mlir.compiler.resource_limits import LAUNCH_SIZES, check_sizes
+from lego_mlir.compiler.kernels.resource_limits import LAUNCH_SIZES, check_sizes
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import ALLOCATION_ALIGNMENT, MAX_PARAMETER_BYTES, TENSOR_MAP_BYTES
 from lego_mlir.mlir import dialect

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from lego_mlir.compiler.driver import Compilation, Options
-from lego_mlir.compiler.resource_limits import check_registers
+from lego_mlir.compiler.kernels.resource_limits import check_registers
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.context import Source
