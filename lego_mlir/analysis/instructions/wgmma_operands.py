@@ -12,7 +12,8 @@ Source: PTX ISA 9.7.15.5.1 (shared memory layouts, strides, matrix descriptor).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -103,6 +104,57 @@ def matrix_descriptor(
         "the swizzling modes has them",
         hint=f"rows of 128 bytes, one below the other, in tma_swizzle(128, {element})",
     )
+
+
+@lru_cache(maxsize=64)
+def operand_descriptors(
+    shared: Slice, element: int, k: int, extent: int, groups: int = 1
+) -> tuple[tuple[MatrixDescriptor, ...], ...]:
+    """Derive the matrix descriptors of an operand, relative to a warpgroup's first element.
+
+    Args:
+        shared: the operand in shared memory, two dimensions.
+        element: bytes of an element.
+        k: which of the dimensions is k, 0 or 1.
+        extent: elements of an instruction along the other dimension.
+        groups: the warpgroups that divide the other dimension into contiguous parts.
+
+    Returns:
+        The descriptors by block of `extent` elements, then by instruction along k. They are the
+        same for all warpgroups.
+
+    Raises:
+        LegoError: `wgmma` cannot read the operand, or not with one table for all warpgroups.
+    """
+    offsets = shared.offsets() * element
+    depth = WGMMA_K_BYTES // element
+    own = offsets.shape[1 - k] // groups
+
+    def at(outer: int, inner: int) -> tuple[int, int]:
+        return (outer, inner) if k == 1 else (inner, outer)
+
+    def block(first: int, base: int) -> tuple[MatrixDescriptor, ...]:
+        row = []
+        for start in range(0, offsets.shape[k], depth):
+            piece = matrix_descriptor(shared, element, extent, at(first, start), k)
+            if swizzled(base, piece.swizzle) != base:
+                raise LegoError(
+                    f"wgmma: the rows of a warpgroup in '{shared}' do not begin at a multiple of "
+                    "the swizzle's pattern"
+                )
+            row.append(replace(piece, start=piece.start - base))
+        return tuple(row)
+
+    found = [
+        tuple(
+            block(first, int(offsets[at(group * own, 0)]))
+            for first in range(group * own, (group + 1) * own, extent)
+        )
+        for group in range(groups)
+    ]
+    if any(other != found[0] for other in found):
+        raise LegoError(f"wgmma: the warpgroups' tiles of '{shared}' have different layouts")
+    return found[0]
 
 
 def _is_mn_major(piece: Any, element: int) -> bool:

@@ -20,7 +20,6 @@ Source: PTX ISA 9.7.15 (asynchronous warpgroup level matrix instructions).
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -29,12 +28,10 @@ from typing import Any
 import numpy as np
 
 from lego_mlir.algebra import OrderBy, Row
-from lego_mlir.algebra.slices import Slice
 from lego_mlir.analysis.instructions.mma_fragments import GROUP, THREAD, accumulator
-from lego_mlir.analysis.instructions.wgmma_operands import MatrixDescriptor, matrix_descriptor
+from lego_mlir.analysis.instructions.wgmma_operands import MatrixDescriptor, operand_descriptors
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_WARPS, WGMMA_K_BYTES, WGMMA_ROWS
-from lego_mlir.hardware.swizzle import swizzled
+from lego_mlir.hardware.limits import WARP_THREADS, WARPGROUP_WARPS, WGMMA_ROWS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.emit import nvvm
@@ -192,8 +189,8 @@ class _WgmmaLowering:
         self._groups = warps // WARPGROUP_WARPS
         self._blocks = rows // self._groups // WGMMA_ROWS
         try:
-            self._a = _operand_descriptors(found.a, found.a_k_dim, WGMMA_ROWS, rows, self._groups)
-            self._b = _operand_descriptors(found.b, found.b_k_dim, columns, columns, 1)
+            self._a = _operand_descriptors(found.a, found.a_k_dim, WGMMA_ROWS, self._groups)
+            self._b = _operand_descriptors(found.b, found.b_k_dim, columns, 1)
         except LegoError as e:
             raise step.error(e.message, found.op, e.hint) from None
         for descriptors in (self._a, self._b):
@@ -237,60 +234,17 @@ class _WgmmaLowering:
         return registers.unflatten(iter(blocks))
 
 
-def _operand_descriptors(
-    tile: Tile, inner: int, extent: int, total: int, groups: int
-) -> _OperandDescriptors:
+def _operand_descriptors(tile: Tile, inner: int, extent: int, groups: int) -> _OperandDescriptors:
     """Return the descriptors of the first warpgroup; those of the others differ by a constant.
 
     Args:
         tile: an operand in shared memory.
         inner: its K dimension.
         extent: an instruction's size along the other dimension.
-        total: the tile's size along that.
         groups: the warpgroups that divide it.
     """
     size = element_bytes(tile.element)
-    return _OperandDescriptors(tile, _operands(tile.piece(), size, inner, extent, total, groups))
-
-
-@functools.lru_cache(maxsize=16)
-def _operands(
-    shared: Slice, size: int, inner: int, extent: int, total: int, groups: int
-) -> tuple[tuple[MatrixDescriptor, ...], ...]:
-    """Return the same from the tile's layout, cached: several contractions may read one tile."""
-    offsets = shared.offsets() * size
-    depth = WGMMA_K_BYTES // size
-    steps = offsets.shape[inner] // depth
-    own = total // groups
-
-    def at(outer: int, k: int) -> tuple[int, int]:
-        return (outer, k) if inner == 1 else (k, outer)
-
-    found = []
-    for group in range(groups):
-        base = int(offsets[at(group * own, 0)])
-        rows = []
-        for block in range(own // extent):
-            row = []
-            for k in range(steps):
-                piece = matrix_descriptor(
-                    shared, size, extent, at(group * own + block * extent, k * depth), inner
-                )
-                if swizzled(base, piece.swizzle) != base:
-                    raise LegoError(
-                        f"wgmma: the rows of a warpgroup in '{shared}' do not begin at a "
-                        "multiple of the swizzle's pattern"
-                    )
-                row.append(
-                    MatrixDescriptor(
-                        piece.start - base, piece.leading, piece.stride, piece.swizzle, piece.major
-                    )
-                )
-            rows.append(tuple(row))
-        found.append(tuple(rows))
-    if any(other != found[0] for other in found):
-        raise LegoError(f"wgmma: the warpgroups' tiles of '{shared}' have different layouts")
-    return found[0]
+    return _OperandDescriptors(tile, operand_descriptors(tile.piece(), size, inner, extent, groups))
 
 
 def _add_descriptor(base: Any, word: int) -> Any:

@@ -16,6 +16,7 @@ import lego_mlir as lg
 from bench.sample.families import families
 from bench.sample.fit import read_samples, regrets
 from lego_mlir.algebra import Col, OrderBy, Row
+from lego_mlir.analysis.shared_tiles import tma_swizzled_tile, tma_swizzled_transpose
 from lego_mlir.compiler.driver import Options
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.specs import spec_of
@@ -28,8 +29,6 @@ from lego_mlir.kernels.gemm.problem import Problem
 from lego_mlir.kernels.gemm.rasterization import raster_groups
 from lego_mlir.kernels.gemm.shared_layouts import (
     epilogue_tile,
-    tma_swizzled_tile,
-    tma_swizzled_transpose,
 )
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 from lego_mlir.kernels.gemm.wgmma.config_table import ConfigTable, shared_bytes_of, tiles_of

@@ -13,13 +13,13 @@ from typing import Any
 
 from lego_mlir.algebra import Layout
 from lego_mlir.analysis.instructions.tma_boxes import tensor_map_boxes
+from lego_mlir.analysis.shared_tiles import tma_swizzled_tile, tma_swizzled_transpose
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.gemm_models import UnalignedModel
 from lego_mlir.hardware.limits import WGMMA_ROWS
 from lego_mlir.kernels.gemm.matrices import ALIGNMENT, order_of, tiled
 from lego_mlir.kernels.gemm.problem import Problem
-from lego_mlir.kernels.gemm.shared_layouts import tma_swizzled_tile, tma_swizzled_transpose
 from lego_mlir.kernels.gemm.unaligned.repitch import Repitch
 
 _ROW_BYTES = 128

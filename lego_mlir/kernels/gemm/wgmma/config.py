@@ -8,6 +8,7 @@ from math import prod
 from typing import ClassVar
 
 from lego_mlir.algebra import Layout, OrderBy, Row
+from lego_mlir.analysis.shared_tiles import tma_swizzled_tile, tma_swizzled_transpose
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Workspace
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
@@ -29,8 +30,6 @@ from lego_mlir.kernels.gemm.rasterization import raster_groups
 from lego_mlir.kernels.gemm.shared_layouts import (
     epilogue_columns,
     epilogue_tile,
-    tma_swizzled_tile,
-    tma_swizzled_transpose,
 )
 from lego_mlir.kernels.gemm.wgmma import registers
 
