@@ -4,7 +4,8 @@ An artifact is plain data. The compiler makes it, `runtime` and `sim` run it, an
 MLIR or SymPy for that: a saved artifact runs on a machine that has only NumPy and cuda-core.
 
 `model` has the data, with a rule for every field; `schema` applies the rules; `consistency` has
-those that concern several fields; `bundle` is the file. A bundle may come from a stranger, so it is
+those that concern several fields; `expressions` has what a launch computes from its arguments;
+`bundle` is the file. A bundle may come from a stranger, so it is
 checked when it is loaded; an artifact that the compiler makes passes the same checks, so it can
 always be loaded.
 """
@@ -17,6 +18,7 @@ from lego_mlir.artifact.model import (
     Argument,
     ArgumentAccess,
     Artifact,
+    Computed,
     Constant,
     Dim3,
     Fact,
@@ -26,6 +28,7 @@ from lego_mlir.artifact.model import (
     TensorMapParameters,
     Workspace,
     WorkspaceIndex,
+    known_numbers,
     workspace_offsets,
 )
 
@@ -35,6 +38,7 @@ __all__ = [
     "Argument",
     "ArgumentAccess",
     "Artifact",
+    "Computed",
     "Constant",
     "Dim3",
     "Fact",
@@ -44,5 +48,6 @@ __all__ = [
     "TensorMapParameters",
     "Workspace",
     "WorkspaceIndex",
+    "known_numbers",
     "workspace_offsets",
 ]

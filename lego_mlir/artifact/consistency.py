@@ -6,11 +6,15 @@ refers to arguments that there are, and asks of a GPU no more than one has.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
+from lego_mlir.artifact import expressions
+from lego_mlir.artifact.expressions import Leaf
 from lego_mlir.artifact.model import (
     Argument,
     Artifact,
+    Computed,
     Constant,
     KernelLaunch,
     Parameter,
@@ -18,6 +22,7 @@ from lego_mlir.artifact.model import (
     TensorMapParameters,
     Workspace,
     WorkspaceIndex,
+    known_numbers,
 )
 from lego_mlir.artifact.ptx import parameter_sizes
 from lego_mlir.artifact.schema import read
@@ -47,7 +52,7 @@ def check_fit(artifact: Artifact) -> None:
         LegoError: they do not; the message names the field.
     """
     _check_arguments(artifact.arguments)
-    _check_workspaces(artifact.workspaces)
+    _check_workspaces(artifact)
     for i, fact in enumerate(artifact.facts):
         _check_expression(fact.condition, artifact.arguments, f"facts[{i}].condition")
         _check_expression(fact.value, artifact.arguments, f"facts[{i}].value")
@@ -65,36 +70,85 @@ def _check_arguments(arguments: tuple[Argument, ...]) -> None:
         if argument.shape is None:
             if argument.layout is not None or argument.alignment != 1:
                 raise LegoError(f"{where} is a scalar, but has a layout or an alignment")
-        elif prod(argument.shape) * ELEMENT_BYTES[argument.dtype] > _MOST_BYTES:
-            raise LegoError(
-                f"{where}.shape is {list(argument.shape)}, more than {_MOST_BYTES} bytes"
-            )
+            if argument.strides is not None or argument.symbols:
+                raise LegoError(f"{where} is a scalar, but has strides or symbols")
+            continue
+        _check_strides(argument, where)
+        names = [name for name, _ in argument.symbols]
+        if len(set(names)) < len(names) or (names and argument.layout is None):
+            raise LegoError(f"{where}.symbols are {names}, not symbols of its layout, each once")
+        for name, value in argument.symbols:
+            _check_expression(value, arguments, f"{where}.symbols, '{name}',")
 
 
-def _check_workspaces(workspaces: tuple[Workspace, ...]) -> None:
-    for i, workspace in enumerate(workspaces):
-        if not 0 < workspace.bytes <= _MOST_BYTES:
+def _check_strides(argument: Argument, where: str) -> None:
+    """Check the sizes of a tensor, as far as they are known, and its strides."""
+    shape = argument.shape or ()
+    strides = argument.strides
+    if strides is not None and (len(strides) != len(shape) or argument.layout is not None):
+        raise LegoError(
+            f"{where}.strides is {list(strides)}: a tensor without a layout has one stride for "
+            f"each of its {len(shape)} dimensions"
+        )
+    # Of a size or stride that only the launch knows, the least one that counts.
+    least = [1 if n is None else n for n in shape]
+    elements = prod(least) if strides is None else _span(least, [n or 0 for n in strides])
+    if elements * ELEMENT_BYTES[argument.dtype] > _MOST_BYTES:
+        raise LegoError(f"{where}.shape is {list(shape)}, more than {_MOST_BYTES} bytes")
+
+
+def _span(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """Return the elements from the first to the last one of a buffer with strides."""
+    if 0 in shape:
+        return 0
+    return 1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
+
+
+def _check_workspaces(artifact: Artifact) -> None:
+    for i, workspace in enumerate(artifact.workspaces):
+        where = f"workspaces[{i}].shape"
+        _check_sizes(workspace.shape, artifact, where)
+        size = prod(n for n in workspace.shape if isinstance(n, int))
+        size *= ELEMENT_BYTES[workspace.dtype]
+        if not 0 < size <= _MOST_BYTES:
             raise LegoError(
-                f"workspaces[{i}].shape is {list(workspace.shape)}, {workspace.bytes} bytes; "
+                f"{where} is {list(workspace.shape)}, {size} bytes; "
                 f"a workspace has 1 to {_MOST_BYTES}"
             )
 
 
+def _check_sizes(sizes: Sequence[int | str], artifact: Artifact, where: str) -> None:
+    """Check those sizes that are expressions."""
+    for i, size in enumerate(sizes):
+        if isinstance(size, str):
+            _check_expression(size, artifact.arguments, f"{where}[{i}]")
+
+
 def _check_expression(text: str, arguments: tuple[Argument, ...], where: str) -> None:
-    """Check that each operator has two operands, and that the arguments are scalar integers."""
+    """Check that each operator has two operands, and that each leaf asks what an argument has."""
     depth = 0
-    for token in text.split():
-        if token[0] == "a":
-            number = int(token[1:])
-            argument = arguments[number] if number < len(arguments) else None
-            if argument is None or argument.shape is not None or argument.dtype in FLOATS:
-                raise LegoError(f"{where} names {token}, which is no argument that is an integer")
-        is_operand = token[0] == "a" or token[-1].isdecimal()
-        if not is_operand and depth < 2:
+    for token in expressions.tokens(text):
+        if isinstance(token, Leaf):
+            _check_leaf(token, arguments, where)
+        if isinstance(token, str) and depth < 2:
             raise LegoError(f"{where} has an operator '{token}' without two operands")
-        depth += 1 if is_operand else -1
+        depth += -1 if isinstance(token, str) else 1
     if depth != 1:
         raise LegoError(f"{where} has {depth} values, not one")
+
+
+def _check_leaf(leaf: Leaf, arguments: tuple[Argument, ...], where: str) -> None:
+    argument = arguments[leaf.argument] if leaf.argument < len(arguments) else None
+    if leaf.asks == "value":
+        if argument is None or argument.shape is not None or argument.dtype in FLOATS:
+            raise LegoError(
+                f"{where} names a{leaf.argument}, which is no argument that is an integer"
+            )
+    elif argument is None or leaf.dimension >= len(argument.shape or ()):
+        raise LegoError(
+            f"{where} names the {leaf.asks} of a{leaf.argument} along dimension "
+            f"{leaf.dimension}, which is no dimension of a tensor argument"
+        )
 
 
 def _check_launch(launch: KernelLaunch, artifact: Artifact, where: str) -> None:
@@ -104,6 +158,7 @@ def _check_launch(launch: KernelLaunch, artifact: Artifact, where: str) -> None:
             f"{where}.block is {list(launch.block)}, {threads} threads; "
             f"a GPU takes at most {MAX_CTA_THREADS}"
         )
+    _check_sizes(launch.grid, artifact, f"{where}.grid")
     sizes = parameter_sizes(artifact.ptx, launch.kernel)
     if sum(sizes) > MAX_PARAMETER_BYTES:
         raise LegoError(
@@ -137,6 +192,9 @@ def _parameter_bytes(parameter: Parameter, artifact: Artifact, where: str) -> tu
             return (TENSOR_MAP_BYTES * len(maps),)
         case Constant(dtype, value):
             _check_constant(dtype, value, where)
+            return _scalar_bytes(dtype)
+        case Computed(dtype, expression):
+            _check_expression(expression, artifact.arguments, f"{where}.expression")
             return _scalar_bytes(dtype)
     buffer = _buffer(parameter, artifact, where)
     return (8,) if buffer.shape is not None else _scalar_bytes(buffer.dtype)
@@ -180,11 +238,27 @@ def _check_map(found: TensorMapParameter, artifact: Artifact, where: str) -> Non
             f"{where} maps {named}, {what}; a tensor map is of a tensor of "
             f"{', '.join(TENSOR_MAP_TYPES)}"
         )
+    _check_sizes(found.shape, artifact, f"{where}.shape")
+    _check_sizes(found.strides, artifact, f"{where}.strides")
     element = ELEMENT_BYTES[buffer.dtype]
+    # What the launch computes is checked then; 1 and 16 are right in any tensor map.
+    shape = [n if isinstance(n, int) else 1 for n in found.shape]
+    strides = [n if isinstance(n, int) else 16 for n in found.strides]
     try:
-        check_tensor_map(found.shape, found.strides, found.box, element, found.swizzle)
+        check_tensor_map(shape, strides, found.box, element, found.swizzle)
     except LegoError as e:
         raise LegoError(f"{where} is {e.message}", hint=e.hint) from None
-    held, needed = prod(buffer.shape) * element, last_byte(found.shape, found.strides, element)
-    if needed > held:
-        raise LegoError(f"{where} maps {needed} bytes, {named} has {held}")
+    own = () if isinstance(buffer, Workspace) or buffer.strides is None else buffer.strides
+    sides = (buffer.shape, own, found.shape, found.strides)
+    if all(isinstance(n, int) for side in sides for n in side):
+        held, needed = _held(buffer) * element, last_byte(shape, strides, element)
+        if needed > held:
+            raise LegoError(f"{where} maps {needed} bytes, {named} has {held}")
+
+
+def _held(buffer: Argument | Workspace) -> int:
+    """Return the elements of a buffer of known shape and strides."""
+    shape = known_numbers(buffer.shape or ())
+    if isinstance(buffer, Workspace) or buffer.strides is None:
+        return prod(shape)
+    return _span(shape, known_numbers(buffer.strides))

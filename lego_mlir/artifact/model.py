@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Annotated, Literal
 
-from lego_mlir.artifact import names
+from lego_mlir.artifact import expressions, names
 from lego_mlir.artifact.schema import Rule, count, integer, line, matching, power_of_two
 from lego_mlir.diagnostics import printable
 from lego_mlir.files import write_whole
@@ -28,7 +28,7 @@ from lego_mlir.hardware.limits import (
 from lego_mlir.limits import Limits, current
 from lego_mlir.sources import NO_SOURCES, Sources
 
-FORMAT = 3
+FORMAT = 4
 CHECK_MARK = "lego.check: "
 """What a trap of a check has in the comment behind it, before the message."""
 
@@ -37,30 +37,30 @@ ArgumentAccess = Literal["read", "write", "readwrite", "none"]
 
 Name = Annotated[str, Rule(f"a name: {names.NAME_RULE}", names.is_name)]
 Symbol = Annotated[str, matching(r"[A-Za-z_$%][A-Za-z0-9_$]{0,1023}", "the name of a kernel")]
+Variable = Annotated[str, matching(r"[A-Za-z_][A-Za-z0-9_]{0,127}", "the name of a symbol")]
 Dtype = Annotated[str, Rule(f"one of {', '.join(ELEMENT_BYTES)}", ELEMENT_BYTES.__contains__)]
 Extent = Annotated[int, integer(0, 2**48)]
-Shape = Annotated[tuple[Extent, ...], count(0, 32)]
+Shape = Annotated[tuple[Extent | None, ...], count(0, 32)]
+"""Sizes or strides of a tensor; those that are None are known when it is launched."""
+
 LayoutText = Annotated[str, line(1 << 14)]
 Target = Annotated[str, matching(r"sm_\d{2,3}a?", "a target such as sm_80 or sm_90a")]
 REFERENCE_RULE = line(256)
 Reference = Annotated[str, REFERENCE_RULE]
 Expression = Annotated[
-    str,
-    matching(
-        r"(?=.{1,4096}$)(a\d{1,4}|-?\d{1,20}|//|[-+*%<]|>=|==|min|max)"
-        r"( (a\d{1,4}|-?\d{1,20}|//|[-+*%<]|>=|==|min|max))*",
-        "an expression of arguments, such as a0 16 % 0 ==",
-    ),
+    str, matching(expressions.PATTERN, "an expression of arguments, such as a0 16 % 0 ==")
 ]
+"""What a launch evaluates; see `artifact.expressions`."""
+
 Text = Annotated[str, line(1 << 14)]
 LocationText = Annotated[
     str, Rule("a location, or empty", lambda text: len(text) < 1 << 13 and printable(text) == text)
 ]
 PTX = Annotated[str, Rule("a text without the character 0", lambda text: "\0" not in text)]
 Grid = tuple[
-    Annotated[int, integer(1, MAX_GRID_DIMS[0])],
-    Annotated[int, integer(1, MAX_GRID_DIMS[1])],
-    Annotated[int, integer(1, MAX_GRID_DIMS[2])],
+    Annotated[int, integer(1, MAX_GRID_DIMS[0])] | Expression,
+    Annotated[int, integer(1, MAX_GRID_DIMS[1])] | Expression,
+    Annotated[int, integer(1, MAX_GRID_DIMS[2])] | Expression,
 ]
 Block = tuple[
     Annotated[int, integer(1, MAX_CTA_DIMS[0])],
@@ -72,6 +72,9 @@ Index = Annotated[int, integer(0, MAX_PARAMETER_BYTES)]
 
 Integers = Annotated[tuple[int, ...], count(0, 5)]
 """For each dimension of a tensor map; `tensor_maps` says more."""
+
+Sizes = Annotated[tuple[int | Expression, ...], count(0, 5)]
+"""The same, where the launch may compute them."""
 
 L2Promotion = Annotated[
     int, Rule(f"one of {', '.join(map(str, L2_PROMOTIONS))}", L2_PROMOTIONS.__contains__)
@@ -85,11 +88,14 @@ class Argument:
     Attributes:
         name: its name in the source.
         dtype: MLIR's name of the element type: `f16`, `bf16`, `f32`, `f64`, `i8` … `i64`.
-        shape: of the buffer, dense and row-major; `None` for a scalar.
+        shape: of the buffer; `None` for a scalar. A size that is `None` is known at launch.
         layout: the text of the layout that maps the tensor's logical index to the buffer's flat
-            offset; `None` where the buffer is the tensor itself, row-major.
+            offset; `None` where the buffer is the tensor itself.
         access: what the kernels do with it.
         alignment: of the buffer's address, in bytes; a power of two that the kernels rely on.
+        strides: of the buffer, in elements. A stride that is `None` is known at launch, the others
+            are promised. `None` where the buffer is dense and row-major.
+        symbols: what the symbols of the layout's text are.
     """
 
     name: Name
@@ -98,6 +104,8 @@ class Argument:
     layout: LayoutText | None = None
     access: ArgumentAccess = "readwrite"
     alignment: Annotated[int, power_of_two(1 << 20)] = 1
+    strides: Shape | None = None
+    symbols: Annotated[tuple[tuple[Variable, Expression], ...], count(0, 64)] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +118,7 @@ class Workspace:
     Attributes:
         name: its name in the source.
         dtype: MLIR's name of the element type.
-        shape: of the buffer, dense and row-major.
+        shape: of the buffer, dense and row-major; sizes may be expressions.
         alignment: of the buffer's address, in bytes; a power of two that the kernels rely on.
         zeroed: it holds zeros when the first launch begins, and the launches leave zeros in it for
             the next run. Else it begins with unknown values.
@@ -118,19 +126,21 @@ class Workspace:
 
     name: Name
     dtype: Dtype
-    shape: Shape
+    shape: Annotated[tuple[Extent | Expression, ...], count(0, 32)]
     alignment: Annotated[int, power_of_two(ALLOCATION_ALIGNMENT)] = ALLOCATION_ALIGNMENT
     zeroed: bool = False
 
     @property
     def bytes(self) -> int:
-        """The bytes of the buffer."""
-        return prod(self.shape) * ELEMENT_BYTES[self.dtype]
+        """The bytes of the buffer, all of whose sizes are numbers."""
+        return prod(known_numbers(self.shape)) * ELEMENT_BYTES[self.dtype]
 
     def __str__(self) -> str:
-        sizes = "×".join(str(n) for n in self.shape)
+        sizes = "×".join(_shown(n) for n in self.shape)
+        is_known = all(isinstance(n, int) for n in self.shape)
+        size = f", {self.bytes} bytes" if is_known else ""
         zeroed = ", zeroed" if self.zeroed else ""
-        return f"{self.name}  {self.dtype} {sizes}, {self.bytes} bytes{zeroed}"
+        return f"{self.name}  {self.dtype} {sizes}{size}{zeroed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +159,14 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
+class Computed:
+    """A kernel parameter that is an integer which the launch computes."""
+
+    dtype: Literal["i32", "i64", "index"]
+    expression: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class TensorMapParameter:
     """A kernel parameter that is a tensor map: how TMA copies boxes of a tensor.
 
@@ -157,8 +175,8 @@ class TensorMapParameter:
     Attributes:
         argument: the position of the host function's argument whose buffer it maps, or that of a
             workspace.
-        shape: of the tensor, in elements.
-        strides: of all dimensions but the innermost, in bytes.
+        shape: of the tensor, in elements; sizes may be expressions.
+        strides: of all dimensions but the innermost, in bytes; they may be expressions.
         box: in elements.
         swizzle: of the box in shared memory: 0, 32, 64 or 128 bytes.
         l2_promotion: bytes that a read brings into the L2 cache at least: 64, 128 or 256, or 0 for
@@ -166,8 +184,8 @@ class TensorMapParameter:
     """
 
     argument: Index | WorkspaceIndex
-    shape: Integers
-    strides: Integers
+    shape: Sizes
+    strides: Sizes
     box: Integers
     swizzle: int
     l2_promotion: L2Promotion = 256
@@ -180,7 +198,7 @@ class TensorMapParameters:
     maps: Annotated[tuple[TensorMapParameter, ...], count(1, MAX_PARAMETER_BYTES // 128)]
 
 
-Parameter = Index | WorkspaceIndex | Constant | TensorMapParameter | TensorMapParameters
+Parameter = Index | WorkspaceIndex | Constant | Computed | TensorMapParameter | TensorMapParameters
 """The position of the host function's argument that a kernel's parameter is, or what it is else."""
 
 
@@ -190,10 +208,12 @@ class KernelLaunch:
 
     Attributes:
         kernel: the entry's name in the PTX.
-        grid: blocks in x, y and z.
+        grid: blocks in x, y and z, each a number or an expression. Where one is 0, nothing is
+            launched.
         block: threads in x, y and z.
         parameters: for each kernel parameter the position of the host function's argument that
-            it receives, the position of a workspace, a constant, or tensor maps.
+            it receives, the position of a workspace, a constant, a number that the launch
+            computes, or tensor maps.
         shared_bytes: dynamic shared memory (static shared memory stands in the PTX).
         pdl: whether the kernel waits by itself for what was launched before it on the
             stream, and so may begin earlier (programmatic dependent launch).
@@ -207,7 +227,7 @@ class KernelLaunch:
     pdl: bool = False
 
     def __str__(self) -> str:
-        grid, block = ("×".join(str(n) for n in size) for size in (self.grid, self.block))
+        grid, block = ("×".join(_shown(n) for n in size) for size in (self.grid, self.block))
         parts = [self.kernel, f"grid {grid}", f"block {block}"]
         if self.shared_bytes:
             parts.append(f"dynamic shared memory {self.shared_bytes} bytes")
@@ -220,8 +240,8 @@ class KernelLaunch:
 class Fact:
     """What the code relies on of the arguments, so that every launch evaluates it.
 
-    Expressions are numbers, arguments (`a0` is the first) and operators, each operator behind its
-    operands: `a0 16 % 0 ==` holds where 16 divides the first argument.
+    Its expressions are those of `artifact.expressions`: `a0 16 % 0 ==` holds where 16 divides the
+    first argument.
 
     Attributes:
         condition: an expression that is not 0 where the fact holds.
@@ -314,6 +334,23 @@ class Artifact:
 
         with (limits or current()).applied():
             return bundle.load(path)
+
+
+def known_numbers(sizes: Sequence[int | str | None]) -> tuple[int, ...]:
+    """Return sizes of which all are numbers.
+
+    Raises:
+        ValueError: one is an expression, or None: only the launch knows it.
+    """
+    found = tuple(n for n in sizes if isinstance(n, int))
+    if len(found) < len(sizes):
+        raise ValueError(f"sizes that only a launch knows: {list(sizes)}")
+    return found
+
+
+def _shown(size: int | str) -> str:
+    """Return a number of blocks or elements for a message; an expression in parentheses."""
+    return str(size) if isinstance(size, int) else f"({size})"
 
 
 def workspace_offsets(workspaces: Sequence[Workspace]) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lego_mlir.artifact import Argument, Artifact
+from lego_mlir.artifact import Argument, Artifact, known_numbers
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.limits import check_limit
@@ -89,7 +89,7 @@ def bind(
             bound.append(BoundArgument(argument, _scalar(argument, value)))
             continue
         offsets = layout_offsets(argument, functions or {})
-        shape = argument.shape if offsets is None else offsets.shape
+        shape = known_numbers(argument.shape) if offsets is None else offsets.shape
         if value is not None:
             tensor = _tensor(argument, shape, value)
         elif argument.access in READS:
@@ -125,7 +125,7 @@ def layout_offsets(argument: Argument, functions: Functions) -> npt.NDArray[np.i
         what = f"the layout of argument '{argument.name}' has offsets of {{}} bytes"
         check_limit("tensor_bytes", size, what)
     offsets: npt.NDArray[np.integer[Any]] = np.asarray(layout.offsets())
-    size = int(np.prod(argument.shape, dtype=np.int64))
+    size = prod(known_numbers(argument.shape))
     if offsets.size and (int(offsets.min()) < 0 or int(offsets.max()) >= size):
         raise LegoError(
             f"the layout of argument '{argument.name}' reaches offsets "
@@ -141,7 +141,9 @@ _OFFSET_BYTES = 8
 def _check_size(artifact: Artifact) -> None:
     """Refuse tensors that take more memory together than a run may."""
     size = sum(
-        prod(a.shape) * ELEMENT_BYTES[a.dtype] for a in artifact.arguments if a.shape is not None
+        prod(known_numbers(a.shape)) * ELEMENT_BYTES[a.dtype]
+        for a in artifact.arguments
+        if a.shape is not None
     )
     check_limit("tensor_bytes", size, f"the tensors of '{artifact.name}' have {{}} bytes together")
 
@@ -235,6 +237,6 @@ def _buffer(
     assert argument.shape is not None
     if offsets is None:
         return np.array(tensor, order="C")
-    buffer = dtypes.poison(argument.shape, argument.dtype)
+    buffer = dtypes.poison(known_numbers(argument.shape), argument.dtype)
     buffer.reshape(-1)[offsets] = tensor
     return buffer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lego_mlir.artifact import Artifact
+from lego_mlir.artifact import Artifact, known_numbers
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes, torch_tensors, views
 from lego_mlir.runtime.device import Device, select
@@ -103,7 +103,7 @@ def launch_on(
             kept.append(seen)
             addresses[-1] = seen.pointer
             dtype = dtypes.numpy_dtype(argument.dtype)
-            values.append(views.as_numpy(seen, dtype, argument.shape))
+            values.append(views.as_numpy(seen, dtype, known_numbers(argument.shape)))
     check_overlap(artifact, addresses)
     gpu = _gpu_of_tensors(artifact, arrays)
     if gpu is None or artifact.checked:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 
-from lego_mlir.artifact import Argument, Artifact
+from lego_mlir.artifact import Argument, Artifact, known_numbers
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes
 from lego_mlir.runtime.arrays import WRITES
@@ -60,7 +60,7 @@ def _buffers(artifact: Artifact) -> tuple[tuple[int, int, bool], ...]:
     for position, argument in enumerate(artifact.arguments):
         if argument.shape is None or argument.access == "none":
             continue
-        elements = prod(argument.shape)
+        elements = prod(known_numbers(argument.shape))
         if elements:
             size = elements * dtypes.numpy_dtype(argument.dtype).itemsize
             found.append((position, size, argument.access in WRITES))

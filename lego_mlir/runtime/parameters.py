@@ -13,6 +13,7 @@ import numpy as np
 
 from lego_mlir.artifact import (
     Argument,
+    Computed,
     Constant,
     KernelLaunch,
     TensorMapParameter,
@@ -110,6 +111,8 @@ def resolve(
             continue
         if isinstance(parameter, Constant):
             dtype, value = parameter.dtype, dtypes.scalar(parameter.dtype, parameter.value)
+        elif isinstance(parameter, Computed):
+            raise ValueError(f"a number that only a launch knows: {parameter.expression}")
         else:
             found, value = buffer(parameter)
             dtype = found.dtype

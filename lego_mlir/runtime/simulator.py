@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lego_mlir.artifact import Argument, Artifact, TensorMapParameter, Workspace
+from lego_mlir.artifact import (
+    Argument,
+    Artifact,
+    TensorMapParameter,
+    Workspace,
+    known_numbers,
+)
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import TENSOR_MAP_TYPES
 from lego_mlir.limits import check_limit
@@ -71,11 +77,12 @@ class Simulator:
         spaces = _allocated(artifact)
         workspaces = tuple(zip(artifact.workspaces, (s.array for s in spaces), strict=True))
         for launch in artifact.launches:
+            x, y, z = known_numbers(launch.grid)
             sizes = _parameter_sizes(module, launch.kernel)
             costs = sim.launch(
                 module,
                 launch.kernel,
-                launch.grid,
+                (x, y, z),
                 launch.block,
                 parameters.resolve(launch, artifact.arguments, values, sizes, _mapped, workspaces),
                 shared_bytes=launch.shared_bytes,
@@ -105,7 +112,7 @@ def _allocated(artifact: Artifact) -> list[sim.Workspace]:
         f"the workspaces of '{artifact.name}' have {{}} bytes",
     )
     return [
-        sim.Workspace.allocate(w.shape, dtypes.numpy_dtype(w.dtype), zeroed=w.zeroed)
+        sim.Workspace.allocate(known_numbers(w.shape), dtypes.numpy_dtype(w.dtype), zeroed=w.zeroed)
         for w in artifact.workspaces
     ]
 
@@ -148,8 +155,8 @@ def _mapped(found: TensorMapParameter, argument: Argument | Workspace, array: An
     return sim.TensorMap(
         flat,
         box=found.box,
-        shape=found.shape,
-        strides=found.strides,
+        shape=known_numbers(found.shape),
+        strides=known_numbers(found.strides),
         dtype=TENSOR_MAP_TYPES[argument.dtype],
         swizzle=f"{found.swizzle}B" if found.swizzle else "none",
     )

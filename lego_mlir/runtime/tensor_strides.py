@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import accumulate
 from operator import mul
 
-from lego_mlir.artifact import Argument
+from lego_mlir.artifact import Argument, known_numbers
 from lego_mlir.diagnostics import LegoError
 
 
@@ -48,7 +48,8 @@ def tensor_strides(argument: Argument) -> TensorStrides | None:
     if argument.shape is None:
         return None
     if argument.layout is None:
-        return TensorStrides(argument.shape, row_major(argument.shape))
+        shape = known_numbers(argument.shape)
+        return TensorStrides(shape, row_major(shape))
     from lego_mlir.algebra import Layout, parse_layout
 
     try:

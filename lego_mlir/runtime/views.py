@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from lego_mlir.artifact import Argument
+from lego_mlir.artifact import Argument, known_numbers
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes, torch_tensors
 from lego_mlir.runtime.compatibility import check_alignment
@@ -205,7 +205,7 @@ def _in_elements(strides: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 def _of_other_shape(seen: View, argument: Argument) -> str | None:
     """Return the hint for an array with a buffer's size and another shape."""
     is_tensor = argument.layout is not None and argument.shape is not None
-    if not is_tensor or prod(seen.shape) != prod(argument.shape or ()):
+    if not is_tensor or prod(seen.shape) != prod(known_numbers(argument.shape or ())):
         return None
     return (
         f"what is passed is the buffer, whose elements lie as {argument.layout} says; "

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from lego_mlir import runtime
-from lego_mlir.artifact import Argument, Artifact
+from lego_mlir.artifact import Argument, Artifact, known_numbers
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelSequence
@@ -147,7 +147,7 @@ class Signature:
                 f"{value.dtype}",
                 hint=f"convert it: x.to({tensors.dtype_of(argument.dtype)})",
             )
-        shape, buffer = tuple(value.shape), argument.shape or ()
+        shape, buffer = tuple(value.shape), known_numbers(argument.shape or ())
         is_tensor = memory is not None and shape == memory.shape
         if is_tensor and memory is not None and memory.match(value.stride()):
             return
@@ -198,4 +198,5 @@ def _memory(argument: Argument) -> TensorStrides | None:
     if argument.shape is None:
         return None
     found = tensor_strides(argument)
-    return found or TensorStrides(argument.shape, row_major(argument.shape))
+    shape = known_numbers(argument.shape)
+    return found or TensorStrides(shape, row_major(shape))

@@ -12,6 +12,7 @@ import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from math import prod
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from lego_mlir import cache
-from lego_mlir.artifact import Artifact
+from lego_mlir.artifact import Artifact, known_numbers
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels.gemm import tuned_table
 from lego_mlir.kernels.gemm.config import GemmConfig
@@ -158,7 +159,10 @@ def _arguments(artifact: Artifact, cleanup: ExitStack) -> list[Any]:
         if argument.shape is None:
             values.append(dtypes.scalar(argument.dtype, 1))
             continue
-        size = max(1, int(np.prod(argument.shape))) * dtypes.numpy_dtype(argument.dtype).itemsize
+        size = (
+            max(1, prod(known_numbers(argument.shape)))
+            * dtypes.numpy_dtype(argument.dtype).itemsize
+        )
         try:
             pointer = int(driver_call(driver.cuMemAlloc, size))
         except RuntimeError as e:
