@@ -20,6 +20,20 @@ irdl.dialect @lego {
     irdl.parameters(notation: %notation)
   }
 
+  // The encoding of a tile in shared memory: the layout from its index to the element's offset.
+  irdl.attribute @shared {
+    %notation = irdl.base "#builtin.string"
+    irdl.parameters(notation: %notation)
+  }
+
+  // A ring buffer in shared memory: its stages, and the tile that each of them holds, such as
+  //   !lego.ring<2 : i64, tensor<64x64xf16, #lego.shared<"OrderBy(Row(64, 64))">>>
+  irdl.type @ring {
+    %stages = irdl.base "#builtin.integer"
+    %tile = irdl.base "!builtin.tensor"
+    irdl.parameters(stages: %stages, tile: %tile)
+  }
+
   // The flat offset of a logical index.  operands: one index a dimension, symbols
   irdl.operation @apply {
     %index = irdl.is index
@@ -457,6 +471,120 @@ irdl.dialect @lego {
     irdl.operands(tile: %tile, indices: %indices)
     irdl.results(result: %result)
     irdl.attributes {"dim" = %dim}
+  }
+
+  // Pipelines.
+  //
+  // Tiles go from a producer to its consumers through a ring buffer. A tile has a number, its count
+  // over the whole kernel: 0, 1, 2, .... Tile n lies in stage n mod stages. For each ring the numbers
+  // of the acquire, commit, wait and release that a role executes count up from 0 by one, and each
+  // ring has one role that produces.
+
+  // An empty ring buffer. It is made once, in the kernel's body.
+  irdl.operation @make_ring {
+    %ring = irdl.base @lego::@ring
+    irdl.results(ring: %ring)
+  }
+
+  // Waits until the stage of tile n is empty: until tile n - stages has been released.
+  irdl.operation @acquire {
+    %ring = irdl.base @lego::@ring
+    %index = irdl.is index
+    irdl.operands(ring: %ring, number: %index)
+  }
+
+  // Starts to copy a tile of a tensor into the stage of tile n. The operands behind n, `layout` and
+  // `slice` are those of the lego.load of this tile. Invalid elements are copied as 0. `engine` is
+  // "tma", "cp_async", or "plain", which copies through registers.
+  irdl.operation @copy_async {
+    %ring = irdl.base @lego::@ring
+    %index = irdl.is index
+    %memref = irdl.base "!builtin.memref"
+    %layout = irdl.base @lego::@layout
+    %slice = irdl.any
+    %engine = irdl.base "#builtin.string"
+    irdl.operands(ring: %ring, number: %index, buffer: %memref, operands: variadic %index)
+    irdl.attributes {"layout" = %layout, "slice" = %slice, "engine" = %engine}
+  }
+
+  // Tile n is complete as soon as its copies are.
+  irdl.operation @commit {
+    %ring = irdl.base @lego::@ring
+    %index = irdl.is index
+    irdl.operands(ring: %ring, number: %index)
+  }
+
+  // Waits until tile n is complete. The result may be used until its release.
+  irdl.operation @wait {
+    %ring = irdl.base @lego::@ring
+    %index = irdl.is index
+    %tile = irdl.base "!builtin.tensor"
+    irdl.operands(ring: %ring, number: %index)
+    irdl.results(tile: %tile)
+  }
+
+  // The role does not read tile n any more.
+  irdl.operation @release {
+    %ring = irdl.base @lego::@ring
+    %index = irdl.is index
+    irdl.operands(ring: %ring, number: %index)
+  }
+
+  // What some warps of each CTA execute, `warps` of them from `first_warp` on. The roles of a kernel
+  // follow one another at the end of its body, and run at the same time. `registers`, if there, is
+  // how many each thread has (setmaxnreg). The region ends in a gpu.yield.
+  irdl.operation @role {
+    %name = irdl.base "#builtin.string"
+    %first_warp = irdl.base "#builtin.integer"
+    %warps = irdl.base "#builtin.integer"
+    %body = irdl.region
+    irdl.attributes {"name" = %name, "first_warp" = %first_warp, "warps" = %warps}
+    irdl.regions(body: %body)
+  }
+
+  // Starts a lego.dot by wgmma, as a group of its own. Only lego.dot_wait makes the result readable;
+  // before that it may be the accumulator of another one, and be carried by a loop.
+  irdl.operation @dot_async {
+    %a = irdl.base "!builtin.tensor"
+    %b = irdl.base "!builtin.tensor"
+    %accumulator = irdl.base "!builtin.tensor"
+    %result = irdl.base "!builtin.tensor"
+    irdl.operands(a: %a, b: %b, accumulator: %accumulator)
+    irdl.results(result: %result)
+  }
+
+  // Waits until at most `pending` groups are not complete, those that began last.
+  irdl.operation @dot_wait {
+    %accumulator = irdl.base "!builtin.tensor"
+    %result = irdl.base "!builtin.tensor"
+    %pending = irdl.base "#builtin.integer"
+    irdl.operands(accumulator: %accumulator)
+    irdl.results(result: %result)
+    irdl.attributes {"pending" = %pending}
+  }
+
+  // The `groups` warpgroups of a role execute what stands between turn_begin and turn_end one after
+  // the other, again and again in the same order.
+  irdl.operation @turn_begin {
+    %groups = irdl.base "#builtin.integer"
+    irdl.attributes {"groups" = %groups}
+  }
+
+  irdl.operation @turn_end {
+    %groups = irdl.base "#builtin.integer"
+    irdl.attributes {"groups" = %groups}
+  }
+
+  // The tile that lies in one stage of a buffer in shared memory, of a layout with the stages as its
+  // first dimension. A pass makes it of lego.wait.
+  irdl.operation @shared_tile {
+    %memref = irdl.base "!builtin.memref"
+    %index = irdl.is index
+    %tile = irdl.base "!builtin.tensor"
+    %layout = irdl.base @lego::@layout
+    irdl.operands(buffer: %memref, stage: %index)
+    irdl.results(tile: %tile)
+    irdl.attributes {"layout" = %layout}
   }
 
   // What tiles become in each thread.

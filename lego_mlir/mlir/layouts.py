@@ -18,6 +18,7 @@ from lego_mlir.mlir.lowering.bijectivity import verified
 from lego_mlir.mlir.lowering.indices.permutation_functions import read_function
 
 _PREFIX = "#lego.layout<"
+_SHARED_PREFIX = "#lego.shared<"
 _ATTRIBUTE = re.compile(r'lego\.layout\s*<\s*"((?:[^"\\]|\\.)*)"')
 _STRING_UNIT = re.compile(r'\\[0-9A-Fa-f]{2}|\\["\\nt]|[^\\]')
 _ESCAPES = {"n": b"\n", "t": b"\t", '"': b'"', "\\": b"\\"}
@@ -28,6 +29,25 @@ def layout_attribute(layout: Layout) -> Any:
     return ir.Attribute.parse(_written(layout))
 
 
+def shared_attribute(layout: Layout) -> Any:
+    """Return the encoding of tiles that lie in shared memory by a layout."""
+    return ir.Attribute.parse(_SHARED_PREFIX + _written(layout)[len(_PREFIX) :])
+
+
+def is_shared(attribute: Any) -> bool:
+    """Return whether an encoding is that of tiles in shared memory."""
+    return str(attribute).startswith(_SHARED_PREFIX)
+
+
+def parsed_shared(attribute: Any) -> Layout:
+    """Return the layout of an encoding of tiles in shared memory.
+
+    Raises:
+        LegoError: it is no layout.
+    """
+    return _parsed(_text(str(attribute)[len(_SHARED_PREFIX) : -1], attribute.context), ())
+
+
 @lru_cache(maxsize=1024)
 def _written(layout: Layout) -> str:
     """Return the attribute's text, which is the same in every context."""
@@ -36,10 +56,14 @@ def _written(layout: Layout) -> str:
 
 def layout_text(attribute: Any) -> str:
     """Return the text of a layout attribute."""
-    literal = str(attribute)[len(_PREFIX) : -1]
+    return _text(str(attribute)[len(_PREFIX) : -1], attribute.context)
+
+
+def _text(literal: str, context: Any) -> str:
+    """Return the string of a literal as MLIR prints it."""
     if "\\" not in literal:
         return literal[1:-1]
-    return ir.StringAttr(ir.Attribute.parse(literal, context=attribute.context)).value  # type: ignore[no-any-return]
+    return ir.StringAttr(ir.Attribute.parse(literal, context=context)).value  # type: ignore[no-any-return]
 
 
 def _position_in(source: str, text: str, column: int) -> int | None:

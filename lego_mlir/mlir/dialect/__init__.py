@@ -1,6 +1,7 @@
 """The lego dialect: the name of every operation and attribute, its builder and its reader.
 
-No other module spells these names; those of operations on tiles stand in `tile_operations`.
+No other module spells these names; those of operations on tiles stand in `tile_operations`,
+those of pipelines in `pipeline_operations`.
 `dialects/lego.irdl.mlir` declares and explains the operations. Builders insert at the current
 insertion point. Their `location` defaults to the current one.
 """
@@ -74,10 +75,25 @@ from lego_mlir.mlir.dialect.names import (
     TENSOR_MAP_OPERATIONS,
     TENSOR_MAPS,
     TILE_OPERATIONS,
+    TILE_WARPS,
     VALUES,
     WARPS,
     WITHIN,
     ZEROED,
+)
+from lego_mlir.mlir.dialect.pipeline_operations import (
+    ACQUIRE,
+    COMMIT,
+    COPY_ASYNC,
+    DOT_ASYNC,
+    DOT_WAIT,
+    MAKE_RING,
+    RELEASE,
+    ROLE,
+    SHARED_TILE,
+    TURN_BEGIN,
+    TURN_END,
+    WAIT,
 )
 from lego_mlir.mlir.dialect.readers import (
     alignment_in,
@@ -118,6 +134,7 @@ from lego_mlir.mlir.dialect.tile_operations import (
 )
 
 __all__ = [
+    "ACQUIRE",
     "ALIGNMENT",
     "ALLOC",
     "APPLY",
@@ -132,10 +149,14 @@ __all__ = [
     "CHUNK",
     "CLAIM",
     "CLUSTER",
+    "COMMIT",
     "CONVERT",
+    "COPY_ASYNC",
     "DIM",
     "DIVERGENT",
     "DOT",
+    "DOT_ASYNC",
+    "DOT_WAIT",
     "EXACT_MATH",
     "EXCLUSIVE",
     "FACTS",
@@ -156,6 +177,7 @@ __all__ = [
     "LOAD",
     "LOAD_MATRICES",
     "LOAD_PARTS",
+    "MAKE_RING",
     "MASK",
     "ORDERED_BY_USER",
     "OTHER",
@@ -169,13 +191,16 @@ __all__ = [
     "REDUCE_SCATTER",
     "REDUCE_WITH",
     "REFERENCE",
+    "RELEASE",
     "RESHAPE",
     "RESTRICT",
+    "ROLE",
     "SCAN",
     "SCAN_WITH",
     "SCATTER",
     "SCHEDULE",
     "SHARED",
+    "SHARED_TILE",
     "SIZE",
     "SIZES",
     "SLICE",
@@ -192,8 +217,12 @@ __all__ = [
     "TENSOR_MAPS",
     "TENSOR_MAP_OPERATIONS",
     "TILE_OPERATIONS",
+    "TILE_WARPS",
     "TRANSPOSE",
+    "TURN_BEGIN",
+    "TURN_END",
     "VALUES",
+    "WAIT",
     "WARPS",
     "WITHIN",
     "ZEROED",

@@ -112,6 +112,8 @@ PARAMS = "lego.params"
 """A dictionary of the parameters of the launch's own schedule, which `SCHEDULE` names there."""
 CLUSTER = "lego.cluster"
 """The number of CTAs along x that make a cluster."""
+TILE_WARPS = "lego.tile_warps"
+"""The number of warps that hold the tiles of a kernel with roles: those from 0 on."""
 FILLED = "lego.filled"
 """A unit attribute: invalid elements of tiles hold what the operations need that ignore them. Only
 bounds of accesses, and each lego.restrict right before one, still say what is valid."""

@@ -1,13 +1,24 @@
-"""The types of tiles: ranked tensors whose encoding is a distributed layout."""
+"""The types of tiles: ranked tensors whose encoding is their layout.
+
+A tile in registers has a distributed layout, `#lego.layout<"...">`. One in shared memory has a
+layout from its index to the element's offset, `#lego.shared<"...">`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from lego_mlir.algebra import Layout
 from lego_mlir.analysis.distributed import DistributedLayout
 from lego_mlir.mlir.bindings import ir
-from lego_mlir.mlir.layouts import layout_attribute, layout_text
+from lego_mlir.mlir.layouts import (
+    is_shared,
+    layout_attribute,
+    layout_text,
+    parsed_shared,
+    shared_attribute,
+)
 
 
 def is_tile(value: Any) -> bool:
@@ -37,15 +48,53 @@ def bytes_of(element: Any) -> int:
 
 
 def layout_of(value: Any) -> DistributedLayout | None:
-    """Return the distributed layout of a tile, `None` if it is not placed yet.
+    """Return the distributed layout of a tile; `None` if it is not placed, or in shared memory.
 
     Raises:
         LegoError: its encoding is no distributed layout of this shape.
     """
     kind = ir.RankedTensorType(value.type)
-    if kind.encoding is None:
+    if kind.encoding is None or is_shared(kind.encoding):
         return None
     return DistributedLayout.parse(layout_text(kind.encoding), tuple(kind.shape))
+
+
+def is_shared_tile(value: Any) -> bool:
+    """Return whether a value is a tile in shared memory."""
+    return is_shared_type(value.type)
+
+
+def is_shared_type(kind: Any) -> bool:
+    """Return whether a type is that of a tile in shared memory."""
+    if not isinstance(kind, ir.RankedTensorType):
+        return False
+    encoding = ir.RankedTensorType(kind).encoding
+    return encoding is not None and is_shared(encoding)
+
+
+def shared_layout_of(value: Any) -> Layout | None:
+    """Return the layout of a tile in shared memory, `None` of another one.
+
+    Raises:
+        LegoError: its encoding is no layout.
+    """
+    return shared_layout_in(value.type)
+
+
+def shared_layout_in(kind: Any) -> Layout | None:
+    """Return the layout in the type of a tile in shared memory, `None` of another type.
+
+    Raises:
+        LegoError: its encoding is no layout.
+    """
+    if not is_shared_type(kind):
+        return None
+    return parsed_shared(ir.RankedTensorType(kind).encoding)
+
+
+def shared_tile_type(shape: Sequence[int], element: Any, layout: Layout) -> Any:
+    """Return the type of a tile in shared memory."""
+    return ir.RankedTensorType.get(list(shape), element, shared_attribute(layout))
 
 
 def tile_type(shape: Sequence[int], element: Any, layout: DistributedLayout | None = None) -> Any:

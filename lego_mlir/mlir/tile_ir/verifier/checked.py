@@ -78,6 +78,9 @@ class Checked:
 
     def same_element(self, value: Any, element: Any, what: str) -> None:
         """Require the element type of a tile, or the type of a number."""
-        kind = value.type
+        self.same_element_type(value.type, element, what)
+
+    def same_element_type(self, kind: Any, element: Any, what: str) -> None:
+        """Require the element type of a tile's type, or the type of a number."""
         found = ir.ShapedType(kind).element_type if isinstance(kind, ir.ShapedType) else kind
         self.require(found == element, lambda: f"has {what} of {found}, not {element}")

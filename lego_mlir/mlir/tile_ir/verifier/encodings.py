@@ -10,7 +10,7 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.layouts import layout_text
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
-from lego_mlir.mlir.tile_ir.types import tile_type
+from lego_mlir.mlir.tile_ir.types import is_shared_type, tile_type
 
 _FORM = 'write tensor<8x32xf32, #lego.layout<"OrderBy(Row(warps, 32, registers))...">>'
 
@@ -37,7 +37,7 @@ def _canonical(kernel: TileKernel, kind: Any, op: Any, seen: dict[Any, Any]) -> 
     if kind not in seen:
         tile = ir.RankedTensorType(kind)
         found = kind
-        if tile.encoding is not None and tile.has_static_shape:
+        if tile.encoding is not None and tile.has_static_shape and not is_shared_type(kind):
             layout = layout_in(kernel, kind, op)
             if layout.text != layout_text(tile.encoding):
                 found = tile_type(tuple(tile.shape), tile.element_type, layout)

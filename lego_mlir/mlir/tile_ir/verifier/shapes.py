@@ -11,7 +11,6 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.lowering import atomics
-from lego_mlir.mlir.tile_ir.types import is_tile
 from lego_mlir.mlir.tile_ir.verifier.checked import Checked
 from lego_mlir.mlir.tile_ir.verifier.regions import check_function
 
@@ -20,8 +19,18 @@ _BOOL_KINDS = ("and", "or", "xor")
 
 
 # Memory.
-def _access(c: Checked, value: Any, buffer: Any, origin: Sequence[Any]) -> None:
-    """Check a load or store of a tile, or of an element if it has no `slice`."""
+def check_access(c: Checked, kind: Any, buffer: Any, origin: Sequence[Any]) -> None:
+    """Check an access of a tile in memory, or of an element if it has no `slice`.
+
+    Args:
+        c: the operation.
+        kind: the type of what is loaded or stored.
+        buffer: the memory.
+        origin: its first index.
+
+    Raises:
+        LegoError: the attributes and types do not belong together.
+    """
     layout = c.layouts.of(c.op)
     if layout.symbols:
         names = ", ".join(s.name for s in layout.symbols)
@@ -41,19 +50,19 @@ def _access(c: Checked, value: Any, buffer: Any, origin: Sequence[Any]) -> None:
         "every dimension has an index, the origin of the tile",
     )
     element = ir.MemRefType(buffer.type).element_type
-    kind = value.type
-    if not is_tile(value):
-        c.same_element(value, element, "a value")
+    if not isinstance(kind, ir.RankedTensorType):
+        c.same_element_type(kind, element, "a value")
         c.require(dialect.SLICE not in c.op.attributes, lambda: f"of a slice has the type {kind}")
     else:
-        c.same_element(value, element, "a tile")
+        c.same_element_type(kind, element, "a tile")
+        shape = list(ir.RankedTensorType(kind).shape)
         dims = tuple(c.attribute(dialect.SLICE, ir.DenseI64ArrayAttr, "array<i64: 0, 1>"))
-        rank = len(c.shape(value))
+        rank = len(shape)
         fits = len(set(dims)) == len(dims) == rank and all(0 <= d < layout.rank for d in dims)
         c.require(
             fits,
             lambda: (
-                f"of a tile {list(c.shape(value))} has the slice {list(dims)}; its layout has "
+                f"of a tile {shape} has the slice {list(dims)}; its layout has "
                 f"the dimensions 0 to {layout.rank - 1}"
             ),
             "slice lists the layout's dimension along which each dimension of the tile extends",
@@ -65,13 +74,13 @@ def _access(c: Checked, value: Any, buffer: Any, origin: Sequence[Any]) -> None:
             lambda: f"has other = {other}, and elements of {element}",
             f"write its type along: other = 0 : {element}",
         )
-    kind = ir.MemRefType(buffer.type)
-    if kind.has_static_shape:
+    memory = ir.MemRefType(buffer.type)
+    if memory.has_static_shape:
         c.require(
-            int(layout.size) <= prod(kind.shape),
+            int(layout.size) <= prod(memory.shape),
             lambda: (
-                f"has the layout '{layout}' of {layout.size} elements, the buffer {kind} has "
-                f"only {prod(kind.shape)}"
+                f"has the layout '{layout}' of {layout.size} elements, the buffer {memory} has "
+                f"only {prod(memory.shape)}"
             ),
             "the buffer's shape and the sizes of the layout must agree",
         )
@@ -79,12 +88,12 @@ def _access(c: Checked, value: Any, buffer: Any, origin: Sequence[Any]) -> None:
 
 def _load(c: Checked) -> None:
     buffer, *origin = list(c.op.operands)
-    _access(c, c.op.results[0], buffer, origin)
+    check_access(c, c.op.results[0].type, buffer, origin)
 
 
 def _store(c: Checked) -> None:
     value, buffer, *origin = list(c.op.operands)
-    _access(c, value, buffer, origin)
+    check_access(c, value.type, buffer, origin)
 
 
 def _indices(c: Checked, indices: Sequence[Any], shape: tuple[int, ...]) -> None:
@@ -334,7 +343,12 @@ _ACCUMULATORS = {
 """The element types of accumulators, by those of the operands."""
 
 
-def _dot(c: Checked) -> None:
+def check_dot(c: Checked) -> None:
+    """Check shapes and element types of a dot.
+
+    Raises:
+        LegoError: they do not belong together.
+    """
     a, b, accumulator = c.op.operands
     shapes = [c.shape(x) for x in (a, b, accumulator)]
     fits = all(len(s) == 2 for s in shapes) and (
@@ -381,6 +395,6 @@ SHAPES: Mapping[str, Callable[[Checked], None]] = {
     tiles.REDUCE_WITH: _reduce_with,
     tiles.SCAN: _scan,
     tiles.SCAN_WITH: _scan_with,
-    tiles.DOT: _dot,
+    tiles.DOT: check_dot,
 }
 """By the operation's name."""

@@ -14,8 +14,14 @@ from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.interpreter.pointwise import POINTWISE
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.operations import CONSTANT
+from lego_mlir.mlir.tile_ir.types import is_shared_tile, is_shared_type
 from lego_mlir.mlir.tile_ir.verifier.checked import Checked
 from lego_mlir.mlir.tile_ir.verifier.encodings import layout_in
+from lego_mlir.mlir.tile_ir.verifier.pipelines import (
+    CHECKS,
+    check_shared_tiles,
+    check_shared_type,
+)
 from lego_mlir.mlir.tile_ir.verifier.placement import misplaced
 from lego_mlir.mlir.tile_ir.verifier.shapes import SHAPES
 
@@ -96,8 +102,16 @@ def _verify(kernel: TileKernel, op: Any, seen: dict[Any, Any], *, placed: bool) 
         _check_outside(kernel, op)
         if name in SHAPES:
             SHAPES[name](checked)
+        elif name in CHECKS:
+            CHECKS[name](checked)
         else:
             _check_known(checked)
+        if any(map(is_shared_tile, (*op.operands, *op.results))):
+            check_shared_tiles(checked)
+            return
+    elif name in CHECKS:
+        CHECKS[name](checked)
+        return
     else:
         return
     _check_layouts(checked, seen, [*operands, *results, *inside], placed=placed)
@@ -126,6 +140,10 @@ def _check_types(kernel: TileKernel, op: Any, kinds: Iterable[Any], seen: dict[A
         if wrong is not None:
             message, hint = wrong
             raise kernel.source.error(f"'{op.name}': {message}", op.location, hint=hint)
+        if is_shared_type(kind):
+            check_shared_type(kernel, kind, op)
+            seen[kind] = None
+            continue
         has_layout = ir.RankedTensorType(kind).encoding is not None
         seen[kind] = layout_in(kernel, kind, op) if has_layout else None
         if has_layout and layout_text(kind.encoding) != seen[kind].text:

@@ -1,0 +1,207 @@
+"""The dialect's operations on pipelines: names, builders and readers.
+
+Rings, roles, asynchronous dots and turns, as `dialects/lego.irdl.mlir` specifies them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+from lego_mlir.mlir.bindings import ir
+
+MAKE_RING = "lego.make_ring"
+ACQUIRE = "lego.acquire"
+COPY_ASYNC = "lego.copy_async"
+COMMIT = "lego.commit"
+WAIT = "lego.wait"
+RELEASE = "lego.release"
+ROLE = "lego.role"
+DOT_ASYNC = "lego.dot_async"
+DOT_WAIT = "lego.dot_wait"
+TURN_BEGIN = "lego.turn_begin"
+TURN_END = "lego.turn_end"
+SHARED_TILE = "lego.shared_tile"
+
+PRODUCES = (ACQUIRE, COPY_ASYNC, COMMIT)
+CONSUMES = (WAIT, RELEASE)
+OF_RING = (*PRODUCES, *CONSUMES)
+"""The operations whose operands begin with a ring and the number of a tile."""
+
+Engine: TypeAlias = Literal["tma", "cp_async", "plain"]
+ENGINES: tuple[Engine, ...] = ("tma", "cp_async", "plain")
+"""What copies tiles into shared memory, the best first."""
+
+_RING_PREFIX = "!lego.ring<"
+_LAYOUT, _SLICE, _ENGINE = "layout", "slice", "engine"
+_NAME, _FIRST_WARP, _WARPS, _REGISTERS = "name", "first_warp", "warps", "registers"
+_PENDING, _GROUPS = "pending", "groups"
+
+
+# Types.
+def ring_type(stages: int, tile: Any) -> Any:
+    """Return the type of a ring.
+
+    Args:
+        stages: how many tiles it holds.
+        tile: their type, a tile in shared memory.
+    """
+    return ir.Type.parse(f"{_RING_PREFIX}{stages} : i64, {tile}>")
+
+
+def is_ring(value: Any) -> bool:
+    """Return whether a value is a ring."""
+    return str(value.type).startswith(_RING_PREFIX)
+
+
+def stages_of(ring: Any) -> int:
+    """Return how many tiles a ring holds."""
+    return int(str(ring.type)[len(_RING_PREFIX) :].split(" ", 1)[0])
+
+
+def tile_type_of(ring: Any) -> Any:
+    """Return the type of the tiles of a ring."""
+    return ir.Type.parse(str(ring.type).partition(", ")[2][:-1], context=ring.type.context)
+
+
+# Readers.
+def engine_of(op: Any) -> str:
+    """Return what makes the copy of a lego.copy_async."""
+    return ir.StringAttr(op.attributes[_ENGINE]).value  # type: ignore[no-any-return]
+
+
+def role_name(op: Any) -> str:
+    """Return the name of a role."""
+    return ir.StringAttr(op.attributes[_NAME]).value  # type: ignore[no-any-return]
+
+
+def role_warps(op: Any) -> range:
+    """Return the warps of a role."""
+    first, count = (ir.IntegerAttr(op.attributes[k]).value for k in (_FIRST_WARP, _WARPS))
+    return range(first, first + count)
+
+
+def role_registers(op: Any) -> int | None:
+    """Return the registers of each thread of a role; `None` if it says nothing of them."""
+    found = op.attributes.get(_REGISTERS)
+    return None if found is None else ir.IntegerAttr(found).value
+
+
+def pending_of(op: Any) -> int:
+    """Return how many younger groups a lego.dot_wait does not wait for."""
+    return ir.IntegerAttr(op.attributes[_PENDING]).value  # type: ignore[no-any-return]
+
+
+def groups_of(op: Any) -> int:
+    """Return how many warpgroups take turns at a lego.turn_begin or lego.turn_end."""
+    return ir.IntegerAttr(op.attributes[_GROUPS]).value  # type: ignore[no-any-return]
+
+
+# Builders.
+def make_ring(stages: int, tile: Any) -> Any:
+    """Build an empty ring; arguments as `ring_type`."""
+    return _made(MAKE_RING, results=[ring_type(stages, tile)]).result
+
+
+def acquire(ring: Any, number: Any) -> Any:
+    """Build the wait for an empty stage; return the operation."""
+    return _made(ACQUIRE, [ring, number])
+
+
+def copy_async(
+    ring: Any,
+    number: Any,
+    buffer: Any,
+    origin: Sequence[Any],
+    layout: Any,
+    dims: Any,
+    engine: Engine,
+) -> Any:
+    """Build a copy into a ring; return the operation.
+
+    Args:
+        ring: the ring.
+        number: of the tile.
+        buffer: what is copied from.
+        origin: the tile's first index, and the values of the layout's symbols.
+        layout: the attribute of the tensor's layout.
+        dims: the attribute of the dimensions along which the tile extends.
+        engine: one of `ENGINES`.
+    """
+    attributes = {_LAYOUT: layout, _SLICE: dims, _ENGINE: ir.StringAttr.get(engine)}
+    return _made(COPY_ASYNC, [ring, number, buffer, *origin], attributes=attributes)
+
+
+def commit(ring: Any, number: Any) -> Any:
+    """Build the end of a tile's copies; return the operation."""
+    return _made(COMMIT, [ring, number])
+
+
+def wait(ring: Any, number: Any) -> Any:
+    """Build the wait for a complete tile; return the tile."""
+    return _made(WAIT, [ring, number], [tile_type_of(ring)]).result
+
+
+def release(ring: Any, number: Any) -> Any:
+    """Build the end of the reads of a tile; return the operation."""
+    return _made(RELEASE, [ring, number])
+
+
+def role(name: str, warps: range, registers: int | None = None) -> Any:
+    """Build a role with an empty block; return the operation."""
+    attributes = {
+        _NAME: ir.StringAttr.get(name),
+        _FIRST_WARP: _i64(warps.start),
+        _WARPS: _i64(len(warps)),
+    }
+    if registers is not None:
+        attributes[_REGISTERS] = _i64(registers)
+    op = _made(ROLE, attributes=attributes, regions=1)
+    op.regions[0].blocks.append()
+    return op
+
+
+def dot_async(a: Any, b: Any, accumulator: Any) -> Any:
+    """Build the start of `a @ b + accumulator`; return what lego.dot_wait makes readable."""
+    return _made(DOT_ASYNC, [a, b, accumulator], [accumulator.type]).result
+
+
+def dot_wait(accumulator: Any, pending: int) -> Any:
+    """Build the wait for an accumulator, and for all but the last groups, `pending` of them."""
+    attributes = {_PENDING: _i64(pending)}
+    return _made(DOT_WAIT, [accumulator], [accumulator.type], attributes).result
+
+
+def turn_begin(groups: int) -> Any:
+    """Build the wait for a warpgroup's turn; return the operation."""
+    return _made(TURN_BEGIN, attributes={_GROUPS: _i64(groups)})
+
+
+def turn_end(groups: int) -> Any:
+    """Build the end of a warpgroup's turn; return the operation."""
+    return _made(TURN_END, attributes={_GROUPS: _i64(groups)})
+
+
+def shared_tile(kind: Any, buffer: Any, stage: Any, layout: Any) -> Any:
+    """Build the tile of type `kind` in a stage of a buffer with the attribute of its layout."""
+    return _made(SHARED_TILE, [buffer, stage], [kind], {_LAYOUT: layout}).result
+
+
+def _i64(n: int) -> Any:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), n)
+
+
+def _made(
+    name: str,
+    operands: Sequence[Any] = (),
+    results: Sequence[Any] = (),
+    attributes: dict[str, Any] | None = None,
+    regions: int = 0,
+) -> Any:
+    return ir.Operation.create(
+        name,
+        results=list(results),
+        operands=list(operands),
+        attributes=attributes or {},
+        regions=regions,
+    )
