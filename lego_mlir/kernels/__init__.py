@@ -1,6 +1,7 @@
 """Ready-made kernels, written with the public API; the layouts of their arguments are parameters.
 
-Each family has a folder, with problem, config, heuristic and kernel body: `gemm`, `permute`.
+Each family has a folder, with problem, config, heuristic and kernel body: `gemm`, `permute`,
+`rows`.
 """
 
 from lego_mlir.kernels.gemm.config import GemmConfig
@@ -11,15 +12,27 @@ from lego_mlir.kernels.gemm.several.grouped import grouped_matmul
 from lego_mlir.kernels.gemm.several.ragged import ragged_matmul
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 from lego_mlir.kernels.permute.transpose import permute, transpose
+from lego_mlir.kernels.rows.builder import rows
+from lego_mlir.kernels.rows.config import RowsConfig
+from lego_mlir.kernels.rows.norms import layernorm, rmsnorm
+from lego_mlir.kernels.rows.problem import Argument as RowArgument
+from lego_mlir.kernels.rows.softmax import log_softmax, softmax
 
 __all__ = [
     "GemmConfig",
     "GemvConfig",
     "MmaConfig",
+    "RowArgument",
+    "RowsConfig",
     "WgmmaConfig",
     "grouped_matmul",
+    "layernorm",
+    "log_softmax",
     "matmul",
     "permute",
     "ragged_matmul",
+    "rmsnorm",
+    "rows",
+    "softmax",
     "transpose",
 ]

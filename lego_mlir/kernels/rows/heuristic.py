@@ -1,0 +1,29 @@
+"""The heuristic: how many rows a CTA holds, with how many warps, and which rows come in pieces."""
+
+from __future__ import annotations
+
+from lego_mlir.hardware.limits import WARP_THREADS
+from lego_mlir.kernels.rows.config import RowsConfig
+from lego_mlir.kernels.rows.problem import RowsProblem
+
+_HELD = 32
+"""Elements of a row that a thread holds, for each argument that it loads."""
+
+_MOST_HELD = 64
+"""At most, before a row is read in pieces."""
+
+_WARPS, _MOST_WARPS = 4, 16
+
+
+def choose(problem: RowsProblem) -> RowsConfig:
+    """Return the config of a kernel on rows."""
+    n = problem.columns
+    if n > _MOST_HELD * WARP_THREADS * _MOST_WARPS:
+        return RowsConfig(1, _MOST_WARPS, 4, problem.vector, "a row does not fit in registers")
+    threads = 1
+    while threads * _HELD < n:
+        threads *= 2
+    warps = min(_MOST_WARPS, max(_WARPS, threads // WARP_THREADS))
+    rows = max(1, warps * WARP_THREADS // threads)
+    rows = min(rows, 1 << (problem.rows - 1).bit_length())
+    return RowsConfig(rows, warps, reason=f"{threads} threads a row")

@@ -1,0 +1,176 @@
+"""Softmax and norms along rows in the simulator, compared with NumPy in f64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from lego_mlir import runtime
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.kernels import layernorm, log_softmax, rmsnorm, softmax
+from lego_mlir.kernels.rows.config import RowsConfig
+
+DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
+ULP = {"f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
+
+SHAPES = [(5, 64), (3, 1000), (2, 1), (7, 33), (1, 3), (40, 20), (3, 2050), (2, 4096)]
+PIECES = [(1, 2, 4, 4), (1, 4, 2, 1)]
+"""Configs of rows in pieces; in most tests the last piece is not full."""
+
+
+def random(shape: Any, dtype: str, scale: float = 1.0) -> Any:
+    """Return random numbers of an element type."""
+    numbers = np.random.default_rng(7).standard_normal(shape) * scale
+    return numbers.astype(DTYPES[dtype])
+
+
+def exponentials(x: Any) -> Any:
+    """Return the softmax of rows of f64."""
+    with np.errstate(invalid="ignore"):
+        e = np.exp(x - x.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def poisoned(shape: Any, dtype: str) -> Any:
+    """Return an array of numbers that no kernel leaves."""
+    return np.full(shape, 77.0).astype(DTYPES[dtype])
+
+
+def config_of(pieces: tuple[int, ...] | None) -> RowsConfig | None:
+    return None if pieces is None else RowsConfig(*pieces)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_softmax(shape: tuple[int, int], dtype: str) -> None:
+    x, y = random(shape, dtype, 4), poisoned(shape, dtype)
+    softmax(*shape, dtype)(x, y, device="sim")
+    want = exponentials(x.astype(np.float64))
+    # The difference from the maximum is rounded to f32 before its exponential is computed.
+    error = ULP[dtype] + ULP["f32"] * (4 + np.ptp(x.astype(np.float64), axis=1, keepdims=True))
+    assert (abs(y - want) <= error * want + 2.0**-24 * (dtype == "f16")).all()
+
+
+@pytest.mark.parametrize("pieces", PIECES)
+@pytest.mark.parametrize("columns", [256, 512, 1300, 2050])
+def test_softmax_in_pieces(columns: int, pieces: tuple[int, ...]) -> None:
+    x, y = random((2, columns), "f32", 4), poisoned((2, columns), "f32")
+    softmax(2, columns, config=RowsConfig(*pieces))(x, y, device="sim")
+    want = exponentials(x.astype(np.float64))
+    assert (abs(y - want) <= ULP["f32"] * want * 40).all()
+
+
+@pytest.mark.parametrize("order", ["late", "early", "random"])
+@pytest.mark.parametrize("pieces", [None, *PIECES])
+def test_any_order_of_the_simulator(order: str, pieces: tuple[int, ...] | None) -> None:
+    x, y = random((2, 1300), "f32"), poisoned((2, 1300), "f32")
+    kernel = softmax(2, 1300, config=config_of(pieces))
+    kernel(x, y, device=runtime.select("sim", order=order))
+    want = exponentials(x.astype(np.float64))
+    np.testing.assert_allclose(y, want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("pieces", [None, *PIECES])
+def test_infinities_and_nan_are_as_in_torch(pieces: tuple[int, ...] | None) -> None:
+    x = random((6, 1300), "f32")
+    x[0, ::7] = -np.inf
+    x[1, 40:] = -np.inf  # most threads have nothing else
+    x[2] = -np.inf
+    x[3, 700] = np.inf
+    x[4, 1299] = np.nan
+    want = exponentials(x.astype(np.float64))
+    assert np.isnan(want[2:5]).all()
+    y = poisoned(x.shape, "f32")
+    softmax(*x.shape, config=config_of(pieces))(x, y, device="sim")
+    np.testing.assert_allclose(y, want, rtol=2e-6)
+    with np.errstate(divide="ignore"):
+        logarithms = np.log(want[[0, 1, 5]])
+    log_softmax(*x.shape, config=config_of(pieces))(x, y, device="sim")
+    assert np.isnan(y[2:5]).all()
+    np.testing.assert_allclose(y[[0, 1, 5]], logarithms, rtol=1e-5)
+
+
+@pytest.mark.parametrize("pieces", [None, *PIECES])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rmsnorm(dtype: str, pieces: tuple[int, ...] | None) -> None:
+    shape = (5, 1300)
+    x, w, y = random(shape, dtype), random(shape[1], "f32"), poisoned(shape, dtype)
+    rstd = poisoned(5, "f32")
+    kernel = rmsnorm(
+        *shape, dtype, weight="f32", save=True, epsilon=1e-3, offset=1.0, config=config_of(pieces)
+    )
+    kernel(x, w, y, rstd, device="sim")
+    wide = x.astype(np.float64)
+    factor = 1 / np.sqrt((wide**2).mean(axis=1) + 1e-3)
+    want = wide * factor[:, None] * (1 + w.astype(np.float64))
+    np.testing.assert_allclose(rstd, factor, rtol=1e-6)
+    assert (abs(y - want) <= ULP[dtype] * abs(want) * 4 + 1e-7).all()
+
+
+@pytest.mark.parametrize("pieces", [None, *PIECES])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_layernorm_of_numbers_far_from_zero(dtype: str, pieces: tuple[int, ...] | None) -> None:
+    shape = (3, 1300)
+    x = (random(shape, "f32") + 100).astype(DTYPES[dtype])
+    w, b = random(shape[1], dtype), random(shape[1], dtype, 3)
+    y, mean, rstd = poisoned(shape, "f32"), poisoned(3, "f32"), poisoned(3, "f32")
+    kernel = layernorm(*shape, dtype, out="f32", save=True, config=config_of(pieces))
+    kernel(x, w, b, y, mean, rstd, device="sim")
+    wide = x.astype(np.float64)
+    center, factor = wide.mean(axis=1), 1 / np.sqrt(wide.var(axis=1) + 1e-5)
+    want = (wide - center[:, None]) * factor[:, None] * w.astype(np.float64) + b.astype(np.float64)
+    np.testing.assert_allclose(mean, center, rtol=1e-6)
+    np.testing.assert_allclose(rstd, factor, rtol=1e-5)
+    np.testing.assert_allclose(y, want, atol=1e-4)
+
+
+@pytest.mark.parametrize("pieces", [None, PIECES[0]])
+def test_a_residual_is_added_and_kept(pieces: tuple[int, ...] | None) -> None:
+    shape = (3, 1300)
+    x, residual, w = (
+        random(shape, "bf16"),
+        random(shape[::-1], "f32").T.copy(),
+        random(1300, "bf16"),
+    )
+    y = poisoned(shape, "bf16")
+    kernel = rmsnorm(*shape, "bf16", residual="f32", config=config_of(pieces), in_place=True)
+    wide = x.astype(np.float64) + residual
+    kernel(x, residual, w, y, residual, device="sim")
+    want = wide / np.sqrt((wide**2).mean(axis=1, keepdims=True) + 1e-6) * w.astype(np.float64)
+    np.testing.assert_allclose(residual, wide, rtol=1e-6)
+    assert (abs(y - want) <= ULP["bf16"] * abs(want) + 1e-6).all()
+
+
+@pytest.mark.parametrize("pieces", [None, PIECES[0]])
+def test_in_place(pieces: tuple[int, ...] | None) -> None:
+    x = random((3, 1300), "f32")
+    want = exponentials(x.astype(np.float64))
+    softmax(3, 1300, config=config_of(pieces), in_place=True)(x, x, device="sim")
+    np.testing.assert_allclose(x, want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0), (4, True), (4, 2.0)])
+def test_sizes_are_positive_integers(shape: Any) -> None:
+    with pytest.raises(LegoError, match="positive integer"):
+        softmax(*shape)
+
+
+def test_an_unknown_type_is_an_error() -> None:
+    with pytest.raises(LegoError, match="f19"):
+        softmax(4, 4, "f19")
+
+
+def test_an_output_of_another_shape_is_an_error() -> None:
+    with pytest.raises(LegoError, match="y"):
+        softmax(4, 64)(random((4, 64), "f32"), poisoned((4, 32), "f32"), device="sim")
+
+
+def test_explain_says_how_rows_are_divided() -> None:
+    assert "rows a CTA, in registers" in softmax(1000, 64).explain()
+    assert (
+        "in 4 pieces of 1024 columns and one of 4"
+        in softmax(4, 4100, config=RowsConfig(1, 4, 2, 4)).explain()
+    )
