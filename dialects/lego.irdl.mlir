@@ -648,4 +648,25 @@ irdl.dialect @lego {
     irdl.operands(buffer: %memref, index: variadic %index, words: variadic %part)
     irdl.attributes {"layout" = %layout, "registers" = %registers, "matrices" = %matrices}
   }
+
+  // The matrix descriptor, for wgmma, of a tile that begins at an element of shared memory. `word` is
+  // the descriptor of such a tile at address 0: swizzle, and distances. This operation reads the
+  // buffer, and if wgmma is not waited for right behind it, until a lego.end_reads.
+  irdl.operation @matrix_descriptor {
+    %memref = irdl.base "!builtin.memref"
+    %index = irdl.is index
+    %i64 = irdl.is i64
+    %layout = irdl.base @lego::@layout
+    %word = irdl.base "#builtin.integer"
+    irdl.operands(buffer: %memref, index: variadic %index)
+    irdl.results(descriptor: %i64)
+    irdl.attributes {"layout" = %layout, "word" = %word}
+  }
+
+  // Reads of buffers that operations before this one have begun, by their matrix descriptors, are over
+  // here: the wgmma have been waited for. Passes that place buffers and barriers need to know.
+  irdl.operation @end_reads {
+    %memref = irdl.base "!builtin.memref"
+    irdl.operands(buffers: variadic %memref)
+  }
 }

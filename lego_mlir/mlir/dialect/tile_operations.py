@@ -35,6 +35,8 @@ LOAD_PARTS = "lego.load_parts"
 STORE_PARTS = "lego.store_parts"
 LOAD_MATRICES = "lego.load_matrices"
 STORE_MATRICES = "lego.store_matrices"
+MATRIX_DESCRIPTOR = "lego.matrix_descriptor"
+END_READS = "lego.end_reads"
 
 ORDER = "order"
 DIM = "dim"
@@ -43,6 +45,7 @@ KIND = "kind"
 REVERSE = "reverse"
 IDENTITY = "identity"
 VALUE = "value"
+WORD = "word"
 REGISTERS = "registers"
 IN_BOUNDS = "in_bounds"
 SCATTER_NUMBER = "scatter"
@@ -128,6 +131,11 @@ def matrices_of(op: Any) -> int:
 def is_transposed(op: Any) -> bool:
     """Return whether a load_matrices or store_matrices transposes."""
     return TRANSPOSED in op.attributes
+
+
+def word_of(op: Any) -> int:
+    """Return the 64 bits of a lego.matrix_descriptor of a tile at address 0."""
+    return ir.IntegerAttr(op.attributes[WORD]).value & (1 << 64) - 1  # type: ignore[no-any-return]
 
 
 def value_of(op: Any) -> Any:
@@ -388,6 +396,26 @@ def store_matrices(
     segments = [1, len(index), len(words)]
     attributes[_OPERAND_SEGMENTS] = ir.DenseI32ArrayAttr.get(segments)
     _build(STORE_MATRICES, [], [buffer, *index, *words], attributes, None)
+
+
+def matrix_descriptor(buffer: Any, index: Sequence[Any], layout: Any, word: int) -> Any:
+    """Build the matrix descriptor, an i64, of a tile in shared memory.
+
+    Args:
+        buffer: shared memory.
+        index: of the tile's first element, one value a dimension of the layout.
+        layout: the attribute of the buffer's layout.
+        word: the 64 bits of the descriptor of such a tile at address 0.
+    """
+    signed = word - (1 << 64) if word >> 63 else word
+    attributes = {_LAYOUT: layout, WORD: _i64(signed)}
+    kind = ir.IntegerType.get_signless(64)
+    return _build(MATRIX_DESCRIPTOR, [kind], [buffer, *index], attributes, None)[0]
+
+
+def end_reads(buffers: Sequence[Any]) -> None:
+    """Build the end of reads that wgmma have begun of these buffers."""
+    _build(END_READS, [], buffers, {}, None)
 
 
 def _matrices_attributes(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import gcd
 from typing import Any
 
@@ -88,8 +89,15 @@ def allocate(op: Any, layout: Layout, source: Source) -> None:
     """Replace a lego.alloc by a buffer of a layout's size.
 
     Raises:
-        LegoError: the layout's size is unknown, the type cannot hold it, or no kernel encloses it.
+        LegoError: the layout's size is unknown, the type cannot hold it, it is to be aligned, or no
+            kernel encloses it.
     """
+    if dialect.ALIGNMENT in op.attributes:
+        raise source.error(
+            f"'lego.alloc' with {dialect.ALIGNMENT}: only dynamic shared memory can keep to it",
+            op.location,
+            hint="a schedule's step pack_shared makes shared memory dynamic",
+        )
     replace_alloc(op, room(op, allocated_type(op, layout, source), source))
 
 
@@ -97,7 +105,7 @@ def allocated_type(op: Any, layout: Layout, source: Source) -> Any:
     """Return the type of memref, of known size, that a lego.alloc makes.
 
     Raises:
-        LegoError: the layout's size is unknown, the type cannot hold it, or it is to be aligned.
+        LegoError: the layout's size is unknown, or the type cannot hold it.
     """
     if not isinstance(layout.size, int):
         names = ", ".join(s.name for s in layout.symbols)
@@ -116,12 +124,6 @@ def allocated_type(op: Any, layout: Layout, source: Source) -> Any:
             op.location,
             hint="the result is a memref of one dynamic dimension, "
             f"memref<?x{element}, #gpu.address_space<workgroup>>",
-        )
-    if dialect.ALIGNMENT in op.attributes:
-        raise source.error(
-            f"'lego.alloc' with {dialect.ALIGNMENT}: only dynamic shared memory can keep to it",
-            op.location,
-            hint="a schedule's step pack_shared makes shared memory dynamic",
         )
     return kind
 
@@ -247,10 +249,11 @@ def is_workgroup(kind: Any) -> bool:
 
 
 def align_shared(module: Any) -> None:
-    """Align every shared-memory buffer to `SHARED_ALIGNMENT` bytes.
+    """Align every shared-memory buffer to `SHARED_ALIGNMENT` bytes at least.
 
-    Dynamic shared memory is aligned to `DYNAMIC_ALIGNMENT` and external: the launch sets its size,
-    and LLVM would drop an internal variable of zero bytes.
+    Bytes, of which tiles are parts that may be swizzled, are aligned as dynamic shared memory is.
+    That is external: the launch sets its size, and LLVM would drop an internal variable of zero
+    bytes.
 
     Args:
         module: with kernels in the llvm dialect.
@@ -258,11 +261,16 @@ def align_shared(module: Any) -> None:
     i64 = ir.IntegerType.get_signless(64)
     for op in symbols_in(module):
         if op.name == "llvm.mlir.global" and ir.IntegerAttr(op.attributes["addr_space"]).value == 3:
-            dynamic = op.attributes["global_type"].value == dynamic_type()
-            alignment = DYNAMIC_ALIGNMENT if dynamic else SHARED_ALIGNMENT
+            kind = op.attributes["global_type"].value
+            bytes_ = _BYTES.fullmatch(str(kind))
+            is_wide = bytes_ is not None and not 0 < int(bytes_[1]) < DYNAMIC_ALIGNMENT
+            alignment = DYNAMIC_ALIGNMENT if is_wide else SHARED_ALIGNMENT
             op.attributes["alignment"] = ir.IntegerAttr.get(i64, alignment)
-            if dynamic:
+            if kind == dynamic_type():
                 op.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")
+
+
+_BYTES = re.compile(r"!llvm\.array<(\d+) x i8>")
 
 
 def dynamic_type() -> Any:

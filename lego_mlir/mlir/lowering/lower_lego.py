@@ -49,11 +49,12 @@ from lego_mlir.mlir.lowering.indices.layout_operands import LayoutOperands
 from lego_mlir.mlir.lowering.indices.printed_indices import PrintedIndices
 from lego_mlir.mlir.lowering.indices.size_operands import SizeOperands
 from lego_mlir.mlir.lowering.lower_tables import lower_tables
+from lego_mlir.mlir.lowering.matrix_descriptors import lower_matrix_descriptor
 from lego_mlir.mlir.lowering.parts_access.checks import check_parts, check_registers
 from lego_mlir.mlir.lowering.parts_access.lower import lower_load, lower_store
 from lego_mlir.mlir.lowering.parts_access.matrices import read_matrices, write_matrices
 from lego_mlir.mlir.lowering.parts_access.offsets import last_index
-from lego_mlir.mlir.lowering.parts_access.plan import PartsMemory
+from lego_mlir.mlir.lowering.parts_access.plan import PartsMemory, bytes_of
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.scopes import KERNELS
 
@@ -177,6 +178,8 @@ class _Lowering:
                 self.load_matrices(op, layout)
             case tiles.STORE_MATRICES:
                 self.store_matrices(op, layout)
+            case tiles.MATRIX_DESCRIPTOR:
+                self.matrix_descriptor(op, layout)
             case dialect.CHECK:
                 self.check(op, layout)
             case dialect.REDUCE_SCATTER:
@@ -260,6 +263,17 @@ class _Lowering:
         memory = self.parts_memory(op, layout, buffer, operands)
         with ir.InsertionPoint(op), op.location:
             located(self.source, op, lambda: write_matrices(memory, op, words))
+
+    def matrix_descriptor(self, op: Any, layout: Layout) -> None:
+        buffer, *operands = list(op.operands)
+        bound, index = self.operands.indexed(op, layout, operands)
+        flat, _ = self.flat_memory(op, layout, buffer)
+        size = bytes_of(ir.MemRefType(buffer.type).element_type)
+        offset = located(self.source, op, lambda: derive_offset(bound, tuple(index)))
+        with ir.InsertionPoint(op), op.location:
+            at, _ = self.printed.printers(op)
+            word = lower_matrix_descriptor(flat, at(offset), size, tiles.word_of(op))
+        op.results[0].replace_all_uses_with(word)
 
     def check(self, op: Any, layout: Layout) -> None:
         attributes = {name: a for name, a in named_attributes(op).items() if name != dialect.LAYOUT}

@@ -10,9 +10,9 @@ becomes
 
 A buffer exists from its first use to its last; what a loop or branch does with it is one use. What
 it holds when its lego.alloc is reached again is unknown, so a buffer of a loop's body exists for a
-part of each iteration. Buffers that do not exist at the same time may share bytes. But then a
-barrier stands between them, so the smallest share none: as many as leave room for all CTAs that
-the registers allow on a multiprocessor.
+part of each iteration. An alloc may state an alignment. Buffers that do not exist at the same time
+may share bytes. But then a barrier stands between them, so the smallest share none: as many as
+leave room for all CTAs that the registers allow on a multiprocessor.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, memref
 from lego_mlir.mlir.buffer_users import ancestor_in, users_of
 from lego_mlir.mlir.lowering.buffers import (
+    DYNAMIC_ALIGNMENT,
     allocated_type,
     bytes_of,
     is_workgroup,
@@ -108,7 +109,14 @@ def _buffer(kernel: TileKernel, op: Any, spans: Spans) -> _Buffer:
     uses = [spans[ancestor_in(op.block, user)] for user in users_of(op.results[0])]
     first = min((start for start, _ in uses), default=0)
     last = max((end for _, end in uses), default=0)
-    return _Buffer(op, kind, BufferLifetime(bytes_of(kind), LEAST_ALIGNMENT, first, last))
+    alignment = dialect.alignment_in(op.attributes, LEAST_ALIGNMENT)
+    if not 0 < alignment <= DYNAMIC_ALIGNMENT or alignment & (alignment - 1):
+        raise kernel.source.error(
+            f"{dialect.ALIGNMENT} of shared memory is a power of two up to {DYNAMIC_ALIGNMENT}, "
+            f"not {alignment}",
+            op.location,
+        )
+    return _Buffer(op, kind, BufferLifetime(bytes_of(kind), alignment, first, last))
 
 
 def offsets_of(lifetimes: Sequence[BufferLifetime], free: int) -> list[int]:

@@ -53,9 +53,10 @@ func.func @main() {{
         return found, ir.MemRefType(memory.type).shape[0]
 
 
-def alloc(name: str, bytes_: int) -> str:
-    layout = f'#lego.layout<"OrderBy(Row({bytes_ // 4}))">'
-    return f'%{name} = "lego.alloc"() {{layout = {layout}}} : () -> memref<?xf32, #space>\n'
+def alloc(name: str, bytes_: int, alignment: int | None = None) -> str:
+    layout = f'layout = #lego.layout<"OrderBy(Row({bytes_ // 4}))">'
+    stated = "" if alignment is None else f", lego.alignment = {alignment} : i64"
+    return f'%{name} = "lego.alloc"() {{{layout}{stated}}} : () -> memref<?xf32, #space>\n'
 
 
 def use(name: str, bytes_: int) -> str:
@@ -72,6 +73,17 @@ KIB = 1024
 def test_small_buffers_share_nothing_for_that_would_cost_barriers() -> None:
     body = alloc("a", 512) + use("a", 512) + alloc("b", 512) + use("b", 512)
     assert planned(body) == ([(0, 512), (512, 512)], 1024)
+
+
+def test_a_buffer_begins_where_its_alignment_says() -> None:
+    body = alloc("a", 640) + alloc("b", 512, 1024) + use("a", 640) + use("b", 512)
+    assert planned(body) == ([(0, 640), (1024, 512)], 1536)
+
+
+@pytest.mark.parametrize("alignment", [0, 48, 2048])
+def test_an_alignment_that_shared_memory_does_not_have_is_an_error(alignment: int) -> None:
+    with pytest.raises(LegoError, match=f"a power of two up to 1024, not {alignment}"):
+        planned(alloc("a", 512, alignment) + use("a", 512))
 
 
 def test_large_buffers_one_after_another_have_the_same_bytes() -> None:

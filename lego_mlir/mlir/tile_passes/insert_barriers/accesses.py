@@ -29,6 +29,8 @@ _OF_WARPS = (tiles.LOAD_MATRICES, tiles.STORE_MATRICES)
 _READS = (
     tiles.LOAD_PARTS,
     tiles.LOAD_MATRICES,
+    tiles.MATRIX_DESCRIPTOR,
+    tiles.END_READS,
     dialect.LOAD,
     "memref.load",
     "vector.load",

@@ -20,6 +20,8 @@ from typing import Any, TypeAlias
 
 from lego_mlir.index import symbols
 from lego_mlir.mlir.bindings import arith, ir
+from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_passes.insert_barriers.accesses import Access, Accesses
 from lego_mlir.mlir.tile_passes.insert_barriers.elements import Meeting, meeting
@@ -63,6 +65,8 @@ def insert_barriers(kernel: TileKernel) -> None:
                 ir.Operation.create(WARP_BARRIER, operands=[all_lanes])
             else:
                 ir.Operation.create("gpu.barrier")
+    for op in [o for o in operations_in(kernel.launch) if o.name == tiles.END_READS]:
+        op.erase()  # it has no other purpose
 
 
 class _Placement:
