@@ -12,7 +12,7 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.operations import CONSTANT, is_pointwise
-from lego_mlir.mlir.tile_ir.types import element_of, has_tiles, is_tile
+from lego_mlir.mlir.tile_ir.types import element_of, has_tiles, is_shared_tile, is_tile
 from lego_mlir.mlir.tile_passes.lower_tiles import memory, sources, views
 from lego_mlir.mlir.tile_passes.lower_tiles.combining import (
     by_kind,
@@ -26,6 +26,7 @@ from lego_mlir.mlir.tile_passes.lower_tiles.dots import lower_dot
 from lego_mlir.mlir.tile_passes.lower_tiles.fragments import Fragment
 from lego_mlir.mlir.tile_passes.lower_tiles.gathers import lower_gather, lower_scatter
 from lego_mlir.mlir.tile_passes.lower_tiles.pointwise import lower_pointwise
+from lego_mlir.mlir.tile_passes.lower_tiles.shared_tiles import SharedTile, load_shared
 from lego_mlir.mlir.tile_passes.lower_tiles.takes import take
 from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
 
@@ -45,6 +46,7 @@ class _Walk:
     Attributes:
         threads: those of the kernel.
         fragments: of each tile so far.
+        shared: the tiles in shared memory so far.
         dead: operations to erase, in the order of the kernel: what uses a value comes behind what
             defines it, and what is inside of an operation behind it.
     """
@@ -53,6 +55,7 @@ class _Walk:
         self.kernel = kernel
         self.threads = Threads(kernel)
         self.fragments: dict[Any, Fragment] = {}
+        self.shared: dict[Any, SharedTile] = {}
         self.dead: list[Any] = []
 
     def run(self) -> None:
@@ -90,8 +93,11 @@ class _Walk:
 
     def _lower_tiles(self, op: Any) -> None:
         """Build what an operation on tiles becomes."""
-        operands = [self.fragments.get(x, x) for x in op.operands]
+        operands = [self.fragments.get(x, self.shared.get(x, x)) for x in op.operands]
         results = [r for r in op.results if is_tile(r)]
+        if any(map(is_shared_tile, results)):
+            self.shared[results[0]] = self._shared_value(op, operands)
+            return
         layouts = [self.threads.layout(r) for r in results]
         found: list[Fragment] = []
         match op.name:
@@ -112,6 +118,16 @@ class _Walk:
                 (layout,) = layouts
                 found = [self._value(op, operands, layout)]
         self.fragments.update(zip(results, found, strict=True))
+
+    def _shared_value(self, op: Any, operands: list[Any]) -> SharedTile:
+        """Build the result of an operation that is a tile in shared memory."""
+        match op.name:
+            case dialect.SHARED_TILE:
+                layout = self.kernel.layouts.of(op)
+                return SharedTile(operands[0], layout, (operands[1],), element_of(op.results[0]))
+            case tiles.TRANSPOSE:
+                return operands[0].transposed(tiles.order_of(op))  # type: ignore[no-any-return]
+        raise LegoError(f"'{op.name}' makes no tile in shared memory")
 
     def _value(self, op: Any, operands: list[Any], layout: DistributedLayout) -> Fragment:
         """Build the result of an operation that has one, in its layout."""
@@ -138,6 +154,8 @@ class _Walk:
                 return operands[0].renamed(layout)  # type: ignore[no-any-return]
             case tiles.JOIN:
                 return views.join(operands, layout)
+            case tiles.CONVERT if isinstance(operands[0], SharedTile):
+                return load_shared(operands[0], layout, threads)
             case tiles.CONVERT:
                 return convert(operands[0], layout, threads)
             case tiles.TAKE:

@@ -8,6 +8,7 @@ of an element it holds. The words are what it holds.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.analysis.distributed import DistributedLayout
@@ -32,6 +33,7 @@ def load_by_matrices(
     attribute: Any,
     matrices: Matrices,
     threads: Threads,
+    outer: Sequence[Any] = (),
 ) -> Fragment:
     """Build the loads of a tile from shared memory.
 
@@ -42,15 +44,16 @@ def load_by_matrices(
         attribute: of the memory's layout.
         matrices: what each instruction moves.
         threads: those of the kernel.
+        outer: the index of the memory's dimensions before the tile's.
     """
     per_word = _WORD_BYTES // bytes_of(element)
     words = [word for registers in matrices.registers for word in _words(registers, per_word)]
     found = tiles.load_matrices(
         [build.vector_type(per_word, element)] * len(words),
         buffer,
-        threads.coordinates(matrices.rows),
+        [*outer, *threads.coordinates(matrices.rows)],
         attribute,
-        register_factors(matrices.rows),
+        [(len(outer) + dim, n, stride) for dim, n, stride in register_factors(matrices.rows)],
         len(matrices.registers[0]) // per_word,
         transposed=matrices.is_transposed,
     )
