@@ -17,6 +17,7 @@ from lego_mlir.mlir.tile_passes.assign_layouts import assign_layouts
 from lego_mlir.mlir.tile_passes.fill_invalid import fill_invalid
 from lego_mlir.mlir.tile_passes.hoist_broadcasts import hoist_broadcasts
 from lego_mlir.mlir.tile_passes.insert_barriers import insert_barriers
+from lego_mlir.mlir.tile_passes.lower_pipelines import lower_rings, lower_roles
 from lego_mlir.mlir.tile_passes.lower_tiles import lower_tiles
 from lego_mlir.mlir.tile_passes.plan_shared_memory import plan_shared_memory
 from lego_mlir.mlir.tile_passes.simplify_tiles import simplify_tiles
@@ -24,7 +25,13 @@ from lego_mlir.mlir.tile_passes.simplify_tiles import simplify_tiles
 TilePass: TypeAlias = Callable[[TileKernel], None]
 
 PLACING: Sequence[TilePass] = (fill_invalid, simplify_tiles, hoist_broadcasts, assign_layouts)
-LOWERING: Sequence[TilePass] = (lower_tiles, plan_shared_memory, insert_barriers)
+LOWERING: Sequence[TilePass] = (
+    lower_rings,
+    lower_tiles,
+    plan_shared_memory,
+    insert_barriers,
+    lower_roles,
+)
 
 
 def run_passes(

@@ -114,6 +114,11 @@ CLUSTER = "lego.cluster"
 """The number of CTAs along x that make a cluster."""
 TILE_WARPS = "lego.tile_warps"
 """The number of warps that hold the tiles of a kernel with roles: those from 0 on."""
+GUARDED = "lego.guarded"
+"""A unit attribute of a buffer in shared memory: mbarriers order its accesses, and it has its bytes
+for itself."""
+ONE_THREAD = "lego.one_thread"
+"""A unit attribute of a lego.role: one thread of its first warp executes it."""
 FILLED = "lego.filled"
 """A unit attribute: invalid elements of tiles hold what the operations need that ignore them. Only
 bounds of accesses, and each lego.restrict right before one, still say what is valid."""

@@ -39,6 +39,11 @@ def barrier(number: Any, threads: Any) -> None:
     _made("barrier", [number, threads], attributes={"operandSegmentSizes": _segments(1, 1, 0)})
 
 
+def barrier_arrive(number: Any, threads: Any) -> None:
+    """Arrive at a named barrier of a number of threads without waiting; both are i32."""
+    _made("barrier.arrive", [number, threads])
+
+
 def cluster_arrive() -> None:
     """Arrive at the cluster's barrier with all threads of the warp."""
     _made("cluster.arrive", attributes={"aligned": ir.UnitAttr.get()})

@@ -43,8 +43,20 @@ class TileKernel:
         """The block of the kernel."""
         return self.launch.regions[0].blocks[0]
 
-    @cached_property
+    @property
     def warps(self) -> int:
+        """The number of warps that hold the tiles: of a kernel with roles those of one role.
+
+        Raises:
+            LegoError: the number of threads is not constant, or no multiple of 32 along x.
+        """
+        attributes = self.launch.attributes
+        if dialect.TILE_WARPS not in attributes:
+            return self.launch_warps
+        return int(ir.IntegerAttr(attributes[dialect.TILE_WARPS]).value)
+
+    @property
+    def launch_warps(self) -> int:
         """The number of warps of a CTA.
 
         Raises:
@@ -71,9 +83,21 @@ class TileKernel:
         return ir.IntegerAttr(attributes[dialect.CLUSTER]).value if has_cluster else 1
 
     @property
-    def thread(self) -> Any:
+    def launch_thread(self) -> Any:
         """The number of the thread in its CTA, an index."""
         return self.body.arguments[3]
+
+    @property
+    def thread(self) -> Any:
+        """The number of the thread among those that hold the tiles, an index.
+
+        In a kernel with roles `lower_rings` makes it: the number in the CTA, with its bound.
+        """
+        if dialect.TILE_WARPS not in self.launch.attributes:
+            return self.launch_thread
+        first = self.body.operations[0].operation
+        is_made = dialect.bounds_of(first) == [self.warps * WARP_THREADS]
+        return first.results[0] if is_made else self.launch_thread
 
     def operations(self) -> list[Any]:
         """Return the operations of the kernel that have tiles, outer before inner."""

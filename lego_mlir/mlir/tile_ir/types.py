@@ -59,6 +59,11 @@ def layout_of(value: Any) -> DistributedLayout | None:
     return DistributedLayout.parse(layout_text(kind.encoding), tuple(kind.shape))
 
 
+def is_register_tile(value: Any) -> bool:
+    """Return whether a value is a tile in registers, placed or not."""
+    return is_tile(value) and not is_shared_tile(value)
+
+
 def is_shared_tile(value: Any) -> bool:
     """Return whether a value is a tile in shared memory."""
     return is_shared_type(value.type)

@@ -4,6 +4,7 @@
     simplify_tiles      dead, repeated and invariant operations go
     hoist_broadcasts    what is the same along a dimension is computed once
     assign_layouts      every tile gets a distributed layout, and conversions where they differ
+    lower_pipelines     rings become mbarriers and copies; in the end roles become branches
     lower_tiles         tiles become the registers of each thread, and accesses of memory
     plan_shared_memory  the buffers of conversions share one allocation
     insert_barriers     where one thread reads what another one wrote

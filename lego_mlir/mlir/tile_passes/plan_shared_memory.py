@@ -86,7 +86,10 @@ def plan_shared_memory(kernel: TileKernel) -> None:
         for buffer, offset in zip(buffers, offsets, strict=True):
             with buffer.op.location:
                 start = arith.ConstantOp(ir.IndexType.get(), offset).result
-                replace_alloc(buffer.op, memref.ViewOp(buffer.kind, memory, start, []).result)
+                view = memref.ViewOp(buffer.kind, memory, start, [])
+                if dialect.GUARDED in buffer.op.attributes:
+                    view.operation.attributes[dialect.GUARDED] = ir.UnitAttr.get()
+                replace_alloc(buffer.op, view.result)
     for op in allocs:
         op.erase()
 
@@ -109,6 +112,8 @@ def _buffer(kernel: TileKernel, op: Any, spans: Spans) -> _Buffer:
     uses = [spans[ancestor_in(op.block, user)] for user in users_of(op.results[0])]
     first = min((start for start, _ in uses), default=0)
     last = max((end for _, end in uses), default=0)
+    if dialect.GUARDED in op.attributes:  # copies into it are on their way when nobody waits
+        first, last = 0, max(end for _, end in spans.values())
     alignment = dialect.alignment_in(op.attributes, LEAST_ALIGNMENT)
     if not 0 < alignment <= DYNAMIC_ALIGNMENT or alignment & (alignment - 1):
         raise kernel.source.error(

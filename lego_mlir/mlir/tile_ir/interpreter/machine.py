@@ -14,7 +14,8 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.layouts import Layouts
-from lego_mlir.mlir.tile_ir.interpreter import pointwise, tile_operations
+from lego_mlir.mlir.tile_ir.interpreter import pipelines, pointwise, tile_operations
+from lego_mlir.mlir.tile_ir.interpreter.pipelines import Pipelines
 from lego_mlir.mlir.tile_ir.interpreter.values import (
     Array,
     Value,
@@ -51,7 +52,7 @@ class Steps:
 
 @dataclass
 class Machine:
-    """The state of one CTA.
+    """The state of one CTA, or of one role of it.
 
     Attributes:
         layouts: reads the layouts of the module.
@@ -62,6 +63,7 @@ class Machine:
         ids: `block_id`, `block_dim` and `grid_dim`, three numbers each.
         steps: counts operations.
         values: the value of each SSA value so far.
+        pipelines: the rings, and the role that is running.
     """
 
     layouts: Layouts
@@ -71,6 +73,7 @@ class Machine:
     ids: Mapping[str, Sequence[int]]
     steps: Steps
     values: dict[Any, Value] = field(default_factory=dict)
+    pipelines: Pipelines = field(default_factory=Pipelines)
 
     def run(self, block: Any) -> list[Value]:
         """Run a block; return the operands of its terminator.
@@ -125,6 +128,8 @@ class Machine:
             self.define(op, self.pointwise(op))
         elif name in tile_operations.OPERATIONS:
             self.define(op, tile_operations.OPERATIONS[name](self, op))
+        elif name in pipelines.OPERATIONS:
+            pipelines.OPERATIONS[name](self, op)
         elif name in _CONTROL:
             _CONTROL[name](self, op)
         elif name in _GPU_IDS:

@@ -14,7 +14,7 @@ from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_ir.interpreter import combining, memory
 from lego_mlir.mlir.tile_ir.interpreter.values import Array, Value, cast, dtype_of, number_of
 from lego_mlir.mlir.tile_ir.operations import slice_of
-from lego_mlir.mlir.tile_ir.types import shape_of
+from lego_mlir.mlir.tile_ir.types import is_shared_tile, shape_of
 
 if TYPE_CHECKING:
     from lego_mlir.mlir.tile_ir.interpreter.machine import Machine
@@ -36,13 +36,28 @@ def _place(machine: Machine, op: Any, shape: Sequence[int]) -> tuple[Array, Arra
     return memory.offsets(layout, memory.tile_index(origin, whole, shape))
 
 
+def load_tile(machine: Machine, op: Any, buffer: Any, shape: Sequence[int]) -> Value:
+    """Return the tile of a buffer that an operation names, as lego.load does.
+
+    Args:
+        machine: the state of the CTA.
+        op: the operation; its last operands are the tile's origin.
+        buffer: the memory, a memref.
+        shape: of the tile, empty for a single element.
+
+    Raises:
+        LegoError: the tile begins outside of the tensor.
+    """
+    at, exists = _place(machine, op, shape)
+    attribute = machine.attribute(op, dialect.OTHER)
+    other = number_of(attribute) if attribute is not None else cast(0, dtype_of(buffer.type))
+    return memory.read(machine.buffer(buffer), at, exists, other)
+
+
 def _load(machine: Machine, op: Any) -> list[Value]:
     kind = op.results[0].type
     shape = shape_of(op.results[0]) if isinstance(kind, ir.RankedTensorType) else ()
-    at, exists = _place(machine, op, shape)
-    attribute = machine.attribute(op, dialect.OTHER)
-    other = number_of(attribute) if attribute is not None else cast(0, dtype_of(kind))
-    tile = memory.read(machine.buffer(op.operands[0]), at, exists, other)
+    tile = load_tile(machine, op, op.operands[0], shape)
     return [Value.of(tile.data, machine.filled or not shape or tile.valid)]
 
 
@@ -151,7 +166,9 @@ def _view(f: Callable[[Any, Array], Array]) -> Callable[[Machine, Any], list[Val
 
 
 def _convert(machine: Machine, op: Any) -> list[Value]:
-    return [machine.values[op.operands[0]]]
+    tile = machine.values[op.operands[0]]
+    # What a ring holds changes when it is released; what is loaded from there does not.
+    return [Value(tile.data.copy(), tile.valid)] if is_shared_tile(op.operands[0]) else [tile]
 
 
 def _join(machine: Machine, op: Any) -> list[Value]:

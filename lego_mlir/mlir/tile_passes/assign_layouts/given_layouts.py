@@ -14,7 +14,14 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_ir import layout_rules
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
-from lego_mlir.mlir.tile_ir.types import element_of, is_tile, layout_of, place, shape_of, tile_type
+from lego_mlir.mlir.tile_ir.types import (
+    element_of,
+    is_register_tile,
+    layout_of,
+    place,
+    shape_of,
+    tile_type,
+)
 
 _FOLLOW = (tiles.REDUCE, tiles.REDUCE_WITH, tiles.TRANSPOSE, tiles.RESHAPE, tiles.JOIN, tiles.SPLIT)
 
@@ -28,7 +35,7 @@ def keep_given(kernel: TileKernel) -> None:
     for op in kernel.operations():
         arguments = [a for region in op.regions for b in region.blocks for a in b.arguments]
         for value in (*op.results, *arguments):
-            if not is_tile(value):
+            if not is_register_tile(value):
                 continue
             layout = _given(value, op, kernel)
             if layout is None:

@@ -20,7 +20,7 @@ from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_ir import layout_rules
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.operations import CONSTANT, Tie, is_pointwise, is_source, ties
-from lego_mlir.mlir.tile_ir.types import bytes_of, element_of, is_tile, layout_of
+from lego_mlir.mlir.tile_ir.types import bytes_of, element_of, is_register_tile, is_tile, layout_of
 
 Key: TypeAlias = DistributedLayout
 
@@ -146,15 +146,15 @@ def build(kernel: TileKernel) -> Graph:
         for tie in ties(op):
             uses = [_use(user, k, weights) for user, k in tie.uses]
             nodes.append(_node(len(nodes), op, tie, tie.members, uses, weights))
-        results = tuple(v for v in op.results if is_tile(v))
+        results = tuple(v for v in op.results if is_register_tile(v))
         if ties(op) or op.name in _TERMINATORS or any(v in cheap for v in results):
             continue
         uses = [
             _use(op, k, weights)
             for k, v in enumerate(op.operands)
-            if is_tile(v) and not _takes_any(op, k)
+            if is_register_tile(v) and not _takes_any(op, k)
         ]
-        if op.name != tiles.ITEM:
+        if op.name != tiles.ITEM and (results or uses):
             nodes.append(_node(len(nodes), op, None, results, uses, weights))
     return Graph(nodes, {v: node for node in nodes for v in node.values})
 
@@ -194,7 +194,7 @@ def _recomputed(operations: list[Any]) -> dict[Any, int]:
     """
     found: dict[Any, int] = {}
     for op in operations:
-        if not list(op.results) or not is_tile(op.results[0]) or layout_of(op.results[0]):
+        if not list(op.results) or not is_register_tile(op.results[0]) or layout_of(op.results[0]):
             continue
         if is_source(op):
             found[op.results[0]] = int(op.name != CONSTANT)

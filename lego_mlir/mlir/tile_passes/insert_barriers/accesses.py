@@ -195,7 +195,7 @@ class Accesses:
                         continue
                     seen.add(root)
                     if is_workgroup(root.type):
-                        if not self._is_only_viewed(root):
+                        if not self._is_only_viewed(root) and not _is_guarded(root):
                             yield root, _shared(root)
                     elif not self._is_inside_value(root):
                         yield root, Region(root, may_overlap=may_overlap)
@@ -320,6 +320,11 @@ def _direction(op: Any) -> tuple[bool, bool]:
     if op.name in _READS:
         return True, False
     return op.name not in _WRITES, True
+
+
+def _is_guarded(root: Any) -> bool:
+    """Return whether mbarriers order the accesses of a buffer."""
+    return not isinstance(root, ir.BlockArgument) and dialect.GUARDED in root.owner.attributes
 
 
 def _shared(root: Any) -> Region:

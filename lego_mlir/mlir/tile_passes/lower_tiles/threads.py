@@ -31,7 +31,8 @@ class Threads:
     def __init__(self, kernel: TileKernel) -> None:
         self.kernel = kernel
         self.warps = kernel.warps
-        self._entry = kernel.body.operations[0].operation
+        is_made = not isinstance(kernel.thread, ir.BlockArgument)  # by the first operation
+        self._entry = kernel.body.operations[int(is_made)].operation
         self._index: dict[DistributedLayout, list[Any]] = {}
         self._built: dict[Any, Any] = {}
         self.scatters = count()

@@ -1,0 +1,219 @@
+"""What operations on pipelines compute: rings, roles and asynchronous dots.
+
+A ring remembers which tiles it holds. A tile that is released is overwritten with numbers that no
+program computes by chance, and so is what an asynchronous dot has not computed yet: who reads them
+too early computes something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.dialect import pipeline_operations as pipelines
+from lego_mlir.mlir.tile_ir.interpreter import combining
+from lego_mlir.mlir.tile_ir.interpreter.roles import Role, run_roles
+from lego_mlir.mlir.tile_ir.interpreter.tile_operations import load_tile
+from lego_mlir.mlir.tile_ir.interpreter.values import Array, Value, dtype_of, is_float
+from lego_mlir.mlir.tile_ir.roles import role_around
+
+if TYPE_CHECKING:
+    from lego_mlir.mlir.tile_ir.interpreter.machine import Machine
+
+
+@dataclass
+class Ring:
+    """The state of a ring.
+
+    Attributes:
+        stages: how many tiles it holds.
+        consumers: the roles that release tiles.
+        copied: the tile that each acquired number is to be, once it is copied.
+        complete: the tiles that are committed.
+        counts: how often each role has executed each of the ring's operations.
+        waited: the data that each role has got, by number.
+    """
+
+    stages: int
+    consumers: frozenset[Any]
+    copied: dict[int, Value | None] = field(default_factory=dict)
+    complete: dict[int, Value] = field(default_factory=dict)
+    counts: dict[tuple[Any, str], int] = field(default_factory=dict)
+    waited: dict[tuple[Any, int], Array] = field(default_factory=dict)
+
+    def is_empty_for(self, number: int) -> bool:
+        """Return whether the stage of a tile is empty: every consumer has released its last one."""
+        released = (self.counts.get((c, pipelines.RELEASE), 0) for c in self.consumers)
+        return all(n > number - self.stages for n in released)
+
+    def count(self, role: Any, op: Any, number: int) -> None:
+        """Count an operation of a role.
+
+        Raises:
+            LegoError: its number is not the next one.
+        """
+        expected = self.counts.get((role, op.name), 0)
+        if number != expected:
+            raise LegoError(
+                f"'{op.name}' of tile {number}, where tile {expected} is next",
+                hint="the tiles of a ring have the numbers 0, 1, 2, ... in each role",
+            )
+        self.counts[role, op.name] = expected + 1
+
+
+@dataclass
+class Pipelines:
+    """The pipelines of one role.
+
+    Attributes:
+        role: the role.
+        region: the operation of the role, `None` of a kernel without roles.
+        rings: the rings of the kernel, by their value.
+        groups: the asynchronous dots that are not complete: their result, and what computes it.
+    """
+
+    role: Role = field(default_factory=lambda: Role("the kernel"))
+    region: Any = None
+    rings: dict[Any, Ring] = field(default_factory=dict)
+    groups: list[tuple[Array, Callable[[], Array]]] = field(default_factory=list)
+
+
+def _make_ring(machine: Machine, op: Any) -> None:
+    (ring,) = op.results
+    releases = [u.owner.operation for u in ring.uses if u.owner.name == pipelines.RELEASE]
+    consumers = frozenset(role_around(release) for release in releases)
+    machine.pipelines.rings[ring] = Ring(pipelines.stages_of(ring), consumers)
+
+
+def _ring_of(machine: Machine, op: Any) -> tuple[Ring, int]:
+    """Return an operation's ring and tile number; count the operation if it has an order."""
+    ring = machine.pipelines.rings[op.operands[0]]
+    number = machine.values[op.operands[1]].number()
+    if op.name != pipelines.COPY_ASYNC:
+        ring.count(machine.pipelines.region, op, number)
+    return ring, number
+
+
+def _acquire(machine: Machine, op: Any) -> None:
+    ring, number = _ring_of(machine, op)
+    before = number - ring.stages
+    machine.pipelines.role.wait(
+        lambda: ring.is_empty_for(number), f"for the release of tile {before}"
+    )
+    ring.complete.pop(before, None)
+    ring.copied[number] = None
+
+
+def _copy(machine: Machine, op: Any) -> None:
+    ring, number = _ring_of(machine, op)
+    if number not in ring.copied:
+        raise LegoError(
+            f"'{op.name}' to tile {number}, which is not acquired",
+            hint=f"a copy stands between {pipelines.ACQUIRE} and {pipelines.COMMIT}",
+        )
+    kind = ir.RankedTensorType(pipelines.tile_type_of(op.operands[0]))
+    tile = load_tile(machine, op, op.operands[2], tuple(kind.shape))
+    data = np.where(tile.valid, tile.data, np.zeros((), tile.data.dtype))
+    ring.copied[number] = Value.of(data.astype(tile.data.dtype))
+
+
+def _commit(machine: Machine, op: Any) -> None:
+    ring, number = _ring_of(machine, op)
+    tile = ring.copied.pop(number, None)
+    if tile is None:
+        raise LegoError(
+            f"'{op.name}' of tile {number}, to which nothing is copied",
+            hint=f"copy with {pipelines.COPY_ASYNC} first",
+        )
+    ring.complete[number] = tile
+
+
+def _wait(machine: Machine, op: Any) -> None:
+    ring, number = _ring_of(machine, op)
+    machine.pipelines.role.wait(lambda: number in ring.complete, f"for tile {number}")
+    data = ring.complete[number].data.copy()
+    ring.waited[machine.pipelines.region, number] = data
+    machine.define(op, [Value.of(data)])
+
+
+def _release(machine: Machine, op: Any) -> None:
+    ring, number = _ring_of(machine, op)
+    data = ring.waited.pop((machine.pipelines.region, number), None)
+    if data is None:
+        raise LegoError(
+            f"'{op.name}' of tile {number}, for which the role has not waited",
+            hint=f"a tile is released after its {pipelines.WAIT}",
+        )
+    data[...] = poison(data.dtype)  # views of it change, too
+
+
+def poison(dtype: np.dtype[Any]) -> Any:
+    """Return what stands in memory that nobody may read."""
+    if is_float(dtype):
+        return np.asarray(np.nan, np.float32).astype(dtype)
+    return np.iinfo(dtype).max if dtype.kind in "iu" else True
+
+
+def _role(machine: Machine, op: Any) -> None:
+    """Run all roles of a kernel where its first one stands."""
+    siblings = [o.operation for o in op.block.operations if o.operation.name == pipelines.ROLE]
+    if op != siblings[0]:
+        return
+    bodies = []
+    for sibling in siblings:
+        role = Role(pipelines.role_name(sibling))
+        own = replace(machine, pipelines=Pipelines(role, sibling, machine.pipelines.rings))
+        block = sibling.regions[0].blocks[0]
+        bodies.append((role, lambda own=own, block=block: own.run(block)))
+    run_roles(bodies, op.context)
+
+
+# Asynchronous dots.
+def _dot_async(machine: Machine, op: Any) -> None:
+    a, b, accumulator = machine.operands(op)
+    kind = ir.RankedTensorType(op.results[0].type)
+    dtype = dtype_of(kind)
+    data = np.full(tuple(kind.shape), poison(dtype), dtype)
+    machine.pipelines.groups.append((data, lambda: combining.multiplied(a, b, accumulator).data))
+    machine.define(op, [Value.of(data)])
+
+
+def _dot_wait(machine: Machine, op: Any) -> None:
+    groups = machine.pipelines.groups
+    while len(groups) > pipelines.pending_of(op):
+        data, compute = groups.pop(0)
+        data[...] = compute()
+    (accumulator,) = machine.operands(op)
+    if any(data is accumulator.data for data, _ in groups):
+        raise LegoError(
+            f"'{op.name}' of an accumulator that is among the {pipelines.pending_of(op)} groups "
+            "which it does not wait for",
+            hint="pending = 0 waits for all of them",
+        )
+    machine.define(op, [Value.of(accumulator.data.copy())])
+
+
+def _turn(machine: Machine, op: Any) -> None:
+    """All warpgroups compute a tile together here, so there is no order among them."""
+
+
+OPERATIONS: Mapping[str, Callable[[Machine, Any], None]] = {
+    dialect.MAKE_RING: _make_ring,
+    dialect.ACQUIRE: _acquire,
+    dialect.COPY_ASYNC: _copy,
+    dialect.COMMIT: _commit,
+    dialect.WAIT: _wait,
+    dialect.RELEASE: _release,
+    dialect.ROLE: _role,
+    dialect.DOT_ASYNC: _dot_async,
+    dialect.DOT_WAIT: _dot_wait,
+    dialect.TURN_BEGIN: _turn,
+    dialect.TURN_END: _turn,
+}
+"""By the operation's name."""

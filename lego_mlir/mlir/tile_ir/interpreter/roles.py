@@ -1,0 +1,117 @@
+"""Roles that run at the same time: each goes on until it has to wait for another one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from threading import Semaphore, Thread
+from typing import Any
+
+import numpy as np
+
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir.bindings import ir
+
+
+class _Cancelled(BaseException):
+    """Ends a role's thread when another role has failed."""
+
+
+@dataclass(eq=False)
+class Role:
+    """One role of a kernel, or the whole kernel if it has none.
+
+    Attributes:
+        name: of the role.
+        waits: what it waits for, and for what in words; `None` while it can go on.
+    """
+
+    name: str
+    waits: tuple[Callable[[], bool], str] | None = None
+    _go: Semaphore = field(default_factory=lambda: Semaphore(0))
+    _stopped: Semaphore = field(default_factory=lambda: Semaphore(0))
+    _is_alone: bool = True
+    _is_done: bool = False
+    _is_cancelled: bool = False
+    _error: BaseException | None = None
+
+    def wait(self, is_ready: Callable[[], bool], what: str) -> None:
+        """Let the other roles run until a condition holds.
+
+        Args:
+            is_ready: the condition.
+            what: what the role waits for, in words.
+
+        Raises:
+            LegoError: no other role can make it hold.
+        """
+        if is_ready():
+            return
+        self.waits = (is_ready, what)
+        if self._is_alone:
+            raise deadlock([self])
+        self._stopped.release()
+        self._go.acquire()
+        self.waits = None
+        if self._is_cancelled:
+            raise _Cancelled
+
+
+def deadlock(roles: Sequence[Role]) -> LegoError:
+    """Return the error that no role can go on."""
+    waiting = [f"'{role.name}' waits {role.waits[1]}" for role in roles if role.waits]
+    return LegoError(
+        f"deadlock: {', '.join(waiting)}",
+        hint="a stage is filled again only when it has been released: more stages, or the "
+        "releases before the waits that need them",
+    )
+
+
+def run_roles(bodies: Sequence[tuple[Role, Callable[[], Any]]], context: Any) -> None:
+    """Run roles, one at a time, each until it waits for another.
+
+    Args:
+        bodies: the roles, with what each of them does.
+        context: of the module.
+
+    Raises:
+        LegoError: a role fails, or none of them can go on.
+    """
+    for role, body in bodies:
+        role._is_alone = False
+        Thread(target=copy_context().run, args=(_run, role, body, context), daemon=True).start()
+    going = [role for role, _ in bodies]
+    try:
+        while going:
+            ready = [role for role in going if role.waits is None or role.waits[0]()]
+            if not ready:
+                raise deadlock(going)
+            for role in ready:
+                role._go.release()
+                role._stopped.acquire()
+                if role._error is not None:
+                    raise role._error
+            going = [role for role in going if not role._is_done]
+    finally:
+        for role in going:
+            if not role._is_done:
+                role._is_cancelled = True
+                role._go.release()
+                role._stopped.acquire()
+
+
+def _run(role: Role, body: Callable[[], Any], context: Any) -> None:
+    """Run a role in its thread, when it is its turn."""
+    role._go.acquire()
+    try:
+        if not role._is_cancelled:
+            with context, ir.Location.unknown(), np.errstate(all="ignore"):
+                body()
+    except _Cancelled:
+        pass
+    except BaseException as e:
+        role._error = e
+    finally:
+        role._is_done = True
+        role._stopped.release()

@@ -1,0 +1,40 @@
+"""The roles of a kernel: which warps execute an operation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lego_mlir.mlir.dialect import pipeline_operations as pipelines
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
+
+
+@dataclass(frozen=True)
+class Role:
+    """What some warps of each CTA execute.
+
+    Attributes:
+        name: for errors.
+        warps: their numbers.
+        op: the lego.role; `None` in a kernel without roles.
+    """
+
+    name: str
+    warps: range
+    op: Any
+
+
+def role_around(op: Any) -> Any | None:
+    """Return the lego.role that an operation is in, `None` if it is in none."""
+    around = op.parent
+    while around is not None and around.operation.name != pipelines.ROLE:
+        around = around.operation.parent
+    return None if around is None else around.operation
+
+
+def role_of(kernel: TileKernel, op: Any) -> Role:
+    """Return the role that executes an operation: all warps if it is in none."""
+    found = role_around(op)
+    if found is None:
+        return Role("the kernel", range(kernel.launch_warps), None)
+    return Role(pipelines.role_name(found), pipelines.role_warps(found), found)

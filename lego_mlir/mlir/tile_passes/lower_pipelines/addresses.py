@@ -1,0 +1,67 @@
+"""Addresses in shared memory: those of a buffer, plus what a layout says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lego_mlir.algebra import Layout
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.layouts import layout_attribute
+from lego_mlir.mlir.tile_ir.types import bytes_of
+from lego_mlir.mlir.tile_passes.lower_tiles import build
+
+_SHARED, _CLUSTER = 3, 7
+"""Address spaces of LLVM's NVPTX back end: shared memory of the CTA, and of the cluster."""
+
+_WORKGROUP = "#gpu.address_space<workgroup>"
+
+
+def allocate_guarded(layout: Layout, element: Any, alignment: int) -> Any:
+    """Build a buffer in shared memory whose accesses mbarriers order.
+
+    Args:
+        layout: of its elements.
+        element: their type.
+        alignment: of its address, in bytes.
+    """
+    space = ir.Attribute.parse(_WORKGROUP)
+    dynamic = ir.ShapedType.get_dynamic_size()
+    kind = ir.MemRefType.get([dynamic], element, memory_space=space)
+    buffer = dialect.alloc(kind, layout_attribute(layout))
+    i64 = ir.IntegerType.get_signless(64)
+    buffer.owner.attributes[dialect.ALIGNMENT] = ir.IntegerAttr.get(i64, alignment)
+    buffer.owner.attributes[dialect.GUARDED] = ir.UnitAttr.get()
+    return buffer
+
+
+def address(buffer: Any, layout: Layout, index: Sequence[Any], shift: int = 0) -> Any:
+    """Build the address of an element, an i32.
+
+    Args:
+        buffer: a memref of one dimension in shared memory.
+        layout: of its elements.
+        index: of the element, a value a dimension.
+        shift: bytes to add.
+    """
+    i32 = build.i32()
+    base = build.make("memref.extract_aligned_pointer_as_index", ir.IndexType.get(), buffer)
+    start = build.make("arith.index_cast", i32, base)
+    offset = dialect.apply(layout_attribute(layout), index)
+    size = bytes_of(ir.MemRefType(buffer.type).element_type)
+    distance = build.binary(
+        "muli", build.make("arith.index_cast", i32, offset), build.constant(i32, size)
+    )
+    at = build.binary("addi", start, distance)
+    return build.binary("addi", at, build.constant(i32, shift)) if shift else at
+
+
+def as_pointer(at: Any) -> Any:
+    """Build the pointer to shared memory of an address, an i32."""
+    return build.make("llvm.inttoptr", ir.Type.parse(f"!llvm.ptr<{_SHARED}>"), at)
+
+
+def in_cluster(pointer: Any) -> Any:
+    """Build the pointer to the cluster's shared memory of one to the CTA's."""
+    return build.make("llvm.addrspacecast", ir.Type.parse(f"!llvm.ptr<{_CLUSTER}>"), pointer)

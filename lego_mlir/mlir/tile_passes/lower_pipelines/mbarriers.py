@@ -1,0 +1,115 @@
+"""The barriers of a ring: for each stage one that says it is full, and one that says it is empty.
+
+Tile n lies in stage n mod stages, in the round n / stages. `full` completes the phase of a round
+when the tile is there, `empty` when all consumers have released it. A wait names the parity of the
+phase, the lowest bit of the round. Before the first round the phase before counts as complete.
+
+Source: PTX ISA 9.7.13.15 (mbarrier: phases, transaction counts, parity waits).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from lego_mlir.algebra import Layout, OrderBy, Row
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.emit import nvvm
+from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import (
+    address,
+    allocate_guarded,
+    as_pointer,
+)
+from lego_mlir.mlir.tile_passes.lower_tiles import build
+
+_BARRIER_BYTES = 8
+_TICKS = 10_000_000
+"""Nanoseconds that mbarrier.try_wait may suspend the thread."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a tile lies in a ring.
+
+    Attributes:
+        stage: its stage, an index.
+        parity: the parity of its round, an i32 of 0 or 1.
+    """
+
+    stage: Any
+    parity: Any
+
+    @staticmethod
+    def of(number: Any, stages: int) -> Position:
+        """Build the position of a tile's number, an index."""
+        stage = build.binary("remui", number, build.index(stages))
+        turn = build.binary("divui", number, build.index(stages))
+        odd = build.binary("andi", turn, build.index(1))
+        return Position(stage, build.make("arith.index_cast", build.i32(), odd))
+
+
+@dataclass(frozen=True)
+class StageBarriers:
+    """The barriers of the stages of a ring.
+
+    Attributes:
+        layout: of the barriers.
+        full: those of tiles that are there.
+        empty: those of tiles that are released.
+    """
+
+    layout: Layout
+    full: Any
+    empty: Any
+
+    @staticmethod
+    def make(stages: int) -> StageBarriers:
+        """Build the barriers, which are not initialized yet."""
+        layout = OrderBy(Row(stages))
+        i64 = ir.IntegerType.get_signless(64)
+        full, empty = (allocate_guarded(layout, i64, _BARRIER_BYTES) for _ in range(2))
+        return StageBarriers(layout, full, empty)
+
+    def initialize(self, producers: int, consumers: int) -> None:
+        """Build the initialization, which one thread does.
+
+        Args:
+            producers: the arrivals that make a stage full.
+            consumers: the arrivals that make it empty.
+        """
+        for stage in range(int(self.layout.size)):
+            at = build.index(stage)
+            nvvm.mbarrier_init(self._at(self.full, at), build.constant(build.i32(), producers))
+            nvvm.mbarrier_init(self._at(self.empty, at), build.constant(build.i32(), consumers))
+
+    def wait_empty(self, at: Position) -> None:
+        """Build the wait for the release of the tile that was in the stage."""
+        before = build.binary("xori", at.parity, build.constant(build.i32(), 1))
+        self._wait(self.empty, at.stage, before)
+
+    def wait_full(self, at: Position) -> None:
+        """Build the wait for the tile."""
+        self._wait(self.full, at.stage, at.parity)
+
+    def expect(self, at: Position, size: int) -> None:
+        """Build a thread's arrival at `full`, which the arrival of so many bytes completes."""
+        nvvm.mbarrier_arrive_expect_tx(self.full_at(at), build.constant(build.i32(), size))
+
+    def arrive_full(self, at: Position) -> None:
+        """Build a thread's arrival at `full`."""
+        nvvm.mbarrier_arrive(self.full_at(at))
+
+    def arrive_empty(self, at: Position) -> None:
+        """Build a thread's arrival at `empty`."""
+        nvvm.mbarrier_arrive(self._at(self.empty, at.stage))
+
+    def full_at(self, at: Position) -> Any:
+        """Build the pointer to the barrier `full` of a tile."""
+        return self._at(self.full, at.stage)
+
+    def _wait(self, barriers: Any, stage: Any, parity: Any) -> None:
+        ticks = build.constant(build.i32(), _TICKS)
+        nvvm.mbarrier_try_wait_parity(self._at(barriers, stage), parity, ticks)
+
+    def _at(self, barriers: Any, stage: Any) -> Any:
+        return as_pointer(address(barriers, self.layout, [stage]))

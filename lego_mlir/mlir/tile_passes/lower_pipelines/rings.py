@@ -1,0 +1,277 @@
+"""Lower rings to stages in shared memory, mbarriers, and copies.
+
+    "lego.acquire"(%ring, %n)
+    "lego.copy_async"(%ring, %n, %a, %i, %j) {engine = "tma", ...}
+    "lego.commit"(%ring, %n)
+
+becomes, in the thread that copies,
+
+    nvvm.mbarrier.try_wait.parity %empty_of_stage, %other_parity
+    nvvm.mbarrier.arrive.expect_tx %full_of_stage, %bytes
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %stage, %map, %full_of_stage, box[...]
+
+and
+
+    %t = "lego.wait"(%ring, %n)
+    "lego.release"(%ring, %n)
+
+becomes
+
+    nvvm.mbarrier.try_wait.parity %full_of_stage, %parity
+    %t = "lego.shared_tile"(%stages, %stage)
+    nvvm.mbarrier.arrive %empty_of_stage            in one lane of each warp
+
+A role that does nothing but copy by TMA runs in one thread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from lego_mlir.algebra import Layout
+from lego_mlir.algebra.multibuffer import multibuffered
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.hardware.limits import WARP_THREADS
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.dialect import pipeline_operations as pipelines
+from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.emit import nvvm
+from lego_mlir.mlir.layouts import layout_attribute
+from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.roles import Role, role_of
+from lego_mlir.mlir.tile_ir.types import bytes_of, has_tiles, shared_layout_in
+from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import Accesses
+from lego_mlir.mlir.tile_passes.lower_pipelines.addresses import allocate_guarded
+from lego_mlir.mlir.tile_passes.lower_pipelines.mbarriers import Position, StageBarriers
+from lego_mlir.mlir.tile_passes.lower_pipelines.tensor_copies import TensorCopies, boxes_of
+from lego_mlir.mlir.tile_passes.lower_tiles import build
+from lego_mlir.mlir.tile_passes.lower_tiles.memory import where
+
+_ALIGNMENT = 1024
+"""Bytes: what the widest swizzle asks of a tile that TMA writes."""
+
+_ALL_LANES = -1
+
+
+@dataclass(frozen=True)
+class _Ring:
+    """What a ring becomes.
+
+    Attributes:
+        stages: how many tiles it holds.
+        kind: their type.
+        layout: of the memory: the stage, then the tile's dimensions.
+        buffer: the memory.
+        barriers: those of its stages.
+        engine: what copies.
+    """
+
+    stages: int
+    kind: Any
+    layout: Layout
+    buffer: Any
+    barriers: StageBarriers
+    engine: str
+
+    @property
+    def tile_bytes(self) -> int:
+        """Bytes of a tile."""
+        kind = ir.RankedTensorType(self.kind)
+        return prod(map(int, kind.shape)) * bytes_of(kind.element_type)
+
+
+def lower_rings(kernel: TileKernel) -> None:
+    """Run the pass on a kernel, in place.
+
+    Raises:
+        LegoError: a copy cannot be made by its engine.
+    """
+    makers = [op for op in operations_in(kernel.launch) if op.name == pipelines.MAKE_RING]
+    if makers:
+        _Lowering(kernel, makers).run()
+
+
+class _Lowering:
+    """The lowering of the rings of one kernel."""
+
+    def __init__(self, kernel: TileKernel, makers: list[Any]) -> None:
+        self._kernel = kernel
+        self._makers = makers
+        self._copies = TensorCopies(kernel)
+        self._rings: dict[Any, _Ring] = {}
+        self._uses = {
+            maker.results[0]: [use.owner.operation for use in maker.results[0].uses]
+            for maker in makers
+        }
+
+    def run(self) -> None:
+        """Lower the rings, then what uses them."""
+        if dialect.TILE_WARPS in self._kernel.launch.attributes:
+            self._bound_thread()
+        for op in operations_in(self._kernel.launch):
+            if op.name == pipelines.ROLE and self._only_copies_tensors(op):
+                op.attributes[dialect.ONE_THREAD] = ir.UnitAttr.get()
+        for maker in self._makers:
+            with ir.InsertionPoint(maker), maker.location:
+                self._rings[maker.results[0]] = self._make(maker)
+        last = self._makers[-1]
+        with ir.InsertionPoint(last), last.location:
+            self._initialize()
+        users = [op for op in operations_in(self._kernel.launch) if op.name in pipelines.OF_RING]
+        for op in users:
+            with ir.InsertionPoint(op), op.location:
+                try:
+                    self._lower(op)
+                except LegoError as e:
+                    if e.location is not None:
+                        raise
+                    raise self._kernel.source.error(e.message, op.location, hint=e.hint) from None
+        for op in [*users, *self._makers]:
+            op.erase()
+
+    # Setting up.
+    def _bound_thread(self) -> None:
+        """Build the number of the thread with the bound that it has in the role of the tiles."""
+        kernel = self._kernel
+        bounds = dialect.bounds_attribute([kernel.warps * WARP_THREADS])
+        with ir.InsertionPoint.at_block_begin(kernel.body), kernel.launch.location:
+            thread = kernel.launch_thread
+            bounded = build.binary("andi", thread, thread)
+            bounded.owner.attributes[dialect.BOUNDS] = bounds
+
+    def _make(self, maker: Any) -> _Ring:
+        """Build the memory and the barriers of a ring."""
+        (ring,) = maker.results
+        kind = pipelines.tile_type_of(ring)
+        shared = shared_layout_in(kind)
+        assert shared is not None  # the verifier has seen to it
+        stages = pipelines.stages_of(ring)
+        layout = multibuffered(shared, stages)
+        buffer = allocate_guarded(layout, ir.RankedTensorType(kind).element_type, _ALIGNMENT)
+        engines = {pipelines.engine_of(op) for op in self._users(ring, pipelines.COPY_ASYNC)}
+        if len(engines) > 1:
+            raise self._kernel.source.error(
+                f"the tiles of this ring are copied by {' and '.join(sorted(engines))}",
+                maker.location,
+                hint="all copies into a ring have one engine",
+            )
+        engine = engines.pop() if engines else pipelines.ENGINES[0]
+        return _Ring(stages, kind, layout, buffer, StageBarriers.make(stages), engine)
+
+    def _initialize(self) -> None:
+        """Build the initialization of all barriers by one thread, which the others wait for."""
+        first = build.compare("eq", self._kernel.launch_thread, build.index(0))
+        with where(first):
+            for value, ring in self._rings.items():
+                ring.barriers.initialize(self._producers(value, ring), self._consumers(value))
+            nvvm.fence_mbarrier_init()
+        ir.Operation.create("gpu.barrier")
+
+    def _users(self, ring: Any, name: str) -> list[Any]:
+        return [op for op in self._uses[ring] if op.name == name]
+
+    def _producers(self, value: Any, ring: _Ring) -> int:
+        """Return the arrivals that make a stage full: one by TMA, else one of each thread."""
+        if ring.engine == "tma":
+            return 1
+        (role, *_) = [self._role(op) for op in self._users(value, pipelines.COMMIT)]
+        return len(role.warps) * WARP_THREADS
+
+    def _consumers(self, value: Any) -> int:
+        """Return the arrivals that make a stage empty: one of each warp."""
+        roles = {self._role(op) for op in self._users(value, pipelines.RELEASE)}
+        return sum(len(role.warps) for role in roles)
+
+    def _role(self, op: Any) -> Role:
+        return role_of(self._kernel, op)
+
+    def _only_copies_tensors(self, role: Any) -> bool:
+        """Return whether a role does nothing but copy by TMA, for which one thread is enough."""
+        inside = list(operations_in(role))
+        copies = [op for op in inside if op.name == pipelines.COPY_ASYNC]
+        return bool(copies) and not any(
+            op.name in (*pipelines.CONSUMES, dialect.STORE, tiles.SCATTER, dialect.ATOMIC)
+            or has_tiles(op)
+            or (op.name == pipelines.COPY_ASYNC and pipelines.engine_of(op) != "tma")
+            for op in inside
+        )
+
+    # Operations.
+    def _lower(self, op: Any) -> None:
+        ring = self._rings[op.operands[0]]
+        at = Position.of(op.operands[1], ring.stages)
+        match op.name:
+            case pipelines.ACQUIRE:
+                self._acquire(op, ring, at)
+            case pipelines.COPY_ASYNC if ring.engine == "tma":
+                boxes_of(self._kernel, op)  # so that an error names the copy
+                with where(self._one_thread(op)):
+                    barrier = ring.barriers.full_at(at)
+                    self._copies.copy(op, ring.buffer, ring.layout, at, barrier)
+            case pipelines.COPY_ASYNC:
+                self._copy_by_threads(op, ring, at)
+            case pipelines.COMMIT if ring.engine != "tma":
+                nvvm.fence_async_shared()  # wgmma may read what threads have written
+                ring.barriers.arrive_full(at)
+            case pipelines.WAIT:
+                ring.barriers.wait_full(at)
+                layout = layout_attribute(ring.layout)
+                tile = pipelines.shared_tile(ring.kind, ring.buffer, at.stage, layout)
+                op.results[0].replace_all_uses_with(tile)
+            case pipelines.RELEASE:
+                self._release(ring, at)
+
+    def _acquire(self, op: Any, ring: _Ring, at: Position) -> None:
+        ring.barriers.wait_empty(at)
+        if ring.engine == "tma":
+            with where(self._one_thread(op)):
+                ring.barriers.expect(at, ring.tile_bytes)
+
+    def _release(self, ring: _Ring, at: Position) -> None:
+        """Build the arrival of one lane, when all lanes of its warp have read the tile."""
+        all_lanes = build.constant(build.i32(), _ALL_LANES)
+        ir.Operation.create("nvvm.bar.warp.sync", operands=[all_lanes])
+        with where(nvvm.elect()):
+            ring.barriers.arrive_empty(at)
+
+    def _one_thread(self, op: Any) -> Any | None:
+        """Build whether this is the thread of a role that copies; `None` if it is the only one."""
+        role = self._role(op)
+        if role.op is not None and dialect.ONE_THREAD in role.op.attributes:
+            return None
+        first = build.index(role.warps.start * WARP_THREADS)
+        return build.compare("eq", self._kernel.launch_thread, first)
+
+    def _copy_by_threads(self, op: Any, ring: _Ring, at: Position) -> None:
+        """Build a copy through the registers of the threads that hold tiles.
+
+        Raises:
+            LegoError: the role has other warps.
+        """
+        role = self._role(op)
+        if role.warps != range(self._kernel.warps):
+            raise LegoError(
+                f"the role '{role.name}' copies by its threads, and the tiles of this kernel are "
+                f"held by the warps 0 to {self._kernel.warps - 1}",
+                hint='copies by other warps are by TMA: engine = "tma"',
+            )
+        kind = ir.RankedTensorType(ring.kind)
+        plain = ir.RankedTensorType.get(kind.shape, kind.element_type)
+        attributes = {name: op.attributes[name] for name in (dialect.LAYOUT, dialect.SLICE)}
+        tile = dialect.load(plain, op.operands[2], list(op.operands)[3:], attributes)
+        layout = Accesses(self._kernel).of(tile.owner).coalesced(len(role.warps), 1)
+        tile.set_type(
+            ir.RankedTensorType.get(kind.shape, kind.element_type, layout_attribute(layout.layout))
+        )
+        zero = build.index(0)
+        whole = ir.DenseI64ArrayAttr.get(list(range(1, 1 + len(kind.shape))))
+        dialect.store(
+            tile,
+            ring.buffer,
+            [at.stage, *[zero] * len(kind.shape)],
+            {dialect.LAYOUT: layout_attribute(ring.layout), dialect.SLICE: whole},
+        )

@@ -1,0 +1,124 @@
+"""Lower roles to branches on the number of the warp, and turns to named barriers.
+
+    "lego.role"() ({ ... }) {first_warp = 8 : i64, warps = 4 : i64, registers = 24 : i64}
+
+becomes
+
+    scf.if (8 <= %warp and %warp < 12) {
+      nvvm.setmaxregister decrease 24
+      scf.if (the warp is 8, in one lane) { ... }       if the role runs in one thread
+    }
+
+The number of the warp comes from a shuffle, by which the assembler knows that it is the same in all
+lanes.
+
+Source: PTX ISA 9.7.19.5 (setmaxnreg), 9.7.13.1 (bar.sync, bar.arrive).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lego_mlir.hardware.limits import SM_REGISTERS, WARP_THREADS, WARPGROUP_THREADS
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.dialect import pipeline_operations as pipelines
+from lego_mlir.mlir.emit import nvvm
+from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_passes.lower_tiles import build
+from lego_mlir.mlir.tile_passes.lower_tiles.memory import where
+
+_FIRST_TURN = 2
+"""The number of the first warpgroup's named barrier: 0 is the CTA's, 1 that of the role's tiles."""
+
+
+def lower_roles(kernel: TileKernel) -> None:
+    """Run the pass on a kernel, in place."""
+    roles = [op for op in operations_in(kernel.launch) if op.name == pipelines.ROLE]
+    turns = [_turns(role) for role in roles]
+    for op in list(operations_in(kernel.launch)):
+        if op.name in (pipelines.TURN_BEGIN, pipelines.TURN_END):
+            with ir.InsertionPoint(op), op.location:
+                _lower_turn(kernel, op)
+            op.erase()
+    if not roles:
+        return
+    with ir.InsertionPoint(roles[0]), roles[0].location:
+        warp = _warp(kernel)
+    for role, groups in zip(roles, turns, strict=True):
+        with ir.InsertionPoint(role), role.location:
+            _lower_role(kernel, role, warp, groups)
+        role.erase()
+
+
+def _warp(kernel: TileKernel) -> Any:
+    """Build the number of the warp, an i32 that is the same in all lanes."""
+    number = build.binary("divui", kernel.launch_thread, build.index(WARP_THREADS))
+    word = build.make("arith.index_cast", build.i32(), number)
+    i32 = build.i32()
+    lane, last = build.constant(i32, 0), build.constant(i32, WARP_THREADS - 1)
+    return nvvm.shuffle(build.constant(i32, -1), word, lane, last)
+
+
+def _lower_role(kernel: TileKernel, role: Any, warp: Any, groups: int) -> None:
+    """Build the branch of a role, and move what it does there."""
+    warps = pipelines.role_warps(role)
+    first = build.constant(build.i32(), warps.start)
+    distance = build.binary("subi", warp, first)
+    inside = build.compare("ult", distance, build.constant(build.i32(), len(warps)))
+    registers = pipelines.role_registers(role)
+    with where(inside):
+        if registers is not None:
+            least = SM_REGISTERS // (kernel.launch_warps * WARP_THREADS)
+            nvvm.set_registers(registers, "increase" if registers > least else "decrease")
+        if groups:
+            _give_first_turn(kernel, groups)
+        one_thread = None
+        if dialect.ONE_THREAD in role.attributes:
+            is_first = build.compare("eq", warp, first)
+            one_thread = build.make("arith.andi", is_first.type, is_first, nvvm.elect())
+        with where(one_thread):
+            here = ir.Operation.create("gpu.barrier")  # what the role does moves before it
+            for op in [o.operation for o in role.regions[0].blocks[0].operations][:-1]:
+                op.move_before(here)
+            here.erase()
+
+
+# Turns.
+def _turns(role: Any) -> int:
+    """Return how many warpgroups of a role take turns, 0 if they do not."""
+    begins = (op for op in operations_in(role) if op.name == pipelines.TURN_BEGIN)
+    return next((pipelines.groups_of(op) for op in begins), 0)
+
+
+def _lower_turn(kernel: TileKernel, op: Any) -> None:
+    """Build the wait for a warpgroup's turn, or its end."""
+    groups = pipelines.groups_of(op)
+    group = _group(kernel)
+    threads = build.constant(build.i32(), 2 * WARPGROUP_THREADS)
+    if op.name == pipelines.TURN_BEGIN:
+        nvvm.barrier(_barrier_of(group), threads)
+    else:
+        following = build.binary("addi", group, build.constant(build.i32(), 1))
+        around = build.compare("eq", following, build.constant(build.i32(), groups))
+        following = build.select(around, build.constant(build.i32(), 0), following)
+        nvvm.barrier_arrive(_barrier_of(following), threads)
+
+
+def _give_first_turn(kernel: TileKernel, groups: int) -> None:
+    """Build the last warpgroup's arrival that lets the first one begin."""
+    is_last = build.compare("eq", _group(kernel), build.constant(build.i32(), groups - 1))
+    with where(is_last):
+        number = build.constant(build.i32(), _FIRST_TURN)
+        nvvm.barrier_arrive(number, build.constant(build.i32(), 2 * WARPGROUP_THREADS))
+
+
+def _group(kernel: TileKernel) -> Any:
+    """Build the number of the warpgroup, an i32 that is the same in all lanes."""
+    per_group = build.constant(build.i32(), WARPGROUP_THREADS // WARP_THREADS)
+    return build.binary("divui", _warp(kernel), per_group)
+
+
+def _barrier_of(group: Any) -> Any:
+    return build.binary("addi", group, build.constant(build.i32(), _FIRST_TURN))
