@@ -100,6 +100,13 @@ class Validity:
                 found.append(self._bound(addends, terms, int(size)))
         return found
 
+    def _mask(self, mask: Any) -> Bound | Mask:
+        """Return the condition of a tile of truth values; a bound like a load's, if it is one."""
+        if not dialect.made_by(mask, tiles.IN_RANGE):
+            return Mask(mask)
+        op = mask.owner
+        return self._bound([(op.operands[0], 1)], [(tiles.dim_of(op), 1)], tiles.size_of(op))
+
     def _bound(
         self, addends: Sequence[tuple[Any, int]], terms: Sequence[tuple[int, int]], size: int
     ) -> Bound:
@@ -162,7 +169,7 @@ class Validity:
             case dialect.LOAD:
                 return frozenset(self.bounds(op))
             case tiles.RESTRICT:
-                return self._all(op) | {Mask(op.operands[1])}
+                return self._all(op) | {self._mask(op.operands[1])}
             case tiles.BROADCAST:
                 return stretched(self._operand(op), source, shape_of(op.results[0]))
             case tiles.TRANSPOSE | tiles.RESHAPE:
@@ -222,6 +229,8 @@ class Validity:
             merged = self._merge(op, result)
             ends = [_end(block).operands[number] for block in blocks]
             merged.alternatives.extend([self._domains.get(x, EVERYWHERE) for x in ends])
+            # Unlike a loop's, they do not depend on one another.
+            self._domains[result] = _simplified(merged)
 
     def _while(self, op: Any) -> None:
         before, after = (region.blocks[0] for region in op.regions)
@@ -259,8 +268,8 @@ def _is_inside(condition: Any, op: Any) -> bool:
             return any(value is not None and _is_made_in(value, op) for value, _ in addends)
         case Mask(value=value):
             return _is_made_in(value, op)
-        case Merged():
-            return True
+        case Merged(op=merging):
+            return _is_within(merging, op)
         case JoinedParts(parts=parts):
             return any(_is_inside(c, op) for part in parts for c in part)
     return any(_is_inside(c, op) for c in condition.conditions)
@@ -268,7 +277,11 @@ def _is_inside(condition: Any, op: Any) -> bool:
 
 def _is_made_in(value: Any, op: Any) -> bool:
     owner = value.owner
-    at = owner.owner if isinstance(value, ir.BlockArgument) else owner
+    return _is_within(owner.owner if isinstance(value, ir.BlockArgument) else owner, op)
+
+
+def _is_within(at: Any, op: Any) -> bool:
+    """Return whether an operation is another one, or inside of it."""
     while at is not None:
         if at.operation == op:
             return True

@@ -199,6 +199,47 @@ def test_a_loop_over_columns_is_filled_inside() -> None:
     assert not count(text, "lego.restrict")
 
 
+def test_branches_with_the_same_invalid_elements() -> None:
+    """Both branches have the columns of the tensor, in a loop over columns."""
+    tensors = {"X": ("f32", (16, 70)), "Y": ("f32", (16, 1))}
+    body = (
+        f"""%c32 = arith.constant 32 : index
+      %c3 = arith.constant 3 : index
+      %z = arith.constant dense<0.0> : {ROW}
+      %m = scf.for %k = %c0 to %c3 step %c1 iter_args(%before = %z) -> ({ROW}) {{
+        %c = arith.muli %k, %c32 : index
+        %is_first = arith.cmpi eq, %k, %c0 : index
+"""
+        + load("x", "X", memref("f32", (16, 70)), T, "%c0, %c")
+        + f"%e = scf.if %is_first -> ({T}) {{\n%y = math.exp %x : {T}\nscf.yield %y : {T}\n"
+        + f"}} else {{\nscf.yield %x : {T}\n}}\n"
+        + reduction().replace("%x", "%e")
+        + f"%after = arith.addf %before, %r : {ROW}\nscf.yield %after : {ROW}\n}}\n"
+        + store("m", "Y", memref("f32", (16, 1)), ROW, "%c0, %c0")
+    )
+    assert count(filled(tile_module(tensors, body)), "lego.in_range") == 1
+
+
+def test_a_restricted_start_has_the_bounds_of_what_a_loop_adds() -> None:
+    """Zeros of 30 columns, to which columns are added that a load bounds."""
+    tensors = {"X": ("f32", (48, 30)), "Y": ("f32", (16, 1))}
+    body = (
+        f"""%c16 = arith.constant 16 : index
+      %c3 = arith.constant 3 : index
+      %z = arith.constant dense<0.0> : {T}
+      %in = "lego.in_range"(%c0) {{dim = 1 : i64, size = 30 : i64}} : (index) -> tensor<16x32xi1>
+      %start = "lego.restrict"(%z, %in) : ({T}, tensor<16x32xi1>) -> {T}
+      %m = scf.for %k = %c0 to %c3 step %c1 iter_args(%before = %start) -> ({T}) {{
+        %r = arith.muli %k, %c16 : index
+"""
+        + load("x", "X", memref("f32", (48, 30)), T, "%r, %c0")
+        + f"%after = arith.addf %before, %x : {T}\nscf.yield %after : {T}\n}}\n"
+        + reduction().replace("%x", "%m")
+        + store("r", "Y", memref("f32", (16, 1)), ROW, "%c0, %c0")
+    )
+    filled(tile_module(tensors, body))
+
+
 def test_what_changes_between_turns_is_refused_where_it_matters() -> None:
     tensors = {"X": ("f32", (16, 70)), "Y": ("f32", (16, 1))}
     body = (
