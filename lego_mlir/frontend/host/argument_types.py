@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.blocks import flatten
+from lego_mlir.algebra.notation.shapes import Shape, parse_shape
 from lego_mlir.algebra.partial import coordinates
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend.dtypes import check_dtype
-from lego_mlir.index import Int, Sym
+from lego_mlir.index import Expr, Int, Sym, construct, symbols
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,34 +22,48 @@ class TensorType:
     Attributes:
         dtype: MLIR's name of the element type.
         layout: from the index that the kernel uses to the offset in memory, or the sizes of a
-            row-major tensor: `(8, 256)`, or the text `"8, 256"`.
+            row-major tensor: `(8, 256)`, or the text `"8, 256"`. Names in it are sizes that the
+            launch knows: `"M, N{16}<=8192"`, or with strides `"M, N : S, 1"`.
         alignment: of the buffer's address, in bytes, a power of two: what the kernel relies on to
             access vectors at once, and every launch on a GPU is checked for.
+        strides: of a tensor that need not be row-major, in elements; names in it are known at the
+            launch. `None` where the layout says where elements lie.
+        bounds: for names what they are at most, ascending: each is a size that tiles of a whole
+            dimension may have, and the last one is promised.
     """
 
     dtype: str
     layout: Layout
     alignment: int = 1
+    strides: tuple[Int, ...] | None = None
+    bounds: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     def __post_init__(self) -> None:
         check_dtype(self.dtype)
-        object.__setattr__(self, "layout", _layout(self.layout, self.dtype))
+        if not isinstance(self.layout, Layout):
+            shape = _shape(self.layout, self.dtype)
+            object.__setattr__(self, "layout", OrderBy(Row(*shape.sizes)))
+            object.__setattr__(self, "bounds", shape.bounds)
+            if shape.strides != row_major(shape.sizes):
+                object.__setattr__(self, "strides", shape.strides)
         n = self.alignment
         if type(n) is not int or n < 1 or n & (n - 1):
             raise LegoError(f"the alignment of a tensor is a power of two in bytes, not {n!r}")
 
     @property
-    def dims(self) -> tuple[int, ...]:
+    def dims(self) -> tuple[Int, ...]:
         """The sizes of the dimensions that the kernel indexes."""
-        return tuple(size_of(n, self.layout) for n in self.layout.dims)
+        return self.layout.dims
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[Int, ...]:
         """The shape of the buffer: the tensor's if it is row-major, else one dimension."""
-        shape = tuple(size_of(n, self.layout) for n in self.layout.tensor_shape)
-        if _is_row_major(self.layout):
-            return shape
-        return (size_of(self.layout.size, self.layout),)
+        return self.layout.tensor_shape if _is_row_major(self.layout) else (self.layout.size,)
+
+    @property
+    def symbols(self) -> frozenset[Sym]:
+        """The sizes and strides that only the launch knows."""
+        return frozenset(self.layout.symbols).union(*map(symbols, self.strides or ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,29 +109,24 @@ class Scalar:
         return ScalarType(dtype)
 
 
-def _layout(given: Any, dtype: str) -> Layout:
-    """Return the layout of a tensor parameter; sizes are those of a row-major tensor.
+def _shape(given: Any, dtype: str) -> Shape:
+    """Return the shape of a tensor parameter that sizes describe.
 
     Raises:
-        LegoError: it is neither a layout nor sizes.
+        LegoError: they are none.
     """
-    if isinstance(given, Layout):
-        return given
-    shown = given
     if isinstance(given, str):
-        words = [word.strip() for word in given.split(",")]
-        names = [word for word in words if word.isidentifier()]
-        if names:
-            raise LegoError(
-                f'lg.Tensor["{dtype}", "{given}"]: the size {names[0]} has no value',
-                hint='sizes are numbers: lg.Tensor["f32", "8, 256"]',
-            )
-        given = tuple(int(word) if word.isdecimal() else word for word in words)
+        try:
+            return parse_shape(given)
+        except LegoError as e:
+            message = f'lg.Tensor["{dtype}", "{given}"]: {e.message}'
+            raise LegoError(message, location=e.location, hint=e.hint, source=e.source) from None
     if isinstance(given, tuple | list) and given:
-        if all(type(n) is int and n > 0 for n in given):
-            return OrderBy(Row(*given))
+        if all(isinstance(n, Expr) or (type(n) is int and n > 0) for n in given):
+            return Shape(tuple(given))
         raise LegoError(
-            f'lg.Tensor["{dtype}", {shown!r}]: the sizes of a tensor are positive integers'
+            f'lg.Tensor["{dtype}", {given!r}]: the sizes of a tensor are positive integers',
+            hint='sizes that the launch knows are names in a text: lg.Tensor["f32", "M, 256"]',
         )
     raise LegoError(
         f'lg.Tensor["{dtype}", layout]: {given!r} is no layout',
@@ -123,23 +134,17 @@ def _layout(given: Any, dtype: str) -> Layout:
     )
 
 
-def size_of(n: Int, layout: Layout) -> int:
-    """Return a size of a layout as a number.
-
-    Raises:
-        LegoError: it is symbolic.
-    """
-    if not isinstance(n, int):
-        raise LegoError(
-            f"the layout '{layout}' of a kernel's tensor has symbolic sizes",
-            hint="give them values: layout.bind(...)",
-        )
-    return n
+def row_major(sizes: Sequence[Int]) -> tuple[Int, ...]:
+    """Return the strides of a row-major tensor, in elements."""
+    steps: list[Int] = [1]
+    for n in reversed(sizes[1:]):
+        steps.insert(0, construct.mul(steps[0], n))
+    return tuple(steps)
 
 
 def _is_row_major(layout: Layout) -> bool:
     """Return whether the tensor lies in memory row-major, whatever tiles it is viewed by."""
-    index = [Sym(f"i{k}", 0, size_of(n, layout) - 1) for k, n in enumerate(layout.dims)]
+    index = [Sym(f"index {k}", 0, construct.sub(n, 1)) for k, n in enumerate(layout.dims)]
     tiled = layout.view is not None and layout.view.kind == "TileBy"
     at = coordinates(layout.view, tuple(index)) if layout.view and tiled else tuple(index)
     row_major = flatten(layout.tensor_shape, at)
