@@ -10,13 +10,14 @@ from lego_mlir.algebra.sizes import sizes_text
 from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend.dtypes import is_unsigned, mlir_element
-from lego_mlir.frontend.host.argument_types import size_of
 from lego_mlir.frontend.operators import Operand
 from lego_mlir.frontend.tiles import memory
 from lego_mlir.frontend.trace import Trace
 from lego_mlir.frontend.values import Value, as_index, as_value
+from lego_mlir.index import Expr, Int, Sym, substitute, symbols
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.layouts import symbols_of
 
 
 class TensorValue:
@@ -72,9 +73,14 @@ class TensorValue:
         return self._name
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The sizes of the dimensions that an index has."""
-        return tuple(size_of(n, self._layout) for n in self._layout.dims)
+    def shape(self) -> tuple[int | Value, ...]:
+        """The sizes of the dimensions that an index has: numbers, or values of the kernel."""
+        return tuple(n if isinstance(n, int) else self.size(n) for n in self._layout.dims)
+
+    @property
+    def dims(self) -> tuple[Int, ...]:
+        """The sizes of these dimensions as the layout has them: numbers, or expressions."""
+        return self._layout.dims
 
     @property
     def trace(self) -> Trace:
@@ -194,12 +200,13 @@ class TensorValue:
                 f"a view of tensor '{self._name}' does not know the rows that are written",
                 hint="first the view, then its rows: t.view(layout).rows(first, last)",
             )
-        if layout.size != self._layout.size:
+        layout, known = self._trace.sized(layout)
+        if _without_divisors(layout.size) != _without_divisors(self._layout.size):
             raise self._trace.error(
                 f"tensor '{self._name}' has {self._layout.size} elements, the layout '{layout}' "
                 f"of its view {layout.size}"
             )
-        return self._with(layout=layout, sizes=())
+        return self._with(layout=layout, sizes=tuple(Value(size, self._trace) for size in known))
 
     def staged(self, layout: Layout, *, by_threads: bool = False) -> TensorValue:
         """Return the same tensor, whose tiles a schedule copies through shared memory.
@@ -250,10 +257,44 @@ class TensorValue:
         except LegoError as e:
             raise self._trace.error(f"tensor '{self._name}': {e.message}", e.hint) from None
 
+    def size(self, n: Expr) -> Value:
+        """Return an expression of the layout's sizes as a value of the kernel."""
+        from lego_mlir.mlir.emit.arith import Printer
+
+        known = symbols_of(self._layout, self.layout_attribute)
+        with self._trace.here():
+            printer = Printer(dict(zip(known, self.size_operands, strict=True)))
+            return Value(printer.print(n), self._trace)
+
+    def most(self, dim: int) -> int:
+        """Return the size of a dimension, or the bound that is declared for it.
+
+        Raises:
+            LegoError: only the launch knows the size, and there is no bound.
+        """
+        n = self._layout.dims[dim]
+        if isinstance(n, int):
+            return n
+        name = n.name if isinstance(n, Sym) else ""
+        if name in self._trace.bounds:
+            return self._trace.bounds[name]
+        raise self._trace.error(
+            f"a whole dimension of tensor '{self._name}', whose size {n!r} only the launch knows",
+            hint=f"declare how large it gets, {name or 'N'}<=8192, or take pieces of it: "
+            f"{self._name}.tile(1024)[..., k]",
+        )
+
     def _kind(self, piece: Slice) -> Any:
         """Return the type of an element, or of the vector that a slice holds."""
         element = mlir_element(self._dtype)
-        sizes = [size_of(n, self._layout) for n in piece.shape]
+        if not all(isinstance(n, int) for n in piece.shape):
+            raise self._trace.error(
+                f"a vector of {sizes_text(piece.shape)} elements of tensor '{self._name}', a size "
+                "that only the launch knows",
+                hint="a vector has a known size: view the tensor in tiles, "
+                "lg.parse_layout('OrderBy(Row(M, N)).TileBy([M, N/4], [1, 4])')",
+            )
+        sizes = [n for n in piece.shape if isinstance(n, int)]
         return ir.VectorType.get(sizes, element) if sizes else element
 
     def _attributes(self, piece: Slice, **units: bool) -> dict[str, Any]:
@@ -282,3 +323,8 @@ class TensorValue:
     def _indices(self, piece: Slice) -> list[Any]:
         indices = [as_index(i, self._trace) for i in piece.index if i is not None]
         return [value.ssa for value in indices] + self.size_operands
+
+
+def _without_divisors(n: Int) -> Int:
+    """Return a size whose symbols do not say what divides them."""
+    return substitute(n, {s: Sym(s.name, s.lo, s.hi) for s in symbols(n)})

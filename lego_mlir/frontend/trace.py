@@ -6,13 +6,14 @@ import contextlib
 import functools
 import linecache
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 from lego_mlir.algebra import GenP, Layout
+from lego_mlir.algebra.sizes import size_symbol
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.index import Sym
 from lego_mlir.mlir.bindings import func, ir
@@ -37,6 +38,8 @@ class Trace:
         source: the text of the Python file, for errors.
         launch: the gpu.launch, once it is there.
         warps: of a CTA, if its kernel is one on tiles; `None` in kernels of threads.
+        sizes: the values of sizes that only the launch knows.
+        bounds: what such a size is at most, by its name.
         texts: the Python files that operations come from, by the names in their locations.
     """
 
@@ -46,6 +49,8 @@ class Trace:
         self.source = source
         self.launch: Any = None
         self.warps: int | None = None
+        self.sizes: Mapping[Sym, Any] = {}
+        self.bounds: Mapping[str, int] = {}
         self.texts = {source.file: source.text}
         self.left_loop: Location | None = None
         self._functions: dict[str, Callable[..., Any]] = {}
@@ -106,6 +111,34 @@ class Trace:
                 if isinstance(block, GenP) and block.permutation.functions is not None:
                     self._define(block)
         return layout_attribute(layout)
+
+    def sized(self, layout: Layout) -> tuple[Layout, tuple[Any, ...]]:
+        """Return a layout and the values of its symbolic sizes, in the order of its text.
+
+        They are sizes of the kernel's tensors; the layout knows what divides these.
+
+        Raises:
+            LegoError: it is no layout, or no tensor has a size of some name.
+        """
+        from lego_mlir.mlir.layouts import layout_attribute, symbols_of
+
+        self.check_layout(layout)
+        if not layout.symbols:
+            return layout, ()
+        known = {s.name: s for s in self.sizes}
+        unknown = [s.name for s in layout.symbols if s.name not in known]
+        if unknown:
+            raise self.error(
+                f"the layout '{layout}' has symbolic sizes ({', '.join(unknown)})",
+                hint="give them values: layout.bind(...), or lg.sized(layout, ...) of kernel "
+                "values; sizes of the kernel's tensors are known by their names: "
+                + (", ".join(known) or "there are none"),
+            )
+        same = {s: size_symbol(s.name, s.divisors | known[s.name].divisors) for s in layout.symbols}
+        if any(s is not other for s, other in same.items()):
+            layout = layout.substitute(same)
+        names = [s.name for s in symbols_of(layout, layout_attribute(layout))]
+        return layout, tuple(self.sizes[known[name]] for name in names)
 
     def check_active(self) -> None:
         """Raise LegoError unless this is the kernel that is being traced."""

@@ -202,8 +202,9 @@ class Value(Operators):
 
     def __lego_inv__(self, layout: Layout) -> tuple[Value, ...]:
         trace = self._trace
-        attribute = trace.layout(layout)
-        index = dialect.inv(attribute, layout.rank, [self.ssa], location=trace.here())
+        layout, sizes = trace.sized(layout)
+        attribute = trace.layout(layout, is_bound=True)
+        index = dialect.inv(attribute, layout.rank, [self.ssa, *sizes], location=trace.here())
         return tuple(Value(x, trace) for x in index)
 
     def _made(self, name: str, kind: Any, operands: Sequence[Value], **attributes: Any) -> Value:
@@ -214,15 +215,19 @@ class Value(Operators):
 def apply(layout: Layout, index: tuple[Any, ...]) -> Value:
     """Apply a layout to kernel values, as a lego.apply."""
     trace = current("a layout on kernel values")
-    operands = [as_index(i, trace).ssa for i in index]
-    return Value(dialect.apply(trace.layout(layout), operands, trace.here()), trace)
+    layout, sizes = trace.sized(layout)
+    operands = [*(as_index(i, trace).ssa for i in index), *sizes]
+    attribute = trace.layout(layout, is_bound=True)
+    return Value(dialect.apply(attribute, operands, trace.here()), trace)
 
 
 def mask(layout: Layout, index: tuple[Any, ...]) -> Value:
     """Return a layout's mask of kernel values, as a lego.mask: a truth value."""
     trace = current("a layout on kernel values")
-    operands = [as_index(i, trace).ssa for i in index]
-    return Value(dialect.mask(trace.layout(layout), operands, trace.here()), trace)
+    layout, sizes = trace.sized(layout)
+    operands = [*(as_index(i, trace).ssa for i in index), *sizes]
+    attribute = trace.layout(layout, is_bound=True)
+    return Value(dialect.mask(attribute, operands, trace.here()), trace)
 
 
 def as_index(x: Any, trace: Trace) -> Value:

@@ -11,6 +11,7 @@ kernel is launched; `N<=1024|8192` promises that it is at most 8192, and says th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from lego_mlir.algebra.notation.sizes import SizeParser
 from lego_mlir.algebra.notation.written import WrittenSize
@@ -90,7 +91,7 @@ class _ShapeParser(SizeParser):
         while self.peek() == "|":
             self.take()
             numbers.append(self.integer())
-        if numbers[0] < 1 or any(a >= b for a, b in zip(numbers, numbers[1:], strict=False)):
+        if numbers[0] < 1 or any(a >= b for a, b in pairwise(numbers)):
             raise self.error(
                 "bounds are ascending positive integers", at, hint="N<=1024|8192, smaller first"
             )
@@ -104,5 +105,3 @@ class _ShapeParser(SizeParser):
         if isinstance(value, int) and value < 1:
             raise self.error(f"a {what} is a positive integer, not {value}", written.at)
         return self.built(lambda: as_size(value, what), written.at)
-
-

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.algebra.blocks import flatten
 from lego_mlir.algebra.notation.shapes import Shape, parse_shape
 from lego_mlir.algebra.partial import coordinates
+from lego_mlir.algebra.sizes import size_symbol
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend.dtypes import check_dtype
-from lego_mlir.index import Expr, Int, Sym, construct, symbols
+from lego_mlir.index import Expr, Int, Sym, construct, substitute, symbols
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,9 @@ class TensorType:
 
     def __post_init__(self) -> None:
         check_dtype(self.dtype)
-        if not isinstance(self.layout, Layout):
-            shape = _shape(self.layout, self.dtype)
+        given: object = self.layout
+        if not isinstance(given, Layout):
+            shape = _shape(given, self.dtype)
             object.__setattr__(self, "layout", OrderBy(Row(*shape.sizes)))
             object.__setattr__(self, "bounds", shape.bounds)
             if shape.strides != row_major(shape.sizes):
@@ -64,6 +66,14 @@ class TensorType:
     def symbols(self) -> frozenset[Sym]:
         """The sizes and strides that only the launch knows."""
         return frozenset(self.layout.symbols).union(*map(symbols, self.strides or ()))
+
+    def with_divisors(self, divisors: Mapping[str, Iterable[Int]]) -> TensorType:
+        """Return the type whose sizes and strides are multiples of what is given by name."""
+        known = {s: size_symbol(s.name, divisors.get(s.name, ())) for s in self.symbols}
+        if all(s is known[s] for s in known):
+            return self
+        strides = self.strides and tuple(substitute(n, known) for n in self.strides)
+        return replace(self, layout=self.layout.substitute(known), strides=strides)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +103,9 @@ class ScalarType:
             check_dtype(self.dtype)
 
 
+Parameter: TypeAlias = TensorType | EmptyType | ScalarType
+
+
 class Tensor:
     """Annotates a kernel's parameter: `a: lg.Tensor["f32", layout]`, or `["f32", (8, 256)]`."""
 
@@ -117,7 +130,9 @@ def _shape(given: Any, dtype: str) -> Shape:
     """
     if isinstance(given, str):
         try:
-            return parse_shape(given)
+            shape = parse_shape(given)
+            _check_strides(shape)
+            return shape
         except LegoError as e:
             message = f'lg.Tensor["{dtype}", "{given}"]: {e.message}'
             raise LegoError(message, location=e.location, hint=e.hint, source=e.source) from None
@@ -132,6 +147,20 @@ def _shape(given: Any, dtype: str) -> Shape:
         f'lg.Tensor["{dtype}", layout]: {given!r} is no layout',
         hint="a layout, such as OrderBy(Row(8, 256)), or the sizes of a row-major tensor, (8, 256)",
     )
+
+
+def _check_strides(shape: Shape) -> None:
+    """Raise LegoError unless strides are row-major, or numbers and names of their own."""
+    if shape.strides is None or shape.strides == row_major(shape.sizes):
+        return
+    named = frozenset[Sym]().union(*map(symbols, shape.sizes))
+    for n in shape.strides:
+        if not isinstance(n, int | Sym) or n in named:
+            raise LegoError(
+                f"the stride {n!r} depends on a size",
+                hint="a stride is a number, or a name of its own, which the launch knows: "
+                "M, N : S, 1",
+            )
 
 
 def row_major(sizes: Sequence[Int]) -> tuple[Int, ...]:

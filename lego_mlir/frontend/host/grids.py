@@ -78,7 +78,7 @@ class LaunchSize:
             "lg.minimum(a, b) and lg.maximum(a, b) take one of two sizes",
         )
 
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compared  # type: ignore[assignment]
+    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _compared
 
     def __bool__(self) -> bool:
         self._compared(None)

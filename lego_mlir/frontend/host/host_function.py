@@ -21,10 +21,11 @@ from lego_mlir.compiler.cached import compiled, key_of
 from lego_mlir.compiler.options import Options
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError, Location, SlowCodeError
-from lego_mlir.frontend.host.argument_types import TensorType
+from lego_mlir.frontend.host.argument_types import Parameter, TensorType
 from lego_mlir.frontend.host.fingerprint import NoFingerprint, fingerprint
+from lego_mlir.frontend.host.host_arithmetic import host_sizes
+from lego_mlir.frontend.host.launch_classes import LaunchClass, RunTimeSizes
 from lego_mlir.frontend.host.parameters import (
-    Parameter,
     argument_attributes,
     mlir_type,
     unknown_keyword,
@@ -78,7 +79,8 @@ class HostFunction(ABC):
         self.substitute: HostFunction | None = None
         if reference is not None:
             self._check_reference(reference)
-        self._artifacts: dict[tuple[str, bool], Artifact] = {}
+        self._artifacts: dict[tuple[str, bool, LaunchClass], Artifact] = {}
+        self._modules: dict[LaunchClass, Any] = {}
         self._repeated = runtime.RepeatedLaunches()
 
     @abstractmethod
@@ -88,6 +90,18 @@ class HostFunction(ABC):
         Raises:
             LegoError: a function's annotations do not say them.
         """
+
+    @cached_property
+    def run_time_sizes(self) -> RunTimeSizes:
+        """The sizes that only the launch knows.
+
+        Raises:
+            LegoError: the parameters do not say where a size is found.
+        """
+        try:
+            return RunTimeSizes(self.parameters())
+        except LegoError as e:
+            raise e.at(self._location, self._source.text) from None
 
     @abstractmethod
     def explain(self) -> str:
@@ -99,12 +113,15 @@ class HostFunction(ABC):
         """The place in the user's code."""
 
     @abstractmethod
-    def _launch_kernels(self, trace: Trace, arguments: Mapping[str, Any]) -> None:
+    def _launch_kernels(
+        self, trace: Trace, arguments: Mapping[str, Any], promised: LaunchClass
+    ) -> None:
         """Make the launches at the current insertion point.
 
         Args:
             trace: records them.
             arguments: the values of the host function's arguments by name.
+            promised: what the code relies on of sizes that only the launch knows.
         """
 
     @abstractmethod
@@ -155,7 +172,11 @@ class HostFunction(ABC):
         repeated = self._repeated if device in ("auto", "cuda") and check is None else None
         if repeated is None or not repeated.launch(arrays, stream):
             runtime.launch_on(
-                arrays, device, stream, lambda chosen: self._compiled_for(chosen, check), repeated
+                arrays,
+                device,
+                stream,
+                lambda chosen: self._compiled_for(chosen, check, arrays),
+                repeated,
             )
 
     def run(
@@ -185,7 +206,8 @@ class HostFunction(ABC):
         if unknown:
             raise unknown_keyword(self.name, self.parameters(), unknown, user_location())
         chosen = runtime.select(device, costs=costs) if isinstance(device, str) else device
-        artifact = self._compiled_for(chosen, False if costs and check is None else check)
+        check = False if costs and check is None else check
+        artifact = self._compiled_for(chosen, check, arrays)
         return runtime.run(artifact, arrays, device=chosen, seed=seed, functions=self._functions())
 
     def check_each_step(
@@ -216,55 +238,84 @@ class HostFunction(ABC):
             for f in kind.layout.functions
         }
 
-    def _compiled_for(self, device: runtime.Device, check: bool | None) -> Artifact:
-        """Compile the kernel for a device, by default with checks in the simulator."""
+    def _compiled_for(
+        self, device: runtime.Device, check: bool | None, arrays: Sequence[Any]
+    ) -> Artifact:
+        """Compile the kernel for a device and arrays, by default with checks in the simulator."""
         check = device.name == "sim" if check is None else check
-        return self.compile(device.target or DEFAULT_TARGET, check=check)
+        sizes = self.run_time_sizes.of_arrays(arrays) if self.run_time_sizes else None
+        return self.compile(device.target or DEFAULT_TARGET, check=check, sizes=sizes)
 
-    def compile(self, target: str = DEFAULT_TARGET, *, check: bool = False) -> Artifact:
+    def compile(
+        self,
+        target: str = DEFAULT_TARGET,
+        *,
+        check: bool = False,
+        sizes: Mapping[str, int] | LaunchClass | None = None,
+    ) -> Artifact:
         """Compile the kernel for a GPU architecture; results are cached.
 
         Args:
             target: the architecture.
             check: make code that checks what of indices and sizes is not proven.
+            sizes: of launches, by name, where only launches know them: the code is that of their
+                class. By default it is for any sizes.
+
+        Raises:
+            LegoError: the kernel does not compile, or there is no such size.
         """
-        key = target, check
+        promised = self._launch_class(sizes)
+        key = target, check, promised
         if key not in self._artifacts:
             try:
-                self._artifacts[key] = self._found_or_compiled(Target.parse(target), check)
+                made = self._found_or_compiled(Target.parse(target), check, promised)
             except SlowCodeError as error:
-                self._artifacts[key] = self._compile_alternative(error, target, check)
+                made = self._compile_alternative(error, target, check, promised)
+            self._artifacts[key] = made
         return self._artifacts[key]
 
-    def _compile_alternative(self, error: SlowCodeError, target: str, check: bool) -> Artifact:
+    def _launch_class(self, sizes: Mapping[str, int] | LaunchClass | None) -> LaunchClass:
+        if isinstance(sizes, LaunchClass):
+            return sizes
+        known = self.run_time_sizes
+        return known.general if sizes is None else known.of_sizes(sizes)
+
+    def classes(self) -> tuple[LaunchClass, ...]:
+        """Return the classes of sizes that the kernel has been compiled for, in order."""
+        return tuple(dict.fromkeys(promised for _, _, promised in self._artifacts))
+
+    def _compile_alternative(
+        self, error: SlowCodeError, target: str, check: bool, promised: LaunchClass
+    ) -> Artifact:
         """Compile the first alternative whose machine code is accepted.
 
         Args:
             error: why this function's own machine code is not.
             target: the architecture.
             check: as in `compile`.
+            promised: what the code relies on of sizes that only the launch knows.
 
         Raises:
             SlowCodeError: the given one; no alternative's machine code is accepted.
         """
         for other in self.alternatives():
             try:
-                artifact = other.compile(target, check=check)
+                artifact = other.compile(target, check=check, sizes=promised)
             except SlowCodeError:
                 continue
             self.substitute = other
             return artifact
         raise error
 
-    def _found_or_compiled(self, target: Target, check: bool) -> Artifact:
+    def _found_or_compiled(self, target: Target, check: bool, promised: LaunchClass) -> Artifact:
         """Return the artifact from the cache, if it is there; compile it otherwise."""
         options = Options(target=target, check=check)
         if not entries.is_on():
-            return self.compilation(options).artifact()
-        key = self._key(target, check)
+            return self.compilation(options, promised).artifact()
+        key = self._key(target, check, promised)
         if key is not None and (found := entries.find_artifact(key)) is not None:
             return found
-        compilation = self.compilation(options)
+        compilation = self.compilation(options, promised)
         traced = Source(compilation.source.file, compilation.module_text)
         module_key = key_of(traced, compilation.options, "bundle", sources=compilation.sources)
         if module_key is None:
@@ -274,13 +325,13 @@ class HostFunction(ABC):
             entries.link(key, module_key)
         return artifact
 
-    def _key(self, target: Target, check: bool) -> KernelKey | None:
+    def _key(self, target: Target, check: bool, promised: LaunchClass) -> KernelKey | None:
         """Return what the artifact depends on; `None` if that is not known before it is traced."""
         try:
             location = self._location
             place = relative_name(location.file), location.line
             flags = self.reference, self.exact_math, self.in_place
-            kernel = fingerprint((type(self), self.name, place, flags, self._traced()))
+            kernel = fingerprint((type(self), self.name, place, flags, promised, self._traced()))
         except (LegoError, NoFingerprint, RecursionError):  # an error is told where it is traced
             return None
         return KernelKey(
@@ -293,11 +344,16 @@ class HostFunction(ABC):
             python=sys.version,
         )
 
-    def compilation(self, options: Options | None = None) -> Compilation:
+    def compilation(
+        self,
+        options: Options | None = None,
+        sizes: Mapping[str, int] | LaunchClass | None = None,
+    ) -> Compilation:
         """Return a compilation, which gives each stage: `.text("ptx")`.
 
         Args:
             options: what to make of it; the kernels' own schedules where they name none.
+            sizes: of launches, as for `compile`.
         """
         from lego_mlir.compiler.driver import Compilation
 
@@ -305,31 +361,40 @@ class HostFunction(ABC):
         # Code with checks is for finding mistakes, and may be slow.
         is_strict = options.strict or (self.strict and not options.check)
         options = self._options(replace(options, strict=is_strict))
-        module = self.module
+        module = self._module_of(self._launch_class(sizes))
         return Compilation(self._source, options, module, Sources.of(self._texts))
 
-    @cached_property
+    @property
     def module(self) -> Any:
-        """The MLIR module: one host function in the lego dialect.
+        """The MLIR module for launches of any sizes: one host function in the lego dialect.
 
         Raises:
             LegoError: at the Python line of a mistake.
         """
-        with new_context(), mlir_errors(self._source):
-            return self._trace()
+        return self._module_of(self._launch_class(None))
+
+    def _module_of(self, promised: LaunchClass) -> Any:
+        """Return the module for a class of sizes, traced on first use."""
+        if promised not in self._modules:
+            with new_context(), mlir_errors(self._source):
+                self._modules[promised] = self._trace(promised)
+        return self._modules[promised]
 
     @cached_property
     def _source(self) -> Source:
         file = self._location.file
         return Source(relative_name(file), source_text(file))
 
-    def _trace(self) -> Any:
+    def _trace(self, promised: LaunchClass) -> Any:
         """Trace the kernels and return their module.
+
+        Args:
+            promised: what the code relies on of sizes that only the launch knows.
 
         Raises:
             LegoError: at the Python line of a mistake.
         """
-        parameters = self.parameters()
+        parameters = self.run_time_sizes.promised_types(promised)
         with ir.Location.file(self._source.file, self._location.line, 1):
             module = ir.Module.create()
             if self.reference is not None:
@@ -344,11 +409,16 @@ class HostFunction(ABC):
                     host.attributes[dialect.IN_PLACE] = ir.UnitAttr.get()
                 entry = host.add_entry_block()
                 host.attributes["arg_attrs"] = ir.ArrayAttr.get(
-                    [argument_attributes(name, kind, trace) for name, kind in parameters.items()]
+                    [
+                        argument_attributes(name, kind, trace, promised)
+                        for name, kind in parameters.items()
+                    ]
                 )
                 with ir.InsertionPoint(entry):
                     values = dict(zip(parameters, entry.arguments, strict=True))
-                    self._launch_kernels(trace, values)
+                    trace.sizes = host_sizes(parameters, values)
+                    trace.bounds = dict(promised.bounds)
+                    self._launch_kernels(trace, values, promised)
                     func.ReturnOp([])
             module.operation.verify()
         self._texts = trace.texts

@@ -12,23 +12,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from lego_mlir.compiler.schedule_files import read
 from lego_mlir.diagnostics import LegoError, Location
-from lego_mlir.frontend.host.argument_types import EmptyType, ScalarType, TensorType
-from lego_mlir.frontend.host.host_function import HostFunction
-from lego_mlir.frontend.host.parameters import (
+from lego_mlir.frontend.host.argument_types import (
+    EmptyType,
     Parameter,
-    Size,
+    ScalarType,
+    TensorType,
+)
+from lego_mlir.frontend.host.grids import Grid, Size, dim3, grid_of
+from lego_mlir.frontend.host.host_arithmetic import HostArithmetic
+from lego_mlir.frontend.host.host_function import HostFunction
+from lego_mlir.frontend.host.launch_classes import ANY_SIZES, LaunchClass
+from lego_mlir.frontend.host.parameters import (
     call,
     checked_params,
     cta_size,
-    dim3,
-    grid_of,
     traced_argument,
 )
 from lego_mlir.frontend.host.python_errors import python_error
 from lego_mlir.frontend.trace import Trace, location_of_traceback, relative_name, user_location
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
+from lego_mlir.index import symbols
 from lego_mlir.mlir import dialect
-from lego_mlir.mlir.bindings import arith, ir
+from lego_mlir.mlir.bindings import ir
 
 if TYPE_CHECKING:
     from lego_mlir.compiler.options import Options
@@ -112,14 +117,12 @@ class Kernel(HostFunction):
             )
 
     @cached_property
-    def grid(self) -> tuple[int, int, int]:
-        """CTAs along x, y and z.
+    def grid(self) -> Grid:
+        """CTAs along x, y and z: numbers, or expressions of sizes that the launch knows.
 
         Raises:
             LegoError: the function that computes them fails, or gives no grid.
         """
-        if not callable(self._grid):
-            return self._grid
         return grid_of(self._grid, self.parameters(), self.name)
 
     def __repr__(self) -> str:
@@ -168,12 +171,15 @@ class Kernel(HostFunction):
                 )
         return KernelCall(self, {name: names.get(name, name) for name in parameters})
 
-    def _launch_kernels(self, trace: Trace, arguments: Mapping[str, Any]) -> None:
-        self.launch(trace, arguments)
+    def _launch_kernels(
+        self, trace: Trace, arguments: Mapping[str, Any], promised: LaunchClass
+    ) -> None:
+        self.launch(trace, arguments, promised)
 
     def _traced(self) -> Any:
         script = None if self.schedule is None else read(self.schedule).text
-        launch = self.grid, self.block, self.warps, self.pdl, self.schedule, script, self.params
+        grid = tuple(map(str, self.grid))
+        launch = grid, self.block, self.warps, self.pdl, self.schedule, script, self.params
         return self.name, launch, dict(self.parameters()), self.__wrapped__
 
     def _options(self, options: Options) -> Options:
@@ -182,23 +188,37 @@ class Kernel(HostFunction):
         params = {**self.params, **options.parameters}
         return replace(options, schedule=self.schedule, parameters=params)
 
-    def launch(self, trace: Trace, buffers: Mapping[str, Any]) -> Any:
+    def launch(
+        self, trace: Trace, buffers: Mapping[str, Any], promised: LaunchClass = ANY_SIZES
+    ) -> Any:
         """Make a gpu.launch of this kernel at the current insertion point, and return it.
 
         Args:
             trace: records it.
             buffers: the memref, or the number, for each parameter by name.
+            promised: what the code relies on of sizes that only the launch knows.
 
         Raises:
             LegoError: at the Python line of a mistake.
         """
-        trace.launch, trace.warps = self._launch(), self.warps
-        self._body(trace, buffers)
+        types = self.run_time_sizes.promised_types(promised)
+        grid = grid_of(self._grid, types, self.name)
+        trace.launch, trace.warps = self._launch(grid, trace), self.warps
+        self._body(trace, buffers, types)
         return trace.launch
 
-    def _launch(self) -> Any:
+    def _launch(self, grid: Grid, trace: Trace) -> Any:
         index = ir.IndexType.get()
-        sizes = [arith.ConstantOp(index, n).result for n in (*self.grid, *self.block)]
+        known = {s.name: value for s, value in trace.sizes.items()}
+        unknown = [s.name for n in grid for s in sorted(symbols(n), key=str) if s.name not in known]
+        if unknown:
+            raise LegoError(
+                f"kernel '{self.name}': the grid needs the size {unknown[0]}, which no tensor has",
+                location=self._location,
+                hint=f"the sizes that the launch knows are {', '.join(known) or 'none'}",
+            )
+        arithmetic = HostArithmetic(known)
+        sizes = [arithmetic(n) for n in (*grid, *self.block)]
         segments = ir.DenseI32ArrayAttr.get([0, *([1] * 6), 0, 0, 0, 0])
         op = ir.Operation.create(
             "gpu.launch",
@@ -212,10 +232,11 @@ class Kernel(HostFunction):
         op.regions[0].blocks.append(*([index] * 12), arg_locs=[here] * 12)
         return op
 
-    def _body(self, trace: Trace, buffers: Mapping[str, Any]) -> None:
+    def _body(
+        self, trace: Trace, buffers: Mapping[str, Any], types: Mapping[str, Parameter]
+    ) -> None:
         arguments = {
-            name: traced_argument(name, buffers[name], kind, trace)
-            for name, kind in self.parameters().items()
+            name: traced_argument(name, buffers[name], kind, trace) for name, kind in types.items()
         }
         with ir.InsertionPoint(trace.launch.regions[0].blocks[0]):
             if self.pdl:

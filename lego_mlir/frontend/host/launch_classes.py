@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend.host.argument_types import TensorType
+from lego_mlir.frontend.host.argument_types import Parameter, TensorType
 from lego_mlir.index import Int, Sym, evaluate
 from lego_mlir.runtime import torch_tensors, views
 from lego_mlir.runtime.tensor_strides import row_major
@@ -56,18 +56,9 @@ class LaunchClass:
         parts += ["offsets of 64 bits"] if self.is_wide else []
         return ", ".join(parts) or "any sizes"
 
-    def renamed(self, names: Mapping[str, str]) -> LaunchClass:
-        """Return the class for other names; those that have none are left out.
 
-        Args:
-            names: by the new name the one in this class.
-        """
-        bounds = dict(self.bounds)
-        return LaunchClass(
-            tuple(new for new, old in names.items() if old in self.multiples),
-            tuple((new, bounds[old]) for new, old in names.items() if old in bounds),
-            self.is_wide,
-        )
+ANY_SIZES = LaunchClass()
+"""The class of a kernel all of whose sizes are numbers."""
 
 
 class RunTimeSizes:
@@ -82,7 +73,8 @@ class RunTimeSizes:
         LegoError: two parameters declare a name differently, or no dimension is a name's size.
     """
 
-    def __init__(self, parameters: Mapping[str, Any]) -> None:
+    def __init__(self, parameters: Mapping[str, Parameter]) -> None:
+        self._parameters = parameters
         self._tensors = {
             name: kind for name, kind in parameters.items() if isinstance(kind, TensorType)
         }
@@ -149,6 +141,17 @@ class RunTimeSizes:
         """The class of any sizes within their bounds whose offsets take 32 bits."""
         return LaunchClass(bounds=tuple((name, b[-1]) for name, b in self.bounds.items()))
 
+    def promised_types(self, promised: LaunchClass) -> dict[str, Parameter]:
+        """Return the types of the parameters, whose sizes say what a class promises of them."""
+        divisors = {
+            name: known | ({MULTIPLE} if name in promised.multiples else frozenset())
+            for name, known in self.divisors.items()
+        }
+        return {
+            name: kind.with_divisors(divisors) if isinstance(kind, TensorType) else kind
+            for name, kind in self._parameters.items()
+        }
+
     def of_sizes(self, sizes: Mapping[str, int]) -> LaunchClass:
         """Return the class of sizes by name, where names that are not given may be anything.
 
@@ -161,8 +164,9 @@ class RunTimeSizes:
                     f"there is no size '{name}'",
                     hint=f"the sizes that the launch knows are {', '.join(self.names) or 'none'}",
                 )
-        kept = tuple((name, self._bound(name, sizes.get(name, b[-1]))) for name, b in
-                     self.bounds.items())
+        kept = tuple(
+            (name, self._bound(name, sizes.get(name, b[-1]))) for name, b in self.bounds.items()
+        )
         multiples = tuple(n for n in self.dividing if n in sizes and sizes[n] % MULTIPLE == 0)
         return LaunchClass(multiples, kept, self._is_wide(sizes))
 

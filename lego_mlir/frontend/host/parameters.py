@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from math import lcm
+from typing import Any
 
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.frontend.dtypes import is_unsigned, mlir_element
-from lego_mlir.frontend.host.argument_types import EmptyType, ScalarType, TensorType
+from lego_mlir.frontend.host.argument_types import Parameter, ScalarType, TensorType
+from lego_mlir.frontend.host.grids import dim3
+from lego_mlir.frontend.host.launch_classes import NARROW_ELEMENTS, LaunchClass
 from lego_mlir.frontend.tensors import TensorValue
 from lego_mlir.frontend.trace import Trace, source_text
 from lego_mlir.frontend.values import Value
 from lego_mlir.hardware.limits import MAX_CTA_THREADS, WARP_THREADS
+from lego_mlir.index import Int, Sym
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 
 MAX_WARPS = MAX_CTA_THREADS // WARP_THREADS
-
-Size: TypeAlias = int | Sequence[int]
-Parameter: TypeAlias = TensorType | EmptyType | ScalarType
 
 
 def call(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
@@ -49,20 +50,6 @@ def unknown_keyword(
     )
 
 
-def dim3(size: Any, what: str, name: str) -> tuple[int, int, int]:
-    """Return a grid or CTA size as three numbers.
-
-    Raises:
-        LegoError: it is not one to three positive integers.
-    """
-    sizes = tuple(size) if isinstance(size, Sequence) else (size,)
-    good = all(type(n) is int and 0 < n < 2**63 for n in sizes)
-    if not 1 <= len(sizes) <= 3 or not good:
-        raise LegoError(f"kernel '{name}': {what} is one to three positive integers, not {size!r}")
-    x, y, z = (*sizes, 1, 1)[:3]
-    return x, y, z
-
-
 def cta_size(block: Any, warps: Any, name: str) -> tuple[int, int, int]:
     """Return the threads of a CTA along x, y and z, which one of `block` and `warps` says.
 
@@ -82,43 +69,13 @@ def cta_size(block: Any, warps: Any, name: str) -> tuple[int, int, int]:
     return warps * WARP_THREADS, 1, 1
 
 
-def grid_of(
-    function: Callable[..., Any], parameters: Mapping[str, Parameter], name: str
-) -> tuple[int, int, int]:
-    """Return the grid that a function of the parameters' types computes.
-
-    Args:
-        function: takes parameters of the kernel by name.
-        parameters: the types of all parameters by name.
-        name: of the kernel.
-
-    Raises:
-        LegoError: the kernel has no such parameter, the types do not have what the function reads,
-            or it returns no grid.
-    """
-    wanted = list(inspect.signature(function).parameters)
-    for parameter in wanted:
-        if parameter not in parameters:
-            raise LegoError(
-                f"kernel '{name}': the function of its grid takes '{parameter}', which is no "
-                "parameter of the kernel",
-                hint=f"its parameters are: {', '.join(parameters)}",
-            )
-    try:
-        size = function(**{parameter: parameters[parameter] for parameter in wanted})
-    except (AttributeError, IndexError, TypeError) as e:
-        raise LegoError(
-            f"kernel '{name}': the function of its grid fails: {e}",
-            hint="it gets the types of the arguments: lambda x: x.shape[0]",
-        ) from e
-    return dim3(size, "grid", name)
-
-
 def traced_argument(name: str, value: Any, kind: Parameter, trace: Trace) -> Any:
     """Return what the kernel function gets for a parameter."""
     match kind:
         case TensorType():
-            return TensorValue(name, value, kind.dtype, kind.layout, trace)
+            layout, known = trace.sized(kind.layout)
+            sizes = tuple(Value(size, trace) for size in known)
+            return TensorValue(name, value, kind.dtype, layout, trace, sizes=sizes)
         case ScalarType():
             return Value(value, trace, unsigned=is_unsigned(kind.dtype))
     return None
@@ -147,15 +104,49 @@ def mlir_type(kind: Parameter) -> Any:
     """Return the type of the host function's argument for a parameter."""
     if isinstance(kind, ScalarType):
         return mlir_element(kind.dtype)
-    return ir.MemRefType.get(list(kind.shape), mlir_element(kind.dtype))
+    layout = None
+    if isinstance(kind, TensorType) and kind.strides is not None:
+        dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+        steps = [n if isinstance(n, int) else dynamic for n in kind.strides]
+        layout = ir.StridedLayoutAttr.get(0, steps)
+    dynamic = ir.ShapedType.get_dynamic_size()
+    shape = [n if isinstance(n, int) else dynamic for n in kind.shape]
+    return ir.MemRefType.get(shape, mlir_element(kind.dtype), layout)
 
 
-def argument_attributes(name: str, kind: Parameter, trace: Trace) -> Any:
-    """Return the attributes of the host function's argument: name, layout and alignment."""
+def argument_attributes(
+    name: str, kind: Parameter, trace: Trace, promised: LaunchClass | None = None
+) -> Any:
+    """Return the attributes of the host function's argument: name, layout, alignment, promises.
+
+    Args:
+        name: of the parameter.
+        kind: its type.
+        trace: of the kernel.
+        promised: what the code relies on of sizes that only the launch knows.
+    """
     attributes = {dialect.ARGUMENT_NAME: ir.StringAttr.get(name)}
     if isinstance(kind, TensorType):
-        attributes[dialect.ARGUMENT_LAYOUT] = trace.layout(kind.layout)
+        attributes[dialect.ARGUMENT_LAYOUT] = trace.layout(kind.layout, is_bound=True)
+        i64 = ir.IntegerType.get_signless(64)
         if kind.alignment > 1:
-            i64 = ir.IntegerType.get_signless(64)
             attributes[dialect.ALIGNMENT] = ir.IntegerAttr.get(i64, kind.alignment)
+        if promised is not None and kind.symbols:
+            known = dict(promised.bounds)
+            bounds = [known.get(n.name, -1) + 1 if isinstance(n, Sym) else 0 for n in kind.shape]
+            if any(bounds):
+                attributes[dialect.BOUNDS] = dialect.bounds_attribute(bounds)
+            if not promised.is_wide:
+                attributes[dialect.ELEMENTS] = ir.IntegerAttr.get(i64, NARROW_ELEMENTS)
+            divisors = [_divisor(n) for n in kind.strides or ()]
+            if any(n > 1 for n in divisors):
+                attributes[dialect.STRIDE_DIVISORS] = ir.DenseI64ArrayAttr.get(divisors)
     return ir.DictAttr.get(attributes)
+
+
+def _divisor(stride: Int) -> int:
+    """Return a number that divides a stride."""
+    if isinstance(stride, int):
+        return stride
+    known = stride.divisors if isinstance(stride, Sym) else ()
+    return lcm(*(d for d in known if isinstance(d, int)))

@@ -27,10 +27,10 @@ from lego_mlir.artifact.names import NAME_RULE, is_name
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.frontend.dtypes import check_dtype, mlir_element
-from lego_mlir.frontend.host.argument_types import EmptyType, ScalarType
+from lego_mlir.frontend.host.argument_types import EmptyType, Parameter, ScalarType
 from lego_mlir.frontend.host.host_function import HostFunction
 from lego_mlir.frontend.host.kernel import Kernel, KernelCall
-from lego_mlir.frontend.host.parameters import Parameter
+from lego_mlir.frontend.host.launch_classes import LaunchClass
 from lego_mlir.frontend.trace import Trace, user_location
 from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir import dialect
@@ -129,13 +129,19 @@ class KernelSequence(HostFunction):
             lines.append(self.explanation())
         return "\n".join([*lines, *(call.kernel.explain() for call in self.calls)])
 
-    def compile(self, target: str = DEFAULT_TARGET, *, check: bool = False) -> Artifact:
+    def compile(
+        self,
+        target: str = DEFAULT_TARGET,
+        *,
+        check: bool = False,
+        sizes: Mapping[str, int] | LaunchClass | None = None,
+    ) -> Artifact:
         """Compile the kernels for a GPU architecture; see `HostFunction.compile`.
 
         A sequence without kernels has no code: its artifact launches nothing.
         """
         if self.calls:
-            return super().compile(target, check=check)
+            return super().compile(target, check=check, sizes=sizes)
         arguments = tuple(_unused(name, kind) for name, kind in self._given.items())
         artifact = Artifact(self.name, Target.parse(target).name, arguments, (), "")
         artifact.check()
@@ -149,13 +155,16 @@ class KernelSequence(HostFunction):
         calls = [(call.kernel._traced(), dict(call.names)) for call in self.calls]
         return dict(self._given), self.workspaces, calls
 
-    def _launch_kernels(self, trace: Trace, arguments: Mapping[str, Any]) -> None:
+    def _launch_kernels(
+        self, trace: Trace, arguments: Mapping[str, Any], promised: LaunchClass
+    ) -> None:
         buffers = dict(arguments)
         for name, workspace in self.workspaces.items():
             buffers[name] = _allocate(name, workspace)
         for call in self.calls:
             kernel = call.kernel
-            launch = kernel.launch(trace, {n: buffers[call.names[n]] for n in kernel.parameters()})
+            given = {n: buffers[call.names[n]] for n in kernel.parameters()}
+            launch = kernel.launch(trace, given, promised)
             function = ir.FlatSymbolRefAttr.get(f"{self.name}_{kernel.name}")
             launch.attributes["function"] = function
             if kernel.schedule is not None:
@@ -246,8 +255,11 @@ def _unused(name: str, kind: Parameter) -> Argument:
     """Return an argument that no kernel accesses."""
     if isinstance(kind, ScalarType):
         return Argument(name, kind.dtype, None, access="read")
-    layout = None if isinstance(kind, EmptyType) else str(kind.layout)
-    return Argument(name, kind.dtype, kind.shape, layout, "none")
+    if isinstance(kind, EmptyType):
+        return Argument(name, kind.dtype, kind.shape, None, "none")
+    layout = None if kind.symbols else str(kind.layout)  # any array of these dimensions will do
+    shape = tuple(n if isinstance(n, int) else None for n in kind.shape)
+    return Argument(name, kind.dtype, shape, layout, "none")
 
 
 def _allocate(name: str, workspace: Workspace) -> Any:

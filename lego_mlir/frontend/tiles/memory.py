@@ -11,10 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lego_mlir.algebra.sizes import ceildiv, size_text
 from lego_mlir.frontend.dtypes import is_unsigned, mlir_element
 from lego_mlir.frontend.operators import Operand, meet_in_shape
+from lego_mlir.frontend.tiles.creation import restrict
 from lego_mlir.frontend.tiles.tile import Tile, restricted, spread, type_of, warps_of
 from lego_mlir.frontend.values import Value, as_index
+from lego_mlir.index import Int
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
@@ -32,12 +35,14 @@ class Window:
         origin: the index of the tile's first element, one entry a dimension.
         dims: the dimensions along which the tile extends, ascending.
         shape: the tile's sizes along them.
+        whole: those of these dimensions that the tile has from end to end.
     """
 
     tensor: TensorValue
     origin: tuple[Operand, ...]
     dims: tuple[int, ...]
     shape: tuple[int, ...]
+    whole: tuple[int, ...] = ()
 
     def load(self) -> Tile:
         """Return the tile."""
@@ -65,9 +70,10 @@ class Window:
 
     def _ends(self) -> tuple[int | None, ...]:
         """Return where valid elements end that are not the last of the tensor's dimension."""
-        whole = self.tensor.shape
+        whole = self.tensor.dims
         return tuple(
-            None if n >= whole[dim] else n for dim, n in zip(self.dims, self.shape, strict=True)
+            None if dim in self.whole or _is_at_least(n, whole[dim]) else n
+            for dim, n in zip(self.dims, self.shape, strict=True)
         )
 
 
@@ -77,24 +83,28 @@ class TileGrid:
     __slots__ = ("_sizes", "_tensor")
 
     def __init__(self, tensor: TensorValue, sizes: Sequence[int]) -> None:
-        trace, whole = tensor.trace, tensor.shape
+        trace, whole = tensor.trace, tensor.dims
         warps_of(trace, "x.tile()")
         if not sizes or any(type(n) is not int or n < 1 for n in sizes):
             raise trace.error(f"the sizes of a tile are positive integers, not {tuple(sizes)}")
         if len(sizes) > len(whole):
             raise trace.error(
-                f"tensor '{tensor.name}' has the dimensions {whole}, a tile of sizes "
+                f"tensor '{tensor.name}' has the dimensions {_shown(whole)}, a tile of sizes "
                 f"{tuple(sizes)} has more"
             )
         self._tensor = tensor
         self._sizes = tuple(sizes)
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[int | Value, ...]:
         """The number of indices of each dimension: of the tensor, then of the grid of tiles."""
-        whole = self._tensor.shape
+        return tuple(n if isinstance(n, int) else self._tensor.size(n) for n in self._counts)
+
+    @property
+    def _counts(self) -> tuple[Int, ...]:
+        whole = self._tensor.dims
         lead = len(whole) - len(self._sizes)
-        counts = (-(-n // t) for n, t in zip(whole[lead:], self._sizes, strict=True))
+        counts = (ceildiv(n, t) for n, t in zip(whole[lead:], self._sizes, strict=True))
         return (*whole[:lead], *counts)
 
     def __repr__(self) -> str:
@@ -109,11 +119,11 @@ class TileGrid:
     def _window(self, index: Any) -> Window:
         tensor = self._tensor
         at = index if isinstance(index, tuple) else (index,)
-        counts = self.shape
+        counts = self._counts
         if len(at) != len(counts):
             raise tensor.trace.error(
-                f"the tiles of tensor '{tensor.name}' are a grid of sizes {counts}, the index has "
-                f"{len(at)} entries"
+                f"the tiles of tensor '{tensor.name}' are a grid of sizes {_shown(counts)}, the "
+                f"index has {len(at)} entries"
             )
         _check_inside(f"the tiles of tensor '{tensor.name}'", at, counts, tensor)
         lead = len(counts) - len(self._sizes)
@@ -142,19 +152,29 @@ def store(tensor: TensorValue, index: tuple[Any, ...], value: Any) -> None:
 
 
 def _whole(tensor: TensorValue, index: tuple[Any, ...]) -> Window:
-    _check_inside(f"tensor '{tensor.name}'", index, tensor.shape, tensor)
+    _check_inside(f"tensor '{tensor.name}'", index, tensor.dims, tensor)
     dims = tuple(k for k, i in enumerate(index) if i is None)
     origin = tuple(0 if i is None else i for i in index)
-    return Window(tensor, origin, dims, tuple(tensor.shape[d] for d in dims))
+    return Window(tensor, origin, dims, tuple(tensor.most(d) for d in dims), dims)
 
 
 def _check_inside(
-    what: str, index: Sequence[Any], sizes: Sequence[int], tensor: TensorValue
+    what: str, index: Sequence[Any], sizes: Sequence[Int], tensor: TensorValue
 ) -> None:
     """Raise LegoError for a number that is no index of its dimension."""
     for k, (i, n) in enumerate(zip(index, sizes, strict=True)):
-        if isinstance(i, int) and not 0 <= i < n:
+        if isinstance(i, int) and (i < 0 or _is_at_least(i, n)):
             raise tensor.trace.error(f"index {k} of {what} is {i}, its size is {n}")
+
+
+def _is_at_least(i: int, size: Int) -> bool:
+    """Return whether a number is known to be at least a size."""
+    return isinstance(size, int) and i >= size
+
+
+def _shown(sizes: Sequence[Int]) -> str:
+    """Return sizes as errors show them: numbers as Python has them."""
+    return f"({', '.join(map(size_text, sizes))}{',' * (len(sizes) == 1)})"
 
 
 def gather(tensor: TensorValue, index: Any) -> Tile:
@@ -190,7 +210,7 @@ def index_tiles(tensor: TensorValue, index: Any) -> tuple[list[Tile], tuple[int,
     As in NumPy, indices broadcast together, and their dimensions stand where the first of them
     does; a `:` is a dimension of its own.
     """
-    trace, whole = tensor.trace, tensor.shape
+    trace, whole = tensor.trace, tensor.dims
     at = list(index) if isinstance(index, tuple) else [index]
     if any(i is Ellipsis for i in at):
         k = next(k for k, i in enumerate(at) if i is Ellipsis)
@@ -214,7 +234,9 @@ def index_tiles(tensor: TensorValue, index: Any) -> tuple[list[Tile], tuple[int,
         if isinstance(i, slice):
             place = k if k < given[0] else given[0] + rank + k - given[-1] - 1
             total = given[0] + rank + behind
-            found.append(_along(whole[k], place, total, trace))
+            along = _along(tensor.most(k), place, total, trace)
+            n = whole[k]
+            found.append(along if isinstance(n, int) else restrict(along, along < tensor.size(n)))
         elif isinstance(i, Tile):
             if not isinstance(i.element, ir.IntegerType) or i.dtype == "i1":
                 raise trace.error(

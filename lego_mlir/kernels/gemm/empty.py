@@ -20,7 +20,7 @@ from lego_mlir.frontend import (
     Workspace,
     sequence,
 )
-from lego_mlir.frontend.host.parameters import Parameter
+from lego_mlir.frontend.host.argument_types import Parameter
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import CACHE_LINE_BYTES
 from lego_mlir.kernels.gemm.kernel import Operand

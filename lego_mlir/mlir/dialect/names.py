@@ -101,6 +101,10 @@ ARGUMENT_LAYOUT = "lego.layout"
 ARGUMENT_NAME = "lego.name"
 ALIGNMENT = "lego.alignment"
 """Bytes, a power of two: the alignment of an argument's address, or of an alloc's buffer."""
+ELEMENTS = "lego.elements"
+"""An exclusive upper bound of the offsets in an argument's buffer, in elements."""
+STRIDE_DIVISORS = "lego.stride_divisors"
+"""For each dimension of an argument's buffer a number that divides its stride."""
 
 # Attributes of a gpu.alloc in a host function, which is a workspace of the launches. It may have
 # `ARGUMENT_NAME` and `ALIGNMENT`, too.

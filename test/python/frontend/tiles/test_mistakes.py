@@ -154,8 +154,16 @@ def test_wrong_sizes_of_a_kernel(options: Any, says: str) -> None:
 @pytest.mark.parametrize(
     ("item", "says"),
     [
-        (("f32", "M, N"), "the size M has no value"),
-        (("f32", "8, -1"), "sizes of a tensor are positive integers"),
+        (("f32", "M, N :"), "expected a size, found the end"),
+        (("f32", "M, N : 1"), "there are 2 sizes and 1 strides"),
+        (("f32", "M, N : 1, M"), "the stride M depends on a size"),
+        (("f32", "M, N : 0, 1"), "a stride is a positive integer, not 0"),
+        (("f32", "M, N<=8|8"), "bounds are ascending positive integers"),
+        (("f32", "M, N<=0"), "bounds are ascending positive integers"),
+        (("f32", "M, 64<=128"), "only a name has a bound"),
+        (("f32", "M<=8, M<=16"), "the size M has two different bounds"),
+        (("f32", "M N"), "unexpected 'N' after the sizes"),
+        (("f32", "8, -1"), "a size is a positive integer, not -1"),
         (("f32", (8, 0)), "sizes of a tensor are positive integers"),
         (("f32", ()), r"\(\) is no layout"),
         (("f32", 8), "8 is no layout"),
