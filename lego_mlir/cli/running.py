@@ -16,6 +16,7 @@ from lego_mlir.mlir.context import Source
 
 if TYPE_CHECKING:
     from lego_mlir.compiler.driver import Compilation
+    from lego_mlir.runtime import RunResult
     from lego_mlir.runtime.references import Comparison
 
 
@@ -42,7 +43,7 @@ def run(options: Any) -> int:
         raise e.at(Location(STDIN if options.input == "-" else options.input)) from None
     saved = result.save(options.save) if options.save else ()
     with stdout() as out:
-        _describe(artifact, result.device, options, out)
+        _describe(artifact, result, options, out)
         for path in saved:
             say(f"saved    {path}", out)
         if options.report:
@@ -134,14 +135,17 @@ def _check_compiled(options: Any) -> None:
             )
 
 
-def _describe(artifact: Artifact, device: str, options: Any, out: IO[str]) -> None:
-    say(f"device   {device}", out)
-    for launch in artifact.launches:
+def _describe(artifact: Artifact, result: RunResult, options: Any, out: IO[str]) -> None:
+    say(f"device   {result.device}", out)
+    for launch in result.launches:
         say(f"kernel   {launch}", out)
     tensors = [a for a in artifact.arguments if a.shape is not None]
     origins = [*options.arrays, *([f"random, seed {options.seed}"] * len(tensors))]
     for argument, origin in zip(tensors, origins, strict=False):
-        shape = "×".join(str(n) for n in argument.shape or ())
+        sizes: tuple[int | None, ...] = argument.shape or ()
+        if None in sizes:
+            sizes = {**result.inputs, **result.outputs}[argument.name].shape
+        shape = "×".join(str(n) for n in sizes)
         is_read = argument.access in ("read", "readwrite")
         source = origin if is_read else "written"
         say(f"tensor   {argument.name}  {argument.dtype} {shape}  {source}", out)

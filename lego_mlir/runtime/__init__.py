@@ -21,8 +21,10 @@ from lego_mlir.runtime import references
 from lego_mlir.runtime.binding import RepeatedLaunches, launch_on
 from lego_mlir.runtime.device import Device, select
 from lego_mlir.runtime.dtypes import Array
+from lego_mlir.runtime.extents import Known, extents_of_values
 from lego_mlir.runtime.npy import save_npy
 from lego_mlir.runtime.references import Comparison
+from lego_mlir.runtime.sized import sized
 from lego_mlir.timing import timed
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ class RunResult:
         device: where, in words: `sim (no CUDA driver)`, `cuda (NVIDIA H200, sm_90)`.
         inputs: the logical tensors that the kernels read, by argument, as they were before.
         outputs: the logical tensors that they wrote.
-        launches: the kernels launched, in order.
+        launches: the kernels launched, in order, with the grids that they had.
         comparison: with the artifact's reference, `None` if it names none; of several outputs the
             first that differs.
         costs: what each launch cost, if that was counted.
@@ -79,6 +81,7 @@ def run(
     functions: _arrays.Functions | None = None,
     costs: bool = False,
     limits: Limits | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> RunResult:
     """Run an artifact on tensors, which are copied, and compare with its reference.
 
@@ -93,16 +96,18 @@ def run(
         costs: count what each launch costs; `auto` is then `sim`. (For a device from `select`,
             pass `costs` to `select`.)
         limits: on the work and memory of the simulator; those of the context if None.
+        shapes: of tensors that are left out, by name, where the launch decides them and no other
+            tensor tells them.
 
     Raises:
         LegoError: an array does not fit its argument, an unknown reference, or the run fails.
     """
     if limits is not None:
         with limits.applied():
-            return run(artifact, arrays, device, seed, functions, costs)
+            return run(artifact, arrays, device, seed, functions, costs, shapes=shapes)
     chosen = select(device, costs=costs) if isinstance(device, str) else device
     with timed("arrays"):
-        bound = _arrays.bind(artifact, arrays, seed=seed, functions=functions)
+        bound = _arrays.bind(artifact, arrays, seed=seed, functions=functions, shapes=shapes)
     tensors = [each for each in bound if each.argument.shape is not None]
     inputs = {s.argument.name: s.tensor() for s in tensors if s.argument.access in _arrays.READS}
     written = [s for s in tensors if s.argument.access in _arrays.WRITES]
@@ -125,7 +130,9 @@ def run(
                 for want, s in zip(expected, written, strict=True)
             ]
         )
-    return RunResult(chosen.describe(), inputs, outputs, artifact.launches, comparison, counted)
+    own: list[Any] = [each.value for each in bound]
+    launches = sized(artifact, Known.of(own, extents_of_values(own))).launches
+    return RunResult(chosen.describe(), inputs, outputs, launches, comparison, counted)
 
 
 def launch(

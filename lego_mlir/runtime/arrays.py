@@ -24,9 +24,13 @@ from lego_mlir.artifact import Argument, Artifact, known_numbers
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.limits import check_limit
-from lego_mlir.runtime import dtypes, views
+from lego_mlir.runtime import dtypes, fitting, views
 from lego_mlir.runtime.dtypes import Array
+from lego_mlir.runtime.extents import fixed_extents
+from lego_mlir.runtime.facts import check_facts
+from lego_mlir.runtime.missing_sizes import known_of_run
 from lego_mlir.runtime.npy import load_npy
+from lego_mlir.runtime.sized import sized
 
 ArgumentValue = Any  # an array (NumPy, CPU DLPack), the path of a .npy file, a number, or None
 
@@ -43,7 +47,7 @@ class BoundArgument:
 
     Attributes:
         argument: the argument.
-        value: the buffer, of `argument.shape`; a NumPy scalar where that is `None`.
+        value: the buffer, of the argument's shape and strides; a NumPy scalar where it has none.
         offsets: the buffer's flat offset of each element of the tensor, or `None` where the
             buffer is the tensor.
     """
@@ -66,6 +70,7 @@ def bind(
     *,
     seed: int = 0,
     functions: Functions | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> tuple[BoundArgument, ...]:
     """Return a value for every argument; arrays of the caller are copied, never changed.
 
@@ -75,23 +80,33 @@ def bind(
             filled: with seeded random data where the kernels read it, else with poison.
         seed: of the random data. An argument's data does not depend on what the others are given.
         functions: what `@name` stands for in the arguments' layouts.
+        shapes: of tensors that are left out, by name, where the launch decides them.
 
     Raises:
         LegoError: too many, unknown names, an unreadable file, a wrong type or shape, a scalar
-            without a value.
+            without a value, a tensor that is left out and whose sizes follow from nothing.
     """
     by_name = _by_name(artifact, values)
+    for name in shapes or {}:
+        _check_name(artifact, name)
+    given = [_given(argument, by_name.get(argument.name)) for argument in artifact.arguments]
+    known = known_of_run(artifact, [value for value, _ in given], shapes or {})
+    check_facts(artifact, known)
+    artifact = sized(artifact, known)
     _check_size(artifact)
     bound = []
-    for position, argument in enumerate(artifact.arguments):
-        value = by_name.get(argument.name)
+    for position, (argument, (value, location)) in enumerate(
+        zip(artifact.arguments, given, strict=True)
+    ):
         if argument.shape is None:
-            bound.append(BoundArgument(argument, _scalar(argument, value)))
+            assert isinstance(value, np.generic)
+            bound.append(BoundArgument(argument, value))
             continue
         offsets = layout_offsets(argument, functions or {})
         shape = known_numbers(argument.shape) if offsets is None else offsets.shape
-        if value is not None:
-            tensor = _tensor(argument, shape, value)
+        if isinstance(value, np.ndarray):
+            _check_shape(argument, shape, value, location)
+            tensor = in_dtype(value, argument.dtype)
         elif argument.access in READS:
             rng = np.random.default_rng([seed, position])
             tensor = dtypes.random(shape, argument.dtype, rng)
@@ -119,7 +134,8 @@ def layout_offsets(argument: Argument, functions: Functions) -> npt.NDArray[np.i
             "not in the artifact",
             hint="run the module itself, or give the argument a layout of named permutations",
         )
-    layout = parse_layout(argument.layout, functions=functions)
+    sizes = {name: int(n) for name, n in argument.symbols}
+    layout = parse_layout(argument.layout, sizes=sizes, functions=functions)
     if not layout.symbols:  # else there are no offsets, which `offsets` says
         size = prod(map(int, layout.tensor_shape)) * _OFFSET_BYTES
         what = f"the layout of argument '{argument.name}' has offsets of {{}} bytes"
@@ -141,9 +157,9 @@ _OFFSET_BYTES = 8
 def _check_size(artifact: Artifact) -> None:
     """Refuse tensors that take more memory together than a run may."""
     size = sum(
-        prod(known_numbers(a.shape)) * ELEMENT_BYTES[a.dtype]
-        for a in artifact.arguments
-        if a.shape is not None
+        extents.elements * ELEMENT_BYTES[argument.dtype]
+        for argument in artifact.arguments
+        if (extents := fixed_extents(argument)) is not None
     )
     check_limit("tensor_bytes", size, f"the tensors of '{artifact.name}' have {{}} bytes together")
 
@@ -152,19 +168,40 @@ def _by_name(
     artifact: Artifact, values: Sequence[ArgumentValue] | Mapping[str, ArgumentValue]
 ) -> Mapping[str, ArgumentValue]:
     names = [argument.name for argument in artifact.arguments]
-    listed = f"the arguments of '{artifact.name}' are {', '.join(names) or 'none'}"
     if isinstance(values, Mapping):
         for name in values:
-            if name not in names:
-                raise LegoError(f"there is no argument '{name}'", hint=listed)
+            _check_name(artifact, name)
         return values
     if isinstance(values, str | os.PathLike | np.ndarray):
         values = (values,)
     if len(values) > len(names):
         raise LegoError(
-            f"'{artifact.name}' takes {len(names)} arguments, {len(values)} are given", hint=listed
+            f"'{artifact.name}' takes {len(names)} arguments, {len(values)} are given",
+            hint=_listed(artifact),
         )
     return dict(zip(names, values, strict=False))
+
+
+def _check_name(artifact: Artifact, name: str) -> None:
+    if all(argument.name != name for argument in artifact.arguments):
+        raise LegoError(f"there is no argument '{name}'", hint=_listed(artifact))
+
+
+def _listed(artifact: Artifact) -> str:
+    names = ", ".join(argument.name for argument in artifact.arguments)
+    return f"the arguments of '{artifact.name}' are {names or 'none'}"
+
+
+def _given(
+    argument: Argument, value: ArgumentValue
+) -> tuple[Array | np.generic | None, Location | None]:
+    """Return an argument's value, None of a tensor that is left out, and the file it is from."""
+    if argument.shape is None:
+        return _scalar(argument, value), None
+    if value is None:
+        return None, None
+    location = Location(os.fspath(value)) if isinstance(value, str | os.PathLike) else None
+    return _tensor(argument, value, location), location
 
 
 def _scalar(argument: Argument, value: ArgumentValue) -> np.generic:
@@ -182,28 +219,31 @@ def _scalar(argument: Argument, value: ArgumentValue) -> np.generic:
         raise LegoError(f"argument '{argument.name}': {e.message}") from None
 
 
-def _tensor(argument: Argument, shape: tuple[int, ...], value: ArgumentValue) -> Array:
-    """Return a caller's array with the argument's dtype and the tensor's shape."""
-    name, location = argument.name, None
-    if isinstance(value, str | os.PathLike):
-        location = Location(os.fspath(value))
-        value = load_npy(value)
-    if not isinstance(value, np.ndarray):
-        value = _lent(argument, value)
-    if not dtypes.matches(value.dtype, argument.dtype):
+def _tensor(argument: Argument, value: ArgumentValue, location: Location | None) -> Array:
+    """Return a caller's array, or that of a .npy file, of elements that fit the argument."""
+    array: Any = load_npy(value) if location is not None else value
+    if not isinstance(array, np.ndarray):
+        array = _lent(argument, array)
+    if not dtypes.matches(array.dtype, argument.dtype):
         dtype = dtypes.numpy_dtype(argument.dtype)
         raise LegoError(
-            f"argument '{name}' holds {dtypes.describe(argument.dtype)}, "
-            f"the array holds {value.dtype.name}",
+            f"argument '{argument.name}' holds {dtypes.describe(argument.dtype)}, "
+            f"the array holds {array.dtype.name}",
             location=location,
             hint=f"convert it: array.astype(numpy.{dtype.name})",
         )
-    if value.shape != shape:
+    return np.asarray(array)
+
+
+def _check_shape(
+    argument: Argument, shape: tuple[int, ...], array: Array, location: Location | None
+) -> None:
+    if array.shape != shape:
         raise LegoError(
-            f"argument '{name}' has shape {list(shape)}, the array has {list(value.shape)}",
+            f"argument '{argument.name}' has shape {list(shape)}, the array has "
+            f"{list(array.shape)}",
             location=location,
         )
-    return in_dtype(value, argument.dtype)
 
 
 def in_dtype(array: Array, name: str) -> Array:
@@ -225,9 +265,9 @@ def _lent(argument: Argument, value: ArgumentValue) -> Array:
             hint="use lego_mlir.runtime.launch, which runs in place, or move it to the CPU",
         )
     seen = views.view(value, argument.name)
-    if argument.dtype not in seen.types:
-        views.check(seen, argument)
-    return np.array(views.as_numpy(seen, dtypes.numpy_dtype(argument.dtype)))
+    fitting.check_type(seen, argument)
+    dtype = dtypes.numpy_dtype(argument.dtype)
+    return np.array(views.as_numpy(seen, dtype, seen.shape, seen.strides))
 
 
 def _buffer(
@@ -235,6 +275,14 @@ def _buffer(
 ) -> Array:
     """Return the buffer that holds a tensor; elements outside the tensor are poison."""
     assert argument.shape is not None
+    extents = fixed_extents(argument)
+    assert extents is not None
+    if argument.strides is not None and not extents.is_dense:
+        memory = dtypes.poison((extents.elements,), argument.dtype)
+        steps = [step * memory.itemsize for step in extents.strides]
+        strided: Array = np.lib.stride_tricks.as_strided(memory, extents.shape, steps)
+        strided[...] = tensor
+        return strided
     if offsets is None:
         return np.array(tensor, order="C")
     buffer = dtypes.poison(known_numbers(argument.shape), argument.dtype)

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lego_mlir.artifact import Artifact, known_numbers
+from lego_mlir.artifact import Artifact
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes, torch_tensors, views
 from lego_mlir.runtime.device import Device, select
+from lego_mlir.runtime.extents import Extents
+from lego_mlir.runtime.fitting import fitted
 from lego_mlir.runtime.overlap import check_overlap
 
 if TYPE_CHECKING:
@@ -90,8 +92,11 @@ def launch_on(
     kept = []  # views of host arrays of other libraries
     values: list[Any] = []
     addresses: list[int | None] = []
-    for argument, array, on_gpu in zip(artifact.arguments, arrays, is_on_gpu, strict=True):
+    extents: list[Extents | None] = []
+    each = zip(artifact.arguments, arrays, is_on_gpu, strict=True)
+    for position, (argument, array, on_gpu) in enumerate(each):
         addresses.append(None)
+        extents.append(None)
         if argument.shape is None:
             values.append(dtypes.scalar(argument.dtype, array))
         elif on_gpu:
@@ -99,12 +104,12 @@ def launch_on(
         else:
             is_numpy = isinstance(array, np.ndarray)
             seen = views.of_numpy(array) if is_numpy else views.view(array, argument.name)
-            views.check(seen, argument)
+            found = extents[-1] = fitted(seen, argument, position)
             kept.append(seen)
             addresses[-1] = seen.pointer
             dtype = dtypes.numpy_dtype(argument.dtype)
-            values.append(views.as_numpy(seen, dtype, known_numbers(argument.shape)))
-    check_overlap(artifact, addresses)
+            values.append(views.as_numpy(seen, dtype, found.shape, found.strides))
+    check_overlap(artifact, addresses, extents)
     gpu = _gpu_of_tensors(artifact, arrays)
     if gpu is None or artifact.checked:
         chosen.run(artifact, values, stream)

@@ -53,8 +53,9 @@ class Device(Protocol):
 
         Args:
             artifact: what to run.
-            values: one for each argument: a NumPy array or a device array of exactly the
-                argument's type and shape, row-major; a NumPy scalar for a scalar.
+            values: one for each argument: a NumPy array or a device array of the argument's type,
+                its buffer, whose sizes and strides are those of the launch; a NumPy scalar for a
+                scalar.
             stream: of the device; with one, work on device arrays is not waited for.
 
         Returns:

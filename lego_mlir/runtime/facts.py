@@ -2,99 +2,75 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, TypeVar
 
 from lego_mlir.artifact import Artifact, Fact
+from lego_mlir.artifact.expressions import Leaf, Program, folded
 from lego_mlir.diagnostics import LegoError, Location
-
-T = TypeVar("T")
-
-_OPERATORS: dict[str, Callable[[int, int], int]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "min": min,
-    "max": max,
-    "<": operator.lt,
-    ">=": operator.ge,
-    "==": operator.eq,
-}
+from lego_mlir.runtime.extents import Known
 
 
-def check_facts(artifact: Artifact, values: Sequence[Any]) -> None:
+def check_facts(artifact: Artifact, known: Known) -> None:
     """Check that the arguments are what the code relies on.
 
     Args:
         artifact: whose code.
-        values: one for each argument; of these the scalars count.
+        known: the values, shapes and strides of the arguments.
 
     Raises:
         LegoError: a fact does not hold; names the argument, its value and the fact.
     """
+    try:
+        if all(facts_program(artifact)(*known)):
+            return
+    except ZeroDivisionError:  # a size of 0, of which another fact tells
+        pass
     for fact in artifact.facts:
         try:
-            if evaluated(fact.condition, values):
-                continue
-            value = evaluated(fact.value, values)
-        except ZeroDivisionError:  # a size of 0, of which another fact tells
+            holds, value = Program((fact.condition, fact.value))(*known)
+        except ZeroDivisionError:
             continue
-        subject = _text(fact.value, artifact)
-        raise LegoError(f"{subject} is {value}, {fact.says}", location=_location(fact))
+        if not holds:
+            subject = _subject(fact.value, artifact)
+            raise LegoError(f"{subject} is {value}, {fact.says}", location=_location(fact))
 
 
-def evaluated(expression: str, values: Sequence[Any]) -> int:
-    """Return the value of a fact's expression on the values of the arguments.
+@lru_cache(maxsize=256)
+def facts_program(artifact: Artifact) -> Program:
+    """Return the program of the conditions of an artifact's facts.
 
     Raises:
-        LegoError: it is no expression.
+        LegoError: one is no expression.
     """
-    return _folded(
-        expression,
-        lambda token: int(values[int(token[1:])] if token[0] == "a" else token),
-        lambda a, sign, b: _OPERATORS[sign](a, b),
-    )
+    return Program([fact.condition for fact in artifact.facts])
 
 
-def _text(expression: str, artifact: Artifact) -> str:
-    """Return the expression in infix notation, with the names of the arguments."""
+def _subject(expression: str, artifact: Artifact) -> str:
+    """Return what a fact is about, in words, with the name of the argument."""
 
-    def leaf(token: str) -> str:
-        return artifact.arguments[int(token[1:])].name if token[0] == "a" else token
+    def leaf(token: Leaf | int) -> str:
+        if isinstance(token, int):
+            return str(token)
+        name = artifact.arguments[token.argument].name
+        match token.asks:
+            case "value":
+                return name
+            case "size":
+                return f"{name}.shape[{token.dimension}]"
+            case "stride":
+                return f"{name}.strides[{token.dimension}]"
 
     def joined(a: str, sign: str, b: str) -> str:
         return f"{sign}({a}, {b})" if sign.isalpha() else f"({a} {sign} {b})"
 
-    text = _folded(expression, leaf, joined)
-    return f"argument '{text}'" if " " not in expression else text
-
-
-def _folded(expression: str, leaf: Callable[[str], T], join: Callable[[T, str, T], T]) -> T:
-    """Evaluate an expression in postfix notation by `leaf` and `join`."""
-    stack: list[T] = []
-    try:
-        for token in _tokens(expression):
-            if token in _OPERATORS:
-                b, a = stack.pop(), stack.pop()
-                stack.append(join(a, token, b))
-            else:
-                stack.append(leaf(token))
-        (result,) = stack
-    except (IndexError, ValueError, TypeError):
-        raise LegoError(
-            f"the artifact has a fact that is not understood: '{expression}'",
-            hint="compile it again with this version",
-        ) from None
-    return result
-
-
-@lru_cache(maxsize=1024)
-def _tokens(expression: str) -> tuple[str, ...]:
-    return tuple(expression.split())
+    tokens = folded(expression, lambda token: (token,), lambda a, _, b: (*a, *b))
+    if tokens != (only := tokens[0],) or isinstance(only, int):
+        return folded(expression, leaf, joined)
+    name = artifact.arguments[only.argument].name
+    if only.asks == "value":
+        return f"argument '{name}'"
+    asked = "size" if only.asks == "size" else "stride"
+    return f"argument '{name}': its {asked} along dimension {only.dimension}"
 
 
 def _location(fact: Fact) -> Location | None:

@@ -3,68 +3,113 @@
 The threads of a kernel run in no order, so a kernel that reads what it writes computes something
 else each time, unless it is made for that and says so (`in_place`).
 
-A buffer is dense, so its address and its size in bytes say all: two halves of the columns of one
-array are no buffers, and buffers that only interleave do not exist.
+Of dense buffers the addresses and the sizes in bytes say all. Buffers with strides may lie between
+each other's elements, as two halves of the columns of one array do, and share none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import prod
+from typing import Any, cast
 
-from lego_mlir.artifact import Argument, Artifact, known_numbers
+import numpy as np
+
+from lego_mlir.artifact import Argument, Artifact
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.runtime import dtypes
+from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.runtime.arrays import WRITES
+from lego_mlir.runtime.extents import Extents
+
+_MOST_WORK = 1 << 16
+"""Work to find out whether two strided buffers share an element; beyond it they are taken to."""
 
 
-def check_overlap(artifact: Artifact, addresses: Sequence[int | None]) -> None:
+def check_overlap(
+    artifact: Artifact, addresses: Sequence[int | None], extents: Sequence[Extents | None]
+) -> None:
     """Check that no buffer that the kernels write shares bytes with another one.
 
     Args:
         artifact: says which buffers are written, and whether the kernel works in place.
         addresses: of each argument's buffer, in one address space; `None` for what has none there.
+        extents: of each argument's buffer; `None` for scalars.
 
     Raises:
         LegoError: two buffers overlap; names both.
     """
-    buffers = _buffers(artifact)
-    if not buffers:
-        return
-    spans = []
-    for position, size, written in buffers:
-        start = addresses[position]
-        if start is not None:
-            spans.append((start, start + size, written, position))
-    spans.sort()
+    buffers: list[_Buffer] = []
+    for position, width, written in _buffers(artifact):
+        start, own = addresses[position], extents[position]
+        if start is not None and own is not None and own.elements:
+            end = start + own.elements * width
+            buffers.append((start, end, written, position, width, own))
+    buffers.sort(key=lambda buffer: buffer[:4])
     # Of the buffers that begin before: where the last of all ends, and where the last written one.
-    end, last, end_written, last_written = 0, 0, 0, 0
-    for start, stop, written, position in spans:
-        if start < end_written:
-            raise _overlap(artifact, last_written, position)
-        if written and start < end:
-            raise _overlap(artifact, last, position)
-        if stop > end:
-            end, last = stop, position
-        if written and stop > end_written:
-            end_written, last_written = stop, position
+    end, end_written = 0, 0
+    for start, stop, written, *_ in buffers:
+        if start < end_written or (written and start < end):
+            _check_pairs(artifact, buffers)
+            return
+        end = max(end, stop)
+        end_written = max(end_written, stop if written else 0)
+
+
+_Buffer = tuple[int, int, bool, int, int, Extents]
+"""Where a buffer begins and ends, whether it is written, its argument's position, bytes of an
+element, and extents."""
 
 
 @lru_cache(maxsize=1024)
 def _buffers(artifact: Artifact) -> tuple[tuple[int, int, bool], ...]:
-    """Return position, size in bytes and `written` of each buffer to be checked."""
+    """Return position, bytes of an element and `written` of each buffer to be checked."""
     if artifact.in_place:
         return ()
-    found = []
-    for position, argument in enumerate(artifact.arguments):
-        if argument.shape is None or argument.access == "none":
-            continue
-        elements = prod(known_numbers(argument.shape))
-        if elements:
-            size = elements * dtypes.numpy_dtype(argument.dtype).itemsize
-            found.append((position, size, argument.access in WRITES))
+    found = [
+        (position, ELEMENT_BYTES[argument.dtype], argument.access in WRITES)
+        for position, argument in enumerate(artifact.arguments)
+        if argument.shape is not None and argument.access != "none"
+    ]
     return tuple(found) if any(written for _, _, written in found) else ()
+
+
+def _check_pairs(artifact: Artifact, buffers: Sequence[_Buffer]) -> None:
+    """Check every two buffers, of which one is written, for an element that they share."""
+    for i, a in enumerate(buffers):
+        for b in buffers[i + 1 :]:
+            is_apart = a[1] <= b[0] or not (a[2] or b[2])
+            if not is_apart and _share(a, b):
+                raise _overlap(artifact, a[3], b[3])
+
+
+def _share(a: _Buffer, b: _Buffer) -> bool:
+    """Return whether two buffers, whose spans overlap, have a byte in common."""
+    if a[-1].is_dense and b[-1].is_dense:
+        return True
+    first, second = (np.asarray(_Memory(x[0], x[4], x[5])) for x in (a, b))
+    try:
+        return np.shares_memory(first, second, cast(Any, _MOST_WORK))
+    except np.exceptions.TooHardError:
+        return True
+
+
+class _Memory:
+    """Memory at an address as NumPy takes it, to compare where its elements lie; never read.
+
+    Args:
+        address: of the first element.
+        width: bytes of an element.
+        extents: of the buffer.
+    """
+
+    def __init__(self, address: int, width: int, extents: Extents) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": f"|V{width}",
+            "data": (address, True),
+            "shape": extents.shape,
+            "strides": tuple(step * width for step in extents.strides),
+        }
 
 
 def _overlap(artifact: Artifact, a: int, b: int) -> LegoError:

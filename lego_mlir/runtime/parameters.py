@@ -71,7 +71,7 @@ def resolve(
     """Return the values of a launch's kernel parameters.
 
     Args:
-        launch: says what each parameter is.
+        launch: says what each parameter is; its sizes are numbers (`runtime.sized`).
         arguments: of the host function.
         values: of these arguments; scalars as NumPy scalars, anything else counts as a pointer.
         sizes: of the kernel's parameters, in bytes, from `artifact.ptx.parameter_sizes`.
@@ -112,7 +112,7 @@ def resolve(
         if isinstance(parameter, Constant):
             dtype, value = parameter.dtype, dtypes.scalar(parameter.dtype, parameter.value)
         elif isinstance(parameter, Computed):
-            raise ValueError(f"a number that only a launch knows: {parameter.expression}")
+            raise ValueError(f"{kernel} takes a number of no launch: {parameter.expression}")
         else:
             found, value = buffer(parameter)
             dtype = found.dtype

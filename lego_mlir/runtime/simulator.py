@@ -19,7 +19,9 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import TENSOR_MAP_TYPES
 from lego_mlir.limits import check_limit
 from lego_mlir.runtime import dtypes, parameters, views
+from lego_mlir.runtime.extents import Known, extents_of_values, memory_of
 from lego_mlir.runtime.facts import check_facts
+from lego_mlir.runtime.sized import is_empty, known_grid, sized
 
 if TYPE_CHECKING:
     from lego_mlir import sim
@@ -66,7 +68,10 @@ class Simulator:
                     "the simulator works on host memory",
                     hint="pass a NumPy array, or run with --device cuda",
                 )
-        check_facts(artifact, values)
+        extents = extents_of_values(values)
+        known = Known.of(values, extents)
+        check_facts(artifact, known)
+        artifact = sized(artifact, known)
         if not artifact.launches:
             return ()
         from lego_mlir import sim
@@ -76,15 +81,17 @@ class Simulator:
         budget = sim.Budget()
         spaces = _allocated(artifact)
         workspaces = tuple(zip(artifact.workspaces, (s.array for s in spaces), strict=True))
+        memory = [memory_of(v) if isinstance(v, np.ndarray) else v for v in values]
         for launch in artifact.launches:
-            x, y, z = known_numbers(launch.grid)
+            if is_empty(launch):
+                continue
             sizes = _parameter_sizes(module, launch.kernel)
             costs = sim.launch(
                 module,
                 launch.kernel,
-                (x, y, z),
+                known_grid(launch),
                 launch.block,
-                parameters.resolve(launch, artifact.arguments, values, sizes, _mapped, workspaces),
+                parameters.resolve(launch, artifact.arguments, memory, sizes, _mapped, workspaces),
                 shared_bytes=launch.shared_bytes,
                 order=self.order[0],
                 seed=self.order[1],

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
-from operator import mul
 
 from lego_mlir.artifact import Argument, known_numbers
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.runtime.extents import row_major
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,10 @@ class TensorStrides:
 
 @lru_cache(maxsize=1024)
 def tensor_strides(argument: Argument) -> TensorStrides | None:
-    """Return shape and strides of an argument's logical tensor; `None` where it has no strides."""
+    """Return shape and strides of an argument's logical tensor; `None` where it has no strides.
+
+    The sizes of its buffer, and the symbols of its layout, are numbers.
+    """
     if argument.shape is None:
         return None
     if argument.layout is None:
@@ -53,7 +55,7 @@ def tensor_strides(argument: Argument) -> TensorStrides | None:
     from lego_mlir.algebra import Layout, parse_layout
 
     try:
-        layout = parse_layout(argument.layout)
+        layout = parse_layout(argument.layout, {name: int(n) for name, n in argument.symbols})
         if layout.orders and layout.view is not None and layout.view.kind == "TileBy":
             layout = Layout(layout.orders)  # tiles do not move the elements
         found = layout.to_strides()
@@ -65,8 +67,3 @@ def tensor_strides(argument: Argument) -> TensorStrides | None:
     if len(sizes) != layout.rank or len(strides) != layout.rank:
         return None
     return TensorStrides(tuple(sizes), tuple(strides))
-
-
-def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides of a dense row-major array of a shape, in elements."""
-    return tuple(accumulate(reversed(shape), mul, initial=1))[: len(shape)][::-1]

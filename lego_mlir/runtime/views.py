@@ -12,18 +12,17 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from lego_mlir.artifact import Argument, known_numbers
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes, torch_tensors
-from lego_mlir.runtime.compatibility import check_alignment
 from lego_mlir.runtime.dtypes import Array
-from lego_mlir.runtime.tensor_strides import row_major, tensor_strides
+from lego_mlir.runtime.extents import row_major
 
 ANY_GPU = -1
 
@@ -72,7 +71,7 @@ class View:
     Attributes:
         pointer: address of the first element.
         shape: in elements.
-        strides: in elements; `None` where row-major and dense.
+        strides: in elements.
         types: the MLIR element types that it can stand for.
         type_name: how its own library calls the element type, for messages.
         gpu: the CUDA device it lives on, `ANY_GPU` if unknown, or `None` for host memory.
@@ -82,24 +81,12 @@ class View:
 
     pointer: int
     shape: tuple[int, ...]
-    strides: tuple[int, ...] | None
+    strides: tuple[int, ...]
     types: tuple[str, ...]
     type_name: str
     gpu: int | None
     read_only: bool
     owner: object
-
-    @property
-    def dense(self) -> bool:
-        """Whether the elements lie row-major without gaps."""
-        if self.strides is None or 0 in self.shape:
-            return True
-        step = 1
-        for extent, stride in zip(reversed(self.shape), reversed(self.strides), strict=True):
-            if extent != 1 and stride != step:
-                return False
-            step *= extent
-        return True
 
 
 def gpu_of(array: object) -> int | None:
@@ -160,41 +147,6 @@ def of_numpy(array: Array) -> View:
     )
 
 
-def _check_tensor(seen: View, argument: Argument) -> None:
-    """Check an array that is not the buffer itself: the logical tensor, its elements in place.
-
-    Raises:
-        LegoError: it has another shape, or its elements lie elsewhere than the layout says.
-    """
-    name, buffer = argument.name, argument.shape or ()
-    tensor = tensor_strides(argument)
-    if tensor is None or seen.shape != tensor.shape:
-        if seen.shape == buffer:
-            raise LegoError(
-                f"the array for argument '{name}' is not dense and row-major: its strides are "
-                f"{list(seen.strides or ())}",
-                hint="np.ascontiguousarray(x) is a copy that is, in PyTorch x.contiguous()",
-            )
-        expected = str(list(buffer))
-        if tensor is not None and tensor.shape != buffer:
-            expected = f"{list(tensor.shape)}, or as a buffer {expected}"
-        raise LegoError(
-            f"argument '{name}' has shape {expected}, the array has {list(seen.shape)}",
-            hint=_of_other_shape(seen, argument),
-        )
-    strides = row_major(seen.shape) if seen.strides is None else seen.strides
-    if 0 not in seen.shape and not tensor.match(strides):
-        if argument.layout is None or seen.shape == buffer:
-            what = f"the array for argument '{name}' is not dense and row-major"
-        else:
-            what = f"the array for argument '{name}' does not lie in memory as {argument.layout}"
-        raise LegoError(
-            f"{what}: its strides are {list(strides)}, those of the argument "
-            f"{list(tensor.strides)}, in elements",
-            hint=tensor.remedy,
-        )
-
-
 def _in_elements(strides: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     """Return strides in elements; what is between two elements, as in a record, is beyond any."""
     return tuple(
@@ -202,59 +154,25 @@ def _in_elements(strides: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     )
 
 
-def _of_other_shape(seen: View, argument: Argument) -> str | None:
-    """Return the hint for an array with a buffer's size and another shape."""
-    is_tensor = argument.layout is not None and argument.shape is not None
-    if not is_tensor or prod(seen.shape) != prod(known_numbers(argument.shape or ())):
-        return None
-    return (
-        f"what is passed is the buffer, whose elements lie as {argument.layout} says; "
-        "kernel.run(...) takes the logical tensor"
-    )
-
-
-def check(seen: View, argument: Argument) -> None:
-    """Check that a view can stand for an argument's buffer.
-
-    It is the buffer itself, dense and of its shape, or the logical tensor, whose strides are those
-    of the argument's layout.
-
-    Raises:
-        LegoError: type, shape, strides or write protection forbid it.
-    """
-    name = argument.name
-    if argument.dtype not in seen.types:
-        raise LegoError(
-            f"argument '{name}' holds {dtypes.describe(argument.dtype)}, "
-            f"the array holds {seen.type_name}"
-        )
-    if seen.shape != argument.shape or not seen.dense:
-        _check_tensor(seen, argument)
-    if seen.read_only and argument.access in ("write", "readwrite"):
-        raise LegoError(f"the kernels write argument '{name}', the array is read-only")
-    if seen.gpu is not None:  # what lies on the host is copied, and copies are aligned
-        check_alignment(argument, seen.pointer)
-
-
-def as_numpy(seen: View, dtype: np.dtype[Any], shape: tuple[int, ...] | None = None) -> Array:
+def as_numpy(
+    seen: View, dtype: np.dtype[Any], shape: Sequence[int], strides: Sequence[int]
+) -> Array:
     """Return host memory as a NumPy array over the same bytes; keep `seen` while it is used.
 
     Args:
         seen: the memory.
         dtype: of the elements.
-        shape: of a dense buffer that begins with the first element; without one the view's own.
+        shape: of the array, whose first element is that of the memory.
+        strides: of the array, in elements.
     """
-    strides = None if shape is not None else seen.strides
-    shape = seen.shape if shape is None else shape
+    in_bytes = [step * dtype.itemsize for step in strides]
     if prod(shape) == 0:
-        return np.empty(shape, dtype)
-    steps = row_major(shape) if strides is None else strides
-    reach = [(n - 1) * step for n, step in zip(shape, steps, strict=True)]
+        return np.lib.stride_tricks.as_strided(np.empty(0, dtype), shape, in_bytes)
+    reach = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
     before = -sum(distance for distance in reach if distance < 0)
     count = 1 + sum(map(abs, reach))
     size = dtype.itemsize
     memory = (ctypes.c_uint8 * (count * size)).from_address(seen.pointer - before * size)
-    in_bytes = [step * size for step in steps]
     array: Array = np.ndarray(shape, dtype, memoryview(memory), before * size, in_bytes)
     array.flags.writeable = not seen.read_only
     return array
@@ -288,11 +206,11 @@ def _from_dlpack(array: Any, name: str, stream: int | None) -> View:
     home, code, bits, rank = tensor.device_type, tensor.code, tensor.bits, tensor.ndim
     if home not in (_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED):
         raise LegoError(f"the array for argument '{name}' lives neither on the CPU nor on CUDA")
-    strides = tensor.strides
+    shape = tuple(tensor.shape[:rank])
     return View(
         (tensor.data or 0) + tensor.byte_offset,
-        tuple(tensor.shape[:rank]),
-        tuple(strides[:rank]) if strides else None,
+        shape,
+        tuple(tensor.strides[:rank]) if tensor.strides else row_major(shape),
         _DLPACK_TYPES.get((code, bits), ()) if tensor.lanes == 1 else (),
         f"{_DLPACK_KINDS.get(code) or f'type {code} of '}{bits}",
         tensor.device_id if home in (_CUDA, _CUDA_MANAGED) else None,
@@ -315,7 +233,8 @@ def _from_cuda_array_interface(array: Any, name: str) -> View:
         ) from None
     if interface.get("stream") is not None:
         _wait_for(int(interface["stream"]))
-    steps = None if strides is None else _in_elements(tuple(map(int, strides)), dtype.itemsize)
+    in_bytes = None if strides is None else tuple(map(int, strides))
+    steps = row_major(shape) if in_bytes is None else _in_elements(in_bytes, dtype.itemsize)
     return View(
         int(pointer),
         shape,

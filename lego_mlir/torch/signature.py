@@ -16,7 +16,8 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelSequence
 from lego_mlir.hardware.dtypes import FLOATS
 from lego_mlir.runtime.arrays import WRITES
-from lego_mlir.runtime.tensor_strides import TensorStrides, row_major, tensor_strides
+from lego_mlir.runtime.extents import row_major
+from lego_mlir.runtime.tensor_strides import TensorStrides, tensor_strides
 from lego_mlir.torch import operators, tensors
 
 Source = Kernel | KernelSequence | Artifact | str | os.PathLike[str]

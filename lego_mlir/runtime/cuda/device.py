@@ -15,8 +15,9 @@ from lego_mlir.runtime import views
 from lego_mlir.runtime.arrays import WRITES
 from lego_mlir.runtime.cuda import copies, cuda_core
 from lego_mlir.runtime.cuda.failures import failure, running
-from lego_mlir.runtime.cuda.loaded import LoadedArtifact, load
+from lego_mlir.runtime.cuda.loaded import DeviceBuffer, LoadedArtifact, load
 from lego_mlir.runtime.dtypes import Array
+from lego_mlir.runtime.extents import extents_of_array, memory_of
 
 if TYPE_CHECKING:
     from lego_mlir.sim.cost.counter import Costs
@@ -95,11 +96,12 @@ def _run_with_copies(loaded: LoadedArtifact, values: Sequence[Any], queue: Any) 
             if not isinstance(value, np.ndarray):
                 on_device.append(value)
                 continue
+            memory = memory_of(value)
             with failure(f"argument '{argument.name}' cannot be copied to the device"):
-                pointer = copies.copy_in(value, loaded.device, queue, cleanup)
+                pointer = copies.copy_in(memory, loaded.device, queue, cleanup)
             if argument.access in WRITES and value.nbytes:
-                back.append((value, pointer))
-            on_device.append(pointer)
+                back.append((memory, pointer))
+            on_device.append(DeviceBuffer(pointer, extents_of_array(value)))
         lent = loaded.launch_when_ready(queue, on_device)
         with failure(running(artifact.launches), checked=artifact.checked):
             for array, pointer in back:

@@ -12,9 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from lego_mlir.artifact import Argument, KernelLaunch, TensorMapParameter, Workspace
+from lego_mlir.artifact import (
+    Argument,
+    KernelLaunch,
+    TensorMapParameter,
+    Workspace,
+    known_numbers,
+)
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import TENSOR_MAP_TYPES
+from lego_mlir.runtime.sized import known_grid
 
 _WORDS = 16
 """64-bit words of a CUtensorMap."""
@@ -65,8 +72,8 @@ def _encoding(found: TensorMapParameter, dtype: str) -> tuple[tuple[Any, ...], t
     )
     promotion = f"L2_{found.l2_promotion}B" if found.l2_promotion else "NONE"
     return (_data_type(dtype), len(found.shape)), (
-        [driver.cuuint64_t(n) for n in found.shape],
-        [driver.cuuint64_t(n) for n in found.strides],
+        [driver.cuuint64_t(n) for n in known_numbers(found.shape)],
+        [driver.cuuint64_t(n) for n in known_numbers(found.strides)],
         [driver.cuuint32_t(n) for n in found.box],
         [driver.cuuint32_t(1) for _ in found.box],
         driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
@@ -113,7 +120,7 @@ class StreamConfigs:
         from cuda.bindings import driver
 
         launch, config = self._launch, driver.CUlaunchConfig()
-        config.gridDimX, config.gridDimY, config.gridDimZ = launch.grid
+        config.gridDimX, config.gridDimY, config.gridDimZ = known_grid(launch)
         config.blockDimX, config.blockDimY, config.blockDimZ = launch.block
         config.sharedMemBytes = launch.shared_bytes
         config.hStream = driver.CUstream(stream)

@@ -10,12 +10,12 @@ A loaded artifact has the module's kernels; binding arguments gives launches tha
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from lego_mlir.artifact import Artifact, KernelLaunch
+from lego_mlir.artifact import Argument, Artifact, KernelLaunch, Workspace
 from lego_mlir.artifact.ptx import parameter_sizes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes, parameters, views
@@ -24,12 +24,28 @@ from lego_mlir.runtime.compatibility import Code, check_alignment, check_shared,
 from lego_mlir.runtime.cuda import cuda_core
 from lego_mlir.runtime.cuda.direct import DirectLaunch, StreamConfigs, encoded, is_tensor_map
 from lego_mlir.runtime.cuda.failures import check, failure, launch_error, running
+from lego_mlir.runtime.extents import Extents, Known, fixed_extents
 from lego_mlir.runtime.facts import check_facts
+from lego_mlir.runtime.fitting import fitted
 from lego_mlir.runtime.overlap import check_overlap
-from lego_mlir.runtime.workspaces import Allocation, WorkspacePool
+from lego_mlir.runtime.sized import is_empty, known_grid, sized
+from lego_mlir.runtime.workspaces import Allocation, Needs, WorkspacePool
 
 _NO_ORDER = -1
 """DLPack's stream value for `nothing is to wait`."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceBuffer:
+    """A buffer in a device's memory, for an argument whose sizes the launch decides.
+
+    Attributes:
+        address: of its first element.
+        extents: its sizes and strides.
+    """
+
+    address: int
+    extents: Extents
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +56,8 @@ class LoadedArtifact:
         artifact: what was loaded.
         device: cuda-core's `Device`.
         code: which of the artifact's codes runs, `cubin` or `ptx` (compiled by the driver).
-        kernels: for each launch cuda-core's kernel, its launch configuration, and the sizes of the
-            kernel's parameters in bytes.
+        kernels: for each launch cuda-core's kernel, its launch configuration, which is None if the
+            launch decides it, and the sizes of the kernel's parameters in bytes.
         workspaces: has the memory of the artifact's workspaces; None if there are none.
     """
 
@@ -57,8 +73,8 @@ class LoadedArtifact:
         The bound launches have workspaces of their own (see `runtime.workspaces`).
 
         Args:
-            arguments: for a tensor a device array (DLPack, `__cuda_array_interface__`) or a device
-                address; for a scalar its value.
+            arguments: for a tensor a device array (DLPack, `__cuda_array_interface__`), a
+                `DeviceBuffer`, or a device address if its sizes are fixed; for a scalar its value.
             ready_on: handle of the stream that waits for the work which produces the arrays; by
                 default nothing waits.
 
@@ -66,66 +82,67 @@ class LoadedArtifact:
             LegoError: number, type or shape is wrong, arrays overlap of which one is written, or
                 the device has no memory for workspaces.
         """
-        own = None if self.workspaces is None else self.workspaces.own()
-        return self._bind(arguments, own, ready_on)
+        pool = self.workspaces
+        return self._bind(arguments, None if pool is None else pool.own, ready_on)
 
     def _bind(
-        self, arguments: Sequence[Any], allocation: Allocation | None, ready_on: int = _NO_ORDER
+        self,
+        arguments: Sequence[Any],
+        allocate: Callable[[Needs], Allocation] | None,
+        ready_on: int = _NO_ORDER,
     ) -> BoundLaunches:
         """Fix the arguments and the memory of the workspaces; see `bind`."""
-        described = self.artifact.arguments
         check_count(self.artifact, arguments)
         values: list[Any] = []
+        extents: list[Extents | None] = []
         kept: list[Any] = []
-        for argument, value in zip(described, arguments, strict=True):
+        each = zip(self.artifact.arguments, arguments, strict=True)
+        for position, (argument, value) in enumerate(each):
             if argument.shape is None:
                 values.append(dtypes.scalar(argument.dtype, value))
-            elif isinstance(value, int):
-                check_alignment(argument, value)
-                values.append(value)
-            elif views.gpu_of(value) is not None:
-                seen = views.view(value, argument.name, stream=ready_on)
-                views.check(seen, argument)
-                kept.append(seen)
-                values.append(seen.pointer)
-            else:
-                raise LegoError(
-                    f"argument '{argument.name}' needs a device array or address, "
-                    f"not {type(value).__name__}"
-                )
-        check_overlap(self.artifact, values)
-        check_facts(self.artifact, values)
-        addresses = () if allocation is None else allocation.addresses
-        workspaces = tuple(zip(self.artifact.workspaces, addresses, strict=True))
+                extents.append(None)
+                continue
+            address, found, owner = _placed(argument, value, position, ready_on)
+            values.append(address)
+            extents.append(found)
+            kept.append(owner)
+        check_overlap(self.artifact, values, extents)
+        known = Known.of(values, extents)
+        check_facts(self.artifact, known)
+        artifact = sized(self.artifact, known)
+        workspaces: tuple[tuple[Workspace, int], ...] = ()
+        if allocate is not None:
+            needs = Needs.of(artifact.workspaces)
+            allocation = allocate(needs)
+            kept.append(allocation)
+            workspaces = tuple(zip(artifact.workspaces, allocation.addresses(needs), strict=True))
         calls = tuple(
             (
                 launch,
-                config,
+                _config(launch) if config is None else config,
                 kernel,
-                parameters.resolve(launch, described, values, sizes, encoded, workspaces),
+                parameters.resolve(launch, artifact.arguments, values, sizes, encoded, workspaces),
             )
-            for launch, (kernel, config, sizes) in zip(
-                self.artifact.launches, self.kernels, strict=True
-            )
+            for launch, (kernel, config, sizes) in zip(artifact.launches, self.kernels, strict=True)
+            if not is_empty(launch)
         )
         lock = None if self.workspaces is None else self.workspaces.lock
-        return BoundLaunches(
-            tuple(map(_direct, calls)), (*kept, allocation), self.artifact.checked, lock
-        )
+        return BoundLaunches(tuple(map(_direct, calls)), tuple(kept), artifact.checked, lock)
 
     def launch(self, stream: Any, *arguments: Any) -> None:
         """Bind the arguments and launch once; see `bind`. Does not wait for the end."""
         queue = cuda_core.as_stream(stream)
-        self._bind(arguments, self._allocation(queue))(queue)
+        self._bind(arguments, self._allocate_on(queue))(queue)
 
     def give_back(self, stream: Any) -> None:
         """Let other streams have the workspaces of a stream, all of whose work is done."""
         if self.workspaces is not None:
             self.workspaces.give_back(stream)
 
-    def _allocation(self, stream: Any) -> Allocation | None:
-        """Return the memory of the workspaces for runs on a stream; None if there are none."""
-        return None if self.workspaces is None else self.workspaces.of_stream(stream)
+    def _allocate_on(self, stream: Any) -> Callable[[Needs], Allocation] | None:
+        """Return what gives the memory of workspaces on a stream; None if there are none."""
+        pool = self.workspaces
+        return None if pool is None else lambda needs: pool.of_stream(stream, needs)
 
     def launch_when_ready(self, stream: Any, values: Sequence[Any]) -> BoundLaunches:
         """Launch on a stream after the work that produces the device arrays.
@@ -134,7 +151,7 @@ class LoadedArtifact:
             What keeps the arrays alive, for as long as the work on the stream takes.
         """
         ready_on = int(stream.handle) or cuda_core.LEGACY_DEFAULT
-        bound = self._bind(values, self._allocation(stream), ready_on)
+        bound = self._bind(values, self._allocate_on(stream), ready_on)
         bound(stream)
         return bound
 
@@ -207,9 +224,7 @@ def _load(artifact: Artifact, index: int, code: Code | None) -> LoadedArtifact:
     kernels = []
     for launch in artifact.launches:
         check_shared(launch.kernel, launch.shared_bytes, limit, device.name)
-        config = core.LaunchConfig(
-            grid=launch.grid, block=launch.block, shmem_size=launch.shared_bytes
-        )
+        config = _config(launch) if all(isinstance(n, int) for n in launch.grid) else None
         kernels.append((loaded[launch.kernel], config, sizes[launch.kernel]))
     for name, kernel in loaded.items():
         if chosen == "cubin":
@@ -218,8 +233,38 @@ def _load(artifact: Artifact, index: int, code: Code | None) -> LoadedArtifact:
         if most:
             with failure(f"kernel '{name}' cannot have {most} bytes of dynamic shared memory"):
                 _allow_shared(kernel, most, index)
-    pool = WorkspacePool(artifact, device) if artifact.workspaces else None
+    pool = WorkspacePool(artifact.name, device) if artifact.workspaces else None
     return LoadedArtifact(artifact, device, chosen, tuple(kernels), pool)
+
+
+def _placed(
+    argument: Argument, value: Any, position: int, ready_on: int
+) -> tuple[int, Extents, object]:
+    """Return address and extents of a tensor's buffer, and what keeps its memory alive.
+
+    Raises:
+        LegoError: the value does not fit the argument, or does not tell its sizes.
+    """
+    fixed = fixed_extents(argument)
+    if isinstance(value, int) and fixed is not None:
+        value = DeviceBuffer(value, fixed)
+    if isinstance(value, DeviceBuffer):
+        check_alignment(argument, value.address)
+        return value.address, value.extents, None
+    if views.gpu_of(value) is None:
+        what = "array or address" if fixed is not None else "array, which tells its sizes"
+        raise LegoError(
+            f"argument '{argument.name}' needs a device {what}, not {type(value).__name__}"
+        )
+    seen = views.view(value, argument.name, stream=ready_on)
+    return seen.pointer, fitted(seen, argument, position), seen
+
+
+def _config(launch: KernelLaunch) -> Any:
+    """Return cuda-core's configuration of a launch of known sizes."""
+    return cuda_core.module().LaunchConfig(
+        grid=known_grid(launch), block=launch.block, shmem_size=launch.shared_bytes
+    )
 
 
 def _direct(

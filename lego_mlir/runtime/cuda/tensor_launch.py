@@ -2,29 +2,36 @@
 
 The first launch on tensors of some shapes, strides and types takes the general road, with all its
 checks and errors. A `TensorLauncher` remembers what it launched on. It launches on other tensors of
-the same kinds, and declines everything else, for which the general road is taken again.
+the same kinds, of any sizes where the launch decides them, and declines everything else, for which
+the general road is taken again.
 
-What depends on addresses and numbers (alignment, overlap, facts, tensor maps, the memory of the
-parameters) is done once for each combination of them, and kept for the next time.
+What depends on addresses, sizes and numbers (alignment, overlap, facts, tensor maps, the memory of
+the parameters) is done once for each combination of them, and kept for the next time.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from lego_mlir.artifact import Argument, TensorMapParameter, Workspace
+from lego_mlir.artifact import Argument, Artifact, KernelLaunch, TensorMapParameter, Workspace
+from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes, parameters, torch_tensors
 from lego_mlir.runtime.compatibility import check_alignment
 from lego_mlir.runtime.cuda import cuda_core
 from lego_mlir.runtime.cuda.direct import DirectLaunch, StreamConfigs, encoded
 from lego_mlir.runtime.cuda.failures import launch_error, running
 from lego_mlir.runtime.cuda.loaded import LoadedArtifact, handle_of
+from lego_mlir.runtime.extents import Extents, Known, fixed_extents
 from lego_mlir.runtime.facts import check_facts
+from lego_mlir.runtime.fitting import fitted_extents
 from lego_mlir.runtime.overlap import check_overlap
+from lego_mlir.runtime.sized import is_empty, sized
+from lego_mlir.runtime.workspaces import Allocation, Needs
 
 _MOST_BOUND = 256
 """Combinations of addresses and numbers whose launches are kept."""
@@ -55,20 +62,16 @@ class TensorLauncher:
         self._loaded = loaded
         arguments = loaded.artifact.arguments
         self._kinds = tuple(
-            None if argument.shape is None else _kind(x)
+            None if argument.shape is None else _kind(x, fixed_extents(argument) is not None)
             for argument, x in zip(arguments, arrays, strict=True)
         )
         self._index = int(loaded.device.device_id)
         self._current_stream = current_stream
         self._current_gpu = current_gpu
-        self._launches = tuple(
-            (launch, StreamConfigs(launch), handle_of(kernel), sizes)
-            for launch, (kernel, _, sizes) in zip(
-                loaded.artifact.launches, loaded.kernels, strict=True
-            )
-        )
-        self._bound: dict[tuple[Any, ...], tuple[DirectLaunch, ...]] = {}
-        self._maps: dict[tuple[int, int], Any] = {}
+        self._launches = tuple((handle_of(kernel), sizes) for kernel, _, sizes in loaded.kernels)
+        self._bound: dict[tuple[Any, ...], _Bound | None] = {}
+        self._configs: dict[KernelLaunch, StreamConfigs] = {}
+        self._maps: dict[tuple[TensorMapParameter, int], Any] = {}
 
     def __call__(self, arrays: Sequence[Any], stream: Any = None) -> bool:
         """Launch on arrays, if they are of the remembered kinds; does not wait for the end.
@@ -78,10 +81,10 @@ class TensorLauncher:
             stream: PyTorch's current stream, by default and as an object or a handle.
 
         Returns:
-            Whether it was launched; otherwise nothing was done.
+            Whether it was launched; otherwise nothing was done, and the general road says why.
 
         Raises:
-            LegoError: the addresses or numbers do not fit, or the driver refuses the launch.
+            LegoError: the driver refuses a tensor map or the launch.
         """
         # Each of these lines costs a tenth of a microsecond, those of the loop for every tensor.
         kinds = self._kinds
@@ -94,11 +97,13 @@ class TensorLauncher:
                 if (
                     type(array) is not of
                     or array.dtype is not dtype
-                    or array.shape != shape
-                    or array.stride() != strides
                     or array.device != device
                     or (may_be_negated and array.is_neg())
                 ):
+                    return False
+                if shape is None:  # any that the argument takes
+                    key += array.shape, array.stride()
+                elif array.shape != shape or array.stride() != strides:
                     return False
                 key.append(array.data_ptr())
             elif type(array) is int:
@@ -112,18 +117,27 @@ class TensorLauncher:
             return False  # the stream must wait for the work on the current one
         if self._current_gpu is not None and self._current_gpu() != self._index:
             return False
+        known = tuple(key)
+        bound = self._bound.get(known)
+        if bound is None:
+            if known in self._bound:
+                return False
+            bound = self._bind(arrays)
+            _put(self._bound, known, bound)
+            if bound is None:
+                return False
         pool = self._loaded.workspaces
         if pool is None:
-            bound = self._bound.get(tuple(key))
-            if bound is None:
-                bound = self._bind(arrays, key, ())
-            return self._launch(bound, current)
-        memory = pool.of_stream(cuda_core.as_stream(current))
-        bound = self._bound.get((*key, *memory.addresses))
-        if bound is None:
-            bound = self._bind(arrays, key, memory.addresses)
+            launches = bound.launches.get(None)
+            if launches is None:
+                launches = self._made(bound, None)
+            return self._launch(launches, current)
+        memory = pool.of_stream(cuda_core.as_stream(current), bound.needs)
+        launches = bound.launches.get(memory.place)
+        if launches is None:
+            launches = self._made(bound, memory)
         with pool.lock:
-            return self._launch(bound, current)
+            return self._launch(launches, current)
 
     def _launch(self, bound: tuple[DirectLaunch, ...], stream: int) -> bool:
         """Launch on a stream; return False if this thread has no context, and nothing was done."""
@@ -137,57 +151,92 @@ class TensorLauncher:
             raise launch_error(running(artifact.launches), e, checked=artifact.checked) from None
         return True
 
-    def _bind(
-        self, arrays: Sequence[Any], key: list[Any], addresses: tuple[int, ...]
-    ) -> tuple[DirectLaunch, ...]:
-        """Check addresses and numbers, and lay out the parameters of the launches.
-
-        Args:
-            arrays: the tensors and numbers.
-            key: the addresses and bits of them.
-            addresses: of the workspaces.
-        """
+    def _bind(self, arrays: Sequence[Any]) -> _Bound | None:
+        """Check tensors and numbers, and compute what depends on them; None if they do not fit."""
         artifact = self._loaded.artifact
         values: list[Any] = []
-        for argument, array, known in zip(artifact.arguments, arrays, key, strict=True):
-            if argument.shape is None:
-                values.append(dtypes.scalar(argument.dtype, array))
-            else:
-                check_alignment(argument, known)
-                values.append(known)
-        check_overlap(artifact, [None if isinstance(v, np.generic) else v for v in values])
-        check_facts(artifact, values)
+        extents: list[Extents | None] = []
+        try:
+            for position, (argument, array) in enumerate(
+                zip(artifact.arguments, arrays, strict=True)
+            ):
+                if argument.shape is None:
+                    values.append(dtypes.scalar(argument.dtype, array))
+                    extents.append(None)
+                    continue
+                values.append(array.data_ptr())
+                check_alignment(argument, values[-1])
+                seen = Extents(tuple(array.shape), tuple(array.stride()))
+                fixed = fixed_extents(argument)  # and the array is like one that was launched on
+                extents.append(fixed or fitted_extents(seen, argument, position))
+            addresses = [None if isinstance(v, np.generic) else v for v in values]
+            check_overlap(artifact, addresses, extents)
+            known = Known.of(values, extents)
+            check_facts(artifact, known)
+            artifact = sized(artifact, known)
+        except LegoError:
+            return None
+        return _Bound(artifact, values, Needs.of(artifact.workspaces))
+
+    def _made(self, bound: _Bound, memory: Allocation | None) -> tuple[DirectLaunch, ...]:
+        """Lay out the parameters of launches, with workspaces in a memory."""
+        artifact = bound.artifact
+        addresses = () if memory is None else memory.addresses(bound.needs)
         workspaces = tuple(zip(artifact.workspaces, addresses, strict=True))
-        bound = tuple(
+        made = tuple(
             DirectLaunch(
-                configs,
+                self._configs_of(launch),
                 kernel,
                 parameters.resolve(
-                    launch, artifact.arguments, values, sizes, self._encoded, workspaces
+                    launch, artifact.arguments, bound.values, sizes, self._encoded, workspaces
                 ),
             )
-            for launch, configs, kernel, sizes in self._launches
+            for launch, (kernel, sizes) in zip(artifact.launches, self._launches, strict=True)
+            if not is_empty(launch)
         )
-        _put(self._bound, (*key, *addresses), bound)
-        return bound
+        _put(bound.launches, None if memory is None else memory.place, made)
+        return made
+
+    def _configs_of(self, launch: KernelLaunch) -> StreamConfigs:
+        key = replace(launch, parameters=())
+        if key not in self._configs:
+            _put(self._configs, key, StreamConfigs(launch))
+        return self._configs[key]
 
     def _encoded(
         self, found: TensorMapParameter, argument: Argument | Workspace, address: int
     ) -> Any:
-        """Return a tensor map, encoded once for each address."""
-        key = id(found), address  # `found` lives as long as the artifact
+        """Return a tensor map, encoded once for each address and size."""
+        key = found, address
         if key not in self._maps:
             _put(self._maps, key, encoded(found, argument, address))
         return self._maps[key]
 
 
-def _kind(tensor: Any) -> tuple[Any, ...]:
+@dataclass(slots=True)
+class _Bound:
+    """Tensors and numbers that were checked.
+
+    Attributes:
+        artifact: with the sizes of the launch.
+        values: addresses and NumPy scalars, by position.
+        needs: of the workspaces.
+        launches: by the place of the workspaces' memory; None without any.
+    """
+
+    artifact: Artifact
+    values: Sequence[Any]
+    needs: Needs
+    launches: dict[tuple[int, int] | None, tuple[DirectLaunch, ...]] = field(default_factory=dict)
+
+
+def _kind(tensor: Any, has_fixed_sizes: bool) -> tuple[Any, ...]:
     """Return what a tensor must have in common with another one to stand in its place."""
     strides = tuple(tensor.stride())
     # Only views of complex numbers, all of whose strides are even, have elements that are negated
     # when they are read.
-    may_be_negated = not any(stride % 2 for stride in strides)
-    shape = tuple(tensor.shape)
+    may_be_negated = not has_fixed_sizes or not any(stride % 2 for stride in strides)
+    shape = tuple(tensor.shape) if has_fixed_sizes else None
     return type(tensor), tensor.dtype, shape, strides, tensor.device, may_be_negated
 
 

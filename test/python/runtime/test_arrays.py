@@ -107,7 +107,7 @@ def fake_layout(monkeypatch: pytest.MonkeyPatch, found: Any) -> None:
         def offsets(self) -> Any:
             return found
 
-    monkeypatch.setattr(lego_mlir.algebra, "parse_layout", lambda text, functions: Layout())
+    monkeypatch.setattr(lego_mlir.algebra, "parse_layout", lambda text, sizes, functions: Layout())
 
 
 def test_wrong_layout_text(copy: Artifact) -> None:

@@ -15,6 +15,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import matmul, transpose
 from lego_mlir.mlir.context import Source
 from lego_mlir.runtime import launch
+from lego_mlir.runtime.extents import fixed_extents
 from lego_mlir.runtime.overlap import check_overlap
 
 LINE = lg.Tensor["f32", lg.OrderBy(lg.Row(24))]
@@ -110,7 +111,8 @@ def test_a_module_says_that_it_works_in_place(where: str) -> None:
 def test_addresses_on_a_device(copy: Artifact) -> None:
     """What a bound launch on a GPU is checked by: addresses alone."""
     size = 4 * 6 * 4
-    check_overlap(copy, [4096, 4096 + size])
-    check_overlap(copy, [4096, None])
+    extents = [fixed_extents(argument) for argument in copy.arguments]
+    check_overlap(copy, [4096, 4096 + size], extents)
+    check_overlap(copy, [4096, None], extents)
     with pytest.raises(LegoError, match="'a' and 'b'"):
-        check_overlap(copy, [4096, 4096 + size - 1])
+        check_overlap(copy, [4096, 4096 + size - 1], extents)

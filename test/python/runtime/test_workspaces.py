@@ -12,7 +12,7 @@ import pytest
 from lego_mlir.artifact import Artifact, Workspace, WorkspaceIndex
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import parameters
-from lego_mlir.runtime.workspaces import WorkspacePool
+from lego_mlir.runtime.workspaces import Needs, WorkspacePool
 
 
 @dataclass
@@ -79,13 +79,12 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
 
 
 SPACES = (Workspace("sums", "f32", (100,)), Workspace("count", "i32", (3,), 4, zeroed=True))
+NEEDS = Needs.of(SPACES)
 
 
 @pytest.fixture
-def pool(gpu: Gpu, copy: Artifact) -> WorkspacePool:
-    return WorkspacePool(
-        replace(copy, workspaces=SPACES), SimpleNamespace(set_current=lambda: None)
-    )
+def pool(gpu: Gpu) -> WorkspacePool:
+    return WorkspacePool("copy", SimpleNamespace(set_current=lambda: None))
 
 
 def stream(handle: int) -> Any:
@@ -93,52 +92,78 @@ def stream(handle: int) -> Any:
 
 
 def test_workspaces_are_one_allocation_and_each_is_aligned(gpu: Gpu, pool: WorkspacePool) -> None:
-    sums, count = pool.own().addresses
-    assert count - sums == 512
-    assert gpu.zeroed == [(count, 12)]
+    sums, count = pool.own(NEEDS).addresses(NEEDS)
+    assert sums - count == 256
+    assert gpu.zeroed == [(count, 256)]
     assert gpu.mode == "global"
 
 
 def test_bound_launches_have_their_own_while_they_exist(gpu: Gpu, pool: WorkspacePool) -> None:
-    one, other = pool.own(), pool.own()
-    assert one.addresses != other.addresses
+    one, other = pool.own(NEEDS), pool.own(NEEDS)
+    assert one.place != other.place
     assert list(gpu.alive.values()) == [768, 768]
     del one
-    assert list(gpu.alive) == [other.addresses[0]]
+    assert list(gpu.alive) == [other.place[0]]
 
 
 def test_launches_on_a_stream_share_theirs(gpu: Gpu, pool: WorkspacePool) -> None:
-    first = pool.of_stream(stream(7))
-    assert pool.of_stream(stream(7)) is first
-    assert pool.of_stream(stream(8)) is not first
+    first = pool.of_stream(stream(7), NEEDS)
+    assert pool.of_stream(stream(7), NEEDS) is first
+    assert pool.of_stream(stream(8), NEEDS) is not first
     pool.give_back(stream(7))
-    assert pool.of_stream(stream(9)) is first
-    assert pool.of_stream(stream(7)) is not first
+    assert pool.of_stream(stream(9), NEEDS) is first
+    assert pool.of_stream(stream(7), NEEDS) is not first
 
 
 def test_only_some_streams_keep_theirs(gpu: Gpu, pool: WorkspacePool) -> None:
     for handle in range(20):
-        pool.of_stream(stream(handle))
+        pool.of_stream(stream(handle), NEEDS)
     assert len(gpu.alive) == 8
 
 
+def test_workspaces_grow_with_the_sizes_of_launches(gpu: Gpu, pool: WorkspacePool) -> None:
+    sizes = [Needs.of((Workspace("w", "f32", (n,)), SPACES[1])) for n in (100, 64, 300, 200, 500)]
+    first, smaller, larger, still, largest = (pool.of_stream(stream(7), each) for each in sizes)
+    assert first is smaller
+    assert first is not larger
+    assert larger is still
+    assert largest.holds(Needs.of((Workspace("w", "f32", (600,)), SPACES[1]))), "twice as much"
+    del first, smaller, larger, still
+    assert list(gpu.alive.values()) == [2 * 1280 + 256]
+    assert len(gpu.zeroed) == 3
+
+
+def test_zeroed_workspaces_of_all_sizes_lie_in_zeros(gpu: Gpu, pool: WorkspacePool) -> None:
+    """What a launch of other sizes leaves behind is never taken for zeros."""
+    small = Needs.of((Workspace("a", "f32", (8,)), Workspace("z", "i32", (64,), zeroed=True)))
+    large = Needs.of((Workspace("a", "f32", (999,)), Workspace("z", "i32", (65,), zeroed=True)))
+    memory = pool.of_stream(stream(7), small)
+    assert not memory.holds(large)
+    memory = pool.of_stream(stream(7), large)
+    base, zeroed = memory.place
+    assert gpu.zeroed[-1] == (base, zeroed)
+    for needs, size in ((small, 256), (large, 260)):
+        other, zeros = memory.addresses(needs)
+        assert base <= zeros <= zeros + size <= base + zeroed <= other
+
+
 def test_a_launch_in_a_graph_has_its_own_for_ever(gpu: Gpu, pool: WorkspacePool) -> None:
-    before = pool.of_stream(stream(7))
+    before = pool.of_stream(stream(7), NEEDS)
     gpu.capturing.add(7)
-    captured = pool.of_stream(stream(7)).addresses
-    again = pool.of_stream(stream(7)).addresses
+    captured = pool.of_stream(stream(7), NEEDS).place
+    again = pool.of_stream(stream(7), NEEDS).place
     gpu.capturing.clear()
-    assert len({before.addresses, captured, again}) == 3
+    assert len({before.place, captured, again}) == 3
     assert len(gpu.alive) == 3
-    assert pool.of_stream(stream(7)) is before
+    assert pool.of_stream(stream(7), NEEDS) is before
 
 
 def test_too_little_memory_is_an_error_that_says_how_much(gpu: Gpu, pool: WorkspacePool) -> None:
     gpu.memory = 1000
-    held = pool.own()
+    held = pool.own(NEEDS)
     with pytest.raises(LegoError, match="'copy' have 768 bytes, and the device has 232 of 1000"):
-        pool.own()
-    assert held.addresses
+        pool.own(NEEDS)
+    assert held.holds(NEEDS)
 
 
 def test_a_parameter_is_the_address_of_a_workspace(copy: Artifact) -> None:
