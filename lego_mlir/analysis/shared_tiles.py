@@ -16,7 +16,7 @@ from itertools import product
 
 from lego_mlir.algebra import Col, GenP, Layout, OrderBy, RegP, tma_swizzle
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.swizzle import MODES
+from lego_mlir.hardware.swizzle import CHUNK, MODES
 
 SWIZZLES = tuple(mode for mode in MODES if mode)
 """Bytes of a swizzled row, the widest first: the wider, the more 16-byte chunks are exchanged."""
@@ -25,19 +25,32 @@ _ELEMENT_BYTES = (2, 1, 4)
 
 
 @lru_cache(maxsize=1 << 10)
-def swizzled_tile(shape: tuple[int, int], contiguous: int, element_bytes: int) -> Layout:
+def swizzled_tile(
+    shape: tuple[int, int], contiguous: int, element_bytes: int, parts: int = 1
+) -> Layout:
     """Return the layout with the widest swizzle that divides the contiguous dimension.
+
+    Where none does it consists of columns of 16-byte chunks, without a swizzle.
 
     Args:
         shape: of the tile.
         contiguous: the dimension along which elements are contiguous.
         element_bytes: bytes of an element.
+        parts: into how many equal parts the contiguous dimension is divided, of which instructions
+            read one.
 
     Raises:
-        LegoError: no swizzle divides it.
+        LegoError: chunks of 16 bytes do not divide it.
     """
-    make = tma_swizzled_tile if contiguous else tma_swizzled_transpose
-    return make(*shape, element_bytes)
+    part_bytes, rest = divmod(shape[contiguous] * element_bytes, parts)
+    fitting = [mode for mode in (*SWIZZLES, CHUNK) if not rest and part_bytes % mode == 0]
+    if not fitting:
+        divided = f", in {parts} parts," if parts > 1 else ""
+        raise LegoError(
+            f"rows of {shape[contiguous]} elements of {element_bytes} bytes in shared memory"
+            f"{divided} are not a multiple of {CHUNK} bytes"
+        )
+    return _tile(shape, contiguous, element_bytes, fitting[0])
 
 
 @lru_cache(maxsize=1 << 10)
@@ -54,23 +67,40 @@ def transposed_tile(tile: Layout, order: tuple[int, ...]) -> Layout:
         return tile
     sizes = [int(n) for n in tile.dims]
     shape = [sizes[d] for d in order]
-    for contiguous, size in product(range(2), _ELEMENT_BYTES) if tile.rank == 2 else ():
-        if _is_swizzled(tile, contiguous, size):
-            return swizzled_tile((shape[0], shape[1]), 1 - contiguous, size)
+    forms = product(range(2), _ELEMENT_BYTES, (*SWIZZLES, CHUNK)) if tile.rank == 2 else ()
+    for contiguous, size, mode in forms:
+        row_bytes = sizes[contiguous] * size
+        if row_bytes % mode == 0 and tile == _tile((sizes[0], sizes[1]), contiguous, size, mode):
+            return _tile((shape[0], shape[1]), 1 - contiguous, size, mode)
     view = OrderBy(RegP(shape, [order.index(d) for d in range(tile.rank)]))
     return tile.compose(view).GroupBy(shape)
 
 
-def _is_swizzled(tile: Layout, contiguous: int, element_bytes: int) -> bool:
-    """Return whether a layout is that of `swizzled_tile`, in its own text."""
-    rows, columns = (int(n) for n in tile.dims)
-    try:
-        return swizzled_tile((rows, columns), contiguous, element_bytes) == tile
-    except LegoError:  # no swizzle divides it
-        return False
-
-
 # ---------------------------------------------------------------------------- the layouts
+@lru_cache(maxsize=1 << 10)
+def _tile(shape: tuple[int, int], contiguous: int, element_bytes: int, row_bytes: int) -> Layout:
+    """Return the layout of a tile in rows of so many bytes, swizzled if they are more than a chunk.
+
+    Args:
+        shape: of the tile.
+        contiguous: the dimension along which elements are contiguous.
+        element_bytes: bytes of an element.
+        row_bytes: one of `SWIZZLES`, or a chunk; divides the contiguous dimension.
+    """
+    width = row_bytes // element_bytes
+    slices, lines = shape[contiguous] // width, shape[1 - contiguous]
+    if contiguous:
+        view = RegP([lines, slices, width], [1, 0, 2])
+    else:
+        view = RegP([slices, width, lines], [0, 2, 1])
+    if row_bytes == CHUNK:
+        return OrderBy(view).GroupBy(list(shape))
+    order = OrderBy(GenP([lines * slices, width], tma_swizzle(row_bytes, element_bytes)))
+    if slices > 1:
+        return order.OrderBy(view).GroupBy(list(shape))
+    return order if contiguous else order.OrderBy(Col(*shape))
+
+
 def swizzled_width(extent: int, element_bytes: int) -> int:
     """Return the elements of a swizzled row: the widest that divides the contiguous dimension.
 
@@ -102,21 +132,10 @@ def tma_swizzled_tile(rows: int, columns: int, element_bytes: int) -> Layout:
         LegoError: no swizzling mode divides a row.
     """
     width = swizzled_width(columns, element_bytes)
-    slices = columns // width
-    order = GenP([rows * slices, width], tma_swizzle(width * element_bytes, element_bytes))
-    if slices == 1:
-        return OrderBy(order)
-    by_slice = RegP([rows, slices, width], [1, 0, 2])
-    return OrderBy(order).OrderBy(by_slice).GroupBy([rows, columns])
+    return _tile((rows, columns), 1, element_bytes, width * element_bytes)
 
 
 def tma_swizzled_transpose(rows: int, columns: int, element_bytes: int) -> Layout:
     """Return the layout of a tile with contiguous columns; see `tma_swizzled_tile`."""
     width = swizzled_width(rows, element_bytes)
-    order = GenP(
-        [rows // width * columns, width], tma_swizzle(width * element_bytes, element_bytes)
-    )
-    if rows == width:
-        return OrderBy(order).OrderBy(Col(rows, columns))
-    by_slice = RegP([rows // width, width, columns], [0, 2, 1])
-    return OrderBy(order).OrderBy(by_slice).GroupBy([rows, columns])
+    return _tile((rows, columns), 0, element_bytes, width * element_bytes)

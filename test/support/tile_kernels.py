@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
+from lego_mlir.algebra import Layout
 from lego_mlir.analysis.distributed import DistributedLayout
 from lego_mlir.compiler.driver import Compilation, Options
 from lego_mlir.mlir.context import Source
@@ -17,6 +19,9 @@ ELEMENTS = {
     np.dtype(np.float16): "f16",
     np.dtype(np.float32): "f32",
     np.dtype(np.float64): "f64",
+    np.dtype(ml_dtypes.bfloat16): "bf16",
+    np.dtype(ml_dtypes.float8_e4m3fn): "f8E4M3FN",
+    np.dtype(ml_dtypes.float8_e5m2): "f8E5M2",
     np.dtype(np.int8): "i8",
     np.dtype(np.int16): "i16",
     np.dtype(np.int32): "i32",
@@ -32,6 +37,12 @@ def tile(layout: DistributedLayout, element: str) -> str:
     """Return the type of a tile."""
     sizes = "".join(f"{n}x" for n in layout.shape)
     return f'tensor<{sizes}{element}, #lego.layout<"{layout.text}">>'
+
+
+def shared_tile(layout: Layout, element: str) -> str:
+    """Return the type of a tile in shared memory."""
+    sizes = "".join(f"{n}x" for n in layout.dims)
+    return f'tensor<{sizes}{element}, #lego.shared<"{layout.text}">>'
 
 
 def rows(shape: Sequence[int]) -> str:

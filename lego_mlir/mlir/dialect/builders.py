@@ -10,6 +10,7 @@ from typing import Any
 
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect.names import (
+    ALIGNMENT,
     ALLOC,
     APPLY,
     ATOMIC,
@@ -106,9 +107,16 @@ def pick(kind: Any, number: Any, buffers: Sequence[Any], location: Any = None) -
     return _build(PICK, [kind], [number, *buffers], {}, location).results[0]
 
 
-def alloc(kind: Any, layout: Any, location: Any = None) -> Any:
-    """Build a lego.alloc of a buffer of the type `kind` that holds a layout's elements."""
-    return _build(ALLOC, [kind], [], {LAYOUT: layout}, location).results[0]
+def alloc(kind: Any, layout: Any, location: Any = None, *, alignment: int | None = None) -> Any:
+    """Build a lego.alloc of a buffer of the type `kind` that holds a layout's elements.
+
+    `alignment` is that of the buffer's address, in bytes.
+    """
+    attributes = {LAYOUT: layout}
+    if alignment is not None:
+        i64 = ir.IntegerType.get_signless(64)
+        attributes[ALIGNMENT] = ir.IntegerAttr.get(i64, alignment)
+    return _build(ALLOC, [kind], [], attributes, location).results[0]
 
 
 def load(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -14,11 +15,15 @@ from lego_mlir.analysis.distributed import (
     mma_operand_b,
 )
 from lego_mlir.analysis.distributed.conversions.matrices import MatrixInstructions
-from lego_mlir.hardware.limits import MMA_COLUMNS, MMA_ROWS
+from lego_mlir.analysis.distributed.wgmma_grids import warpgroup_grids
+from lego_mlir.hardware.limits import MMA_COLUMNS, MMA_ROWS, WGMMA_K_BYTES, WGMMA_ROWS
 from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.fragments.instructions import INSTRUCTIONS, Instruction
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
-from lego_mlir.mlir.tile_ir.types import element_of, shape_of
+from lego_mlir.mlir.tile_ir.types import element_of, is_shared_tile, shape_of
+
+WGMMA_CAPABILITY = (9, 0)
+"""The compute capability whose targets of their own, `sm_90a`, have `wgmma`."""
 
 WarpGrid = tuple[int, int]
 """The warps along the rows and the columns of a dot's result."""
@@ -76,18 +81,9 @@ def read_dot(kernel: TileKernel, op: Any) -> Dot:
         LegoError: no instruction of the target has these element types, or its shape does not
             divide the tiles.
     """
-    (m, k), (_, n) = (shape_of(value) for value in list(op.operands)[:2])
-    a, b, accumulator = (str(element_of(value)) for value in op.operands)
-    capability = kernel.target.capability
-    known = [i for i in INSTRUCTIONS if i.capability <= capability]
-    matching = [i for i in known if (a, b, accumulator) == (i.element, i.element, i.accumulator)]
-    if not matching:
-        raise kernel.source.error(
-            f"{kernel.target.name} has no mma.sync of {a} by {b} to {accumulator}",
-            op.location,
-            hint=f"it has: {', '.join(map(str, known)) or 'none'}; convert the operands",
-        )
-    found = matching[0]
+    m, n, k = sizes_of(op)
+    known = [i for i in INSTRUCTIONS if i.capability <= kernel.target.capability]
+    found = _instruction(kernel, op, "mma.sync", known)
     rows, columns, depth = found.shape
     if m % rows or n % columns or k % depth:
         raise kernel.source.error(
@@ -97,6 +93,75 @@ def read_dot(kernel: TileKernel, op: Any) -> Dot:
             "a tile may extend past the end of its tensor",
         )
     return Dot(m, n, k, found)
+
+
+@dataclass(frozen=True, slots=True)
+class WarpgroupDot:
+    """A lego.dot as `wgmma` computes it: operand B in shared memory, A there or in registers.
+
+    Attributes:
+        m, n, k: the sizes.
+        instruction: for the element types.
+    """
+
+    m: int
+    n: int
+    k: int
+    instruction: Instruction
+
+    @property
+    def is_integer(self) -> bool:
+        """Whether its elements are integers, of which instructions have fewer sizes."""
+        return self.instruction.accumulator == "i32"
+
+    def warpgroup_grids(self, warps: int) -> list[WarpGrid]:
+        """Return the grids of warpgroups that can divide the result, the best first."""
+        return warpgroup_grids((self.m, self.n), warps, is_integer=self.is_integer)
+
+
+def is_warpgroup_dot(op: Any) -> bool:
+    """Return whether a placed dot is one of `wgmma`: its operand B is in shared memory."""
+    return is_shared_tile(op.operands[1])
+
+
+def read_warpgroup_dot(kernel: TileKernel, op: Any) -> WarpgroupDot:
+    """Return a dot with its instruction of `wgmma`.
+
+    Raises:
+        LegoError: the target has no `wgmma`, or none of these element types and this depth.
+    """
+    has_wgmma = kernel.target.capability == WGMMA_CAPABILITY and kernel.target.exact
+    found = _instruction(kernel, op, "wgmma", INSTRUCTIONS if has_wgmma else ())
+    m, n, k = sizes_of(op)
+    depth = WGMMA_K_BYTES * 8 // found.bits
+    if m % WGMMA_ROWS or k % depth:
+        raise kernel.source.error(
+            f"a dot of {m}×{k} by {k}×{n} is not divided by wgmma of m{WGMMA_ROWS}k{depth}",
+            op.location,
+            hint=f"take tiles of multiples of {WGMMA_ROWS} rows, and of {depth} along k",
+        )
+    return WarpgroupDot(m, n, k, found)
+
+
+def sizes_of(op: Any) -> tuple[int, int, int]:
+    """Return m, n and k of a dot."""
+    (m, k), (_, n) = (shape_of(value) for value in list(op.operands)[:2])
+    return m, n, k
+
+
+def _instruction(
+    kernel: TileKernel, op: Any, name: str, known: Sequence[Instruction]
+) -> Instruction:
+    """Return the instruction, of those known, that has the element types of a dot."""
+    a, b, accumulator = (str(element_of(value)) for value in op.operands)
+    matching = [i for i in known if (a, b, accumulator) == (i.element, i.element, i.accumulator)]
+    if not matching:
+        raise kernel.source.error(
+            f"{kernel.target.name} has no {name} of {a} by {b} to {accumulator}",
+            op.location,
+            hint=f"it has: {', '.join(map(str, known)) or 'none'}; convert the operands",
+        )
+    return matching[0]
 
 
 def warp_grid_of(accumulator: DistributedLayout) -> WarpGrid:

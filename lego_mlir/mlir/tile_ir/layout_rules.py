@@ -26,6 +26,7 @@ from lego_mlir.analysis.distributed import (
     transposed,
 )
 from lego_mlir.analysis.distributed.mma_grids import accumulator_grid, operand_a, operand_b
+from lego_mlir.analysis.distributed.wgmma_grids import warpgroup_grid
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.dialect import tile_operations as tiles
@@ -140,6 +141,11 @@ def quotient(layout: Layout, shape: tuple[int, ...]) -> Layout:
 def element_bits(tile: Any) -> int:
     """Return the bits of a tile's element."""
     return int(getattr(element_of(tile), "width", 64))
+
+
+def is_accumulator(layout: Layout) -> bool:
+    """Return whether a dot can have its result in a layout, by mma.sync or wgmma."""
+    return accumulator_grid(layout) is not None or warpgroup_grid(layout) is not None
 
 
 def _checked_accumulator(op: Any, layout: Layout) -> Layout | None:

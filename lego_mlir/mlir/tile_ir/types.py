@@ -64,6 +64,11 @@ def is_register_tile(value: Any) -> bool:
     return is_tile(value) and not is_shared_tile(value)
 
 
+def is_placed(value: Any) -> bool:
+    """Return whether a tile has a layout, in registers or in shared memory."""
+    return ir.RankedTensorType(value.type).encoding is not None
+
+
 def is_shared_tile(value: Any) -> bool:
     """Return whether a value is a tile in shared memory."""
     return is_shared_type(value.type)

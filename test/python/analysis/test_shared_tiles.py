@@ -11,7 +11,7 @@ from lego_mlir.algebra import Layout, OrderBy, RegP, Row
 from lego_mlir.analysis.shared_tiles import swizzled_tile, transposed_tile
 from lego_mlir.diagnostics import LegoError
 
-SIZES = st.integers(1, 12).map(lambda n: 16 * n)
+SIZES = st.integers(1, 24).map(lambda n: 8 * n)
 
 
 def offsets(layout: Layout, shape: tuple[int, ...]) -> np.ndarray:
@@ -55,6 +55,15 @@ def test_other_layouts_are_turned_by_composition() -> None:
     assert np.array_equal(offsets(turned, (4, 2, 3)), expected)
 
 
-def test_sizes_that_no_swizzle_divides_are_refused() -> None:
-    with pytest.raises(LegoError, match="not a multiple of 32 bytes"):
-        swizzled_tile((64, 8), 1, 2)
+def test_parts_have_rows_of_their_own() -> None:
+    assert swizzled_tile((32, 96), 1, 2, 1) == swizzled_tile((32, 96), 1, 2)
+    halves = swizzled_tile((32, 96), 1, 2, 2)
+    assert "tma_swizzle(32, 2)" in halves.text, "48 columns are 96 bytes"
+    assert transposed_tile(transposed_tile(halves, (1, 0)), (1, 0)) == halves
+    with pytest.raises(LegoError, match="in 5 parts, are not a multiple"):
+        swizzled_tile((32, 96), 1, 2, 5)
+
+
+def test_sizes_that_chunks_do_not_divide_are_refused() -> None:
+    with pytest.raises(LegoError, match="not a multiple of 16 bytes"):
+        swizzled_tile((64, 12), 1, 2)

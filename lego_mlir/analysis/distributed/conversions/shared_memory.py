@@ -104,8 +104,8 @@ def plan_shared(
         plans = [
             SharedExchange(
                 memory,
-                _side(source, memory, element_bytes, store, is_store=True),
-                _side(target, memory, element_bytes, load, is_store=False),
+                access_side(source, memory, element_bytes, store, is_store=True),
+                access_side(target, memory, element_bytes, load, is_store=False),
             )
             for memory, store, load in padded(source, element_bytes)
         ]
@@ -149,8 +149,8 @@ def _swizzled_plans(
             plans.append(
                 SharedExchange(
                     memory,
-                    _side(source, memory, element_bytes, elements[0], store, is_store=True),
-                    _side(target, memory, element_bytes, elements[1], load, is_store=False),
+                    access_side(source, memory, element_bytes, elements[0], store, is_store=True),
+                    access_side(target, memory, element_bytes, elements[1], load, is_store=False),
                 )
             )
     return plans
@@ -190,7 +190,7 @@ def _vectors(atoms: Atoms, element_bytes: int) -> Iterator[list[Atom]]:
 
 
 # Accesses.
-def _side(
+def access_side(
     layout: DistributedLayout,
     memory: SharedMemory,
     element_bytes: int,

@@ -32,7 +32,8 @@ _OF_SHARED = (
 )
 """The operations that have tiles in shared memory among their operands and results."""
 
-_DOTS = (tiles.DOT, pipelines.DOT_ASYNC)
+DOTS = (tiles.DOT, pipelines.DOT_ASYNC)
+"""The operations that multiply tiles."""
 
 
 # Tiles in shared memory.
@@ -79,7 +80,7 @@ def check_shared_tiles(c: Checked) -> None:
             )
         case tiles.TRANSPOSE:
             _check_view(c)
-        case _ if op.name in _DOTS:
+        case _ if op.name in DOTS:
             c.require(
                 2 not in operands and not results,
                 lambda: "has an accumulator in shared memory",

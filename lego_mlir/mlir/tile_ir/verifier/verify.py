@@ -19,11 +19,13 @@ from lego_mlir.mlir.tile_ir.verifier.checked import Checked
 from lego_mlir.mlir.tile_ir.verifier.encodings import layout_in
 from lego_mlir.mlir.tile_ir.verifier.pipelines import (
     CHECKS,
+    DOTS,
     check_shared_tiles,
     check_shared_type,
 )
 from lego_mlir.mlir.tile_ir.verifier.placement import misplaced
 from lego_mlir.mlir.tile_ir.verifier.shapes import SHAPES
+from lego_mlir.mlir.tile_ir.verifier.warpgroup_dots import check_warpgroup_dot
 
 MOST_ELEMENTS = 1 << 20
 """Of a tile: more than the registers of a CTA hold, whatever the type."""
@@ -108,6 +110,8 @@ def _verify(kernel: TileKernel, op: Any, seen: dict[Any, Any], *, placed: bool) 
             _check_known(checked)
         if any(map(is_shared_tile, (*op.operands, *op.results))):
             check_shared_tiles(checked)
+            if name in DOTS:
+                check_warpgroup_dot(kernel, checked)
             return
     elif name in CHECKS:
         CHECKS[name](checked)

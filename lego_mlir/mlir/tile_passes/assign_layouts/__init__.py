@@ -21,7 +21,7 @@ becomes, for 4 warps,
 from __future__ import annotations
 
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
-from lego_mlir.mlir.tile_ir.types import is_register_tile, layout_of
+from lego_mlir.mlir.tile_ir.types import is_placed, is_tile
 from lego_mlir.mlir.tile_passes.assign_layouts.anchors import find_candidates
 from lego_mlir.mlir.tile_passes.assign_layouts.conversions import place_tiles
 from lego_mlir.mlir.tile_passes.assign_layouts.costs import Costs
@@ -54,6 +54,5 @@ def assign_layouts(kernel: TileKernel) -> None:
 
 def _all_given(kernel: TileKernel) -> bool:
     """Return whether the program gives every tile a layout: then it is compiled as it stands."""
-    values = (v for op in kernel.operations() for v in (*op.operands, *op.results))
-    tiles = (v for v in values if is_register_tile(v))
-    return all(layout_of(tile) is not None for tile in tiles)
+    tiles = (v for op in kernel.operations() for v in (*op.operands, *op.results) if is_tile(v))
+    return all(map(is_placed, tiles))

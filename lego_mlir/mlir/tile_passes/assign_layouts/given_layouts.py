@@ -41,7 +41,7 @@ def keep_given(kernel: TileKernel) -> None:
             if layout is None:
                 continue
             place(value, layout)
-            is_dot = op.name == tiles.DOT and layout_rules.key_by_result(op, layout) is None
+            is_dot = op.name == tiles.DOT and not layout_rules.is_accumulator(layout)
             if op.name in _FOLLOW or is_dot:
                 _separate(value, op, layout)
 

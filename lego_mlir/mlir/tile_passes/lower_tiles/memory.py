@@ -111,11 +111,18 @@ def lower_once(op: Any, threads: Threads) -> None:
         result.replace_all_uses_with(value)
 
 
-def allocate(layout: Any, element: Any) -> Any:
-    """Build a buffer in shared memory of a layout's elements; i1 is no element of memory."""
+def allocate(layout: Any, element: Any, alignment: int | None = None) -> Any:
+    """Build a buffer in shared memory of a layout's elements; i1 is no element of memory.
+
+    Args:
+        layout: the attribute of the layout.
+        element: the type of its elements.
+        alignment: of the buffer's address in bytes; `None` for what all buffers have.
+    """
     dynamic = ir.ShapedType.get_dynamic_size()
     space = ir.Attribute.parse(_SHARED)
-    return dialect.alloc(ir.MemRefType.get([dynamic], element, memory_space=space), layout)
+    kind = ir.MemRefType.get([dynamic], element, memory_space=space)
+    return dialect.alloc(kind, layout, alignment=alignment)
 
 
 def _access(

@@ -1,4 +1,4 @@
-"""Tiles in shared memory: threads load what a layout gives them; a transpose is another view.
+"""Tiles in shared memory: threads store and load what a layout gives them.
 
     %s = "lego.shared_tile"(%stages, %stage) {layout = #M} : ... -> tensor<64x64xf16, #S>
     %x = "lego.convert"(%s) : (tensor<64x64xf16, #S>) -> tensor<64x64xf16, #D>
@@ -7,7 +7,15 @@ becomes
 
     %x:2 = "lego.load_parts"(%stages, %stage, %i, %j) {layout = #M, registers = ...}
 
-or `lego.load_matrices` where the layouts allow `ldmatrix`.
+or `lego.load_matrices` where the layouts allow `ldmatrix`. A conversion into shared memory has a
+buffer of its own. A fence follows the stores, for `wgmma` and TMA access memory by another proxy
+than threads do:
+
+    %room = "lego.alloc"() {layout = #M, lego.alignment = 1024 : i64}
+    "lego.store_parts"(%room, %i, %j, %x0, %x1) {layout = #M, registers = ...}
+    nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+
+A transpose is another view of the same memory.
 """
 
 from __future__ import annotations
@@ -21,17 +29,17 @@ import numpy as np
 
 from lego_mlir.algebra import Layout
 from lego_mlir.analysis.distributed import DistributedLayout
-from lego_mlir.analysis.distributed.conversions.matrices import (
-    ROW_BYTES,
-    Matrices,
-    plan_matrices,
-)
+from lego_mlir.analysis.distributed.conversions.matrices import Matrices, plan_matrices
+from lego_mlir.analysis.distributed.conversions.shared_access import holds_rows, plan_store
 from lego_mlir.analysis.shared_tiles import transposed_tile
 from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.layouts import layout_attribute
+from lego_mlir.mlir.lowering.buffers import DYNAMIC_ALIGNMENT
 from lego_mlir.mlir.tile_ir.dots import matrix_instructions
 from lego_mlir.mlir.tile_ir.types import bytes_of
 from lego_mlir.mlir.tile_passes.lower_tiles.conversions.matrices import load_by_matrices
+from lego_mlir.mlir.tile_passes.lower_tiles.conversions.shared_memory import store_side
 from lego_mlir.mlir.tile_passes.lower_tiles.fragments import (
     Fragment,
     part_types,
@@ -39,7 +47,11 @@ from lego_mlir.mlir.tile_passes.lower_tiles.fragments import (
     repeated,
     without_copies,
 )
+from lego_mlir.mlir.tile_passes.lower_tiles.memory import allocate
 from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
+
+_ASYNC_PROXY = (9, 0)
+"""The first compute capability whose instructions access shared memory by the async proxy."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +75,25 @@ class SharedTile:
         outer = len(self.index)
         full = (*range(outer), *(outer + d for d in order))
         return SharedTile(self.buffer, transposed_tile(self.layout, full), self.index, self.element)
+
+
+def store_shared(tile: Fragment, layout: Layout, threads: Threads) -> SharedTile:
+    """Build a tile in a buffer of its own.
+
+    Args:
+        tile: what a thread holds of it.
+        layout: of the tile in shared memory.
+        threads: those of the kernel.
+    """
+    target = threads.kernel.target
+    attribute = layout_attribute(layout)
+    buffer = allocate(attribute, tile.element, DYNAMIC_ALIGNMENT)
+    instructions = matrix_instructions(target)
+    plan = plan_store(tile.layout, layout, bytes_of(tile.element), instructions)
+    store_side(tile, buffer, attribute, plan, threads)
+    if target.capability >= _ASYNC_PROXY:
+        nvvm.fence_async_shared()
+    return SharedTile(buffer, layout, (), tile.element)
 
 
 def load_shared(tile: SharedTile, layout: DistributedLayout, threads: Threads) -> Fragment:
@@ -97,13 +128,4 @@ def _matrices(
         plan_matrices(layout, element_bytes, is_transposed=t, is_store=False) for t in (False, True)
     )
     offsets = np.asarray(memory.offsets())[(0,) * outer].reshape(-1)
-    return tuple(m for m in planned if m and _has_rows(offsets, m, element_bytes))
-
-
-def _has_rows(offsets: Any, matrices: Matrices, element_bytes: int) -> bool:
-    """Return whether the rows of matrices are 16 aligned bytes each, at offsets of elements."""
-    per_row = ROW_BYTES // element_bytes
-    rows = offsets[matrices.rows.elements()]
-    rows = rows.reshape(*rows.shape[:-1], -1, per_row)
-    steps = np.arange(per_row)
-    return bool((rows[..., :1] % per_row == 0).all() and (rows == rows[..., :1] + steps).all())
+    return tuple(m for m in planned if m and holds_rows(offsets, m, element_bytes))

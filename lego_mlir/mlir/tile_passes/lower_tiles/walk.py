@@ -10,9 +10,17 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.dialect.pipeline_operations import pending_of
+from lego_mlir.mlir.tile_ir.dots import is_warpgroup_dot
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.operations import CONSTANT, is_pointwise
-from lego_mlir.mlir.tile_ir.types import element_of, has_tiles, is_shared_tile, is_tile
+from lego_mlir.mlir.tile_ir.types import (
+    element_of,
+    has_tiles,
+    is_shared_tile,
+    is_tile,
+    shared_layout_of,
+)
 from lego_mlir.mlir.tile_passes.lower_tiles import memory, sources, views
 from lego_mlir.mlir.tile_passes.lower_tiles.combining import (
     by_kind,
@@ -22,11 +30,19 @@ from lego_mlir.mlir.tile_passes.lower_tiles.combining import (
 )
 from lego_mlir.mlir.tile_passes.lower_tiles.control_flow import CONTROL_FLOW, lower_control_flow
 from lego_mlir.mlir.tile_passes.lower_tiles.conversions import convert
-from lego_mlir.mlir.tile_passes.lower_tiles.dots import lower_dot
+from lego_mlir.mlir.tile_passes.lower_tiles.dots import (
+    lower_dot,
+    lower_dot_wait,
+    lower_warpgroup_dot,
+)
 from lego_mlir.mlir.tile_passes.lower_tiles.fragments import Fragment
 from lego_mlir.mlir.tile_passes.lower_tiles.gathers import lower_gather, lower_scatter
 from lego_mlir.mlir.tile_passes.lower_tiles.pointwise import lower_pointwise
-from lego_mlir.mlir.tile_passes.lower_tiles.shared_tiles import SharedTile, load_shared
+from lego_mlir.mlir.tile_passes.lower_tiles.shared_tiles import (
+    SharedTile,
+    load_shared,
+    store_shared,
+)
 from lego_mlir.mlir.tile_passes.lower_tiles.takes import take
 from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
 
@@ -47,6 +63,7 @@ class _Walk:
         threads: those of the kernel.
         fragments: of each tile so far.
         shared: the tiles in shared memory so far.
+        in_flight: buffers in shared memory that asynchronous dots so far read.
         dead: operations to erase, in the order of the kernel: what uses a value comes behind what
             defines it, and what is inside of an operation behind it.
     """
@@ -56,6 +73,7 @@ class _Walk:
         self.threads = Threads(kernel)
         self.fragments: dict[Any, Fragment] = {}
         self.shared: dict[Any, SharedTile] = {}
+        self.in_flight: list[Any] = []
         self.dead: list[Any] = []
 
     def run(self) -> None:
@@ -127,6 +145,10 @@ class _Walk:
                 return SharedTile(operands[0], layout, (operands[1],), element_of(op.results[0]))
             case tiles.TRANSPOSE:
                 return operands[0].transposed(tiles.order_of(op))  # type: ignore[no-any-return]
+            case tiles.CONVERT:
+                to = shared_layout_of(op.results[0])
+                assert to is not None  # the caller has seen to it
+                return store_shared(operands[0], to, self.threads)
         raise LegoError(f"'{op.name}' makes no tile in shared memory")
 
     def _value(self, op: Any, operands: list[Any], layout: DistributedLayout) -> Fragment:
@@ -161,8 +183,17 @@ class _Walk:
             case tiles.TAKE:
                 tile, indices = operands
                 return take(tile, indices, tiles.dim_of(op), threads)
-            case tiles.DOT:
+            case tiles.DOT if not is_warpgroup_dot(op):
                 return lower_dot(self.kernel, op, operands)
+            case tiles.DOT:
+                return lower_warpgroup_dot(op, operands, threads, 0)
+            case dialect.DOT_ASYNC:
+                self.in_flight += [x.buffer for x in operands if isinstance(x, SharedTile)]
+                return lower_warpgroup_dot(op, operands, threads, None)
+            case dialect.DOT_WAIT:
+                found = lower_dot_wait(operands[0], pending_of(op))
+                tiles.end_reads(list(dict.fromkeys(self.in_flight)))
+                return found
             case _ if is_pointwise(op):
                 return lower_pointwise(op, operands)
         raise LegoError(f"'{op.name}' is no operation on tiles")

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from lego_mlir.analysis.distributed import DistributedLayout, Factor, Place
-from lego_mlir.analysis.distributed.conversions.shared_memory import SharedExchange
+from lego_mlir.analysis.distributed.conversions.shared_memory import SharedExchange, Side
 from lego_mlir.analysis.distributed.factors import cut_all, weights
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.layouts import layout_attribute
@@ -53,17 +53,30 @@ def through_shared(
         found = through_shared(bytes_, layout, plan, threads)
         return Fragment(layout, tuple(build.byte_to_bool(p) for p in found.parts))
     buffer = allocate(attribute, tile.element)
-    if plan.store.matrices is not None:
-        store_by_matrices(tile, buffer, attribute, plan.store.matrices, threads)
-    else:
-        vector = _without_copies(tile.layout, plan.store.vectors[0])
-        store(once(tile), buffer, attribute, vector, threads)
+    store_side(tile, buffer, attribute, plan.store, threads)
     if plan.load.matrices is not None:
         matrices = plan.load.matrices
         return load_by_matrices(layout, tile.element, buffer, attribute, matrices, threads)
     own = without_copies(layout)
     vector = _without_copies(layout, plan.load.vectors[0])
     return repeated(load(own, tile.element, buffer, attribute, vector, threads), layout)
+
+
+def store_side(tile: Fragment, buffer: Any, memory: Any, side: Side, threads: Threads) -> None:
+    """Build the stores of a tile to shared memory, by vectors or matrices.
+
+    Args:
+        tile: the tile.
+        buffer: the memory.
+        memory: the attribute of its layout.
+        side: the accesses.
+        threads: those of the kernel.
+    """
+    if side.matrices is not None:
+        store_by_matrices(tile, buffer, memory, side.matrices, threads)
+        return
+    vector = _without_copies(tile.layout, side.vectors[0])
+    store(once(tile), buffer, memory, vector, threads)
 
 
 def _without_copies(layout: DistributedLayout, vector: tuple[int, ...]) -> tuple[int, ...]:

@@ -17,13 +17,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.mlir.bindings import ir, vector
 from lego_mlir.mlir.fragments.instructions import MmaBuilder
 from lego_mlir.mlir.tile_ir.dots import read_dot, warp_grid_of
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_passes.lower_tiles.dots.words import to_words
 from lego_mlir.mlir.tile_passes.lower_tiles.fragments import Fragment, of_elements
 
-_WORD_BITS = 32
 _A_WORDS, _B_WORDS, _ACCUMULATORS = 4, 2, 4
 """Registers of a lane for one instruction (PTX ISA, "Matrix Fragments for mma.m16n8k16")."""
 
@@ -50,8 +49,8 @@ def lower_dot(kernel: TileKernel, op: Any, operands: Sequence[Fragment]) -> Frag
                 hint=f"convert it to '{needed}'",
             )
     mma = MmaBuilder(dot.instruction)
-    a = mma.operands(_words(a_tile.parts, dot.instruction.bits))
-    b = mma.operands(_words(b_tile.parts, dot.instruction.bits))
+    a = mma.operands(to_words(a_tile.parts, dot.instruction.bits))
+    b = mma.operands(to_words(b_tile.parts, dot.instruction.bits))
     sums = accumulator.elements()
     rows, columns, depth = dot.instruction.shape
     m, n, steps = dot.m // grid[0] // rows, dot.n // grid[1] // columns, dot.k // depth
@@ -68,21 +67,3 @@ def lower_dot(kernel: TileKernel, op: Any, operands: Sequence[Fragment]) -> Frag
                     sums[to : to + _ACCUMULATORS],
                 )
     return of_elements(accumulator.layout, sums)
-
-
-def _words(parts: Sequence[Any], bits: int) -> list[Any]:
-    """Return elements in parts as words of 32 bits, as vectors of elements are cast to them."""
-    per_word = _WORD_BITS // bits
-    i32 = ir.IntegerType.get_signless(_WORD_BITS)
-    word_type = ir.VectorType.get([1], i32)
-    words: list[Any] = []
-    for part in parts:
-        kind = ir.VectorType(part.type)  # two elements of an operand are always neighbours
-        for start in range(0, kind.shape[0], per_word):
-            piece = part
-            if kind.shape[0] != per_word:
-                narrow = ir.VectorType.get([per_word], kind.element_type)
-                piece = vector.ExtractStridedSliceOp(narrow, part, [start], [per_word], [1]).result
-            cast = vector.BitCastOp(word_type, piece).result
-            words.append(vector.ExtractOp(cast, [], [0]).result)
-    return words

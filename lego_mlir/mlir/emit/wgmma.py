@@ -1,0 +1,171 @@
+"""Groups of `wgmma` as inline PTX.
+
+A group is one operation: the fence, the instructions of all accumulators of a warpgroup along K,
+the commit, and the wait where it is wanted. So nothing comes between them, and the accumulators
+are registers of one operation: of single ones LLVM would extract the sums of each from a struct and
+insert them again, 128 and more.
+
+A wait of its own passes the accumulators on, so that no use of them moves before it.
+
+Source: PTX ISA 9.7.15.5.2 (wgmma.mma_async), 9.7.15.7 (fence, commit_group, wait_group).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lego_mlir.analysis.instructions.wgmma_operands import Major
+from lego_mlir.hardware.limits import WGMMA_K_BYTES, WGMMA_ROWS
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.fragments.instructions import Instruction
+
+KINDS = {"f32": ("f32", "f"), "i32": ("s32", "r")}
+"""The PTX type of each accumulator type, and its register constraint in inline PTX."""
+
+A_WORDS = 4
+"""32-bit registers of operand A for one instruction (PTX ISA 9.7.15.5.1.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One `wgmma` of an accumulator.
+
+    Attributes:
+        a: operand A: a matrix descriptor, an i64, or `A_WORDS` words, i32, in registers.
+        b: the matrix descriptor of operand B.
+        majors: whether A and B in shared memory are K-major or MN-major.
+    """
+
+    a: Any
+    b: Any
+    majors: tuple[Major, Major]
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group of `wgmma` on accumulators of 64 rows.
+
+    Attributes:
+        instruction: the element types.
+        columns: of an accumulator.
+    """
+
+    instruction: Instruction
+    columns: int
+
+    def __call__(
+        self,
+        accumulators: Sequence[Sequence[Step]],
+        sums: Sequence[Any] | None,
+        pending: int | None = None,
+    ) -> list[Any]:
+        """Build the group; return the elements of the accumulators, one accumulator after another.
+
+        Args:
+            accumulators: for each one its instructions, in order.
+            sums: the elements before; `None` to start at zero.
+            pending: wait until no more groups than this are in flight; `None` for no wait.
+        """
+        kind, letter = KINDS[self.instruction.accumulator]
+        count = self.columns // 2
+        total = count * len(accumulators)
+        asm = _Asm(ir.Type.parse(self.instruction.accumulator), letter, total, sums)
+        zero = "zero" if sums is None else "add"
+        lines = [".reg .pred add, zero;", "setp.ne.b32 add, 1, 0;", "setp.ne.b32 zero, 0, 0;"]
+        lines += ["wgmma.fence.sync.aligned;"]
+        for number, steps in enumerate(accumulators):
+            d = ", ".join(f"${number * count + k}" for k in range(count))
+            for k, step in enumerate(steps):
+                in_registers = isinstance(step.a, Sequence)
+                a = asm.operands(step.a if in_registers else [step.a])
+                a = f"{{{a}}}" if in_registers else a
+                scale = "add" if k else zero
+                lines.append(
+                    f"{self._name(kind)} {{{d}}}, {a}, {asm.operands([step.b])}, "
+                    f"{scale}{self._modifiers(step, in_registers=in_registers)};"
+                )
+        lines.append("wgmma.commit_group.sync.aligned;")
+        if pending is not None:
+            lines.append(f"wgmma.wait_group.sync.aligned {pending};")
+        return asm.build(["{", *lines, "}"])
+
+    def _name(self, kind: str) -> str:
+        depth = WGMMA_K_BYTES * 8 // self.instruction.bits
+        ptx = self.instruction.ptx
+        shape = f"m{WGMMA_ROWS}n{self.columns}k{depth}"
+        return f"wgmma.mma_async.sync.aligned.{shape}.{kind}.{ptx}.{ptx}"
+
+    def _modifiers(self, step: Step, *, in_registers: bool) -> str:
+        """Return the operands after the predicate: signs of floats, and majors of 16-bit types."""
+        if self.instruction.accumulator == "i32":
+            return ""
+        if self.instruction.bits != 16:
+            return ", 1, 1"
+        majors = step.majors[1:] if in_registers else step.majors
+        return "".join([", 1, 1", *(f", {int(major == 'mn')}" for major in majors)])
+
+
+def wait(accumulator: str, sums: Sequence[Any], pending: int) -> list[Any]:
+    """Build a wait until no more than `pending` groups are in flight; return the finished sums.
+
+    Args:
+        accumulator: the element type of the accumulators.
+        sums: their elements.
+        pending: the groups that may be in flight.
+    """
+    _, letter = KINDS[accumulator]
+    asm = _Asm(ir.Type.parse(accumulator), letter, len(sums), sums)
+    return asm.build([f"wgmma.wait_group.sync.aligned {pending};"])
+
+
+class _Asm:
+    """Inline PTX whose results are the elements of accumulators.
+
+    Args:
+        kind: the type of an element.
+        letter: its register constraint.
+        count: the elements.
+        sums: what the registers hold before; `None` if that does not matter.
+    """
+
+    def __init__(self, kind: Any, letter: str, count: int, sums: Sequence[Any] | None) -> None:
+        self._kind = kind
+        self._count = count
+        self._inputs = list(sums or ())
+        # Results are written while operands are still read: they share no registers.
+        self._constraints = [f"=&{letter}"] * count + [str(k) for k in range(len(self._inputs))]
+        self._numbers: dict[Any, int] = {}
+
+    def operands(self, values: Sequence[Any]) -> str:
+        """Return the text of operands in registers."""
+        for value in values:
+            if value not in self._numbers:
+                self._numbers[value] = len(self._constraints)
+                self._constraints.append("l" if value.type.width == 64 else "r")
+                self._inputs.append(value)
+        return ", ".join(f"${self._numbers[value]}" for value in values)
+
+    def build(self, lines: Sequence[str]) -> list[Any]:
+        """Build the operation; return its results."""
+        listed = ", ".join([str(self._kind)] * self._count)
+        struct = ir.Operation.create(
+            "llvm.inline_asm",
+            results=[ir.Type.parse(f"!llvm.struct<({listed})>")],
+            operands=self._inputs,
+            attributes={
+                "asm_string": ir.StringAttr.get("\n".join(lines)),
+                "constraints": ir.StringAttr.get(",".join(self._constraints)),
+                "has_side_effects": ir.UnitAttr.get(),
+            },
+        ).results[0]
+        return [
+            ir.Operation.create(
+                "llvm.extractvalue",
+                results=[self._kind],
+                operands=[struct],
+                attributes={"position": ir.DenseI64ArrayAttr.get([k])},
+            ).results[0]
+            for k in range(self._count)
+        ]
