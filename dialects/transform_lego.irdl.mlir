@@ -120,4 +120,28 @@ irdl.dialect @transform_lego {
     %op = irdl.is !transform.any_op
     irdl.operands(contracts: %op)
   }
+
+  // The steps below are for a schedule's named sequence @__transform_placed, which runs on kernels on
+  // tiles when all tiles have layouts. Their implementations are in lego_mlir/mlir/tile_steps.
+
+  // Lets the tiles that the dots of loops multiply pass through ring buffers of `stages` stages.
+  irdl.operation @pipeline_loop {
+    %op = irdl.is !transform.any_op
+    %param = irdl.is !transform.param<i64>
+    irdl.operands(loops: %op, parameters: variadic %param)
+  }
+
+  // Lets TMA make the copies into rings that it can make.
+  irdl.operation @choose_copy_engines {
+    %op = irdl.is !transform.any_op
+    irdl.operands(kernels: %op)
+  }
+
+  // Gives what fills the rings of kernels to a role of `producer_warps` further warps.
+  // `producer_registers` and `consumer_registers` are operands of setmaxnreg, or 0.
+  irdl.operation @split_roles {
+    %op = irdl.is !transform.any_op
+    %param = irdl.is !transform.param<i64>
+    irdl.operands(kernels: %op, parameters: variadic %param)
+  }
 }

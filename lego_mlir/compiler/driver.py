@@ -1,6 +1,6 @@
 """The driver: lowers a module from lego operations to machine code, stage by stage.
 
-placed     all tiles that are tensors have distributed layouts
+placed     all tiles that are tensors have layouts; after the schedule's steps on them
 index      all lego operations lowered to arith, affine, memref, gpu
 scheduled  after the schedule's transform script (the same as index without one)
 nvvm       one gpu.module in the nvvm and llvm dialects
@@ -30,8 +30,9 @@ from lego_mlir.compiler.kernels.target_attributes import drop_targets
 from lego_mlir.compiler.module_schedules import ModuleSchedules, enclosing_launch
 from lego_mlir.compiler.options import Options
 from lego_mlir.compiler.pipelines import pipeline
+from lego_mlir.compiler.schedule_files import PLACED
 from lego_mlir.compiler.schedules import Schedule
-from lego_mlir.compiler.tile_stages import LOWERING, PLACING, run_passes
+from lego_mlir.compiler.tile_stages import LOWERING, PLACING, check_steps, run_passes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir, native, object_of
@@ -133,10 +134,13 @@ class Compilation:
 
     @cached_property
     def placed(self) -> Any:
-        """The module whose tiles all have distributed layouts."""
+        """The module whose tiles all have layouts, after the schedule's steps on them."""
         module = self._clone(self._parsed)
         self._set_sizes(module)
-        run_passes(PLACING, module, self.layouts, self.source, self.options.target, self.step_check)
+        context = module, self.layouts, self.source, self.options.target, self.step_check
+        run_passes(PLACING, *context)
+        if self.schedules.apply(module, PLACED, self.layouts):
+            check_steps(*context)
         return module
 
     def explain_tiles(self) -> list[str]:

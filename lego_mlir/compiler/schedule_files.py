@@ -8,10 +8,22 @@ from lego_mlir import data
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.mlir.context import Source
 
+PLACED = "__transform_placed"
+"""The named sequence that runs on kernels on tiles when all tiles have layouts."""
+
 
 def names() -> list[str]:
     """Return the schedules that ship with the package."""
     return sorted(path.stem for path in data.transforms().glob("*.mlir"))
+
+
+def takes_tiles(schedule: str) -> bool:
+    """Return whether a schedule has steps for kernels on tiles: the sequence `@PLACED`.
+
+    Raises:
+        LegoError: there is no such schedule.
+    """
+    return f"@{PLACED}" in read(schedule).text
 
 
 def read(schedule: str) -> Source:

@@ -1,9 +1,10 @@
 """Schedules: transform-dialect scripts that map a module to the hardware.
 
-A schedule is a `.mlir` file whose module has `transform.with_named_sequence` and one or both of two
-named sequences: `@__transform_tiles` gets the module while tiles are read and written through
-layouts, `@__transform_main` gets it after the lego operations are lowered. Those that ship with
-the package go by their name.
+A schedule is a `.mlir` file whose module has `transform.with_named_sequence` and one or more of
+three named sequences. `@__transform_placed` gets kernels on tiles when all tiles have layouts,
+`@__transform_tiles` gets the module while tiles are read and written through layouts, and
+`@__transform_main` gets it after the lego operations are lowered. Those that ship with the package
+go by their name.
 
 A module may name only one that ships with the package; a file is used if the user names it. The
 file, too, may be a stranger's, so a script runs only if all its passes may (`allowed_passes`).
@@ -16,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lego_mlir.compiler import allowed_passes
-from lego_mlir.compiler.schedule_files import names, read
+from lego_mlir.compiler.schedule_files import PLACED, names, read
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir import dialect
@@ -28,7 +29,8 @@ from lego_mlir.mlir.schedule.library import load_transform_dialect
 from lego_mlir.mlir.schedule.transform_step import KEEP, PARAMETER, PassContext, run_in
 
 TILES, MAIN = "__transform_tiles", "__transform_main"
-"""The named sequences that the compiler runs, before and after the lego operations are lowered."""
+"""The named sequences that the compiler runs after `PLACED`: before and after the lego operations
+are lowered."""
 
 
 def named_by(module: Any, source: Source) -> str | None:
@@ -96,7 +98,7 @@ class Schedule:
         """Return whether the schedule has a named sequence.
 
         Raises:
-            LegoError: it does not parse, or has neither sequence.
+            LegoError: it does not parse, or has none of the sequences.
         """
         script = read(self.name)
         load_transform_dialect(context)
@@ -109,12 +111,12 @@ class Schedule:
 
         Args:
             module: the module, or a launch of one.
-            entry: `TILES` or `MAIN`.
+            entry: `PLACED`, `TILES` or `MAIN`.
             layouts: reads the layouts of the module.
 
         Raises:
-            LegoError: it does not parse, has neither sequence, has a pass that may not run, or a
-                step of it fails.
+            LegoError: it does not parse, has none of the sequences, has a pass that may not run, or
+                a step of it fails.
         """
         script = read(self.name)
         load_transform_dialect(module.context)
@@ -167,14 +169,15 @@ def _sequences(library: Any, script: Source) -> dict[str, Any]:
         for op in library.body.operations
         if op.operation.name == "transform.named_sequence"
     }
-    entries = {name: found[name] for name in (TILES, MAIN) if name in found}
+    entries = {name: found[name] for name in (PLACED, TILES, MAIN) if name in found}
     if not entries:
         raise LegoError(
             f"the schedule has no named sequence @{MAIN}",
             location=Location(script.file, 1, 1),
             source=script.text,
             hint=f"transform.named_sequence @{MAIN}(%module: !transform.any_op {{...}}), "
-            f"or @{TILES}, which runs before the lego operations are lowered",
+            f"or @{TILES}, which runs before the lego operations are lowered, or @{PLACED}, which "
+            "runs on kernels on tiles",
         )
     return entries
 

@@ -77,6 +77,26 @@ def run_passes(
         module.operation.verify()
 
 
+def check_steps(
+    module: Any,
+    layouts: Layouts,
+    source: Source,
+    target: Target,
+    check: StepCheck | None = None,
+) -> None:
+    """Verify what the steps of a schedule have made of kernels on tiles; arguments as `run_passes`.
+
+    Raises:
+        LegoError: at the operation that is wrong.
+    """
+    with module.context, ir.Location.unknown(), mlir_errors(source):
+        module.operation.verify()
+        for kernel in tile_kernels(module, layouts, source, target):
+            verify_tiles(kernel, placed=True)
+        if check is not None and check.has_begun:
+            check.after("the schedule", module)
+
+
 def _verify_after(step: TilePass, kernel: TileKernel) -> None:
     """Verify what a pass made.
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from lego_mlir.compiler.schedule_files import read
+from lego_mlir.compiler.schedule_files import read, takes_tiles
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.frontend.host.argument_types import (
     EmptyType,
@@ -105,10 +105,11 @@ class Kernel(HostFunction):
             exact_math=exact_math,
             in_place=in_place,
         )
-        if warps is not None and schedule is not None:
+        if warps is not None and schedule is not None and not takes_tiles(schedule):
             raise LegoError(
-                f"kernel '{name}' has warps and the schedule '{schedule}'",
-                hint="with warps the compiler places tiles itself; a schedule needs block=",
+                f"kernel '{name}' has warps and the schedule '{schedule}', which has no steps for "
+                "kernels on tiles",
+                hint='schedule="pipelined" has; with block= the others distribute tiles',
             )
         if pdl and schedule == "wgmma":
             raise LegoError(

@@ -7,7 +7,7 @@
         return [staged]           # the payload of each result
 
 `dialects/transform_lego.irdl.mlir` declares the operation. The function is in the module of the
-same name in `mlir/transforms`.
+same name in `mlir/transforms`, or in `mlir/tile_steps`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 from lego_mlir.diagnostics import LegoError
@@ -148,10 +149,15 @@ def transform(name: str) -> Callable[[Action], Action]:
     return register
 
 
+_PACKAGES = ("transforms", "tile_steps")
+"""The packages of `mlir` that have a module for each step."""
+
+
 def _action(name: str) -> Action:
     """Return the implementation of `name`; its module is imported when it first runs."""
     if name not in _ACTIONS:
-        import_module(f"lego_mlir.mlir.transforms.{name}")
+        modules = (f"lego_mlir.mlir.{package}.{name}" for package in _PACKAGES)
+        import_module(next(module for module in modules if find_spec(module)))
     return _ACTIONS[name]
 
 

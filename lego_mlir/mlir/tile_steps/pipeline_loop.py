@@ -1,0 +1,219 @@
+"""`transform_lego.pipeline_loop`: the operands of a loop's dots come through ring buffers.
+
+    scf.for %i ... {
+      %x = "lego.load"(%a, %row, %c0) ... -> tensor<64x64xf16, #D>
+      %y = "lego.convert"(%x) : ... -> tensor<64x64xf16, #B>
+      %d = "lego.dot"(%q, %y, %c)
+    }
+
+becomes
+
+    %ring = "lego.make_ring"() : () -> !lego.ring<2 : i64, tensor<64x64xf16, #S>>
+    scf.for %i ... {
+      "lego.acquire"(%ring, %i)
+      "lego.copy_async"(%ring, %i, %a, %row, %c0) {engine = "plain", ...}
+      "lego.commit"(%ring, %i)
+      %t = "lego.wait"(%ring, %i)
+      %y = "lego.convert"(%t) : ... -> tensor<64x64xf16, #B>
+      "lego.release"(%ring, %i)
+      %d = "lego.dot"(%q, %y, %c)
+    }
+
+Each load has a ring of `stages` stages. The program is right, but nothing overlaps yet:
+`split_roles` lets another role copy ahead. The layout in shared memory is that of a conversion to
+shared memory, if there is one, else the widest swizzle that fits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lego_mlir.algebra import Layout, OrderBy, Row
+from lego_mlir.analysis.shared_tiles import swizzled_tile
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.dialect import pipeline_operations as pipelines
+from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.operations import slice_of
+from lego_mlir.mlir.tile_ir.types import (
+    bytes_of,
+    element_of,
+    is_shared_tile,
+    is_tile,
+    shape_of,
+    shared_layout_of,
+    shared_tile_type,
+)
+from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import memory_order
+from lego_mlir.mlir.tile_passes.lower_tiles import build
+from lego_mlir.mlir.tile_steps.kernels import (
+    body_of,
+    first_of,
+    following,
+    in_block,
+    integer,
+    last_of,
+    loops_of,
+    operations_of,
+    users_in,
+)
+
+_VIEWS = (tiles.CONVERT, tiles.TRANSPOSE)
+_DOTS = (tiles.DOT, pipelines.DOT_ASYNC)
+
+
+@transform("pipeline_loop")
+def pipeline_loop(step: TransformStep) -> list[list[Any]]:
+    """Let the loads of loops that go to dots pass through rings."""
+    stages = step.number("stages")
+    if stages < 1:
+        raise step.misuse(f"stages is {stages}", hint=step.option("stages", 2))
+    loops = loops_of(step)
+    made = [_pipeline(step, kernel, loop, stages) for kernel, loop in loops]
+    if loops and not any(made):
+        raise step.error(
+            "no load in the body of this loop goes to a dot",
+            loops[0][1],
+            hint="match loops with a lego.load that a lego.dot multiplies",
+        )
+    return []
+
+
+def _pipeline(step: TransformStep, kernel: TileKernel, loop: Any, stages: int) -> int:
+    """Rewrite one loop; return how many rings it has got."""
+    block = body_of(loop)
+    loads = [op for op in operations_of(block) if op.name == dialect.LOAD and _feeds_dot(op)]
+    if not loads:
+        return 0
+    with ir.InsertionPoint(loads[0]), loop.location:
+        number = _count(step, kernel, loop)
+    for load in loads:
+        _through_ring(step, kernel, load, number, stages)
+    return len(loads)
+
+
+def _feeds_dot(load: Any) -> bool:
+    """Return whether a loaded tile is an operand of a dot, perhaps converted or transposed."""
+    if not is_tile(load.results[0]):
+        return False
+    pending = [load.results[0]]
+    while pending:
+        for use in pending.pop().uses:
+            if use.owner.name in _DOTS and use.operand_number < 2:
+                return True
+            if use.owner.name in _VIEWS:
+                pending.append(use.owner.results[0])
+    return False
+
+
+def _count(step: TransformStep, kernel: TileKernel, loop: Any) -> Any:
+    """Build the number of the tile of an iteration, counted over the whole kernel."""
+    low, high, stride = list(loop.operands)[:3]
+    number = body_of(loop).arguments[0]
+    is_plain = integer(low) == 0 and integer(stride) == 1
+    if not is_plain:
+        number = build.binary("divui", build.binary("subi", number, low), stride)
+    around = loop.parent.operation
+    while around != kernel.launch:
+        if around.name != "scf.for" or in_block(low.owner, body_of(around)) is not None:
+            raise step.error(
+                "counts the iterations of loops that always run equally often, and what is around "
+                f"this one is '{around.name}'",
+                loop,
+                hint="pipeline a loop of the kernel's body, or of loops with constant bounds",
+            )
+        span = build.binary("subi", high, low)
+        trips = span if integer(stride) == 1 else build.binary("ceildivui", span, stride)
+        outer_low, _, outer_stride = list(around.operands)[:3]
+        turn = body_of(around).arguments[0]
+        if integer(outer_low) != 0 or integer(outer_stride) != 1:
+            turn = build.binary("divui", build.binary("subi", turn, outer_low), outer_stride)
+        number = build.binary("addi", build.binary("muli", turn, trips), number)
+        low, high, stride = list(around.operands)[:3]
+        around = around.parent.operation
+    return number
+
+
+def _through_ring(
+    step: TransformStep, kernel: TileKernel, load: Any, number: Any, stages: int
+) -> None:
+    """Replace a load by its way through a ring."""
+    (tile,) = load.results
+    if dialect.OTHER in load.attributes and not _is_zero(load.attributes[dialect.OTHER]):
+        raise step.error(
+            "copies 0 where a tensor has no elements, and this load has another number there",
+            load,
+        )
+    shared = _shared_layout(kernel, load)
+    kind = shared_tile_type(shape_of(tile), element_of(tile), shared)
+    outermost = in_block(load, kernel.body)
+    with ir.InsertionPoint(outermost), load.location:
+        ring = pipelines.make_ring(stages, kind)
+    buffer, *origin = list(load.operands)
+    with ir.InsertionPoint(load), load.location:
+        pipelines.acquire(ring, number)
+        attributes = (load.attributes[dialect.LAYOUT], load.attributes[dialect.SLICE])
+        pipelines.copy_async(ring, number, buffer, origin, *attributes, engine="plain")
+        pipelines.commit(ring, number)
+    first = first_of(list(users_in(tile, load.block)))
+    with ir.InsertionPoint(first), first.location:
+        waited = pipelines.wait(ring, number)
+        _replace(tile, waited)
+    readers = _readers(waited, load.block)
+    with ir.InsertionPoint(following(last_of(readers))), load.location:
+        pipelines.release(ring, number)
+    step.erase(load)
+
+
+def _is_zero(attribute: Any) -> bool:
+    return getattr(attribute, "value", None) == 0
+
+
+def _shared_layout(kernel: TileKernel, load: Any) -> Layout:
+    """Return where the tile of a load lies in a stage."""
+    (tile,) = load.results
+    for use in tile.uses:
+        if use.owner.name == tiles.CONVERT and is_shared_tile(use.owner.results[0]):
+            found = shared_layout_of(use.owner.results[0])
+            assert found is not None
+            return found
+    shape = shape_of(tile)
+    order = memory_order(kernel.layouts.of(load), slice_of(load), shape)
+    try:
+        return swizzled_tile((shape[0], shape[1]), order[-1], bytes_of(element_of(tile)))
+    except LegoError:  # its rows are too short
+        return OrderBy(Row(*shape))
+
+
+def _replace(tile: Any, waited: Any) -> None:
+    """Let a tile in shared memory stand for what was loaded into registers."""
+    in_registers = None
+    for use in list(tile.uses):
+        user = use.owner.operation
+        if user.name == tiles.CONVERT:
+            if user.results[0].type == waited.type:
+                user.results[0].replace_all_uses_with(waited)
+                user.erase()
+            else:
+                user.operands[0] = waited
+            continue
+        if in_registers is None:
+            in_registers = tiles.convert(tile.type, waited)
+        user.operands[use.operand_number] = in_registers
+
+
+def _readers(waited: Any, block: Any) -> list[Any]:
+    """Return the operations of a block that read a tile in shared memory, or a view of it."""
+    found = [waited.owner.operation]
+    pending = [waited]
+    while pending:
+        for use in pending.pop().uses:
+            user = use.owner.operation
+            inside = in_block(user, block)
+            if inside is not None:
+                found.append(inside)
+            pending.extend(r for r in user.results if is_shared_tile(r))
+    return found

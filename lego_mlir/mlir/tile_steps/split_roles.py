@@ -1,0 +1,120 @@
+"""`transform_lego.split_roles`: a role of its own fills the rings (warp specialization).
+
+    scf.for %i ... iter_args(%sum = %zero) {
+      "lego.acquire"(%ring, %i)
+      "lego.copy_async"(%ring, %i, %a, %row, %c0)
+      "lego.commit"(%ring, %i)
+      %t = "lego.wait"(%ring, %i)
+      ...
+    }
+    "lego.store"(...)
+
+becomes
+
+    "lego.role"() ({
+      scf.for %i ... iter_args(%sum = %zero) { %t = "lego.wait"(%ring, %i) ... }
+      "lego.store"(...)
+    }) {name = "consumer", first_warp = 0, warps = 8, registers = 240}
+    "lego.role"() ({
+      scf.for %i ... {
+        "lego.acquire"(%ring, %i)
+        "lego.copy_async"(%ring, %i, %a, %row, %c0)
+        "lego.commit"(%ring, %i)
+      }
+    }) {name = "producer", first_warp = 8, warps = 4, registers = 24}
+
+The producer repeats the loops and branches around the copies, and what their numbers, indices and
+bounds are computed from, which must be scalars. `producer_warps` more warps are launched.
+`producer_registers` and `consumer_registers` are operands of setmaxnreg; 0 for none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lego_mlir.hardware.limits import WARP_THREADS
+from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import arith, ir
+from lego_mlir.mlir.dialect import pipeline_operations as pipelines
+from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_steps.kernels import body_of, kernels_of, operations_of
+from lego_mlir.mlir.tile_steps.role_slices import RoleSlice, is_scalar
+
+_X_THREADS = 3
+"""Which of a launch's six sizes is the number of threads along x."""
+
+
+@transform("split_roles")
+def split_roles(step: TransformStep) -> list[list[Any]]:
+    """Give the operations that fill rings to a role of its own."""
+    warps = step.number("producer_warps", 4)
+    producer = step.number("producer_registers", 0) or None
+    consumer = step.number("consumer_registers", 0) or None
+    if warps < 1:
+        raise step.misuse(f"producer_warps is {warps}", hint=step.option("producer_warps", 4))
+    for kernel in kernels_of(step):
+        _split(step, kernel, warps, (producer, consumer))
+    return []
+
+
+def _split(
+    step: TransformStep,
+    kernel: TileKernel,
+    producer_warps: int,
+    registers: tuple[int | None, int | None],
+) -> None:
+    """Split one kernel."""
+    inside = list(operations_in(kernel.launch))
+    if any(op.name == pipelines.ROLE for op in inside):
+        raise step.error("the kernel has roles already", kernel.launch)
+    produces = [op for op in inside if op.name in pipelines.PRODUCES]
+    if not produces:
+        raise step.error(
+            "the kernel has no ring that could be filled by a role of its own",
+            kernel.launch,
+            hint="transform_lego.pipeline_loop makes rings",
+        )
+    tile_warps = kernel.warps
+    body = kernel.body
+    *listed, end = operations_of(body)
+    staying = _staying(listed)
+    with ir.InsertionPoint(end), kernel.launch.location:
+        consuming = pipelines.role("consumer", range(tile_warps), registers[1])
+        first = tile_warps
+        producing = pipelines.role("producer", range(first, first + producer_warps), registers[0])
+    for role in (consuming, producing):
+        with ir.InsertionPoint(body_of(role)), kernel.launch.location:
+            ir.Operation.create("gpu.yield")
+    last = operations_of(body_of(consuming))[-1]
+    for op in listed:
+        if op not in staying:
+            op.move_before(last)
+    with ir.InsertionPoint(operations_of(body_of(producing))[-1]):
+        RoleSlice(step, body_of(consuming), pipelines.PRODUCES).build()
+    for op in reversed(produces):
+        step.erase(op)
+    launch = kernel.launch
+    first_size = ir.DenseI32ArrayAttr(launch.attributes["operandSegmentSizes"])[0]
+    with ir.InsertionPoint(launch), launch.location:
+        threads = (tile_warps + producer_warps) * WARP_THREADS
+        size = arith.ConstantOp(ir.IndexType.get(), threads).result
+        launch.operands[first_size + _X_THREADS] = size
+        i64 = ir.IntegerType.get_signless(64)
+        launch.attributes[dialect.TILE_WARPS] = ir.IntegerAttr.get(i64, tile_warps)
+
+
+def _staying(listed: list[Any]) -> list[Any]:
+    """Return the operations that both roles need: rings, and scalars that need nothing else."""
+    staying: list[Any] = []
+    for op in listed:
+        is_known = all(
+            isinstance(x, ir.BlockArgument)
+            or x.owner.operation not in listed
+            or x.owner.operation in staying
+            for x in op.operands
+        )
+        if op.name == pipelines.MAKE_RING or (is_scalar(op) and is_known):
+            staying.append(op)
+    return staying

@@ -1,0 +1,13 @@
+// TMA copies what it can: it needs a target that has it.
+// RUN: %legoc %S/Inputs/matmul.mlir --schedule=%S/Inputs/choose_copy_engines.mlir --emit=placed | FileCheck %s
+// RUN: %legoc %S/Inputs/matmul.mlir --schedule=%S/Inputs/choose_copy_engines.mlir --target=sm_80 --emit=placed | FileCheck %s --check-prefix=OLD
+// RUN: %legoc %S/Inputs/matmul.mlir --schedule=%S/Inputs/choose_copy_engines.mlir --check-each-step | FileCheck %s --check-prefix=STEPS
+
+// CHECK-COUNT-2: "lego.copy_async"({{.*}}) {engine = "tma"
+// CHECK-NOT:     engine = "plain"
+
+// OLD-COUNT-2: "lego.copy_async"({{.*}}) {engine = "plain"
+// OLD-NOT:     engine = "tma"
+
+// STEPS:      the schedule: every element is the same
+// STEPS:      lowering, run in the simulator (random): the largest error

@@ -1,0 +1,26 @@
+// The loads that go to the dot pass through rings; everything is still done by all threads.
+// RUN: %legoc %S/Inputs/matmul.mlir --schedule=%S/Inputs/pipeline_loop.mlir --emit=placed | FileCheck %s
+// RUN: %legoc %S/Inputs/matmul.mlir --schedule=%S/Inputs/pipeline_loop.mlir --check-each-step | FileCheck %s --check-prefix=STEPS
+// RUN: not %legoc %S/Inputs/matmul.mlir --schedule=%S/Inputs/pipeline_loop.mlir --param stages=0 --emit=placed 2>&1 | FileCheck %s --check-prefix=STAGES
+
+// CHECK:      %[[A:[^ ]+]] = "lego.make_ring"() : () -> !lego.ring<3 : i64, tensor<64x64xf16, #lego.shared<"OrderBy(GenP([64, 64], tma_swizzle(128, 2)))">>>
+// CHECK-NEXT: %[[B:[^ ]+]] = "lego.make_ring"() : () -> !lego.ring<3
+// CHECK-NEXT: scf.for %[[I:[^ ]+]] =
+// CHECK:      "lego.acquire"(%[[A]], %[[I]])
+// CHECK-NEXT: "lego.copy_async"(%[[A]], %[[I]], %arg0, {{.*}}) {engine = "plain"
+// CHECK-NEXT: "lego.commit"(%[[A]], %[[I]])
+// CHECK:      "lego.copy_async"(%[[B]], %[[I]], %arg1
+// CHECK:      %[[X:[^ ]+]] = "lego.wait"(%[[A]], %[[I]])
+// CHECK-NEXT: "lego.convert"(%[[X]])
+// CHECK-NEXT: "lego.release"(%[[A]], %[[I]])
+// CHECK:      %[[Y:[^ ]+]] = "lego.wait"(%[[B]], %[[I]])
+// CHECK-NEXT: "lego.convert"(%[[Y]])
+// CHECK-NEXT: "lego.release"(%[[B]], %[[I]])
+// CHECK:      "lego.dot"
+// CHECK-NOT:  "lego.load"
+
+// STEPS:      the schedule: every element is the same
+// STEPS:      lowering, run in the simulator (random): the largest error
+
+// STAGES:     error: pipeline_loop: stages is 0
+// STAGES:     hint: --param stages=2
