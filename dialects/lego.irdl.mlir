@@ -621,6 +621,22 @@ irdl.dialect @lego {
     irdl.attributes {"layout" = %layout, "registers" = %registers}
   }
 
+  // Stores the elements of a tile that one thread holds in the shared memory of a CTA of the
+  // cluster, where the buffer has the same address, and counts their bytes at the barrier there
+  // (st.async). They have 4 or 8 bytes each.
+  irdl.operation @send_parts {
+    %memref = irdl.base "!builtin.memref"
+    %barrier = irdl.base "!builtin.memref"
+    %index = irdl.is index
+    %i32 = irdl.is i32
+    %part = irdl.any
+    %layout = irdl.base @lego::@layout
+    %registers = irdl.any
+    irdl.operands(buffer: %memref, index: variadic %index, parts: variadic %part,
+                  barrier: %barrier, cta: %i32)
+    irdl.attributes {"layout" = %layout, "registers" = %registers}
+  }
+
   // Loads words of 32 bits by ldmatrix from shared memory: for each matrix, of 8 rows of 16 bytes, a
   // part of the elements in one word. The operands are the index of the first element of the row
   // whose address the thread gives, and the rows that follow one another in the thread's `registers`

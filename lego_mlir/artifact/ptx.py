@@ -1,4 +1,4 @@
-"""What a PTX text declares: its kernels and the sizes of their parameters.
+"""What a PTX text declares: its kernels, the sizes of their parameters, and their clusters.
 
 The driver takes an array of pointers to parameters on trust: one too few, or one too short, and it
 reads past its end. So they are checked against this before any launch, and what is not understood
@@ -16,6 +16,10 @@ _ASIDE = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 """Comments and quoted texts, in which nothing is declared."""
 
 _ENTRY = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\(([^()]*)(\)?))?", re.ASCII)
+
+_CLUSTER = re.compile(
+    r"\.reqnctapercluster\s+(\d{1,4})\s*(?:,\s*(\d{1,4})\s*)?(?:,\s*(\d{1,4}))?", re.ASCII
+)
 
 _PARAMETER = re.compile(
     r"\s*\.param\s+(?:\.align\s+\d+\s+)?\.[bufs](?P<bits>8|16|32|64)"
@@ -41,6 +45,23 @@ def kernel_parameter_sizes(ptx: str) -> dict[str, tuple[int, ...]]:
             raise LegoError(f"the parameters of kernel '{kernel}' have no end")
         parameters = listed.split(",") if listed.strip() else []
         found[kernel] = tuple(_size(text, kernel) for text in parameters)
+    return found
+
+
+@lru_cache(maxsize=8)
+def cluster_sizes(ptx: str) -> dict[str, tuple[int, int, int]]:
+    """Return the CTAs of a cluster along x, y and z, of the kernels that require clusters.
+
+    Source: PTX ISA, ".reqnctapercluster"; it stands between the parameters and the body.
+    """
+    text = _ASIDE.sub(" ", ptx)
+    found = {}
+    for entry in _ENTRY.finditer(text):
+        directives = text[entry.end() : text.find("{", entry.end())]
+        cluster = _CLUSTER.search(directives)
+        if cluster is not None:
+            x, y, z = (int(n or 1) for n in cluster.groups())
+            found[entry[1]] = (x, y, z)
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lego_mlir.algebra import Layout
 from lego_mlir.frontend.dtypes import check_dtype, mlir_name
 from lego_mlir.frontend.tensors import TensorValue
@@ -16,8 +18,27 @@ _ACQUIRE_RELEASE = 6  # LLVM::AtomicOrdering
 
 
 def block_id(axis: str = "x") -> Value:
-    """Return the index of the CTA in the grid, along an axis (x, y or z)."""
+    """Return the index of the CTA in the grid, along an axis (x, y or z).
+
+    In kernels on tiles of clusters it is that of the cluster, whose CTAs hold tiles together.
+    """
+    trace = current("block_id")
+    if trace.cluster > 1 and axis == "x":
+        return Value(_cluster_id(trace), trace)
     return _launch_argument("block_id", axis, 0)
+
+
+def _cluster_id(trace: Trace) -> Any:
+    """Return the number of the cluster, which is read at the begin of the kernel."""
+    body = trace.launch.regions[0].blocks[0]
+    for op in body.operations:
+        if op.operation.name == "gpu.cluster_id":
+            return op.operation.result
+    with ir.InsertionPoint.at_block_begin(body):
+        (found,) = trace.create(
+            "gpu.cluster_id", [ir.IndexType.get()], [], dimension=ir.Attribute.parse("#gpu<dim x>")
+        )
+    return found
 
 
 def thread_id(axis: str = "x") -> Value:

@@ -40,6 +40,7 @@ class Trace:
         warps: of a CTA, if its kernel is one on tiles; `None` in kernels of threads.
         sizes: the values of sizes that only the launch knows.
         bounds: what such a size is at most, by its name.
+        cluster: the CTAs that hold tiles together.
         texts: the Python files that operations come from, by the names in their locations.
     """
 
@@ -51,6 +52,7 @@ class Trace:
         self.warps: int | None = None
         self.sizes: Mapping[Sym, Any] = {}
         self.bounds: Mapping[str, int] = {}
+        self.cluster = 1
         self.texts = {source.file: source.text}
         self.left_loop: Location | None = None
         self._functions: dict[str, Callable[..., Any]] = {}

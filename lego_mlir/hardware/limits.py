@@ -26,6 +26,7 @@ MAX_CTA_DIMS = (1024, 1024, 64)
 MAX_GRID_DIMS = (2**31 - 1, 65535, 65535)
 """CTAs of a grid along x, y and z."""
 
+PORTABLE_CLUSTER_CTAS = 8
 MAX_CLUSTER_CTAS = 16
 """CTAs of a cluster: 8 on every GPU, 16 if the kernel asks for a size that is not portable."""
 

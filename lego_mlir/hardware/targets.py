@@ -46,6 +46,11 @@ class Target:
         return self.name.endswith("a")
 
     @property
+    def has_clusters(self) -> bool:
+        """Whether CTAs form clusters."""
+        return self.capability >= (9, 0)
+
+    @property
     def feature(self) -> str:
         """The feature string that LLVM's NVPTX back end needs: `+ptx83`."""
         return f"+ptx{self.ptx}"

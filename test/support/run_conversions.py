@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from lego_mlir.analysis.distributed import Conversion, DistributedLayout
+from lego_mlir.analysis.distributed.conversions.clusters import Kind, OfCluster
 from lego_mlir.analysis.distributed.conversions.matrices import Matrices
 from lego_mlir.analysis.distributed.conversions.memory_layouts import SharedMemory, owning_cta
 
@@ -38,8 +40,28 @@ def run(plan: Conversion, held: np.ndarray) -> np.ndarray:
                     for copy in received:
                         found[cta, warp, lane, copy.at(cta, warp, lane)] = values
         return found
+    if plan.pieces is not None and plan.pieces.kind is Kind.GATHER:
+        return _gathered(plan.pieces, held, found)
+    if plan.pieces is not None:
+        own = replace(plan, source=plan.pieces.source, target=plan.pieces.target, pieces=None)
+        return np.concatenate([run(own, held[k : k + 1]) for k in range(len(held))])
     assert plan.shared is not None
     return _through_memory(plan, held, found)
+
+
+def _gathered(pieces: OfCluster, held: np.ndarray, found: np.ndarray) -> np.ndarray:
+    """Have each CTA send its part of a piece to those whose numbers differ in the moved digits."""
+    ctas = np.stack(np.unravel_index(np.arange(len(held)), pieces.digits), -1)
+    moved, group = np.array(pieces.moved), pieces.source.elements()
+    loads = pieces.target.elements()[0]
+    for reader, own in enumerate(ctas):
+        buffer = np.full(group.max() + 1, EMPTY, held.dtype)
+        for sender, other in enumerate(ctas):
+            if (own == other)[~moved].all():
+                part = np.ravel_multi_index(other[moved], np.array(pieces.digits)[moved])
+                buffer[group[part]] = held[sender]
+        found[reader] = buffer[loads]
+    return found
 
 
 def _through_memory(plan: Conversion, held: np.ndarray, found: np.ndarray) -> np.ndarray:

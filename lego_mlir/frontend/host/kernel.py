@@ -25,13 +25,14 @@ from lego_mlir.frontend.host.launch_classes import ANY_SIZES, LaunchClass
 from lego_mlir.frontend.host.parameters import (
     call,
     checked_params,
+    cluster_size,
     cta_size,
     traced_argument,
 )
 from lego_mlir.frontend.host.python_errors import python_error
 from lego_mlir.frontend.trace import Trace, location_of_traceback, relative_name, user_location
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
-from lego_mlir.index import symbols
+from lego_mlir.index import construct, symbols
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 
@@ -56,7 +57,8 @@ class Kernel(HostFunction):
 
     Attributes:
         name: the function's; what an identifier of PTX cannot have is `_`.
-        grid: CTAs along x, y and z.
+        grid: CTAs along x, y and z; of a kernel with clusters, clusters along x.
+        cluster: the CTAs of a cluster, which hold tiles together.
         block: threads of a CTA along x, y and z.
         warps: of a CTA, if the kernel is one on tiles; `None` for a kernel of threads.
         schedule: the schedule that maps tiles to threads and instructions, if any.
@@ -81,6 +83,7 @@ class Kernel(HostFunction):
         in_place: bool = False,
         pdl: bool = False,
         warps: int | None = None,
+        cluster: int = 1,
     ) -> None:
         if not isinstance(function, FunctionType):
             raise LegoError(
@@ -91,6 +94,7 @@ class Kernel(HostFunction):
         self._grid = grid if callable(grid) else dim3(grid, "grid", name)
         self.warps = warps
         self.block = cta_size(block, warps, name)
+        self.cluster = cluster_size(cluster, warps, name)
         self.schedule = schedule
         self.params = checked_params(params or {}, schedule, name)
         self.explanation = explanation
@@ -121,6 +125,8 @@ class Kernel(HostFunction):
     def grid(self) -> Grid:
         """CTAs along x, y and z: numbers, or expressions of sizes that the launch knows.
 
+        Of a kernel with clusters it counts clusters along x.
+
         Raises:
             LegoError: the function that computes them fails, or gives no grid.
         """
@@ -128,7 +134,8 @@ class Kernel(HostFunction):
 
     def __repr__(self) -> str:
         grid, block = ("×".join(str(n) for n in size) for size in (self.grid, self.block))
-        return f"<kernel {self.name}  grid {grid}  block {block}>"
+        clusters = f" clusters of {self.cluster}" if self.cluster > 1 else ""
+        return f"<kernel {self.name}  grid {grid}{clusters}  block {block}>"
 
     def explain(self) -> str:
         """Describe the kernel: its launch, its schedule, and how its config was chosen.
@@ -180,7 +187,8 @@ class Kernel(HostFunction):
     def _traced(self) -> Any:
         script = None if self.schedule is None else read(self.schedule).text
         grid = tuple(map(str, self.grid))
-        launch = grid, self.block, self.warps, self.pdl, self.schedule, script, self.params
+        size = grid, self.cluster, self.block, self.warps
+        launch = *size, self.pdl, self.schedule, script, self.params
         return self.name, launch, dict(self.parameters()), self.__wrapped__
 
     def _options(self, options: Options) -> Options:
@@ -203,8 +211,9 @@ class Kernel(HostFunction):
             LegoError: at the Python line of a mistake.
         """
         types = self.run_time_sizes.promised_types(promised)
-        grid = grid_of(self._grid, types, self.name)
-        trace.launch, trace.warps = self._launch(grid, trace), self.warps
+        clusters, y, z = grid_of(self._grid, types, self.name)
+        trace.launch = self._launch((construct.mul(clusters, self.cluster), y, z), trace)
+        trace.warps, trace.cluster = self.warps, self.cluster
         self._body(trace, buffers, types)
         return trace.launch
 
@@ -227,6 +236,9 @@ class Kernel(HostFunction):
             attributes={"operandSegmentSizes": segments},
             regions=1,
         )
+        if self.cluster > 1:
+            i64 = ir.IntegerType.get_signless(64)
+            op.attributes[dialect.CLUSTER] = ir.IntegerAttr.get(i64, self.cluster)
         if self.pdl:
             op.attributes[dialect.PDL] = ir.UnitAttr.get()
         here = ir.Location.current
@@ -306,6 +318,7 @@ def kernel(
     grid: Size | Callable[..., Size],
     block: Size | None = None,
     warps: int | None = None,
+    cluster: int = 1,
     reference: str | None = None,
     parameters: Mapping[str, Parameter] | None = None,
     schedule: str | None = None,
@@ -326,6 +339,9 @@ def kernel(
             each thread does.
         warps: of a CTA, instead of `block`. The function is what the CTA does on tiles, which its
             threads hold together; the compiler distributes them.
+        cluster: with `warps`, the CTAs of a cluster, up to 16, which hold tiles together: for rows
+            that are too long for one CTA. The grid counts clusters along x, and so does
+            `lg.block_id()`. More than 8 need a GPU that has so large clusters.
         reference: a known reference (`lego_mlir.runtime.references`) that `run` compares with.
         parameters: the types of the function's parameters, where they are not its annotations.
         schedule: the name or file of a schedule, which distributes tiles among threads.
@@ -357,4 +373,5 @@ def kernel(
         in_place,
         pdl,
         warps,
+        cluster,
     )

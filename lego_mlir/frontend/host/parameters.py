@@ -15,7 +15,7 @@ from lego_mlir.frontend.host.launch_classes import NARROW_ELEMENTS, LaunchClass
 from lego_mlir.frontend.tensors import TensorValue
 from lego_mlir.frontend.trace import Trace, source_text
 from lego_mlir.frontend.values import Value
-from lego_mlir.hardware.limits import MAX_CTA_THREADS, WARP_THREADS
+from lego_mlir.hardware.limits import MAX_CLUSTER_CTAS, MAX_CTA_THREADS, WARP_THREADS
 from lego_mlir.index import Int, Sym
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
@@ -48,6 +48,25 @@ def unknown_keyword(
         hint=f"pass the arrays by position: {name}({', '.join(parameters)})",
         source=source_text(location.file) or None,
     )
+
+
+def cluster_size(cluster: Any, warps: Any, name: str) -> int:
+    """Return the CTAs of a cluster.
+
+    Raises:
+        LegoError: it is no number of CTAs that a cluster may have, or the kernel is one of threads.
+    """
+    if type(cluster) is not int or not 1 <= cluster <= MAX_CLUSTER_CTAS:
+        raise LegoError(
+            f"kernel '{name}': cluster is a number of CTAs from 1 to {MAX_CLUSTER_CTAS}, not "
+            f"{cluster!r}"
+        )
+    if cluster > 1 and warps is None:
+        raise LegoError(
+            f"kernel '{name}' has a cluster of {cluster} CTAs, but no tiles for them to hold",
+            hint="warps=4 instead of block= makes it a kernel on tiles",
+        )
+    return cluster
 
 
 def cta_size(block: Any, warps: Any, name: str) -> tuple[int, int, int]:

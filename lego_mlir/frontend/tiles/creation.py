@@ -12,7 +12,7 @@ from lego_mlir.frontend.coercion import number_attribute
 from lego_mlir.frontend.dtypes import check_dtype, is_unsigned, mlir_element
 from lego_mlir.frontend.operators import Operand
 from lego_mlir.frontend.tiles.sizes import held_size
-from lego_mlir.frontend.tiles.tile import Tile, restricted, spread, type_of, warps_of
+from lego_mlir.frontend.tiles.tile import Tile, holding_warps, restricted, spread, type_of, warps_of
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.frontend.values import Value, as_value
 from lego_mlir.mlir.bindings import ir
@@ -176,14 +176,20 @@ def convert(tile: Tile, layout: Any) -> Tile:
     if not isinstance(layout, DistributedLayout):
         raise trace.error(f"{layout!r} is no layout of a tile")
     warps = warps_of(trace)
-    if tuple(layout.shape) != held or layout.warps != warps:
+    if tuple(layout.shape) != held or (layout.warps, layout.ctas) != (warps, trace.cluster):
         raise trace.error(
-            f"the layout is one of a tile of sizes {tuple(layout.shape)} in {layout.warps} warps, "
-            f"but {tile.described} has the sizes {held}, and the kernel {warps} warps"
+            f"the layout is one of a tile of sizes {tuple(layout.shape)} in "
+            f"{_threads(layout.warps, layout.ctas, trace)}, but {tile.described} has the sizes "
+            f"{held}, and the kernel {_threads(warps, trace.cluster, trace)}"
         )
     # What is computed of it has a type without a layout until the compiler chooses one.
     placed = tiles.convert(tile_type(held, tile.element, layout), tile.ssa, trace.here())
     return tile.like(tiles.convert(tile_type(held, tile.element), placed, trace.here()))
+
+
+def _threads(warps: int, ctas: int, trace: Trace) -> str:
+    """Return what holds a tile, in words."""
+    return f"{warps} warps" + (f" in {ctas} CTAs" if trace.cluster > 1 or ctas > 1 else "")
 
 
 def dot(a: Tile, b: Tile, accumulator: Tile | None = None) -> Tile:
@@ -263,7 +269,7 @@ def split(tile: Tile) -> tuple[Tile, ...]:
     trace = current("split")
     checked_tile(tile, trace, "split")
     count = tile.shape[-1] if tile.shape else 0
-    if len(tile.shape) < 2 or held_size(count, warps_of(trace)) != count:
+    if len(tile.shape) < 2 or held_size(count, holding_warps(trace)) != count:
         raise trace.error(
             f"'split' of {tile.described}",
             hint="the last of at least two dimensions has a size that is a power of two",

@@ -26,7 +26,7 @@ def held_size(size: int, warps: int) -> int:
 
     Args:
         size: of the dimension in the program.
-        warps: of the CTA.
+        warps: of the CTA, or of all CTAs of a cluster.
     """
     power = 1 << (size - 1).bit_length()
     if size in (0, power) or (size <= _SMALL and size % _ROW == 0):

@@ -148,7 +148,7 @@ class Tile(Value):
         )
 
     def _held(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        return held_shape(shape, warps_of(self._trace))
+        return held_shape(shape, holding_warps(self._trace))
 
     def _kind(self, shape: tuple[int, ...]) -> Any:
         return tile_type(self._held(shape), self.element)
@@ -173,9 +173,18 @@ def warps_of(trace: Trace, what: str = "a tile") -> int:
     return trace.warps
 
 
+def holding_warps(trace: Trace) -> int:
+    """Return the warps that hold tiles together: those of a CTA, or of all CTAs of a cluster.
+
+    Raises:
+        LegoError: the kernel is one of threads.
+    """
+    return warps_of(trace) * trace.cluster
+
+
 def type_of(shape: tuple[int, ...], element: Any, trace: Trace) -> Any:
     """Return the MLIR type of a tile of these sizes."""
-    return tile_type(held_shape(shape, warps_of(trace)), element)
+    return tile_type(held_shape(shape, holding_warps(trace)), element)
 
 
 def spread(

@@ -33,6 +33,7 @@ DOT = "lego.dot"
 TAKE = "lego.take"
 LOAD_PARTS = "lego.load_parts"
 STORE_PARTS = "lego.store_parts"
+SEND_PARTS = "lego.send_parts"
 LOAD_MATRICES = "lego.load_matrices"
 STORE_MATRICES = "lego.store_matrices"
 MATRIX_DESCRIPTOR = "lego.matrix_descriptor"
@@ -353,6 +354,31 @@ def store_parts(
     if scatter is not None:
         attributes[SCATTER_NUMBER] = _i64(scatter)
     _build(STORE_PARTS, [], [buffer, *index, *parts, *mask], attributes, None)
+
+
+def send_parts(
+    parts: Sequence[Any],
+    buffer: Any,
+    index: Sequence[Any],
+    layout: Any,
+    registers: Sequence[tuple[int, int, int]],
+    barrier: Any,
+    cta: Any,
+) -> None:
+    """Build a store into the shared memory of another CTA of the cluster.
+
+    Args:
+        parts: what the thread holds, of elements of 4 or 8 bytes.
+        buffer: the memory; it has the same address in all CTAs.
+        index: of the thread's first element, as of `load_parts`.
+        layout: the attribute of the buffer's layout.
+        registers: the register factors, as of `load_parts`.
+        barrier: an mbarrier in shared memory; that of the other CTA counts the bytes.
+        cta: the other CTA's rank in the cluster, an i32.
+    """
+    segments = [1, len(index), len(parts), 1, 1]
+    attributes = _parts_attributes(layout, registers, segments)
+    _build(SEND_PARTS, [], [buffer, *index, *parts, barrier, cta], attributes, None)
 
 
 def load_matrices(

@@ -79,15 +79,15 @@ def mbarrier_arrive_expect_tx(barrier: Any, count: Any) -> None:
     _made("mbarrier.arrive.expect_tx", [barrier, count])
 
 
-def mbarrier_try_wait_parity(barrier: Any, parity: Any, ticks: Any) -> None:
-    """Wait until the mbarrier's phase of this parity is complete.
+def mbarrier_try_wait_parity(barrier: Any, parity: Any, ticks: Any) -> Any:
+    """Wait until the mbarrier's phase of this parity is complete; return the operation.
 
     Args:
         barrier: a pointer.
         parity: an i32.
         ticks: nanoseconds after which to look again, an i32.
     """
-    _made("mbarrier.try_wait.parity", [barrier, parity, ticks])
+    return _made("mbarrier.try_wait.parity", [barrier, parity, ticks])
 
 
 def fence_async_shared(own: Mapping[str, Any] | None = None) -> None:

@@ -55,6 +55,7 @@ from lego_mlir.mlir.lowering.parts_access.lower import lower_load, lower_store
 from lego_mlir.mlir.lowering.parts_access.matrices import read_matrices, write_matrices
 from lego_mlir.mlir.lowering.parts_access.offsets import last_index
 from lego_mlir.mlir.lowering.parts_access.plan import PartsMemory, bytes_of
+from lego_mlir.mlir.lowering.parts_access.sends import send
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.scopes import KERNELS
 
@@ -174,6 +175,8 @@ class _Lowering:
                 self.load_parts(op, layout)
             case tiles.STORE_PARTS:
                 self.store_parts(op, layout)
+            case tiles.SEND_PARTS:
+                self.send_parts(op, layout)
             case tiles.LOAD_MATRICES:
                 self.load_matrices(op, layout)
             case tiles.STORE_MATRICES:
@@ -248,6 +251,14 @@ class _Lowering:
         check_parts(op, [part.type for part in parts], mask, buffer, registers, self.source)
         with ir.InsertionPoint(op), op.location:
             located(self.source, op, lambda: lower_store(memory, parts, mask))
+
+    def send_parts(self, op: Any, layout: Layout) -> None:
+        (buffer,), operands, parts, (barrier,), (cta,) = tiles.segments_of(op)
+        registers = check_registers(op, layout, self.source)
+        memory = self.parts_memory(op, layout, buffer, operands)
+        check_parts(op, [part.type for part in parts], (), buffer, registers, self.source)
+        with ir.InsertionPoint(op), op.location:
+            located(self.source, op, lambda: send(memory, parts, barrier, cta))
 
     def load_matrices(self, op: Any, layout: Layout) -> None:
         (buffer,), operands = tiles.segments_of(op)

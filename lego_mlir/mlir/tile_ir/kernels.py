@@ -14,7 +14,7 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.layouts import Layouts
-from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
+from lego_mlir.mlir.lowering.indices.index_reader import cluster_size, launch_sizes
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.operations import CONSTANT
 from lego_mlir.mlir.tile_ir.types import has_tiles, is_tile
@@ -62,7 +62,7 @@ class TileKernel:
         Raises:
             LegoError: it is not constant, or no multiple of 32 threads along x.
         """
-        sizes = [_constant(size) for size in launch_sizes(self.launch)[3:]]
+        sizes = [constant_size(size) for size in launch_sizes(self.launch)[3:]]
         threads, *others = sizes
         if threads is None or others != [1, 1] or threads % WARP_THREADS:
             shown = " x ".join("?" if n is None else str(n) for n in sizes)
@@ -78,9 +78,7 @@ class TileKernel:
     @cached_property
     def ctas(self) -> int:
         """The number of CTAs of a cluster."""
-        attributes = self.launch.attributes
-        has_cluster = dialect.CLUSTER in attributes
-        return ir.IntegerAttr(attributes[dialect.CLUSTER]).value if has_cluster else 1
+        return cluster_size(self.launch)
 
     @property
     def launch_thread(self) -> Any:
@@ -125,7 +123,7 @@ def _touches_memory(op: Any) -> bool:
     return False
 
 
-def _constant(size: Any) -> int | None:
+def constant_size(size: Any) -> int | None:
     """Return the number that a constant of the host function is, `None` for another value."""
     if isinstance(size, ir.BlockArgument) or size.owner.name != CONSTANT:
         return None

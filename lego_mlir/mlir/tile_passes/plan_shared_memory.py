@@ -10,9 +10,12 @@ becomes
 
 A buffer exists from its first use to its last; what a loop or branch does with it is one use. What
 it holds when its lego.alloc is reached again is unknown, so a buffer of a loop's body exists for a
-part of each iteration. An alloc may state an alignment. Buffers that do not exist at the same time
-may share bytes. But then a barrier stands between them, so the smallest share none: as many as
-leave room for all CTAs that the registers allow on a multiprocessor.
+part of each iteration. A buffer that other CTAs of a cluster send into exists from the begin. An
+alloc may state an alignment.
+
+Buffers that do not exist at the same time may share bytes. But then a barrier stands between them,
+so the smallest share none: as many as leave room for all CTAs that the registers allow on a
+multiprocessor.
 """
 
 from __future__ import annotations
@@ -31,6 +34,7 @@ from lego_mlir.hardware.limits import (
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, memref
 from lego_mlir.mlir.buffer_users import ancestor_in, users_of
+from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.lowering.buffers import (
     DYNAMIC_ALIGNMENT,
     allocated_type,
@@ -111,6 +115,8 @@ def _buffer(kernel: TileKernel, op: Any, spans: Spans) -> _Buffer:
     kind = allocated_type(op, kernel.layouts.of(op), kernel.source)
     uses = [spans[ancestor_in(op.block, user)] for user in users_of(op.results[0])]
     first = min((start for start, _ in uses), default=0)
+    if any(u.name == tiles.SEND_PARTS for u in users_of(op.results[0])):
+        first = 0  # another CTA of the cluster may be there already, and send
     last = max((end for _, end in uses), default=0)
     if dialect.GUARDED in op.attributes:  # copies into it are on their way when nobody waits
         first, last = 0, max(end for _, end in spans.values())

@@ -69,7 +69,7 @@ def split_k(step: TransformStep) -> list[list[Any]]:
         )
     if split_k == 1:
         return []
-    if step.pass_context.target.capability < (9, 0):
+    if not step.pass_context.target.has_clusters:
         raise step.misuse(
             f"the target {step.pass_context.target.name} has no clusters of CTAs",
             hint=f"--target=sm_90a, or {step.option('split_k', 1)}",

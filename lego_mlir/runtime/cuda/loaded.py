@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from lego_mlir.artifact import Argument, Artifact, KernelLaunch, Workspace
-from lego_mlir.artifact.ptx import parameter_sizes
+from lego_mlir.artifact.ptx import cluster_sizes, parameter_sizes
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime import dtypes, parameters, views
 from lego_mlir.runtime.binding import check_count
 from lego_mlir.runtime.compatibility import Code, check_alignment, check_shared, choose_code
 from lego_mlir.runtime.cuda import cuda_core
+from lego_mlir.runtime.cuda.clusters import allow_cluster, check_cluster
 from lego_mlir.runtime.cuda.direct import DirectLaunch, StreamConfigs, encoded, is_tensor_map
 from lego_mlir.runtime.cuda.failures import check, failure, launch_error, running
 from lego_mlir.runtime.extents import Extents, Known, fixed_extents
@@ -221,6 +222,7 @@ def _load(artifact: Artifact, index: int, code: Code | None) -> LoadedArtifact:
             module = make.from_ptx(artifact.ptx.encode())
         for name in sizes:
             loaded[name] = module.get_kernel(name)
+    clusters = cluster_sizes(artifact.ptx)
     kernels = []
     for launch in artifact.launches:
         check_shared(launch.kernel, launch.shared_bytes, limit, device.name)
@@ -233,6 +235,11 @@ def _load(artifact: Artifact, index: int, code: Code | None) -> LoadedArtifact:
         if most:
             with failure(f"kernel '{name}' cannot have {most} bytes of dynamic shared memory"):
                 _allow_shared(kernel, most, index)
+        if name in clusters:
+            allow_cluster(handle_of(kernel), name, clusters[name], index)
+    for launch, (kernel, *_) in zip(artifact.launches, kernels, strict=True):
+        if launch.kernel in clusters:
+            check_cluster(handle_of(kernel), launch, clusters[launch.kernel], device.name)
     pool = WorkspacePool(artifact.name, device) if artifact.workspaces else None
     return LoadedArtifact(artifact, device, chosen, tuple(kernels), pool)
 

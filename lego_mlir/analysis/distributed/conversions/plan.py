@@ -4,7 +4,8 @@
     registers   elements change their register, or a thread chooses among its registers
     shuffles    elements change their lane
     shared      elements change their warp, or shuffles cost more: store, barrier, load
-    cluster     elements change their CTA: the loads read other CTAs' shared memory
+    cluster     elements change their CTA. Where all CTAs of a group get all elements, each sends
+                its own into the shared memory of all of them; else the loads read other CTAs'
 
 The road is decided on the tables of factors; nothing is enumerated. What an interpreter or a pass
 needs to run a conversion is in the plan.
@@ -12,7 +13,7 @@ needs to run a conversion is in the plan.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from itertools import pairwise
@@ -23,6 +24,7 @@ from lego_mlir.analysis.distributed.conversions.atoms import (
     same_elements_in_threads,
     stays,
 )
+from lego_mlir.analysis.distributed.conversions.clusters import Kind, OfCluster, of_cluster
 from lego_mlir.analysis.distributed.conversions.exchange import WORD_BYTES, Exchange, plan_exchange
 from lego_mlir.analysis.distributed.conversions.matrices import MatrixInstructions
 from lego_mlir.analysis.distributed.conversions.shared_memory import SharedExchange, plan_shared
@@ -73,7 +75,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Conversion:
-    """The plan of a conversion; one of its last three attributes is set, by the road.
+    """The plan of a conversion; one of `registers`, `exchange`, `shared` or `pieces` says how.
 
     Attributes:
         source: where elements are.
@@ -84,6 +86,8 @@ class Conversion:
         registers: for each register of the target the register of the source, in all threads.
         exchange: choices of registers, and shuffles.
         shared: accesses of shared memory.
+        pieces: in a cluster, what CTAs gather from one another; where each converts a piece of its
+            own, that piece, of which the other attributes are.
     """
 
     source: DistributedLayout
@@ -94,6 +98,7 @@ class Conversion:
     registers: tuple[int, ...] | None = None
     exchange: Exchange | None = None
     shared: SharedExchange | None = None
+    pieces: OfCluster | None = None
 
     def explain(self) -> str:
         """Return one line: the road, why, and what it costs."""
@@ -110,6 +115,11 @@ class Conversion:
                     f"shuffles: {c.shuffles} of {c.instructions} instructions, in {rounds} rounds, "
                     f"{self.exchange.packed} elements a word"
                 )
+        if self.pieces is not None and self.shared is None:
+            return (
+                f"cluster: {c.instructions} sends and loads, one round trip between "
+                f"{self.pieces.source.ctas} CTAs, {c.shared_bytes} bytes"
+            )
         assert self.shared is not None
         store, load = self.shared.store, self.shared.load
         excess = store.wavefronts - store.ideal + load.wavefronts - load.ideal
@@ -156,6 +166,13 @@ def plan_conversion(
         raise LegoError(f"an element has 1, 2, 4 or 8 bytes, not {element_bytes}")
     if same_elements_in_threads(source, target):
         return _renamed(source, target, element_bytes)
+    if source.ctas > 1:
+        own = of_cluster(source, target)
+        if own.kind is Kind.GATHER:
+            return _gathered(source, target, element_bytes, own)
+        if own.kind is Kind.WITHIN:
+            found = plan_conversion(own.source, own.target, element_bytes, instructions)
+            return replace(found, source=source, target=target, pieces=own)
     atoms = common_atoms(source, target)
     exchanged = None
     if atoms is not None and stays(source, target, (Place.CTA, Place.WARP)):
@@ -194,6 +211,12 @@ def estimate_conversion(
     """
     if same_elements_in_threads(source, target):
         return _renamed(source, target, element_bytes).cost.clocks
+    if source.ctas > 1:
+        own = of_cluster(source, target)
+        if own.kind is Kind.GATHER:
+            return _gathered(source, target, element_bytes, own).cost.clocks
+        if own.kind is Kind.WITHIN:
+            return estimate_conversion(own.source, own.target, element_bytes)
     # Each element is stored once. Lanes with copies of an element read it together.
     lanes = size_of(f for f in target.places[Place.LANE] if f.dim != REPLICA)
     moved = prod(source.shape) // source.ctas + target.registers * target.warps * lanes
@@ -237,6 +260,24 @@ def _exchanged(
     cost = Cost(exchange.shuffles + others, exchange.shuffles, clocks=clocks)
     road = Road.REGISTERS if exchange.is_local else Road.SHUFFLES
     return Conversion(source, target, element_bytes, road, cost, exchange=exchange)
+
+
+def _gathered(
+    source: DistributedLayout, target: DistributedLayout, element_bytes: int, own: OfCluster
+) -> Conversion:
+    """Return the conversion in which CTAs send their parts of a piece to one another."""
+    size = prod(own.target.shape) * max(element_bytes, WORD_BYTES)
+    copies = own.source.replicas
+    sends = own.source.registers * -(-own.source.ctas // copies)
+    loads = own.target.registers
+    moved = size + loads * own.target.warps * max(element_bytes, WORD_BYTES)
+    cost = Cost(
+        instructions=sends + loads,
+        wavefronts=-(-moved // BANK_LINE_BYTES),
+        shared_bytes=size,
+        clocks=-(-moved // BANK_LINE_BYTES) + BARRIER_CLOCKS,
+    )
+    return Conversion(source, target, element_bytes, Road.CLUSTER, cost, pieces=own)
 
 
 def _through_memory(

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, TypeGuard
 
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.limits import MAX_CTA_DIMS, MAX_GRID_DIMS
+from lego_mlir.hardware.limits import MAX_CLUSTER_CTAS, MAX_CTA_DIMS, MAX_GRID_DIMS
 from lego_mlir.index import Expr, Int, Sym, bounds, construct
 from lego_mlir.index.ranges import is_nonnegative, is_positive
 from lego_mlir.mlir import dialect
@@ -179,25 +179,42 @@ class IndexReader:
         axis = _AXES.index(str(op.attributes["dimension"]).rstrip(">").split()[-1])
         size = self._launch_size(op, kind, axis)
         if size is None:
-            limit = (MAX_CTA_DIMS if kind == "block" else MAX_GRID_DIMS)[axis]
+            limit = {"block": MAX_CTA_DIMS[axis], "cluster": MAX_CLUSTER_CTAS}.get(
+                kind, MAX_GRID_DIMS[axis]
+            )
             name = f"{kind}_size" if is_size else f"{kind}_id"
             return self.symbol(value, name, int(is_size), limit if is_size else limit - 1)
         if is_size:
             return size
-        name = "thread" if kind == "block" else "block"
+        name = _NUMBERED[kind]
         return self.symbol(value, f"{name}_{_AXES[axis]}", 0, construct.sub(size, 1))
+
+    def _size_of(self, launch: Any, kind: str, axis: int) -> Int:
+        """Return the size of the CTA, the grid or a cluster of a launch."""
+        ctas = cluster_size(launch) if axis == 0 else 1
+        if kind == "cluster":
+            return ctas
+        size = self.read(launch_sizes(launch)[axis + (3 if kind == "block" else 0)])
+        return construct.floordiv(size, ctas) if kind == "clusters" else size
 
     def _launch_size(self, op: Any, kind: str, axis: int) -> Int | None:
         """Return the size of the CTA or grid of `op`, if its launch or function states it."""
         parent = op.parent
         while parent is not None:
             if parent.name == "gpu.launch":
-                return self.read(launch_sizes(parent)[axis + (3 if kind == "block" else 0)])
+                return self._size_of(parent, kind, axis)
             key = f"known_{kind}_size"
             if parent.name == "gpu.func" and key in parent.attributes:
                 return list(ir.DenseI32ArrayAttr(parent.attributes[key]))[axis]  # type: ignore[no-any-return]
             parent = parent.parent
         return None
+
+
+def cluster_size(launch: Any) -> int:
+    """Return the CTAs of a cluster of a gpu.launch; they lie along x."""
+    attributes = launch.attributes
+    has_cluster = dialect.CLUSTER in attributes
+    return ir.IntegerAttr(attributes[dialect.CLUSTER]).value if has_cluster else 1
 
 
 def bound_of(value: Any) -> int | None:
@@ -212,7 +229,16 @@ _GPU_IDS = {
     "gpu.block_id": ("grid", False),
     "gpu.block_dim": ("block", True),
     "gpu.grid_dim": ("grid", True),
+    "gpu.cluster_id": ("clusters", False),
+    "gpu.cluster_block_id": ("cluster", False),
 }
+_NUMBERED = {
+    "block": "thread",
+    "grid": "block",
+    "clusters": "cluster",
+    "cluster": "cluster_block",
+}
+"""What has a number in the CTA, the grid, the grid's clusters, and a cluster."""
 
 
 def _is_shared(buffer: Any) -> bool:

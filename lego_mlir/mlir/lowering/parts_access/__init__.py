@@ -6,4 +6,6 @@ masks       which elements a mask of values lets through
 accesses    the vectors that memory is accessed in
 lanes       vectors of one width as vectors of another
 lower       the operations
+matrices    accesses by ldmatrix and stmatrix
+sends       stores into the shared memory of other CTAs
 """

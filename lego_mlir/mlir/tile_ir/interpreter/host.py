@@ -17,7 +17,7 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
 from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.lowering.argument_names import argument_names
-from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
+from lego_mlir.mlir.lowering.indices.index_reader import cluster_size, launch_sizes
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.interpreter import pointwise
 from lego_mlir.mlir.tile_ir.interpreter.machine import Machine, Steps, grid_points
@@ -257,7 +257,7 @@ def _launch(
     source: Source,
     steps: Steps,
 ) -> None:
-    """Run the CTAs of a launch, one after another."""
+    """Run the CTAs of a launch, one after another; of a cluster, which hold tiles together, one."""
     sizes = []
     for size in launch_sizes(op):
         if size not in values:
@@ -269,8 +269,12 @@ def _launch(
     ids, threads, grid_sizes, cta_sizes = (list(body.arguments)[k : k + 3] for k in (0, 3, 6, 9))
     del threads  # no operation on tiles is about one thread
     filled = dialect.FILLED in op.attributes
+    ctas = cluster_size(op)
     for at in grid_points(grid):
-        numbers = {"block_id": at, "grid_dim": grid, "block_dim": block}
+        if at[0] % ctas:
+            continue
+        cluster = (at[0] // ctas, *at[1:])
+        numbers = {"block_id": at, "grid_dim": grid, "block_dim": block, "cluster_id": cluster}
         machine = Machine(layouts, source, buffers, filled, numbers, steps, dict(values))
         for names, given in ((ids, at), (grid_sizes, grid), (cta_sizes, block)):
             machine.values.update(

@@ -28,7 +28,7 @@ _ENDS = ("scf.yield", "gpu.yield", "scf.condition", "gpu.terminator", "func.retu
 _NOTHING = (dialect.CHECK, "gpu.printf", "cf.assert")
 """What computes nothing that a kernel leaves."""
 
-_GPU_IDS = ("gpu.block_id", "gpu.block_dim", "gpu.grid_dim")
+_GPU_IDS = ("gpu.block_id", "gpu.block_dim", "gpu.grid_dim", "gpu.cluster_id")
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Machine:
         buffers: the elements of each memref, in memory that all CTAs share.
         filled: whether invalid elements hold what the operations need that ignore them, so that
             only the bounds of accesses and lego.restrict count.
-        ids: `block_id`, `block_dim` and `grid_dim`, three numbers each.
+        ids: `block_id`, `block_dim`, `grid_dim` and `cluster_id`, three numbers each.
         steps: counts operations.
         values: the value of each SSA value so far.
         pipelines: the rings, and the role that is running.

@@ -10,9 +10,10 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.layouts import layout_text
+from lego_mlir.mlir.lowering.indices.index_reader import launch_sizes
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.interpreter.pointwise import POINTWISE
-from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.kernels import TileKernel, constant_size
 from lego_mlir.mlir.tile_ir.operations import CONSTANT
 from lego_mlir.mlir.tile_ir.types import is_shared_tile, is_shared_type
 from lego_mlir.mlir.tile_ir.verifier.checked import Checked
@@ -36,6 +37,7 @@ _OF_ONE_THREAD = (
     "gpu.lane_id",
     "gpu.subgroup_id",
     "gpu.global_id",
+    "gpu.cluster_block_id",
     "gpu.shuffle",
     "gpu.barrier",
 )
@@ -75,6 +77,39 @@ def _check_threads(kernel: TileKernel) -> None:
                 use.owner.location,
                 hint="lego.iota is the index of each element",
             )
+    if kernel.ctas > 1:
+        _check_ctas(kernel)
+
+
+def _check_ctas(kernel: TileKernel) -> None:
+    """Check that the CTAs of a cluster can run, and compute with the cluster's number, not theirs.
+
+    Raises:
+        LegoError: at the launch, or at the operation.
+    """
+    if not kernel.target.has_clusters:
+        raise kernel.source.error(
+            f"the target {kernel.target} has no clusters of CTAs",
+            kernel.launch.location,
+            hint="--target=sm_90a, or launch the kernel without a cluster",
+        )
+    grid = constant_size(launch_sizes(kernel.launch)[0])
+    if grid is not None and grid % kernel.ctas:
+        raise kernel.source.error(
+            f"the grid has {grid} CTAs along x, which are no whole clusters of {kernel.ctas}",
+            kernel.launch.location,
+            hint="a grid of CTAs that is a multiple of the cluster's",
+        )
+    own = [use.owner for use in kernel.body.arguments[0].uses]
+    ids = [op for op in operations_in(kernel.launch) if op.name == "gpu.block_id"]
+    own += [op for op in ids if str(op.attributes["dimension"]).rstrip(">").endswith("x")]
+    for op in own:
+        raise kernel.source.error(
+            f"'{op.name}' of the number of a CTA, in a kernel whose tiles the CTAs of a cluster "
+            "hold together",
+            op.location,
+            hint='"gpu.cluster_id"() {dimension = #gpu<dim x>} is the number of the cluster',
+        )
 
 
 def _verify(kernel: TileKernel, op: Any, seen: dict[Any, Any], *, placed: bool) -> None:

@@ -21,6 +21,7 @@ from lego_mlir.analysis.distributed import (
     plan_reduction,
     plan_scan,
 )
+from lego_mlir.analysis.distributed.conversions.clusters import Kind, of_cluster
 from lego_mlir.analysis.distributed.factors import digits
 from lego_mlir.analysis.distributed.reduction import Butterfly, Gather, Tree
 from lego_mlir.analysis.memory_costs.sectors import sectors
@@ -94,6 +95,8 @@ class Costs:
 @lru_cache(maxsize=1 << 14)
 def conversion_clocks(source: DistributedLayout, target: DistributedLayout, size: int) -> int:
     """Return what a conversion of elements of so many bytes costs; 0 between equal layouts."""
+    if source.ctas > 1 and of_cluster(source, target).kind is Kind.EXCHANGE:
+        return IMPOSSIBLE
     return 0 if source == target else estimate_conversion(source, target, size) + _CONVERTED
 
 

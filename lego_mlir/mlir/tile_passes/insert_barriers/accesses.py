@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lego_mlir.algebra import Layout
 from lego_mlir.hardware.limits import WARP_THREADS
@@ -23,6 +23,7 @@ from lego_mlir.mlir.lowering.parts_access.checks import check_registers
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_passes.insert_barriers.elements import Elements, elements
+from lego_mlir.mlir.tile_passes.insert_barriers.regions import UNKNOWN, Access, Region
 from lego_mlir.mlir.tile_passes.insert_barriers.uniform import is_uniform
 
 _OF_WARPS = (tiles.LOAD_MATRICES, tiles.STORE_MATRICES)
@@ -39,6 +40,7 @@ _READS = (
 )
 _WRITES = (
     tiles.STORE_PARTS,
+    tiles.SEND_PARTS,
     tiles.STORE_MATRICES,
     dialect.STORE,
     "memref.store",
@@ -55,74 +57,10 @@ _FIRST_INDEX = {
 }
 """The operand that is the first index, of the operations whose elements are known."""
 _VIEWS = ("memref.", "arith.", "llvm.inttoptr", "llvm.getelementptr", "llvm.addrspacecast")
+_OF_MBARRIERS = "nvvm.mbarrier."
+"""Prefix of what is done to mbarriers: they are objects of their own, and their begin is ordered by
+a barrier of the cluster."""
 _OF_MEMREF = ("memref.load", "memref.store", "memref.atomic_rmw")
-
-
-_UNKNOWN = 1 << 31
-"""The end of a buffer that may lie anywhere in shared memory."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Region:
-    """A part of memory: bytes of shared memory, or a buffer that the host passes.
-
-    Attributes:
-        buffer: the buffer.
-        first: its first byte in shared memory.
-        end: the byte behind it.
-        is_shared: whether it is in shared memory.
-        may_overlap: whether the host may pass buffers that overlap.
-    """
-
-    buffer: Any
-    first: int = 0
-    end: int = 0
-    is_shared: bool = False
-    may_overlap: bool = False
-
-    def meets(self, other: Region) -> bool:
-        """Return whether the two may have bytes in common."""
-        if self.is_shared or other.is_shared:
-            both = self.is_shared and other.is_shared
-            return both and self.first < other.end and other.first < self.end
-        return self.may_overlap or self.buffer == other.buffer
-
-    def has_offsets_of(self, other: Region) -> bool:
-        """Return whether the same offset in both is the same byte."""
-        both_known = _UNKNOWN not in (self.end, other.end)
-        return self.buffer == other.buffer or (self.is_shared and both_known)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Access:
-    """One operation's access of one part of memory.
-
-    Attributes:
-        op: the operation.
-        region: what it accesses.
-        reads: whether it reads there.
-        writes: whether it writes there.
-        is_atomic: whether what it does is atomic.
-        elements: which elements its threads access; `None` if that is unknown.
-    """
-
-    op: Any
-    region: Region
-    reads: bool
-    writes: bool
-    is_atomic: bool
-    elements: Elements | None
-
-    def conflicts(self, other: Access) -> bool:
-        """Return whether the order of the two matters, if they access the same bytes."""
-        if self.is_atomic and other.is_atomic:
-            return False
-        return (self.writes or other.writes) and self.region.meets(other.region)
-
-    def is_of_scatter(self, other: Access) -> bool:
-        """Return whether the two are parts of one lego.scatter, whose order does not matter."""
-        number = tiles.scatter_number_of(self.op)
-        return number is not None and number == tiles.scatter_number_of(other.op)
 
 
 class Accesses:
@@ -140,6 +78,7 @@ class Accesses:
         thread = self._reader.read(kernel.thread)
         assert isinstance(thread, Sym), "a CTA has a warp at least"
         self._thread = thread
+        self._cta = self._rank()
         self._found: dict[Any, list[Access]] = {}
         self._read_indices()
         self._collect()
@@ -166,8 +105,14 @@ class Accesses:
 
     def _collect(self) -> None:
         touched: dict[Any, list[tuple[Any, Region]]] = {}
+        sent = set()
         for root, region in self._regions():
-            for op in users_of(root):
+            users = list(users_of(root))
+            if any(op.name == tiles.SEND_PARTS and op.operands[0] == root for op in users):
+                sent.add(root)
+            for op in users:
+                if op.name.startswith(_OF_MBARRIERS) or _is_signalled(op, root):
+                    continue
                 if not self._is_view(op) and self._is_inside(op):
                     touched.setdefault(op, []).append((root, region))
         written = [
@@ -178,7 +123,8 @@ class Accesses:
                 if any(region.meets(other) for other in written):
                     reads, writes = _direction(op)
                     known = self._elements(op, root, region) if len(regions) == 1 else None
-                    access = Access(op, region, reads, writes, op.name in _ATOMICS, known)
+                    is_sent = root in sent
+                    access = Access(op, region, reads, writes, op.name in _ATOMICS, is_sent, known)
                     self._found.setdefault(op, []).append(access)
 
     # Memory.
@@ -241,57 +187,81 @@ class Accesses:
         if layout.symbols or layout.functions or len(index) != layout.rank:
             return None
         xs = [self._reader.read(i) for i in index]
-        others = frozenset[Sym]().union(*map(symbols, xs)) - {self._thread}
+        threads = self._numbers(region)
+        others = frozenset[Sym]().union(*map(symbols, xs)) - threads.keys()
         if not all(is_uniform(self._kernel, self.values[s]) for s in others):
             return None
         element = ir.MemRefType(root.type).element_type
         unit = max(1, getattr(element, "width", 64) // 8)
-        active = self._active(op)
+        active = self._active(op, threads)
         return elements(
             layout,
             unit,
             region.first,
             xs,
             factors,
-            self._thread,
+            threads,
             active,
             of_warps=op.name in _OF_WARPS,
+            cta_threads=self._threads,
         )
 
-    def _active(self, op: Any) -> Any:
+    def _rank(self) -> Sym | None:
+        """Return the symbol of the CTA's number in its cluster, if the kernel reads it."""
+        for op in operations_in(self._kernel.launch):
+            if op.name == "gpu.cluster_block_id":
+                rank = self._reader.read(op.results[0])
+                return rank if isinstance(rank, Sym) else None
+        return None
+
+    def _numbers(self, region: Region) -> dict[Sym, NDArray[np.int64]]:
+        """Return the numbers of the threads that have a memory: of the CTA, or of the cluster."""
+        threads = np.arange(self._threads, dtype=np.int64)
+        if region.is_shared or self._kernel.ctas == 1:
+            return {self._thread: threads}
+        found = {self._thread: np.tile(threads, self._kernel.ctas)}
+        if self._cta is not None:
+            found[self._cta] = np.repeat(np.arange(self._kernel.ctas), self._threads)
+        return found
+
+    def _active(self, op: Any, threads: Mapping[Sym, NDArray[np.int64]]) -> Any:
         """Return which threads may run an operation: those for which the branches around it go so.
 
         Conditions that are not comparisons of indices with the thread's number hold for all.
+
+        Args:
+            op: the operation.
+            threads: the numbers of the threads.
         """
-        active = np.ones(self._threads, np.bool_)
+        active = np.ones(len(threads[self._thread]), np.bool_)
         block, around = op.operation.block, op.parent
         while around is not None and around.operation != self._kernel.launch.operation:
             if around.name == "scf.if":
-                holds = self._holds(around.operands[0])
+                holds = self._holds(around.operands[0], threads)
                 if holds is not None:
                     active &= holds if block == around.regions[0].blocks[0] else ~holds
             block, around = around.operation.block, around.parent
         return active
 
-    def _holds(self, condition: Any) -> Any:
+    def _holds(self, condition: Any, threads: Mapping[Sym, NDArray[np.int64]]) -> Any:
         """Return for which threads a condition holds; `None` if that is unknown."""
         if isinstance(condition, ir.BlockArgument):
             return None
         op = condition.owner
         if op.name in ("arith.andi", "arith.ori"):
-            a, b = map(self._holds, op.operands)
+            a, b = (self._holds(x, threads) for x in op.operands)
             if a is None or b is None:
                 return None
             return a & b if op.name == "arith.andi" else a | b
         if op.name != "arith.cmpi" or not isinstance(op.operands[0].type, ir.IndexType):
             return None
         sides = [self._reader.read(x) for x in op.operands]
-        if not frozenset().union(*map(symbols, sides)) <= {self._thread}:
+        if not frozenset().union(*map(symbols, sides)) <= threads.keys():
             return None
-        threads = {self._thread.name: np.arange(self._threads, dtype=np.int64)}
-        a, b = (evaluate(x, threads) for x in sides)
+        values = {symbol.name: numbers for symbol, numbers in threads.items()}
+        a, b = (evaluate(x, values) for x in sides)
         compare = _PREDICATES[ir.IntegerAttr(op.attributes["predicate"]).value]
-        return np.broadcast_to(compare(a, b), (self._threads,))
+        return np.broadcast_to(compare(a, b), threads[self._thread].shape)
 
 
 _PREDICATES = (
@@ -308,6 +278,11 @@ _PREDICATES = (
 )
 """By the number of an arith.cmpi predicate. The unsigned ones are of numbers that are not negative,
 as thread numbers and digits of them are."""
+
+
+def _is_signalled(op: Any, buffer: Any) -> bool:
+    """Return whether an operation counts its bytes at an mbarrier in this buffer."""
+    return bool(op.name == tiles.SEND_PARTS and op.operands[0] != buffer)
 
 
 def _derived(layout: Layout, xs: tuple[Int, ...], *, is_inv: bool) -> Sequence[Int]:
@@ -335,4 +310,4 @@ def _shared(root: Any) -> Region:
         if start.name == "arith.constant":
             first = ir.IntegerAttr(start.attributes["value"]).value
             return Region(root, first, first + bytes_of(kind), is_shared=True)
-    return Region(root, 0, _UNKNOWN, is_shared=True)
+    return Region(root, 0, UNKNOWN, is_shared=True)

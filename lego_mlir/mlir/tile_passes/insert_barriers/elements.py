@@ -1,13 +1,14 @@
 """Which elements of a buffer each thread accesses, where that is known.
 
 An access has an index a dimension. It is known where the index is the sum of a function of the
-thread's number and an origin that all threads have. The first is evaluated for all threads: so two
-accesses can be compared element by element, and it turns out which threads meet.
+thread's number, and of its CTA's in a cluster, and an origin that all threads have. The first is
+evaluated for all threads: so two accesses can be compared element by element, and it turns out
+which threads meet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import product
@@ -28,16 +29,17 @@ MOST_COMPARED = 1 << 18
 
 
 class Meeting(IntEnum):
-    """Which threads access the same bytes: none, threads of a warp, or threads of the CTA."""
+    """Which threads access the same bytes: none, or threads of a warp, a CTA or a cluster."""
 
     NONE = 0
     WARP = 1
     CTA = 2
+    CLUSTER = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Elements:
-    """The elements that the threads of a CTA access.
+    """The elements that the threads of a CTA, or of all CTAs of a cluster, access.
 
     Attributes:
         layout: of the buffer.
@@ -47,6 +49,7 @@ class Elements:
         origin: for each dimension what all threads add to that.
         active: whether a thread makes the access, for each.
         of_warps: whether a warp makes it together, any thread of it for another one.
+        cta_threads: the threads of a CTA.
     """
 
     layout: Layout
@@ -56,6 +59,7 @@ class Elements:
     origin: tuple[Int, ...]
     active: NDArray[np.bool_]
     of_warps: bool
+    cta_threads: int
 
     @property
     def is_absolute(self) -> bool:
@@ -94,10 +98,11 @@ def elements(
     start: int,
     index: Sequence[Int],
     factors: Sequence[tuple[int, int, int]],
-    thread: Sym,
+    threads: Mapping[Sym, Ints],
     active: NDArray[np.bool_],
     *,
     of_warps: bool,
+    cta_threads: int,
 ) -> Elements | None:
     """Return the elements that threads access, `None` if they are not known.
 
@@ -107,41 +112,44 @@ def elements(
         start: the byte at which the buffer begins.
         index: of the thread's first element, expressions.
         factors: the register factors: dimension, size and stride.
-        thread: the symbol of the thread's number. All other symbols are the same in all threads.
+        threads: the symbols that tell threads apart, with their values in each thread. All other
+            symbols are the same in all threads.
         active: whether a thread makes the access, for each.
         of_warps: whether a warp makes it together, any thread of it for another one.
+        cta_threads: the threads of a CTA.
     """
     count = len(active)
     digits = np.array(list(product(*(range(n) for _, n, _ in factors))), np.int64)
     if count * len(digits) > MOST_COMPARED:
         return None
-    threads = np.arange(count, dtype=np.int64)
+    values_of = {symbol.name: values for symbol, values in threads.items()}
     local, origin = [], []
     for dim, x in enumerate(index):
-        split = _split(x, thread)
+        split = _split(x, threads.keys())
         if split is None:
             return None
         own, common = split
-        own_values = np.broadcast_to(evaluate(own, {thread.name: threads}), (count,))
+        own_values = np.broadcast_to(evaluate(own, values_of), (count,))
         in_dim = [stride if d == dim else 0 for d, _, stride in factors]
         registers = digits @ np.array(in_dim, np.int64)
         values = own_values[:, None] + registers
         first = int(values.min())
         local.append(values - first)
         origin.append(construct.add(common, first))
-    return Elements(layout, unit, start, tuple(local), tuple(origin), active, of_warps)
+    at = tuple(local), tuple(origin)
+    return Elements(layout, unit, start, *at, active, of_warps, cta_threads)
 
 
-def _split(x: Int, thread: Sym) -> tuple[Int, Int] | None:
-    """Return what depends on the thread alone, and what does not; `None` if that is no sum."""
+def _split(x: Int, threads: Set[Sym]) -> tuple[Int, Int] | None:
+    """Return what depends on the threads alone, and what does not; `None` if that is no sum."""
     constant, terms = polynomial.parts(plain(x))
     own: polynomial.Terms = {}
     common: polynomial.Terms = {}
     for mono, coefficient in terms.items():
         names = frozenset[Sym]().union(*(symbols(atom) for atom, _ in mono))
-        if thread not in names:
+        if not names & threads:
             common[mono] = coefficient
-        elif names == {thread}:
+        elif names <= threads:
             own[mono] = coefficient
         else:
             return None
@@ -151,29 +159,33 @@ def _split(x: Int, thread: Sym) -> tuple[Int, Int] | None:
 def meeting(a: Elements, b: Elements, *, same_time: bool) -> Meeting:
     """Return which different threads may access the same bytes, one by `a` and one by `b`.
 
+    Where that is unknown they are any of the cluster.
+
     Args:
         a: of an access of the same memory.
         b: of another one.
         same_time: whether the symbols in both origins have the same values.
     """
-    of_warps = a.of_warps or b.of_warps
+    groups = a.of_warps or b.of_warps, a.cta_threads
     if a.is_absolute and b.is_absolute:
         unit = int(np.gcd.reduce([a.unit, b.unit, a.start, b.start]))
-        return _of_threads(a.bytes(unit), b.bytes(unit), of_warps=of_warps)
+        return _of_threads(a.bytes(unit), b.bytes(unit), *groups)
     if (a.layout, a.unit, a.start) != (b.layout, b.unit, b.start):
-        return Meeting.CTA
+        return Meeting.CLUSTER
     extents = [max(int(x.max()), int(y.max())) + 1 for x, y in zip(a.local, b.local, strict=True)]
     same = same_time and a.origin == b.origin
     if not same and not all(
         polynomial.divides(n, x) and polynomial.divides(n, y)
         for n, x, y in zip(extents, a.origin, b.origin, strict=True)
     ):
-        return Meeting.CTA
+        return Meeting.CLUSTER
     # Tiles at multiples of their size are the same or disjoint.
-    return _of_threads(a.ranks(extents), b.ranks(extents), of_warps=of_warps)
+    return _of_threads(a.ranks(extents), b.ranks(extents), *groups)
 
 
-def _of_threads(a: tuple[Ints, Ints], b: tuple[Ints, Ints], *, of_warps: bool) -> Meeting:
+def _of_threads(
+    a: tuple[Ints, Ints], b: tuple[Ints, Ints], of_warps: bool, cta_threads: int
+) -> Meeting:
     """Compare elements and their threads; with `of_warps` threads of a warp always differ."""
     places, threads = a
     if not len(places) or not len(b[0]):
@@ -185,7 +197,14 @@ def _of_threads(a: tuple[Ints, Ints], b: tuple[Ints, Ints], *, of_warps: bool) -
     at = np.minimum(np.searchsorted(found, b[0]), len(found) - 1)
     met = found[at] == b[0]
     least, most, others = least[at][met], most[at][met], b[1][met]
-    if not len(others) or (not of_warps and np.all((least == others) & (most == others))):
+    if not len(others):
         return Meeting.NONE
-    least, most, others = (x // WARP_THREADS for x in (least, most, others))
-    return Meeting.WARP if np.all((least == others) & (most == others)) else Meeting.CTA
+    for level, size in (
+        (Meeting.NONE, 1),
+        (Meeting.WARP, WARP_THREADS),
+        (Meeting.CTA, cta_threads),
+    ):
+        x, y, z = (threads // size for threads in (least, most, others))
+        if not (level is Meeting.NONE and of_warps) and np.all((x == z) & (y == z)):
+            return level
+    return Meeting.CLUSTER

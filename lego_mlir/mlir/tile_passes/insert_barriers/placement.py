@@ -7,6 +7,9 @@ a barrier before it, of the warp if only threads of one warp meet, and none if n
 do. Behind a branch what either way left is pending; a loop's body is entered with what its end
 leaves, too, until nothing changes.
 
+In a cluster each CTA has shared memory of its own, so a barrier of the CTA separates its accesses.
+Other memory, and what CTAs send one another, takes a barrier of the cluster.
+
 A barrier is for all threads. Where those take a branch differently it stands before the branch.
 
 Source: Tillet, Kung and Cox, "Triton", MAPL 2019, section 5.3, which places barriers so for whole
@@ -27,12 +30,14 @@ from lego_mlir.mlir.emit import nvvm
 from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.roles import role_around
-from lego_mlir.mlir.tile_passes.insert_barriers.accesses import Access, Accesses
+from lego_mlir.mlir.tile_passes.insert_barriers.accesses import Accesses
 from lego_mlir.mlir.tile_passes.insert_barriers.elements import Meeting, meeting
+from lego_mlir.mlir.tile_passes.insert_barriers.regions import Access
 from lego_mlir.mlir.tile_passes.insert_barriers.uniform import is_divergent
 
 WARP_BARRIER = "nvvm.bar.warp.sync"
-_BARRIERS = ("gpu.barrier", WARP_BARRIER)
+_CLUSTER_BARRIER = "nvvm.cluster.wait"
+_BARRIERS = ("gpu.barrier", WARP_BARRIER, _CLUSTER_BARRIER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +53,8 @@ class _Pending:
     loops: frozenset[Any] = frozenset()
 
 
-_State: TypeAlias = dict[_Pending, bool]
-"""The pending accesses, each with whether a barrier of the warp has followed it."""
+_State: TypeAlias = dict[_Pending, Meeting]
+"""The pending accesses, each with the barrier that has followed it, of the most threads."""
 
 
 def insert_barriers(kernel: TileKernel) -> None:
@@ -64,7 +69,10 @@ def insert_barriers(kernel: TileKernel) -> None:
         placement.block(kernel.body, {})
     for op, level in placement.before.items():
         with ir.InsertionPoint(op), op.location:
-            if level is Meeting.WARP or kernel.warps == 1:
+            if level is Meeting.CLUSTER:
+                nvvm.cluster_arrive()
+                nvvm.cluster_wait()
+            elif level is Meeting.WARP or kernel.warps == 1:
                 all_lanes = arith.ConstantOp(ir.IntegerType.get_signless(32), -1).result
                 ir.Operation.create(WARP_BARRIER, operands=[all_lanes])
             else:
@@ -121,7 +129,7 @@ class _Placement:
 
     def _operation(self, op: Any, state: _State) -> _State:
         if op in self.before:
-            state = _behind_barrier(state, self.before[op])
+            state = self._behind(state, self.before[op])
         match op.name:
             case "scf.if":
                 ends = [
@@ -136,11 +144,13 @@ class _Placement:
                 return self._while(op, state)
             case pipelines.ROLE:
                 return _joined(state, self.block(op.regions[0].blocks[0], dict(state)))
+            case name if name == _CLUSTER_BARRIER:
+                return self._behind(state, Meeting.CLUSTER)
             case "gpu.barrier":
-                return {}
+                return self._behind(state, Meeting.CTA)
             case name if name == WARP_BARRIER:
                 level = Meeting.WARP if self._kernel.warps > 1 else Meeting.CTA
-                return _behind_barrier(state, level)
+                return self._behind(state, level)
         for access in self._accesses.of(op):
             level = max(
                 (self._meeting(p, synced, access) for p, synced in state.items()),
@@ -148,8 +158,8 @@ class _Placement:
             )
             if level is not Meeting.NONE:
                 self._need(op, access, level)
-                state = _behind_barrier(state, level)
-        found = {_Pending(access): False for access in self._accesses.of(op)}
+                state = self._behind(state, level)
+        found = {_Pending(access): Meeting.NONE for access in self._accesses.of(op)}
         return {**state, **found} if found else state
 
     def _loop(self, op: Any, state: _State) -> _State:
@@ -173,7 +183,7 @@ class _Placement:
             entered = following
 
     # Conflicts.
-    def _meeting(self, pending: _Pending, synced: bool, access: Access) -> Meeting:
+    def _meeting(self, pending: _Pending, synced: Meeting, access: Access) -> Meeting:
         """Return which threads a barrier would have to separate."""
         first = pending.access
         if not first.conflicts(access):
@@ -185,12 +195,26 @@ class _Placement:
         if key not in self._met:
             a, b = first.elements, access.elements
             comparable = first.region.has_offsets_of(access.region)
-            if a is None or b is None or not comparable:
-                self._met[key] = Meeting.CTA
+            if a is None or b is None or not comparable or access.is_sent:
+                self._met[key] = Meeting.CLUSTER
             else:
                 self._met[key] = meeting(a, b, same_time=same_time)
         level = self._met[key]
-        return Meeting.NONE if synced and level is Meeting.WARP else level
+        if not self._is_of_cluster(access):
+            level = min(level, Meeting.CTA)
+        return Meeting.NONE if level <= synced else level
+
+    def _is_of_cluster(self, access: Access) -> bool:
+        """Return whether other CTAs of the cluster access the same memory."""
+        return self._kernel.ctas > 1 and (access.is_sent or not access.region.is_shared)
+
+    def _behind(self, state: _State, level: Meeting) -> _State:
+        """Return what is pending behind a barrier."""
+        if level is Meeting.WARP:
+            return {p: max(synced, level) for p, synced in state.items()}
+        if level is Meeting.CLUSTER:
+            return {}
+        return {p: level for p in state if self._is_of_cluster(p.access)}
 
     def _changes(self, access: Access, loop: Any) -> bool:
         """Return whether an origin differs from one iteration of a loop to the next."""
@@ -223,16 +247,12 @@ class _Placement:
         return self._divergent[op]
 
 
-def _behind_barrier(state: _State, level: Meeting) -> _State:
-    return {} if level is Meeting.CTA else dict.fromkeys(state, True)
-
-
 def _joined(*states: _State) -> _State:
     """Return what is pending if one of several states holds."""
     found: _State = {}
     for state in states:
         for pending, synced in state.items():
-            found[pending] = synced and found.get(pending, True)
+            found[pending] = min(synced, found.get(pending, synced))
     return found
 
 

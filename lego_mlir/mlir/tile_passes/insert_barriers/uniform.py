@@ -14,7 +14,14 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 
 _COMPUTES = ("arith.", "affine.", dialect.INV, dialect.APPLY)
-_THREAD_IDS = ("gpu.thread_id", "gpu.lane_id", "nvvm.read.ptx.sreg.tid", "nvvm.read.ptx.sreg.lane")
+_THREAD_IDS = (
+    "gpu.thread_id",
+    "gpu.lane_id",
+    "gpu.cluster_block_id",
+    "nvvm.read.ptx.sreg.tid",
+    "nvvm.read.ptx.sreg.lane",
+)
+"""What differs between threads of a CTA, or between the CTAs of a cluster."""
 
 
 def is_divergent(kernel: TileKernel, op: Any) -> bool:
@@ -75,5 +82,7 @@ def _is_known(kernel: TileKernel, leaf: Any) -> bool:
     if op.name == dialect.LOAD:  # of an element: a scalar
         return all(is_uniform(kernel, i) for i in list(op.operands)[1:])
     return bool(
-        op.name.startswith(("arith.constant", "gpu.block_id", "gpu.grid_dim", "memref.dim"))
+        op.name.startswith(
+            ("arith.constant", "gpu.block_id", "gpu.cluster_id", "gpu.grid_dim", "memref.dim")
+        )
     )

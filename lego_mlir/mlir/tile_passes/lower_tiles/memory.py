@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.analysis.distributed import DistributedLayout
+from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
@@ -36,7 +37,9 @@ from lego_mlir.mlir.tile_passes.lower_tiles.fragments import (
     repeated,
     without_copies,
 )
-from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
+
+if TYPE_CHECKING:
+    from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
 
 _SHARED = "#gpu.address_space<workgroup>"
 
@@ -85,19 +88,27 @@ def lower_store(op: Any, tile: Fragment, mask: Fragment | None, threads: Threads
 
 
 def lower_once(op: Any, threads: Threads) -> None:
-    """Build an operation that one thread of the CTA does, such as a store of one element.
+    """Build what one thread of the CTA or cluster does, such as a store of one element.
 
     Its result, such as what an atomic update returns, goes through shared memory to all threads.
 
     Args:
         op: of at most one result.
         threads: those of the kernel.
+
+    Raises:
+        LegoError: other CTAs of a cluster would need the result.
     """
     used = [r for r in op.results if any(True for _ in r.uses)]
+    if used and threads.kernel.ctas > 1:
+        raise LegoError(
+            f"what '{op.name}' of one element returns is known to one CTA of the cluster only",
+            hint="update a tile of elements, or launch the kernel without a cluster",
+        )
     one = layout_attribute(OrderBy(Row(1)))
     buffers = [allocate(one, r.type) for r in used]
     zero = [build.index(0)] if used else []
-    with where(threads.is_first()):
+    with where(threads.is_first_of_cluster()):
         made = ir.Operation.create(
             op.name,
             results=[r.type for r in op.results],

@@ -17,6 +17,7 @@ from lego_mlir.analysis.distributed.conversions.atoms import Digit
 from lego_mlir.analysis.distributed.conversions.exchange import LANE_BITS, WORD_BYTES, Choice
 from lego_mlir.analysis.distributed.conversions.plan import BARRIER_CLOCKS, WARP_INSTRUCTIONS
 from lego_mlir.analysis.distributed.factors import weights
+from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.layouts import layout_attribute
@@ -51,15 +52,24 @@ def take(tile: Fragment, indices: Fragment, dim: int, threads: Threads) -> Fragm
         indices: of i32; the result has their layout.
         dim: the dimension.
         threads: those of the kernel.
+
+    Raises:
+        LegoError: elements may come from other CTAs of the cluster, or from other warps in one.
     """
     if _in_warps(tile.layout, indices.layout, dim) and _shuffles_pay(tile, indices, dim):
         return _by_shuffles(tile, indices, dim, threads)
+    if threads.kernel.ctas > 1:
+        raise LegoError(
+            "elements of a tile that are taken at indices would go between threads through shared "
+            "memory, of which each CTA of a cluster has its own",
+            hint="gather from the tensor: x[indices]; or launch the kernel without a cluster",
+        )
     return _through_shared(tile, indices, dim, threads)
 
 
 def _in_warps(tile: DistributedLayout, indices: DistributedLayout, dim: int) -> bool:
     """Return whether the warp of each index has all the elements that it may mean."""
-    is_divided = any(f.dim == dim for f in tile.places[Place.WARP])
+    is_divided = any(f.dim == dim for p in (Place.CTA, Place.WARP) for f in tile.places[p])
     return not is_divided and reduced(tile, dim) == reduced(indices, dim)
 
 

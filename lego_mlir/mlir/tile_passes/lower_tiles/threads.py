@@ -5,11 +5,10 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.algebra import Layout, OrderBy, Row
 from lego_mlir.analysis.distributed import REPLICA, DistributedLayout, Place
 from lego_mlir.analysis.distributed.conversions.atoms import Digit
 from lego_mlir.analysis.distributed.conversions.exchange import Choice
-from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
@@ -17,6 +16,7 @@ from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.types import layout_of
 from lego_mlir.mlir.tile_passes.lower_tiles import build
+from lego_mlir.mlir.tile_passes.lower_tiles.exchanges import Exchanges
 
 
 class Threads:
@@ -26,6 +26,12 @@ class Threads:
 
     Args:
         kernel: the kernel.
+
+    Attributes:
+        kernel: the kernel.
+        warps: of a CTA.
+        scatters: numbers the scatters.
+        exchanges: between the CTAs of a cluster.
     """
 
     def __init__(self, kernel: TileKernel) -> None:
@@ -33,24 +39,16 @@ class Threads:
         self.warps = kernel.warps
         is_made = not isinstance(kernel.thread, ir.BlockArgument)  # by the first operation
         self._entry = kernel.body.operations[int(is_made)].operation
-        self._index: dict[DistributedLayout, list[Any]] = {}
+        self._index: dict[tuple[DistributedLayout, Any], list[Any]] = {}
         self._built: dict[Any, Any] = {}
         self.scatters = count()
+        self.exchanges = Exchanges(self)
 
-    def layout(self, tile: Any) -> DistributedLayout:
-        """Return the layout of a tile.
-
-        Raises:
-            LegoError: CTAs of a cluster divide it.
-        """
+    @staticmethod
+    def layout(tile: Any) -> DistributedLayout:
+        """Return the layout of a tile."""
         layout = layout_of(tile)
         assert layout is not None  # the verifier has seen to it
-        if layout.ctas > 1:
-            raise LegoError(
-                f"'{layout}' is held by {layout.ctas} CTAs, and no tile is divided among the CTAs "
-                "of a cluster yet",
-                hint="give each CTA a tile of its own: a layout Row(warps, 32, registers)",
-            )
         return layout
 
     @property
@@ -58,9 +56,18 @@ class Threads:
         """The insertion point at the begin of the kernel."""
         return ir.InsertionPoint(self._entry)
 
-    def coordinates(self, layout: DistributedLayout) -> list[Any]:
-        """Return the index of the first register's element in the thread, a value a dimension."""
-        return self._first(layout)[: layout.rank]
+    def coordinates(self, layout: DistributedLayout, cta: Any = None) -> list[Any]:
+        """Return the index of the first register's element in the thread, a value a dimension.
+
+        Args:
+            layout: of the tile, or of a piece of it.
+            cta: the number of the CTA, by default that in the cluster if CTAs divide the tile.
+        """
+        return self._first(layout, cta)[: layout.rank]
+
+    def copy(self, layout: DistributedLayout, cta: Any = None) -> Any:
+        """Return which copy of its elements the thread holds; arguments as `coordinates`."""
+        return self._first(layout, cta)[layout.rank] if layout.replicas > 1 else build.index(0)
 
     def is_first_copy(self, layout: DistributedLayout) -> Any | None:
         """Return whether the thread holds the first copy of its elements, an i1.
@@ -71,7 +78,7 @@ class Threads:
             return None
         key = ("first", layout)
         if key not in self._built:
-            replica = self._first(layout)[layout.rank]
+            replica = self.copy(layout)
             with self.entry:
                 self._built[key] = build.compare("eq", replica, build.index(0))
         return self._built[key]
@@ -84,8 +91,43 @@ class Threads:
                 self._built["thread"] = build.compare("eq", self.kernel.thread, zero)
         return self._built["thread"]
 
+    def is_first_of_cluster(self) -> Any:
+        """Return whether the thread is the first of its cluster, an i1."""
+        if self.kernel.ctas == 1:
+            return self.is_first()
+        if "cluster" not in self._built:
+            with self.entry:
+                first = build.compare("eq", self.cta, build.index(0))
+            is_first = self.is_first()
+            with self.entry:
+                self._built["cluster"] = build.binary("andi", first, is_first)
+        return self._built["cluster"]
+
+    @property
+    def cta(self) -> Any:
+        """The number of the CTA in its cluster, an index."""
+        if "cta" not in self._built:
+            with self.entry:
+                x = ir.Attribute.parse("#gpu<dim x>")
+                self._built["cta"] = build.make(
+                    "gpu.cluster_block_id", ir.IndexType.get(), dimension=x
+                )
+        return self._built["cta"]
+
+    def cta_digits(self, layout: Layout) -> list[Any]:
+        """Return the digits of the CTA's number in its cluster, by a layout of them."""
+        key = ("cta", layout)
+        if key not in self._built:
+            cta = self.cta
+            with self.entry:
+                self._built[key] = dialect.inv(layout_attribute(layout), layout.rank, [cta])
+        return list(self._built[key])
+
     def digit(self, digit: Digit) -> Any:
         """Return a digit of the warp's or lane's number, an index."""
+        if digit.place is Place.CTA:
+            rest = self.kernel.ctas // (digit.weight * digit.size)
+            return self.cta_digits(OrderBy(Row(rest, digit.size, digit.weight)))[1]
         if digit not in self._built:
             weight = digit.weight * (WARP_THREADS if digit.place is Place.WARP else 1)
             rest = self.warps * WARP_THREADS // (weight * digit.size)
@@ -119,14 +161,22 @@ class Threads:
                 self._built[choice] = build.make("arith.index_cast", build.i32(), total)
         return self._built[choice]
 
-    def _first(self, layout: DistributedLayout) -> list[Any]:
+    def _first(self, layout: DistributedLayout, cta: Any = None) -> list[Any]:
         """Return the index of the thread's first register's element, and which copy it is."""
-        if layout not in self._index:
+        if layout.ctas > 1 and cta is None:
+            assert layout.ctas == self.kernel.ctas
+            cta = self.cta
+        key = layout, cta
+        if key not in self._index:
             rank = layout.rank + (layout.replicas > 1)
+            position = OrderBy(Row(layout.ctas, self.warps * WARP_THREADS, layout.registers))
             with self.entry:
                 first = self.kernel.thread
-                if layout.registers > 1:
+                if cta is not None:
+                    at = [cta, first, build.index(0)]
+                    first = dialect.apply(layout_attribute(position), at)
+                elif layout.registers > 1:
                     first = build.binary("muli", first, build.index(layout.registers))
                 attribute = layout_attribute(layout.layout)
-                self._index[layout] = dialect.inv(attribute, rank, [first])
-        return self._index[layout]
+                self._index[key] = dialect.inv(attribute, rank, [first])
+        return self._index[key]

@@ -78,6 +78,8 @@ class _Walk:
 
     def run(self) -> None:
         self.lower_block(self.kernel.body)
+        with self.kernel.launch.location:
+            self.threads.exchanges.finish()
         for op in reversed(self.dead):
             op.erase()
 

@@ -284,21 +284,6 @@ def test_copies_are_stored_once(order: str) -> None:
     run({"x": x}, x, 4, body + store_y(x, "%v", layout), order)
 
 
-def test_tiles_are_not_divided_among_ctas() -> None:
-    layout = coalesced((64,), 4, 4, ctas=2)
-    y = np.zeros(64, np.int32)
-    body = f"""
-    %v = arith.constant dense<7> : {tile(layout, "i32")}
-    {store_y(y, "%v", layout)}
-    """
-    text = kernel({"y": y}, 4, body, grid=2)
-    end = text.rindex("    gpu.terminator\n  }") + len("    gpu.terminator\n  }")
-    clustered = text[:end] + " {lego.cluster = 2 : i64}" + text[end:]
-    with pytest.raises(LegoError, match="held by 2 CTAs") as error:
-        _ = compiled(clustered).index
-    assert error.value.location is not None
-
-
 def test_constants_that_differ_are_refused() -> None:
     layout = coalesced((2,), 4, 1)
     y = np.zeros(2, np.int32)

@@ -24,7 +24,7 @@ from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.tile_ir.types import bytes_of
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_passes.lower_tiles.combining.combine import Combine, Values
-from lego_mlir.mlir.tile_passes.lower_tiles.conversions import convert
+from lego_mlir.mlir.tile_passes.lower_tiles.conversions import convert_together
 from lego_mlir.mlir.tile_passes.lower_tiles.conversions.shuffles import shuffle_xor
 from lego_mlir.mlir.tile_passes.lower_tiles.fragments import Fragment, of_elements, part_width
 from lego_mlir.mlir.tile_passes.lower_tiles.threads import Threads
@@ -56,7 +56,7 @@ def reduce_tiles(
             case Gather():
                 # Lanes have been combined: what the plan converts has the same elements.
                 source, target = step.conversion.source, step.conversion.target
-                held = [convert(t.renamed(source), target, threads) for t in held]
+                held = convert_together([t.renamed(source) for t in held], target, threads)
     return [t.renamed(plan.result) for t in held]
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lego_mlir.analysis.distributed import DistributedLayout, plan_conversion
+from lego_mlir.analysis.distributed.conversions.clusters import Kind, of_cluster
 from lego_mlir.analysis.distributed.conversions.exchange import WORD_BYTES
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.tile_ir.dots import matrix_instructions
 from lego_mlir.mlir.tile_ir.types import bytes_of
+from lego_mlir.mlir.tile_passes.lower_tiles.conversions.clusters import gather
 from lego_mlir.mlir.tile_passes.lower_tiles.conversions.exchanges import exchange
 from lego_mlir.mlir.tile_passes.lower_tiles.conversions.shared_memory import through_shared
 from lego_mlir.mlir.tile_passes.lower_tiles.conversions.shuffles import from_words, to_words
@@ -25,6 +29,40 @@ def convert(tile: Fragment, layout: DistributedLayout, threads: Threads) -> Frag
     Raises:
         LegoError: no plan converts one layout into the other.
     """
+    (found,) = convert_together([tile], layout, threads)
+    return found
+
+
+def convert_together(
+    held: Sequence[Fragment], layout: DistributedLayout, threads: Threads
+) -> list[Fragment]:
+    """Build several tiles of one layout in another layout; between CTAs in one round trip.
+
+    Args:
+        held: the tiles.
+        layout: of the results.
+        threads: those of the kernel.
+
+    Raises:
+        LegoError: as `convert`.
+    """
+    source = held[0].layout
+    if source == layout:
+        return list(held)
+    if source.ctas > 1:
+        pieces = of_cluster(source, layout)
+        if pieces.kind in (Kind.WITHIN, Kind.GATHER):
+            parts = [tile.renamed(pieces.source) for tile in held]
+            if pieces.kind is Kind.GATHER:
+                found = gather(parts, pieces, threads)
+            else:
+                found = [_convert(part, pieces.target, threads) for part in parts]
+            return [tile.renamed(layout) for tile in found]
+    return [_convert(tile, layout, threads) for tile in held]
+
+
+def _convert(tile: Fragment, layout: DistributedLayout, threads: Threads) -> Fragment:
+    """Build a conversion in which nothing leaves its CTA."""
     if tile.layout == layout:
         return tile
     instructions = matrix_instructions(threads.kernel.target)
@@ -33,10 +71,19 @@ def convert(tile: Fragment, layout: DistributedLayout, threads: Threads) -> Frag
         return tile.picked(layout, plan.registers)
     if plan.exchange is not None:
         return exchange(tile, layout, plan.exchange, threads)
-    if layout.ctas > 1 or plan.shared is None:
-        raise LegoError("a conversion between the CTAs of a cluster is not there yet")
+    assert plan.shared is not None
     if plan.shared.shared_bytes % WORD_BYTES:
         return _by_words(tile, layout, threads)
+    if layout.ctas > 1:
+        pieces = of_cluster(tile.layout, layout)
+        if pieces.kind is not Kind.SPLIT:
+            raise LegoError(
+                f"a tile {list(layout.shape)} would be exchanged between the CTAs of a cluster, "
+                f"from '{tile.layout}' to '{layout}'; CTAs gather tiles, and nothing else",
+                hint="let loads, stores and reductions divide tiles among CTAs along the same "
+                "dimension, store the tile and load it again, or launch without a cluster",
+            )
+        tile = tile.renamed(pieces.source)
     return through_shared(tile, layout, plan.shared, threads)
 
 
@@ -46,5 +93,5 @@ def _by_words(tile: Fragment, layout: DistributedLayout, threads: Threads) -> Fr
     LLVM reads whole words, and of a memory that ends inside of one it would read what nobody wrote.
     """
     words = [to_words(element)[0] for element in tile.elements()]
-    found = convert(of_elements(tile.layout, words), layout, threads)
+    found = _convert(of_elements(tile.layout, words), layout, threads)
     return of_elements(layout, [from_words([w], tile.element) for w in found.elements()])

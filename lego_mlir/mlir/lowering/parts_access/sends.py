@@ -1,0 +1,113 @@
+"""Lower lego.send_parts to stores into the shared memory of another CTA of the cluster.
+
+    %there = mapa %here, %cta                       the same address in the other CTA
+    st.async [%there], %value, [%barrier_there]     and its bytes count at the barrier there
+
+The instructions are PTX: MLIR has no operation for them.
+
+Source: PTX ISA, "st.async" and "mapa".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.mlir.bindings import arith, ir, vector
+from lego_mlir.mlir.lowering.parts_access.lanes import grouped, lanes_of
+from lego_mlir.mlir.lowering.parts_access.plan import PartsMemory, Plan, bytes_of
+
+_REGISTERS = {4: "r", 8: "l"}
+"""The constraint of a register, by the bytes of an element."""
+
+
+def send(memory: PartsMemory, parts: Sequence[Any], barrier: Any, cta: Any) -> None:
+    """Build the stores of parts into the memory of another CTA.
+
+    Args:
+        memory: where they go; it has the same address there.
+        parts: the values.
+        barrier: the mbarrier, a memref of one element in shared memory.
+        cta: the other CTA's rank, an i32.
+
+    Raises:
+        LegoError: elements have other sizes than 4 or 8 bytes, or one of them may not exist.
+    """
+    size = bytes_of(memory.element)
+    if size not in _REGISTERS:
+        raise LegoError(f"st.async stores elements of 4 or 8 bytes, not {memory.element}")
+    plan = Plan(memory, ())
+    if any(truth is not True for truth in plan.truths.values()):
+        raise LegoError(f"the layout '{memory.layout}' does not have all elements that are sent")
+    lanes = lanes_of(parts)
+    signal = _in_cta(_address(barrier), cta)
+    start = _address(memory.flat)
+    for group in plan.groups.values():
+        for access in group:
+            sent = [lanes[registers[0]] for registers in access.lanes]
+            (value,) = grouped(sent, [plan.unit(access)])
+            words = _words(value, len(sent), size)
+            i32 = ir.IntegerType.get_signless(32)
+            offset = _made("arith.index_cast", i32, plan.offset(access))
+            distance = arith.MulIOp(offset, arith.ConstantOp(i32, size).result).result
+            target = _in_cta(arith.AddIOp(start, distance).result, cta)
+            _store(target, words, signal, size)
+
+
+def _store(target: Any, words: Sequence[Any], signal: Any, size: int) -> None:
+    """Build one st.async of up to 16 bytes; all operands are integers."""
+    most = 16 // size
+    assert len(words) <= most
+    names = [f"${k + 1}" for k in range(len(words))]
+    vector_ = f".v{len(words)}" if len(words) > 1 else ""
+    value = "{" + ", ".join(names) + "}" if len(words) > 1 else names[0]
+    _asm(
+        f"st.async.weak.shared::cluster.mbarrier::complete_tx::bytes{vector_}.b{8 * size} "
+        f"[$0], {value}, [${len(words) + 1}];",
+        ",".join(["r", *([_REGISTERS[size]] * len(words)), "r", "~{memory}"]),
+        [target, *words, signal],
+    )
+
+
+def _words(value: Any, count: int, size: int) -> list[Any]:
+    """Build the elements of a vector, or the one value, as integers."""
+    word = ir.IntegerType.get_signless(8 * size)
+    if count == 1:
+        return [value if value.type == word else arith.BitcastOp(word, value).result]
+    words = value
+    if ir.VectorType(value.type).element_type != word:
+        words = vector.BitCastOp(ir.VectorType.get([count], word), value).result
+    return [vector.ExtractOp(words, [], [k]).result for k in range(count)]
+
+
+def _address(buffer: Any) -> Any:
+    """Build the address of a buffer in the shared memory of its CTA, an i32."""
+    at = _made("memref.extract_aligned_pointer_as_index", ir.IndexType.get(), buffer)
+    return _made("arith.index_cast", ir.IntegerType.get_signless(32), at)
+
+
+def _in_cta(address: Any, cta: Any) -> Any:
+    """Build the same address in another CTA of the cluster."""
+    return _asm("mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r", [address, cta], address.type)
+
+
+def _asm(text: str, constraints: str, operands: Sequence[Any], kind: Any = None) -> Any:
+    """Build instructions of PTX; with a result they compute and nothing else."""
+    attributes = {
+        "asm_string": ir.StringAttr.get(text),
+        "constraints": ir.StringAttr.get(constraints),
+    }
+    if kind is None:
+        attributes["has_side_effects"] = ir.UnitAttr.get()
+    op = ir.Operation.create(
+        "llvm.inline_asm",
+        results=[] if kind is None else [kind],
+        operands=list(operands),
+        attributes=attributes,
+    )
+    return None if kind is None else op.result
+
+
+def _made(name: str, kind: Any, operand: Any) -> Any:
+    return ir.Operation.create(name, results=[kind], operands=[operand]).result
