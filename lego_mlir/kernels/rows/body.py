@@ -1,14 +1,15 @@
 """The bodies of kernels on rows: whole rows in registers, and rows that are read in pieces.
 
 In pieces, each thread keeps statistics of its own elements, and they are combined once, at the
-end of the row: the loop needs neither shuffles nor barriers. Then the row is read again.
+end of the row: pieces need neither shuffles nor barriers. They stay in registers, where only what
+`load` returns is held of all of them at once; or the row is read again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from math import inf
+from math import inf, prod
 from typing import Any
 
 from lego_mlir import frontend as lg
@@ -25,6 +26,9 @@ _REDUCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any], float]] = {
 }
 """Of each kind: the reduction, what combines two, and the identity."""
 
+PARTIAL_ROWS, PARTIAL_COLUMNS = 256, 32
+"""The tile of a CTA that adds up the sums of others."""
+
 Values = dict[str, Any]
 
 
@@ -33,28 +37,24 @@ class Piece:
 
     Args:
         problem: the kernel.
-        config: its tiles.
+        shape: of the tiles that functions see: rows and columns; or one row's columns as
+            (vector, thread, element).
         tensors: the arguments by name.
-        row: the number of the CTA's rows.
-        number: of the piece, a number or an index; 0 where a CTA holds whole rows.
+        row: the number of the tile along the rows.
+        number: that along the columns.
     """
 
     def __init__(
         self,
         problem: RowsProblem,
-        config: RowsConfig,
+        shape: tuple[int, ...],
         tensors: Mapping[str, Any],
         row: Any,
         number: Any,
     ) -> None:
-        self._problem, self._config, self._tensors = problem, config, tensors
+        self._problem, self._shape, self._tensors = problem, shape, tensors
         self._row, self._number = row, number
-        self._columns = config.columns or problem.columns
-        self._held = (
-            (config.piece, config.threads, config.vector)
-            if config.piece
-            else (config.rows, self._columns)
-        )
+        self._rows, self._columns = shape if len(shape) == 2 else (1, prod(shape))
         self._known: Values = {}
         self._is_loaded = False
 
@@ -73,17 +73,14 @@ class Piece:
         """Store outputs that have a number for each element."""
         for name, tile in outputs.items():
             tensor = self._tensors[name]
-            whole = tile.reshape(self._config.rows, self._columns)
-            tensor.tile(self._config.rows, self._columns)[self._row, self._number] = _as(
-                whole, tensor.dtype
-            )
+            whole = _as(tile, tensor.dtype).reshape(self._rows, self._columns)
+            tensor.tile(self._rows, self._columns)[self._row, self._number] = whole
 
     def store_results(self, outputs: Mapping[str, Any]) -> None:
         """Store outputs that have a number for each row."""
-        rows = self._config.rows
         for name, tile in outputs.items():
             tensor = self._tensors[name]
-            tensor.tile(rows)[self._row] = _as(tile.reshape(rows), tensor.dtype)
+            tensor.tile(self._rows)[self._row] = _as(tile, tensor.dtype).reshape(self._rows)
 
     def _value(self, name: str) -> Any:
         if name not in self._known:
@@ -91,7 +88,7 @@ class Piece:
         return self._known[name]
 
     def _made(self, name: str) -> Any:
-        rows, columns = self._config.rows, self._columns
+        rows, columns = self._rows, self._columns
         if name == words.COLUMN_INDEX:
             return self._shaped(lg.iota((1, columns), 1)) + self._number * columns
         if name == words.ROW_INDEX:
@@ -110,6 +107,8 @@ class Piece:
                 return self._shaped(tensor.tile(columns)[self._number][None, :])
             case words.ROW:
                 return self._by_row(tensor.tile(rows)[self._row])
+            case words.MATRIX:
+                return tensor[0]
         return tensor
 
     def _loaded(self, name: str) -> Any:
@@ -128,14 +127,14 @@ class Piece:
 
     def _shaped(self, tile: Any) -> Any:
         """Return a tile of columns in the shape that functions see."""
-        return tile.reshape(*self._held) if self._config.piece else tile
+        return tile if len(self._shape) == 2 else tile.reshape(*self._shape)
 
     def _by_row(self, tile: Any) -> Any:
-        return tile.reshape(self._config.rows, *[1] * (len(self._held) - 1))
+        return tile.reshape(self._rows, *[1] * (len(self._shape) - 1))
 
     def _pick(self, name: str, column: Any) -> Any:
         """Return the elements of an argument at a column of each row; those elsewhere are 0."""
-        columns, rows = self._problem.columns, self._config.rows
+        columns, rows = self._problem.columns, self._rows
         at = lg.restrict(column, (column >= 0) & (column < columns)).reshape(rows)
         line = lg.arange(rows) + self._row * rows
         found = self._tensors[name][lg.restrict(line, line < self._problem.rows), at]
@@ -144,7 +143,11 @@ class Piece:
 
 def whole_rows(problem: RowsProblem, config: RowsConfig, tensors: Mapping[str, Any]) -> None:
     """Trace a CTA that holds whole rows in registers."""
-    piece = Piece(problem, config, tensors, lg.block_id(), 0)
+    shape = config.rows, problem.columns
+    _finish_whole(problem, Piece(problem, shape, tensors, lg.block_id(), 0))
+
+
+def _finish_whole(problem: RowsProblem, piece: Piece) -> None:
     stats: Values = {}
     for name, stat in problem.stats.items():
         stats[name] = _reduced(stat, piece.call(stat.map, stats), axis=1)
@@ -154,41 +157,114 @@ def whole_rows(problem: RowsProblem, config: RowsConfig, tensors: Mapping[str, A
         piece.store_results(piece.call(problem.results, stats))
 
 
+def sums_of_columns(
+    problem: RowsProblem,
+    config: RowsConfig,
+    tensors: Mapping[str, Any],
+    *,
+    finishes: bool,
+) -> None:
+    """Trace a CTA that adds up columns, of every so many rows.
+
+    Args:
+        problem: the kernel.
+        config: its tiles.
+        tensors: the arguments by name; instead of sums of columns those of each CTA.
+        finishes: whether it computes the other outputs, too. Then it holds whole rows.
+    """
+    first, number = lg.block_id("x"), 0 if finishes else lg.block_id("y")
+    shape = config.rows, problem.columns if finishes else config.columns
+    blocks = -(-problem.rows // config.rows)
+    functions = problem.column_sums
+    zeros: Any = lg.zeros(shape, "f32")
+    zero = lg.fill(zeros, 0.0)
+
+    def step(k: Any, *before: Any) -> tuple[Any, ...]:
+        piece = Piece(problem, shape, tensors, k * config.ctas + first, number)
+        added = [piece.call(function) for function in functions.values()]
+        if finishes:
+            _finish_whole(problem, piece)
+        return tuple(old + lg.fill(new, 0.0) for old, new in zip(before, added, strict=True))
+
+    found = lg.fold(-(-blocks // config.ctas), (zero,) * len(functions))(step)
+    for name, tile in zip(functions, found, strict=True):
+        total = lg.sum(tile, axis=0, keepdims=True)
+        tensors[name].tile(1, total.shape[1])[first, number] = total
+
+
+def add_partial_sums(partial: Any, total: Any) -> None:
+    """Trace a CTA that adds up the sums of all CTAs, of some columns."""
+    column, shape = lg.block_id(), (PARTIAL_ROWS, PARTIAL_COLUMNS)
+
+    @lg.fold(-(-partial.shape[0] // PARTIAL_ROWS), lg.zeros(shape, "f32"))
+    def sums(k: Any, before: Any) -> Any:
+        return before + lg.fill(partial.tile(*shape)[k, column], 0.0)
+
+    total.tile(PARTIAL_COLUMNS)[column] = _as(lg.sum(sums, axis=0), total.dtype)
+
+
 def rows_in_pieces(problem: RowsProblem, config: RowsConfig, tensors: Mapping[str, Any]) -> None:
-    """Trace a CTA that reads a row in pieces, once for each pass, and once to finish."""
-    row = lg.block_id()
-    whole, rest = divmod(problem.columns, config.columns)
+    """Trace a CTA that has a row in pieces: in registers, or read again for each pass over it."""
+    row, shape = lg.block_id(), (config.piece, config.threads, config.vector)
 
     def at(number: Any) -> Piece:
-        return Piece(problem, config, tensors, row, number)
+        return Piece(problem, shape, tensors, row, number)
 
+    if config.held:
+        held = [at(number) for number in range(-(-problem.columns // config.columns))]
+        stats = _of_held(problem, held, config.threads)
+    else:
+        held = []
+        stats = _of_read(problem, at, config)
+    if problem.finish is not None:
+        finish = problem.finish
+        for piece in held or _read(at, problem.columns, config.columns):
+            piece.store(piece.call(finish, stats))
+    if problem.results is not None:
+        piece = at(0)
+        piece.store_results(piece.call(problem.results, stats))
+
+
+def _of_held(problem: RowsProblem, held: Sequence[Piece], threads: int) -> Values:
+    """Return the statistics of a row whose pieces stay in registers, one after the other."""
     stats: Values = {}
+    for name, stat in problem.stats.items():
+        alone = {name: Stat(stat.map, stat.op)}
+        lanes = _identities(alone, threads)
+        for piece in held:
+            lanes = _added(alone, piece, lanes, stats)
+        stats |= _across_threads(alone, lanes)
+    return stats
+
+
+def _of_read(problem: RowsProblem, at: Callable[[Any], Piece], config: RowsConfig) -> Values:
+    """Return the statistics of a row that each pass reads."""
+    stats: Values = {}
+    whole, rest = divmod(problem.columns, config.columns)
     for together in problem.passes:
         chosen = {name: problem.stats[name] for name in together}
-        lanes = _identities(chosen, config.threads)
 
         def step(
             number: Any, *carried: Any, chosen: Mapping[str, Stat] = chosen
         ) -> tuple[Any, ...]:
             return _flat(_added(chosen, at(number), _named(chosen, carried), stats).values())
 
-        carried = _flat(lanes.values())
+        carried = _flat(_identities(chosen, config.threads).values())
         if whole:
             carried = lg.fold(whole, carried)(step)
         if rest:
             carried = step(whole, *carried)
         stats.update(_across_threads(chosen, _named(chosen, carried)))
-    if problem.finish is not None:
-        finish = problem.finish
-        for number in lg.loop(whole) if whole else ():
-            piece = at(number)
-            piece.store(piece.call(finish, stats))
-        if rest:
-            piece = at(whole)
-            piece.store(piece.call(finish, stats))
-    if problem.results is not None:
-        piece = at(0)
-        piece.store_results(piece.call(problem.results, stats))
+    return stats
+
+
+def _read(at: Callable[[Any], Piece], columns: int, width: int) -> Iterator[Piece]:
+    """Yield the pieces of a row, in a loop of the kernel; then what is left."""
+    whole, rest = divmod(columns, width)
+    if whole:
+        yield from map(at, lg.loop(whole))
+    if rest:
+        yield at(whole)
 
 
 def _reduced(stat: Stat, mapped: Any, axis: int | tuple[int, ...]) -> Any:

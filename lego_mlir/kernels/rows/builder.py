@@ -17,14 +17,35 @@ tiles that broadcast together, so that a function reads as if it were of one ele
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from inspect import Parameter, Signature
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
-from lego_mlir.frontend import Kernel, kernel
-from lego_mlir.kernels.rows.body import rows_in_pieces, whole_rows
+from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.frontend import Kernel, KernelSequence, TensorType, Workspace, kernel, sequence
+from lego_mlir.kernels.rows.body import (
+    PARTIAL_COLUMNS,
+    add_partial_sums,
+    rows_in_pieces,
+    sums_of_columns,
+    whole_rows,
+)
 from lego_mlir.kernels.rows.config import RowsConfig
-from lego_mlir.kernels.rows.heuristic import choose
+from lego_mlir.kernels.rows.heuristic import choose, choose_for_columns, count_ctas
 from lego_mlir.kernels.rows.problem import Argument, Function, RowsProblem, Stat
+
+RowsKernel: TypeAlias = Kernel | KernelSequence
+"""A kernel; or several, one after the other, where columns are added up."""
+
+
+class _Options(NamedTuple):
+    exact_math: bool
+    in_place: bool
+
+
+_SUM_WARPS = 8
+"""Warps of a CTA that adds up the sums of others."""
 
 
 def rows(
@@ -36,11 +57,12 @@ def rows(
     stats: Mapping[str, Stat | tuple[Any, ...]] | None = None,
     finish: Function | None = None,
     results: Function | None = None,
+    columns: Mapping[str, Function] | None = None,
     config: RowsConfig | None = None,
     exact_math: bool = False,
     in_place: bool = False,
-) -> Kernel:
-    """Return a kernel on the rows of matrices.
+) -> RowsKernel:
+    """Return a kernel on the rows of matrices; with sums of columns several, one after the other.
 
     Args:
         shape: the sizes of the matrices, rows and columns.
@@ -51,6 +73,9 @@ def rows(
         finish: returns the outputs that have a number for each element, by name.
         results: returns the outputs that have a number for each row, by name; of statistics and
             arguments that have one, too.
+        columns: functions of an element by the output that is their sum along a column; they take
+            no statistics. CTAs add up rows, and another kernel adds these sums up, in a fixed
+            order.
         config: its tiles; by default the heuristic chooses.
         exact_math: as `lg.kernel` has it.
         in_place: an output may be one of the inputs, exactly.
@@ -59,20 +84,96 @@ def rows(
         LegoError: a size or a type is wrong.
     """
     found = {k: Stat(*stat) for k, stat in (stats or {}).items()}
-    problem = RowsProblem(name, *shape, dict(arguments), load, found, finish, results)
+    problem = RowsProblem(
+        name, *shape, dict(arguments), load, found, finish, results, columns or {}
+    )
     chosen = config or choose(problem)
+    if chosen.piece and chosen.rows > 1:
+        raise LegoError(
+            f"{name}: a CTA reads one row in pieces, not {chosen.rows}",
+            hint="RowsConfig(rows=1, warps=8, piece=4, vector=4)",
+        )
+    if problem.column_sums and not chosen.piece and not chosen.ctas:
+        chosen = replace(chosen, ctas=count_ctas(problem, chosen.rows))
+    options = _Options(exact_math, in_place)
+    if problem.column_sums:
+        return _with_column_sums(problem, chosen, options)
+    return _row_kernel(problem, chosen, name, options)
+
+
+def _row_kernel(problem: RowsProblem, config: RowsConfig, name: str, options: _Options) -> Kernel:
+    """Return the kernel of a problem without its sums of columns."""
 
     def body(**tensors: Any) -> None:
-        (rows_in_pieces if chosen.piece else whole_rows)(problem, chosen, tensors)
+        (rows_in_pieces if config.piece else whole_rows)(problem, config, tensors)
 
+    arguments = {n: problem.tensor(n) for n in problem.arguments if n not in problem.column_sums}
+    grid = -(-problem.rows // config.rows)
+    return _made(body, name, grid, config, problem, arguments, options)
+
+
+def _with_column_sums(
+    problem: RowsProblem, config: RowsConfig, options: _Options
+) -> KernelSequence:
+    """Return the kernels of a problem with sums of columns.
+
+    If a CTA holds whole rows, it adds up its columns beside; otherwise that is a kernel of its own.
+    """
+    sums, columns = problem.column_sums, problem.columns
+    adding = config if not config.piece else choose_for_columns(problem)
+    partial = {n: Workspace("f32", (adding.ctas, columns)) for n in sums}
+    pieces = 1 if not config.piece else -(-columns // adding.columns)
+
+    def body(**tensors: Any) -> None:
+        sums_of_columns(problem, adding, tensors, finishes=not config.piece)
+
+    arguments = {
+        n: TensorType("f32", OrderBy(Row(*partial[n].shape))) if n in sums else problem.tensor(n)
+        for n in problem.arguments
+    }
+    grid = (adding.ctas, pieces)
+    kernels = [_made(body, f"{problem.name}_sums", grid, adding, problem, arguments, options)]
+    if config.piece:
+        kernels.insert(0, _row_kernel(problem, config, f"{problem.name}_rows", options))
+    calls = [k.on(**{n: _partial(n) for n in sums if n in k.parameters()}) for k in kernels]
+    for n in sums:
+        total = problem.tensor(n)
+        kinds = {"partial": arguments[n], "total": total}
+        made = kernel(grid=-(-columns // PARTIAL_COLUMNS), warps=_SUM_WARPS, parameters=kinds)(
+            add_partial_sums
+        )
+        calls.append(made.on(partial=_partial(n), total=n))
+    return sequence(
+        problem.name,
+        calls,
+        parameters={n: problem.tensor(n) for n in problem.arguments},
+        workspaces={_partial(n): w for n, w in partial.items()},
+    )
+
+
+def _partial(name: str) -> str:
+    """Return the name of the workspace with the sums of each CTA."""
+    return f"{name}_of_ctas"
+
+
+def _made(
+    body: Any,
+    name: str,
+    grid: int | tuple[int, int],
+    config: RowsConfig,
+    problem: RowsProblem,
+    arguments: Mapping[str, Any],
+    options: _Options,
+) -> Kernel:
+    """Return the kernel of a body that takes arguments by name."""
     body.__name__ = name
     parameters = [Parameter(n, Parameter.KEYWORD_ONLY) for n in arguments]
-    body.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    body.__signature__ = Signature(parameters)
     return kernel(
-        grid=-(-problem.rows // chosen.rows),
-        warps=chosen.warps,
-        parameters={n: problem.tensor(n) for n in arguments},
-        explanation=lambda: chosen.describe(problem.columns),
-        exact_math=exact_math,
-        in_place=in_place,
+        grid=grid,
+        warps=config.warps,
+        parameters=dict(arguments),
+        explanation=lambda: config.describe(problem.columns),
+        exact_math=options.exact_math,
+        in_place=options.in_place,
     )(body)

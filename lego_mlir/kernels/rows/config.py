@@ -15,9 +15,10 @@ class RowsConfig:
     Attributes:
         rows: rows that a CTA holds in registers at once.
         warps: of the CTA; they divide the rows first, then the columns.
-        piece: vectors that a thread holds of a row that is read in pieces; 0 where a CTA holds
-            whole rows.
+        piece: vectors of a thread in each piece of a row; 0 where a CTA works on whole rows.
         vector: elements of such a vector.
+        held: whether the pieces of a row stay in registers, or are read again.
+        ctas: of a kernel that adds up columns, each of which works on rows until none are left.
         reason: why it was chosen.
     """
 
@@ -25,6 +26,8 @@ class RowsConfig:
     warps: int
     piece: int = 0
     vector: int = 1
+    held: bool = False
+    ctas: int = 0
     reason: str = "given"
 
     def __post_init__(self) -> None:
@@ -34,11 +37,6 @@ class RowsConfig:
                 raise LegoError(f"RowsConfig: {name} is a power of two, not {n!r}")
         if type(self.piece) is not int or self.piece < 0 or self.piece & (self.piece - 1):
             raise LegoError(f"RowsConfig: piece is 0 or a power of two, not {self.piece!r}")
-        if self.piece and self.rows > 1:
-            raise LegoError(
-                f"RowsConfig: a CTA reads one row in pieces, not {self.rows}",
-                hint="RowsConfig(rows=1, warps=8, piece=4, vector=4)",
-            )
 
     @property
     def threads(self) -> int:
@@ -55,7 +53,9 @@ class RowsConfig:
         if self.piece:
             pieces = f"{columns // self.columns} pieces of {self.columns} columns"
             rest = columns % self.columns
+            where = "in registers" if self.held else "read for each pass"
             held = f"1 row a CTA, in {pieces}" + (f" and one of {rest}" if rest else "")
+            held = f"{held}, {where}"
         else:
             held = f"{self.rows} row{'s' * (self.rows > 1)} a CTA, in registers"
         return f"{held}; {self.warps} warps ({self.reason})"

@@ -14,16 +14,35 @@ _MOST_HELD = 64
 
 _WARPS, _MOST_WARPS = 4, 16
 
+_CTAS = 264
+"""CTAs that add up columns."""
+
 
 def choose(problem: RowsProblem) -> RowsConfig:
     """Return the config of a kernel on rows."""
     n = problem.columns
+    if _HELD * WARP_THREADS * _MOST_WARPS < n <= _MOST_HELD * WARP_THREADS * _MOST_WARPS:
+        reason = "pieces need fewer registers than a whole row"
+        return RowsConfig(1, _MOST_WARPS, 1, problem.vector, held=True, reason=reason)
     if n > _MOST_HELD * WARP_THREADS * _MOST_WARPS:
-        return RowsConfig(1, _MOST_WARPS, 4, problem.vector, "a row does not fit in registers")
+        return RowsConfig(
+            1, _MOST_WARPS, 4, problem.vector, reason="a row does not fit in registers"
+        )
     threads = 1
     while threads * _HELD < n:
         threads *= 2
     warps = min(_MOST_WARPS, max(_WARPS, threads // WARP_THREADS))
     rows = max(1, warps * WARP_THREADS // threads)
     rows = min(rows, 1 << (problem.rows - 1).bit_length())
-    return RowsConfig(rows, warps, reason=f"{threads} threads a row")
+    ctas = count_ctas(problem, rows) if problem.column_sums else 0
+    return RowsConfig(rows, warps, ctas=ctas, reason=f"{threads} threads a row")
+
+
+def choose_for_columns(problem: RowsProblem) -> RowsConfig:
+    """Return the config of a kernel that only adds up columns: a CTA has some of them."""
+    return RowsConfig(4, 4, 1, problem.vector, ctas=count_ctas(problem, 4))
+
+
+def count_ctas(problem: RowsProblem, rows: int) -> int:
+    """Return how many CTAs add up columns, each of which has so many rows at a time."""
+    return min(_CTAS, -(-problem.rows // rows))

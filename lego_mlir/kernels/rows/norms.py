@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lego_mlir import frontend as lg
-from lego_mlir.frontend import Kernel
+from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.problem import Argument, Stat
@@ -25,7 +25,7 @@ def rmsnorm(
     offset: float = 0.0,
     config: RowsConfig | None = None,
     in_place: bool = False,
-) -> Kernel:
+) -> RowsKernel:
     """Return a kernel `(x, w, y)`: y = x / sqrt(mean(x²) + epsilon) * (w + offset) of each row.
 
     With `residual` it is `(x, residual, w, y, prenorm)`: prenorm = x + residual is stored, and
@@ -83,7 +83,7 @@ def layernorm(
     epsilon: float = 1e-5,
     config: RowsConfig | None = None,
     in_place: bool = False,
-) -> Kernel:
+) -> RowsKernel:
     """Return a kernel `(x, w, b, y)`: y = (x - mean) / sqrt(variance + epsilon) * w + b.
 
     With `residual` it is `(x, residual, w, b, y, prenorm)`, with `save` its last arguments are mean

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from inspect import signature
+from inspect import Parameter, Signature, signature
 from math import gcd
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -19,12 +19,10 @@ from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
 Function: TypeAlias = Callable[..., Any]
 """A function of tiles, which it names: arguments, what is loaded, statistics, indices."""
 
-ELEMENT, COLUMN, ROW, LAUNCH = "element", "column", "row", "launch"
+ELEMENT, COLUMN, ROW, MATRIX, LAUNCH = "element", "column", "row", "matrix", "launch"
 
 COLUMN_INDEX, ROW_INDEX, PICK = "column_index", "row_index", "pick"
 """What every function may name beside the values of its kernel."""
-
-_INDICES = (COLUMN_INDEX, ROW_INDEX, PICK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +31,12 @@ class Argument:
 
     Attributes:
         dtype: MLIR's name of the element type.
-        per: what it has one number for: each element of the matrix, each column, each row, or the
-            launch.
+        per: what it has one number for: each element of the matrix, each column, each row, the
+            matrix (an array of one), or the launch (a number that the call passes).
     """
 
     dtype: str
-    per: Literal["element", "column", "row", "launch"] = "element"
+    per: Literal["element", "column", "row", "matrix", "launch"] = "element"
 
     @property
     def bytes(self) -> int:
@@ -88,6 +86,7 @@ class RowsProblem:
         stats: by name, in the order in which they are computed.
         finish: returns the outputs that have a number for each element, by name.
         results: returns the outputs that have a number for each row, by name.
+        column_sums: functions of an element by the output that is their sum along a column.
     """
 
     name: str
@@ -98,6 +97,7 @@ class RowsProblem:
     stats: Mapping[str, Stat] = field(default_factory=dict)
     finish: Function | None = None
     results: Function | None = None
+    column_sums: Mapping[str, Function] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for what, n in (("rows", self.rows), ("columns", self.columns)):
@@ -105,14 +105,22 @@ class RowsProblem:
                 raise LegoError(f"{self.name}: {what} is a positive integer, not {n!r}")
         for argument in self.arguments.values():
             check_dtype(argument.dtype)
+        for name, function in self.column_sums.items():
+            statistics = [n for n in names_of(function) if n in self.stats]
+            if statistics:
+                raise LegoError(
+                    f"{self.name}: the sums of columns {name} take the statistic '{statistics[0]}'",
+                    hint="a kernel that ran before stores it, and it becomes an argument",
+                )
 
     def tensor(self, name: str) -> TensorType | ScalarType:
         """Return the type of an argument."""
         argument = self.arguments[name]
-        shape = {ELEMENT: (self.rows, self.columns), COLUMN: (self.columns,), ROW: (self.rows,)}
         if argument.per == LAUNCH:
             return ScalarType(argument.dtype)
-        return TensorType(argument.dtype, OrderBy(Row(*shape[argument.per])), MAX_ACCESS_BYTES)
+        by_row, by_column = (self.rows,), (self.columns,)
+        shapes = {ELEMENT: by_row + by_column, COLUMN: by_column, ROW: by_row, MATRIX: (1,)}
+        return TensorType(argument.dtype, OrderBy(Row(*shapes[argument.per])), MAX_ACCESS_BYTES)
 
     @cached_property
     def elementwise(self) -> tuple[Argument, ...]:
@@ -141,3 +149,17 @@ class RowsProblem:
 def names_of(function: Function) -> tuple[str, ...]:
     """Return the names of the values that a function takes."""
     return tuple(signature(function).parameters)
+
+
+def taking(names: Iterable[str], function: Callable[[dict[str, Any]], Any]) -> Function:
+    """Return a function of values by name, of one that takes them in a dict.
+
+    It is for kernels whose options decide which values there are.
+    """
+
+    def named(**values: Any) -> Any:
+        return function(values)
+
+    parameters = [Parameter(name, Parameter.KEYWORD_ONLY) for name in names]
+    named.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return named

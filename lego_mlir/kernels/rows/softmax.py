@@ -6,7 +6,7 @@ from math import inf
 from typing import Any
 
 from lego_mlir import frontend as lg
-from lego_mlir.frontend import Kernel
+from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.problem import Argument, Stat
@@ -20,7 +20,7 @@ def softmax(
     out: str | None = None,
     config: RowsConfig | None = None,
     in_place: bool = False,
-) -> Kernel:
+) -> RowsKernel:
     """Return a kernel `(x, y)`: y = exp(x - max(x)) / sum(exp(x - max(x))) of each row.
 
     A row with NaN or +inf, or with -inf alone, becomes NaN, as in PyTorch.
@@ -57,7 +57,7 @@ def log_softmax(
     out: str | None = None,
     config: RowsConfig | None = None,
     in_place: bool = False,
-) -> Kernel:
+) -> RowsKernel:
     """Return a kernel `(x, y)`: y = x - max(x) - log(sum(exp(x - max(x)))) of each row.
 
     Arguments as those of `softmax`.

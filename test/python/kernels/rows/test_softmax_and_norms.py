@@ -17,7 +17,7 @@ DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 ULP = {"f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
 
 SHAPES = [(5, 64), (3, 1000), (2, 1), (7, 33), (1, 3), (40, 20), (3, 2050), (2, 4096)]
-PIECES = [(1, 2, 4, 4), (1, 4, 2, 1)]
+PIECES = [(1, 2, 4, 4), (1, 4, 2, 1), (1, 2, 2, 4, True)]
 """Configs of rows in pieces; in most tests the last piece is not full."""
 
 

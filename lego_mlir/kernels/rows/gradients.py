@@ -1,0 +1,176 @@
+"""Gradients of softmax and of norms along rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lego_mlir import frontend as lg
+from lego_mlir.kernels.rows.builder import RowsKernel
+from lego_mlir.kernels.rows.builder import rows as rows_kernel
+from lego_mlir.kernels.rows.config import RowsConfig
+from lego_mlir.kernels.rows.problem import Argument, Function, Stat, names_of, taking
+
+
+def softmax_backward(
+    rows: int,
+    columns: int,
+    dtype: str = "f32",
+    *,
+    config: RowsConfig | None = None,
+    in_place: bool = False,
+) -> RowsKernel:
+    """Return a kernel `(y, dy, dx)`: dx = y * (dy - sum(dy * y)) of each row.
+
+    Args:
+        rows: of the matrices.
+        columns: of the matrices.
+        dtype: element type of all three.
+        config: its tiles; by default the heuristic chooses.
+        in_place: dx may be dy or y.
+
+    Raises:
+        LegoError: a size or a type is wrong.
+    """
+    return rows_kernel(
+        (rows, columns),
+        name="softmax_backward",
+        arguments={name: Argument(dtype) for name in ("y", "dy", "dx")},
+        load=lambda y, dy: {"row": y.to("f32"), "slope": dy.to("f32")},
+        stats={"dot": Stat(lambda row, slope: row * slope)},
+        finish=lambda row, slope, dot: {"dx": row * (slope - dot)},
+        config=config,
+        in_place=in_place,
+    )
+
+
+def log_softmax_backward(
+    rows: int,
+    columns: int,
+    dtype: str = "f32",
+    *,
+    config: RowsConfig | None = None,
+    in_place: bool = False,
+) -> RowsKernel:
+    """Return a kernel `(y, dy, dx)`: dx = dy - exp(y) * sum(dy); see `softmax_backward`."""
+    return rows_kernel(
+        (rows, columns),
+        name="log_softmax_backward",
+        arguments={name: Argument(dtype) for name in ("y", "dy", "dx")},
+        load=lambda y, dy: {"row": y.to("f32"), "slope": dy.to("f32")},
+        stats={"total": Stat(lambda slope: slope)},
+        finish=lambda row, slope, total: {"dx": slope - lg.exp(row) * total},
+        config=config,
+        in_place=in_place,
+    )
+
+
+def rmsnorm_backward(
+    rows: int,
+    columns: int,
+    dtype: str = "f32",
+    *,
+    weight: str | None = None,
+    residual: str | None = None,
+    offset: float = 0.0,
+    config: RowsConfig | None = None,
+    in_place: bool = False,
+) -> RowsKernel:
+    """Return kernels `(x, w, dy, rstd, dx, dw)`, the gradients of `rmsnorm`.
+
+    Sums along columns are added up in a fixed order: the same arrays give the same bits.
+
+    Args:
+        rows: of the matrices.
+        columns: of the matrices, and elements of w.
+        dtype: element type of x, dy and dx. With a residual, x is prenorm.
+        weight: element type of w and dw; by default that of x.
+        residual: element type of dprenorm, the last argument, which is added to dx, if there is
+            one; dx then is the gradient of both x and residual.
+        offset: what the weights were added to.
+        config: its tiles; by default the heuristic chooses.
+        in_place: dx may be dy or x.
+
+    Raises:
+        LegoError: a size or a type is wrong.
+    """
+
+    def scaled(w: Any) -> Any:
+        return w.to("f32") + offset if offset else w.to("f32")
+
+    def gradient(normal: Any, slope: Any, w: Any, rstd: Any, dot: Any) -> Any:
+        return rstd * (slope * scaled(w) - normal * (dot * (1 / columns)))
+
+    arguments = _norm_arguments(dtype, weight or dtype, ["rstd"], ["dw"], residual)
+    return rows_kernel(
+        (rows, columns),
+        name="rmsnorm_backward",
+        arguments=arguments,
+        load=lambda x, dy, rstd: {"normal": x.to("f32") * rstd, "slope": dy.to("f32")},
+        stats={"dot": Stat(lambda normal, slope, w: slope * scaled(w) * normal)},
+        finish=_with_residual(gradient, residual),
+        columns={"dw": lambda normal, slope: slope * normal},
+        config=config,
+        in_place=in_place,
+    )
+
+
+def layernorm_backward(
+    rows: int,
+    columns: int,
+    dtype: str = "f32",
+    *,
+    weight: str | None = None,
+    residual: str | None = None,
+    config: RowsConfig | None = None,
+    in_place: bool = False,
+) -> RowsKernel:
+    """Return kernels `(x, w, dy, mean, rstd, dx, dw, db)`, the gradients of `layernorm`.
+
+    Otherwise as `rmsnorm_backward`.
+    """
+
+    def gradient(normal: Any, slope: Any, w: Any, rstd: Any, dot: Any, total: Any) -> Any:
+        means = normal * (dot * (1 / columns)) + total * (1 / columns)
+        return rstd * (slope * w.to("f32") - means)
+
+    arguments = _norm_arguments(dtype, weight or dtype, ["mean", "rstd"], ["dw", "db"], residual)
+    return rows_kernel(
+        (rows, columns),
+        name="layernorm_backward",
+        arguments=arguments,
+        load=lambda x, dy, mean, rstd: {
+            "normal": (x.to("f32") - mean) * rstd,
+            "slope": dy.to("f32"),
+        },
+        stats={
+            "dot": Stat(lambda normal, slope, w: slope * w.to("f32") * normal),
+            "total": Stat(lambda slope, w: slope * w.to("f32")),
+        },
+        finish=_with_residual(gradient, residual),
+        columns={"dw": lambda normal, slope: slope * normal, "db": lambda slope: slope},
+        config=config,
+        in_place=in_place,
+    )
+
+
+def _norm_arguments(
+    dtype: str, weight: str, saved: list[str], sums: list[str], residual: str | None
+) -> dict[str, Argument]:
+    """Return the arguments of a norm's gradient, in order."""
+    found = {"x": Argument(dtype), "w": Argument(weight, "column"), "dy": Argument(dtype)}
+    found |= {name: Argument("f32", "row") for name in saved}
+    found["dx"] = Argument(dtype)
+    found |= {name: Argument(weight, "column") for name in sums}
+    return found if residual is None else found | {"dprenorm": Argument(residual)}
+
+
+def _with_residual(gradient: Function, residual: str | None) -> Function:
+    """Return the function of the outputs, of that of x's gradient."""
+    if residual is None:
+        return taking(names_of(gradient), lambda values: {"dx": gradient(**values)})
+
+    def finish(values: dict[str, Any]) -> dict[str, Any]:
+        added = values.pop("dprenorm").to("f32")
+        return {"dx": gradient(**values) + added}
+
+    return taking([*names_of(gradient), "dprenorm"], finish)
