@@ -92,6 +92,10 @@ def _run(options: argparse.Namespace) -> int:
             from bench.sample import command as samples
 
             failures = samples.calibrate(options)
+        case "rows":
+            from bench.rows import command as rows
+
+            failures = rows.run(options)
         case "tiles":
             from bench.tiles import command as tiles
 
@@ -113,6 +117,7 @@ def _parser() -> argparse.ArgumentParser:
     from bench.gemm import tune
     from bench.index import command as index
     from bench.launch import command as launches
+    from bench.rows import command as rows
     from bench.run import LIMIT_S, MAX_SETS, ROUNDS
     from bench.sample import command as samples
     from bench.tiles import command as tiles
@@ -121,8 +126,8 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         dest="command",
         required=True,
-        metavar="build | run | report | profile | tune | sample | calibrate | tiles | index | "
-        "launch | mlp | compile",
+        metavar="build | run | report | profile | tune | sample | calibrate | rows | tiles | "
+        "index | launch | mlp | compile",
     )
     only: dict[str, Any] = {
         "action": "append",
@@ -137,6 +142,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--target", default="sm_90a")
     command.add_argument("--sass", action="store_true", help="count the main loops' instructions")
 
+    rows.add_parser(commands, only)
     tiles.add_parser(commands, only)
 
     command = commands.add_parser("run", help="check and time the cases of a folder")

@@ -14,6 +14,13 @@ from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 from lego_mlir.kernels.permute.transpose import permute, transpose
 from lego_mlir.kernels.rows.builder import rows
 from lego_mlir.kernels.rows.config import RowsConfig
+from lego_mlir.kernels.rows.cross_entropy import cross_entropy, cross_entropy_backward
+from lego_mlir.kernels.rows.gradients import (
+    layernorm_backward,
+    log_softmax_backward,
+    rmsnorm_backward,
+    softmax_backward,
+)
 from lego_mlir.kernels.rows.norms import layernorm, rmsnorm
 from lego_mlir.kernels.rows.problem import Argument as RowArgument
 from lego_mlir.kernels.rows.softmax import log_softmax, softmax
@@ -25,14 +32,20 @@ __all__ = [
     "RowArgument",
     "RowsConfig",
     "WgmmaConfig",
+    "cross_entropy",
+    "cross_entropy_backward",
     "grouped_matmul",
     "layernorm",
+    "layernorm_backward",
     "log_softmax",
+    "log_softmax_backward",
     "matmul",
     "permute",
     "ragged_matmul",
     "rmsnorm",
+    "rmsnorm_backward",
     "rows",
     "softmax",
+    "softmax_backward",
     "transpose",
 ]

@@ -1,0 +1,131 @@
+"""The kernels on rows that are measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from lego_mlir.kernels import RowsConfig
+    from lego_mlir.kernels.rows.builder import RowsKernel
+
+Role = Literal["element", "column", "row", "label"]
+"""What an argument has a number for; labels are numbers of columns."""
+
+_BYTES = {"f32": 4, "f16": 2, "bf16": 2}
+
+ARGUMENTS: dict[str, dict[str, Role]] = {
+    "softmax": {"x": "element", "y": "element"},
+    "rmsnorm": {"x": "element", "w": "column", "y": "element"},
+    "layernorm": {"x": "element", "w": "column", "b": "column", "y": "element"},
+    "cross_entropy": {"logits": "element", "labels": "label", "loss": "row"},
+    "softmax_backward": {"y": "element", "dy": "element", "dx": "element"},
+    "rmsnorm_backward": {
+        "x": "element", "w": "column", "dy": "element", "rstd": "row", "dx": "element",
+        "dw": "column",
+    },
+    "layernorm_backward": {
+        "x": "element", "w": "column", "dy": "element", "mean": "row", "rstd": "row",
+        "dx": "element", "dw": "column", "db": "column",
+    },
+    "cross_entropy_backward": {
+        "logits": "element", "labels": "label", "lse": "row", "dloss": "row", "dlogits": "element",
+    },
+}  # fmt: skip
+"""The arguments of each kernel, in order."""
+
+OUTPUTS = ("y", "loss", "dx", "dw", "db", "dlogits")
+"""The names of outputs. The gradient of softmax takes y, which is then an input."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowsCase:
+    """One kernel.
+
+    Attributes:
+        kernel: its name.
+        dtype: element type of the matrices and of what has a number for each column.
+        rows: of the matrices.
+        columns: of the matrices.
+    """
+
+    kernel: str
+    dtype: str
+    rows: int
+    columns: int
+
+    @property
+    def name(self) -> str:
+        """A unique name."""
+        return f"{self.kernel}_{self.dtype}_{self.rows}x{self.columns}"
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The names of the arguments that are written."""
+        is_backward = self.kernel.endswith("backward")
+        return tuple(
+            name
+            for name in ARGUMENTS[self.kernel]
+            if name in OUTPUTS and not (name == "y" and is_backward)
+        )
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that it must move: of its matrices."""
+        matrices = [role for role in ARGUMENTS[self.kernel].values() if role == "element"]
+        return len(matrices) * self.rows * self.columns * _BYTES[self.dtype]
+
+    def make(self, config: RowsConfig | None = None) -> RowsKernel:
+        """Return the kernel."""
+        from lego_mlir import kernels
+
+        options: dict[str, Any] = {"labels": "i64"} if "entropy" in self.kernel else {}
+        made: RowsKernel = getattr(kernels, self.kernel)(
+            self.rows, self.columns, self.dtype, config=config, **options
+        )
+        return made
+
+
+_MATRIX_BYTES = 1 << 29
+"""The bytes of a matrix, beyond every cache."""
+
+_FORWARD = ("softmax", "rmsnorm", "layernorm", "cross_entropy")
+
+
+def case(kernel: str, dtype: str, columns: int, rows: int | None = None) -> RowsCase:
+    """Return a case; by default with as many rows as matrices of 512 MiB have."""
+    count = _MATRIX_BYTES // (columns * _BYTES[dtype]) if rows is None else rows
+    return RowsCase(kernel, dtype, count, columns)
+
+
+CASES = (
+    *(
+        case(kernel, dtype, columns)
+        for columns in (256, 1024, 4096, 8192, 16384, 32768)
+        for kernel in _FORWARD
+        for dtype in ("bf16", "f32")
+    ),
+    *(
+        case(kernel, dtype, columns)
+        for dtype, columns in (("bf16", 65536), ("bf16", 262144), ("f32", 131072))
+        for kernel in _FORWARD
+    ),
+    *(
+        case(kernel, "bf16", columns)
+        for columns in (3000, 5120, 7168, 11008)
+        for kernel in ("softmax", "rmsnorm", "layernorm")
+    ),
+    *(case("cross_entropy", "bf16", columns) for columns in (50257, 128256, 151936)),
+    *(
+        case(kernel, "bf16", columns, rows)
+        for columns, rows in ((4096, 1), (4096, 128), (8192, 32))
+        for kernel in ("softmax", "rmsnorm")
+    ),
+    *(
+        case(f"{kernel}_backward", "bf16", columns)
+        for columns in (256, 1024, 4096, 8192, 32768)
+        for kernel in _FORWARD
+    ),
+    *(case(f"{kernel}_backward", "f32", 4096) for kernel in _FORWARD),
+    case("cross_entropy_backward", "bf16", 128256),
+)

@@ -1,0 +1,65 @@
+"""`python -m bench rows report`: the table of a file of results."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+
+from lego_mlir.files import write_whole
+
+_OURS, _COPY = "ours", "copy"
+
+
+def report(results: Path) -> str:
+    """Write the table of a file of results beside it, and return it."""
+    rows = [json.loads(line) for line in results.read_text().splitlines()]
+    measured = [row for row in rows if "us" in row]
+    lines = [
+        f"# Kernels on rows, {measured[0]['device']}",
+        "",
+        "Kernel time in µs: medians of interleaved rounds, by CUDA graphs, inputs rotated past the",
+        "L2 cache. `peer` and `copy` are the fastest other time, and that of a copy of the bytes",
+        "of the matrices, over ours: medians of the rounds' ratios. TB/s counts these bytes.",
+        "",
+        "| kernel | ours | TB/s | copy | others | peer | copy | how | commit |",
+        "|---|--:|--:|--:|---|--:|--:|---|---|",
+    ]
+    ratios = []
+    for row in rows:
+        if "us" not in row:
+            lines.append(f"| {row['case']} | | | | {row['error']} | | | | {row['commit']} |")
+            continue
+        us, rounds = dict(row["us"]), row["rounds"]
+        ours = us.pop(_OURS)
+        copy = us.pop(_COPY, None)
+        others = ", ".join(f"{name} {n:.1f}" for name, n in us.items())
+        best = min(us, key=us.__getitem__) if us else None
+        peer = _ratio(rounds, best) if best else None
+        ratios += [peer] if peer else []
+        wrong = f" wrong: {row['wrong']}" if row["wrong"] else ""
+        cells = (
+            f"{row['case']}{wrong}",
+            f"{ours:.1f}",
+            f"{row['bytes'] / ours / 1e6:.2f}",
+            f"{copy:.1f}" if copy else "",
+            others,
+            f"{peer:.2f}" if peer else "",
+            f"{_ratio(rounds, _COPY):.2f}" if copy else "",
+            row["how"],
+            row["commit"],
+        )
+        lines.append(f"| {' | '.join(cells)} |")
+    if ratios:
+        mean = statistics.geometric_mean(ratios)
+        lines += [
+            "",
+            f"Ratio to the fastest peer: geometric mean {mean:.3f}, least {min(ratios):.2f}.",
+        ]
+    text = "\n".join(lines) + "\n"
+    write_whole(results.with_suffix(".md"), text.encode())
+    return text
+
+
+def _ratio(rounds: dict[str, list[float]], other: str) -> float:
+    return statistics.median(b / a for a, b in zip(rounds[_OURS], rounds[other], strict=True))
