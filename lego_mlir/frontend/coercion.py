@@ -7,6 +7,7 @@ from math import isfinite
 from typing import Any
 
 from lego_mlir.frontend.casts import element_type
+from lego_mlir.frontend.tiles.sizes import BoundedSize
 from lego_mlir.frontend.trace import Trace
 from lego_mlir.mlir.bindings import ir
 
@@ -23,6 +24,8 @@ def constant(x: Any, kind: Any, trace: Trace, *, unsigned: bool = False) -> Any:
     Raises:
         LegoError: it is no number, or none that the type has.
     """
+    if isinstance(x, BoundedSize):
+        raise x.error()
     if hasattr(x, "item") and getattr(x, "ndim", None) == 0:
         x = x.item()
     element = element_type(kind)

@@ -12,6 +12,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend.dtypes import is_unsigned, mlir_element
 from lego_mlir.frontend.operators import Operand
 from lego_mlir.frontend.tiles import memory
+from lego_mlir.frontend.tiles.sizes import BoundedSize
 from lego_mlir.frontend.trace import Trace
 from lego_mlir.frontend.values import Value, as_index, as_value
 from lego_mlir.index import Expr, Int, Sym, substitute, symbols
@@ -277,7 +278,7 @@ class TensorValue:
             return n
         name = n.name if isinstance(n, Sym) else ""
         if name in self._trace.bounds:
-            return self._trace.bounds[name]
+            return BoundedSize.of(self._trace.bounds[name], self._name, dim)
         raise self._trace.error(
             f"a whole dimension of tensor '{self._name}', whose size {n!r} only the launch knows",
             hint=f"declare how large it gets, {name or 'N'}<=8192, or take pieces of it: "

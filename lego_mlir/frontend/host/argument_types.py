@@ -63,9 +63,10 @@ class TensorType:
         return self.layout.tensor_shape if _is_row_major(self.layout) else (self.layout.size,)
 
     @property
-    def symbols(self) -> frozenset[Sym]:
-        """The sizes and strides that only the launch knows."""
-        return frozenset(self.layout.symbols).union(*map(symbols, self.strides or ()))
+    def symbols(self) -> tuple[Sym, ...]:
+        """The sizes and strides that only the launch knows, in order."""
+        steps = [n for n in self.strides or () if isinstance(n, Sym)]
+        return tuple(dict.fromkeys((*self.layout.symbols, *steps)))
 
     def with_divisors(self, divisors: Mapping[str, Iterable[Int]]) -> TensorType:
         """Return the type whose sizes and strides are multiples of what is given by name."""

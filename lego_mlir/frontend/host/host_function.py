@@ -284,6 +284,14 @@ class HostFunction(ABC):
         """Return the classes of sizes that the kernel has been compiled for, in order."""
         return tuple(dict.fromkeys(promised for _, _, promised in self._artifacts))
 
+    def _explain_classes(self) -> list[str]:
+        """Return what makes classes of sizes, and those that there are, a line for each item."""
+        known = self.run_time_sizes
+        if not known:
+            return []
+        lines = [f"sizes      {known}"]
+        return [*lines, *(f"class      {promised}" for promised in self.classes())]
+
     def _compile_alternative(
         self, error: SlowCodeError, target: str, check: bool, promised: LaunchClass
     ) -> Artifact:

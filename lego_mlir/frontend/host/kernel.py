@@ -147,12 +147,14 @@ class Kernel(HostFunction):
             return self.substitute.explain()
         params = ", ".join(f"{name} = {n}" for name, n in self.params.items())
         if self.explanation is not None:
-            return f"{self!r}\n{self.explanation()}"
-        if self.warps is not None:
-            return "\n".join([repr(self), *self.compilation().explain_tiles()])
-        if self.schedule is None:
-            return f"{self!r}\nno schedule"
-        return f"{self!r}\nschedule   {self.schedule}\nparams     {params or 'the defaults'}"
+            lines = [self.explanation()]
+        elif self.warps is not None:
+            lines = self.compilation().explain_tiles()
+        elif self.schedule is None:
+            lines = ["no schedule"]
+        else:
+            lines = [f"schedule   {self.schedule}", f"params     {params or 'the defaults'}"]
+        return "\n".join([repr(self), *self._explain_classes(), *lines])
 
     @property
     def _location(self) -> Location:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from lego_mlir.algebra.sizes import size_text
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend.host.argument_types import Parameter, TensorType
 from lego_mlir.index import Int, Sym, evaluate
@@ -79,7 +80,7 @@ class RunTimeSizes:
             name: kind for name, kind in parameters.items() if isinstance(kind, TensorType)
         }
         self._numbers = {name: number for number, name in enumerate(parameters)}
-        found = [s for kind in self._tensors.values() for s in sorted(kind.symbols, key=_name)]
+        found = [s for kind in self._tensors.values() for s in kind.symbols]
         self.names = tuple(dict.fromkeys(s.name for s in found))
         self.divisors: dict[str, frozenset[Int]] = dict.fromkeys(self.names, frozenset())
         for s in found:
@@ -97,6 +98,16 @@ class RunTimeSizes:
 
     def __bool__(self) -> bool:
         return bool(self.names)
+
+    def __str__(self) -> str:
+        return ", ".join(map(self._declared, self.names))
+
+    def _declared(self, name: str) -> str:
+        """Return how a size is declared, and where its multiples make a class of their own."""
+        promised = ", ".join(sorted(map(size_text, self.divisors[name])))
+        bounds = "|".join(map(str, self.bounds.get(name, ())))
+        classes = f" (classes: {MULTIPLE} divides it, or not)" if name in self.dividing else ""
+        return name + f"{{{promised}}}" * bool(promised) + f"<={bounds}" * bool(bounds) + classes
 
     def _found_sources(self) -> dict[str, list[Source]]:
         found: dict[str, list[Source]] = {name: [] for name in self.names}
@@ -293,7 +304,3 @@ def _shape_and_strides(array: Any, name: str) -> tuple[Sequence[int], Sequence[i
     on_gpu = views.gpu_of(array) is not None
     seen = views.view(array, name, stream=torch_tensors.NOTHING_WAITS if on_gpu else None)
     return seen.shape, seen.strides or row_major(seen.shape)
-
-
-def _name(symbol: Sym) -> str:
-    return symbol.name

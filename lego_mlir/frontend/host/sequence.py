@@ -120,7 +120,7 @@ class KernelSequence(HostFunction):
         """Describe the kernels, and the workspaces that they share."""
         if self.substitute is not None:
             return self.substitute.explain()
-        lines = [f"<sequence {self.name}>"]
+        lines = [f"<sequence {self.name}>", *self._explain_classes()]
         lines += [
             f"workspace  {name}: {w.dtype} {'×'.join(map(str, w.shape))}{', zeroed' * w.zeroed}"
             for name, w in self.workspaces.items()

@@ -11,7 +11,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend.coercion import number_attribute
 from lego_mlir.frontend.dtypes import check_dtype, is_unsigned, mlir_element
 from lego_mlir.frontend.operators import Operand
-from lego_mlir.frontend.tiles.sizes import held_size
+from lego_mlir.frontend.tiles.sizes import held_size, is_size
 from lego_mlir.frontend.tiles.tile import Tile, holding_warps, restricted, spread, type_of, warps_of
 from lego_mlir.frontend.trace import Trace, current
 from lego_mlir.frontend.values import Value, as_value
@@ -283,7 +283,7 @@ def split(tile: Tile) -> tuple[Tile, ...]:
 def checked_sizes(shape: Any, trace: Trace) -> tuple[int, ...]:
     """Return sizes; raise LegoError unless they are positive integers."""
     sizes = tuple(shape) if isinstance(shape, Sequence) and not isinstance(shape, str) else None
-    if sizes is None or not all(type(n) is int and n > 0 for n in sizes):
+    if sizes is None or not all(map(is_size, sizes)):
         raise trace.error(f"sizes are positive integers, not {shape!r}", hint="(128, 64)")
     return sizes
 

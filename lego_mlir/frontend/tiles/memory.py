@@ -15,6 +15,7 @@ from lego_mlir.algebra.sizes import ceildiv, size_text
 from lego_mlir.frontend.dtypes import is_unsigned, mlir_element
 from lego_mlir.frontend.operators import Operand, meet_in_shape
 from lego_mlir.frontend.tiles.creation import restrict
+from lego_mlir.frontend.tiles.sizes import is_size
 from lego_mlir.frontend.tiles.tile import Tile, restricted, spread, type_of, warps_of
 from lego_mlir.frontend.values import Value, as_index
 from lego_mlir.index import Int
@@ -85,7 +86,7 @@ class TileGrid:
     def __init__(self, tensor: TensorValue, sizes: Sequence[int]) -> None:
         trace, whole = tensor.trace, tensor.dims
         warps_of(trace, "x.tile()")
-        if not sizes or any(type(n) is not int or n < 1 for n in sizes):
+        if not sizes or not all(map(is_size, sizes)):
             raise trace.error(f"the sizes of a tile are positive integers, not {tuple(sizes)}")
         if len(sizes) > len(whole):
             raise trace.error(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
+from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.limits import WARP_THREADS
 
 _SMALL = 256
@@ -15,6 +17,42 @@ _VECTORS = (8, 4, 2)
 
 _WASTE = 8
 """At most one part in so many of a dimension is added for wider vectors."""
+
+
+class BoundedSize(int):
+    """The size of a tile along a dimension whose own size only the launch knows: its bound.
+
+    It makes tiles of the same sizes, and is no number to compute with: a mean over a row divides by
+    the size, not by the bound.
+    """
+
+    tensor: str
+    dim: int
+
+    @staticmethod
+    def of(bound: int, tensor: str, dim: int) -> BoundedSize:
+        """Return the bound of a tensor's size along a dimension."""
+        made = BoundedSize(bound)
+        made.tensor, made.dim = tensor, dim
+        return made
+
+    def _computed(self, *_: object) -> NoReturn:
+        raise self.error()
+
+    __truediv__ = __rtruediv__ = __pow__ = __float__ = _computed
+
+    def error(self) -> LegoError:
+        """Return the error of a computation with the bound."""
+        return LegoError(
+            f"the tile's size {int(self)} is the bound of a size that only the launch knows",
+            hint=f"the size itself is {self.tensor}.shape[{self.dim}], an index: "
+            f'{self.tensor}.shape[{self.dim}].to("f32") is a number of f32',
+        )
+
+
+def is_size(n: object) -> bool:
+    """Return whether a number is the size of a tile's dimension."""
+    return type(n) in (int, BoundedSize) and n > 0  # type: ignore[operator]
 
 
 def held_size(size: int, warps: int) -> int:

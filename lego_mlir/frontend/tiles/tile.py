@@ -9,7 +9,7 @@ from lego_mlir.frontend import coercion
 from lego_mlir.frontend.casts import cast, element_type
 from lego_mlir.frontend.dtypes import mlir_element
 from lego_mlir.frontend.operators import Operand
-from lego_mlir.frontend.tiles.sizes import held_shape
+from lego_mlir.frontend.tiles.sizes import held_shape, is_size
 from lego_mlir.frontend.trace import Trace
 from lego_mlir.frontend.values import Value, check_element
 from lego_mlir.mlir.bindings import ir
@@ -123,7 +123,7 @@ class Tile(Value):
             LegoError: it is another number, or sizes are rounded up in registers.
         """
         shape: Any = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], tuple) else sizes
-        if any(type(n) is not int or n < 1 for n in shape) or prod(shape) != prod(self.shape):
+        if not all(map(is_size, shape)) or prod(shape) != prod(self.shape):
             raise self._trace.error(
                 f"{self.described} has {prod(self.shape)} elements, the shape {shape} has not",
                 hint="positive integers, whose product is the number of elements",

@@ -143,3 +143,13 @@ def test_declarations_that_do_not_go_together() -> None:
     with pytest.raises(LegoError, match="there is no size 'K'") as info:
         RunTimeSizes(ROWS).of_sizes({"K": 1})
     assert info.value.hint == "the sizes that the launch knows are M, N"
+
+
+def test_classes_are_explained() -> None:
+    types = {"x": lg.Tensor["f32", "M{8}, N<=64|1024, K"]}
+    kernel = lg.kernel(grid=lambda x: x.shape[0], block=32, parameters=types)(lambda x: None)
+    assert kernel.classes() == ()
+    assert kernel.explain().split("\n")[1] == (
+        "sizes      M{8}, N<=64|1024 (classes: 16 divides it, or not), "
+        "K (classes: 16 divides it, or not)"
+    )

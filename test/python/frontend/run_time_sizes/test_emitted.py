@@ -166,3 +166,38 @@ def test_a_grid_of_unknown_sizes() -> None:
     with pytest.raises(LegoError, match="the grid needs the size K, which no tensor has") as info:
         _ = made.module
     assert info.value.hint == "the sizes that the launch knows are M, N"
+
+
+def row_kernel(body: Callable[..., Any]) -> Any:
+    types = {"x": lg.Tensor["f32", "M, N<=8192"]}
+    return lg.kernel(grid=lambda x: x.shape[0], warps=4, parameters=types)(body)
+
+
+BOUND = "the tile's size 8192 is the bound of a size that only the launch knows"
+MEANS = [
+    lambda row: lg.sum(row) / row.shape[0],
+    lambda row: lg.sum(row) * (1 / row.shape[0]),
+    lambda row: lg.sum(row / 2) / (row + row).shape[0],
+    lambda row: lg.sum(row) * (row.shape[0] ** -1),
+    lambda row: lg.sum(row) / lg.exp(row).shape[-1],
+]
+
+
+@pytest.mark.parametrize("mean", MEANS, ids=map(str, range(len(MEANS))))
+def test_the_bound_of_a_size_is_not_computed_with(mean: Callable[..., Any]) -> None:
+    def body(x: Any) -> None:
+        x[lg.block_id(), 0] = mean(x[lg.block_id(), :])
+
+    with pytest.raises(LegoError, match=BOUND) as info:
+        _ = row_kernel(body).module
+    assert info.value.location is not None
+    assert "the size itself is x.shape[1]" in (info.value.hint or "")
+
+
+def test_tiles_are_made_of_the_sizes_of_others() -> None:
+    def body(x: Any) -> None:
+        row = x[lg.block_id(), :]
+        total = row + lg.zeros(row.shape, "f32") + lg.arange(row.shape[0]).to("f32")
+        x[lg.block_id(), :] = lg.where(row > 0, total, 0) / x.shape[1].to("f32")
+
+    assert '"lego.store"' in module_of(row_kernel(body))
