@@ -144,4 +144,23 @@ irdl.dialect @transform_lego {
     %param = irdl.is !transform.param<i64>
     irdl.operands(kernels: %op, parameters: variadic %param)
   }
+
+  // Lets the last dot of loops with several come one iteration late, with what depends on it.
+  irdl.operation @skew {
+    %op = irdl.is !transform.any_op
+    irdl.operands(loops: %op)
+  }
+
+  // Makes the dots of kernels that are by wgmma asynchronous: they are waited for where their results
+  // are used, and operands from rings are released behind that.
+  irdl.operation @overlap_dots {
+    %op = irdl.is !transform.any_op
+    irdl.operands(kernels: %op)
+  }
+
+  // Lets the warpgroups of a role begin the dots of loops in turns.
+  irdl.operation @order_consumers {
+    %op = irdl.is !transform.any_op
+    irdl.operands(loops: %op)
+  }
 }

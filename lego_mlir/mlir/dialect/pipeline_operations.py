@@ -35,7 +35,9 @@ ENGINES: tuple[Engine, ...] = ("tma", "cp_async", "plain")
 _RING_PREFIX = "!lego.ring<"
 _LAYOUT, _SLICE, _ENGINE = "layout", "slice", "engine"
 _NAME, _FIRST_WARP, _WARPS, _REGISTERS = "name", "first_warp", "warps", "registers"
-_PENDING, _GROUPS = "pending", "groups"
+PENDING = "pending"
+"""On a lego.dot_wait: how many younger groups it does not wait for."""
+_GROUPS = "groups"
 
 
 # Types.
@@ -89,7 +91,7 @@ def role_registers(op: Any) -> int | None:
 
 def pending_of(op: Any) -> int:
     """Return how many younger groups a lego.dot_wait does not wait for."""
-    return ir.IntegerAttr(op.attributes[_PENDING]).value  # type: ignore[no-any-return]
+    return ir.IntegerAttr(op.attributes[PENDING]).value  # type: ignore[no-any-return]
 
 
 def groups_of(op: Any) -> int:
@@ -168,7 +170,7 @@ def dot_async(a: Any, b: Any, accumulator: Any) -> Any:
 
 def dot_wait(accumulator: Any, pending: int) -> Any:
     """Build the wait for an accumulator, and for all but the last groups, `pending` of them."""
-    attributes = {_PENDING: _i64(pending)}
+    attributes = {PENDING: _i64(pending)}
     return _made(DOT_WAIT, [accumulator], [accumulator.type], attributes).result
 
 
