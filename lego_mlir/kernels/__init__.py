@@ -4,6 +4,8 @@ Each family has a folder, with problem, config, heuristic and kernel body: `gemm
 `rows`.
 """
 
+from lego_mlir.kernels.attention.config import AttentionConfig
+from lego_mlir.kernels.attention.forward import attention
 from lego_mlir.kernels.gemm.config import GemmConfig
 from lego_mlir.kernels.gemm.gemv.config import GemvConfig
 from lego_mlir.kernels.gemm.matmul import matmul
@@ -26,12 +28,14 @@ from lego_mlir.kernels.rows.problem import Argument as RowArgument
 from lego_mlir.kernels.rows.softmax import log_softmax, softmax
 
 __all__ = [
+    "AttentionConfig",
     "GemmConfig",
     "GemvConfig",
     "MmaConfig",
     "RowArgument",
     "RowsConfig",
     "WgmmaConfig",
+    "attention",
     "cross_entropy",
     "cross_entropy_backward",
     "grouped_matmul",

@@ -169,7 +169,7 @@ def _restrict(c: Checked) -> None:
 def _fill(c: Checked) -> None:
     tile = c.op.operands[0]
     element, value = c.element(tile), c.op.attributes[tiles.VALUE]
-    is_number = isinstance(value, ir.FloatAttr | ir.IntegerAttr)
+    is_number = isinstance(value, ir.FloatAttr | ir.IntegerAttr | ir.BoolAttr)
     c.require(
         is_number and value.type == element,
         lambda: f"has value = {value}, and elements of {element}",

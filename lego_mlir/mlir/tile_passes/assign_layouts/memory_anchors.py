@@ -97,10 +97,11 @@ class Accesses:
         if order:
             fastest = dims[order[-1]]
             start = self._reader.read(origin[fastest])
-            most = min(alignment_of(buffer, scope_of(op)), MAX_ACCESS_BYTES) // size
+            aligned = min(alignment_of(buffer, scope_of(op)), MAX_ACCESS_BYTES)
+            most = max(1, aligned // size)  # buffers may begin between elements, for all we know
             while most > 1 and construct.mod(start, most) != 0:
                 most //= 2
-            vector = widest_vector(layout, fastest, max(1, gcd(most, shape[order[-1]])))
+            vector = widest_vector(layout, fastest, gcd(most, shape[order[-1]]))
             if len(order) > 1 and vector == shape[order[-1]] == layout.dims[fastest]:
                 following = dims[order[-2]]
                 start = self._reader.read(origin[following])

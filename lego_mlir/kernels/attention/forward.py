@@ -1,0 +1,221 @@
+"""Attention forward: the kernels, and what a caller says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from inspect import Parameter, Signature
+from typing import Any
+
+from lego_mlir import runtime
+from lego_mlir.compiler.stages import DEFAULT_TARGET
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.frontend import (
+    Kernel,
+    KernelSequence,
+    ScalarType,
+    TensorType,
+    kernel,
+    sequence,
+    tanh,
+)
+from lego_mlir.hardware.specs import spec_of
+from lego_mlir.hardware.targets import Target
+from lego_mlir.kernels.attention.body import Body
+from lego_mlir.kernels.attention.config import AttentionConfig
+from lego_mlir.kernels.attention.heuristic import choose
+from lego_mlir.kernels.attention.masks import Mask
+from lego_mlir.kernels.attention.problem import (
+    AttentionProblem,
+    Cache,
+    Order,
+    Score,
+    names_of,
+)
+from lego_mlir.kernels.attention.splits import combination, part_types, workspaces
+
+
+def attention(
+    batch: int,
+    seq_q: int,
+    seq_kv: int,
+    heads: int,
+    head_dim: int,
+    *,
+    heads_kv: int | None = None,
+    head_dim_v: int | None = None,
+    dtype: str = "f16",
+    out: str | None = None,
+    causal: bool = False,
+    window: int | None = None,
+    scale: float | None = None,
+    soft_cap: float | None = None,
+    mask: Mask | None = None,
+    score: Score | None = None,
+    arguments: Mapping[str, TensorType | ScalarType] | None = None,
+    order: Order = "bshd",
+    lse: bool = False,
+    lengths: bool = False,
+    page_size: int | None = None,
+    pages: int | None = None,
+    config: AttentionConfig | None = None,
+    target: str | None = None,
+) -> Kernel | KernelSequence:
+    """Return a kernel that computes o = softmax(q kᵀ · scale) v for each head of each sequence.
+
+        attention(2, 4096, 4096, 32, 128, heads_kv=8, causal=True)(q, k, v, o)
+
+    q is [batch, seq_q, heads, head_dim], k and v are [batch, seq_kv, heads_kv, …], o is like q. A
+    query that sees no key has zeros, and -inf for its logarithm.
+
+    Args:
+        batch: sequences.
+        seq_q: queries of a sequence.
+        seq_kv: keys of a sequence; the most of any sequence, with `lengths`.
+        heads: of the queries.
+        head_dim: elements of a query and of a key: a multiple of 8 from 16 to 256.
+        heads_kv: of keys and values, each for as many heads of queries; by default `heads`.
+        head_dim_v: elements of a value; by default `head_dim`.
+        dtype: element type of q, k and v: f16 or bf16.
+        out: element type of o: f16, bf16 or f32; by default that of q.
+        causal: query i sees the keys up to i + seq_kv - seq_q: the last query sees all.
+        window: with `causal`, query i sees that key and `window - 1` before it.
+        scale: of the scores; by default head_dim ** -0.5.
+        soft_cap: scores become soft_cap · tanh(score / soft_cap).
+        mask: a function that says which query sees which key. It names what it takes: `batch`,
+            `head`, the query `i`, the key `j`, the number of `keys`, further arguments; and returns
+            truth values. Tiles that comparisons of linear functions of i and j show to be empty are
+            not loaded, those that they show to be full are not masked.
+        score: a function that returns what becomes of a scaled `score`; it names what it takes.
+        arguments: the types of the kernel's further arguments, which `mask` and `score` may name.
+            They stand behind all others.
+        order: of the dimensions in memory: `bshd`, or `bhsd` for [batch, heads, seq, head_dim].
+        lse: the kernel has an argument `lse` behind o, f32 [batch, heads, seq_q]: the natural
+            logarithm of the sum of the exponentials of each query's scores.
+        lengths: the kernel has an argument `lengths` behind v, i32 [batch]: how many keys each
+            sequence has, at most seq_kv, which is not checked.
+        page_size: k and v are caches of pages of so many keys: [pages, page_size, heads_kv, …]. The
+            kernel has an argument `pages` behind `lengths`, i32 [batch, ceil(seq_kv / page_size)]:
+            the pages of each sequence.
+        pages: the pages of a cache.
+        config: its tiles; by default the heuristic chooses.
+        target: the GPU architecture; by default that of the GPU in this machine, and sm_90a
+            without one.
+
+    Raises:
+        LegoError: a size, a type or a function is wrong.
+    """
+    masks = [_causal(seq_q, window)] if causal else []
+    if window is not None and not causal:
+        raise LegoError("attention: a window needs causal=True", hint="or a function: mask=...")
+    if window is not None and (type(window) is not int or window < 1):
+        raise LegoError(f"attention: window is a positive integer, not {window!r}")
+    if mask is not None:
+        masks.append(mask)
+    if soft_cap is not None and score is not None:
+        raise LegoError("attention: a score function caps scores itself", hint="leave soft_cap out")
+    if soft_cap is not None:
+        score = _capped(soft_cap)
+    if (page_size is None) != (pages is None) or (page_size is not None and not lengths):
+        raise LegoError(
+            "attention: a cache in pages needs their number, their size, and lengths",
+            hint="pages=1024, page_size=64, lengths=True",
+        )
+    problem = AttentionProblem(
+        batch,
+        seq_q,
+        seq_kv,
+        heads,
+        heads if heads_kv is None else heads_kv,
+        head_dim,
+        head_dim if head_dim_v is None else head_dim_v,
+        dtype,
+        out or dtype,
+        float(head_dim) ** -0.5 if scale is None else float(scale),
+        order,
+        _all_of(masks),
+        score,
+        dict(arguments or {}),
+        lengths,
+        None if page_size is None or pages is None else Cache(pages, page_size),
+    )
+    name = target or runtime.select().target or DEFAULT_TARGET
+    chosen = config or choose(problem, spec_of(Target.parse(name)))
+    if problem.cache is not None and problem.cache.page % chosen.columns:
+        raise LegoError(
+            f"attention: pages of {problem.cache.page} keys are no tiles of {chosen.columns}",
+            hint="page_size is a multiple of the config's columns",
+        )
+    return _kernel(problem, chosen, lse=lse)
+
+
+def _kernel(
+    problem: AttentionProblem, config: AttentionConfig, *, lse: bool
+) -> Kernel | KernelSequence:
+    """Return the kernel, or with splits the sequence of two."""
+    queries = problem.queries * (problem.group if config.packed else 1)
+    heads = problem.heads_kv if config.packed else problem.heads
+    inputs = problem.tensors()
+    before = {n: kind for n, kind in inputs.items() if n not in problem.arguments}
+    results: dict[str, TensorType | ScalarType] = {"o": problem.output()}
+    if lse:
+        results["lse"] = problem.logarithms()
+    every = {**before, **results, **problem.arguments}
+    is_split = config.splits > 1
+    own = {**inputs, **part_types(problem, config.splits)} if is_split else every
+    forward = kernel(
+        grid=(-(-queries // config.rows), heads, problem.batch * config.splits),
+        warps=config.warps,
+        parameters=own,
+        explanation=config.describe,
+    )(_body(problem, config, tuple(own)))
+    if not is_split:
+        return forward
+    return sequence(
+        "attention",
+        [forward, combination(problem, config, lse=lse)],
+        parameters=every,
+        workspaces=workspaces(problem, config.splits),
+    )
+
+
+def _body(
+    problem: AttentionProblem, config: AttentionConfig, names: tuple[str, ...]
+) -> Callable[..., None]:
+    """Return the function of the kernel, whose parameters have the names."""
+
+    def attention(**tensors: Any) -> None:
+        body = Body(problem, config, tensors)
+        body.store(*body.trace())
+
+    parameters = [Parameter(name, Parameter.KEYWORD_ONLY) for name in names]
+    attention.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return attention
+
+
+def _causal(queries: int, window: int | None) -> Mask:
+    """Return the mask of the keys up to a query's own one."""
+    if window is None:
+        return lambda i, j, keys: j <= i + (keys - queries)
+    return lambda i, j, keys: (j <= i + (keys - queries)) & (j > i + (keys - queries - window))
+
+
+def _capped(cap: float) -> Score:
+    return lambda score: tanh(score * (1.0 / cap)) * cap
+
+
+def _all_of(masks: list[Mask]) -> Mask | None:
+    """Return the mask of what several let through together."""
+    if len(masks) < 2:
+        return masks[0] if masks else None
+    first, second = masks
+
+    def both(**given: Any) -> Any:
+        def call(mask: Mask) -> Any:
+            return mask(**{name: given[name] for name in names_of(mask)})
+
+        return call(first) & call(second)
+
+    names = dict.fromkeys([*names_of(first), *names_of(second)])
+    parameters = [Parameter(name, Parameter.KEYWORD_ONLY) for name in names]
+    both.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return both

@@ -1,0 +1,223 @@
+"""Attention in the simulator, compared with NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from attention_reference import drawn, reference
+
+import lego_mlir as lg
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.kernels import AttentionConfig, attention
+from lego_mlir.runtime.simulator import Simulator
+
+TOLERANCE = 3e-3
+
+
+def check(
+    sizes: tuple[int, int, int, int, int, int],
+    *more: Any,
+    seen: Any = None,
+    scored: Any = None,
+    running: str = "late",
+    **options: Any,
+) -> None:
+    """Check a kernel and its logarithms.
+
+    Args:
+        sizes: batch, queries, keys, heads, heads of keys, depth.
+        more: further arguments of the kernel.
+        seen: the mask of NumPy.
+        scored: the score function of NumPy.
+        running: the order of the simulator.
+        options: of the kernel.
+    """
+    batch, queries, keys, heads, heads_kv, depth = sizes
+    depth_v = options.get("head_dim_v", depth)
+    q = drawn(batch, queries, heads, depth)
+    k, v = drawn(batch, keys, heads_kv, depth, seed=1), drawn(batch, keys, heads_kv, depth_v, seed=2)
+    o = np.full((batch, queries, heads, depth_v), np.nan, np.float16)
+    lse = np.full((batch, heads, queries), np.nan, np.float32)
+    kernel = attention(
+        batch, queries, keys, heads, depth, heads_kv=heads_kv, lse=True, target="sm_90a", **options
+    )
+    by_head = options.get("order") == "bhsd"
+    given = [np.ascontiguousarray(x.swapaxes(1, 2)) if by_head else x for x in (q, k, v, o)]
+    kernel(*given, lse, *more, device=Simulator(order=(running, 0)))
+    found = given[3].swapaxes(1, 2) if by_head else o
+    expected, logs = reference(q, k, v, mask=seen, score=scored, scale=options.get("scale"))
+    np.testing.assert_allclose(found, expected, atol=TOLERANCE, rtol=TOLERANCE)
+    np.testing.assert_allclose(lse, logs, atol=1e-3, rtol=1e-3)
+
+
+def causal(queries: int, keys: int) -> Any:
+    return lambda b, h, i, j: j <= i + keys - queries
+
+
+@pytest.mark.parametrize("running", ["late", "early", "random"])
+def test_tiles_that_divide(running: str) -> None:
+    check((1, 128, 128, 2, 1, 64), running=running)
+
+
+@pytest.mark.parametrize("depth", [16, 32, 40, 80, 128, 256])
+def test_depths(depth: int) -> None:
+    check((1, 64, 48, 1, 1, depth))
+
+
+def test_values_of_another_depth() -> None:
+    check((1, 64, 70, 2, 2, 96), head_dim_v=64)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(1, 1), (17, 130), (100, 30), (65, 200)])
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_sizes_that_no_tile_divides(queries: int, keys: int, is_causal: bool) -> None:
+    seen = causal(queries, keys) if is_causal else None
+    check((2, queries, keys, 2, 1, 32), causal=is_causal, seen=seen)
+
+
+@pytest.mark.parametrize("window", [1, 30, 64, 100])
+def test_a_window(window: int) -> None:
+    check(
+        (1, 160, 160, 1, 1, 32),
+        causal=True,
+        window=window,
+        seen=lambda b, h, i, j: (j <= i) & (j > i - window),
+    )
+
+
+def test_a_mask_of_a_prefix_and_documents() -> None:
+    ids = np.repeat(np.arange(4, dtype=np.int32), [30, 50, 20, 60])
+    check(
+        (1, 160, 160, 2, 2, 32),
+        ids,
+        mask=lambda i, j, ids: ((j < 40) | (j <= i)) & (ids[i] == ids[j]),
+        arguments={"ids": lg.Tensor["i32", (160,)]},
+        seen=lambda b, h, i, j: ((j < 40) | (j <= i)) & (ids[i] == ids[j]),
+    )
+
+
+def test_a_score_of_heads_and_distances() -> None:
+    slopes = np.array([0.5, 0.25], np.float32)
+    check(
+        (1, 70, 70, 2, 2, 32),
+        slopes,
+        causal=True,
+        score=lambda score, head, i, j, slopes: score - slopes[head] * (i - j).to("f32"),
+        arguments={"slopes": lg.Tensor["f32", (2,)]},
+        seen=causal(70, 70),
+        scored=lambda score, b, h, i, j: score - slopes[h] * (i - j),
+    )
+
+
+def test_a_score_with_a_bias_of_every_pair() -> None:
+    bias = drawn(2, 40, 50).astype(np.float32)
+    check(
+        (1, 40, 50, 2, 2, 32),
+        bias,
+        score=lambda score, head, i, j, bias: score + bias[head, i, j],
+        arguments={"bias": lg.Tensor["f32", (2, 40, 50)]},
+        scored=lambda score, b, h, i, j: score + bias[h, i, j],
+    )
+
+
+def test_a_soft_cap_and_a_scale() -> None:
+    check(
+        (1, 64, 64, 1, 1, 32),
+        scale=0.7,
+        soft_cap=2.0,
+        scored=lambda score, *_: 2 * np.tanh(score / 2),
+    )
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("order", ["bshd", "bhsd"])
+def test_orders_in_memory_and_packed_heads(order: str, packed: bool) -> None:
+    config = AttentionConfig(32, 32, 2, packed=packed)
+    check((2, 10, 100, 6, 2, 32), order=order, config=config, causal=True, seen=causal(10, 100))
+
+
+def test_rows_without_keys_are_zeros() -> None:
+    """Of 100 queries and 30 keys, a causal mask leaves 70 queries without keys."""
+    check((1, 100, 30, 1, 1, 32), causal=True, seen=causal(100, 30))
+
+
+@pytest.mark.parametrize("splits", [2, 3, 7])
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_splits(splits: int, is_causal: bool) -> None:
+    config = AttentionConfig(16, 32, 1, packed=True, splits=splits)
+    seen = causal(4, 200) if is_causal else None
+    check((2, 4, 200, 4, 2, 32), config=config, causal=is_causal, seen=seen)
+
+
+def test_large_scores() -> None:
+    q = drawn(1, 32, 1, 32) * np.float16(30)
+    k, v = drawn(1, 64, 1, 32, seed=1) * np.float16(30), drawn(1, 64, 1, 32, seed=2)
+    o = np.empty_like(q)
+    attention(1, 32, 64, 1, 32, scale=4.0, target="sm_90a")(q, k, v, o)
+    np.testing.assert_allclose(o, reference(q, k, v, scale=4.0)[0], atol=TOLERANCE)
+
+
+def test_lengths() -> None:
+    lengths = np.array([0, 1, 70, 128], np.int32)
+    q, k, v = (drawn(4, n, h, 32, seed=h) for n, h in ((2, 2), (128, 1), (128, 1)))
+    o = np.empty_like(q)
+    attention(4, 2, 128, 2, 32, heads_kv=1, causal=True, lengths=True, target="sm_90a")(
+        q, k, v, lengths, o
+    )
+    truth, _ = reference(
+        q, k, v, mask=lambda b, h, i, j: (j < lengths[b]) & (j <= i + lengths[b] - 2)
+    )
+    np.testing.assert_allclose(o, truth, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("splits", [1, 3])
+def test_pages(splits: int) -> None:
+    page, most, lengths = 32, 128, np.array([100, 5, 64], np.int32)
+    table = np.random.default_rng(0).permutation(12).astype(np.int32).reshape(3, 4)
+    k, v = drawn(12, page, 2, 32, seed=1), drawn(12, page, 2, 32, seed=2)
+    q = drawn(3, 1, 8, 32)
+    o = np.empty_like(q)
+    kernel = attention(
+        3, 1, most, 8, 32, heads_kv=2, lengths=True, page_size=page, pages=12, target="sm_90a",
+        config=AttentionConfig(16, 32, 1, packed=True, splits=splits),
+    )  # fmt: skip
+    kernel(q, k, v, lengths, table, o)
+    whole = [x[table].reshape(3, most, 2, 32) for x in (k, v)]
+    truth, _ = reference(q, *whole, mask=lambda b, h, i, j: j < lengths[b])
+    np.testing.assert_allclose(o, truth, atol=TOLERANCE)
+
+
+def test_a_kernel_explains_itself() -> None:
+    text = attention(1, 1, 4096, 32, 128, heads_kv=8, target="sm_90a").explain()
+    assert "queries of all heads of a group" in text
+    assert "keys divided among" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seq_kv": 0}, "seq_kv is a positive integer, not 0"),
+        ({"heads_kv": 3}, "do not share 3 heads"),
+        ({"head_dim": 12}, "head_dim is 12"),
+        ({"head_dim": 512}, "head_dim is 512"),
+        ({"dtype": "f32"}, "from 'f32' to 'f32'"),
+        ({"order": "sbhd"}, "the order 'sbhd'"),
+        ({"window": 3}, "a window needs causal=True"),
+        ({"window": 0, "causal": True}, "window is a positive integer, not 0"),
+        ({"mask": lambda i, k: i < k}, "the function of the mask takes 'k'"),
+        ({"arguments": {"lse": lg.Tensor["f32", (4,)]}}, "may not have the name 'lse'"),
+        ({"page_size": 64}, "a cache in pages needs"),
+        (
+            {"page_size": 24, "pages": 4, "lengths": True, "config": AttentionConfig(16, 16, 1)},
+            "pages of 24 keys are no tiles of 16",
+        ),
+        ({"soft_cap": 1.0, "score": lambda score: score}, "leave soft_cap out"),
+    ],
+)
+def test_mistakes(options: dict[str, Any], message: str) -> None:
+    given = {"batch": 1, "seq_q": 64, "seq_kv": 64, "heads": 4, "head_dim": 64} | options
+    with pytest.raises(LegoError) as caught:
+        attention(**given)
+    assert message in f"{caught.value.message}; {caught.value.hint}"
