@@ -1,7 +1,7 @@
 """Ready-made kernels, written with the public API; the layouts of their arguments are parameters.
 
 Each family has a folder, with problem, config, heuristic and kernel body: `gemm`, `permute`,
-`rows`.
+`rows`, `attention`.
 """
 
 from lego_mlir.kernels.attention.config import AttentionConfig

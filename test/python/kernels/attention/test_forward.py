@@ -37,7 +37,10 @@ def check(
     batch, queries, keys, heads, heads_kv, depth = sizes
     depth_v = options.get("head_dim_v", depth)
     q = drawn(batch, queries, heads, depth)
-    k, v = drawn(batch, keys, heads_kv, depth, seed=1), drawn(batch, keys, heads_kv, depth_v, seed=2)
+    k, v = (
+        drawn(batch, keys, heads_kv, depth, seed=1),
+        drawn(batch, keys, heads_kv, depth_v, seed=2),
+    )
     o = np.full((batch, queries, heads, depth_v), np.nan, np.float16)
     lse = np.full((batch, heads, queries), np.nan, np.float32)
     kernel = attention(
