@@ -14,6 +14,7 @@ from lego_mlir.kernels.gemm.several.grouped import grouped_matmul
 from lego_mlir.kernels.gemm.several.ragged import ragged_matmul
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 from lego_mlir.kernels.permute.transpose import permute, transpose
+from lego_mlir.kernels.rows.activations import dropout, geglu, soft_cap, swiglu
 from lego_mlir.kernels.rows.builder import rows
 from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.cross_entropy import cross_entropy, cross_entropy_backward
@@ -25,6 +26,9 @@ from lego_mlir.kernels.rows.gradients import (
 )
 from lego_mlir.kernels.rows.norms import layernorm, rmsnorm
 from lego_mlir.kernels.rows.problem import Argument as RowArgument
+from lego_mlir.kernels.rows.quantize import rmsnorm_quantized
+from lego_mlir.kernels.rows.rope import rope
+from lego_mlir.kernels.rows.selection import argmax, cumsum
 from lego_mlir.kernels.rows.softmax import log_softmax, softmax
 
 __all__ = [
@@ -35,9 +39,13 @@ __all__ = [
     "RowArgument",
     "RowsConfig",
     "WgmmaConfig",
+    "argmax",
     "attention",
     "cross_entropy",
     "cross_entropy_backward",
+    "cumsum",
+    "dropout",
+    "geglu",
     "grouped_matmul",
     "layernorm",
     "layernorm_backward",
@@ -48,8 +56,12 @@ __all__ = [
     "ragged_matmul",
     "rmsnorm",
     "rmsnorm_backward",
+    "rmsnorm_quantized",
+    "rope",
     "rows",
+    "soft_cap",
     "softmax",
     "softmax_backward",
+    "swiglu",
     "transpose",
 ]

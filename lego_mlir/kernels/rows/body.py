@@ -17,6 +17,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import maximum, minimum
 from lego_mlir.kernels.rows import problem as words
 from lego_mlir.kernels.rows.config import RowsConfig
+from lego_mlir.kernels.rows.philox import uniform
 from lego_mlir.kernels.rows.problem import Combination, Function, RowsProblem, Stat, names_of
 
 _REDUCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any], float]] = {
@@ -72,9 +73,11 @@ class Piece:
     def store(self, outputs: Mapping[str, Any]) -> None:
         """Store outputs that have a number for each element."""
         for name, tile in outputs.items():
-            tensor = self._tensors[name]
-            whole = _as(tile, tensor.dtype).reshape(self._rows, self._columns)
-            tensor.tile(self._rows, self._columns)[self._row, self._number] = whole
+            tensor, shape = self._tensors[name], (self._rows, self._columns)
+            if self._problem.arguments[name].per == words.GROUP:
+                shape = self._rows, self._columns // words.GROUP_COLUMNS
+            whole = _as(tile, tensor.dtype).reshape(*shape)
+            tensor.tile(*shape)[self._row, self._number] = whole
 
     def store_results(self, outputs: Mapping[str, Any]) -> None:
         """Store outputs that have a number for each row."""
@@ -95,6 +98,12 @@ class Piece:
             return self._by_row(lg.arange(rows)) + self._row * rows
         if name == words.PICK:
             return self._pick
+        if name == words.GROUPED:
+            return lambda tile: tile.reshape(
+                rows, columns // words.GROUP_COLUMNS, words.GROUP_COLUMNS
+            )
+        if name == words.UNIFORM:
+            return lambda seed: uniform(seed, (rows, columns), self._row, self._number)
         argument = self._problem.arguments.get(name)
         if argument is None:
             return self._loaded(name)
@@ -155,6 +164,14 @@ def _finish_whole(problem: RowsProblem, piece: Piece) -> None:
         piece.store(piece.call(problem.finish, stats))
     if problem.results is not None:
         piece.store_results(piece.call(problem.results, stats))
+
+
+def one_tile(problem: RowsProblem, config: RowsConfig, tensors: Mapping[str, Any]) -> None:
+    """Trace a CTA that computes the elements of a tile, each by itself."""
+    shape = config.rows, config.columns
+    piece = Piece(problem, shape, tensors, lg.block_id("x"), lg.block_id("y"))
+    assert problem.finish is not None
+    piece.store(piece.call(problem.finish))
 
 
 def sums_of_columns(

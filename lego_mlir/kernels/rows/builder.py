@@ -27,6 +27,7 @@ from lego_mlir.frontend import Kernel, KernelSequence, TensorType, Workspace, ke
 from lego_mlir.kernels.rows.body import (
     PARTIAL_COLUMNS,
     add_partial_sums,
+    one_tile,
     rows_in_pieces,
     sums_of_columns,
     whole_rows,
@@ -88,7 +89,7 @@ def rows(
         name, *shape, dict(arguments), load, found, finish, results, columns or {}
     )
     chosen = config or choose(problem)
-    if chosen.piece and chosen.rows > 1:
+    if chosen.piece and chosen.rows > 1 and not problem.is_elementwise:
         raise LegoError(
             f"{name}: a CTA reads one row in pieces, not {chosen.rows}",
             hint="RowsConfig(rows=1, warps=8, piece=4, vector=4)",
@@ -103,12 +104,14 @@ def rows(
 
 def _row_kernel(problem: RowsProblem, config: RowsConfig, name: str, options: _Options) -> Kernel:
     """Return the kernel of a problem without its sums of columns."""
+    trace = one_tile if problem.is_elementwise else rows_in_pieces if config.piece else whole_rows
 
     def body(**tensors: Any) -> None:
-        (rows_in_pieces if config.piece else whole_rows)(problem, config, tensors)
+        trace(problem, config, tensors)
 
     arguments = {n: problem.tensor(n) for n in problem.arguments if n not in problem.column_sums}
-    grid = -(-problem.rows // config.rows)
+    across = -(-problem.columns // config.columns) if problem.is_elementwise else 1
+    grid = -(-problem.rows // config.rows), across
     return _made(body, name, grid, config, problem, arguments, options)
 
 
@@ -159,7 +162,7 @@ def _partial(name: str) -> str:
 def _made(
     body: Any,
     name: str,
-    grid: int | tuple[int, int],
+    grid: tuple[int, int],
     config: RowsConfig,
     problem: RowsProblem,
     arguments: Mapping[str, Any],
@@ -173,7 +176,7 @@ def _made(
         grid=grid,
         warps=config.warps,
         parameters=dict(arguments),
-        explanation=lambda: config.describe(problem.columns),
+        explanation=lambda: config.describe(problem.columns, is_elementwise=problem.is_elementwise),
         exact_math=options.exact_math,
         in_place=options.in_place,
     )(body)

@@ -46,16 +46,18 @@ class RowsConfig:
     @property
     def columns(self) -> int:
         """The columns of a piece."""
-        return self.piece * self.vector * self.threads
+        return self.piece * self.vector * self.threads // self.rows
 
-    def describe(self, columns: int) -> str:
+    def describe(self, columns: int, *, is_elementwise: bool = False) -> str:
         """Return a line for `explain`."""
-        if self.piece:
-            pieces = f"{columns // self.columns} pieces of {self.columns} columns"
-            rest = columns % self.columns
+        if is_elementwise:
+            held = f"a tile of {self.rows} × {self.columns} a CTA"
+        elif self.piece:
+            count, rest = divmod(columns, self.columns)
+            pieces = [f"{count} pieces of {self.columns} columns"] * (count > 0)
+            pieces += [f"one of {rest}"] * (rest > 0)
             where = "in registers" if self.held else "read for each pass"
-            held = f"1 row a CTA, in {pieces}" + (f" and one of {rest}" if rest else "")
-            held = f"{held}, {where}"
+            held = f"1 row a CTA, in {' and '.join(pieces)}, {where}"
         else:
             held = f"{self.rows} row{'s' * (self.rows > 1)} a CTA, in registers"
         return f"{held}; {self.warps} warps ({self.reason})"

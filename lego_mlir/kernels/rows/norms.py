@@ -62,7 +62,7 @@ def rmsnorm(
         (rows, columns),
         name="rmsnorm",
         arguments=arguments,
-        load=_loaded(residual),
+        load=loaded(residual),
         stats={"squares": Stat(lambda row: row * row)},
         finish=finish,
         results=(lambda squares: {"rstd": factor(squares)}) if save else None,
@@ -106,7 +106,7 @@ def layernorm(
         (rows, columns),
         name="layernorm",
         arguments=arguments,
-        load=_loaded(residual),
+        load=loaded(residual),
         stats={
             "total": Stat(lambda row: row),
             "squares": Stat(lambda row, total: centered(row, total) * centered(row, total)),
@@ -138,7 +138,8 @@ def _matrices(
     return found | {name: Argument("f32", per="row") for name in saved}
 
 
-def _loaded(residual: str | None) -> Callable[..., Any]:
+def loaded(residual: str | None) -> Callable[..., Any]:
+    """Return the function that loads a row: of x, or of x and a residual."""
     if residual is None:
         return lambda x: x.to("f32")
     return lambda x, residual: x.to("f32") + residual.to("f32")

@@ -19,9 +19,16 @@ from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
 Function: TypeAlias = Callable[..., Any]
 """A function of tiles, which it names: arguments, what is loaded, statistics, indices."""
 
-ELEMENT, COLUMN, ROW, MATRIX, LAUNCH = "element", "column", "row", "matrix", "launch"
+ELEMENT, COLUMN, ROW, GROUP, MATRIX, LAUNCH = (
+    "element", "column", "row", "group", "matrix", "launch",
+)  # fmt: skip
 
-COLUMN_INDEX, ROW_INDEX, PICK = "column_index", "row_index", "pick"
+GROUP_COLUMNS = 128
+"""Columns of a group, of those that are quantized together."""
+
+COLUMN_INDEX, ROW_INDEX, PICK, GROUPED, UNIFORM = (
+    "column_index", "row_index", "pick", "grouped", "uniform",
+)  # fmt: skip
 """What every function may name beside the values of its kernel."""
 
 
@@ -31,12 +38,13 @@ class Argument:
 
     Attributes:
         dtype: MLIR's name of the element type.
-        per: what it has one number for: each element of the matrix, each column, each row, the
-            matrix (an array of one), or the launch (a number that the call passes).
+        per: what it has one number for: each element of the matrix, each column, each row, each
+            group of 128 columns of a row, the matrix (an array of one), or the launch (a number
+            that the call passes).
     """
 
     dtype: str
-    per: Literal["element", "column", "row", "matrix", "launch"] = "element"
+    per: Literal["element", "column", "row", "group", "matrix", "launch"] = "element"
 
     @property
     def bytes(self) -> int:
@@ -105,6 +113,11 @@ class RowsProblem:
                 raise LegoError(f"{self.name}: {what} is a positive integer, not {n!r}")
         for argument in self.arguments.values():
             check_dtype(argument.dtype)
+            if argument.per == GROUP and self.columns % GROUP_COLUMNS:
+                raise LegoError(
+                    f"{self.name}: {self.columns} columns are no multiple of {GROUP_COLUMNS}, the "
+                    "columns of a group"
+                )
         for name, function in self.column_sums.items():
             statistics = [n for n in names_of(function) if n in self.stats]
             if statistics:
@@ -119,13 +132,24 @@ class RowsProblem:
         if argument.per == LAUNCH:
             return ScalarType(argument.dtype)
         by_row, by_column = (self.rows,), (self.columns,)
-        shapes = {ELEMENT: by_row + by_column, COLUMN: by_column, ROW: by_row, MATRIX: (1,)}
+        shapes = {
+            ELEMENT: by_row + by_column,
+            COLUMN: by_column,
+            ROW: by_row,
+            GROUP: (self.rows, self.columns // GROUP_COLUMNS),
+            MATRIX: (1,),
+        }
         return TensorType(argument.dtype, OrderBy(Row(*shapes[argument.per])), MAX_ACCESS_BYTES)
 
     @cached_property
     def elementwise(self) -> tuple[Argument, ...]:
         """The arguments that have a number for each element."""
         return tuple(a for a in self.arguments.values() if a.per == ELEMENT)
+
+    @property
+    def is_elementwise(self) -> bool:
+        """Whether each element is computed by itself."""
+        return not (self.stats or self.results or self.column_sums)
 
     @cached_property
     def vector(self) -> int:

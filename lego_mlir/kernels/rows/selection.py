@@ -1,0 +1,118 @@
+"""What finds or orders elements of rows: argmax, and cumulative sums."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+from lego_mlir import frontend as lg
+from lego_mlir.frontend import Kernel, kernel
+from lego_mlir.hardware.limits import WARP_THREADS
+from lego_mlir.kernels.rows.builder import RowsKernel
+from lego_mlir.kernels.rows.builder import rows as rows_kernel
+from lego_mlir.kernels.rows.config import RowsConfig
+from lego_mlir.kernels.rows.problem import Argument, Combination, RowsProblem, Stat
+
+_HELD, _MOST_WARPS = 8, 8
+"""Elements of a row that a thread adds up at once, and warps of a CTA."""
+
+_NOWHERE = (1 << 31) - 1
+"""The index of no element."""
+
+
+def argmax(
+    rows: int,
+    columns: int,
+    dtype: str = "f32",
+    *,
+    config: RowsConfig | None = None,
+) -> RowsKernel:
+    """Return a kernel `(x, index, most)`: the first greatest element of each row, and its index.
+
+    NaN is greater than any number, as in PyTorch.
+
+    Args:
+        rows: of x.
+        columns: of x.
+        dtype: element type of x. The index is of i32, the greatest element of f32.
+        config: its tiles; by default the heuristic chooses.
+
+    Raises:
+        LegoError: a size or a type is wrong.
+    """
+    return rows_kernel(
+        (rows, columns),
+        name="argmax",
+        arguments={
+            "x": Argument(dtype),
+            "index": Argument("i32", "row"),
+            "most": Argument("f32", "row"),
+        },
+        load=lambda x: x.to("f32"),
+        stats={
+            "first": Stat(
+                lambda row, column_index: (row, lg.broadcast_to(column_index, row.shape)),
+                Combination(_first, (-inf, _NOWHERE)),
+            )
+        },
+        results=lambda first: {"most": first[0], "index": first[1]},
+        config=config,
+    )
+
+
+def _first(a: Any, b: Any) -> Any:
+    """Return the greater of two elements with their indices; of equal ones the first."""
+    (x, i), (y, j) = a, b
+    x_is_nan, y_is_nan = x != x, y != y
+    is_greater = ((x > y) | x_is_nan) & ~y_is_nan
+    is_same = (x == y) | (x_is_nan & y_is_nan)
+    stays = is_greater | (is_same & (i < j))
+    return lg.where(stays, x, y), lg.where(stays, i, j)
+
+
+def cumsum(
+    rows: int,
+    columns: int,
+    dtype: str = "f32",
+    *,
+    out: str | None = None,
+    in_place: bool = False,
+) -> Kernel:
+    """Return a kernel `(x, y)`: y is the sum of each row's elements up to each one, added in f32.
+
+    Args:
+        rows: of the matrices.
+        columns: of the matrices.
+        dtype: element type of x.
+        out: element type of y; by default that of x.
+        in_place: y may be x.
+
+    Raises:
+        LegoError: a size or a type is wrong.
+    """
+    arguments = {"x": Argument(dtype), "y": Argument(out or dtype)}
+    problem = RowsProblem("cumsum", rows, columns, arguments, load=lambda x: x)
+    warps = min(_MOST_WARPS, max(1, columns // (_HELD * WARP_THREADS)))
+    width = min(columns, warps * WARP_THREADS * _HELD * 2)
+    whole, rest = divmod(columns, width)
+
+    def cumsum(x: Any, y: Any) -> None:
+        row = lg.block_id()
+
+        def add(number: Any, before: Any) -> Any:
+            sums = lg.cumsum(x.tile(1, width)[row, number].to("f32"), axis=1) + before
+            y.tile(1, width)[row, number] = sums.to(out or dtype)
+            is_last = lg.iota((1, width), 1) == width - 1
+            last: Any = lg.where(is_last, sums, 0.0)
+            return lg.sum(last, axis=1, keepdims=True)
+
+        before = lg.fold(whole, lg.zeros((1, 1), "f32"))(add)
+        if rest:
+            add(whole, before)
+
+    return kernel(
+        grid=rows,
+        warps=warps,
+        parameters={name: problem.tensor(name) for name in arguments},
+        in_place=in_place,
+    )(cumsum)
