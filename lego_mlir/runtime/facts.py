@@ -31,8 +31,8 @@ def check_facts(artifact: Artifact, known: Known) -> None:
         except ZeroDivisionError:
             continue
         if not holds:
-            subject = _subject(fact.value, artifact)
-            raise LegoError(f"{subject} is {value}, {fact.says}", location=_location(fact))
+            what = subject(fact.value, artifact)
+            raise LegoError(f"{what} is {value}, {fact.says}", location=_location(fact))
 
 
 @lru_cache(maxsize=256)
@@ -45,7 +45,7 @@ def facts_program(artifact: Artifact) -> Program:
     return Program([fact.condition for fact in artifact.facts])
 
 
-def _subject(expression: str, artifact: Artifact) -> str:
+def subject(expression: str, artifact: Artifact) -> str:
     """Return what a fact is about, in words, with the name of the argument."""
 
     def leaf(token: Leaf | int) -> str:

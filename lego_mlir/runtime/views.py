@@ -29,7 +29,7 @@ ANY_GPU = -1
 _CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13
 
 # DLDataTypeCode -> the MLIR names it can stand for, by number of bits.
-_DLPACK_TYPES: dict[tuple[int, int], tuple[str, ...]] = {
+DLPACK_TYPES: dict[tuple[int, int], tuple[str, ...]] = {
     **{(0, n): (f"i{n}", f"si{n}") for n in (8, 16, 32, 64)},
     **{(1, n): (f"i{n}", f"ui{n}") for n in (8, 16, 32, 64)},
     **{(2, n): (f"f{n}",) for n in (16, 32, 64)},
@@ -38,9 +38,9 @@ _DLPACK_TYPES: dict[tuple[int, int], tuple[str, ...]] = {
     (10, 8): ("f8E4M3FN",),
     (12, 8): ("f8E5M2",),
 }
-_DLPACK_TYPES[0, 64] += ("index",)
-_DLPACK_TYPES[1, 16] += ("bf16",)
-_DLPACK_TYPES[1, 8] += ("f8E4M3FN", "f8E5M2")
+DLPACK_TYPES[0, 64] += ("index",)
+DLPACK_TYPES[1, 16] += ("bf16",)
+DLPACK_TYPES[1, 8] += ("f8E4M3FN", "f8E5M2")
 _DLPACK_KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex", 6: "bool"}
 
 
@@ -185,7 +185,7 @@ def _from_torch(tensor: Any, name: str, stream: int | None) -> View:
         tensor.data_ptr(),
         tuple(tensor.shape),
         tuple(tensor.stride()),
-        _DLPACK_TYPES.get(torch_tensors.type_code(tensor), ()),
+        DLPACK_TYPES.get(torch_tensors.type_code(tensor), ()),
         str(tensor.dtype),
         torch_tensors.gpu_of(tensor),
         False,
@@ -211,7 +211,7 @@ def _from_dlpack(array: Any, name: str, stream: int | None) -> View:
         (tensor.data or 0) + tensor.byte_offset,
         shape,
         tuple(tensor.strides[:rank]) if tensor.strides else row_major(shape),
-        _DLPACK_TYPES.get((code, bits), ()) if tensor.lanes == 1 else (),
+        DLPACK_TYPES.get((code, bits), ()) if tensor.lanes == 1 else (),
         f"{_DLPACK_KINDS.get(code) or f'type {code} of '}{bits}",
         tensor.device_id if home in (_CUDA, _CUDA_MANAGED) else None,
         False,

@@ -83,6 +83,19 @@ def _encoding(found: TensorMapParameter, dtype: str) -> tuple[tuple[Any, ...], t
     )
 
 
+def encoding_numbers(
+    found: TensorMapParameter, dtype: str
+) -> tuple[int, int, int, int, int]:
+    """Return the driver's numbers of a tensor map's type, interleave, swizzle, promotion and fill.
+
+    Args:
+        found: the tensor map.
+        dtype: of its elements.
+    """
+    (kind, _), (*_, interleave, swizzle, promotion, fill) = _encoding(found, dtype)
+    return int(kind), int(interleave), int(swizzle), int(promotion), int(fill)
+
+
 def _data_type(dtype: str) -> Any:
     """Return the driver's element type of a tensor map over elements of an MLIR type."""
     from cuda.bindings import driver

@@ -48,6 +48,9 @@ def launch_error(doing: str, error: Exception, *, checked: bool = False) -> Lego
     return LegoError(f"{doing}: {text}", hint=_hint(str(error)))
 
 
+NO_CONTEXT = ("CUDA_ERROR_INVALID_CONTEXT", "CUDA_ERROR_CONTEXT_IS_DESTROYED")
+"""What the driver says of a launch in a thread where no device is current."""
+
 _TRAPPED = ("LAUNCH_FAILED", "ILLEGAL_INSTRUCTION")
 """What the driver says of a kernel that executed a trap."""
 

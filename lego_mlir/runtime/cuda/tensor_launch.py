@@ -24,7 +24,7 @@ from lego_mlir.runtime import dtypes, parameters, torch_tensors
 from lego_mlir.runtime.compatibility import check_alignment
 from lego_mlir.runtime.cuda import cuda_core
 from lego_mlir.runtime.cuda.direct import DirectLaunch, StreamConfigs, encoded
-from lego_mlir.runtime.cuda.failures import launch_error, running
+from lego_mlir.runtime.cuda.failures import NO_CONTEXT, launch_error, running
 from lego_mlir.runtime.cuda.loaded import LoadedArtifact, handle_of
 from lego_mlir.runtime.extents import Extents, Known, fixed_extents
 from lego_mlir.runtime.facts import check_facts
@@ -35,8 +35,6 @@ from lego_mlir.runtime.workspaces import Allocation, Needs
 
 _MOST_BOUND = 256
 """Combinations of addresses and numbers whose launches are kept."""
-
-_NO_CONTEXT = ("CUDA_ERROR_INVALID_CONTEXT", "CUDA_ERROR_CONTEXT_IS_DESTROYED")
 
 _bits_of = struct.Struct("<d").pack
 
@@ -145,7 +143,7 @@ class TensorLauncher:
             for call in bound:
                 call(stream)
         except RuntimeError as e:
-            if call is bound[0] and str(e) in _NO_CONTEXT:
+            if call is bound[0] and str(e) in NO_CONTEXT:
                 return False  # the general road makes one current
             artifact = self._loaded.artifact
             raise launch_error(running(artifact.launches), e, checked=artifact.checked) from None

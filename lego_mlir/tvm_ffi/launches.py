@@ -1,0 +1,272 @@
+"""Host code of an artifact's launches: facts, workspaces, tensor maps, parameters, `cuLaunchKernelEx`.
+
+The structs are those of cuda.h: `CUlaunchConfig` has 56 bytes, `CUlaunchAttribute` 72.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir
+
+from lego_mlir.artifact import (
+    Artifact,
+    Constant,
+    KernelLaunch,
+    Parameter,
+    TensorMapParameter,
+    TensorMapParameters,
+    WorkspaceIndex,
+    workspace_offsets,
+)
+from lego_mlir.hardware.limits import TENSOR_MAP_BYTES
+from lego_mlir.runtime import dtypes
+from lego_mlir.runtime.facts import subject
+from lego_mlir.tvm_ffi.arguments import Device, read_arguments
+from lego_mlir.tvm_ffi.code import FAILED, I32, I64, POINTER, HostCode, i32, i64
+
+_CONFIG_BYTES, _SHARED, _STREAM, _ATTRIBUTES, _COUNT = 56, 24, 32, 40, 48
+_ATTRIBUTE_BYTES, _ATTRIBUTE_VALUE = 72, 8
+_PROGRAMMATIC_STREAM_SERIALIZATION = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """What host code calls and refers to.
+
+    Attributes:
+        device: of the tensors.
+        kernels: for each launch the handle of its kernel, and the bytes of each parameter.
+        encodings: of each tensor map, by its description: what `cuTensorMapEncodeTiled` takes as
+            numbers (type, interleave, swizzle, promotion, fill).
+        launch: the address of `cuLaunchKernelEx`.
+        encode: of `cuTensorMapEncodeTiled`.
+        stream: of `TVMFFIEnvGetStream`.
+        workspaces: of a function `int64(void *stream)`, which returns the address of the
+            workspaces' memory, or 0 and has set an error.
+        recover: of a function `int32(int32 status)`, called when the driver refuses a launch: it
+            returns 0 if it made the device's context current, so that it is to be tried again.
+    """
+
+    device: Device
+    kernels: Sequence[tuple[int, Sequence[int]]]
+    encodings: dict[TensorMapParameter, tuple[int, int, int, int, int]]
+    launch: int
+    encode: int
+    stream: int
+    workspaces: int
+    recover: int
+
+
+def host_code(artifact: Artifact, driver: Driver, fail: int) -> HostCode:
+    """Build the function that checks its arguments and launches an artifact's kernels.
+
+    Args:
+        artifact: the artifact.
+        driver: what it calls.
+        fail: see `HostCode`.
+
+    Raises:
+        LegoError: an argument cannot be passed in this way.
+    """
+    code = HostCode(fail)
+    values = read_arguments(code, artifact, driver.device)
+    _check_facts(code, artifact, values)
+    kind, index = i32(driver.device.kind), i32(driver.device.index)
+    stream = code.call(driver.stream, POINTER, (kind, index))
+    spaces = _workspaces(code, artifact, driver, stream)
+    launches = _Launches(code, artifact, driver, values, spaces, stream)
+    for launch, (kernel, sizes) in zip(artifact.launches, driver.kernels, strict=True):
+        launches.add(launch, kernel, sizes)
+    code.builder.ret(i32(0))
+    return code
+
+
+def _check_facts(code: HostCode, artifact: Artifact, values: Sequence[Any]) -> None:
+    def leaf(token: str) -> Any:
+        value = values[int(token[1:])]
+        return value if value.type == I64 else code.builder.sext(value, I64)
+
+    for fact in artifact.facts:
+        value = code.expression(fact.value, leaf)
+        holds = code.builder.not_(code.equal(code.expression(fact.condition, leaf), i64(0)))
+        code.check(holds, f"{subject(fact.value, artifact)} is {{}}, {fact.says}", value)
+
+
+def _workspaces(code: HostCode, artifact: Artifact, driver: Driver, stream: Any) -> list[Any]:
+    """Return the addresses of the workspaces for runs on a stream."""
+    if not artifact.workspaces:
+        return []
+    # Asked for every time: a stream that is captured into a graph has others.
+    base = code.call(driver.workspaces, I64, (stream,))
+    with code.builder.if_then(code.equal(base, i64(0)), likely=False):
+        code.builder.ret(i32(FAILED))
+    offsets = workspace_offsets(artifact.workspaces)[:-1]
+    return [code.builder.add(base, i64(at)) for at in offsets]
+
+
+class _Launches:
+    """The launches of an artifact, with all that they are passed.
+
+    Args:
+        code: to build them in.
+        artifact: whose they are.
+        driver: what they call.
+        values: of the arguments.
+        workspaces: their addresses.
+        stream: to launch on.
+    """
+
+    def __init__(
+        self,
+        code: HostCode,
+        artifact: Artifact,
+        driver: Driver,
+        values: Sequence[Any],
+        workspaces: Sequence[Any],
+        stream: Any,
+    ) -> None:
+        self._code = code
+        self._artifact = artifact
+        self._driver = driver
+        self._values = values
+        self._workspaces = workspaces
+        self._stream = stream
+        self._maps = 0
+
+    def add(self, launch: KernelLaunch, kernel: int, sizes: Sequence[int]) -> None:
+        """Build one launch.
+
+        Args:
+            launch: what to launch.
+            kernel: the handle of its kernel.
+            sizes: of the kernel's parameters, in bytes.
+        """
+        code = self._code
+        pointers = code.room(8 * len(sizes))
+        for number, (parameter, size) in enumerate(zip(launch.parameters, sizes, strict=True)):
+            code.put(self._parameter(parameter, size), pointers, 8 * number)
+        config = self._config(launch)
+        arguments = config, code.builder.inttoptr(i64(kernel), POINTER), pointers, _null()
+        status = code.call(self._driver.launch, I32, arguments)
+        with code.builder.if_then(code.builder.not_(code.equal(status, i32(0))), likely=False):
+            recovered = code.call(self._driver.recover, I32, (status,))
+            with code.builder.if_then(code.builder.not_(code.equal(recovered, i32(0)))):
+                code.builder.ret(i32(FAILED))
+            again = code.call(self._driver.launch, I32, arguments)
+            code.check(
+                code.equal(again, i32(0)),
+                f"'{launch.kernel}' cannot be launched: the driver's error {{}}",
+                code.builder.sext(again, I64),
+            )
+
+    def _config(self, launch: KernelLaunch) -> Any:
+        """Return the address of the launch's `CUlaunchConfig`."""
+        code = self._code
+        config = code.room(_CONFIG_BYTES)
+        for k, n in enumerate((*launch.grid, *launch.block, launch.shared_bytes)):
+            code.put(i32(n), config, 4 * k)
+        code.put(self._stream, config, _STREAM)
+        attributes = _null()
+        if launch.pdl:
+            attributes = code.room(_ATTRIBUTE_BYTES)
+            code.put(i32(_PROGRAMMATIC_STREAM_SERIALIZATION), attributes)
+            code.put(i32(1), attributes, _ATTRIBUTE_VALUE)
+        code.put(attributes, config, _ATTRIBUTES)
+        code.put(i32(int(launch.pdl)), config, _COUNT)
+        return config
+
+    def _parameter(self, parameter: Parameter, size: int) -> Any:
+        """Return the address of a parameter's value."""
+        code = self._code
+        match parameter:
+            case TensorMapParameter():
+                return self._tensor_maps((parameter,))
+            case TensorMapParameters(maps):
+                return self._tensor_maps(maps)
+            case WorkspaceIndex(position):
+                value = self._workspaces[position]
+            case Constant(dtype, number):
+                value = _constant(dtype, number, size)
+            case _:
+                value = self._values[parameter]
+                if self._artifact.arguments[parameter].dtype == "index" and size == 4:
+                    value = code.builder.trunc(value, I32)
+        room = code.room(8)
+        code.put(value, room)
+        return room
+
+    def _tensor_maps(self, maps: Sequence[TensorMapParameter]) -> Any:
+        """Return the address of tensor maps, one behind the other, encoded where they changed."""
+        code = self._code
+        words = TENSOR_MAP_BYTES // 8
+        kept = code.kept(f"tensor maps {self._maps}", words * len(maps))
+        addresses = code.kept(f"addresses {self._maps}", len(maps))
+        self._maps += 1
+        for number, found in enumerate(maps):
+            address = self._buffer(found.argument)
+            before = code.field(addresses, 8 * number, I64)
+            with code.builder.if_then(
+                code.builder.not_(code.equal(before, address)), likely=False
+            ):
+                self._encode(found, address, code.at(kept, TENSOR_MAP_BYTES * number))
+                code.put(address, addresses, 8 * number)
+        return kept
+
+    def _encode(self, found: TensorMapParameter, address: Any, destination: Any) -> None:
+        """Build what encodes a tensor map of the buffer at an address."""
+        code, rank = self._code, len(found.shape)
+        kind, interleave, swizzle, promotion, fill = self._driver.encodings[found]
+        shape, strides = code.room(8 * rank), code.room(8 * rank)
+        box, steps = code.room(4 * rank), code.room(4 * rank)
+        for k, n in enumerate(found.shape):
+            code.put(i64(n), shape, 8 * k)
+            code.put(i32(found.box[k]), box, 4 * k)
+            code.put(i32(1), steps, 4 * k)
+        for k, n in enumerate(found.strides):
+            code.put(i64(n), strides, 8 * k)
+        status = code.call(
+            self._driver.encode,
+            I32,
+            (
+                destination,
+                i32(kind),
+                i32(rank),
+                code.builder.inttoptr(address, POINTER),
+                shape,
+                strides,
+                box,
+                steps,
+                *map(i32, (interleave, swizzle, promotion, fill)),
+            ),
+        )
+        name = self._name(found.argument)
+        code.check(
+            code.equal(status, i32(0)),
+            f"the driver refuses the tensor map of '{name}', whose address is a multiple of 16 "
+            "bytes (error {})",
+            code.builder.sext(status, I64),
+        )
+
+    def _buffer(self, position: int | WorkspaceIndex) -> Any:
+        if isinstance(position, WorkspaceIndex):
+            return self._workspaces[position.workspace]
+        return self._values[position]
+
+    def _name(self, position: int | WorkspaceIndex) -> str:
+        if isinstance(position, WorkspaceIndex):
+            return self._artifact.workspaces[position.workspace].name
+        return self._artifact.arguments[position].name
+
+
+def _null() -> Any:
+    return ir.Constant(POINTER, None)
+
+
+def _constant(dtype: str, number: int | float, size: int) -> Any:
+    """Return a constant parameter as the bits of its value."""
+    name = f"i{8 * size}" if dtype == "index" else dtype
+    bits = int.from_bytes(dtypes.scalar(name, number).tobytes(), "little")
+    return ir.Constant(ir.IntType(8 * size), bits)
