@@ -21,7 +21,7 @@ from lego_mlir.files import write_whole
 CALLS = 300
 """Launches that are timed together; the driver's queue takes so many without waiting."""
 
-OURS, BOUND = "lego-mlir", "lego-mlir, bound"
+OURS, BOUND, TVM_FFI = "lego-mlir", "lego-mlir, bound", "lego-mlir, tvm-ffi"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -142,6 +142,13 @@ def _contenders(
         }
     )
     absent = {}
+    try:
+        from lego_mlir import tvm_ffi
+
+        function = tvm_ffi.function(artifact)
+        calls[TVM_FFI] = lambda: function(*shaped)
+    except LegoError as e:
+        absent[TVM_FFI] = e.message
     for who, make in makers.items():
         try:
             calls[who] = make(tensors)

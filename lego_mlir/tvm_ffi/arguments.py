@@ -1,7 +1,7 @@
 """Host code that reads the arguments of a call, and checks them.
 
-A call has `TVMFFIAny` values (tvm/ffi/c_api.h): 16 bytes each, the type in the first 4, the value in
-the last 8. A tensor is a pointer to DLPack's `DLTensor` (dlpack.h), or to an object that holds one.
+A call has `TVMFFIAny` values (tvm/ffi/c_api.h): 16 bytes each, the type in the first 4, the value
+in the last 8. A tensor is a pointer to DLPack's `DLTensor` (dlpack.h), or to an object with one.
 """
 
 from __future__ import annotations
@@ -9,26 +9,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import prod
 from typing import Any
 
 from llvmlite import ir
 
-from lego_mlir.artifact import Argument, Artifact
+from lego_mlir.artifact import Argument, Artifact, known_numbers
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES, integer_range
 from lego_mlir.runtime.arrays import WRITES
-from lego_mlir.runtime.tensor_strides import TensorStrides, row_major, tensor_strides
+from lego_mlir.runtime.tensor_strides import row_major
 from lego_mlir.runtime.views import DLPACK_TYPES
 from lego_mlir.tvm_ffi.code import F32, F64, I1, I32, I64, POINTER, HostCode, i32, i64
+from lego_mlir.tvm_ffi.forms import described, fixed_form, free_form
 
 _ANY_BYTES, _VALUE = 16, 8
 _INT, _BOOL, _FLOAT, _TENSOR_POINTER, _TENSOR_OBJECT = 1, 2, 3, 7, 70
 _OBJECT_BYTES = 24
 """Of the header of an object, behind which a tensor object has its `DLTensor`."""
 
-_DEVICE, _RANK, _DTYPE, _SHAPE, _STRIDES, _OFFSET = 8, 16, 20, 24, 32, 40
-"""The fields of a `DLTensor` behind the first, the address of the data."""
+_DEVICE, _DTYPE, _OFFSET = 8, 20, 40
+"""Fields of a `DLTensor`; the first is the address of the data."""
 
 
 CUDA = 2
@@ -48,8 +48,23 @@ class Device:
     index: int
 
 
-def read_arguments(code: HostCode, artifact: Artifact, device: Device) -> list[Any]:
-    """Build what reads and checks the arguments; return their values, addresses as integers.
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """An argument of a call, as values of the host code.
+
+    Attributes:
+        value: of a scalar; the address of a tensor's first element, as an integer.
+        shape: the sizes of a tensor's buffer.
+        strides: of the buffer, in elements.
+    """
+
+    value: Any
+    shape: tuple[Any, ...] = ()
+    strides: tuple[Any, ...] = ()
+
+
+def read_arguments(code: HostCode, artifact: Artifact, device: Device) -> list[Passed]:
+    """Build what reads and checks the arguments, and return them.
 
     Args:
         code: to build it in.
@@ -66,16 +81,16 @@ def read_arguments(code: HostCode, artifact: Artifact, device: Device) -> list[A
         f"'{artifact.name}' takes {len(artifact.arguments)} arguments ({names}), {{}} are given",
         code.builder.zext(count, I64),
     )
-    values = []
+    passed = []
     for position, argument in enumerate(artifact.arguments):
         given = code.at(arguments, _ANY_BYTES * position)
         if argument.shape is None:
-            values.append(_number(code, given, argument))
+            passed.append(Passed(_number(code, given, argument)))
         else:
-            values.append(_address(code, given, argument, device))
+            passed.append(_tensor(code, given, argument, device))
     if not artifact.in_place:
-        _check_overlap(code, artifact.arguments, values)
-    return values
+        _check_overlap(code, artifact.arguments, passed)
+    return passed
 
 
 def _number(code: HostCode, given: Any, argument: Argument) -> Any:
@@ -85,7 +100,7 @@ def _number(code: HostCode, given: Any, argument: Argument) -> Any:
         return _float(code, given, kind, argument)
     if argument.dtype[0] not in "isu":
         raise LegoError(
-            f"argument '{argument.name}' is a number of {argument.dtype}, which TVM FFI cannot pass",
+            f"argument '{argument.name}' is a number of {argument.dtype}, which TVM FFI has not",
             hint="make it an lg.Scalar of f32, and convert it in the kernel",
         )
     is_number = code.builder.or_(code.equal(kind, i32(_INT)), code.equal(kind, i32(_BOOL)))
@@ -119,8 +134,8 @@ def _float(code: HostCode, given: Any, kind: Any, argument: Argument) -> Any:
     return value if argument.dtype == "f64" else builder.fptrunc(value, F32)
 
 
-def _address(code: HostCode, given: Any, argument: Argument, device: Device) -> Any:
-    """Return the address of the first element of a tensor argument."""
+def _tensor(code: HostCode, given: Any, argument: Argument, device: Device) -> Passed:
+    """Return a tensor argument."""
     builder, name = code.builder, argument.name
     kind = code.field(given, 0, I32)
     is_object = code.equal(kind, i32(_TENSOR_OBJECT))
@@ -143,9 +158,10 @@ def _address(code: HostCode, given: Any, argument: Argument, device: Device) -> 
         if argument.dtype in names
     ]
     is_right = code.builder.not_(code.every([code.builder.not_(one) for one in allowed]))
-    code.check(is_right, f"argument '{name}' has elements of {argument.dtype}, the tensor other ones")
-    fits = builder.call(_form_check(code, argument), [tensor])
-    code.check(fits, f"argument '{name}' is {_description(argument)}; the tensor is not")
+    code.check(
+        is_right, f"argument '{name}' has elements of {argument.dtype}, the tensor other ones"
+    )
+    shape, strides = _form(code, tensor, argument)
     offset = code.field(tensor, _OFFSET, I64)
     address = builder.add(code.field(tensor, 0, I64), offset)
     if argument.alignment > 1:
@@ -155,77 +171,46 @@ def _address(code: HostCode, given: Any, argument: Argument, device: Device) -> 
             f"argument '{name}' begins at a multiple of {argument.alignment} bytes; the tensor "
             "does not",
         )
-    return address
+    return Passed(address, shape, strides)
 
 
-def _forms(argument: Argument) -> list[TensorStrides]:
-    """Return the shapes and strides that an argument may have: its buffer's, and its tensor's."""
+def _form(code: HostCode, tensor: Any, argument: Argument) -> tuple[Any, Any]:
+    """Check shape and strides of a `DLTensor`, and return those of the buffer that it is."""
     assert argument.shape is not None
-    forms = [TensorStrides(argument.shape, row_major(argument.shape))]
-    tensor = tensor_strides(argument)
-    return forms if tensor is None or tensor in forms else [*forms, tensor]
+    if argument.strides is None and None not in argument.shape:
+        shape = known_numbers(argument.shape)
+        fits = code.builder.call(fixed_form(code, argument), [tensor])
+        code.check(fits, f"argument '{argument.name}' is {described(argument)}; the tensor is not")
+        return tuple(map(i64, shape)), tuple(map(i64, row_major(shape)))
+    return free_form(code, tensor, argument)
 
 
-def _description(argument: Argument) -> str:
-    each = (
-        f"{'×'.join(map(str, form.shape)) or 'one element'} with strides {list(form.strides)}"
-        for form in _forms(argument)
-    )
-    return " or ".join(each)
-
-
-def _form_check(code: HostCode, argument: Argument) -> Any:
-    """Return a function that says whether a `DLTensor` has a form of an argument."""
-    name = f"fits {argument.name}"
-    made = ir.Function(code.module, ir.FunctionType(I1, [POINTER]), name)
-    made.linkage = "internal"
-    builder, (tensor,) = ir.IRBuilder(made.append_basic_block()), made.args
-
-    def field(struct: Any, offset: int, kind: Any) -> Any:
-        at = builder.gep(struct, [i64(offset)], source_etype=ir.IntType(8))
-        return builder.load(at, typ=kind)
-
-    rank = field(tensor, _RANK, I32)
-    shape, strides = field(tensor, _SHAPE, POINTER), field(tensor, _STRIDES, POINTER)
-    for form in _forms(argument):
-        is_rank = builder.icmp_signed("==", rank, i32(len(form.shape)))
-        with builder.if_then(is_rank):
-            fits = ir.Constant(I1, 1)
-            for k, n in enumerate(form.shape):
-                same = builder.icmp_signed("==", field(shape, 8 * k, I64), i64(n))
-                fits = builder.and_(fits, same)
-            with builder.if_then(fits):
-                is_dense = builder.icmp_unsigned("==", builder.ptrtoint(strides, I64), i64(0))
-                with builder.if_then(is_dense):  # DLPack's word for row-major
-                    builder.ret(ir.Constant(I1, int(form.match(row_major(form.shape)))))
-                lie = ir.Constant(I1, 1)
-                if 0 not in form.shape:
-                    for k, (n, stride) in enumerate(zip(form.shape, form.strides, strict=True)):
-                        if n != 1:
-                            found = field(strides, 8 * k, I64)
-                            same = builder.icmp_signed("==", found, i64(stride))
-                            lie = builder.and_(lie, same)
-                with builder.if_then(lie):
-                    builder.ret(ir.Constant(I1, 1))
-    builder.ret(ir.Constant(I1, 0))
-    return made
-
-
-def _check_overlap(code: HostCode, arguments: Sequence[Argument], addresses: Sequence[Any]) -> None:
+def _check_overlap(code: HostCode, arguments: Sequence[Argument], passed: Sequence[Passed]) -> None:
     """Build checks that no buffer that is written shares bytes with another one."""
     buffers = [
-        (argument, address, prod(argument.shape) * ELEMENT_BYTES[argument.dtype])
-        for argument, address in zip(arguments, addresses, strict=True)
-        if argument.shape is not None and prod(argument.shape) and argument.access != "none"
+        (argument, one.value, code.builder.add(one.value, _bytes(code, argument, one)))
+        for argument, one in zip(arguments, passed, strict=True)
+        if argument.shape is not None and 0 not in argument.shape and argument.access != "none"
     ]
     builder = code.builder
-    for (a, a_begin, a_bytes), (b, b_begin, b_bytes) in combinations(buffers, 2):
+    for (a, a_begin, a_end), (b, b_begin, b_end) in combinations(buffers, 2):
         if a.access not in WRITES and b.access not in WRITES:
             continue
-        a_is_before = builder.icmp_unsigned("<=", builder.add(a_begin, i64(a_bytes)), b_begin)
-        b_is_before = builder.icmp_unsigned("<=", builder.add(b_begin, i64(b_bytes)), a_begin)
+        a_is_before = builder.icmp_unsigned("<=", a_end, b_begin)
+        b_is_before = builder.icmp_unsigned("<=", b_end, a_begin)
         code.check(
             builder.or_(a_is_before, b_is_before),
             f"the tensors for the arguments '{a.name}' and '{b.name}' overlap in memory, and the "
             "kernel writes one of them",
         )
+
+
+def _bytes(code: HostCode, argument: Argument, passed: Passed) -> Any:
+    """Return the bytes from the first element of a buffer to its last."""
+    builder = code.builder
+    reach, is_empty = i64(1), ir.Constant(I1, 0)
+    for n, stride in zip(passed.shape, passed.strides, strict=True):
+        reach = builder.add(reach, builder.mul(builder.sub(n, i64(1)), stride))
+        is_empty = builder.or_(is_empty, code.equal(n, i64(0)))
+    size = builder.mul(reach, i64(ELEMENT_BYTES[argument.dtype]))
+    return builder.select(is_empty, i64(0), size)

@@ -7,6 +7,8 @@ from typing import Any
 
 from llvmlite import ir
 
+from lego_mlir.artifact.expressions import Leaf, folded
+
 I1, I8, I16, I32, I64 = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
 F32, F64 = ir.FloatType(), ir.DoubleType()
 POINTER = ir.PointerType()
@@ -111,22 +113,18 @@ class HostCode:
         """Return whether two integers are equal."""
         return self.builder.icmp_signed("==", a, b)
 
-    def expression(self, text: str, leaf: Callable[[str], Any]) -> Any:
-        """Return the value of what the launch evaluates (`artifact.Expression`), of 64 bits.
+    def expression(self, text: str, leaf: Callable[[Leaf], Any]) -> Any:
+        """Return the value of an expression of the launch, of 64 bits.
 
         Args:
-            text: numbers, arguments and operators, each operator behind its operands.
-            leaf: returns the value of an argument.
+            text: the expression (`artifact.expressions`).
+            leaf: returns what it asks of an argument.
         """
-        stack: list[Any] = []
-        for token in text.split():
-            if token in _OPERATORS:
-                b, a = stack.pop(), stack.pop()
-                stack.append(_OPERATORS[token](self, a, b))
-            else:
-                stack.append(leaf(token) if token[0] == "a" else i64(int(token)))
-        (result,) = stack
-        return result
+        return folded(
+            text,
+            lambda token: i64(token) if isinstance(token, int) else leaf(token),
+            lambda a, sign, b: _OPERATORS[sign](self, a, b),
+        )
 
     def _compared(self, sign: str, a: Any, b: Any) -> Any:
         return self.builder.zext(self.builder.icmp_signed(sign, a, b), I64)

@@ -1,4 +1,4 @@
-"""Host code of an artifact's launches: facts, workspaces, tensor maps, parameters, `cuLaunchKernelEx`.
+"""Host code of an artifact's launches: facts, workspaces, tensor maps, parameters.
 
 The structs are those of cuda.h: `CUlaunchConfig` has 56 bytes, `CUlaunchAttribute` 72.
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
 
 from lego_mlir.artifact import (
     Artifact,
+    Computed,
     Constant,
     KernelLaunch,
     Parameter,
@@ -21,10 +23,11 @@ from lego_mlir.artifact import (
     WorkspaceIndex,
     workspace_offsets,
 )
-from lego_mlir.hardware.limits import TENSOR_MAP_BYTES
+from lego_mlir.artifact.expressions import Leaf
+from lego_mlir.hardware.limits import MAX_GRID_DIMS, TENSOR_MAP_BYTES
 from lego_mlir.runtime import dtypes
 from lego_mlir.runtime.facts import subject
-from lego_mlir.tvm_ffi.arguments import Device, read_arguments
+from lego_mlir.tvm_ffi.arguments import Device, Passed, read_arguments
 from lego_mlir.tvm_ffi.code import FAILED, I32, I64, POINTER, HostCode, i32, i64
 
 _CONFIG_BYTES, _SHARED, _STREAM, _ATTRIBUTES, _COUNT = 56, 24, 32, 40, 48
@@ -72,23 +75,31 @@ def host_code(artifact: Artifact, driver: Driver, fail: int) -> HostCode:
         LegoError: an argument cannot be passed in this way.
     """
     code = HostCode(fail)
-    values = read_arguments(code, artifact, driver.device)
-    _check_facts(code, artifact, values)
+    passed = read_arguments(code, artifact, driver.device)
+    _check_facts(code, artifact, passed)
     kind, index = i32(driver.device.kind), i32(driver.device.index)
     stream = code.call(driver.stream, POINTER, (kind, index))
     spaces = _workspaces(code, artifact, driver, stream)
-    launches = _Launches(code, artifact, driver, values, spaces, stream)
+    launches = _Launches(code, artifact, driver, passed, spaces, stream)
     for launch, (kernel, sizes) in zip(artifact.launches, driver.kernels, strict=True):
         launches.add(launch, kernel, sizes)
     code.builder.ret(i32(0))
     return code
 
 
-def _check_facts(code: HostCode, artifact: Artifact, values: Sequence[Any]) -> None:
-    def leaf(token: str) -> Any:
-        value = values[int(token[1:])]
-        return value if value.type == I64 else code.builder.sext(value, I64)
+def _leaf(code: HostCode, passed: Sequence[Passed], leaf: Leaf) -> Any:
+    """Return what an expression asks of an argument."""
+    argument = passed[leaf.argument]
+    match leaf.asks:
+        case "size":
+            return argument.shape[leaf.dimension]
+        case "stride":
+            return argument.strides[leaf.dimension]
+    return argument.value if argument.value.type == I64 else code.builder.sext(argument.value, I64)
 
+
+def _check_facts(code: HostCode, artifact: Artifact, passed: Sequence[Passed]) -> None:
+    leaf = partial(_leaf, code, passed)
     for fact in artifact.facts:
         value = code.expression(fact.value, leaf)
         holds = code.builder.not_(code.equal(code.expression(fact.condition, leaf), i64(0)))
@@ -114,7 +125,7 @@ class _Launches:
         code: to build them in.
         artifact: whose they are.
         driver: what they call.
-        values: of the arguments.
+        passed: the arguments.
         workspaces: their addresses.
         stream: to launch on.
     """
@@ -124,14 +135,14 @@ class _Launches:
         code: HostCode,
         artifact: Artifact,
         driver: Driver,
-        values: Sequence[Any],
+        passed: Sequence[Passed],
         workspaces: Sequence[Any],
         stream: Any,
     ) -> None:
         self._code = code
         self._artifact = artifact
         self._driver = driver
-        self._values = values
+        self._passed = passed
         self._workspaces = workspaces
         self._stream = stream
         self._maps = 0
@@ -148,7 +159,32 @@ class _Launches:
         pointers = code.room(8 * len(sizes))
         for number, (parameter, size) in enumerate(zip(launch.parameters, sizes, strict=True)):
             code.put(self._parameter(parameter, size), pointers, 8 * number)
-        config = self._config(launch)
+        grid = [self._size(n) for n in launch.grid]
+        is_empty = code.builder.not_(code.every([self._is_positive(n) for n in grid]))
+        with code.builder.if_then(code.builder.not_(is_empty)):
+            self._launch(launch, kernel, pointers, grid)
+
+    def _is_positive(self, n: Any) -> Any:
+        return self._code.builder.icmp_signed(">", n, i64(0))
+
+    def _size(self, n: int | str) -> Any:
+        """Return a number that may be an expression, of 64 bits."""
+        if isinstance(n, int):
+            return i64(n)
+        return self._code.expression(n, partial(_leaf, self._code, self._passed))
+
+    def _launch(
+        self, launch: KernelLaunch, kernel: int, pointers: Any, grid: Sequence[Any]
+    ) -> None:
+        """Build the launch of a grid that is not empty."""
+        code = self._code
+        for n, most, axis in zip(grid, MAX_GRID_DIMS, "xyz", strict=True):
+            code.check(
+                code.builder.icmp_signed("<=", n, i64(most)),
+                f"the grid of '{launch.kernel}' has {{}} CTAs along {axis}, of {most} at most",
+                n,
+            )
+        config = self._config(launch, grid)
         arguments = config, code.builder.inttoptr(i64(kernel), POINTER), pointers, _null()
         status = code.call(self._driver.launch, I32, arguments)
         with code.builder.if_then(code.builder.not_(code.equal(status, i32(0))), likely=False):
@@ -162,12 +198,13 @@ class _Launches:
                 code.builder.sext(again, I64),
             )
 
-    def _config(self, launch: KernelLaunch) -> Any:
+    def _config(self, launch: KernelLaunch, grid: Sequence[Any]) -> Any:
         """Return the address of the launch's `CUlaunchConfig`."""
         code = self._code
         config = code.room(_CONFIG_BYTES)
-        for k, n in enumerate((*launch.grid, *launch.block, launch.shared_bytes)):
-            code.put(i32(n), config, 4 * k)
+        dims = [code.builder.trunc(n, I32) for n in grid]
+        for k, n in enumerate([*dims, *map(i32, (*launch.block, launch.shared_bytes))]):
+            code.put(n, config, 4 * k)
         code.put(self._stream, config, _STREAM)
         attributes = _null()
         if launch.pdl:
@@ -188,31 +225,46 @@ class _Launches:
                 return self._tensor_maps(maps)
             case WorkspaceIndex(position):
                 value = self._workspaces[position]
+            case Computed(_, expression):
+                value = self._computed(expression, size)
             case Constant(dtype, number):
                 value = _constant(dtype, number, size)
             case _:
-                value = self._values[parameter]
+                value = self._passed[parameter].value
                 if self._artifact.arguments[parameter].dtype == "index" and size == 4:
                     value = code.builder.trunc(value, I32)
         room = code.room(8)
         code.put(value, room)
         return room
 
+    def _computed(self, expression: str, size: int) -> Any:
+        """Return an integer that the launch computes, of a size in bytes."""
+        code, value = self._code, self._size(expression)
+        if size == I64.width // 8:
+            return value
+        short = code.builder.trunc(value, ir.IntType(8 * size))
+        fits = code.equal(code.builder.sext(short, I64), value)
+        code.check(
+            fits, f"a size that the kernel is passed is {{}}, more than {8 * size} bits hold", value
+        )
+        return short
+
     def _tensor_maps(self, maps: Sequence[TensorMapParameter]) -> Any:
         """Return the address of tensor maps, one behind the other, encoded where they changed."""
         code = self._code
-        words = TENSOR_MAP_BYTES // 8
-        kept = code.kept(f"tensor maps {self._maps}", words * len(maps))
-        addresses = code.kept(f"addresses {self._maps}", len(maps))
+        kept = code.kept(f"tensor maps {self._maps}", TENSOR_MAP_BYTES // 8 * len(maps))
         self._maps += 1
         for number, found in enumerate(maps):
-            address = self._buffer(found.argument)
-            before = code.field(addresses, 8 * number, I64)
-            with code.builder.if_then(
-                code.builder.not_(code.equal(before, address)), likely=False
-            ):
-                self._encode(found, address, code.at(kept, TENSOR_MAP_BYTES * number))
-                code.put(address, addresses, 8 * number)
+            known = [self._buffer(found.argument)]
+            known += [self._size(n) for n in (*found.shape, *found.strides) if isinstance(n, str)]
+            before = code.kept(f"known {self._maps}.{number}", len(known))
+            same = code.every(
+                [code.equal(code.field(before, 8 * k, I64), n) for k, n in enumerate(known)]
+            )
+            with code.builder.if_then(code.builder.not_(same), likely=False):
+                self._encode(found, known[0], code.at(kept, TENSOR_MAP_BYTES * number))
+                for k, n in enumerate(known):
+                    code.put(n, before, 8 * k)
         return kept
 
     def _encode(self, found: TensorMapParameter, address: Any, destination: Any) -> None:
@@ -222,25 +274,17 @@ class _Launches:
         shape, strides = code.room(8 * rank), code.room(8 * rank)
         box, steps = code.room(4 * rank), code.room(4 * rank)
         for k, n in enumerate(found.shape):
-            code.put(i64(n), shape, 8 * k)
+            code.put(self._size(n), shape, 8 * k)
             code.put(i32(found.box[k]), box, 4 * k)
             code.put(i32(1), steps, 4 * k)
         for k, n in enumerate(found.strides):
-            code.put(i64(n), strides, 8 * k)
+            code.put(self._size(n), strides, 8 * k)
+        place = code.builder.inttoptr(address, POINTER)
+        numbers = map(i32, (interleave, swizzle, promotion, fill))
         status = code.call(
             self._driver.encode,
             I32,
-            (
-                destination,
-                i32(kind),
-                i32(rank),
-                code.builder.inttoptr(address, POINTER),
-                shape,
-                strides,
-                box,
-                steps,
-                *map(i32, (interleave, swizzle, promotion, fill)),
-            ),
+            (destination, i32(kind), i32(rank), place, shape, strides, box, steps, *numbers),
         )
         name = self._name(found.argument)
         code.check(
@@ -253,7 +297,7 @@ class _Launches:
     def _buffer(self, position: int | WorkspaceIndex) -> Any:
         if isinstance(position, WorkspaceIndex):
             return self._workspaces[position.workspace]
-        return self._values[position]
+        return self._passed[position].value
 
     def _name(self, position: int | WorkspaceIndex) -> str:
         if isinstance(position, WorkspaceIndex):

@@ -83,9 +83,7 @@ def _encoding(found: TensorMapParameter, dtype: str) -> tuple[tuple[Any, ...], t
     )
 
 
-def encoding_numbers(
-    found: TensorMapParameter, dtype: str
-) -> tuple[int, int, int, int, int]:
+def encoding_numbers(found: TensorMapParameter, dtype: str) -> tuple[int, int, int, int, int]:
     """Return the driver's numbers of a tensor map's type, interleave, swizzle, promotion and fill.
 
     Args:

@@ -127,5 +127,3 @@ def function_of(recorder: Recorder) -> Callable[[Artifact], Any]:
         return made(artifact, driver, functions)
 
     return build
-
-
