@@ -12,6 +12,7 @@ from lego_mlir.kernels.gemm.matmul import matmul
 from lego_mlir.kernels.gemm.mma.config import MmaConfig
 from lego_mlir.kernels.gemm.several.grouped import grouped_matmul
 from lego_mlir.kernels.gemm.several.ragged import ragged_matmul
+from lego_mlir.kernels.gemm.several.ragged_k import ragged_k_matmul
 from lego_mlir.kernels.gemm.wgmma.config import WgmmaConfig
 from lego_mlir.kernels.permute.transpose import permute, transpose
 from lego_mlir.kernels.rows.activations import dropout, geglu, soft_cap, swiglu
@@ -53,6 +54,7 @@ __all__ = [
     "log_softmax_backward",
     "matmul",
     "permute",
+    "ragged_k_matmul",
     "ragged_matmul",
     "rmsnorm",
     "rmsnorm_backward",

@@ -48,8 +48,6 @@ def ragged_matmul(
 ) -> torch.Tensor:
     """Return A's rows, each group of them multiplied by its own matrix (mixture of experts).
 
-    It has a gradient with respect to `a`.
-
     Args:
         a: [m, k].
         b: [groups, k, n].
@@ -242,21 +240,50 @@ def _ragged_kernel(
 def _ragged_remember(
     ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: Any, output: torch.Tensor
 ) -> None:
-    a, b, offsets = inputs[:3]
-    if b.requires_grad:
-        raise LegoError(
-            "ragged_matmul: there is no kernel for the gradient of b",
-            hint="pass b.detach(), or grouped_matmul on the rows of each group",
-        )
-    ctx.dtype = a.dtype
-    ctx.save_for_backward(b, offsets)
+    ctx.save_for_backward(*inputs[:3])
 
 
-def _ragged_gradient(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, None, None]:
-    """Return the gradient of A: grad, each group of rows multiplied by the transpose of its B."""
-    b, offsets = ctx.saved_tensors
-    check_differentiable("ragged_matmul", ctx.dtype)
-    return _ragged(grad.to(ctx.dtype), b.mT, offsets, out_dtype=ctx.dtype), None, None
+def _ragged_gradients(
+    ctx: Any, grad: torch.Tensor
+) -> tuple[torch.Tensor | None, torch.Tensor | None, None]:
+    """Return the gradients of A and B.
+
+    That of A is grad, each group of rows multiplied by the transpose of its B; that of each matrix
+    of B is the transpose of its rows of A, multiplied by those of grad.
+    """
+    a, b, offsets = ctx.saved_tensors
+    check_differentiable("ragged_matmul", a.dtype)
+    grad = grad.to(a.dtype)
+    for_a, for_b, *_ = ctx.needs_input_grad
+    return (
+        _ragged(grad, b.mT, offsets, out_dtype=a.dtype) if for_a else None,
+        _ragged_k(a, grad, offsets) if for_b else None,
+        None,
+    )
+
+
+# The gradient of the matrices of ragged GEMM.
+def _ragged_k_described(a: torch.Tensor, b: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+    """Return a tensor with shape and dtype of the result."""
+    return a.new_empty((offsets.shape[0], a.shape[1], b.shape[1]))
+
+
+def _ragged_k_computed(a: torch.Tensor, b: torch.Tensor, offsets: torch.Tensor) -> torch.Tensor:
+    c = _ragged_k_described(a, b, offsets)
+    if not (c.numel() and a.shape[0]):
+        return c.zero_()
+    a, b = tensors.aligned(a.contiguous()), tensors.aligned(b.contiguous())
+    build = partial(_ragged_k_kernel, a.shape, b.shape[1], offsets.shape[0], a.dtype)
+    key = ("ragged_k", a.shape, b.shape, offsets.shape, a.dtype)
+    operators.launch(key, build, a, b, c, tensors.aligned(offsets))
+    return c
+
+
+def _ragged_k_kernel(
+    a: torch.Size, n: int, groups: int, dtype: torch.dtype, target: str | None
+) -> Kernel:
+    name = tensors.name_of(dtype, "ragged_matmul")
+    return kernels.ragged_k_matmul(a[0], n, a[1], groups, name, target=target)
 
 
 _grouped = operators.register(
@@ -270,6 +297,11 @@ _ragged = operators.register(
     "ragged_matmul(Tensor a, Tensor b, Tensor offsets, *, ScalarType? out_dtype=None) -> Tensor",
     _ragged_computed,
     _ragged_described,
-    _ragged_gradient,
+    _ragged_gradients,
     _ragged_remember,
+)
+_ragged_k = operators.register(
+    "ragged_k_matmul(Tensor a, Tensor b, Tensor offsets) -> Tensor",
+    _ragged_k_computed,
+    _ragged_k_described,
 )

@@ -223,9 +223,7 @@ def test_sizes_that_do_not_fit(function_of: Build, x: Any, y: Any, message: str)
 def test_strides_that_do_not_fit(function_of: Build) -> None:
     function = function_of(dynamic())
     wide, odd, y, far = arrays((8, 128), (8, 65), (8,), (16,))
-    with pytest.raises(
-        LegoError, match="'x': its stride along dimension 1 is 2"
-    ):
+    with pytest.raises(LegoError, match="'x': its stride along dimension 1 is 2"):
         function(wide[:, ::2], y)
     with pytest.raises(LegoError, match="is 65, which is odd"):
         function(odd[:, :64], y)
