@@ -34,7 +34,7 @@ _ROWS = 64
 
 _TILE, _LEAST = 128, 16
 _MOST_WARPS, _WARP_ELEMENTS = 8, 1024
-"""Warps of a CTA, and the least elements of C that each has, for its instructions to be different."""
+"""Warps of a CTA, and the least elements of C that each has."""
 
 
 def ragged_k_matmul(
