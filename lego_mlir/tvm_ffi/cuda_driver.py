@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from typing import Any
 
 from lego_mlir.artifact import (
@@ -17,7 +18,7 @@ from lego_mlir.runtime.cuda import cuda_core
 from lego_mlir.runtime.cuda.direct import encoding_numbers
 from lego_mlir.runtime.cuda.failures import NO_CONTEXT, launch_error, running
 from lego_mlir.runtime.cuda.loaded import LoadedArtifact, handle_of
-from lego_mlir.runtime.workspaces import WorkspacePool
+from lego_mlir.runtime.workspaces import Allocation, Needs, WorkspacePool
 from lego_mlir.tvm_ffi.arguments import CUDA, Device
 from lego_mlir.tvm_ffi.errors import set_error
 from lego_mlir.tvm_ffi.launches import Driver
@@ -30,18 +31,21 @@ def of_cuda(loaded: LoadedArtifact) -> tuple[Driver, tuple[Any, ...]]:
 
     cuda = ctypes.CDLL("libcuda.so.1")
     artifact, device = loaded.artifact, loaded.device
-    pool = WorkspacePool(artifact, device) if artifact.workspaces else None
-    kept_of_stream: dict[int, Any] = {}
+    pool = WorkspacePool(artifact.name, device)
+    kept: dict[int, Allocation] = {}
 
-    def workspaces(stream: int | None) -> int:
-        assert pool is not None
+    def workspaces(stream: int | None, sizes: Any) -> int:
+        spaces = [replace(w, shape=(sizes[n],)) for n, w in enumerate(artifact.workspaces)]
+        needs = Needs.of(spaces)
         try:
-            found = pool.of_stream(cuda_core.as_stream(stream or 0))
+            found = pool.of_stream(cuda_core.as_stream(stream or 0), needs)
         except LegoError as e:
             set_error(e)
-            return 0
-        kept_of_stream[stream or 0] = found  # until the next call on the stream
-        return found.addresses[0]
+            return 1
+        kept[stream or 0] = found  # until the next launch on the stream
+        for n, address in enumerate(found.addresses(needs)):
+            sizes[n] = address
+        return 0
 
     def recover(status: int) -> int:
         name = driver.CUresult(status).name
@@ -51,9 +55,10 @@ def of_cuda(loaded: LoadedArtifact) -> tuple[Driver, tuple[Any, ...]]:
         set_error(launch_error(running(artifact.launches), RuntimeError(name)))
         return 1
 
+    word = ctypes.c_int32
     functions = (
-        ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(workspaces),
-        ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32)(recover),
+        ctypes.CFUNCTYPE(word, ctypes.c_void_p, ctypes.POINTER(ctypes.c_int64))(workspaces),
+        ctypes.CFUNCTYPE(word, word)(recover),
     )
     maps = [m for launch in artifact.launches for p in launch.parameters for m in _maps_of(p)]
     found = Driver(

@@ -10,7 +10,9 @@ from typing import Any
 from llvmlite import ir
 
 from lego_mlir.artifact import Argument, known_numbers
-from lego_mlir.runtime.tensor_strides import TensorStrides, row_major, tensor_strides
+from lego_mlir.runtime.arrays import WRITES
+from lego_mlir.runtime.extents import row_major
+from lego_mlir.runtime.tensor_strides import TensorStrides, tensor_strides
 from lego_mlir.tvm_ffi.code import I1, I8, I32, I64, POINTER, HostCode, i32, i64
 
 _RANK, _SHAPE, _STRIDES = 16, 24, 32
@@ -130,7 +132,30 @@ def free_form(
             + ("rows without gaps" if argument.strides is None else str(promised[k])),
             stride,
         )
+    if argument.strides is not None and argument.access in WRITES:
+        _check_apart(code, argument, shape, strides)
     return shape, strides
+
+
+def _check_apart(
+    code: HostCode, argument: Argument, shape: tuple[Any, ...], strides: tuple[Any, ...]
+) -> None:
+    """Build the check that no two elements of a tensor that is written share memory.
+
+    Each dimension steps over all that the dimensions behind it reach.
+    """
+    builder, reach = code.builder, i64(0)
+    for k in reversed(range(len(shape))):
+        steps_over = builder.icmp_signed(">", strides[k], reach)
+        is_one = builder.icmp_signed("<", shape[k], i64(2))
+        code.check(
+            builder.or_(steps_over, is_one),
+            f"argument '{argument.name}' is written: its stride along dimension {k} is {{}}, which "
+            "does not step over the dimensions behind it",
+            strides[k],
+        )
+        last = builder.mul(builder.sub(shape[k], i64(1)), strides[k])
+        reach = builder.add(reach, builder.select(is_one, i64(0), last))
 
 
 def _dense_strides(code: HostCode, shape: tuple[Any, ...]) -> tuple[Any, ...]:

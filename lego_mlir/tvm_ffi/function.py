@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lego_mlir.artifact import Artifact
@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from lego_mlir.tvm_ffi.launches import Driver
 
 
-def function(kernel: HostFunction | Artifact, *, gpu: int | None = None) -> Any:
+def function(
+    kernel: HostFunction | Artifact,
+    *,
+    gpu: int | None = None,
+    sizes: Mapping[str, int] | None = None,
+) -> Any:
     """Return a `tvm_ffi.Function` that launches a kernel in place, on one GPU.
 
         add = lego_mlir.tvm_ffi.function(kernel)
@@ -26,6 +31,8 @@ def function(kernel: HostFunction | Artifact, *, gpu: int | None = None) -> Any:
     Args:
         kernel: a kernel, a sequence of kernels, or an artifact.
         gpu: index of the CUDA device, the current one if `None`.
+        sizes: of launches, where only launches know them: the function takes those of their class.
+            By default it takes any.
 
     Raises:
         LegoError: apache-tvm-ffi or llvmlite is missing, or the kernel does not fit the device.
@@ -37,7 +44,7 @@ def function(kernel: HostFunction | Artifact, *, gpu: int | None = None) -> Any:
 
     if not isinstance(kernel, Artifact):
         major, minor = cuda_core.capability(cuda_core.current_device(gpu))
-        kernel = kernel.compile(f"sm_{major}{minor}" + ("a" if major >= 9 else ""))
+        kernel = kernel.compile(f"sm_{major}{minor}" + ("a" if major >= 9 else ""), sizes=sizes)
     return made(kernel, *of_cuda(load(kernel, gpu)))
 
 

@@ -21,7 +21,6 @@ from lego_mlir.artifact import (
     TensorMapParameter,
     TensorMapParameters,
     WorkspaceIndex,
-    workspace_offsets,
 )
 from lego_mlir.artifact.expressions import Leaf
 from lego_mlir.hardware.limits import MAX_GRID_DIMS, TENSOR_MAP_BYTES
@@ -47,8 +46,8 @@ class Driver:
         launch: the address of `cuLaunchKernelEx`.
         encode: of `cuTensorMapEncodeTiled`.
         stream: of `TVMFFIEnvGetStream`.
-        workspaces: of a function `int64(void *stream)`, which returns the address of the
-            workspaces' memory, or 0 and has set an error.
+        workspaces: of a function `int32(void *stream, int64 *sizes)`, which replaces the elements
+            of each workspace by its address, and returns 0, or has set an error.
         recover: of a function `int32(int32 status)`, called when the driver refuses a launch: it
             returns 0 if it made the device's context current, so that it is to be tried again.
     """
@@ -79,8 +78,7 @@ def host_code(artifact: Artifact, driver: Driver, fail: int) -> HostCode:
     _check_facts(code, artifact, passed)
     kind, index = i32(driver.device.kind), i32(driver.device.index)
     stream = code.call(driver.stream, POINTER, (kind, index))
-    spaces = _workspaces(code, artifact, driver, stream)
-    launches = _Launches(code, artifact, driver, passed, spaces, stream)
+    launches = _Launches(code, artifact, driver, passed, stream)
     for launch, (kernel, sizes) in zip(artifact.launches, driver.kernels, strict=True):
         launches.add(launch, kernel, sizes)
     code.builder.ret(i32(0))
@@ -106,18 +104,6 @@ def _check_facts(code: HostCode, artifact: Artifact, passed: Sequence[Passed]) -
         code.check(holds, f"{subject(fact.value, artifact)} is {{}}, {fact.says}", value)
 
 
-def _workspaces(code: HostCode, artifact: Artifact, driver: Driver, stream: Any) -> list[Any]:
-    """Return the addresses of the workspaces for runs on a stream."""
-    if not artifact.workspaces:
-        return []
-    # Asked for every time: a stream that is captured into a graph has others.
-    base = code.call(driver.workspaces, I64, (stream,))
-    with code.builder.if_then(code.equal(base, i64(0)), likely=False):
-        code.builder.ret(i32(FAILED))
-    offsets = workspace_offsets(artifact.workspaces)[:-1]
-    return [code.builder.add(base, i64(at)) for at in offsets]
-
-
 class _Launches:
     """The launches of an artifact, with all that they are passed.
 
@@ -126,7 +112,6 @@ class _Launches:
         artifact: whose they are.
         driver: what they call.
         passed: the arguments.
-        workspaces: their addresses.
         stream: to launch on.
     """
 
@@ -136,16 +121,35 @@ class _Launches:
         artifact: Artifact,
         driver: Driver,
         passed: Sequence[Passed],
-        workspaces: Sequence[Any],
         stream: Any,
     ) -> None:
         self._code = code
         self._artifact = artifact
         self._driver = driver
         self._passed = passed
-        self._workspaces = workspaces
         self._stream = stream
         self._maps = 0
+        self._workspaces = self._allocated()
+
+    def _allocated(self) -> list[Any]:
+        """Return the addresses of the workspaces.
+
+        They are asked for every time: a stream that is captured into a graph has others.
+        """
+        code, spaces = self._code, self._artifact.workspaces
+        if not spaces:
+            return []
+        room = code.room(8 * len(spaces))
+        for number, workspace in enumerate(spaces):
+            count = i64(1)
+            for n in workspace.shape:
+                count = code.builder.mul(count, self._size(n))
+            code.put(count, room, 8 * number)
+        status = code.call(self._driver.workspaces, I32, (self._stream, room))
+        is_there = code.equal(status, i32(0))
+        with code.builder.if_then(code.builder.not_(is_there), likely=False):
+            code.builder.ret(i32(FAILED))
+        return [code.field(room, 8 * number, I64) for number in range(len(spaces))]
 
     def add(self, launch: KernelLaunch, kernel: int, sizes: Sequence[int]) -> None:
         """Build one launch.

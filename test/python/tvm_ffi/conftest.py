@@ -31,6 +31,7 @@ class Recorder:
         answers: what the next launches return; 0 when there is none left.
         contexts: statuses from which the device's context was to be recovered.
         workspaces: the address of their memory.
+        sizes: the elements of workspaces of f32 that were asked for.
     """
 
     launches: list[Any] = field(default_factory=list)
@@ -38,6 +39,7 @@ class Recorder:
     answers: list[int] = field(default_factory=list)
     contexts: list[int] = field(default_factory=list)
     workspaces: int = 0x10000
+    sizes: list[int] = field(default_factory=list)
 
 
 def _words(kind: Any, count: int, address: int) -> tuple[int, ...]:
@@ -102,12 +104,19 @@ def function_of(recorder: Recorder) -> Callable[[Artifact], Any]:
             recorder.contexts.append(status)
             return 0
 
+        def workspaces(_: int, sizes: Any) -> int:
+            at = recorder.workspaces
+            for n in range(len(artifact.workspaces)):
+                recorder.sizes.append(sizes[n])
+                sizes[n], at = at, at + 4 * sizes[n]
+            return 0
+
         word, pointer = ctypes.c_int32, ctypes.c_void_p
         functions = (
             ctypes.CFUNCTYPE(word, pointer, ctypes.c_uint64, pointer, pointer)(launch),
             ctypes.CFUNCTYPE(word, pointer, word, word, *[pointer] * 5, *[word] * 4)(encode),
             ctypes.CFUNCTYPE(ctypes.c_size_t, word, word)(stream),
-            ctypes.CFUNCTYPE(ctypes.c_int64, pointer)(lambda _: recorder.workspaces),
+            ctypes.CFUNCTYPE(word, pointer, ctypes.POINTER(ctypes.c_int64))(workspaces),
             ctypes.CFUNCTYPE(word, word)(recover),
         )
         addresses = [ctypes.cast(f, pointer).value or 0 for f in functions]

@@ -12,7 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lego_mlir as lg
-from lego_mlir.artifact import Argument, Artifact, Computed, Fact, KernelLaunch, TensorMapParameter
+from lego_mlir.artifact import (
+    Argument,
+    Artifact,
+    Computed,
+    Fact,
+    KernelLaunch,
+    TensorMapParameter,
+    Workspace,
+    WorkspaceIndex,
+)
 from lego_mlir.artifact.expressions import Program
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.kernels import matmul
@@ -234,6 +243,26 @@ def test_strides_that_do_not_fit(function_of: Build) -> None:
     with pytest.raises(LegoError, match="'x' and 'y' overlap"):
         function(wide[:, :64], wide[7, 56:64])
     function(wide[:, :64], wide[7, 64:72])  # behind the last element of x
+
+
+def test_a_tensor_that_is_written_has_no_element_twice(function_of: Build) -> None:
+    written = Argument("x", "f32", (None, 64), access="write", strides=(None, 1))
+    function = function_of(dynamic(arguments=(written, dynamic().arguments[1]), facts=()))
+    whole, y = arrays((8 * 64,), (8,))
+    function(whole.reshape(8, 64), y)
+    twice = np.lib.stride_tricks.as_strided(whole, (8, 64), (32 * 4, 4))
+    with pytest.raises(LegoError, match="'x' is written: its stride along dimension 0 is 32"):
+        function(twice, y)
+
+
+def test_workspaces_whose_sizes_the_launch_knows(function_of: Build, recorder: Any) -> None:
+    launch = KernelLaunch("k", (1, 1, 1), (1, 1, 1), (0, WorkspaceIndex(0), Computed("i32", "0")))
+    space = Workspace("w", "f32", ("a0.d0", 3))
+    function = function_of(dynamic(launches=(launch,), workspaces=(space,)))
+    function(*arrays((8, 64), (8,)))
+    function(*arrays((10, 64), (10,)))
+    assert recorder.sizes == [24, 30]
+    assert recorder.launches[-1][-1][1] == struct.pack("<Q", recorder.workspaces)
 
 
 def test_a_grid_that_no_gpu_has(function_of: Build) -> None:
