@@ -137,12 +137,17 @@ def check_layout(what: str, x: object) -> None:
 
 
 def refuse_partial(what: str, *layouts: Layout) -> None:
-    """Refuse layouts with partial tiles, some of whose indices have no offset.
+    """Refuse windows, and layouts with partial tiles, some of whose indices have no offset.
 
     Raises:
-        LegoError: one of the layouts has such tiles; names it.
+        LegoError: one of the layouts is such a one; names it.
     """
     for layout in layouts:
+        if layout.window is not None:
+            raise LegoError(
+                f"{what}: '{layout}' is a window, which is no bijection",
+                hint="layout.base is the layout that it looks at; a window goes behind it",
+            )
         if layout.is_partial:
             raise LegoError(
                 f"{what}: the tiles of '{layout}' stick out of the tensor, so it is no bijection",

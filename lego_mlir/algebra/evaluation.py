@@ -66,6 +66,11 @@ def inv(layout: Layout, flat: Any) -> Index:
     """Return the logical index at a flat offset: `Layout.inv`."""
     if hasattr(type(flat), "__lego_inv__"):
         return flat.__lego_inv__(layout)  # type: ignore[no-any-return]
+    if layout.window is not None:
+        raise LegoError(
+            f"'{layout}' is a window: no index belongs to an offset",
+            hint="layout.base is the layout that it looks at",
+        )
     if is_sympy(flat):
         sizes = layout.symbols
         return tuple(through_sympy((flat,), (layout.size,), sizes, lambda xs: layout.inv(xs[0])))
@@ -82,6 +87,11 @@ def offsets(layout: Layout) -> Offsets:
     import numpy as np
 
     shape = [_number(layout, n) for n in layout.tensor_shape]
+    if layout.window is not None:
+        raise LegoError(
+            f"'{layout}' is a window: not every element of its tensor has one offset",
+            hint="layout.base is the layout that it looks at",
+        )
     tiled = layout.view is not None and layout.view.kind == "TileBy"
     stages = layout.stages[:-1] if tiled else layout.stages
     flat: Any = np.arange(_number(layout, layout.size), dtype=np.int64)
@@ -98,7 +108,7 @@ def _inv(layout: Layout, flat: Any) -> Index:
     for stage in layout.stages:
         flat = flat if dims is None else flatten(dims, index)
         index, dims = stage_inv(stage, flat), tuple(n for b in stage for n in b.dims)
-    if layout.is_partial:
+    if layout.is_padded:
         assert layout.view is not None
         return partial.tiled_index(layout.view, index)
     flat = flat if dims is None else flatten(dims, index)
@@ -129,14 +139,16 @@ def _check_int64(layout: Layout) -> None:
     """Raise LegoError where positions, or coordinates of the padding, do not fit arrays."""
     check_int64(layout.size, f"'{layout}'")
     least = prod(n for n in layout.dims if isinstance(n, int))  # of sizes without values, 1
-    if layout.is_partial and layout.view is not None and layout.view.skew is not None:
+    if layout.view is not None and layout.view.skew is not None:
         least = max(least, layout.view.skew.span)  # the skewed dimension is no shorter
     check_int64(least, f"the index space of '{layout}'")
 
 
 def _apply(layout: Layout, *index: Any) -> Any:
     """Return the offset of an index whose values are checked."""
-    if not layout.is_partial:
+    if layout.window is not None:
+        return layout.window.offset(index_of_window(layout, index), _apply)
+    if not layout.is_padded:
         return _through_stages(layout, index, layout.dims)
     assert layout.view is not None
     shape, coordinates = layout.tensor_shape, partial.coordinates(layout.view, index)
@@ -144,6 +156,20 @@ def _apply(layout: Layout, *index: Any) -> Any:
     return partial.derive_inside(
         shape, coordinates, lambda inside: _through_stages(layout, inside, shape)
     )
+
+
+def index_of_window(layout: Layout, index: Index) -> Index:
+    """Return the index in its window of a layout's index; in padding it lies outside."""
+    assert layout.window is not None
+    view, dims = layout.view, layout.window.dims
+    if view is None:
+        return index
+    shape = view.dims
+    if view.kind == "TileBy":
+        index, shape = partial.coordinates(view, index), layout.tensor_shape
+        if len(shape) == len(dims):
+            return index
+    return unflatten(dims, flatten(shape, index))
 
 
 def _through_stages(layout: Layout, index: Index, dims: Sizes) -> Any:

@@ -16,16 +16,20 @@ plain OrderBy's; with σ(d, q) the permutation that gathers the q levels of each
     TileOrderBy(P1, ..., Pq) OrderBy(P1, ..., Pq).OrderBy(RegP(σ(P1.dims++...), σ⁻¹))
 
 Under TileBy every OrderBy means TileOrderBy, so that its levels meet those of the tiles.
+
+A window (`algebra.window`) looks at another layout's elements: it is the one part that may make a
+layout something else than a bijection.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lego_mlir.algebra import evaluation, partial
+from lego_mlir.algebra.binding import values_of
 from lego_mlir.algebra.blocks import Block, GenP, RegP, Row, Sizes
 from lego_mlir.algebra.notation.facts import with_facts
 from lego_mlir.algebra.parts import (
@@ -42,8 +46,9 @@ from lego_mlir.algebra.parts import (
     reshuffle,
 )
 from lego_mlir.algebra.permutations import Index
-from lego_mlir.algebra.sizes import as_size, check_same_size, product, unified
+from lego_mlir.algebra.sizes import check_same_size, product, unified
 from lego_mlir.algebra.slices import Slice, make_slice
+from lego_mlir.algebra.window import TensorWindow, make_window
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, Sym, substitute, symbols
 
@@ -56,29 +61,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Layout:
-    """A bijection between a logical index space and flat offsets 0 .. size-1.
+    """A bijection between a logical index space and flat offsets 0 .. size-1, or a window on one.
 
     Made by `OrderBy(...)`, `TileOrderBy(...)`, `GroupBy(...)` and `TileBy(...)`, each of which is
     a function and a method. Immutable. Layouts of equal blocks and views are equal, and have the
     same text; `equals` compares what they compute.
 
     Attributes:
-        orders: the reorderings, in the order of the dots.
-        view: the logical space; without one it is that of the last reordering.
+        orders: the reorderings, in the order of the dots; of a window they are in its base.
+        view: the logical space; without one it is that of the window, or of the last reordering.
+        window: the window on another layout, if it is one.
     """
 
     orders: tuple[Order, ...] = ()
     view: View | None = None
+    window: TensorWindow | None = None
 
     def __post_init__(self) -> None:
-        if not self.orders and self.view is None:
+        if not self.orders and self.view is None and self.window is None:
             raise LegoError("an empty layout has no elements")
-        if same := unified(n for part in self._parts() for n in part.dims):
-            orders, view = self._substituted(same)
+        if same := unified(self._sizes()):
+            orders, view, window = self._substituted(same)
             object.__setattr__(self, "orders", orders)
             object.__setattr__(self, "view", view)
+            object.__setattr__(self, "window", window)
+        if self.window is not None:
+            self._check_view_of_window(self.window)
+            return
         first, *others = self.parts
-        if self.is_partial:
+        if self.is_padded:
             others.pop()
         for part in others:
             check_same_size(first.text, self.size, part.text, product(part.dims), self._size_hint)
@@ -86,11 +97,27 @@ class Layout:
             for order in self.orders:
                 check_equal_ranks(order, "TileBy")
 
+    def _check_view_of_window(self, window: TensorWindow) -> None:
+        """Raise LegoError unless the view, if there is one, has the elements of the window."""
+        if self.orders:
+            raise LegoError(f"{self.orders[0].text}: a window is not reordered")
+        if self.view is not None and not self.is_padded:
+            size, elements = product(window.dims), product(self.view.dims)
+            check_same_size(window.text, size, self.view.text, elements, self._size_hint)
+
     def _size_hint(self) -> str | None:
         """Return a hint about orders and views of different sizes."""
-        if not self.orders or self.view is None or self.view.kind != "TileBy":
+        tensor = self._viewed_tensor
+        return None if tensor is None or self.view is None else partial.hint(tensor, self.view)
+
+    @property
+    def _viewed_tensor(self) -> Sizes | None:
+        """The shape of the tensor below the view; none if its dimensions are not known."""
+        if self.window is not None:
+            return self.window.dims
+        if not self.orders or len({b.rank for b in self.orders[-1].blocks}) > 1:
             return None
-        return partial.hint(self.orders[-1], self.view)
+        return partial.shape_of_order(self.orders[-1])
 
     # The dot notation of the paper, hence the capitals.
     def OrderBy(self, *blocks: Block) -> Layout:  # noqa: N802
@@ -109,29 +136,72 @@ class Layout:
         """View a tensor as tiles of tiles: one list of sizes a level, outermost first."""
         return self._with_view("TileBy", tiles, skew)
 
+    def Window(  # noqa: N802
+        self,
+        sizes: Iterable[Int],
+        coordinates: Callable[..., Any] | None = None,
+        boundary: str | Sequence[str] = "inside",
+    ) -> Layout:
+        """Look at elements of this layout, any of them several times: `algebra.window`.
+
+        Args:
+            sizes: of the window's index.
+            coordinates: returns the index of the element that is looked at, affine in the window's
+                index: `lambda x, i: x + i - 1`. Without it both are the same.
+            boundary: what lies outside of the tensor: "zero", "clamp", "wrap", or "inside" if
+                nothing does, for all coordinates or for each.
+
+        Raises:
+            LegoError: the coordinates are not affine or do not fit, or may lie outside of the
+                tensor where nothing is said of that.
+        """
+        return Layout(window=make_window(self, sizes, coordinates, boundary))
+
     def _with_order(self, kind: OrderKind, blocks: Any) -> Layout:
         if self.view is not None:
             raise LegoError(f"{kind} after {self.view.kind}: the view comes last")
+        if self.window is not None:
+            raise LegoError(f"{kind} after Window: a window is viewed, but not reordered")
         return Layout((*self.orders, make_order(kind, blocks)))
 
     def _with_view(self, kind: ViewKind, tiles: Any, skew: Skew | None = None) -> Layout:
         if self.view is not None:
             raise LegoError(f"{kind} after {self.view.kind}: a layout has one view")
-        return Layout(self.orders, make_view(kind, tiles, skew))
+        return Layout(self.orders, make_view(kind, tiles, skew), self.window)
 
     # What it is.
     @cached_property
-    def parts(self) -> tuple[Order | View, ...]:
+    def parts(self) -> tuple[Order | TensorWindow | View, ...]:
         """The calls of the dots, in order."""
-        return self._parts()
+        below = (*self.window.base.parts, self.window) if self.window else self.orders
+        return (*below, self.view) if self.view else below
 
-    def _parts(self) -> tuple[Order | View, ...]:
-        return (*self.orders, self.view) if self.view else self.orders
+    @property
+    def base(self) -> Layout:
+        """The layout that windows look at: the one without a window."""
+        return self.window.base.base if self.window else self
+
+    def clamped(self) -> Layout:
+        """Return the layout with the nearest element wherever a window has none."""
+        if self.window is None or not self.window.has_holes:
+            return self
+        return Layout(self.orders, self.view, self.window.clamped())
+
+    def _sizes(self) -> Iterator[Int]:
+        """Yield all sizes, which may have symbols, part by part."""
+        if self.window is not None:
+            yield from self.window.base._sizes()
+            yield from self.window.sizes
+        for order in self.orders:
+            yield from order.dims
+        if self.view is not None:
+            yield from self.view.dims
 
     @cached_property
     def dims(self) -> Sizes:
         """The sizes of the logical index space, one a dimension of the index."""
-        return self.view.dims if self.view else self.orders[-1].dims
+        below = self.window.dims if self.window else self.orders[-1].dims if self.orders else ()
+        return self.view.dims if self.view else below
 
     @property
     def rank(self) -> int:
@@ -140,23 +210,27 @@ class Layout:
 
     @cached_property
     def size(self) -> Int:
-        """The number of elements, which is also the number of offsets."""
+        """The number of offsets; without a window it is also the number of elements."""
         return product(self.parts[0].dims)
 
     @cached_property
+    def is_padded(self) -> bool:
+        """Whether its tiles pad the tensor, or the window, up."""
+        tensor = self._viewed_tensor
+        return tensor is not None and self.view is not None and partial.is_padded(tensor, self.view)
+
+    @cached_property
     def is_partial(self) -> bool:
-        """Whether its tiles pad the tensor up: then not every index stands for an element."""
-        if not self.orders or self.view is None or self.view.kind != "TileBy":
-            return False
-        return partial.is_padded(self.orders[-1], self.view)
+        """Whether some index has no element: in padding, or outside of a window's tensor."""
+        return self.is_padded or (self.window is not None and self.window.has_holes)
 
     @property
     def tensor_shape(self) -> Sizes:
         """The shape of the tensor the layout is of: tiles joined, dimension by dimension."""
         if self.view is None or self.view.kind == "GroupBy":
             return self.dims
-        if self.is_partial:
-            return partial.shape_of_order(self.orders[-1])
+        if self.is_padded and self._viewed_tensor is not None:
+            return self._viewed_tensor
         return partial.shape_of_view(self.view)
 
     @cached_property
@@ -165,11 +239,14 @@ class Layout:
         text = ".".join(part.text for part in self.parts)
         if not any(s.divisors for s in self.symbols):
             return text
-        blocks = [b for order in self.orders for b in order.blocks if isinstance(b, GenP)]
-        stated = [
-            pair for b in blocks for pair in zip(b.dims, b.permutation.divisors, strict=False)
-        ]
-        return with_facts(text, (n for part in self.parts for n in part.dims), stated)
+        blocks = (b for order in self.base.orders for b in order.blocks)
+        stated = (
+            pair
+            for b in blocks
+            if isinstance(b, GenP)
+            for pair in zip(b.dims, b.permutation.divisors, strict=False)
+        )
+        return with_facts(text, self._sizes(), stated)
 
     def __str__(self) -> str:
         return self.text
@@ -179,22 +256,21 @@ class Layout:
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.orders, self.view))
+        return hash((self.orders, self.view, self.window))
 
     @cached_property
     def symbols(self) -> tuple[Sym, ...]:
         """The symbolic sizes, dimension by dimension, and by name within one dimension's size."""
         found: dict[Sym, None] = {}
-        for part in self.parts:
-            for n in part.dims:
-                found |= dict.fromkeys(sorted(symbols(n), key=lambda s: s.name))
+        for n in self._sizes():
+            found |= dict.fromkeys(sorted(symbols(n), key=lambda s: s.name))
         return tuple(found)
 
     @cached_property
     def functions(self) -> tuple[Callable[..., Any], ...]:
         """The functions of users' own permutations in it, each before its inverse."""
         found: dict[Callable[..., Any], None] = {}
-        for block in (b for order in self.orders for b in order.blocks):
+        for block in (b for order in self.base.orders for b in order.blocks):
             if isinstance(block, GenP):
                 found |= dict.fromkeys(block.permutation.functions or ())
         return tuple(found)
@@ -204,6 +280,12 @@ class Layout:
         from lego_mlir.algebra.verification.bijectivity import verify
 
         return verify(self, method)
+
+    def verify_injective(self) -> Verdict:
+        """Return whether no two indices have the same offset: a bijection, or a window like one."""
+        from lego_mlir.algebra.verification.injectivity import verify_injective
+
+        return verify_injective(self)
 
     def compose(self, inner: Layout) -> Layout:
         """Return the layout that applies `inner`, then `self` to the flat position it gives."""
@@ -241,6 +323,11 @@ class Layout:
 
         Of partial tiles the last one takes coordinates (`algebra.partial`), not tiled indices.
         """
+        if self.window is not None:
+            raise LegoError(
+                f"'{self}' is a window, not a chain of reorderings",
+                hint="take the layout that it looks at: layout.base",
+            )
         tiled = self.view is not None and self.view.kind == "TileBy"
         stages: list[Stage] = []
         for order in self.orders:
@@ -251,7 +338,7 @@ class Layout:
             assert self.view is not None
             sigma = gather(len(self.view.tiles[0]), len(self.view.tiles))
             whole = RegP(self.view.dims, sigma)
-            stages.append((Row(*self.tensor_shape) if self.is_partial else whole,))
+            stages.append((Row(*self.tensor_shape) if self.is_padded else whole,))
         return tuple(stages)
 
     def bind(self, **sizes: int) -> Layout:
@@ -260,32 +347,22 @@ class Layout:
         Raises:
             LegoError: no such symbol, no positive integer, or a size that does not divide.
         """
-        names = dict.fromkeys(s.name for s in self.symbols)
-        for name in sizes:
-            if name not in names:
-                known = ", ".join(names) or "none"
-                raise LegoError(f"bind: '{self}' has no symbol '{name}' (it has: {known})")
-        numbers = {name: as_size(n, f"bind({name})") for name, n in sizes.items()}
-        values = {s: numbers[s.name] for s in self.symbols if s.name in numbers}
-        for s, value in values.items():
-            for d in s.divisors:
-                bound = substitute(d, values)
-                if isinstance(bound, int) and isinstance(value, int) and value % bound:
-                    known = repr(d) if repr(d) == repr(bound) else f"{d!r} = {bound}"
-                    raise LegoError(f"bind: {s.name} = {value} is no multiple of {known}")
-        return self.substitute(values)
+        return self.substitute(values_of(self, sizes))
 
     def substitute(self, values: Mapping[Sym, Int]) -> Layout:
         """Return the layout with symbolic sizes replaced by other sizes."""
         return Layout(*self._substituted(values))
 
-    def _substituted(self, values: Mapping[Sym, Int]) -> tuple[tuple[Order, ...], View | None]:
+    def _substituted(
+        self, values: Mapping[Sym, Int]
+    ) -> tuple[tuple[Order, ...], View | None, TensorWindow | None]:
         orders = tuple(Order(o.kind, tuple(b.bind(values) for b in o.blocks)) for o in self.orders)
         view = None
         if self.view is not None:
             tiles = tuple(tuple(substitute(n, values) for n in t) for t in self.view.tiles)
             view = make_view(self.view.kind, tiles, self.view.skew)
-        return orders, view
+        window = None if self.window is None else self.window.substitute(values)
+        return orders, view, window
 
     # What it does.
     def apply(self, *index: Any) -> Any:
@@ -302,7 +379,7 @@ class Layout:
         return evaluation.apply(self, index)
 
     def mask(self, *index: Any) -> Any:
-        """Return 1 where there is an element at a logical index, 0 where its tile is only padding.
+        """Return 1 where there is an element at a logical index, 0 in padding and outside.
 
         The comparisons that are proven to hold are left out, so where the tiles divide the tensor
         the mask is 1.
@@ -361,7 +438,14 @@ class Layout:
 
     def limits(self, index: Index) -> list[tuple[Any, Int]]:
         """Return what the mask compares: coordinates of an index, and their upper limits."""
-        if not self.is_partial:
+        found = self.padding_limits(index)
+        if self.window is not None and self.window.has_holes:
+            found += self.window.limits(evaluation.index_of_window(self, index))
+        return found
+
+    def padding_limits(self, index: Index) -> list[tuple[Any, Int]]:
+        """Return those limits that come from tiles that pad the tensor or window."""
+        if not self.is_padded:
             return []
         assert self.view is not None
         return partial.limits(self.view, self.tensor_shape, index)

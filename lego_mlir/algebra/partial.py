@@ -39,38 +39,38 @@ def shape_of_view(view: View) -> Sizes:
     return tuple(map(product, zip(*view.tiles, strict=True)))
 
 
-def is_padded(order: Order, view: View) -> bool:
-    """Return whether the tiles of `view` cover the tensor of `order` without dividing it."""
-    if view.kind != "TileBy" or any(b.rank != len(view.tiles[0]) for b in order.blocks):
+def is_padded(tensor: Sizes, view: View) -> bool:
+    """Return whether the tiles of `view` cover a tensor of this shape without dividing it."""
+    if view.kind != "TileBy" or len(tensor) != len(view.tiles[0]):
         return False
-    shape, spanned = _to_cover(order, view), shape_of_view(view)
+    shape, spanned = _to_cover(tensor, view), shape_of_view(view)
     whole = [_is_same(n, p) for n, p in zip(shape, spanned, strict=True)]
     if all(whole):
         return view.skew is not None
-    least = [_is_same(t, n) for t, n in zip(view.tiles[0], covering(order, view), strict=True)]
+    least = [_is_same(t, n) for t, n in zip(view.tiles[0], covering(tensor, view), strict=True)]
     return all(w or c for w, c in zip(whole, least, strict=True))
 
 
-def covering(order: Order, view: View) -> Sizes:
-    """Return the outermost level with the fewest tiles that cover the tensor of `order`."""
+def covering(tensor: Sizes, view: View) -> Sizes:
+    """Return the outermost level with the fewest tiles that cover a tensor of this shape."""
     tiles = (product(levels[1:]) for levels in zip(*view.tiles, strict=True))
-    return tuple(ceildiv(n, t) for n, t in zip(_to_cover(order, view), tiles, strict=True))
+    return tuple(ceildiv(n, t) for n, t in zip(_to_cover(tensor, view), tiles, strict=True))
 
 
-def _to_cover(order: Order, view: View) -> Sizes:
-    """Return the tensor of `order`, padded for the shift of a skewed dimension."""
-    shape, skew = shape_of_order(order), view.skew
+def _to_cover(tensor: Sizes, view: View) -> Sizes:
+    """Return a tensor's shape, padded for the shift of a skewed dimension."""
+    skew = view.skew
     if skew is None:
-        return shape
-    padded = construct.add(shape[skew.dim], skew.span - 1)
-    return (*shape[: skew.dim], padded, *shape[skew.dim + 1 :])
+        return tensor
+    padded = construct.add(tensor[skew.dim], skew.span - 1)
+    return (*tensor[: skew.dim], padded, *tensor[skew.dim + 1 :])
 
 
-def hint(order: Order, view: View) -> str | None:
-    """Return a hint how tiles would cover the tensor, for an error about its sizes."""
-    if view.kind != "TileBy" or any(b.rank != len(view.tiles[0]) for b in order.blocks):
+def hint(tensor: Sizes, view: View) -> str | None:
+    """Return a hint how tiles would cover a tensor, for an error about its sizes."""
+    if view.kind != "TileBy" or len(tensor) != len(view.tiles[0]):
         return None
-    shape, tiles = sizes_text(shape_of_order(order)), sizes_text(covering(order, view))
+    shape, tiles = sizes_text(tensor), sizes_text(covering(tensor, view))
     return f"to cover {shape} by these tiles, the outermost level is {tiles}: ceildiv(size, tile)"
 
 
@@ -112,8 +112,11 @@ def mask(limits: Iterable[tuple[Any, Int]]) -> Any:
     return inside if _is_expr(inside) or is_array(inside) else int(inside)
 
 
-def check_inside(shape: Sizes, coordinates: Index, owner: str) -> None:
-    """Raise LegoError where numbers are known to lie outside of the tensor."""
+_PADDED = "its tiles pad the tensor; the layout's mask is 1 where there is an element"
+
+
+def check_inside(shape: Sizes, coordinates: Index, owner: str, hint: str = _PADDED) -> None:
+    """Raise LegoError, with this hint, where numbers are known to lie outside of the tensor."""
     for k, (c, n) in enumerate(zip(coordinates, shape, strict=True)):
         if _is_expr(c):
             continue
@@ -122,7 +125,7 @@ def check_inside(shape: Sizes, coordinates: Index, owner: str) -> None:
             raise LegoError(
                 f"{owner}: coordinate {least if least < 0 else greatest} in dimension {k} is "
                 f"outside of the tensor {sizes_text(shape)}",
-                hint="its tiles pad the tensor; the layout's mask is 1 where there is an element",
+                hint=hint,
             )
 
 

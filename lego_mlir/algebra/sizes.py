@@ -151,9 +151,9 @@ def size_text(x: Int) -> str:
     match x:
         case FloorDiv(num, den):
             sign = "/" if divides(den, num) else "//"
-            return f"{_operand_text(num)}{sign}{_operand_text(den)}"
+            return f"{factor_text(num)}{sign}{factor_text(den)}"
         case Mod(num, den):
-            return f"{_operand_text(num)}%{_operand_text(den)}"
+            return f"{factor_text(num)}%{factor_text(den)}"
         case Min(a, b) | Max(a, b):
             return f"{'min' if isinstance(x, Min) else 'max'}({size_text(a)}, {size_text(b)})"
         case Poly(constant, terms):
@@ -167,12 +167,13 @@ def _term_text(coefficient: int, mono: Mono) -> str:
     match mono:
         case ((atom, 1),) if coefficient == 1:
             return size_text(atom)
-    factors = [_operand_text(atom) for atom, power in mono for _ in range(power)]
+    factors = [factor_text(atom) for atom, power in mono for _ in range(power)]
     sign, scale = "-" if coefficient < 0 else "", abs(coefficient)
     return sign + "*".join([str(scale)] * (scale != 1) + factors)
 
 
-def _operand_text(x: Int) -> str:
+def factor_text(x: Int) -> str:
+    """Return a size as an operand of a product has it: a sum in brackets."""
     text = size_text(x)
     call = isinstance(x, Min | Max) or _operands_of_ceildiv(x) is not None
     return text if call or text.isidentifier() or text.isdigit() else f"({text})"

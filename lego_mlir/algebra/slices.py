@@ -67,6 +67,10 @@ class Slice:
         """Return what the mask compares at an index of the slice: coordinates and limits."""
         return self.layout.limits(self._full(free))
 
+    def padding_limits(self, *free: Any) -> list[tuple[Any, Int]]:
+        """Return those limits that come from padding: `Layout.padding_limits`."""
+        return self.layout.padding_limits(self._full(free))
+
     def offsets(self) -> Array:
         """Return the offsets of all elements: an int64 array of shape `shape`, which is read-only.
 

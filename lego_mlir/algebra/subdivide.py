@@ -19,6 +19,7 @@ from math import prod
 from typing import Any
 
 from lego_mlir.algebra.layout import Layout
+from lego_mlir.algebra.parts import make_view
 from lego_mlir.diagnostics import LegoError
 
 
@@ -74,7 +75,7 @@ def subdivide(layout: Layout, factors: Mapping[int, Sequence[int]]) -> Subdivisi
     split = [tuple(factors.get(k, (n,))) for k, n in enumerate(layout.dims)]
     starts = [0, *accumulate(len(sizes) for sizes in split)]
     new_dims = tuple(tuple(range(a, b)) for a, b in pairwise(starts))
-    view = Layout(layout.orders).GroupBy([n for sizes in split for n in sizes])
+    view = Layout(layout.orders, None, layout.window).GroupBy([n for sizes in split for n in sizes])
     return Subdivision(view, new_dims)
 
 
@@ -98,5 +99,8 @@ def _subdivide_tiles(layout: Layout, factors: Mapping[int, Sequence[int]]) -> Su
         begin = depth - len(sizes)
         new_dims.append(tuple(first + level * rank + k for level in range(begin, depth)))
     return Subdivision(
-        Layout(layout.orders).TileBy(*outer, *levels, skew=layout.view.skew), tuple(new_dims)
+        Layout(
+            layout.orders, make_view("TileBy", (*outer, *levels), layout.view.skew), layout.window
+        ),
+        tuple(new_dims),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from typing import Any
 
@@ -122,6 +123,7 @@ class TensorValue:
             memory.scatter(self, index, value)
             return
         piece = self._piece(index)
+        self.check_stored()
         if piece.shape and self._trace.warps is not None:
             memory.store(self, piece.index, value)
             return
@@ -163,6 +165,7 @@ class TensorValue:
         """
         from lego_mlir.mlir.lowering.atomics import why_not_atomic
 
+        self.check_stored()
         unsigned = is_unsigned(self._dtype)
         wrong = why_not_atomic(kind, mlir_element(self._dtype))
         if wrong is None and unsigned and kind in ("max", "min"):
@@ -189,6 +192,15 @@ class TensorValue:
     def __iter__(self) -> Any:
         raise self._trace.error(f"tensor '{self._name}' is indexed, not iterated")
 
+    def check_stored(self) -> None:
+        """Raise LegoError if this is a window that repeats elements, so nothing can be stored."""
+        from lego_mlir.mlir.lowering.bijectivity import why_not_stored
+
+        if self._layout.window is not None and (wrong := why_not_stored(self._layout)):
+            raise self._trace.error(
+                f"tensor '{self._name}' is stored through a window: {wrong[0]}", wrong[1]
+            )
+
     def view(self, layout: Layout) -> TensorValue:
         """Return the same memory, indexed through another layout of as many elements.
 
@@ -208,6 +220,33 @@ class TensorValue:
                 f"of its view {layout.size}"
             )
         return self._with(layout=layout, sizes=tuple(Value(size, self._trace) for size in known))
+
+    def window(
+        self,
+        sizes: Iterable[Any],
+        coordinates: Callable[..., Any] | None = None,
+        boundary: str | Sequence[str] = "inside",
+    ) -> TensorValue:
+        """Return a window on the tensor, in which an element may stand at several indices.
+
+        `x.window((64, 3), lambda i, k: i + k - 1, "zero")[i, k]` is the neighbour of element i on
+        the left, element i, or that on the right; 0 outside of the tensor.
+
+        Args:
+            sizes: of the window's index.
+            coordinates: returns the index of the element, affine in the window's index. Without it
+                both are the same.
+            boundary: what lies outside of the tensor: "zero", "clamp", "wrap", or "inside" if
+                nothing does, for all coordinates or for each.
+
+        Raises:
+            LegoError: as `Layout.Window`.
+        """
+        try:
+            layout = self._layout.Window(sizes, coordinates, boundary)
+        except LegoError as e:
+            raise self._trace.error(f"tensor '{self._name}': {e.message}", e.hint) from None
+        return self._with(layout=layout)
 
     def staged(self, layout: Layout, *, by_threads: bool = False) -> TensorValue:
         """Return the same tensor, whose tiles a schedule copies through shared memory.

@@ -108,7 +108,7 @@ class Trace:
                 f"the layout '{layout}' has symbolic sizes ({names})",
                 hint="give them values: layout.bind(...)",
             )
-        for order in layout.orders:
+        for order in layout.base.orders:
             for block in order.blocks:
                 if isinstance(block, GenP) and block.permutation.functions is not None:
                     self._define(block)

@@ -3,6 +3,10 @@
     layout  = call { "." call }
     call    = ("OrderBy" | "TileOrderBy") "(" block { "," block } ")"
             | ("GroupBy" | "TileBy") "(" sizes { "," sizes } [ "," skew ] ")"
+            | "Window" "(" sizes [ "," map ] [ "," boundary ] ")"
+    map     = "(" name { "," name } ")" "->" "(" size { "," size } ")"
+    boundary = word | "[" word { "," word } "]"
+    word    = "inside" | "zero" | "clamp" | "wrap"
     skew    = "skew" "(" integer "," "[" integer { "," integer } "]" "," integer ")"
     block   = "RegP" "(" sizes "," sizes ")"
             | ("Row" | "Col") "(" (size { "," size } | sizes) ")"
@@ -19,6 +23,7 @@
 Names that are not integers are symbols. `M/128` says that 128 divides M, and the layout relies on
 it; `M{128, BM}` is M, and says that 128 and BM divide it. `M//128` rounds down and says nothing;
 `ceildiv(M, 128)` rounds up: so many tiles cover M.
+In the map of a window, the names before the arrow are the indices; algebra.window says more.
 Printing a layout gives a text that parses to it, and equal layouts have the same text: a RegP in
 the order of Row or Col is printed as one.
 """
@@ -31,11 +36,12 @@ from typing import Any, TypeAlias, cast
 
 from lego_mlir.algebra.blocks import Block, Col, GenP, RegP, Row
 from lego_mlir.algebra.layout import Layout
-from lego_mlir.algebra.notation.sizes import SizeParser
+from lego_mlir.algebra.notation.windows import WindowParser
 from lego_mlir.algebra.notation.written import WrittenSize
 from lego_mlir.algebra.parts import Order, OrderKind, Skew, View, ViewKind, make_order, make_view
 from lego_mlir.algebra.permutations import NAMES, Permutation, from_functions, inverse, named
 from lego_mlir.algebra.sizes import as_size
+from lego_mlir.algebra.window import TensorWindow
 from lego_mlir.diagnostics import LegoError, Location
 from lego_mlir.index import Int
 from lego_mlir.index.work import measured
@@ -44,7 +50,9 @@ from lego_mlir.limits import Limits
 Functions: TypeAlias = Mapping[str, Callable[..., Any]]
 
 _VIEWS = ("GroupBy", "TileBy")
+_WINDOW = "Window"
 _ORDERS = ("OrderBy", "TileOrderBy")
+_CALLS = (*_ORDERS, *_VIEWS, _WINDOW)
 _BLOCKS = ("RegP", "GenP", "Row", "Col")
 
 
@@ -91,7 +99,7 @@ def _layout_of(text: str, sizes: tuple[tuple[str, Int], ...]) -> Layout:
         return _Parser(text, dict(sizes), {}).layout()
 
 
-class _Parser(SizeParser):
+class _Parser(WindowParser):
     """Recursive descent over the tokens; builds when the whole text has been read."""
 
     def __init__(self, text: str, sizes: Mapping[str, Int], functions: Functions) -> None:
@@ -107,9 +115,26 @@ class _Parser(SizeParser):
             raise self.error(f"unexpected '{self.peek()}' after the layout", self.at())
         orders: list[Order] = []
         view: View | None = None
+        window: TensorWindow | None = None
         for name, at, parts in calls:
+            if name == _WINDOW:
+                if not orders and view is None and window is None:
+                    raise self.error(
+                        "Window comes first: there is no tensor to look at",
+                        at,
+                        hint="begin with the tensor's layout: OrderBy(Row(M, N)).Window(...)",
+                    )
+                base = self.built(partial(Layout, tuple(orders), view, window), at)
+                window, orders, view = self.window(parts, base, at), [], None
+                continue
             if view is not None:
                 raise self.error(f"{name} after {view.kind}: the view comes last", at)
+            if window is not None and name in _ORDERS:
+                raise self.error(
+                    f"{name} after Window: a window is viewed, but not reordered",
+                    at,
+                    hint="reorderings come before the window, as its tensor lies in memory",
+                )
             if name in _VIEWS:
                 skew = parts.pop() if isinstance(parts[-1], Skew) else None
                 tiles = tuple([self.value(n) for n in sizes] for sizes in parts)
@@ -117,20 +142,22 @@ class _Parser(SizeParser):
             else:
                 blocks = tuple(self.built(make, where) for where, make in parts)
                 orders.append(self.built(partial(make_order, cast(OrderKind, name), blocks), at))
-        return self.built(partial(Layout, tuple(orders), view), calls[-1][1])
+        return self.built(partial(Layout, tuple(orders), view, window), calls[-1][1])
 
-    def call(self) -> tuple[str, int, list[Any]]:
+    def call(self) -> tuple[str, int, Any]:
         token = self.take()
-        if token.text not in _ORDERS + _VIEWS:
+        if token.text not in _CALLS:
             what = f"'{token.text}'" if token.text else "the end"
             raise self.error(
-                f"expected {', '.join(_ORDERS + _VIEWS[:1])} or {_VIEWS[1]}, found {what}",
+                f"expected {', '.join(_CALLS[:-1])} or {_CALLS[-1]}, found {what}",
                 token.at,
                 hint="a bare block stands inside one: OrderBy(Row(M, N))"
                 if token.text in _BLOCKS
-                else self.did_you_mean(token.text, _ORDERS + _VIEWS),
+                else self.did_you_mean(token.text, _CALLS),
             )
         self.expect("(", f"after {token.text}")
+        if token.text == _WINDOW:
+            return token.text, token.at, self.written_window()
         item = self.level if token.text in _VIEWS else self.block
         return token.text, token.at, self.listed(item, ")")
 

@@ -11,7 +11,7 @@ of functions is looked at:
   one to one is onto, and an inverse from the left is one from the right. Before, elements are
   sampled, as most mistakes show at once.
 
-What neither settles stays unknown, and the verdict says so.
+What neither settles stays unknown, and the verdict says so. `injectivity` looks at windows.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from lego_mlir.algebra.verification.enumeration import (
     sample_elements,
     violation_at,
 )
+from lego_mlir.algebra.verification.injectivity import verify_bijective
 from lego_mlir.algebra.verification.verdict import Method, Verdict
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, Sym, construct, nodes, structure, symbols
@@ -83,6 +84,8 @@ def _of_known(layout: Layout) -> Verdict:
 
 
 def _verified(layout: Layout, method: Method | None) -> Verdict:
+    if layout.window is not None:
+        return verify_bijective(layout)
     with measured():
         found = [_of_block(b, method) for order in layout.orders for b in order.blocks]
     for holds in (False, None):

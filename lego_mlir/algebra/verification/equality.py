@@ -102,7 +102,7 @@ def _of_spaces(a: Layout, b: Layout) -> Verdict | None:
 def _by_construction(a: Layout, b: Layout) -> Verdict | None:
     if a == b:
         return Verdict(True, "construction", f"both are '{a}'")
-    if a.is_partial or b.is_partial:
+    if a.is_partial or b.is_partial or a.window or b.window:
         return None
     if simplified_stages(a.stages) != simplified_stages(b.stages):
         return None
@@ -129,15 +129,20 @@ def _derived(layout: Layout, index: tuple[Sym, ...]) -> Int | None:
 
 
 def _offset(layout: Layout, index: tuple[Any, ...]) -> Any:
-    """Return the offset where there is an element; -1 in the padding of partial tiles."""
+    """Return the offset where there is an element, else -1."""
     if not layout.is_partial:
         return layout.apply(*index)
     inside = layout.mask(*index)
     if isinstance(inside, int):
         return layout.apply(*index) if inside else -1
-    if not isinstance(inside, Expr):  # arrays: element 0 is always there
-        index = tuple(i * inside for i in index)
-    return where(inside, layout.apply(*index), -1)
+    if isinstance(inside, Expr):
+        return where(inside, layout.apply(*index), -1)
+    import numpy as np
+
+    found = np.full(inside.shape, -1, np.int64)
+    if inside.any():
+        found[inside] = layout.apply(*(np.broadcast_to(i, inside.shape)[inside] for i in index))
+    return found
 
 
 def _by_normal_form(a: Layout, b: Layout) -> Verdict | None:

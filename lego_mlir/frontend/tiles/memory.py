@@ -115,6 +115,7 @@ class TileGrid:
         return self._window(index).load()
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        self._tensor.check_stored()
         self._window(index).store(value)
 
     def _window(self, index: Any) -> Window:
@@ -199,6 +200,7 @@ def scatter(tensor: TensorValue, index: Any, value: Any, by: str | None = None) 
     """
     trace = tensor.trace
     indices, shape = index_tiles(tensor, index)
+    tensor.check_stored()
     unsigned = is_unsigned(tensor.dtype)
     tile = spread(value, shape, mlir_element(tensor.dtype), trace, unsigned=unsigned)
     operands = [i.ssa for i in indices]

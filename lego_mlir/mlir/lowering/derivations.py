@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from lego_mlir.algebra import Layout
+from lego_mlir.algebra.partial import mask
 from lego_mlir.algebra.slices import Slice
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Int, construct
@@ -37,12 +38,14 @@ def derive_index(layout: Layout, flat: Int) -> tuple[Int, ...]:
 
 
 def exists(piece: Slice) -> Int:
-    """Return a slice's mask, which is 0 where neither its first nor its last element exists."""
-    if not piece.layout.is_partial:
+    """Return 1 where a slice counts: 0 where its first and its last element are padding."""
+    if not piece.layout.is_padded:
         return 1
     last = tuple(construct.sub(n, 1) for n in piece.shape)
-    first = piece.mask(*(0 for _ in last))
-    return where(first, 1, piece.mask(*last)) if last else first  # type: ignore[no-any-return]
+    first = mask(piece.padding_limits(*(0 for _ in last)))
+    if not last:
+        return first  # type: ignore[no-any-return]
+    return where(first, 1, mask(piece.padding_limits(*last)))  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=1 << 12)

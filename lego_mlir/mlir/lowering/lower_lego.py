@@ -39,7 +39,7 @@ from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.access_checks import check_value, other_attribute, whole_dimensions
 from lego_mlir.mlir.lowering.accesses import LayoutAccess, load, store
 from lego_mlir.mlir.lowering.argument_layouts import complete_arguments
-from lego_mlir.mlir.lowering.bijectivity import check_known
+from lego_mlir.mlir.lowering.bijectivity import check_known, check_stored
 from lego_mlir.mlir.lowering.buffers import FlatBuffers, alignment_of, allocate, elements_of
 from lego_mlir.mlir.lowering.derivations import derive_index, derive_offset, exists, located
 from lego_mlir.mlir.lowering.indices.claims import claims
@@ -217,6 +217,7 @@ class _Lowering:
             )
         value, buffer, *operands = list(op.operands)
         access = self.access(op, layout, buffer, operands, value.type)
+        check_stored(op, access.piece.layout, self.source)
         with ir.InsertionPoint(op), op.location:
             located(self.source, op, lambda: store(access, value))
 
@@ -228,6 +229,7 @@ class _Lowering:
             message, hint = wrong
             raise self.source.error(f"'{op.name}': {message}", op.location, hint=hint)
         access = self.access(op, layout, buffer, operands, value.type)
+        check_stored(op, access.piece.layout, self.source)
         with ir.InsertionPoint(op), op.location:
             old = located(self.source, op, lambda: atomics.update(access, value, kind))
         op.results[0].replace_all_uses_with(old)
@@ -248,6 +250,7 @@ class _Lowering:
         (buffer,), operands, parts, mask = tiles.segments_of(op)
         registers = check_registers(op, layout, self.source)
         memory = self.parts_memory(op, layout, buffer, operands)
+        check_stored(op, memory.layout, self.source)
         check_parts(op, [part.type for part in parts], mask, buffer, registers, self.source)
         with ir.InsertionPoint(op), op.location:
             located(self.source, op, lambda: lower_store(memory, parts, mask))
@@ -272,6 +275,7 @@ class _Lowering:
     def store_matrices(self, op: Any, layout: Layout) -> None:
         (buffer,), operands, words = tiles.segments_of(op)
         memory = self.parts_memory(op, layout, buffer, operands)
+        check_stored(op, memory.layout, self.source)
         with ir.InsertionPoint(op), op.location:
             located(self.source, op, lambda: write_matrices(memory, op, words))
 
@@ -288,16 +292,21 @@ class _Lowering:
 
     def check(self, op: Any, layout: Layout) -> None:
         attributes = {name: a for name, a in named_attributes(op).items() if name != dialect.LAYOUT}
-        if list(attributes) != [dialect.BIJECTIVE] or not isinstance(
-            attributes[dialect.BIJECTIVE], ir.UnitAttr
+        if list(attributes) not in ([dialect.BIJECTIVE], [dialect.INJECTIVE]) or not all(
+            isinstance(a, ir.UnitAttr) for a in attributes.values()
         ):
             raise self.source.error(
                 f"'lego.check' asks for {', '.join(attributes) or 'nothing'}",
                 op.location,
-                hint="it takes the property as a unit attribute: {layout = #L, bijective}",
+                hint="it takes the property as a unit attribute: {layout = #L, bijective}, or "
+                "injective",
             )
         bound = self.operands.bound(op, layout, list(op.operands))
-        check_known(self.layouts.verified(bound, op.location), bound, self.source, op.location)
+        verdict = self.layouts.verified(bound, op.location)
+        if bound.window is not None:
+            ask = bound.verify if dialect.BIJECTIVE in attributes else bound.verify_injective
+            verdict = located(self.source, op, ask)
+        check_known(verdict, bound, self.source, op.location)
 
     # Shared by several operations.
     def access(

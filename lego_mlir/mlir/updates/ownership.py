@@ -130,7 +130,8 @@ class Decision:
     def _is_whole(self, op: Any) -> bool:
         """Return whether an operation's layout has an element at every index, and no symbols."""
         layout = self.layout_of(op)
-        return not layout.symbols and prod(layout.dims) == layout.size
+        is_plain = layout.window is None and not layout.symbols
+        return is_plain and prod(layout.dims) == layout.size
 
     # By form.
     def _tells_by_form(self, own: set[Any], values: Sequence[Any]) -> set[Any]:

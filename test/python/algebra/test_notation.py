@@ -144,8 +144,8 @@ def test_a_functions_name_stands_for_the_function_passed_with_it() -> None:
 
 # Text, 1-based column of the mistake, what the message says.
 ERRORS = [
-    ("", 1, "expected OrderBy, TileOrderBy, GroupBy or TileBy, found the end"),
-    ("Row(2, 3)", 1, "expected OrderBy, TileOrderBy, GroupBy or TileBy, found 'Row'"),
+    ("", 1, "expected OrderBy, TileOrderBy, GroupBy, TileBy or Window, found the end"),
+    ("Row(2, 3)", 1, "expected OrderBy, TileOrderBy, GroupBy, TileBy or Window, found 'Row'"),
     ("OrderBy", 8, "expected '(' after OrderBy, found the end"),
     ("OrderBy(Row(2, 3)", 8, "'(' is never closed"),
     ("OrderBy(Row(2, 3)))", 19, "')' closes nothing"),

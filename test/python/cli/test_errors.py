@@ -87,7 +87,7 @@ LAYOUT_ERRORS = [
      r"1048576 elements.* 262144\n.*\n.*\nhint: to cover .* the sizes are N = 1024, T = 32, R = 8",
      "TileBy"),
     ("not a layout", "OrderBy(Row(R, T))", "Ordered(Row(R, T))",
-     r"expected OrderBy, TileOrderBy, GroupBy or TileBy, found 'Ordered'", "Ordered"),
+     r"expected OrderBy, TileOrderBy, GroupBy, TileBy or Window, found 'Ordered'", "Ordered"),
     ("empty", "OrderBy(Row(R, T))", "",
      r"<stdin>:9:26: error: expected OrderBy", '">'),
     ("no square", "GenP([T, T], swizzle)", "GenP([T, R], antidiagonal)",

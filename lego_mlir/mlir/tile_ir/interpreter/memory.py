@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lego_mlir.algebra import Layout
+from lego_mlir.algebra.partial import mask
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.tile_ir.interpreter.pointwise import as_type, signed
 from lego_mlir.mlir.tile_ir.interpreter.values import Array, Value, is_float
@@ -30,28 +31,29 @@ def tile_index(
     return tuple(index)
 
 
-def offsets(layout: Layout, index: Sequence[Array]) -> tuple[Array, Array]:
-    """Return where elements lie, and which there are; what is not there has the offset 0.
+def offsets(layout: Layout, index: Sequence[Array]) -> tuple[Array, Array, Array]:
+    """Return where elements lie, which there are, and which are valid.
 
     There is no element past the end of a dimension, before its beginning, or where partial tiles
-    pad.
+    pad; such ones are invalid. Outside of a window's tensor there is none, but a valid number. What
+    is not there has the offset 0.
     """
-    exists = np.ones(np.shape(index[0]), bool)
+    valid = np.ones(np.shape(index[0]), bool)
     for at, size in zip(index, layout.dims, strict=True):
-        exists &= (at >= 0) & (at < size)
-    inside = [np.where(exists, at, 0) for at in index]
-    if layout.is_partial:
-        exists &= layout.mask(*inside)
+        valid &= (at >= 0) & (at < size)
+    inside = [np.where(valid, at, 0) for at in index]
+    valid &= mask(layout.padding_limits(tuple(inside))) != 0
+    exists = valid & layout.mask(*inside)
     if not exists.any():
-        return np.zeros(exists.shape, np.int64), exists
+        return np.zeros(exists.shape, np.int64), exists, valid
     somewhere = np.unravel_index(int(np.argmax(exists)), exists.shape)
     inside = [np.where(exists, at, at[somewhere]) for at in inside]
     found = np.broadcast_to(np.asarray(layout.apply(*inside), np.int64), exists.shape)
-    return np.where(exists, found, 0), exists
+    return np.where(exists, found, 0), exists, valid
 
 
-def read(buffer: Array, at: Array, exists: Array, other: Any) -> Value:
-    """Return the elements at offsets; what is not there is invalid, and the number `other`.
+def read(buffer: Array, at: Array, exists: Array, valid: Array, other: Any) -> Value:
+    """Return the elements at offsets, valid where it is said; what is not there is `other`.
 
     Raises:
         LegoError: an offset lies outside of the buffer.
@@ -59,7 +61,7 @@ def read(buffer: Array, at: Array, exists: Array, other: Any) -> Value:
     _check_offsets(buffer, at, exists)
     flat = buffer.reshape(-1)
     data = flat[np.where(exists, at, 0)] if flat.size else np.zeros(at.shape, buffer.dtype)
-    return Value(np.where(exists, data, other).astype(buffer.dtype), exists)
+    return Value(np.where(exists, data, other).astype(buffer.dtype), valid)
 
 
 def write(buffer: Array, at: Array, exists: Array, data: Array) -> None:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 # Memory.
-def _place(machine: Machine, op: Any, shape: Sequence[int]) -> tuple[Array, Array]:
-    """Return the offsets of what a load or store accesses, and which elements there are."""
+def _place(machine: Machine, op: Any, shape: Sequence[int]) -> tuple[Array, Array, Array]:
+    """Return the offsets of what is accessed, which elements there are, and which are valid."""
     layout = machine.layouts.of(op)
     origin = [machine.values[x].number() for x in list(op.operands)[-layout.rank :]]
     whole = slice_of(op)
@@ -48,10 +48,10 @@ def load_tile(machine: Machine, op: Any, buffer: Any, shape: Sequence[int]) -> V
     Raises:
         LegoError: the tile begins outside of the tensor.
     """
-    at, exists = _place(machine, op, shape)
+    at, exists, valid = _place(machine, op, shape)
     attribute = machine.attribute(op, dialect.OTHER)
     other = number_of(attribute) if attribute is not None else cast(0, dtype_of(buffer.type))
-    return memory.read(machine.buffer(buffer), at, exists, other)
+    return memory.read(machine.buffer(buffer), at, exists, valid, other)
 
 
 def _load(machine: Machine, op: Any) -> list[Value]:
@@ -63,14 +63,14 @@ def _load(machine: Machine, op: Any) -> list[Value]:
 
 def _store(machine: Machine, op: Any) -> list[Value]:
     value = machine.values[op.operands[0]]
-    at, exists = _place(machine, op, value.data.shape)
+    at, exists, _ = _place(machine, op, value.data.shape)
     memory.write(machine.buffer(op.operands[1]), at, exists & value.valid, value.data)
     return []
 
 
 def _atomic(machine: Machine, op: Any) -> list[Value]:
     value = machine.values[op.operands[0]]
-    at, exists = _place(machine, op, ())
+    at, exists, _ = _place(machine, op, ())
     kind = op.attributes[dialect.KIND].value
     old = memory.update(machine.buffer(op.operands[1]), at, exists, value.data, kind)
     return [Value.of(old)]
@@ -92,15 +92,17 @@ def _indices(machine: Machine, op: Any, values: Sequence[Any]) -> tuple[Array, A
                 f"'{op.name}': index {dim} is {x.data[wrong][0]}, not in [0, {n})",
                 hint="lego.restrict makes the elements invalid that have no index",
             )
-    at, exists = memory.offsets(layout, [x.data.astype(np.int64) for x in indices])
-    return at, exists & valid, valid
+    index = [x.data.astype(np.int64) for x in indices]
+    at, exists, in_tensor = memory.offsets(layout, index)
+    return at, exists & valid, in_tensor & valid
 
 
 def _gather(machine: Machine, op: Any) -> list[Value]:
     buffer, *indices = list(op.operands)
     at, exists, valid = _indices(machine, op, indices)
-    tile = memory.read(machine.buffer(buffer), at, exists, cast(0, dtype_of(op.results[0].type)))
-    return [Value.of(tile.data, machine.filled or (tile.valid & valid))]
+    zero = cast(0, dtype_of(op.results[0].type))
+    tile = memory.read(machine.buffer(buffer), at, exists, valid, zero)
+    return [Value.of(tile.data, machine.filled or tile.valid)]
 
 
 def _scatter(machine: Machine, op: Any) -> list[Value]:

@@ -11,6 +11,7 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.lowering import atomics
+from lego_mlir.mlir.lowering.bijectivity import check_stored
 from lego_mlir.mlir.tile_ir.verifier.checked import Checked
 from lego_mlir.mlir.tile_ir.verifier.regions import check_function
 
@@ -94,6 +95,12 @@ def _load(c: Checked) -> None:
 def _store(c: Checked) -> None:
     value, buffer, *origin = list(c.op.operands)
     check_access(c, value.type, buffer, origin)
+    _stored(c)
+
+
+def _stored(c: Checked) -> None:
+    """Check that a store, if it is through a window, loses no element."""
+    check_stored(c.op, c.layouts.of(c.op), c.source)
 
 
 def _indices(c: Checked, indices: Sequence[Any], shape: tuple[int, ...]) -> None:
@@ -126,6 +133,7 @@ def _scatter(c: Checked) -> None:
     element = ir.MemRefType(buffer.type).element_type
     c.same_element(value, element, "a tile")
     _indices(c, indices, c.shape(value))
+    _stored(c)
     if dialect.KIND in c.op.attributes:
         kind = c.attribute(dialect.KIND, ir.StringAttr, '"add"').value
         wrong = atomics.why_not_atomic(kind, element)

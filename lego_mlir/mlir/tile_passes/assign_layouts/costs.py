@@ -32,7 +32,7 @@ from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_ir.operations import is_pointwise
 from lego_mlir.mlir.tile_ir.types import bytes_of, element_of, shape_of
 from lego_mlir.mlir.tile_passes.assign_layouts.graph import EXPENSIVE, Key, Node
-from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import Accesses, TileAccess
+from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import Accesses, TileAccess, middle
 
 IMPOSSIBLE = 1 << 40
 """The cost of what cannot be done."""
@@ -181,13 +181,18 @@ def _copies(layout: DistributedLayout, place: Place) -> int:
 
 
 def _offsets(layout: Layout, dims: tuple[int, ...], at: list[Any], width: int) -> tuple[Any, Any]:
-    """Return the offsets of a tile's vectors that begins at the origin, and which of them exist."""
-    index: list[Any] = [np.zeros_like(at[0])] * len(layout.dims)
+    """Return the offsets of a tile's vectors and which of them exist: of the tile at the origin.
+
+    Of a window it is a tile in the middle, which the boundary does not concern.
+    """
+    first, layout = middle(layout), layout.clamped()
+    index: list[Any] = [np.full_like(at[0], x) for x in first]
     inside = np.ones_like(at[0], dtype=bool)
     for dim, coordinate in zip(dims, at, strict=True):
-        size = int(layout.dims[dim])
-        inside &= coordinate < size
-        index[dim] = np.minimum(coordinate, size - 1)
+        size, extent = int(layout.dims[dim]), int(coordinate.max(initial=0)) + 1
+        moved = coordinate + first[dim] // extent * extent
+        inside &= moved < size
+        index[dim] = np.minimum(moved, size - 1)
     inside &= np.asarray(layout.mask(*index)) != 0
     offsets = np.where(inside, layout.apply(*index), 0)
     return offsets // width * width, inside  # the last vector may extend past the end

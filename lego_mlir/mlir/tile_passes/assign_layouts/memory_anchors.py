@@ -101,8 +101,10 @@ class Accesses:
             most = max(1, aligned // size)  # buffers may begin between elements, for all we know
             while most > 1 and construct.mod(start, most) != 0:
                 most //= 2
-            vector = widest_vector(layout, fastest, gcd(most, shape[order[-1]]))
-            if len(order) > 1 and vector == shape[order[-1]] == layout.dims[fastest]:
+            known = self._known_indices(layout, dims, origin)
+            vector = widest_vector(layout, fastest, gcd(most, shape[order[-1]]), known)
+            is_whole = vector == shape[order[-1]] == layout.dims[fastest]
+            if len(order) > 1 and is_whole and layout.window is None:
                 following = dims[order[-2]]
                 start = self._reader.read(origin[following])
                 rows = gcd(most // vector, shape[order[-2]], int(layout.dims[following]))
@@ -113,6 +115,20 @@ class Accesses:
                 if rows > 1:
                     return TileAccess(layout, dims, shape, size, order, vector * rows, 2, is_store)
         return TileAccess(layout, dims, shape, size, order, vector, 1, is_store)
+
+    def _known_indices(
+        self, layout: Layout, dims: Sequence[int], origin: Sequence[Any]
+    ) -> tuple[int | None, ...]:
+        """Return the numbers at which a window is read, such as one of a stencil's neighbours.
+
+        What is read through it may be aligned at some of them, and not at others.
+        """
+        if layout.window is None:
+            return ()
+        found = (self._reader.read(x) for x in origin)
+        return tuple(
+            x if k not in dims and isinstance(x, int) else None for k, x in enumerate(found)
+        )
 
 
 def _follow(layout: Layout, dim: int, rows: int, length: int) -> bool:
@@ -132,7 +148,8 @@ def memory_order(layout: Layout, dims: tuple[int, ...], shape: tuple[int, ...]) 
         dims: its dimensions along which the tile extends.
         shape: of the tile.
     """
-    zero = [0] * len(layout.dims)
+    zero = middle(layout)
+    layout = layout.clamped()
     first = int(layout.apply(*zero))
 
     def step(k: int) -> tuple[bool, int]:
@@ -140,38 +157,48 @@ def memory_order(layout: Layout, dims: tuple[int, ...], shape: tuple[int, ...]) 
         dim = dims[k]
         if shape[k] == 1 or int(layout.dims[dim]) == 1:
             return True, 0
-        at = [int(d == dim) for d in range(len(zero))]
+        at = [x + int(d == dim) for d, x in enumerate(zero)]
         return False, abs(int(layout.apply(*at)) - first)
 
     return tuple(sorted(range(len(dims)), key=step, reverse=True))
 
 
 @lru_cache(maxsize=1 << 10)
-def widest_vector(layout: Layout, dim: int, most: int) -> int:
+def widest_vector(layout: Layout, dim: int, most: int, known: tuple[int | None, ...] = ()) -> int:
     """Return how many elements along a dimension are proven to be one aligned access.
 
     Args:
         layout: of the memory.
         dim: its dimension that is to be contiguous.
         most: the most elements, a power of two.
+        known: the indices along other dimensions, where they are known.
 
     Returns:
         A power of two v up to `most`: v elements from each multiple of v along the dimension on are
         neighbours in memory, and the first one's offset is a multiple of v.
     """
     vector = most
-    while vector > 1 and not _is_vector(layout, dim, vector):
+    while vector > 1 and not _is_vector(layout, dim, vector, known):
         vector //= 2
     return vector
 
 
-def _is_vector(layout: Layout, dim: int, vector: int) -> bool:
+def middle(layout: Layout) -> list[int]:
+    """Return an index that stands for all: the first, of a window one far from its boundary."""
+    return [int(n) // 2 if layout.window is not None and n > 2 else 0 for n in layout.dims]
+
+
+def _is_vector(layout: Layout, dim: int, vector: int, known: tuple[int | None, ...]) -> bool:
     count = int(layout.dims[dim]) // vector
     if count == 0:
         return False
     block, inside = _symbol("block", count), _symbol("inside", vector)
     start = construct.mul(block, vector)
-    index: list[Int] = [_symbol(f"index {k}", int(n)) for k, n in enumerate(layout.dims)]
+    at = known or (None,) * len(layout.dims)
+    index: list[Int] = [
+        _symbol(f"index {k}", int(n)) if x is None else x
+        for k, (n, x) in enumerate(zip(layout.dims, at, strict=True))
+    ]
     index[dim] = start
     first = layout.apply(*index)
     index[dim] = construct.add(start, inside)

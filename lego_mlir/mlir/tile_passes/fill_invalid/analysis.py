@@ -68,7 +68,7 @@ class Validity:
             self._bound([(index[dim], 1)], [(k, 1)], int(layout.dims[dim]))
             for dim, k in dims.items()
         ]
-        if layout.is_partial:
+        if layout.is_padded:
             found += self._padding(op, layout, index, dims)
         once = [k for k, n in enumerate(shape) if n == 1]
         found = [bound.at_first(once) for bound in found]
@@ -148,7 +148,7 @@ class Validity:
     def _read_layout(self, op: Any) -> None:
         """Let the reader see through a layout whose sizes are known."""
         layout = self._kernel.layouts.of(op)
-        if layout.symbols or layout.functions or layout.is_partial:
+        if layout.symbols or layout.functions or layout.is_partial or layout.window is not None:
             return
         values = [self._reader.read(x) for x in op.operands]
         found = layout.inv(*values) if op.name == dialect.INV else (layout.apply(*values),)

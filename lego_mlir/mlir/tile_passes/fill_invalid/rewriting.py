@@ -155,7 +155,9 @@ class _Filling:
             if load is not None and need.domain <= self._validity.of(value):
                 wanted.setdefault(load, []).append(need.filler)
         for load, fillers in wanted.items():
-            is_free = dialect.OTHER not in load.attributes
+            # Elements outside of a window's tensor are valid, so they keep their number.
+            is_window = self._kernel.layouts.of(load).window is not None
+            is_free = dialect.OTHER not in load.attributes and not is_window
             if is_free and all(filler == fillers[0] for filler in fillers):
                 load.attributes[dialect.OTHER] = fillers[0]
 

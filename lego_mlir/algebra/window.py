@@ -1,0 +1,359 @@
+"""Windows: views of a tensor in which several indices may have the same element, or some none.
+
+    OrderBy(Row(64, 64)).Window([64, 64, 3, 3], (y, x, i, j) -> (y + i - 1, x + j - 1), zero)
+
+Each coordinate in the tensor is an affine function of the window's index: strides, dilation and
+padding are its coefficients. What lies outside of the tensor is said by the boundary, one for all
+coordinates or one each:
+
+    inside    nothing does, which is proven when the window is made
+    zero      there is no element: a load reads 0, or its `other`, and nothing is stored
+    clamp     the nearest element of the tensor
+    wrap      the element a whole number of sizes away
+
+A window without functions is the corner of its tensor: `OrderBy(Row(32, 33)).Window([32, 32])` has
+an offset for each of 32x32 elements, and a hole at the end of each row.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
+
+from lego_mlir.algebra import partial
+from lego_mlir.algebra.blocks import Sizes
+from lego_mlir.algebra.permutations import Index
+from lego_mlir.algebra.sizes import as_sizes, factor_text, sizes_text
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.index import Expr, Int, Sym, construct, maximum, minimum, polynomial, substitute
+from lego_mlir.index import symbols as symbols_of
+from lego_mlir.index.nodes import plain
+from lego_mlir.index.proofs import prover
+
+if TYPE_CHECKING:
+    from lego_mlir.algebra.layout import Layout
+
+Boundary: TypeAlias = Literal["inside", "zero", "clamp", "wrap"]
+_OUTSIDE = "there is no element; the layout's mask is 1 where there is one"
+
+BOUNDARIES: tuple[Boundary, ...] = get_args(Boundary)
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """An affine function of a window's index.
+
+    Attributes:
+        coefficients: one for each dimension of the window.
+        constant: what is added.
+    """
+
+    coefficients: Sizes
+    constant: Int
+
+    def at(self, index: Sequence[Any]) -> Any:
+        """Return the value at an index: numbers, arrays or expressions."""
+        terms = zip(self.coefficients, index, strict=True)
+        return sum((x if c == 1 else c * x for c, x in terms if c != 0), start=self.constant)
+
+    def text(self, names: Sequence[str]) -> str:
+        """Return the notation of the function."""
+        terms: list[tuple[str, str]] = []
+        for c, name in zip((*self.coefficients, self.constant), (*names, ""), strict=True):
+            if c == 0:
+                continue
+            is_negative = isinstance(c, int) and c < 0
+            size = -c if is_negative else c
+            factors = [factor_text(size)] if size != 1 or not name else []
+            terms.append(
+                ("-" if is_negative else "+", "*".join([*factors, *([name] * bool(name))]))
+            )
+        if len(terms) > 1 and terms[0][0] == "-" and self.constant != 0:
+            terms.insert(0, terms.pop())  # 9 - x
+        text = "".join(f" {sign} {term}" for sign, term in terms)
+        return (text[3:] if text.startswith(" +") else text.strip().replace("- ", "-", 1)) or "0"
+
+    def substitute(self, values: Mapping[Sym, Int]) -> Affine:
+        """Return the function with symbolic sizes replaced."""
+        coefficients = tuple(substitute(c, values) for c in self.coefficients)
+        return Affine(coefficients, substitute(self.constant, values))
+
+
+@dataclass(frozen=True)
+class TensorWindow:
+    """What `Window(sizes, coordinates, boundary)` adds to a layout.
+
+    Attributes:
+        base: the layout of the tensor that is looked at.
+        dims: the sizes of the window's index.
+        names: of the dimensions, in the notation.
+        coordinates: for each dimension of the tensor its function of the window's index.
+        boundaries: what stands outside of the tensor, for each of its dimensions.
+    """
+
+    base: Layout
+    dims: Sizes
+    names: tuple[str, ...]
+    coordinates: tuple[Affine, ...]
+    boundaries: tuple[Boundary, ...]
+
+    @property
+    def text(self) -> str:
+        """The notation of this part of a layout."""
+        parts = [sizes_text(self.dims)]
+        if not self._is_corner:
+            found = ", ".join(f.text(self.names) for f in self.coordinates)
+            parts.append(f"({', '.join(self.names)}) -> ({found})")
+        if len(set(self.boundaries)) > 1:
+            parts.append(f"[{', '.join(self.boundaries)}]")
+        elif self.boundaries[0] != "inside":
+            parts.append(self.boundaries[0])
+        return f"Window({', '.join(parts)})"
+
+    @property
+    def _is_corner(self) -> bool:
+        count = len(self.dims)
+        corner = (Affine(tuple(int(j == k) for j in range(count)), 0) for k in range(count))
+        return self.names == default_names(count) and self.coordinates == tuple(corner)
+
+    @property
+    def sizes(self) -> Sizes:
+        """The sizes and all numbers of the functions, which may have symbols."""
+        functions = ((*f.coefficients, f.constant) for f in self.coordinates)
+        return (*self.dims, *(n for numbers in functions for n in numbers))
+
+    @cached_property
+    def reach(self) -> tuple[Int, ...]:
+        """The tensor's coordinates as expressions in symbols that range over the window."""
+        index = [
+            Sym(f"window {k}", 0, construct.sub(n, 1)) if n != 1 else 0
+            for k, n in enumerate(self.dims)
+        ]
+        return tuple(plain(f.at(index)) for f in self.coordinates)
+
+    @cached_property
+    def is_inside(self) -> tuple[bool, ...]:
+        """For each coordinate, whether it is proven to lie in the tensor at every index."""
+        pairs = zip(self.reach, self.base.dims, strict=True)
+        return tuple(prover.is_within(x, n) for x, n in pairs)
+
+    @property
+    def has_holes(self) -> bool:
+        """Whether some index may have no element."""
+        pairs = zip(self.boundaries, self.is_inside, strict=True)
+        return self.base.is_partial or any(b == "zero" and not inside for b, inside in pairs)
+
+    def substitute(self, values: Mapping[Sym, Int]) -> TensorWindow:
+        """Return the window with symbolic sizes replaced."""
+        return TensorWindow(
+            self.base.substitute(values),
+            tuple(substitute(n, values) for n in self.dims),
+            self.names,
+            tuple(f.substitute(values) for f in self.coordinates),
+            self.boundaries,
+        )
+
+    def clamped(self) -> TensorWindow:
+        """Return the window that has the nearest element where this one has none."""
+        words = ("clamp" if b == "zero" else b for b in self.boundaries)
+        return replace(self, base=self.base.clamped(), boundaries=tuple(words))
+
+    def at(self, index: Index) -> Index:
+        """Return the coordinates at an index; those that `zero` leaves out stay as they are."""
+        found = []
+        for f, n, boundary, inside in zip(
+            self.coordinates, self.base.dims, self.boundaries, self.is_inside, strict=True
+        ):
+            x = f.at(index)
+            if boundary == "clamp" and not inside:
+                x = maximum(minimum(x, n - 1), 0)
+            elif boundary == "wrap" and not inside:
+                x = x % n
+            found.append(x)
+        return tuple(found)
+
+    def limits(self, index: Index) -> list[tuple[Any, Int]]:
+        """Return what has to hold for an element at an index: values, and limits above them."""
+        at, found = self.at(index), []
+        for x, n, boundary, inside in zip(
+            at, self.base.dims, self.boundaries, self.is_inside, strict=True
+        ):
+            if boundary == "zero" and not inside:
+                found += [(x, n), (-x, 1)]
+        return found + self.base.limits(at)
+
+    def offset(self, index: Index, through: Callable[..., Any]) -> Any:
+        """Return the offset at an index that has an element.
+
+        Args:
+            index: in the window.
+            through: returns the offset of the base's index.
+
+        Raises:
+            LegoError: numbers lie outside of the tensor.
+        """
+        at, shape = self.at(index), self.base.dims
+        partial.check_inside(shape, at, f"'{self.text}' at {list(index)}", _OUTSIDE)
+        pairs = zip(at, shape, self.boundaries, self.is_inside, strict=True)
+        if all(
+            inside or boundary != "zero" or not isinstance(x, Expr) or prover.is_within(plain(x), n)
+            for x, n, boundary, inside in pairs
+        ):
+            return through(self.base, *at)
+        return partial.derive_inside(shape, at, lambda inside: through(self.base, *inside))
+
+
+def default_names(count: int) -> tuple[str, ...]:
+    """Return the names of dimensions that have none: d0, d1, and so on."""
+    return tuple(f"d{k}" for k in range(count))
+
+
+def make_window(
+    base: Layout,
+    sizes: Any,
+    coordinates: Callable[..., Any] | None = None,
+    boundary: str | Sequence[str] = "inside",
+) -> TensorWindow:
+    """Return a window on the tensor of a layout.
+
+    Args:
+        base: the layout.
+        sizes: of the window's index.
+        coordinates: returns the tensor's coordinates at an index of the window; without it they
+            are the index.
+        boundary: what lies outside of the tensor, for all coordinates or for each.
+
+    Raises:
+        LegoError: the functions are not affine, there is not one for each dimension of the tensor,
+            or coordinates may lie outside of the tensor where nothing is said of that.
+    """
+    dims = as_sizes(sizes, "Window")
+    if coordinates is None:
+        names = default_names(len(dims))
+        values: Any = tuple(Sym(name, 0) for name in names)
+    else:
+        names = _names_of(coordinates, len(dims))
+        values = coordinates(*(Sym(name, 0) for name in names))
+    if not isinstance(values, tuple | list):
+        values = (values,)
+    return window_of(base, dims, names, values, boundary)
+
+
+def _names_of(function: Callable[..., Any], count: int) -> tuple[str, ...]:
+    """Return the names of a function's parameters.
+
+    Raises:
+        LegoError: it does not take so many.
+    """
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return default_names(count)
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return default_names(count)
+    if len(parameters) != count:
+        raise LegoError(
+            f"Window: the function takes {len(parameters)} indices, the window has {count} "
+            "dimensions",
+            hint="it has one parameter for each size: Window([64, 3], lambda x, i: x + i - 1)",
+        )
+    return tuple(p.name for p in parameters)
+
+
+def window_of(
+    base: Layout,
+    dims: Sizes,
+    names: tuple[str, ...],
+    values: Iterable[Any],
+    boundary: str | Sequence[str],
+) -> TensorWindow:
+    """Return a window whose coordinates are expressions in symbols of these names.
+
+    Raises:
+        LegoError: as `make_window`.
+    """
+    found = tuple(_affine(x, names) for x in values)
+    if base.is_padded:
+        raise LegoError(
+            f"Window: the tiles of '{base}' stick out of its tensor",
+            hint="first the window, then its tiles: OrderBy(...).Window(...).TileBy(...)",
+        )
+    if len(found) != base.rank:
+        raise LegoError(
+            f"Window: {len(found)} coordinates, but '{base}' has the dimensions "
+            f"{sizes_text(base.dims)}",
+            hint="there is one function of the window's index for each of them",
+        )
+    window = TensorWindow(base, dims, names, found, _boundaries(boundary, base.rank))
+    if len(names) != len(dims) or len(set(names)) != len(names):
+        raise LegoError(f"{window.text}: each dimension has a name of its own")
+    taken = {s.name for n in window.sizes for s in symbols_of(n)}
+    taken |= {s.name for s in base.symbols}
+    if both := sorted(taken & set(names)):
+        raise LegoError(f"{window.text}: '{both[0]}' is the name of a dimension and of a size")
+    _check_inside(window)
+    return window
+
+
+def _boundaries(boundary: str | Sequence[str], rank: int) -> tuple[Boundary, ...]:
+    found = (boundary,) * rank if isinstance(boundary, str) else tuple(boundary)
+    for word in found:
+        if word not in BOUNDARIES:
+            raise LegoError(
+                f"Window: there is no boundary {word!r}", hint=f"there are: {', '.join(BOUNDARIES)}"
+            )
+    if len(found) != rank:
+        raise LegoError(
+            f"Window: {len(found)} boundaries for {rank} coordinates",
+            hint="write one word for all coordinates, or one for each",
+        )
+    return cast("tuple[Boundary, ...]", found)
+
+
+def _check_inside(window: TensorWindow) -> None:
+    """Raise LegoError if a coordinate that has to lie in the tensor may lie outside."""
+    for k, (boundary, inside) in enumerate(zip(window.boundaries, window.is_inside, strict=True)):
+        if boundary == "inside" and not inside:
+            function = window.coordinates[k].text(window.names)
+            raise LegoError(
+                f"{window.text}: coordinate {k}, {function}, is not proven to lie in the tensor's "
+                f"dimension {k} of size {window.base.dims[k]!r}",
+                hint="say what lies outside: zero, clamp or wrap",
+            )
+
+
+def _affine(x: Any, names: Sequence[str]) -> Affine:
+    """Return an expression as an affine function.
+
+    Raises:
+        LegoError: it is none.
+    """
+    if isinstance(x, bool) or not isinstance(x, int | Expr):
+        raise LegoError(f"Window: a coordinate is an expression of indices, not {x!r}")
+    coefficients: list[Int] = [0] * len(names)
+    constant, terms = polynomial.parts(plain(x))
+    total: Int = constant
+    for mono, number in terms.items():
+        where = [k for k, (atom, _) in enumerate(mono) if _is_index(atom, names)]
+        rest = tuple(pair for k, pair in enumerate(mono) if k not in where)
+        factor = polynomial.term(number, rest) if rest else number
+        inner = {s.name for atom, _ in rest for s in symbols_of(atom)}
+        if inner & set(names) or len(where) > 1 or any(mono[k][1] > 1 for k in where):
+            raise LegoError(
+                f"Window: {x!r} is not affine in {', '.join(names)}",
+                hint="a coordinate is a sum of indices, each times a size, and a number; for other "
+                "views take GroupBy, TileBy or a permutation",
+            )
+        if where:
+            k = names.index(cast("Sym", mono[where[0]][0]).name)
+            coefficients[k] = construct.add(coefficients[k], factor)
+        else:
+            total = construct.add(total, factor)
+    return Affine(tuple(coefficients), total)
+
+
+def _is_index(atom: Expr, names: Sequence[str]) -> bool:
+    return isinstance(atom, Sym) and atom.name in names and atom.lo == 0 and atom.hi is None

@@ -1,0 +1,288 @@
+"""Windows, against enumeration written from their definition."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import lego_mlir as lg
+from lego_mlir.algebra.subdivide import subdivide
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.index import Sym, evaluate
+from lego_mlir.limits import Limits
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A window on a tensor, as numbers."""
+
+    shape: tuple[int, ...]
+    bricks: tuple[int, ...] | None
+    dims: tuple[int, ...]
+    factors: tuple[tuple[int, ...], ...]
+    constants: tuple[int, ...]
+    boundaries: tuple[str, ...]
+
+    def base(self) -> lg.Layout:
+        if self.bricks is None:
+            return lg.OrderBy(lg.Row(*self.shape))
+        return lg.OrderBy(lg.GenP(list(self.shape), lg.bricks(*self.bricks)))
+
+    def layout(self) -> lg.Layout:
+        def coordinates(*index: Any) -> tuple[Any, ...]:
+            rows = zip(self.factors, self.constants, strict=True)
+            return tuple(
+                sum((f * i for f, i in zip(factors, index, strict=True)), start=constant)
+                for factors, constant in rows
+            )
+
+        return self.base().Window(self.dims, coordinates, self.boundaries)
+
+    def elements(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the offset at each index, and whether there is an element."""
+        positions = self.base().offsets()
+        offsets, exists = np.zeros(self.dims, int), np.ones(self.dims, bool)
+        for index in np.ndindex(*self.dims):
+            at = []
+            for n, factors, constant, boundary in zip(
+                self.shape, self.factors, self.constants, self.boundaries, strict=True
+            ):
+                x = constant + sum(f * i for f, i in zip(factors, index, strict=True))
+                if boundary == "clamp":
+                    x = min(max(x, 0), n - 1)
+                elif boundary == "wrap":
+                    x %= n
+                exists[index] &= 0 <= x < n
+                at.append(x)
+            offsets[index] = positions[tuple(at)] if exists[index] else -1
+        return offsets, exists
+
+
+@st.composite
+def windows(draw: Any) -> Drawn:
+    rank = draw(st.integers(1, 3))
+    shape = tuple(draw(st.integers(1, 6)) for _ in range(rank))
+    bricks = None
+    if draw(st.booleans()):
+        bricks = tuple(draw(st.sampled_from([b for b in (1, 2, 3) if n % b == 0])) for n in shape)
+    dims = tuple(draw(st.integers(1, 5)) for _ in range(draw(st.integers(1, 4))))
+    factors = tuple(tuple(draw(st.integers(-2, 3)) for _ in dims) for _ in shape)
+    constants = tuple(draw(st.integers(-3, 5)) for _ in shape)
+    boundaries = tuple(draw(st.sampled_from(["zero", "clamp", "wrap"])) for _ in shape)
+    return Drawn(shape, bricks, dims, factors, constants, boundaries)
+
+
+@given(windows())
+def test_every_index(w: Drawn) -> None:
+    layout, (offsets, exists) = w.layout(), w.elements()
+    index = np.indices(w.dims)
+    assert layout.size == prod(w.shape)
+    assert layout.dims == layout.tensor_shape == w.dims
+    assert layout.is_partial or exists.all()
+    assert (layout.mask(*index) == exists).all()
+    if exists.any():
+        inside = [i[exists] for i in index]
+        assert (layout.apply(*inside) == offsets[exists]).all()
+    for at in np.argwhere(~exists)[:3].tolist():
+        with pytest.raises(LegoError, match="outside of the tensor"):
+            layout.apply(*at)
+
+
+@given(windows())
+def test_the_expressions_of_an_index(w: Drawn) -> None:
+    layout, (offsets, exists) = w.layout(), w.elements()
+    symbols = [Sym(f"i{k}", 0, n - 1) for k, n in enumerate(w.dims)]
+    mask = layout.mask(*symbols)
+    offset = layout.apply(*symbols) if exists.any() else 0
+    for index in np.ndindex(*w.dims):
+        values = {f"i{k}": i for k, i in enumerate(index)}
+        assert bool(evaluate(mask, values)) == exists[index]
+        if exists[index]:
+            assert evaluate(offset, values) == offsets[index]
+
+
+@given(windows())
+def test_the_text_parses_to_an_equal_layout(w: Drawn) -> None:
+    layout = w.layout()
+    assert lg.parse_layout(layout.text) == layout
+
+
+@given(windows(), st.data())
+def test_tiles_of_a_window(w: Drawn, data: Any) -> None:
+    offsets, exists = w.elements()
+    tile = tuple(data.draw(st.integers(1, n)) for n in w.dims)
+    counts = tuple(lg.ceildiv(n, t) for n, t in zip(w.dims, tile, strict=True))
+    layout = w.layout().TileBy(counts, tile)
+    assert lg.parse_layout(layout.text) == layout
+    index = np.indices((*counts, *tile))
+    rank = len(tile)
+    at = [index[k] * t + index[rank + k] for k, t in enumerate(tile)]
+    there = np.logical_and.reduce([x < n for x, n in zip(at, w.dims, strict=True)])
+    there[there] = exists[tuple(x[there] for x in at)]
+    assert (layout.mask(*index) == there).all()
+    if there.any():
+        found = layout.apply(*(i[there] for i in index))
+        assert (found == offsets[tuple(x[there] for x in at)]).all()
+
+
+@given(windows(), windows())
+def test_a_window_on_a_window(inner: Drawn, outer: Drawn) -> None:
+    assume(len(inner.dims) == len(outer.shape))
+    base, (offsets, exists) = inner.layout(), inner.elements()
+    on_index = Drawn(inner.dims, None, outer.dims, outer.factors, outer.constants, outer.boundaries)
+    layout = base.Window(outer.dims, _function(on_index), outer.boundaries)
+    seen, there = on_index.elements()
+    index = np.indices(outer.dims)
+    there[there] = exists.reshape(-1)[seen[there]]
+    assert (layout.mask(*index) == there).all()
+    if there.any():
+        found = layout.apply(*(i[there] for i in index))
+        assert (found == offsets.reshape(-1)[seen[there]]).all()
+    assert lg.parse_layout(layout.text) == layout
+
+
+def _function(w: Drawn) -> Any:
+    def coordinates(*index: Any) -> tuple[Any, ...]:
+        rows = zip(w.factors, w.constants, strict=True)
+        return tuple(
+            sum((f * i for f, i in zip(factors, index, strict=True)), start=constant)
+            for factors, constant in rows
+        )
+
+    return coordinates
+
+
+@given(windows())
+def test_injectivity_and_bijectivity(w: Drawn) -> None:
+    layout, (offsets, exists) = w.layout(), w.elements()
+    found = offsets[exists]
+    verdict = layout.verify_injective()
+    assert verdict.holds == (len(np.unique(found)) == len(found))
+    if verdict.holds is False:
+        assert verdict.counterexample is not None
+        first, second = verdict.counterexample.elements
+        assert first != second and offsets[first] == offsets[second]
+    if layout.verify():
+        assert sorted(offsets.reshape(-1)) == list(range(layout.size))
+
+
+def test_symbolic_sizes() -> None:
+    text = (
+        "OrderBy(Row(B, H, W, 16)).Window([B, (H + 1)//2, (W + 1)//2, 3, 3, 16], "
+        "(n, y, x, i, j, c) -> (n, 2*y + i - 1, 2*x + j - 1, c), [inside, zero, zero, inside])"
+    )
+    layout = lg.parse_layout(text)
+    assert lg.parse_layout(layout.text) == layout
+    assert [s.name for s in layout.symbols] == ["B", "H", "W"]
+    bound = layout.bind(B=2, H=5, W=6)
+    assert bound.dims == (2, 3, 3, 3, 3, 16)
+    padded = np.pad(
+        np.arange(2 * 5 * 6 * 16).reshape(2, 5, 6, 16), ((0, 0), (1, 1), (1, 1), (0, 0))
+    )
+    index = np.indices(bound.dims)
+    mask = bound.mask(*index)
+    inside = [i[mask] for i in index]
+    n, y, x, i, j, c = inside
+    assert (bound.apply(*inside) == padded[n, 2 * y + i, 2 * x + j, c]).all()
+
+
+def test_a_factor_that_is_a_size() -> None:
+    layout = lg.parse_layout("OrderBy(Row(N*S)).Window([N, S], (n, s) -> (S*n + s))")
+    assert lg.parse_layout(layout.text) == layout
+    assert layout.bind(N=3, S=4).apply(2, 1) == 9
+    assert layout.verify()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("OrderBy(Row(32, 33)).Window([32, 32])", "1024 elements and 1056 offsets"),
+        ("OrderBy(Row(8)).Window([8, 3], (x, i) -> (x + i - 1), zero)", r"\[0, 1\]|\[1, 0\]"),
+    ],
+)
+def test_what_is_no_bijection_says_why(text: str, says: str) -> None:
+    layout = lg.parse_layout(text)
+    verdict = layout.verify()
+    assert verdict.holds is False
+    assert re.search(says, verdict.detail)
+
+
+def test_subdivided_windows_stay_the_function_they_were() -> None:
+    layout = lg.OrderBy(lg.Row(12)).Window([8, 3], lambda x, i: x + i)
+    split = subdivide(layout, {0: (2, 4)})
+    assert all(
+        split.layout.apply(x // 4, x % 4, i) == layout.apply(x, i)
+        for x in range(8)
+        for i in range(3)
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda t: t.Window([9]), "not proven to lie in the tensor's dimension 0 of size 8"),
+        (lambda t: t.Window([8, 8], lambda i, j: i * j, "zero"), "not affine"),
+        (lambda t: t.Window([8], lambda i: i // 2), "not affine"),
+        (lambda t: t.Window([8], lambda i, j: i + j), "takes 2 indices"),
+        (lambda t: t.Window([8], lambda i: (i, i)), "2 coordinates"),
+        (lambda t: t.Window([8], lambda i: 1.5), "expression of indices"),
+        (lambda t: t.Window([8], lambda i: i, "reflect"), "no boundary 'reflect'"),
+        (lambda t: t.Window([8], lambda i: i, ["zero", "zero"]), "2 boundaries for 1"),
+        (lambda t: t.Window([8]).OrderBy(lg.Row(8)), "OrderBy after Window"),
+        (lambda t: t.TileBy([3], [3]).Window([3, 3]), "stick out"),
+        (lambda t: t.Window([6], lambda i: i).GroupBy([7]), "6 elements"),
+        (lambda t: t.Window([8]).inv(0), "no index belongs to an offset"),
+        (lambda t: t.Window([8]).offsets(), "not every element"),
+        (lambda t: t.Window([8]).stages, "not a chain of reorderings"),
+        (lambda t: t.Window([8]).inverse(), "is a window"),
+        (lambda t: t.compose(t.Window([8])), "is a window"),
+    ],
+)
+def test_errors(make: Any, says: str) -> None:
+    with pytest.raises(LegoError, match=says):
+        make(lg.OrderBy(lg.Row(8)))
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "says"),
+    [
+        ("Window([3])", 1, "Window comes first"),
+        ("OrderBy(Row(3)).Window([3], (x) - (x))", 33, "expected '->'"),
+        ("OrderBy(Row(3)).Window([3], (3) -> (3))", 30, "the name of an index"),
+        ("OrderBy(Row(3)).Window([3], zeros)", 29, "expected a boundary"),
+        ("OrderBy(Row(3)).Window([3], (x, y) -> (x))", 17, "a name of its own"),
+        ("OrderBy(Row(9)).Window([3, 3], (x, x) -> (x))", 17, "a name of its own"),
+        ("OrderBy(Row(x)).Window([x], (x) -> (x))", 17, "of a dimension and of a size"),
+        ("OrderBy(Row(3)).Window([3]).OrderBy(Row(3))", 29, "OrderBy after Window"),
+        ("OrderBy(Row(3)).Window([3], (x) -> (x), zero, zero)", 45, "expected '\\)'"),
+    ],
+)
+def test_errors_in_a_text_have_their_column(text: str, column: int, says: str) -> None:
+    with pytest.raises(LegoError, match=says) as e:
+        lg.parse_layout(text)
+    assert e.value.location is not None and e.value.location.column == column
+
+
+def test_the_limits_of_texts_hold_for_windows() -> None:
+    deep = "OrderBy(Row(3)).Window([3], (x) -> (" + "(" * 400 + "x" + ")" * 400 + "))"
+    with pytest.raises(LegoError, match="brackets are open"):
+        lg.parse_layout(deep)
+    with pytest.raises(LegoError, match="words and signs"):
+        lg.parse_layout("OrderBy(Row(3))" + ".Window([3])" * 100, limits=Limits(layout_tokens=50))
+
+
+def test_equality_of_windows() -> None:
+    tensor = lg.OrderBy(lg.Row(8))
+    a = tensor.Window([8], lambda i: 7 - i)
+    assert a.equals(lg.OrderBy(lg.GenP([8], lg.reverse)))
+    assert not tensor.Window([8], lambda i: i - 1, "zero").equals(tensor)
+    assert not tensor.Window([8], lambda i: i - 1, "zero").equals(
+        tensor.Window([8], lambda i: i - 1, "clamp")
+    )
