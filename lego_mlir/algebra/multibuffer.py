@@ -26,6 +26,8 @@ def multibuffered(layout: Layout, count: int) -> Layout:
     Raises:
         LegoError: the layout's tiles are partial, so copies would leave gaps.
     """
+    if layout.window is not None and layout.view is None:
+        return Layout(window=layout.window.of_copies(multibuffered(layout.window.base, count)))
     if layout.is_partial:
         raise LegoError(f"'{layout}' has partial tiles: copies of it do not lie one after another")
     if layout.view is None and all(order.kind == "OrderBy" for order in layout.orders):

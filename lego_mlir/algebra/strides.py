@@ -28,6 +28,7 @@ from lego_mlir.index import Expr, Int, construct
 
 if TYPE_CHECKING:
     from lego_mlir.algebra.layout import Layout
+    from lego_mlir.algebra.window import TensorWindow
 
 Nested: TypeAlias = "Int | tuple[Nested, ...]"
 """An integer, or a tuple of nested integers."""
@@ -74,11 +75,34 @@ def to_strides(layout: Layout) -> Strides:
         LegoError: it has none: its offset is no sum of multiples of the digits of its index.
             Names an element that breaks the pattern, or the block that is not known to keep it.
     """
+    if layout.window is not None:
+        return strides_of_modes(_of_window(layout, layout.window))
     refuse_partial("to_strides", layout)
     found = _of_stages(simplified_stages(layout.stages), layout)
     if isinstance(found, str):
         found = _of_elements(layout, found)
     return strides_of_modes(found)
+
+
+def _of_window(layout: Layout, window: TensorWindow) -> list[list[Mode]]:
+    """Return the modes of a window: what its index adds to strided coordinates.
+
+    Raises:
+        LegoError: it begins elsewhere than at offset 0, has a boundary, or its base no strides.
+    """
+    strides = to_strides(window.base).stride
+    functions = zip(window.coordinates, strides, window.is_inside, strict=True)
+    total: list[Int] = [0] * len(window.dims)
+    for f, stride, inside in functions:
+        if layout.view is not None or isinstance(stride, tuple) or f.constant != 0 or not inside:
+            raise LegoError(
+                f"'{layout}' has no strides: a window has them if it begins at the first element "
+                "and stays inside of the tensor"
+            )
+        moved = (construct.mul(c, stride) for c in f.coefficients)
+        total = [construct.add(a, b) for a, b in zip(total, moved, strict=True)]
+    pairs = zip(window.dims, total, strict=True)
+    return [[(n, stride)] if n != 1 else [] for n, stride in pairs]
 
 
 def strides_of_modes(found: Iterable[list[Mode]]) -> Strides:

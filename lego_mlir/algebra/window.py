@@ -161,6 +161,18 @@ class TensorWindow:
         words = ("clamp" if b == "zero" else b for b in self.boundaries)
         return replace(self, base=self.base.clamped(), boundaries=tuple(words))
 
+    def of_copies(self, base: Layout) -> TensorWindow:
+        """Return the window with one more dimension, its first, and that of copies of the base."""
+        name = next(n for n in ("copy", *default_names(len(self.names) + 1)) if n not in self.names)
+        moved = (Affine((0, *f.coefficients), f.constant) for f in self.coordinates)
+        return TensorWindow(
+            base,
+            (base.dims[0], *self.dims),
+            (name, *self.names),
+            (Affine((1, *(0 for _ in self.dims)), 0), *moved),
+            ("inside", *self.boundaries),
+        )
+
     def at(self, index: Index) -> Index:
         """Return the coordinates at an index; those that `zero` leaves out stay as they are."""
         found = []

@@ -221,6 +221,26 @@ class TensorValue:
             )
         return self._with(layout=layout, sizes=tuple(Value(size, self._trace) for size in known))
 
+    def reshape(self, *sizes: int) -> TensorValue:
+        """Return the same elements, in their order, as an array of other sizes.
+
+        A window of images and a window of a kernel's weights so become matrices.
+
+        Raises:
+            LegoError: the sizes have another number of elements, or the tensor is seen by tiles.
+        """
+        layout = self._layout
+        if layout.view is not None and layout.view.kind == "TileBy":
+            raise self._trace.error(
+                f"tensor '{self._name}' is seen by tiles: '{layout}' has no order of rows",
+                "t.view(layout) indexes the same memory through another layout",
+            )
+        try:
+            reshaped = Layout(layout.orders, None, layout.window).GroupBy(sizes)
+        except LegoError as e:
+            raise self._trace.error(f"tensor '{self._name}': {e.message}", e.hint) from None
+        return self._with(layout=reshaped)
+
     def window(
         self,
         sizes: Iterable[Any],

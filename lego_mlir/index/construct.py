@@ -170,7 +170,16 @@ def less(a: Int, b: Int) -> Int:
         if isinstance(number, int) and isinstance(other, Poly):
             a, b = sub(a, other.constant), sub(b, other.constant)
             break
+    if isinstance(b, int) and _is_negated(a):  # -x < -2 is 2 < x
+        a, b = -b, mul(a, -1)
+    elif isinstance(a, int) and _is_negated(b):
+        a, b = mul(b, -1), -a
     return Less(a, b)
+
+
+def _is_negated(x: Int) -> bool:
+    """Return whether all terms of an expression have negative coefficients."""
+    return isinstance(x, Poly) and all(coefficient < 0 for _, coefficient in x.terms)
 
 
 def minimum(a: Int, b: Int) -> Int:

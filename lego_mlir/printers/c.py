@@ -26,7 +26,7 @@ def to_c(
     """Return a layout as a C99 header, or an expression as a C expression.
 
     The header of a layout `A` has a struct `A_index` of an index, and the functions `A_apply`,
-    `A_inv`, `A_dims`, `A_size`; `A_mask` if its tiles pad the tensor, and `A_valid` if a size is
+    `A_inv`, `A_dims`, `A_size`; `A_mask` if some index has no element, and `A_valid` if a size is
     symbolic: whether sizes are what the layout says of them. Their first parameters are the
     symbolic sizes.
 
@@ -111,8 +111,9 @@ def _header(language: str, of: LayoutFunctions, text: str, bits: int | None) -> 
         function(kind, f"{of.name}_size", (), (of.size,)),
         function(index, f"{of.name}_dims", (), of.dims),
         function(kind, f"{of.name}_apply", of.index, (of.apply,)),
-        function(index, f"{of.name}_inv", (of.offset,), of.inv),
     ]
+    if of.inv is not None:
+        functions.append(function(index, f"{of.name}_inv", (of.offset,), of.inv))
     if of.mask is not None:
         functions.append(function("int", f"{of.name}_mask", of.index, (of.mask,)))
     if of.sizes:

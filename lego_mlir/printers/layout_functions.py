@@ -23,10 +23,11 @@ class LayoutFunctions:
         index: the parameters of `apply`, one a dimension.
         offset: the parameter of `inv`.
         apply: the offset of an index.
-        inv: the index at an offset.
-        mask: 1 where there is an element, 0 in padding; None if there is no padding.
+        inv: the index at an offset; None of a window, several indices of which may have one.
+        mask: 1 where there is an element, 0 in padding and outside of a window's tensor; None if
+            there is one at each index.
         dims: the size of each dimension.
-        size: the number of elements.
+        size: the number of offsets.
     """
 
     name: str
@@ -34,7 +35,7 @@ class LayoutFunctions:
     index: tuple[Sym, ...]
     offset: Sym
     apply: Int
-    inv: tuple[Int, ...]
+    inv: tuple[Int, ...] | None
     mask: Int | None
     dims: tuple[Int, ...]
     size: Int
@@ -51,7 +52,7 @@ class LayoutFunctions:
             LegoError: 64 bits are not enough.
         """
         mask = () if self.mask is None else (self.mask,)
-        every = (self.apply, *self.inv, *mask, *self.dims, self.size)
+        every = (self.apply, *(self.inv or ()), *mask, *self.dims, self.size)
         return takes_64_bits(every, bits)
 
 
@@ -76,7 +77,7 @@ def functions_of(layout: Layout, name: str, language: str) -> LayoutFunctions:
         index=index,
         offset=offset,
         apply=layout.apply(*index),
-        inv=tuple(layout.inv(offset)),
+        inv=tuple(layout.inv(offset)) if layout.window is None else None,
         mask=layout.mask(*index) if layout.is_partial else None,
         dims=layout.dims,
         size=layout.size,

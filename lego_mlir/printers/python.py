@@ -95,7 +95,8 @@ def _module(language: str, of: LayoutFunctions, text: str) -> str:
         return f"\n\n{decorator}def {of.name}_{name}({declared}):\n{inner}"
 
     functions = function("apply", of.index, (of.apply,), False)
-    functions += function("inv", (of.offset,), of.inv, True)
+    if of.inv is not None:
+        functions += function("inv", (of.offset,), of.inv, True)
     functions += function("dims", (), of.dims, True)
     functions += function("size", (), (of.size,), False)
     if of.mask is not None:

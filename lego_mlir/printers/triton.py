@@ -282,6 +282,8 @@ def _box_of(x: Slice, free: list[Sym], writer: TritonWriter) -> Box:
 def _tensor(layout: Layout, index: Any) -> tuple[Layout, Any, Any]:
     """Return the layout of the tensor by its coordinates, its shape, and those of an index."""
     view = layout.view
+    if layout.window is not None:
+        raise LegoError("it is a window")
     if view is None or view.kind == "GroupBy":
         return layout, layout.dims, index
     if view.skew is not None:

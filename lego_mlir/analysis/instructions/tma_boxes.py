@@ -161,6 +161,11 @@ def _tile_of(layout: Layout) -> tuple[int, ...]:
 
 def _strides_of(layout: Layout) -> tuple[list[int], list[int]]:
     """Return shape and strides of the tensor, in elements."""
+    if layout.window is not None:
+        raise LegoError(
+            f"TMA copies tiles of tensors, and '{layout}' is a window",
+            hint="a schedule without TMA takes any layout: --schedule=hmma",
+        )
     tensor = Layout(layout.orders)
     shape = layout.tensor_shape
     if tuple(tensor.dims) != tuple(shape):

@@ -48,6 +48,12 @@ class TensorType:
             object.__setattr__(self, "bounds", shape.bounds)
             if shape.strides != row_major(shape.sizes):
                 object.__setattr__(self, "strides", shape.strides)
+        elif given.window is not None:
+            raise LegoError(
+                f'lg.Tensor["{self.dtype}", layout]: \'{given}\' is a window, and a tensor is all '
+                "of its elements",
+                hint="declare the tensor itself; x.window(...) looks at it in the kernel",
+            )
         n = self.alignment
         if type(n) is not int or n < 1 or n & (n - 1):
             raise LegoError(f"the alignment of a tensor is a power of two in bytes, not {n!r}")

@@ -52,6 +52,12 @@ def _check_layout(number: int, kind: Any, layout: Layout, func: Any, source: Sou
     what = f"argument {number} of @{ir.StringAttr(func.attributes['sym_name']).value}"
     if not isinstance(kind, ir.MemRefType):
         raise source.error(f"{what} has a layout but is no memref, it is {kind}", func.location)
+    if layout.window is not None:
+        raise source.error(
+            f"{what} has the layout '{layout}', a window; an argument is all of its elements",
+            func.location,
+            hint=f"here it is '{layout.base}'; windows are for what is read in kernels",
+        )
     elements = elements_of(ir.MemRefType(kind))
     if elements is None or not isinstance(layout.size, int):
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -11,72 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from random_windows import Drawn, windows
 
 import lego_mlir as lg
+from lego_mlir.algebra.multibuffer import multibuffered
 from lego_mlir.algebra.subdivide import subdivide
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import Sym, evaluate
 from lego_mlir.limits import Limits
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """A window on a tensor, as numbers."""
-
-    shape: tuple[int, ...]
-    bricks: tuple[int, ...] | None
-    dims: tuple[int, ...]
-    factors: tuple[tuple[int, ...], ...]
-    constants: tuple[int, ...]
-    boundaries: tuple[str, ...]
-
-    def base(self) -> lg.Layout:
-        if self.bricks is None:
-            return lg.OrderBy(lg.Row(*self.shape))
-        return lg.OrderBy(lg.GenP(list(self.shape), lg.bricks(*self.bricks)))
-
-    def layout(self) -> lg.Layout:
-        def coordinates(*index: Any) -> tuple[Any, ...]:
-            rows = zip(self.factors, self.constants, strict=True)
-            return tuple(
-                sum((f * i for f, i in zip(factors, index, strict=True)), start=constant)
-                for factors, constant in rows
-            )
-
-        return self.base().Window(self.dims, coordinates, self.boundaries)
-
-    def elements(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the offset at each index, and whether there is an element."""
-        positions = self.base().offsets()
-        offsets, exists = np.zeros(self.dims, int), np.ones(self.dims, bool)
-        for index in np.ndindex(*self.dims):
-            at = []
-            for n, factors, constant, boundary in zip(
-                self.shape, self.factors, self.constants, self.boundaries, strict=True
-            ):
-                x = constant + sum(f * i for f, i in zip(factors, index, strict=True))
-                if boundary == "clamp":
-                    x = min(max(x, 0), n - 1)
-                elif boundary == "wrap":
-                    x %= n
-                exists[index] &= 0 <= x < n
-                at.append(x)
-            offsets[index] = positions[tuple(at)] if exists[index] else -1
-        return offsets, exists
-
-
-@st.composite
-def windows(draw: Any) -> Drawn:
-    rank = draw(st.integers(1, 3))
-    shape = tuple(draw(st.integers(1, 6)) for _ in range(rank))
-    bricks = None
-    if draw(st.booleans()):
-        bricks = tuple(draw(st.sampled_from([b for b in (1, 2, 3) if n % b == 0])) for n in shape)
-    dims = tuple(draw(st.integers(1, 5)) for _ in range(draw(st.integers(1, 4))))
-    factors = tuple(tuple(draw(st.integers(-2, 3)) for _ in dims) for _ in shape)
-    constants = tuple(draw(st.integers(-3, 5)) for _ in shape)
-    boundaries = tuple(draw(st.sampled_from(["zero", "clamp", "wrap"])) for _ in shape)
-    return Drawn(shape, bricks, dims, factors, constants, boundaries)
 
 
 @given(windows())
@@ -137,7 +78,7 @@ def test_a_window_on_a_window(inner: Drawn, outer: Drawn) -> None:
     assume(len(inner.dims) == len(outer.shape))
     base, (offsets, exists) = inner.layout(), inner.elements()
     on_index = Drawn(inner.dims, None, outer.dims, outer.factors, outer.constants, outer.boundaries)
-    layout = base.Window(outer.dims, _function(on_index), outer.boundaries)
+    layout = base.Window(outer.dims, on_index.coordinates, outer.boundaries)
     seen, there = on_index.elements()
     index = np.indices(outer.dims)
     there[there] = exists.reshape(-1)[seen[there]]
@@ -146,17 +87,6 @@ def test_a_window_on_a_window(inner: Drawn, outer: Drawn) -> None:
         found = layout.apply(*(i[there] for i in index))
         assert (found == offsets.reshape(-1)[seen[there]]).all()
     assert lg.parse_layout(layout.text) == layout
-
-
-def _function(w: Drawn) -> Any:
-    def coordinates(*index: Any) -> tuple[Any, ...]:
-        rows = zip(w.factors, w.constants, strict=True)
-        return tuple(
-            sum((f * i for f, i in zip(factors, index, strict=True)), start=constant)
-            for factors, constant in rows
-        )
-
-    return coordinates
 
 
 @given(windows())
@@ -168,7 +98,8 @@ def test_injectivity_and_bijectivity(w: Drawn) -> None:
     if verdict.holds is False:
         assert verdict.counterexample is not None
         first, second = verdict.counterexample.elements
-        assert first != second and offsets[first] == offsets[second]
+        assert first != second
+        assert offsets[first] == offsets[second]
     if layout.verify():
         assert sorted(offsets.reshape(-1)) == list(range(layout.size))
 
@@ -267,7 +198,8 @@ def test_errors(make: Any, says: str) -> None:
 def test_errors_in_a_text_have_their_column(text: str, column: int, says: str) -> None:
     with pytest.raises(LegoError, match=says) as e:
         lg.parse_layout(text)
-    assert e.value.location is not None and e.value.location.column == column
+    assert e.value.location is not None
+    assert e.value.location.column == column
 
 
 def test_the_limits_of_texts_hold_for_windows() -> None:
@@ -286,3 +218,14 @@ def test_equality_of_windows() -> None:
     assert not tensor.Window([8], lambda i: i - 1, "zero").equals(
         tensor.Window([8], lambda i: i - 1, "clamp")
     )
+
+
+def test_copies_of_padded_rows() -> None:
+    rows = lg.OrderBy(lg.Row(4, 5)).Window([4, 4])
+    copies = multibuffered(rows, 3)
+    assert copies.dims == (3, 4, 4)
+    assert copies.size == 3 * rows.size
+    assert lg.parse_layout(copies.text) == copies
+    for index in np.ndindex(3, 4, 4):
+        assert copies.apply(*index) == 20 * index[0] + rows.apply(*index[1:])
+    assert copies.verify_injective()
