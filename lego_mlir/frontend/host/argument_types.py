@@ -50,7 +50,7 @@ class TensorType:
                 object.__setattr__(self, "strides", shape.strides)
         elif given.window is not None:
             raise LegoError(
-                f'lg.Tensor["{self.dtype}", layout]: \'{given}\' is a window, and a tensor is all '
+                f"lg.Tensor[\"{self.dtype}\", layout]: '{given}' is a window, and a tensor is all "
                 "of its elements",
                 hint="declare the tensor itself; x.window(...) looks at it in the kernel",
             )
