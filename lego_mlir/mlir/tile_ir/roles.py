@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 
@@ -30,6 +31,14 @@ def role_around(op: Any) -> Any | None:
     while around is not None and around.operation.name != pipelines.ROLE:
         around = around.operation.parent
     return None if around is None else around.operation
+
+
+def role_around_value(value: Any) -> Any | None:
+    """Return the lego.role in which a value is made, `None` if in none."""
+    if not isinstance(value, ir.BlockArgument):
+        return role_around(value.owner.operation)
+    owner = value.owner.owner.operation
+    return owner if owner.name == pipelines.ROLE else role_around(owner)
 
 
 def role_of(kernel: TileKernel, op: Any) -> Role:

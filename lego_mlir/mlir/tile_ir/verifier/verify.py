@@ -25,6 +25,8 @@ from lego_mlir.mlir.tile_ir.verifier.pipelines import (
     check_shared_type,
 )
 from lego_mlir.mlir.tile_ir.verifier.placement import misplaced
+from lego_mlir.mlir.tile_ir.verifier.ring_runs import check_ring_run
+from lego_mlir.mlir.tile_ir.verifier.rings import check_rings
 from lego_mlir.mlir.tile_ir.verifier.shapes import SHAPES
 from lego_mlir.mlir.tile_ir.verifier.warpgroup_dots import check_warpgroup_dot
 
@@ -64,6 +66,8 @@ def verify_tiles(kernel: TileKernel, *, placed: bool = False) -> None:
             _verify(kernel, op, seen, placed=placed)
             if is_filled and op.name == tiles.RESTRICT:
                 _check_restrict(kernel, op)
+        check_rings(kernel)
+        check_ring_run(kernel)
 
 
 def _check_threads(kernel: TileKernel) -> None:
