@@ -22,6 +22,7 @@ CALLS = 300
 """Launches that are timed together; the driver's queue takes so many without waiting."""
 
 OURS, BOUND, TVM_FFI = "lego-mlir", "lego-mlir, bound", "lego-mlir, tvm-ffi"
+DRIVER = "the driver alone"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -83,8 +84,17 @@ def _run(options: argparse.Namespace) -> int:
             torch.cuda.synchronize()
             right[who] = bool(torch.allclose(tensors[-1].float(), expected, rtol=2e-2, atol=2e-2))
         failures += not all(right.values())
-        times = _times({who: call for who, call in calls.items() if right[who]}, options.rounds)
-        for who in calls:
+        loops = {who: _calls(call) for who, call in calls.items() if right[who]}
+        if name != "gemm":  # whose parameters are tensor maps
+            try:
+                from bench.launch.driver_alone import loop_of
+
+                loops[DRIVER] = loop_of(artifact, tensors)
+                right[DRIVER] = True
+            except ImportError as e:
+                print(f"  {DRIVER}: llvmlite is not installed ({e})")
+        times = _times(loops, options.rounds)
+        for who in right:
             text = f"{statistics.median(times[who]):6.2f} µs" if right[who] else "WRONG"
             print(f"  {who:<20} {text}")
         device = torch.cuda.get_device_name()
@@ -157,19 +167,28 @@ def _contenders(
     return calls, absent
 
 
-def _times(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
+def _calls(call: Callable[[], Any]) -> Callable[[int], None]:
+    """Return a function that makes so many calls."""
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            call()
+
+    return run
+
+
+def _times(loops: Mapping[str, Callable[[int], None]], rounds: int) -> dict[str, list[float]]:
     """Return the host's microseconds of a launch in each round, the contenders interleaved."""
     import torch
 
     from lego_mlir.runtime.cuda.timing import interleave
 
-    def measure(call: Callable[[], Any]) -> float:
+    def measure(run: Callable[[int], None]) -> float:
         torch.cuda.synchronize()
         start = perf_counter()
-        for _ in range(CALLS):
-            call()
+        run(CALLS)
         elapsed = perf_counter() - start
         torch.cuda.synchronize()
         return elapsed / CALLS * 1e6
 
-    return interleave({who: partial(measure, call) for who, call in calls.items()}, rounds)
+    return interleave({who: partial(measure, run) for who, run in loops.items()}, rounds)
