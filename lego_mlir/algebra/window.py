@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 Boundary: TypeAlias = Literal["inside", "zero", "clamp", "wrap"]
 _OUTSIDE = "there is no element; the layout's mask is 1 where there is one"
 
+_ALWAYS = (0, 1)
+"""A limit that holds."""
+
 BOUNDARIES: tuple[Boundary, ...] = get_args(Boundary)
 
 
@@ -188,14 +191,31 @@ class TensorWindow:
         return tuple(found)
 
     def limits(self, index: Index) -> list[tuple[Any, Int]]:
-        """Return what has to hold for an element at an index: values, and limits above them."""
+        """Return what has to hold for an element at an index: values, and limits above them.
+
+        What follows from the index being in the window is replaced by what always holds.
+        """
         at, found = self.at(index), []
-        for x, n, boundary, inside in zip(
-            at, self.base.dims, self.boundaries, self.is_inside, strict=True
+        within = self._within(index)
+        for x, f, n, boundary, inside in zip(
+            at, self.coordinates, self.base.dims, self.boundaries, self.is_inside, strict=True
         ):
             if boundary == "zero" and not inside:
-                found += [(x, n), (-x, 1)]
+                y = f.at(within)
+                y = plain(y) if isinstance(y, Expr) else None
+                found.append((x, n) if y is None or not prover.is_less(y, n) else _ALWAYS)
+                found.append((-x, 1) if y is None or not prover.is_nonnegative(y) else _ALWAYS)
         return found + self.base.limits(at)
+
+    def _within(self, index: Index) -> Index:
+        """Return an index with symbols of their ranges for entries not proven to be in theirs."""
+        pairs = enumerate(zip(index, self.dims, strict=True))
+        return tuple(
+            Sym(f"within {k}", 0, construct.sub(n, 1))
+            if isinstance(i, Expr) and n != 1 and not prover.is_within(plain(i), n)
+            else i
+            for k, (i, n) in pairs
+        )
 
     def offset(self, index: Index, through: Callable[..., Any]) -> Any:
         """Return the offset at an index that has an element.

@@ -45,7 +45,9 @@ def check_known(verdict: Verdict, layout: Layout, source: Source, location: Any)
         raise source.error(
             f"'lego.check': {verdict.detail}",
             location,
-            hint="a window is at most injective: {layout = #L, injective} asks for that",
+            hint="a window may be injective all the same: {layout = #L, injective} asks for that"
+            if verdict.counterexample is None
+            else None,
         )
     if verdict.holds is None:
         sizes = "give its sizes values, in lego.sizes or by --set, and every element is looked at"

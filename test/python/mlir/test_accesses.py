@@ -138,3 +138,66 @@ def test_an_argument_states_its_alignment() -> None:
     signature = "%a: memref<512xf32> {lego.alignment = 8 : i64}, %i: index"
     assert "{alignment = 8 : i64}" in lowered(store, signature)
     assert "alignment" not in lowered(store, "%a: memref<512xf32>, %i: index")
+
+
+REPEATED = "OrderBy(Row(8)).Window([8, 3], (x, i) -> (x + i - 1), zero)"
+PADDED = "OrderBy(Row(4, 5)).Window([4, 4])"
+
+
+@pytest.mark.parametrize(
+    ("operation", "says", "hint"),
+    [
+        (
+            f'"lego.store"(%v, %a, %i, %i) {{layout = #lego.layout<"{REPEATED}">}} '
+            ": (f32, memref<512xf32>, index, index) -> ()",
+            r"'lego\.store' stores through a window: .*the same element at \[0, 1\] and \[1, 0\]",
+            "for loads",
+        ),
+        (
+            f'%o = "lego.atomic"(%v, %a, %i, %i) {{layout = #lego.layout<"{REPEATED}">, '
+            'kind = "add"} : (f32, memref<512xf32>, index, index) -> f32',
+            r"'lego\.atomic' stores through a window",
+            "for loads",
+        ),
+        (
+            f'"lego.check"() {{layout = #lego.layout<"{REPEATED}">, injective}} : () -> ()',
+            "has the same element",
+            "",
+        ),
+        (
+            f'"lego.check"() {{layout = #lego.layout<"{PADDED}">, bijective}} : () -> ()',
+            "is injective, but no bijection: it has 16 elements and 20 offsets",
+            "{layout = #L, injective}",
+        ),
+        (
+            f'%x, %y = "lego.inv"(%i) {{layout = #lego.layout<"{PADDED}">}} '
+            ": (index) -> (index, index)",
+            "no index belongs to an offset",
+            "layout.base",
+        ),
+    ],
+)
+def test_what_a_window_cannot_do_is_an_error_at_its_operation(
+    operation: str, says: str, hint: str
+) -> None:
+    with pytest.raises(LegoError, match=says) as caught:
+        lowered(operation, "%a: memref<512xf32>, %i: index, %v: f32")
+    assert caught.value.location is not None
+    assert caught.value.location.line == 2
+    assert hint in (caught.value.hint or "")
+
+
+def test_a_store_through_padded_rows_and_a_check_that_they_are_injective() -> None:
+    text = lowered(
+        f'"lego.check"() {{layout = #lego.layout<"{PADDED}">, injective}} : () -> ()\n'
+        f'  "lego.store"(%v, %a, %i, %i) {{layout = #lego.layout<"{PADDED}">}} '
+        ": (f32, memref<512xf32>, index, index) -> ()",
+        "%a: memref<512xf32>, %i: index, %v: f32",
+    )
+    assert "memref.store" in text
+
+
+def test_an_argument_is_no_window() -> None:
+    argument = f'%a: memref<8xf32> {{lego.layout = #lego.layout<"{REPEATED}">}}'
+    with pytest.raises(LegoError, match=r"argument 0 of @f has the layout .*, a window"):
+        lowered("", argument)

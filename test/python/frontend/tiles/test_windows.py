@@ -232,3 +232,43 @@ def test_errors_name_the_tensor_and_the_line(make: Any, says: str) -> None:
         kernel.compile()
     assert e.value.location is not None
     assert e.value.location.file.endswith("test_windows.py")
+
+
+@pytest.mark.parametrize(
+    ("layout", "excess"),
+    [(lg.OrderBy(lg.Row(32, 33)).Window([32, 32]), 0), (lg.OrderBy(lg.Row(32, 32)), 4 * 32 * 31)],
+)
+def test_padded_rows_of_shared_memory_have_no_bank_conflicts(layout: Any, excess: int) -> None:
+    """The transpose of 64x64: columns of 32 rows lie in one bank, of padded rows in all of them."""
+    tiles = lg.OrderBy(lg.Row(64, 64)).TileBy([2, 2], [32, 32])
+    kind = lg.Tensor["f32", tiles]
+
+    @lg.kernel(grid=4, block=(32, 32))
+    def transpose(a: kind, b: kind):
+        m, n = lg.OrderBy(lg.Row(2, 2)).inv(lg.block_id())
+        i, j = lg.thread_id("y"), lg.thread_id("x")
+        tile = lg.shared("f32", layout)
+        tile[i, j] = a[m, n, i, j]
+        lg.barrier()
+        b[n, m, i, j] = tile[j, i]
+
+    x = RNG.random((64, 64), np.float32)
+    result = transpose.run(x, device="sim", costs=True)
+    np.testing.assert_array_equal(result.outputs["b"], x.T)
+    assert result.costs[0].excess_wavefronts == excess
+    assert f"[{4 * layout.size}]" in transpose.compilation().text("ptx")
+
+
+def test_updates_of_padded_rows_are_each_thread_s_own() -> None:
+    @lg.kernel(grid=1, block=32)
+    def doubled(x: lg.Tensor["f32", (4, 8)]):
+        i, j = lg.OrderBy(lg.Row(4, 8)).inv(lg.thread_id())
+        tile = lg.shared("f32", lg.OrderBy(lg.Row(4, 9)).Window([4, 8]))
+        tile[i, j] = x[i, j]
+        tile[i, j] += x[i, j]
+        x[i, j] = tile[i, j]
+
+    x = RNG.random((4, 8), np.float32)
+    y = x.copy()
+    doubled(y, device="sim")
+    np.testing.assert_array_equal(y, 2 * x)
