@@ -6,9 +6,9 @@
 // RUN: not %legoc %t.mlir --emit=ptx 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
 // CHECK-NOT: call
-// CHECK: ex2.approx.f32
+// CHECK: ex2.approx.ftz.f32
 // CHECK-NOT: call
-// CHECK: ex2.approx.f32
+// CHECK: ex2.approx.ftz.f32
 // CHECK: div.approx.f32
 // CHECK-NOT: call
 // CHECK: ret;

@@ -89,6 +89,8 @@ def test_errors_in_units_in_the_last_place(case: Any, exact: bool) -> None:
     with np.errstate(all="ignore"):
         expected = reference(x.astype(np.float64))
     errors = units(found, expected)
+    if not exact:  # numbers that are not normal are 0
+        errors[(np.abs(expected) < 2.0**-126) & (found == 0)] = 0
     worst = int(np.argmax(errors))
     assert errors[worst] <= (most if exact else most_fast), (x[worst], found[worst])
 
