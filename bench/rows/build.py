@@ -57,17 +57,21 @@ def _configs(case: RowsCase) -> Iterator[tuple[str, RowsConfig]]:
         threads = 1 << (-(-n // held) - 1).bit_length()
         if not 4 <= threads <= 1024:
             continue
-        for warps in (2, 4, 8, 16, 32):
+        for warps in (2, 4, 8, 16):
             rows = warps * 32 // threads
             if not 1 <= rows <= 32 or (rows > 1 and warps > 8):
                 continue
-            for ctas in (132, 264, 528) if sums else (0,):
-                name = f"{rows}x{warps}" + f"/{ctas}" * sums
-                yield name, RowsConfig(rows, warps, ctas=ctas)
-            if rows == 1 and not sums:
-                for piece in (1, 2):
-                    yield f"held {warps} {piece}", RowsConfig(1, warps, piece, vector, held=True)
-    if n >= 16384 and not sums:
-        for warps in (8, 16, 32):
-            for piece in (2, 4):
-                yield f"read {warps} {piece}", RowsConfig(1, warps, piece, vector)
+            if sums:
+                for ctas in (132, 264, 396, 528):
+                    for ahead in (False, True):
+                        name = f"{rows}x{warps}/{ctas}{' ahead' * ahead}"
+                        yield name, RowsConfig(rows, warps, ctas=ctas, ahead=ahead)
+                continue
+            yield f"{rows}x{warps}", RowsConfig(rows, warps)
+            for piece in (1, 2) if rows == 1 else ():
+                config = RowsConfig(1, warps, piece * most // vector, vector, held=True)
+                yield f"held {warps} {piece}", config
+    for warps in (4, 8, 16, 32) if n >= 8192 and not sums else ():
+        for piece in (1, 2, 4):
+            config = RowsConfig(1, warps, piece * most // vector, vector)
+            yield f"read {warps} {piece}", config

@@ -101,7 +101,7 @@ def case(kernel: str, dtype: str, columns: int, rows: int | None = None) -> Rows
 CASES = (
     *(
         case(kernel, dtype, columns)
-        for columns in (256, 1024, 4096, 8192, 16384, 32768)
+        for columns in (256, 512, 1024, 2048, 4096, 8192, 16384, 32768)
         for kernel in _FORWARD
         for dtype in ("bf16", "f32")
     ),

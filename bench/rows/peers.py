@@ -1,4 +1,4 @@
-"""What the kernels on rows are measured beside: PyTorch, torch.compile, QuACK, and a copy.
+"""What the kernels on rows are measured beside: PyTorch, torch.compile, QuACK, and copies.
 
 Gradients of PyTorch are those of autograd, captured in a CUDA graph: kernels only.
 """
@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bench.case import COPIES
 from bench.rows.cases import RowsCase
 
-PEERS = ("copy", "torch", "torch.compile", "quack")
+PEERS = (*COPIES, "torch", "torch.compile", "quack")
+
+_COPY_BLOCK = 2048
+"""Words that a CTA copies: four vectors a thread."""
 
 
 def peer(name: str, case: RowsCase, tensors: Mapping[str, Any], torch: Any) -> Callable[[], Any]:
@@ -22,8 +26,8 @@ def peer(name: str, case: RowsCase, tensors: Mapping[str, Any], torch: Any) -> C
         tensors: its arguments by name.
         torch: the module.
     """
-    if name == "copy":
-        return _copy(case, torch)
+    if name in COPIES:
+        return _copy(name, case, torch)
     if name == "quack":
         return _quack(case, tensors)
     if case.kernel.endswith("_backward"):
@@ -33,11 +37,23 @@ def peer(name: str, case: RowsCase, tensors: Mapping[str, Any], torch: Any) -> C
     return lambda: function(*inputs)
 
 
-def _copy(case: RowsCase, torch: Any) -> Callable[[], Any]:
+def _copy(name: str, case: RowsCase, torch: Any) -> Callable[[], Any]:
     """Return a copy that moves the bytes of the case's matrices, half of them each way."""
-    source = torch.randint(0, 255, (case.bytes // 2,), dtype=torch.uint8, device="cuda")
+    words = case.bytes // 8
+    source = torch.randint(0, 1 << 30, (words,), dtype=torch.int32, device="cuda")
     target = torch.empty_like(source)
-    return lambda: target.copy_(source)
+    if name == "memcpy":
+        return lambda: target.copy_(source)
+    import triton
+    import triton.language as tl
+
+    @triton.jit  # type: ignore[misc]
+    def copy(x_ptr: Any, y_ptr: Any, count: Any, block: tl.constexpr) -> None:
+        at = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
+        tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < count), mask=at < count)
+
+    grid = (triton.cdiv(words, _COPY_BLOCK),)
+    return lambda: copy[grid](source, target, words, _COPY_BLOCK, num_warps=4)
 
 
 def _forward(name: str, kernel: str, torch: Any) -> Callable[..., Any]:

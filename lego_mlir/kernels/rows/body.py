@@ -43,6 +43,7 @@ class Piece:
         tensors: the arguments by name.
         row: the number of the tile along the rows.
         number: that along the columns.
+        known: tiles of arguments that are loaded already.
     """
 
     def __init__(
@@ -52,11 +53,12 @@ class Piece:
         tensors: Mapping[str, Any],
         row: Any,
         number: Any,
+        known: Mapping[str, Any] | None = None,
     ) -> None:
         self._problem, self._shape, self._tensors = problem, shape, tensors
         self._row, self._number = row, number
         self._rows, self._columns = shape if len(shape) == 2 else (1, prod(shape))
-        self._known: Values = {}
+        self._known: Values = dict(known or {})
         self._is_loaded = False
 
     def call(self, function: Function, known: Mapping[str, Any] | None = None) -> Any:
@@ -67,7 +69,7 @@ class Piece:
             known: values beside the piece's own, such as statistics.
         """
         known = known or {}
-        given = {n: known[n] if n in known else self._value(n) for n in names_of(function)}
+        given = {n: known[n] if n in known else self.value(n) for n in names_of(function)}
         return function(**given)
 
     def store(self, outputs: Mapping[str, Any]) -> None:
@@ -85,7 +87,8 @@ class Piece:
             tensor = self._tensors[name]
             tensor.tile(self._rows)[self._row] = _as(tile, tensor.dtype).reshape(self._rows)
 
-    def _value(self, name: str) -> Any:
+    def value(self, name: str) -> Any:
+        """Return a value that functions may name."""
         if name not in self._known:
             self._known[name] = self._made(name)
         return self._known[name]
@@ -188,23 +191,41 @@ def sums_of_columns(
         config: its tiles.
         tensors: the arguments by name; instead of sums of columns those of each CTA.
         finishes: whether it computes the other outputs, too. Then it holds whole rows.
+
+    The loop carries the sums, and the rows that were loaded ahead.
     """
     first, number = lg.block_id("x"), 0 if finishes else lg.block_id("y")
     shape = config.rows, problem.columns if finishes else config.columns
-    blocks = -(-problem.rows // config.rows)
-    functions = problem.column_sums
-    zeros: Any = lg.zeros(shape, "f32")
-    zero = lg.fill(zeros, 0.0)
+    functions, rows = problem.column_sums, problem.rows
+    count = -(-rows // (config.rows * config.ctas))
+    is_ragged = rows % (config.rows * config.ctas) > 0
+    ahead = problem.loaded_by_row if config.ahead else ()
 
-    def step(k: Any, *before: Any) -> tuple[Any, ...]:
-        piece = Piece(problem, shape, tensors, k * config.ctas + first, number)
+    def piece_of(turn: Any, known: Mapping[str, Any] | None = None) -> Piece:
+        return Piece(problem, shape, tensors, turn * config.ctas + first, number, known)
+
+    fixed = {name: piece_of(0).value(name) for name in problem.loaded_by_column}
+
+    def fetch(turn: Any) -> tuple[Any, ...]:
+        piece = piece_of(turn)
+        return tuple(lg.fill(piece.value(name), 0) for name in ahead)
+
+    def step(turn: Any, *before: Any) -> tuple[Any, ...]:
+        following = fetch(turn + 1)
+        known = dict(zip(ahead, before, strict=False))
+        piece = piece_of(turn, {**fixed, **known})
         added = [piece.call(function) for function in functions.values()]
         if finishes:
             _finish_whole(problem, piece)
-        return tuple(old + lg.fill(new, 0.0) for old, new in zip(before, added, strict=True))
+        if is_ragged:
+            added = [lg.restrict(tile, piece.value(words.ROW_INDEX) < rows) for tile in added]
+        sums = zip(before[len(ahead) :], added, strict=True)
+        return (*following, *(old + lg.fill(new, 0.0) for old, new in sums))
 
-    found = lg.fold(-(-blocks // config.ctas), (zero,) * len(functions))(step)
-    for name, tile in zip(functions, found, strict=True):
+    zeros: Any = lg.zeros(shape, "f32")
+    start = (*fetch(0), *[lg.fill(zeros, 0.0)] * len(functions))
+    found = lg.fold(count, start)(step)
+    for name, tile in zip(functions, found[len(ahead) :], strict=True):
         total = lg.sum(tile, axis=0, keepdims=True)
         tensors[name].tile(1, total.shape[1])[first, number] = total
 

@@ -19,6 +19,7 @@ class RowsConfig:
         vector: elements of such a vector.
         held: whether the pieces of a row stay in registers, or are read again.
         ctas: of a kernel that adds up columns, each of which works on rows until none are left.
+        ahead: whether such a CTA loads the next rows before it works on some.
         reason: why it was chosen.
     """
 
@@ -28,6 +29,7 @@ class RowsConfig:
     vector: int = 1
     held: bool = False
     ctas: int = 0
+    ahead: bool = False
     reason: str = "given"
 
     def __post_init__(self) -> None:

@@ -151,6 +151,23 @@ class RowsProblem:
         """Whether each element is computed by itself."""
         return not (self.stats or self.results or self.column_sums)
 
+    @property
+    def loaded_by_row(self) -> tuple[str, ...]:
+        """The arguments that `load` takes which differ from row to row."""
+        names = names_of(self.load)
+        return tuple(n for n in names if self.arguments[n].per in (ELEMENT, ROW))
+
+    @property
+    def loaded_elementwise(self) -> tuple[str, ...]:
+        """The arguments that `load` takes which have a number for each element."""
+        return tuple(n for n in self.loaded_by_row if self.arguments[n].per == ELEMENT)
+
+    @property
+    def loaded_by_column(self) -> tuple[str, ...]:
+        """The inputs that have a number for each column."""
+        given = (n for n, a in self.arguments.items() if a.per == COLUMN)
+        return tuple(n for n in given if n not in self.column_sums)
+
     @cached_property
     def vector(self) -> int:
         """The most elements of a row that one access of every such argument may take."""
