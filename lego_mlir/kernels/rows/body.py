@@ -230,15 +230,23 @@ def sums_of_columns(
         tensors[name].tile(1, total.shape[1])[first, number] = total
 
 
-def add_partial_sums(partial: Any, total: Any) -> None:
-    """Trace a CTA that adds up the sums of all CTAs, of some columns."""
+def add_partial_sums(tensors: Mapping[str, Any], sums: Mapping[str, str]) -> None:
+    """Trace a CTA that adds up the sums of all CTAs, of some columns.
+
+    Args:
+        tensors: the arguments by name.
+        sums: the argument with the sums of CTAs, by that of the sums of columns.
+    """
     column, shape = lg.block_id(), (PARTIAL_ROWS, PARTIAL_COLUMNS)
+    for total, partial in sums.items():
+        parts = tensors[partial].tile(*shape)
 
-    @lg.fold(-(-partial.shape[0] // PARTIAL_ROWS), lg.zeros(shape, "f32"))
-    def sums(k: Any, before: Any) -> Any:
-        return before + lg.fill(partial.tile(*shape)[k, column], 0.0)
+        def add(k: Any, before: Any, parts: Any = parts) -> Any:
+            return before + lg.fill(parts[k, column], 0.0)
 
-    total.tile(PARTIAL_COLUMNS)[column] = _as(lg.sum(sums, axis=0), total.dtype)
+        found = lg.fold(parts.shape[0], lg.zeros(shape, "f32"))(add)
+        whole = _as(lg.sum(found, axis=0), tensors[total].dtype)
+        tensors[total].tile(PARTIAL_COLUMNS)[column] = whole
 
 
 def rows_in_pieces(problem: RowsProblem, config: RowsConfig, tensors: Mapping[str, Any]) -> None:

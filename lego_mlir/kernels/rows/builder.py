@@ -26,6 +26,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelSequence, TensorType, Workspace, kernel, sequence
 from lego_mlir.kernels.rows.body import (
     PARTIAL_COLUMNS,
+    PARTIAL_ROWS,
     add_partial_sums,
     one_tile,
     rows_in_pieces,
@@ -138,19 +139,21 @@ def _with_column_sums(
     kernels = [_made(body, f"{problem.name}_sums", grid, adding, problem, arguments, options)]
     if config.piece:
         kernels.insert(0, _row_kernel(problem, config, f"{problem.name}_rows", options))
-    calls = [k.on(**{n: _partial(n) for n in sums if n in k.parameters()}) for k in kernels]
-    for n in sums:
-        total = problem.tensor(n)
-        kinds = {"partial": arguments[n], "total": total}
-        made = kernel(grid=-(-columns // PARTIAL_COLUMNS), warps=_SUM_WARPS, parameters=kinds)(
-            add_partial_sums
-        )
-        calls.append(made.on(partial=_partial(n), total=n))
+    totals = {n: _partial(n) for n in sums}
+
+    def total(**tensors: Any) -> None:
+        add_partial_sums(tensors, totals)
+
+    kinds = {n: problem.tensor(n) for n in sums} | {totals[n]: arguments[n] for n in sums}
+    across = -(-columns // PARTIAL_COLUMNS), 1
+    last = RowsConfig(PARTIAL_ROWS, _SUM_WARPS, reason="sums of CTAs")
+    calls = [k.on(**{n: totals[n] for n in sums if n in k.parameters()}) for k in kernels]
+    calls.append(_made(total, f"{problem.name}_total", across, last, problem, kinds, options).on())
     return sequence(
         problem.name,
         calls,
         parameters={n: problem.tensor(n) for n in problem.arguments},
-        workspaces={_partial(n): w for n, w in partial.items()},
+        workspaces={totals[n]: w for n, w in partial.items()},
     )
 
 

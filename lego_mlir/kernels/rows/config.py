@@ -56,7 +56,7 @@ class RowsConfig:
             held = f"a tile of {self.rows} × {self.columns} a CTA"
         elif self.piece:
             count, rest = divmod(columns, self.columns)
-            pieces = [f"{count} pieces of {self.columns} columns"] * (count > 0)
+            pieces = [f"{count} piece{'s' * (count > 1)} of {self.columns} columns"] * (count > 0)
             pieces += [f"one of {rest}"] * (rest > 0)
             where = "in registers" if self.held else "read for each pass"
             held = f"1 row a CTA, in {' and '.join(pieces)}, {where}"

@@ -20,8 +20,8 @@ _SHORT_BYTES, _MIDDLE_BYTES = 2048, 8192
 _READ_ELEMENTS = 64
 """Elements of a thread that only reads a row."""
 
-_READ_WHOLE = 8192
-"""The longest row that is only read once and yet held in registers."""
+_READ_WHOLE, _READ_HELD = 1024, 8192
+"""The longest rows that are only read once, and yet held in registers: whole, and in pieces."""
 
 _HELD_REGISTERS = 64
 """Elements of a thread, of all inputs together, before a row is read again."""
@@ -50,8 +50,11 @@ def choose(problem: RowsProblem) -> RowsConfig:
     is_read = problem.finish is None
     if is_read:
         held = _READ_ELEMENTS // inputs
-        if n > _READ_WHOLE:
+        if n > _READ_HELD:
             return _pieces(problem, 8, 2, "a row that is only read is not held")
+        if n > _READ_WHOLE:
+            warps = n * 2 // (held * WARP_THREADS)
+            return _pieces(problem, warps, 1, "pieces need few registers", held=True)
     elif n * size <= _SHORT_BYTES:
         held = 2 * problem.vector
     elif n * size <= _MIDDLE_BYTES:
@@ -83,6 +86,7 @@ def _pieces(
     """Return the config of rows in pieces, which are no longer than a row."""
     # Where elements are accessed one by one, as many bytes are under way.
     piece *= MAX_ACCESS_BYTES // max(a.bytes for a in problem.elementwise) // problem.vector
+    warps = 1 << (warps - 1).bit_length()
     while warps > 1 and warps * WARP_THREADS * problem.vector >= 2 * problem.columns:
         warps //= 2
     while piece > 1 and piece * warps * WARP_THREADS * problem.vector >= 2 * problem.columns:
