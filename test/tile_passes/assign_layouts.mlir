@@ -31,3 +31,40 @@ func.func @rows(%a: memref<2048xf32> {lego.layout = #A, lego.alignment = 16 : i6
   }
   return
 }
+
+#Q = #lego.layout<"OrderBy(Row(64, 64))">
+
+// Two dots by wgmma. Keys are stored as they come, in rows of 128 swizzled bytes, and transposed
+// there. The first accumulator, in f16, is operand A of the second dot as it is, in registers.
+// CHECK-LABEL: func.func @dots(
+// CHECK:      %[[X:.*]] = "lego.load"(%arg0
+// CHECK:      %[[Y:.*]] = "lego.load"(%arg1
+// CHECK:      %[[YS:.*]] = "lego.convert"(%[[Y]]) {{.*}} -> tensor<64x64xf16, #lego.shared<"OrderBy(GenP([64, 64], tma_swizzle(128, 2)))">>
+// CHECK:      %[[YT:.*]] = "lego.transpose"(%[[YS]]) {{.*}} -> tensor<64x64xf16, #lego.shared<"OrderBy(GenP([64, 64], tma_swizzle(128, 2))).OrderBy(Col(64, 64))">>
+// CHECK:      %[[XS:.*]] = "lego.convert"(%[[X]]) {{.*}} -> tensor<64x64xf16, #lego.shared<"OrderBy(GenP([64, 64], tma_swizzle(128, 2)))">>
+// CHECK:      %[[S:.*]] = "lego.dot"(%[[XS]], %[[YT]], {{.*}} -> tensor<64x64xf32, #lego.layout<"OrderBy(Row(4, 32, 32)).OrderBy(RegP([4, 2, 8, 8, 4, 2], [0, 2, 4, 3, 1, 5])).GroupBy([64, 64])">>
+// CHECK:      %[[P:.*]] = arith.truncf %[[S]]
+// CHECK:      %[[ZS:.*]] = "lego.convert"{{.*}} -> tensor<64x64xf16, #lego.shared
+// CHECK:      %[[O:.*]] = "lego.dot"(%[[P]], %[[ZS]],
+func.func @dots(%x: memref<4096xf16> {lego.layout = #Q, lego.alignment = 16 : i64},
+                %y: memref<4096xf16> {lego.layout = #Q, lego.alignment = 16 : i64},
+                %z: memref<4096xf16> {lego.layout = #Q, lego.alignment = 16 : i64},
+                %o: memref<4096xf32> {lego.layout = #Q, lego.alignment = 16 : i64}) {
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %a = "lego.load"(%x, %c0, %c0) {layout = #Q, slice = array<i64: 0, 1>} : (memref<4096xf16>, index, index) -> tensor<64x64xf16>
+    %k = "lego.load"(%y, %c0, %c0) {layout = #Q, slice = array<i64: 0, 1>} : (memref<4096xf16>, index, index) -> tensor<64x64xf16>
+    %t = "lego.transpose"(%k) {order = array<i64: 1, 0>} : (tensor<64x64xf16>) -> tensor<64x64xf16>
+    %zero = arith.constant dense<0.0> : tensor<64x64xf32>
+    %s = "lego.dot"(%a, %t, %zero) : (tensor<64x64xf16>, tensor<64x64xf16>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    %p = arith.truncf %s : tensor<64x64xf32> to tensor<64x64xf16>
+    %v = "lego.load"(%z, %c0, %c0) {layout = #Q, slice = array<i64: 0, 1>} : (memref<4096xf16>, index, index) -> tensor<64x64xf16>
+    %d = "lego.dot"(%p, %v, %zero) : (tensor<64x64xf16>, tensor<64x64xf16>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    "lego.store"(%d, %o, %c0, %c0) {layout = #Q, slice = array<i64: 0, 1>} : (tensor<64x64xf32>, memref<4096xf32>, index, index) -> ()
+    gpu.terminator
+  }
+  return
+}

@@ -15,12 +15,18 @@ from lego_mlir.analysis.distributed import (
     mma_operand_b,
 )
 from lego_mlir.analysis.distributed.conversions.matrices import MatrixInstructions
-from lego_mlir.analysis.distributed.wgmma_grids import warpgroup_grids
-from lego_mlir.hardware.limits import MMA_COLUMNS, MMA_ROWS, WGMMA_K_BYTES, WGMMA_ROWS
+from lego_mlir.analysis.distributed.wgmma_grids import warpgroup_grid, warpgroup_grids
+from lego_mlir.hardware.limits import (
+    MMA_COLUMNS,
+    MMA_ROWS,
+    WARPGROUP_WARPS,
+    WGMMA_K_BYTES,
+    WGMMA_ROWS,
+)
 from lego_mlir.hardware.targets import Target
 from lego_mlir.mlir.fragments.instructions import INSTRUCTIONS, Instruction
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
-from lego_mlir.mlir.tile_ir.types import element_of, is_shared_tile, shape_of
+from lego_mlir.mlir.tile_ir.types import element_of, is_shared_tile, layout_of, shape_of
 
 WGMMA_CAPABILITY = (9, 0)
 """The compute capability whose targets of their own, `sm_90a`, have `wgmma`."""
@@ -83,7 +89,15 @@ def read_dot(kernel: TileKernel, op: Any) -> Dot:
     """
     m, n, k = sizes_of(op)
     known = [i for i in INSTRUCTIONS if i.capability <= kernel.target.capability]
-    found = _instruction(kernel, op, "mma.sync", known)
+    matching = _matching(op, known)
+    if not matching:
+        a, b, accumulator = (str(element_of(value)) for value in op.operands)
+        raise kernel.source.error(
+            f"{kernel.target.name} has no mma.sync of {a} by {b} to {accumulator}",
+            op.location,
+            hint=f"it has: {', '.join(map(str, known)) or 'none'}; convert the operands",
+        )
+    found = matching[0]
     rows, columns, depth = found.shape
     if m % rows or n % columns or k % depth:
         raise kernel.source.error(
@@ -128,19 +142,55 @@ def read_warpgroup_dot(kernel: TileKernel, op: Any) -> WarpgroupDot:
     """Return a dot with its instruction of `wgmma`.
 
     Raises:
-        LegoError: the target has no `wgmma`, or none of these element types and this depth.
+        LegoError: no `wgmma` of the target computes it.
     """
-    has_wgmma = kernel.target.capability == WGMMA_CAPABILITY and kernel.target.exact
-    found = _instruction(kernel, op, "wgmma", INSTRUCTIONS if has_wgmma else ())
-    m, n, k = sizes_of(op)
-    depth = WGMMA_K_BYTES * 8 // found.bits
-    if m % WGMMA_ROWS or k % depth:
+    wrong = why_no_wgmma(kernel, op)
+    if wrong is not None:
         raise kernel.source.error(
-            f"a dot of {m}×{k} by {k}×{n} is not divided by wgmma of m{WGMMA_ROWS}k{depth}",
+            f"no wgmma computes this '{op.name}': {wrong}",
             op.location,
-            hint=f"take tiles of multiples of {WGMMA_ROWS} rows, and of {depth} along k",
+            hint="operands in registers are multiplied by mma.sync",
         )
-    return WarpgroupDot(m, n, k, found)
+    m, n, k = sizes_of(op)
+    return WarpgroupDot(m, n, k, _matching(op, INSTRUCTIONS)[0])
+
+
+def why_no_wgmma(kernel: TileKernel, op: Any) -> str | None:
+    """Return why `wgmma` does not compute a dot, `None` if it can."""
+    target, warps = kernel.target, kernel.warps
+    if target.capability != WGMMA_CAPABILITY or not target.exact:
+        return f"{target.name} has no wgmma"
+    found = _matching(op, INSTRUCTIONS)
+    if not found:
+        a, b, accumulator = (str(element_of(value)) for value in op.operands)
+        return f"there is none of {a} by {b} to {accumulator}"
+    m, n, k = sizes_of(op)
+    depth = WGMMA_K_BYTES * 8 // found[0].bits
+    if m % WGMMA_ROWS:
+        return f"{m} rows are no multiple of {WGMMA_ROWS}"
+    if k % depth:
+        return f"{k} elements along k are no multiple of {depth}"
+    if warps % WARPGROUP_WARPS:
+        return f"{warps} warps are no multiple of {WARPGROUP_WARPS}"
+    if not WarpgroupDot(m, n, k, found[0]).warpgroup_grids(warps):
+        return f"{warps // WARPGROUP_WARPS} warpgroups do not divide {m}×{n}"
+    return None
+
+
+def explain_dot(kernel: TileKernel, op: Any) -> str:
+    """Return by which instruction a placed dot is computed, and if it is not wgmma, why."""
+    if is_warpgroup_dot(op):
+        dot = read_warpgroup_dot(kernel, op)
+        accumulator = layout_of(op.operands[2])
+        grid = None if accumulator is None else warpgroup_grid(accumulator)
+        if grid is None:
+            return "wgmma"
+        depth = WGMMA_K_BYTES * 8 // dot.instruction.bits
+        of_a = "shared memory" if is_shared_tile(op.operands[0]) else "registers"
+        return f"wgmma m{WGMMA_ROWS}n{dot.n // grid[1]}k{depth}, A from {of_a}"
+    m, n, k = read_dot(kernel, op).instruction.shape
+    why = why_no_wgmma(kernel, op) or "wgmma costs more here"
+    return f"mma.sync m{m}n{n}k{k}: {why}"
 
 
 def sizes_of(op: Any) -> tuple[int, int, int]:
@@ -149,19 +199,10 @@ def sizes_of(op: Any) -> tuple[int, int, int]:
     return m, n, k
 
 
-def _instruction(
-    kernel: TileKernel, op: Any, name: str, known: Sequence[Instruction]
-) -> Instruction:
-    """Return the instruction, of those known, that has the element types of a dot."""
+def _matching(op: Any, known: Sequence[Instruction]) -> list[Instruction]:
+    """Return the instructions, of those known, that have the element types of a dot."""
     a, b, accumulator = (str(element_of(value)) for value in op.operands)
-    matching = [i for i in known if (a, b, accumulator) == (i.element, i.element, i.accumulator)]
-    if not matching:
-        raise kernel.source.error(
-            f"{kernel.target.name} has no {name} of {a} by {b} to {accumulator}",
-            op.location,
-            hint=f"it has: {', '.join(map(str, known)) or 'none'}; convert the operands",
-        )
-    return matching[0]
+    return [i for i in known if (a, b, accumulator) == (i.element, i.element, i.accumulator)]
 
 
 def warp_grid_of(accumulator: DistributedLayout) -> WarpGrid:

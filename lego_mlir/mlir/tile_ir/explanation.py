@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+from lego_mlir.algebra import Layout
 from lego_mlir.analysis.distributed import (
     DistributedLayout,
     plan_conversion,
     plan_reduction,
     plan_scan,
 )
+from lego_mlir.analysis.distributed.conversions.shared_access import plan_store
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.context import position_of
 from lego_mlir.mlir.dialect import tile_operations as tiles
-from lego_mlir.mlir.tile_ir.dots import matrix_instructions
+from lego_mlir.mlir.tile_ir.dots import explain_dot, matrix_instructions
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
-from lego_mlir.mlir.tile_ir.types import bytes_of, element_of, is_tile, layout_of, shape_of
+from lego_mlir.mlir.tile_ir.types import (
+    Placement,
+    bytes_of,
+    element_of,
+    is_tile,
+    placement_of,
+    shape_of,
+)
 
 _REDUCTIONS = (tiles.REDUCE, tiles.REDUCE_WITH)
 _SCANS = (tiles.SCAN, tiles.SCAN_WITH)
@@ -35,12 +45,16 @@ def explain_tiles(kernel: TileKernel) -> list[str]:
           line 12    lego.load     4×256 f32    layout 0
           line 13    lego.reduce   4×1 f32      layout 1   7 operations in registers → 5 shuffles
     """
-    numbers: dict[DistributedLayout, int] = {}
+    numbers: dict[Placement, int] = {}
     rows = [row for op in kernel.operations() for row in _described(op, kernel, numbers)]
     lines = [f"tiles      {kernel.warps} warp{'s' * (kernel.warps > 1)}"]
     for layout, number in numbers.items():
-        lines.append(f"  layout {number:<3} {_sizes(layout.shape)}")
-        lines += [f"    {line}" for line in layout.table().splitlines()]
+        if isinstance(layout, Layout):
+            lines.append(f"  layout {number:<3} {_sizes(layout.dims)} in shared memory")
+            lines.append(f"    {layout}")
+        else:
+            lines.append(f"  layout {number:<3} {_sizes(layout.shape)}")
+            lines += [f"    {line}" for line in layout.table().splitlines()]
     widths = [max((len(row[k]) for row in rows), default=0) for k in range(4)]
     for row in rows:
         padded = [word.ljust(width) for word, width in zip(row, widths, strict=False)]
@@ -49,29 +63,44 @@ def explain_tiles(kernel: TileKernel) -> list[str]:
 
 
 def _described(
-    op: Any, kernel: TileKernel, numbers: dict[DistributedLayout, int]
+    op: Any, kernel: TileKernel, numbers: dict[Placement, int]
 ) -> Iterator[tuple[str, ...]]:
     """Yield a row for an operation: where it is, its name, its tile, the layout, and its plan."""
     found = [v for v in (*op.results, *op.operands) if is_tile(v)]
-    layout = layout_of(found[0])
+    layout = placement_of(found[0])
     if layout is None or op.name.startswith("scf."):
         return
-    operand = layout_of(op.operands[0]) if len(op.operands) and is_tile(op.operands[0]) else None
-    size = bytes_of(element_of(found[0]))
+    has_operand = len(op.operands) and is_tile(op.operands[0])
+    operand = placement_of(op.operands[0]) if has_operand else None
     number = numbers.setdefault(layout, len(numbers))
     where, plan = f"layout {number}", ""
-    if operand is not None and op.name == tiles.CONVERT:
-        where = f"layout {numbers.setdefault(operand, len(numbers))} → {number}"
-        instructions = matrix_instructions(kernel.target)
-        plan = plan_conversion(operand, layout, size, instructions).explain()
-    elif operand is not None and op.name in _REDUCTIONS:
-        plan = plan_reduction(operand, tiles.dim_of(op), size).explain()
-    elif operand is not None and op.name in _SCANS:
-        plan = plan_scan(operand, tiles.dim_of(op), size).explain()
+    if op.name in (tiles.DOT, dialect.DOT_ASYNC):
+        plan = explain_dot(kernel, op)
+    elif operand is not None:
+        if op.name == tiles.CONVERT:
+            where = f"layout {numbers.setdefault(operand, len(numbers))} → {number}"
+        plan = _plan(op, operand, layout, kernel)
     position = position_of(op.location)
     line = "" if position is None else f"line {position.line}"
     yield line, op.name, f"{_sizes(shape_of(found[0]))} {element_of(found[0])}", where, plan
 
 
-def _sizes(shape: tuple[int, ...]) -> str:
+def _plan(op: Any, operand: Placement, result: Placement, kernel: TileKernel) -> str:
+    """Return what an operation does whose first operand is a tile; empty for most."""
+    size = bytes_of(element_of(op.operands[0]))
+    instructions = matrix_instructions(kernel.target)
+    match operand, result:
+        case DistributedLayout(), Layout():
+            return f"shared: {plan_store(operand, result, size, instructions).explain('store')}"
+        case DistributedLayout(), DistributedLayout():
+            if op.name == tiles.CONVERT:
+                return plan_conversion(operand, result, size, instructions).explain()
+            if op.name in _REDUCTIONS:
+                return plan_reduction(operand, tiles.dim_of(op), size).explain()
+            if op.name in _SCANS:
+                return plan_scan(operand, tiles.dim_of(op), size).explain()
+    return ""
+
+
+def _sizes(shape: Iterable[Any]) -> str:
     return "×".join(map(str, shape)) or "scalar"

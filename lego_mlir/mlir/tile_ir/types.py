@@ -7,7 +7,7 @@ layout from its index to the element's offset, `#lego.shared<"...">`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from lego_mlir.algebra import Layout
 from lego_mlir.analysis.distributed import DistributedLayout
@@ -19,6 +19,9 @@ from lego_mlir.mlir.layouts import (
     parsed_shared,
     shared_attribute,
 )
+
+Placement: TypeAlias = DistributedLayout | Layout
+"""Where a tile is: in registers by a distributed layout, or in shared memory by a layout."""
 
 
 def is_tile(value: Any) -> bool:
@@ -69,6 +72,15 @@ def is_placed(value: Any) -> bool:
     return ir.RankedTensorType(value.type).encoding is not None
 
 
+def placement_of(value: Any) -> Placement | None:
+    """Return the layout of a tile in registers or in shared memory, `None` if it has none.
+
+    Raises:
+        LegoError: its encoding is no layout.
+    """
+    return shared_layout_of(value) or layout_of(value)
+
+
 def is_shared_tile(value: Any) -> bool:
     """Return whether a value is a tile in shared memory."""
     return is_shared_type(value.type)
@@ -113,6 +125,13 @@ def tile_type(shape: Sequence[int], element: Any, layout: DistributedLayout | No
     return ir.RankedTensorType.get(list(shape), element, encoding)
 
 
-def place(value: Any, layout: DistributedLayout) -> None:
+def placed_type(shape: Sequence[int], element: Any, placement: Placement) -> Any:
+    """Return the type of a tile that is in registers, or in shared memory."""
+    if isinstance(placement, Layout):
+        return shared_tile_type(shape, element, placement)
+    return tile_type(shape, element, placement)
+
+
+def place(value: Any, placement: Placement) -> None:
     """Give a tile a layout, in place: its type changes, and its definition and uses stay."""
-    value.set_type(tile_type(layout.shape, element_of(value), layout))
+    value.set_type(placed_type(shape_of(value), element_of(value), placement))

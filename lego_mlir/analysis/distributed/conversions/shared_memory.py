@@ -63,6 +63,14 @@ class Side:
         trans = ".trans" if self.matrices.is_transposed else ""
         return f"{len(self.vectors)} {name}.x{self.width // 4}{trans}"
 
+    def explain(self, verb: str) -> str:
+        """Return the accesses and what they cost, in words; `verb` is load or store."""
+        excess = self.wavefronts - self.ideal
+        return (
+            f"{self.describe(verb)}, {self.wavefronts} wavefronts of which {excess} for bank "
+            "conflicts"
+        )
+
 
 @dataclass(frozen=True)
 class SharedExchange:

@@ -11,7 +11,9 @@ becomes, for 4 warps,
 
     given_layouts    what the program writes stays
     graph            operations, and the tiles that they pass to each other
-    anchors          layouts of dots, loads, stores (memory_anchors), and what the program gives
+    keys             what determines the layouts of all tiles of an operation
+    anchors          layouts of loads and stores (memory_anchors), of dots (dot_anchors), and what
+                     the program gives
     propagation      the layouts that follow from each of them
     selection        the cheapest choice (costs, min_cut)
     conversions      types change in place; conversions are inserted, cheap tiles computed again
@@ -47,7 +49,7 @@ def assign_layouts(kernel: TileKernel) -> None:
     accesses = Accesses(kernel)
     candidates = find_candidates(graph, kernel, accesses)
     keys = select(candidates, Costs(accesses))
-    place_tiles(graph, keys)
+    place_tiles(graph, keys, kernel.warps)
     erase_dead_tiles(kernel)
     check_registers(kernel)
 

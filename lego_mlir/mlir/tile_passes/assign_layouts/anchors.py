@@ -6,7 +6,7 @@ where two choices cost the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -17,15 +17,15 @@ from lego_mlir.analysis.distributed import (
     replicated,
     reshaped,
 )
-from lego_mlir.analysis.distributed.mma_grids import accumulator
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_ir import layout_rules
-from lego_mlir.mlir.tile_ir.dots import read_dot
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.types import bytes_of, element_of, shape_of
-from lego_mlir.mlir.tile_passes.assign_layouts.graph import Graph, Key, Node
+from lego_mlir.mlir.tile_passes.assign_layouts.dot_anchors import dot_keys
+from lego_mlir.mlir.tile_passes.assign_layouts.graph import Graph, Node
+from lego_mlir.mlir.tile_passes.assign_layouts.keys import Key
 from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import Accesses
 from lego_mlir.mlir.tile_passes.assign_layouts.propagation import Candidates
 
@@ -44,7 +44,7 @@ def find_candidates(graph: Graph, kernel: TileKernel, accesses: Accesses) -> Can
             candidates.add(node, node.given)
     dots = [n for n in graph.nodes if n.op.name == tiles.DOT and n.tie is None]
     for node in sorted(dots, key=lambda n: -_work(n.op)):
-        for key in _accumulators(node, kernel):
+        for key in dot_keys(node.op, kernel, accesses):
             candidates.add(node, key)
     memory = [n for n in graph.nodes if n.op.name in (dialect.LOAD, dialect.STORE)]
     memory.sort(key=lambda n: -prod(accesses.of(n.op).shape) * accesses.of(n.op).element_bytes)
@@ -72,25 +72,6 @@ def _reduced_dims(graph: Graph) -> set[int]:
 
 def _work(dot: Any) -> int:
     return prod(shape_of(dot.results[0])) * int(shape_of(dot.operands[0])[1])
-
-
-def _accumulators(node: Node, kernel: TileKernel) -> Iterator[Key]:
-    """Yield the accumulators' layouts that a dot can have, those of most warps.
-
-    Where the tile is too small for all warps, several grids of them compute the same.
-    """
-    dot = read_dot(kernel, node.op)
-    if kernel.ctas > 1:
-        raise kernel.source.error(
-            "a dot of tiles that the CTAs of a cluster divide is not there yet",
-            node.op.location,
-            hint="launch the kernel without a cluster",
-        )
-    for copies in range(1, kernel.warps + 1):
-        grids = [] if kernel.warps % copies else dot.warp_grids(kernel.warps // copies)
-        if grids:
-            yield from (accumulator((dot.m, dot.n), grid, copies) for grid in grids)
-            return
 
 
 def _key_tile(node: Node) -> Any:

@@ -9,26 +9,41 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from lego_mlir.analysis.distributed import DistributedLayout
+from lego_mlir.algebra import Layout
+from lego_mlir.analysis.distributed import DistributedLayout, coalesced
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_ir import layout_rules
 from lego_mlir.mlir.tile_ir.operations import CONSTANT
-from lego_mlir.mlir.tile_ir.types import element_of, is_tile, layout_of, place, tile_type
+from lego_mlir.mlir.tile_ir.types import (
+    Placement,
+    element_of,
+    is_tile,
+    place,
+    placed_type,
+    placement_of,
+    shape_of,
+)
 from lego_mlir.mlir.tile_passes.assign_layouts.graph import Graph, Use, block_of
 from lego_mlir.mlir.tile_passes.assign_layouts.selection import Keys
 
 _BRANCH = "scf.if"
 
 
-def place_tiles(graph: Graph, keys: Keys) -> None:
-    """Give the tiles of a graph the layouts of their nodes' keys, with conversions, in place."""
+def place_tiles(graph: Graph, keys: Keys, warps: int) -> None:
+    """Give the tiles of a graph the layouts of their nodes' keys, with conversions, in place.
+
+    Args:
+        graph: the graph of a kernel.
+        keys: of its nodes.
+        warps: of the kernel.
+    """
     for node in graph.nodes:
         for value in node.values:
             place(value, node.value_layout(keys[node]))
         if node.op.name == CONSTANT:
             _retype(node.op)
-    wanted: dict[tuple[Any, DistributedLayout], list[Use]] = {}
+    wanted: dict[tuple[Any, Placement], list[Use]] = {}
     for node in graph.nodes:
         for use in node.uses:
             if node.op.name == tiles.CONVERT and use.value in graph.definer:
@@ -38,8 +53,10 @@ def place_tiles(graph: Graph, keys: Keys) -> None:
     recomputed: dict[tuple[Any, DistributedLayout], Any] = {}
     for (value, layout), uses in wanted.items():
         if value not in graph.definer:
-            new = _recompute(value, layout, recomputed)
-        elif layout_of(value) == layout:
+            new = _recompute(value, in_registers(layout, uses[0].element_bytes, warps), recomputed)
+            if isinstance(layout, Layout):
+                new = _convert(new, layout, uses)
+        elif placement_of(value) == layout:
             continue
         else:
             new = _convert(value, layout, uses)
@@ -50,9 +67,16 @@ def place_tiles(graph: Graph, keys: Keys) -> None:
             node.op.results[0].replace_all_uses_with(node.op.operands[0])
 
 
-def _convert(value: Any, layout: DistributedLayout, uses: Iterable[Use]) -> Any:
+def in_registers(placement: Placement, element_bytes: int, warps: int) -> DistributedLayout:
+    """Return the layout in which a tile is computed that is needed somewhere."""
+    if isinstance(placement, DistributedLayout):
+        return placement
+    return coalesced([int(n) for n in placement.dims], element_bytes, warps)
+
+
+def _convert(value: Any, layout: Placement, uses: Iterable[Use]) -> Any:
     """Build a conversion of a tile that stands before all of these uses; return its result."""
-    kind = tile_type(layout.shape, element_of(value), layout)
+    kind = placed_type(shape_of(value), element_of(value), layout)
     first = _place_for(value, [use.op for use in uses])
     with ir.InsertionPoint(first):
         return tiles.convert(kind, value, first.location)

@@ -22,16 +22,20 @@ from lego_mlir.analysis.distributed import (
     plan_scan,
 )
 from lego_mlir.analysis.distributed.conversions.clusters import Kind, of_cluster
+from lego_mlir.analysis.distributed.conversions.plan import BARRIER_CLOCKS
+from lego_mlir.analysis.distributed.conversions.shared_access import plan_store
 from lego_mlir.analysis.distributed.factors import digits
 from lego_mlir.analysis.distributed.reduction import Butterfly, Gather, Tree
+from lego_mlir.analysis.distributed.wgmma_grids import warpgroup_grid
 from lego_mlir.analysis.memory_costs.sectors import sectors
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.hardware.limits import WARP_THREADS
+from lego_mlir.hardware.limits import BANK_LINE_BYTES, WARP_THREADS, WGMMA_ROWS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_ir.operations import is_pointwise
-from lego_mlir.mlir.tile_ir.types import bytes_of, element_of, shape_of
-from lego_mlir.mlir.tile_passes.assign_layouts.graph import EXPENSIVE, Key, Node
+from lego_mlir.mlir.tile_ir.types import Placement, bytes_of, element_of, shape_of
+from lego_mlir.mlir.tile_passes.assign_layouts.graph import EXPENSIVE, Node
+from lego_mlir.mlir.tile_passes.assign_layouts.keys import DotKey, Key
 from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import Accesses, TileAccess, middle
 
 IMPOSSIBLE = 1 << 40
@@ -53,6 +57,9 @@ _SPECIAL = 8
 _MMA_A_CLOCK = 1024
 """Multiplications and additions of 16 bits that tensor cores do in a clock."""
 
+_WGMMA_BYTES_A_CLOCK = 4096
+"""The same of wgmma, times the bytes of an element: 8-bit elements are twice as fast."""
+
 _CONVERTED = 1
 """The least that a conversion costs, so that none is made for nothing."""
 
@@ -72,6 +79,10 @@ class Costs:
         return 0 if node.tie else node.weight * self._clocks(node.op, key)
 
     def _clocks(self, op: Any, key: Key) -> int:
+        if isinstance(key, DotKey):
+            return warpgroup_clocks(key, bytes_of(element_of(op.operands[0])))
+        if isinstance(key, Layout):
+            return 0  # a view of shared memory
         match op.name:
             case dialect.LOAD | dialect.STORE:
                 return memory_clocks(self._accesses.of(op), key)
@@ -92,12 +103,37 @@ class Costs:
         return 0
 
 
+@lru_cache(maxsize=1 << 12)
+def warpgroup_clocks(key: DotKey, size: int) -> int:
+    """Return what a dot by wgmma of elements of so many bytes costs.
+
+    Each instruction reads operand B, and operand A if it is in shared memory.
+    """
+    rows, columns = key.accumulator.shape
+    depth = int(key.b.dims[0])
+    grid = warpgroup_grid(key.accumulator)
+    assert grid is not None, "the key of a dot has an accumulator"
+    of_a = WGMMA_ROWS if isinstance(key.a, Layout) else 0
+    instructions = rows // WGMMA_ROWS * grid[1]
+    read = instructions * (columns // grid[1] + of_a) * depth * size // BANK_LINE_BYTES
+    return max(read, rows * columns * depth * size // _WGMMA_BYTES_A_CLOCK)
+
+
 @lru_cache(maxsize=1 << 14)
-def conversion_clocks(source: DistributedLayout, target: DistributedLayout, size: int) -> int:
+def conversion_clocks(source: Placement, target: Placement, size: int) -> int:
     """Return what a conversion of elements of so many bytes costs; 0 between equal layouts."""
-    if source.ctas > 1 and of_cluster(source, target).kind is Kind.EXCHANGE:
-        return IMPOSSIBLE
-    return 0 if source == target else estimate_conversion(source, target, size) + _CONVERTED
+    if source == target:
+        return 0
+    match source, target:
+        case DistributedLayout(), DistributedLayout():
+            if source.ctas > 1 and of_cluster(source, target).kind is Kind.EXCHANGE:
+                return IMPOSSIBLE
+            return estimate_conversion(source, target, size) + _CONVERTED
+        case DistributedLayout(), Layout():
+            return plan_store(source, target, size).wavefronts + BARRIER_CLOCKS
+        case Layout(), DistributedLayout():
+            return target.registers * target.warps * WARP_THREADS * size // BANK_LINE_BYTES
+    return IMPOSSIBLE
 
 
 @lru_cache(maxsize=1 << 12)

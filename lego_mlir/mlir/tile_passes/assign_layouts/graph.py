@@ -11,18 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 from lego_mlir.analysis.distributed import DistributedLayout
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
-from lego_mlir.mlir.tile_ir import layout_rules
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.operations import CONSTANT, Tie, is_pointwise, is_source, ties
-from lego_mlir.mlir.tile_ir.types import bytes_of, element_of, is_register_tile, is_tile, layout_of
-
-Key: TypeAlias = DistributedLayout
+from lego_mlir.mlir.tile_ir.types import (
+    Placement,
+    bytes_of,
+    element_of,
+    is_register_tile,
+    is_tile,
+    layout_of,
+)
+from lego_mlir.mlir.tile_passes.assign_layouts import keys
+from lego_mlir.mlir.tile_passes.assign_layouts.keys import Key
 
 MOST_RECOMPUTED = 8
 """The most operations that are computed again for a layout, instead of converting their result."""
@@ -65,7 +71,7 @@ class Node:
         values: the tiles that it defines.
         uses: the tiles that it uses and that must have a layout by its key.
         weight: how often it runs.
-        given: the key that the program gives it, by the types of its tiles.
+        given: the layout that the program gives its tiles.
     """
 
     number: int
@@ -74,11 +80,16 @@ class Node:
     values: tuple[Any, ...]
     uses: tuple[Use, ...]
     weight: int
-    given: Key | None = None
+    given: DistributedLayout | None = None
 
-    def value_layout(self, key: Key) -> DistributedLayout:
+    def value_layout(self, key: Key) -> Placement:
         """Return the layout of the tiles that the node defines."""
-        return key if self.tie else layout_rules.result_layout(self.op, key)
+        return _of_tie(key) if self.tie else keys.result_placement(self.op, key)
+
+    def accepts(self, key: Key) -> bool:
+        """Return whether the program leaves the node a key."""
+        own = key.accumulator if isinstance(key, keys.DotKey) else key
+        return self.given in (None, own)
 
     def suits(self, key: Key) -> bool:
         """Return whether a key suits the node; some reshapes and splits need another one."""
@@ -86,23 +97,32 @@ class Node:
             self.value_layout(key)
         except LegoError:
             return False
-        return self.given in (None, key)
+        return self.accepts(key)
 
-    def use_layout(self, use: Use, key: Key) -> DistributedLayout:
+    def use_layout(self, use: Use, key: Key) -> Placement:
         """Return the layout in which the node uses a tile."""
         if self.tie:
-            return key
-        layout = layout_rules.operand_layout(self.op, use.number, key)
+            return _of_tie(key)
+        layout = keys.operand_placement(self.op, use.number, key)
         assert layout is not None, "uses of any layout are no uses of a node"
         return layout
 
-    def key_by_value(self, layout: DistributedLayout) -> Key | None:
+    def key_by_value(self, layout: Placement) -> Key | None:
         """Return the key with which the node defines tiles of a layout."""
-        return layout if self.tie else layout_rules.key_by_result(self.op, layout)
+        if self.tie:
+            return layout if isinstance(layout, DistributedLayout) else None
+        return keys.key_by_result(self.op, layout)
 
-    def key_by_use(self, use: Use, layout: DistributedLayout) -> Key | None:
+    def key_by_use(self, use: Use, layout: Placement) -> Key | None:
         """Return the key with which the node uses a tile in a layout."""
-        return layout if self.tie else layout_rules.key_by_operand(self.op, use.number, layout)
+        if self.tie:
+            return layout if isinstance(layout, DistributedLayout) else None
+        return keys.key_by_operand(self.op, use.number, layout)
+
+
+def _of_tie(key: Key) -> DistributedLayout:
+    assert isinstance(key, DistributedLayout), "control flow carries tiles in registers"
+    return key
 
 
 @dataclass

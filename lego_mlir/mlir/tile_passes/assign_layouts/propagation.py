@@ -6,7 +6,9 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from lego_mlir.mlir.tile_passes.assign_layouts.graph import Graph, Key, Node
+from lego_mlir.analysis.distributed import DistributedLayout
+from lego_mlir.mlir.tile_passes.assign_layouts.graph import Graph, Node
+from lego_mlir.mlir.tile_passes.assign_layouts.keys import Key
 
 
 @dataclass
@@ -23,7 +25,7 @@ class Candidates:
 
     def add(self, node: Node, key: Key) -> None:
         """Spread a key of a node over the graph, unless a label already gives the node this key."""
-        if all(label.get(node) != key for label in self.labels) and node.given in (None, key):
+        if all(label.get(node) != key for label in self.labels) and node.accepts(key):
             self.labels.append(spread(self.graph, node, key))
 
     def adopt(self, node: Node, shape: tuple[int, ...]) -> None:
@@ -32,7 +34,8 @@ class Candidates:
         So a mask that is reduced gets the layout of the tile that it belongs to.
         """
         for label in self.labels:
-            key = next((key for key in label.values() if key.shape == shape), None)
+            held = (key for key in label.values() if isinstance(key, DistributedLayout))
+            key = next((key for key in held if key.shape == shape), None)
             if key is not None and node not in label and node.suits(key):
                 for other, its_key in spread(self.graph, node, key).items():
                     label.setdefault(other, its_key)
@@ -57,7 +60,7 @@ def spread(graph: Graph, node: Node, key: Key) -> dict[Node, Key]:
     while queue:
         at = queue.popleft()
         for other, layout_key in _neighbours(graph, at, found[at]):
-            if other not in found and other.given in (None, layout_key):
+            if other not in found and other.accepts(layout_key):
                 found[other] = layout_key
                 queue.append(other)
     return found

@@ -21,11 +21,18 @@ from lego_mlir.hardware.limits import (
 )
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
-from lego_mlir.mlir.tile_ir.dots import matrix_instructions
+from lego_mlir.mlir.tile_ir.dots import is_warpgroup_dot, matrix_instructions
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.layout_rules import element_bits
 from lego_mlir.mlir.tile_ir.operations import is_source
-from lego_mlir.mlir.tile_ir.types import bytes_of, element_of, is_tile, layout_of, shape_of
+from lego_mlir.mlir.tile_ir.types import (
+    bytes_of,
+    element_of,
+    is_shared_tile,
+    is_tile,
+    layout_of,
+    shape_of,
+)
 from lego_mlir.mlir.tile_passes.assign_layouts.graph import block_of
 
 _REGISTER_BITS = 32
@@ -155,13 +162,18 @@ class _Lives:
         if isinstance(tile, ir.BlockArgument):
             return True
         op = tile.owner.operation
-        if is_source(op) or self._is_alias(op):
+        if is_shared_tile(tile) or is_source(op) or self._is_alias(op):
             return False
         is_read = op.name == tiles.CONVERT and _is_operand(tile)
+        if is_read and is_shared_tile(op.operands[0]):
+            return False
         return not (is_read and _road(op, self._kernel) is Road.SHARED)
 
     def _is_alias(self, op: Any) -> bool:
         """Return whether an operation only gives registers other names."""
+        is_moved = any(map(is_shared_tile, (*op.operands, *op.results)))
+        if op.name == tiles.CONVERT and is_moved:
+            return False
         is_renaming = op.name == tiles.CONVERT and _road(op, self._kernel) is Road.NONE
         return is_renaming or op.name in _VIEWS
 
@@ -181,9 +193,9 @@ class _Lives:
 
 
 def _is_operand(tile: Any) -> bool:
-    """Return whether a tile, or a view of it, is used by dots alone, as operand A or B."""
+    """Return whether a tile, or a view of it, is used by mma.sync alone, as operand A or B."""
     return all(
-        use.operand_number < 2
+        use.operand_number < 2 and not is_warpgroup_dot(use.owner)
         if use.owner.name == tiles.DOT
         else use.owner.name in _VIEWS and all(map(_is_operand, use.owner.results))
         for use in tile.uses

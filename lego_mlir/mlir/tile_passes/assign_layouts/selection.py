@@ -15,7 +15,8 @@ from typing import TypeAlias
 
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.tile_passes.assign_layouts.costs import IMPOSSIBLE, Costs, conversion_clocks
-from lego_mlir.mlir.tile_passes.assign_layouts.graph import Key, Node, Use
+from lego_mlir.mlir.tile_passes.assign_layouts.graph import Node, Use
+from lego_mlir.mlir.tile_passes.assign_layouts.keys import Key
 from lego_mlir.mlir.tile_passes.assign_layouts.min_cut import SINK, SOURCE, Cuts
 from lego_mlir.mlir.tile_passes.assign_layouts.propagation import Candidates
 
