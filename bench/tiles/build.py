@@ -21,10 +21,13 @@ def build(folder: Path, only: Sequence[str], target: str) -> int:
         if only and not any(word in case.name for word in only):
             continue
         files = {}
-        for number, (name, how) in enumerate({"ours": as_chosen, **case.variants}.items()):
+        ways = [("ours", case.make, as_chosen)]
+        ways += [(name, case.make, how) for name, how in case.variants.items()]
+        ways += [(name, make, as_chosen) for name, make in case.programs.items()]
+        for number, (name, make, how) in enumerate(ways):
             try:
                 with how():
-                    artifact = case.make().compile(target)
+                    artifact = make().compile(target)
             except LegoError as e:
                 failures += 1
                 print(f"{case.name}, {name}: {e.render()}", flush=True)

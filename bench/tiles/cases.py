@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class TileCase:
         tolerance: the greatest error, relative to the greatest value of the reference.
         indices: for an argument of integers, below which number they are.
         variants: other ways to compile the same program, by name.
+        programs: other programs for the same arguments, by name.
+        flops: floating-point operations of tensor cores, 0 where memory counts.
     """
 
     name: str
@@ -41,6 +44,8 @@ class TileCase:
     tolerance: float = 1e-5
     indices: dict[int, int] = field(default_factory=dict)
     variants: dict[str, Callable[[], AbstractContextManager[Any]]] = field(default_factory=dict)
+    programs: dict[str, Callable[[], Kernel]] = field(default_factory=dict)
+    flops: int = 0
 
 
 _SHORT = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
@@ -184,6 +189,57 @@ def _attention(
         reference,
         ("torch attention",),
         1e-2,
+    )
+
+
+_STEPS = Path(__file__).parent / "schedules"
+_REGISTERS = {"producer_registers": 24, "consumer_registers": 240}
+
+
+def _pipelined_attention(heads: int, length: int, depth: int) -> TileCase:
+    """Return attention forward by the schedule of that name, and by the steps that lead to it."""
+
+    def make(schedule: str | None, params: dict[str, int]) -> Kernel:
+        import lego_mlir as lg
+
+        rows = columns = 128
+        tensor = lg.Tensor["f16", (heads * length, depth), 16]
+        scale = depth**-0.5 * 1.4426950408889634
+
+        def attention(q: Any, k: Any, v: Any, o: Any) -> None:
+            m, head = lg.block_id("x"), lg.block_id("y")
+            queries = q.tile(rows, depth)[head * (length // rows) + m, 0]
+            first = head * (length // columns)
+            start = (lg.full((rows, 1), -1e30, "f32"), lg.zeros((rows, 1), "f32"),
+                     lg.zeros((rows, depth), "f32"))  # fmt: skip
+
+            @lg.fold(length // columns, start)
+            def state(n: Any, most: Any, total: Any, sums: Any) -> Any:
+                scores = lg.dot(queries, k.tile(columns, depth)[first + n, 0].T)
+                larger = lg.maximum(most, lg.max(scores, axis=1, keepdims=True) * scale)
+                p, old = lg.exp2(lg.fma(scores, scale, -larger)), lg.exp2(most - larger)
+                sums = lg.dot(p.to("f16"), v.tile(columns, depth)[first + n, 0], sums * old)
+                return larger, total * old + lg.sum(p, axis=1, keepdims=True), sums
+
+            o.tile(rows, depth)[head * (length // rows) + m, 0] = (state[2] / state[1]).to("f16")
+
+        attention.__annotations__ = dict.fromkeys("qkvo", tensor)
+        options = {"schedule": schedule, "params": params} if schedule else {}
+        return lg.kernel(grid=(length // rows, heads), warps=8, **options)(attention)
+
+    plain = _attention(heads, length, depth, 128, 128, 8)
+    peers = (f"cudnn attention {length}", f"flash attention {length}")
+    return replace(
+        plain,
+        name=f"attention_f16_{heads}x{length}x{depth}_pipelined",
+        make=partial(make, "attention", _REGISTERS),
+        peers=peers,
+        programs={
+            "no pipeline": partial(make, None, {}),
+            "a producer": partial(make, "pipelined", _REGISTERS),
+            "skewed": partial(make, str(_STEPS / "skewed.mlir"), _REGISTERS),
+        },
+        flops=4 * heads * length * length * depth,
     )
 
 
@@ -336,6 +392,7 @@ CASES = (
     _transpose(8192, 64),
     _attention(32, 4096, 64, 64, 64, 4),
     _attention(32, 4096, 128, 128, 64, 8),
+    *(_pipelined_attention(32, n, 128) for n in (2048, 4096, 8192)),
     *(
         _conversion(m, n, d)
         for d in ("f32", "f16", "i8")

@@ -30,6 +30,8 @@ def peer(name: str, inputs: list[Any], output: Any, torch: Any) -> Callable[[], 
     if name == "torch attention":
         heads = [x.view(-1, 4096, shape[-1]).unsqueeze(0) for x in inputs]
         return lambda: functional.scaled_dot_product_attention(*heads)
+    if what.startswith("attention "):
+        return _attention(kind, int(what.split()[1]), inputs, torch)
     if kind == "triton":
         return _triton_softmax(inputs[0], output)
     function = eager[what]
@@ -37,6 +39,20 @@ def peer(name: str, inputs: list[Any], output: Any, torch: Any) -> Callable[[], 
         torch._dynamo.reset()  # it gives up on a function that it has compiled for many shapes
         function = torch.compile(function, dynamic=False, mode="max-autotune-no-cudagraphs")
     return lambda: function(*inputs)
+
+
+def _attention(kind: str, length: int, inputs: list[Any], torch: Any) -> Callable[[], None]:
+    """Return PyTorch's attention forward by one of its backends."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    backends = {"cudnn": SDPBackend.CUDNN_ATTENTION, "flash": SDPBackend.FLASH_ATTENTION}
+    heads = [x.view(1, -1, length, x.shape[-1]) for x in inputs]
+
+    def attention() -> None:
+        with sdpa_kernel(backends[kind]):
+            torch.nn.functional.scaled_dot_product_attention(*heads)
+
+    return attention
 
 
 def _triton_softmax(x: Any, y: Any) -> Callable[[], None]:

@@ -84,8 +84,10 @@ def _measure(case: TileCase, files: dict[str, Path], rounds: int, torch: Any) ->
         times = interleave({name: graph.microseconds for name, graph in graphs.items()}, rounds)
     for graph in graphs.values():
         graph.destroy()
+    flops = {"flops": case.flops} if case.flops else {}
     return {
         "case": case.name,
+        **flops,
         "device": torch.cuda.get_device_name(),
         "sets": sets,
         "us": {name: round(statistics.median(found), 3) for name, found in times.items()},
