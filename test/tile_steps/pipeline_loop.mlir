@@ -11,12 +11,10 @@
 // CHECK-NEXT: "lego.commit"(%[[A]], %[[I]])
 // CHECK:      "lego.copy_async"(%[[B]], %[[I]], %arg1
 // CHECK:      %[[X:[^ ]+]] = "lego.wait"(%[[A]], %[[I]])
-// CHECK-NEXT: "lego.convert"(%[[X]])
-// CHECK-NEXT: "lego.release"(%[[A]], %[[I]])
-// CHECK:      %[[Y:[^ ]+]] = "lego.wait"(%[[B]], %[[I]])
-// CHECK-NEXT: "lego.convert"(%[[Y]])
+// CHECK-NEXT: %[[Y:[^ ]+]] = "lego.wait"(%[[B]], %[[I]])
+// CHECK-NEXT: "lego.dot"(%[[X]], %[[Y]],
 // CHECK-NEXT: "lego.release"(%[[B]], %[[I]])
-// CHECK:      "lego.dot"
+// CHECK-NEXT: "lego.release"(%[[A]], %[[I]])
 // CHECK-NOT:  "lego.load"
 
 // STEPS:      the schedule: every element is the same

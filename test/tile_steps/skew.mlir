@@ -15,8 +15,8 @@
 // CHECK:      "lego.dot"
 // CHECK:      %[[BEFORE:[^ ]+]] = arith.subi %[[I]], %c1
 // CHECK:      "lego.wait"(%[[V]], %[[BEFORE]])
-// CHECK:      "lego.release"(%[[V]], %[[BEFORE]])
 // CHECK:      "lego.dot"(%[[P]],
+// CHECK-NEXT: "lego.release"(%[[V]], %[[BEFORE]])
 // CHECK:      math.exp
 // CHECK:      scf.yield
 // CHECK:      %[[LAST:[^ ]+]] = arith.subi %c4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import prod
 from typing import Any
 
 from lego_mlir.algebra import Layout
@@ -14,8 +15,11 @@ from lego_mlir.analysis.distributed import (
 )
 from lego_mlir.analysis.distributed.conversions.shared_access import plan_store
 from lego_mlir.mlir import dialect
+from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import position_of
+from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.tile_ir.dots import explain_dot, matrix_instructions
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.types import (
@@ -55,6 +59,7 @@ def explain_tiles(kernel: TileKernel) -> list[str]:
         else:
             lines.append(f"  layout {number:<3} {_sizes(layout.shape)}")
             lines += [f"    {line}" for line in layout.table().splitlines()]
+    lines += _rings(kernel)
     widths = [max((len(row[k]) for row in rows), default=0) for k in range(4)]
     for row in rows:
         padded = [word.ljust(width) for word, width in zip(row, widths, strict=False)]
@@ -100,6 +105,29 @@ def _plan(op: Any, operand: Placement, result: Placement, kernel: TileKernel) ->
             if op.name in _SCANS:
                 return plan_scan(operand, tiles.dim_of(op), size).explain()
     return ""
+
+
+def _rings(kernel: TileKernel) -> list[str]:
+    """Return a line for each ring, and one for each role."""
+    lines = []
+    for op in operations_in(kernel.launch):
+        if op.name == pipelines.MAKE_RING:
+            (ring,) = op.results
+            kind = ir.RankedTensorType(pipelines.tile_type_of(ring))
+            stages, element = pipelines.stages_of(ring), kind.element_type
+            copies = (u.owner for u in ring.uses if u.owner.name == pipelines.COPY_ASYNC)
+            engines = ", ".join(sorted({pipelines.engine_of(copy) for copy in copies}))
+            size = stages * prod(map(int, kind.shape)) * bytes_of(element)
+            lines.append(
+                f"  ring       {stages} stages of {_sizes(tuple(kind.shape))} {element}, "
+                f"{size} bytes, copied by {engines}"
+            )
+        elif op.name == pipelines.ROLE:
+            warps, registers = pipelines.role_warps(op), pipelines.role_registers(op)
+            more = "" if registers is None else f", {registers} registers a thread"
+            name = pipelines.role_name(op)
+            lines.append(f"  role       {name}: warps {warps.start} to {warps.stop - 1}{more}")
+    return lines
 
 
 def _sizes(shape: Iterable[Any]) -> str:

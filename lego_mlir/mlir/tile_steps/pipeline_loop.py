@@ -26,10 +26,11 @@ shared memory, if there is one, else the widest swizzle that fits.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.algebra import Layout, OrderBy, Row
-from lego_mlir.analysis.shared_tiles import swizzled_tile
+from lego_mlir.analysis.shared_tiles import swizzled_tile, transposed_tile
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
@@ -188,21 +189,32 @@ def _shared_layout(kernel: TileKernel, load: Any) -> Layout:
         return OrderBy(Row(*shape))
 
 
-def _replace(tile: Any, waited: Any) -> None:
-    """Let a tile in shared memory stand for what was loaded into registers."""
+def _replace(tile: Any, shared: Any) -> None:
+    """Let a tile in shared memory stand for one in registers, and its transposes for theirs."""
     in_registers = None
     for use in list(tile.uses):
         user = use.owner.operation
-        if user.name == tiles.CONVERT:
-            if user.results[0].type == waited.type:
-                user.results[0].replace_all_uses_with(waited)
-                user.erase()
-            else:
-                user.operands[0] = waited
-            continue
-        if in_registers is None:
-            in_registers = tiles.convert(tile.type, waited)
-        user.operands[use.operand_number] = in_registers
+        if user.name == tiles.CONVERT and user.results[0].type != shared.type:
+            user.operands[0] = shared
+        elif user.name == tiles.CONVERT:
+            user.results[0].replace_all_uses_with(shared)
+            user.erase()
+        elif user.name == tiles.TRANSPOSE:
+            _replace(user.results[0], _transposed(shared, tiles.order_of(user)))
+            user.erase()
+        else:
+            if in_registers is None:
+                in_registers = tiles.convert(tile.type, shared)
+            user.operands[use.operand_number] = in_registers
+
+
+def _transposed(shared: Any, order: Sequence[int]) -> Any:
+    """Build the transpose of a tile in shared memory, which is a view of it."""
+    layout = shared_layout_of(shared)
+    assert layout is not None
+    shape = [shape_of(shared)[d] for d in order]
+    kind = shared_tile_type(shape, element_of(shared), transposed_tile(layout, tuple(order)))
+    return tiles.transpose(kind, shared, order)
 
 
 def _readers(waited: Any, block: Any) -> list[Any]:

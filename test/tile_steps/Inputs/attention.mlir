@@ -1,12 +1,12 @@
-// One CTA of attention forward: 64 queries, 128 keys and values in blocks of 32, softmax online.
-#Q = #lego.layout<"OrderBy(Row(64, 64))">
+// One CTA of attention forward: 128 queries, 128 keys and values in blocks of 32, softmax online.
+#Q = #lego.layout<"OrderBy(Row(128, 64))">
 #K = #lego.layout<"OrderBy(Row(128, 64))">
-func.func @attention(%q: memref<4096xf16> {lego.layout = #Q, lego.alignment = 16 : i64},
+func.func @attention(%q: memref<8192xf16> {lego.layout = #Q, lego.alignment = 16 : i64},
                      %k: memref<8192xf16> {lego.layout = #K, lego.alignment = 16 : i64},
                      %v: memref<8192xf16> {lego.layout = #K, lego.alignment = 16 : i64},
-                     %out: memref<4096xf32> {lego.layout = #Q, lego.alignment = 16 : i64}) {
+                     %out: memref<8192xf32> {lego.layout = #Q, lego.alignment = 16 : i64}) {
   %one = arith.constant 1 : index
-  %threads = arith.constant 128 : index
+  %threads = arith.constant 256 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %one, %gy = %one, %gz = %one)
              threads(%tx, %ty, %tz) in (%sx = %threads, %sy = %one, %sz = %one) {
     %c0 = arith.constant 0 : index
@@ -14,48 +14,48 @@ func.func @attention(%q: memref<4096xf16> {lego.layout = #Q, lego.alignment = 16
     %c4 = arith.constant 4 : index
     %c32 = arith.constant 32 : index
     %queries = "lego.load"(%q, %c0, %c0) {layout = #Q, slice = array<i64: 0, 1>}
-      : (memref<4096xf16>, index, index) -> tensor<64x64xf16>
-    %lowest = arith.constant dense<-1.0e30> : tensor<64x1xf32>
-    %none = arith.constant dense<0.0> : tensor<64x1xf32>
-    %zero = arith.constant dense<0.0> : tensor<64x64xf32>
-    %start = arith.constant dense<0.0> : tensor<64x32xf32>
-    %scale = arith.constant dense<0.125> : tensor<64x32xf32>
+      : (memref<8192xf16>, index, index) -> tensor<128x64xf16>
+    %lowest = arith.constant dense<-1.0e30> : tensor<128x1xf32>
+    %none = arith.constant dense<0.0> : tensor<128x1xf32>
+    %zero = arith.constant dense<0.0> : tensor<128x64xf32>
+    %start = arith.constant dense<0.0> : tensor<128x32xf32>
+    %scale = arith.constant dense<0.125> : tensor<128x32xf32>
     %m, %l, %o = scf.for %i = %c0 to %c4 step %c1
         iter_args(%most = %lowest, %total = %none, %sums = %zero)
-        -> (tensor<64x1xf32>, tensor<64x1xf32>, tensor<64x64xf32>) {
+        -> (tensor<128x1xf32>, tensor<128x1xf32>, tensor<128x64xf32>) {
       %at = arith.muli %i, %c32 : index
       %keys = "lego.load"(%k, %at, %c0) {layout = #K, slice = array<i64: 0, 1>}
         : (memref<8192xf16>, index, index) -> tensor<32x64xf16>
       %turned = "lego.transpose"(%keys) {order = array<i64: 1, 0>}
         : (tensor<32x64xf16>) -> tensor<64x32xf16>
       %s = "lego.dot"(%queries, %turned, %start)
-        : (tensor<64x64xf16>, tensor<64x32xf16>, tensor<64x32xf32>) -> tensor<64x32xf32>
-      %scores = arith.mulf %s, %scale : tensor<64x32xf32>
+        : (tensor<128x64xf16>, tensor<64x32xf16>, tensor<128x32xf32>) -> tensor<128x32xf32>
+      %scores = arith.mulf %s, %scale : tensor<128x32xf32>
       %here = "lego.reduce"(%scores) {kind = "max", dim = 1 : i64}
-        : (tensor<64x32xf32>) -> tensor<64x1xf32>
-      %larger = arith.maximumf %most, %here : tensor<64x1xf32>
-      %wide = "lego.broadcast"(%larger) : (tensor<64x1xf32>) -> tensor<64x32xf32>
-      %less = arith.subf %scores, %wide : tensor<64x32xf32>
-      %p = math.exp %less : tensor<64x32xf32>
-      %drop = arith.subf %most, %larger : tensor<64x1xf32>
-      %old = math.exp %drop : tensor<64x1xf32>
+        : (tensor<128x32xf32>) -> tensor<128x1xf32>
+      %larger = arith.maximumf %most, %here : tensor<128x1xf32>
+      %wide = "lego.broadcast"(%larger) : (tensor<128x1xf32>) -> tensor<128x32xf32>
+      %less = arith.subf %scores, %wide : tensor<128x32xf32>
+      %p = math.exp %less : tensor<128x32xf32>
+      %drop = arith.subf %most, %larger : tensor<128x1xf32>
+      %old = math.exp %drop : tensor<128x1xf32>
       %values = "lego.load"(%v, %at, %c0) {layout = #K, slice = array<i64: 0, 1>}
         : (memref<8192xf16>, index, index) -> tensor<32x64xf16>
-      %shrink = "lego.broadcast"(%old) : (tensor<64x1xf32>) -> tensor<64x64xf32>
-      %kept = arith.mulf %sums, %shrink : tensor<64x64xf32>
-      %short = arith.truncf %p : tensor<64x32xf32> to tensor<64x32xf16>
+      %shrink = "lego.broadcast"(%old) : (tensor<128x1xf32>) -> tensor<128x64xf32>
+      %kept = arith.mulf %sums, %shrink : tensor<128x64xf32>
+      %short = arith.truncf %p : tensor<128x32xf32> to tensor<128x32xf16>
       %next = "lego.dot"(%short, %values, %kept)
-        : (tensor<64x32xf16>, tensor<32x64xf16>, tensor<64x64xf32>) -> tensor<64x64xf32>
+        : (tensor<128x32xf16>, tensor<32x64xf16>, tensor<128x64xf32>) -> tensor<128x64xf32>
       %row = "lego.reduce"(%p) {kind = "add", dim = 1 : i64}
-        : (tensor<64x32xf32>) -> tensor<64x1xf32>
-      %faded = arith.mulf %total, %old : tensor<64x1xf32>
-      %sum = arith.addf %faded, %row : tensor<64x1xf32>
-      scf.yield %larger, %sum, %next : tensor<64x1xf32>, tensor<64x1xf32>, tensor<64x64xf32>
+        : (tensor<128x32xf32>) -> tensor<128x1xf32>
+      %faded = arith.mulf %total, %old : tensor<128x1xf32>
+      %sum = arith.addf %faded, %row : tensor<128x1xf32>
+      scf.yield %larger, %sum, %next : tensor<128x1xf32>, tensor<128x1xf32>, tensor<128x64xf32>
     }
-    %all = "lego.broadcast"(%l) : (tensor<64x1xf32>) -> tensor<64x64xf32>
-    %mean = arith.divf %o, %all : tensor<64x64xf32>
+    %all = "lego.broadcast"(%l) : (tensor<128x1xf32>) -> tensor<128x64xf32>
+    %mean = arith.divf %o, %all : tensor<128x64xf32>
     "lego.store"(%mean, %out, %c0, %c0) {layout = #Q, slice = array<i64: 0, 1>}
-      : (tensor<64x64xf32>, memref<4096xf32>, index, index) -> ()
+      : (tensor<128x64xf32>, memref<8192xf32>, index, index) -> ()
     gpu.terminator
   }
   return

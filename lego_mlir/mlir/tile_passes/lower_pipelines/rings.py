@@ -55,6 +55,7 @@ _ALIGNMENT = 1024
 """Bytes: what the widest swizzle asks of a tile that TMA writes."""
 
 _ALL_LANES = -1
+_CAPABILITY = (9, 0)
 
 
 @dataclass(frozen=True)
@@ -88,11 +89,19 @@ def lower_rings(kernel: TileKernel) -> None:
     """Run the pass on a kernel, in place.
 
     Raises:
-        LegoError: a copy cannot be made by its engine.
+        LegoError: the target has no such mbarriers, or a copy cannot be made by its engine.
     """
     makers = [op for op in operations_in(kernel.launch) if op.name == pipelines.MAKE_RING]
-    if makers:
-        _Lowering(kernel, makers).run()
+    if not makers:
+        return
+    if kernel.target.capability < _CAPABILITY:
+        raise kernel.source.error(
+            f"{kernel.target.name} has no mbarriers that a thread can wait at (mbarrier.try_wait), "
+            "which guard rings",
+            makers[0].location,
+            hint="--target=sm_90a, or a schedule without pipeline_loop",
+        )
+    _Lowering(kernel, makers).run()
 
 
 class _Lowering:

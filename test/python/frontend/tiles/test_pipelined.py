@@ -41,9 +41,13 @@ def _attention(**options: Any) -> Any:
     return attention
 
 
-@pytest.mark.parametrize("stages", [1, 2, 3])
-def test_attention_with_a_producer(stages: int) -> None:
-    kernel = _attention(schedule="pipelined", params={"stages": stages})
+@pytest.mark.parametrize(
+    ("schedule", "stages"),
+    [("pipelined", 1), ("pipelined", 3), ("attention", 1), ("attention", 2)],
+)
+def test_attention_with_a_producer(schedule: str, stages: int) -> None:
+    params = {"stages": stages, "producer_registers": 24, "consumer_registers": 240}
+    kernel = _attention(schedule=schedule, params=params)
     q, k, v = np.random.default_rng(0).standard_normal((3, LENGTH, DEPTH)).astype(np.float16)
     out = np.empty_like(q)
     kernel(q, k, v, out)

@@ -1,0 +1,23 @@
+// The two warpgroups of the consumer begin their dots in turns, by named barriers.
+// RUN: %legoc %S/Inputs/attention.mlir --schedule=attention --emit=placed | FileCheck %s
+// RUN: %legoc %S/Inputs/attention.mlir --schedule=attention --emit=index | FileCheck %s --check-prefix=INDEX
+// RUN: %legoc %S/Inputs/attention.mlir --schedule=attention --check-each-step | FileCheck %s --check-prefix=STEPS
+
+// CHECK:      "lego.role"
+// CHECK:      scf.for
+// CHECK:      "lego.turn_begin"() {groups = 2 : i64}
+// CHECK-NEXT: "lego.dot_async"
+// CHECK:      "lego.dot_async"
+// CHECK-NEXT: "lego.turn_end"() {groups = 2 : i64}
+// CHECK-NEXT: "lego.dot_wait"
+// CHECK:      name = "consumer"
+
+// The last warpgroup lets the first one begin.
+// INDEX:      nvvm.barrier.arrive
+// INDEX:      scf.for
+// INDEX:      nvvm.barrier id = {{.*}} number_of_threads = %c256_i32
+// INDEX:      wgmma.mma_async
+// INDEX:      nvvm.barrier.arrive
+
+// STEPS:      the schedule: every element is the same
+// STEPS:      lowering, run in the simulator (random): the largest error
