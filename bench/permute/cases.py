@@ -66,6 +66,16 @@ def _permute(shape: tuple[int, ...], axes: tuple[int, ...], dtype: str, _: str) 
     return permute(shape, axes, dtype)
 
 
+_SHORT: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
+    ((64, 3, 512, 512), (0, 2, 3, 1)),
+    ((64, 512, 512, 3), (0, 3, 1, 2)),
+    ((16, 20, 384, 384), (0, 2, 3, 1)),
+    ((5, 8388608), (1, 0)),
+    ((8388608, 5), (1, 0)),
+    ((128, 96, 1024, 4), (0, 2, 1, 3)),
+)
+"""With short dimensions: channels of images, few rows, few columns."""
+
 _SQUARES = tuple((n, n) for n in (256, 512, 1024, 2048, 4096, 8192, 16384))
 _ORDERS: tuple[tuple[Order, Order], ...] = (("row", "col"), ("col", "row"), ("col", "col"))
 _SAME_ALGORITHM = {"naive": ("nvcc naive",), "shared": ("nvcc coalesced", "nvcc padded")}
@@ -77,6 +87,7 @@ CASES = (
     *(transpose_case(m, n, "i8") for m, n in ((96, 160), (1000, 1001))),
     *(transpose_case(4096, 4096, source=a, target=b) for a, b in _ORDERS),
     *(permute_case((64, 512, 768), axes, "f16") for axes in ((0, 2, 1), (1, 0, 2), (2, 1, 0))),
+    *(permute_case(*shape, dtype) for shape in _SHORT for dtype in ("f32", "f16", "i8")),
     *(
         transpose_case(n, n, variant=variant, peers=COPIES + peers)
         for n in (2048, 8192)

@@ -61,6 +61,9 @@ BANK_LINE_BYTES = BANKS * BANK_BYTES
 SECTOR_BYTES = 32
 """What device memory and the caches transfer at least."""
 
+HALF_LINE_BYTES = 64
+"""What device memory is read in: halves of a cache line. Writes are of sectors."""
+
 CACHE_LINE_BYTES = 128
 
 MAX_ACCESS_BYTES = 16

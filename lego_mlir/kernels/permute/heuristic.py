@@ -10,9 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import prod
+from typing import TypeAlias
 
 from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.problem import PermuteProblem, count_tiles
+from lego_mlir.kernels.permute.run_heuristic import choose_runs, moved
+from lego_mlir.kernels.permute.runs import RunConfig
+
+Config: TypeAlias = TileConfig | CopyConfig | RunConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,45 @@ def choose_copy(problem: PermuteProblem, width: int) -> CopyConfig:
     columns = min(_COPY_THREADS, count_tiles(problem.read.size, width))
     rows = _COPY_THREADS // columns if problem.others else 1
     return CopyConfig(rows, columns, width)
+
+
+def choose_config(problem: PermuteProblem, element_bytes: int, max_width: int) -> Config:
+    """Return the config of a permutation: of the kinds that serve it the one that moves the least.
+
+    Args:
+        problem: the permutation.
+        element_bytes: bytes of an element.
+        max_width: elements that one access may take, by the alignment of both arrays.
+    """
+    first, runs = candidates(problem, element_bytes, max_width).values()
+    costs = [_cost(problem, c, element_bytes) for c in (first, runs)]
+    return runs if costs[1] < costs[0] else first
+
+
+def candidates(problem: PermuteProblem, element_bytes: int, max_width: int) -> dict[str, Config]:
+    """Return the configs that serve a permutation: a copy or tiles of two modes, and runs."""
+    runs = choose_runs(problem, element_bytes, max_width)
+    if problem.is_copy:
+        return {"vector": choose_copy(problem, min(problem.widths(max_width))), "runs": runs}
+    return {"vector": choose_tile(problem, element_bytes, max_width), "runs": runs}
+
+
+def _cost(problem: PermuteProblem, config: Config, element_bytes: int) -> float:
+    """Return the bytes that are moved for each byte, times the threads for each that works."""
+    modes = problem.modes
+    match config:
+        case RunConfig():
+            tile = config.tile
+        case TileConfig():
+            special = {problem.read: config.across, problem.written: config.down}
+            tile = tuple(special.get(m, 1) for m in modes)
+        case CopyConfig():
+            special = {problem.read: config.columns * config.width}
+            if problem.others:
+                special[problem.others[-1]] = config.rows
+            tile = tuple(special.get(m, 1) for m in modes)
+    covered = prod(count_tiles(m.size, t) * t for m, t in zip(modes, tile, strict=True))
+    return moved(problem, tile, element_bytes) * covered / prod(m.size for m in modes)
 
 
 def _count_ctas(problem: PermuteProblem, tile: _Candidate) -> int:

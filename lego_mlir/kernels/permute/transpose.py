@@ -11,12 +11,15 @@ from lego_mlir.frontend import Kernel, TensorType
 from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, MAX_CTA_THREADS
+from lego_mlir.kernels.permute.config import CopyConfig, TileConfig
 from lego_mlir.kernels.permute.elementwise import elementwise_transpose
-from lego_mlir.kernels.permute.heuristic import choose_copy, choose_tile
+from lego_mlir.kernels.permute.heuristic import candidates, choose_config
 from lego_mlir.kernels.permute.kernel import copy_permutation, tiled_permutation
 from lego_mlir.kernels.permute.problem import PermuteProblem, find_problem
+from lego_mlir.kernels.permute.runs import RunConfig, run_permutation
 
-VARIANTS = ("naive", "shared", "vector")
+STRIDED = ("vector", "runs")
+VARIANTS = ("naive", "shared", *STRIDED)
 
 
 def transpose(
@@ -42,8 +45,9 @@ def transpose(
         b: layout of the output, n×m, in a batch batch×n×m; row-major by default.
         batch: the number of matrices, for a batch.
         variant: `naive` and `shared` access one element at a time, as in the paper's Figure 13,
-            directly or through shared memory; `vector` accesses up to 16 bytes. By default `vector`
-            if both layouts are strided, else `shared`.
+            directly or through shared memory; `vector` accesses up to 16 bytes of tiles, `runs`
+            tiles of whole runs of memory. By default the better of the last two if both layouts
+            are strided, else `shared`.
         tile: side of the square tile of a CTA in `naive` and `shared`; a power of two.
         rows: rows of the tile that the threads of a CTA transpose at a time; a divisor of `tile`.
         alignment: bytes that both arrays' addresses are a multiple of; `vector` relies on it.
@@ -60,14 +64,14 @@ def transpose(
             f"transpose: there is no variant {variant!r}", hint=f"known: {', '.join(VARIANTS)}"
         )
     reference = "transpose" if batch is None else _reference(axes)
-    if variant in ("vector", None):
+    if variant in (*STRIDED, None):
         problem = find_problem((*lead, m, n), axes, source.layout, target.layout)
         if problem is not None:
-            return _vectorized("transpose", problem, source, target, reference)
-        if variant == "vector":
+            return _vectorized("transpose", problem, source, target, reference, variant)
+        if variant is not None:
             raise LegoError(
                 f"transpose: the layouts '{source.layout}' and '{target.layout}' are not both "
-                "strided, as the variant 'vector' needs",
+                f"strided, as the variant '{variant}' needs",
                 hint="leave out the variant, or choose variant='shared'",
             )
     if not _is_power(tile) or rows < 1 or tile % rows or tile * rows > MAX_CTA_THREADS:
@@ -94,6 +98,7 @@ def permute(
     *,
     a: Layout | None = None,
     b: Layout | None = None,
+    variant: str | None = None,
     alignment: int = 16,
 ) -> Kernel:
     """Return a kernel that permutes the dimensions of a tensor, like NumPy's transpose.
@@ -104,12 +109,17 @@ def permute(
         dtype: element type.
         a: layout of the input, strided; row-major by default.
         b: layout of the output, strided; row-major by default.
+        variant: `vector` or `runs`, as of `transpose`; by default the better one.
         alignment: bytes that both arrays' addresses are a multiple of.
 
     Raises:
         LegoError: the axes are not a permutation, or a layout is not strided.
     """
     shape, axes = tuple(shape), tuple(axes)
+    if variant not in (*STRIDED, None):
+        raise LegoError(
+            f"permute: there is no variant {variant!r}", hint=f"known: {', '.join(STRIDED)}"
+        )
     if sorted(axes) != list(range(len(shape))) or not shape:
         raise LegoError(
             f"permute: the axes {list(axes)} are not a permutation of the {len(shape)} dimensions "
@@ -123,20 +133,31 @@ def permute(
         raise LegoError(
             f"permute: the layouts '{source.layout}' and '{target.layout}' are not both strided"
         )
-    return _vectorized("permute", problem, source, target, _reference(axes))
+    return _vectorized("permute", problem, source, target, _reference(axes), variant)
 
 
 def _vectorized(
-    name: str, problem: PermuteProblem, a: TensorType, b: TensorType, reference: str
+    name: str,
+    problem: PermuteProblem,
+    a: TensorType,
+    b: TensorType,
+    reference: str,
+    variant: str | None,
 ) -> Kernel:
-    """Return the kernel of a permutation of strided layouts."""
+    """Return the kernel of a permutation of strided layouts, of the variant that is asked for."""
     element_bytes = ELEMENT_BYTES[a.dtype]
     max_width = max(1, min(MAX_ACCESS_BYTES, a.alignment, b.alignment) // element_bytes)
-    if problem.is_copy:
-        config = choose_copy(problem, min(problem.widths(max_width)))
-        return copy_permutation(name, problem, config, a, b, reference)
-    tile = choose_tile(problem, element_bytes, max_width)
-    return tiled_permutation(name, problem, tile, element_bytes, a, b, reference)
+    if variant is None:
+        config = choose_config(problem, element_bytes, max_width)
+    else:
+        config = candidates(problem, element_bytes, max_width)[variant]
+    match config:
+        case CopyConfig():
+            return copy_permutation(name, problem, config, a, b, reference)
+        case TileConfig():
+            return tiled_permutation(name, problem, config, element_bytes, a, b, reference)
+        case RunConfig():
+            return run_permutation(name, problem, config, element_bytes, a, b, reference)
 
 
 def _tensor(

@@ -1,0 +1,100 @@
+"""Permutations by tiles of whole runs: any shape, and what the heuristic takes for it."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lego_mlir import runtime
+from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.kernels import permute, transpose
+from lego_mlir.kernels.permute.heuristic import choose_config
+from lego_mlir.kernels.permute.problem import PermuteProblem, find_problem
+from lego_mlir.kernels.permute.run_heuristic import choose_runs, moved
+from lego_mlir.kernels.permute.runs import RunConfig
+
+DTYPES = {"i8": np.int8, "f16": np.float16, "f32": np.float32, "f64": np.float64}
+
+
+def problem_of(shape: tuple[int, ...], axes: tuple[int, ...]) -> PermuteProblem:
+    target = tuple(shape[k] for k in axes)
+    found = find_problem(shape, axes, OrderBy(Row(*shape)), OrderBy(Row(*target)))
+    assert found is not None
+    return found
+
+
+def check(shape: tuple[int, ...], axes: tuple[int, ...], dtype: str, **options: Any) -> None:
+    x = np.arange(prod(shape)).reshape(shape).astype(DTYPES[dtype])
+    y = np.full([shape[k] for k in axes], -1, DTYPES[dtype])
+    artifact = permute(shape, axes, dtype, variant="runs", **options).compile(check=True)
+    runtime.launch(artifact, x, y, device=runtime.select("sim", order="random:1"))
+    np.testing.assert_array_equal(y, x.transpose(axes))
+
+
+@st.composite
+def permutations(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    rank = draw(st.integers(1, 5))
+    most = (4096, 200, 30, 12, 8)[rank - 1]
+    shape = tuple(draw(st.integers(1, most)) for _ in range(rank))
+    return shape, tuple(draw(st.permutations(range(rank))))
+
+
+@given(permutations(), st.sampled_from(list(DTYPES)))
+@settings(max_examples=25)
+def test_any_permutation(drawn: tuple[tuple[int, ...], tuple[int, ...]], dtype: str) -> None:
+    check(*drawn, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [((2, 3, 32, 33), (0, 2, 3, 1)), ((2, 40, 20, 3), (0, 3, 1, 2)), ((300, 5), (1, 0))],
+    ids=["to channels last", "to channels first", "few columns"],
+)
+def test_short_dimensions(shape: tuple[int, ...], axes: tuple[int, ...], dtype: str) -> None:
+    check(shape, axes, dtype)
+
+
+def test_addresses_that_are_aligned_to_elements_only() -> None:
+    check((64, 96), (1, 0), "i8", alignment=1)
+
+
+def test_the_heuristic_takes_runs_where_a_dimension_is_short() -> None:
+    problem = problem_of((32, 3, 256, 256), (0, 2, 3, 1))
+    config = choose_config(problem, 4, 4)
+    assert isinstance(config, RunConfig)
+    assert moved(problem, config.tile, 4) < 1.1
+
+
+def test_the_heuristic_keeps_tiles_of_two_modes() -> None:
+    assert not isinstance(choose_config(problem_of((4096, 4096), (1, 0)), 4, 4), RunConfig)
+
+
+@given(permutations(), st.sampled_from([1, 2, 4, 8]))
+def test_tiles_fit_shared_memory(drawn: tuple[tuple[int, ...], tuple[int, ...]], size: int) -> None:
+    config = choose_runs(problem_of(*drawn), size, 16 // size)
+    assert config.elements * size <= 1 << 15
+    for width in (config.load_width, config.store_width):
+        assert config.elements % width == 0
+
+
+def test_halves_of_lines_count() -> None:
+    """A column of 4 bytes reads 64 bytes for each element, and a row what it has."""
+    problem = problem_of((1024, 1024), (1, 0))
+    assert moved(problem, (1, 1024), 4) == pytest.approx((16 + 1) / 2)  # (columns, rows)
+    assert moved(problem, (1024, 1), 4) == pytest.approx((1 + 8) / 2)
+    assert moved(problem, (64, 64), 4) == pytest.approx(1)
+
+
+def test_an_unknown_variant() -> None:
+    with pytest.raises(LegoError, match="no variant 'rows'") as error:
+        permute((4, 4), (1, 0), variant="rows")
+    assert "runs" in str(error.value.hint)
+    with pytest.raises(LegoError, match="no variant"):
+        transpose(4, 4, variant="rows")
