@@ -450,6 +450,27 @@ irdl.dialect @lego {
     irdl.regions(body: %body)
   }
 
+  // The tiles sorted along a dimension, their elements together. The function says whether an
+  // element of each comes before another one of each. Invalid elements come last: identity is then
+  // what stands for them, and what the result has in their place.
+  irdl.operation @sort_with {
+    %t0 = irdl.base "!builtin.tensor"
+    %t1 = irdl.base "!builtin.tensor"
+    %t2 = irdl.base "!builtin.tensor"
+    %t3 = irdl.base "!builtin.tensor"
+    %r0 = irdl.base "!builtin.tensor"
+    %r1 = irdl.base "!builtin.tensor"
+    %r2 = irdl.base "!builtin.tensor"
+    %r3 = irdl.base "!builtin.tensor"
+    %dim = irdl.base "#builtin.integer"
+    %body = irdl.region
+    irdl.operands(first: %t0, second: optional %t1, third: optional %t2, fourth: optional %t3)
+    irdl.results(result: %r0, second_result: optional %r1, third_result: optional %r2,
+                 fourth_result: optional %r3)
+    irdl.attributes {"dim" = %dim}
+    irdl.regions(body: %body)
+  }
+
   // a @ b + accumulator, of tiles m×k, k×n and m×n.
   irdl.operation @dot {
     %a = irdl.base "!builtin.tensor"

@@ -41,6 +41,7 @@ from lego_mlir.frontend import any as any
 from lego_mlir.frontend import arange as arange
 from lego_mlir.frontend import argmax as argmax
 from lego_mlir.frontend import argmin as argmin
+from lego_mlir.frontend import argsort as argsort
 from lego_mlir.frontend import atomic_add as atomic_add
 from lego_mlir.frontend import atomic_and as atomic_and
 from lego_mlir.frontend import atomic_exchange as atomic_exchange
@@ -107,6 +108,7 @@ from lego_mlir.frontend import silu as silu
 from lego_mlir.frontend import sin as sin
 from lego_mlir.frontend import sized as sized
 from lego_mlir.frontend import softplus as softplus
+from lego_mlir.frontend import sort as sort
 from lego_mlir.frontend import split as split
 from lego_mlir.frontend import sqrt as sqrt
 from lego_mlir.frontend import sum as sum
@@ -114,6 +116,7 @@ from lego_mlir.frontend import table as table
 from lego_mlir.frontend import take as take
 from lego_mlir.frontend import tanh as tanh
 from lego_mlir.frontend import thread_id as thread_id
+from lego_mlir.frontend import topk as topk
 from lego_mlir.frontend import while_ as while_
 from lego_mlir.frontend import zeros as zeros
 from lego_mlir.frontend import zeros_like as zeros_like

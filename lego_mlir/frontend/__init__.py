@@ -82,6 +82,7 @@ from lego_mlir.frontend.tiles.reductions import (
     sum,
 )
 from lego_mlir.frontend.tiles.scans import cummax, cummin, cumprod, cumsum, scan
+from lego_mlir.frontend.tiles.sorting import argsort, sort, topk
 from lego_mlir.frontend.tiles.tile import Tile
 from lego_mlir.frontend.values import Value
 from lego_mlir.frontend.vectors import concatenate, dot, sum_slices
@@ -106,6 +107,7 @@ __all__ = [
     "arange",
     "argmax",
     "argmin",
+    "argsort",
     "atomic_add",
     "atomic_and",
     "atomic_exchange",
@@ -172,6 +174,7 @@ __all__ = [
     "sin",
     "sized",
     "softplus",
+    "sort",
     "split",
     "sqrt",
     "sum",
@@ -180,6 +183,7 @@ __all__ = [
     "take",
     "tanh",
     "thread_id",
+    "topk",
     "where",
     "while_",
     "zeros",

@@ -19,6 +19,7 @@ from lego_mlir.analysis.distributed.factors import REPLICA, Factor, Place, repli
 from lego_mlir.analysis.distributed.layout import DistributedLayout, Element, Position
 from lego_mlir.analysis.distributed.reduction import Reduction, plan_reduction
 from lego_mlir.analysis.distributed.scan import Scan, plan_scan
+from lego_mlir.analysis.distributed.sort import Sort, plan_sort
 from lego_mlir.analysis.distributed.tensor_cores import (
     mma_accumulator,
     mma_operand_a,
@@ -52,6 +53,7 @@ __all__ = [
     "Reduction",
     "Road",
     "Scan",
+    "Sort",
     "blocked",
     "broadcast",
     "broadcast_registers",
@@ -66,6 +68,7 @@ __all__ = [
     "plan_conversion",
     "plan_reduction",
     "plan_scan",
+    "plan_sort",
     "reduced",
     "replicas",
     "replicated",

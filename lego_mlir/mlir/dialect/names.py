@@ -23,6 +23,7 @@ from lego_mlir.mlir.dialect.tile_operations import (
     SCAN_WITH,
     SCATTER,
     SEND_PARTS,
+    SORT_WITH,
     SPLIT,
     STORE_MATRICES,
     STORE_PARTS,
@@ -73,6 +74,7 @@ TILE_OPERATIONS = (
     REDUCE_WITH,
     SCAN,
     SCAN_WITH,
+    SORT_WITH,
     DOT,
     TAKE,
 )

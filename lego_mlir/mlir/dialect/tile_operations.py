@@ -29,6 +29,7 @@ REDUCE = "lego.reduce"
 REDUCE_WITH = "lego.reduce_with"
 SCAN = "lego.scan"
 SCAN_WITH = "lego.scan_with"
+SORT_WITH = "lego.sort_with"
 DOT = "lego.dot"
 TAKE = "lego.take"
 LOAD_PARTS = "lego.load_parts"
@@ -61,7 +62,7 @@ KINDS = ("add", "mul", "max", "min", "umax", "umin", "and", "or", "xor")
 """What a reduction or scan combines by."""
 
 MOST_COMBINED = 4
-"""The most tiles that a lego.reduce_with or lego.scan_with combines together."""
+"""The most tiles that a lego.reduce_with, scan_with or sort_with combines together."""
 
 _OPERAND_SEGMENTS = "operandSegmentSizes"
 _RESULT_SEGMENTS = "resultSegmentSizes"
@@ -231,10 +232,10 @@ def combine_with(
     *,
     reverse: bool = False,
 ) -> Any:
-    """Build a reduction or scan by a function; return the operation, whose body is to be filled.
+    """Build a reduction, scan or sort by a function; return the operation with an empty body.
 
     Args:
-        name: `REDUCE_WITH` or `SCAN_WITH`.
+        name: `REDUCE_WITH`, `SCAN_WITH` or `SORT_WITH`.
         kinds: the types of the results.
         tiles: up to `MOST_COMBINED` tiles of one shape.
         dim: the dimension.

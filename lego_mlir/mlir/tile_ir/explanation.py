@@ -12,6 +12,7 @@ from lego_mlir.analysis.distributed import (
     plan_conversion,
     plan_reduction,
     plan_scan,
+    plan_sort,
 )
 from lego_mlir.analysis.distributed.conversions.shared_access import plan_store
 from lego_mlir.mlir import dialect
@@ -104,6 +105,8 @@ def _plan(op: Any, operand: Placement, result: Placement, kernel: TileKernel) ->
                 return plan_reduction(operand, tiles.dim_of(op), size).explain()
             if op.name in _SCANS:
                 return plan_scan(operand, tiles.dim_of(op), size).explain()
+            if op.name == tiles.SORT_WITH:
+                return plan_sort(operand, tiles.dim_of(op)).explain()
     return ""
 
 

@@ -20,7 +20,7 @@ from lego_mlir.mlir.tile_ir.operations import CONSTANT, is_pointwise
 from lego_mlir.mlir.tile_ir.types import is_tile
 
 _READS = (dialect.LOAD, tiles.GATHER)
-_WITH_BODY = (tiles.REDUCE_WITH, tiles.SCAN_WITH)
+_WITH_BODY = (tiles.REDUCE_WITH, tiles.SCAN_WITH, tiles.SORT_WITH)
 _PURE = tuple(name for name in dialect.TILE_OPERATIONS if name not in (tiles.GATHER, tiles.SCATTER))
 _LOOPS = ("scf.for",)
 

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from lego_mlir.analysis.distributed.sort import masks
 from lego_mlir.mlir.tile_ir.interpreter.pointwise import as_type, signed, unsigned
 from lego_mlir.mlir.tile_ir.interpreter.values import Array, Value, cast, is_float
 
@@ -151,6 +152,35 @@ def scanned_with(
             found = _joined(_part(found, dim, 0, distance), done, dim)
         distance *= 2
     return [Value(t.data, one.valid) for t, one in zip(found, ones, strict=True)]
+
+
+def sorted_with(
+    tiles: Sequence[Value], function: Function, dim: int, identity: Sequence[Array] | None
+) -> list[Value]:
+    """Return tiles sorted along a dimension, by the network of `analysis.distributed.sort`.
+
+    Args:
+        tiles: their elements are sorted together.
+        function: whether an element of each comes before another one of each.
+        dim: the dimension.
+        identity: what stands for invalid elements.
+    """
+    ones = _valid_together(tiles)
+    size = ones[0].data.shape[dim]
+    held = [np.moveaxis(t.data, dim, -1) for t in ones]
+    if identity is not None:
+        valid = np.moveaxis(ones[0].valid, dim, -1)
+        held = [np.where(valid, x, cast(e, x.dtype)) for x, e in zip(held, identity, strict=True)]
+    index = np.arange(size)
+    for mask in masks(size):
+        partner = index ^ mask
+        others = [x[..., np.minimum(partner, size - 1)] for x in held]
+        is_lower = index & (1 << (mask.bit_length() - 1)) == 0
+        (comes,), (goes,) = function(others, held), function(held, others)
+        takes = np.where(is_lower, comes, goes) & (partner < size)
+        held = [np.where(takes, y, x) for x, y in zip(held, others, strict=True)]
+    some = np.broadcast_to(ones[0].valid.any(axis=dim, keepdims=True), ones[0].valid.shape)
+    return [Value(np.moveaxis(x, -1, dim), some) for x in held]
 
 
 def multiplied(a: Value, b: Value, accumulator: Value) -> Value:

@@ -222,6 +222,13 @@ def _scan_with(machine: Machine, op: Any) -> list[Value]:
     return combining.scanned_with(parts, function, tiles.dim_of(op), reverse=tiles.is_reverse(op))
 
 
+def _sort_with(machine: Machine, op: Any) -> list[Value]:
+    identity = tiles.identity_of(op)
+    numbers = None if identity is None else [number_of(a) for a in identity]
+    parts = machine.operands(op)
+    return combining.sorted_with(parts, machine.function(op), tiles.dim_of(op), numbers)
+
+
 def _dot(machine: Machine, op: Any) -> list[Value]:
     a, b, accumulator = machine.operands(op)
     return [combining.multiplied(a, b, accumulator)]
@@ -250,5 +257,6 @@ OPERATIONS: Mapping[str, Callable[[Machine, Any], list[Value]]] = {
     tiles.SCAN: _scan,
     tiles.REDUCE_WITH: _reduce_with,
     tiles.SCAN_WITH: _scan_with,
+    tiles.SORT_WITH: _sort_with,
     tiles.DOT: _dot,
 }

@@ -14,16 +14,20 @@ from lego_mlir.mlir.tile_ir.verifier.checked import Checked
 _YIELD = "gpu.yield"
 
 
-def check_function(c: Checked, elements: Sequence[Any]) -> None:
+def check_function(
+    c: Checked, elements: Sequence[Any], returns: Sequence[Any] | None = None
+) -> None:
     """Check the region of an operation, and its identities, if it has any.
 
     Args:
         c: the operation.
         elements: the element types of its tiles.
+        returns: the types that the function returns, by default one element of each tile.
 
     Raises:
         LegoError: the region is no function of one element of each tile and another of each.
     """
+    returned = list(elements) if returns is None else list(returns)
     if not elements:
         c.fail("of no tiles")
     blocks = list(c.op.regions[0].blocks)
@@ -38,10 +42,10 @@ def check_function(c: Checked, elements: Sequence[Any]) -> None:
     end = inside[-1] if inside else None
     yielded = [x.type for x in end.operands] if end is not None else []
     c.require(
-        end is not None and end.name == _YIELD and yielded == list(elements),
+        end is not None and end.name == _YIELD and yielded == returned,
         lambda: (
-            f"has a function that returns ({', '.join(map(str, yielded))}), not one element "
-            f"of each tile, ({', '.join(map(str, elements))})"
+            f"has a function that returns ({', '.join(map(str, yielded))}), not "
+            f"({', '.join(map(str, returned))})"
         ),
         "its region ends in a gpu.yield of them",
     )

@@ -339,6 +339,20 @@ def _scan_with(c: Checked) -> None:
     check_function(c, [c.element(part) for part in parts])
 
 
+def _sort_with(c: Checked) -> None:
+    parts, results = list(c.op.operands), list(c.op.results)
+    shape = c.shape(parts[0])
+    c.dim(len(shape))
+    c.require(
+        len(parts) == len(results), lambda: f"of {len(parts)} tiles has {len(results)} results"
+    )
+    for part, result in zip(parts, results, strict=True):
+        c.same_shape(part, shape, "a tile")
+        c.same_shape(result, shape, "a result")
+        c.same_element(result, c.element(part), "a result")
+    check_function(c, [c.element(part) for part in parts], [ir.IntegerType.get_signless(1)])
+
+
 _ACCUMULATORS = {
     "f16": ("f16", "f32"),
     "bf16": ("f32",),
@@ -403,6 +417,7 @@ SHAPES: Mapping[str, Callable[[Checked], None]] = {
     tiles.REDUCE_WITH: _reduce_with,
     tiles.SCAN: _scan,
     tiles.SCAN_WITH: _scan_with,
+    tiles.SORT_WITH: _sort_with,
     tiles.DOT: check_dot,
 }
 """By the operation's name."""

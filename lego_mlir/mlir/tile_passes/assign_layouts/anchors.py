@@ -29,7 +29,13 @@ from lego_mlir.mlir.tile_passes.assign_layouts.keys import Key
 from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import Accesses
 from lego_mlir.mlir.tile_passes.assign_layouts.propagation import Candidates
 
-_REDUCTIONS = (tiles.REDUCE, tiles.REDUCE_WITH, tiles.SCAN, tiles.SCAN_WITH)
+_REDUCTIONS = (
+    tiles.REDUCE,
+    tiles.REDUCE_WITH,
+    tiles.SCAN,
+    tiles.SCAN_WITH,
+    tiles.SORT_WITH,
+)
 
 
 def find_candidates(graph: Graph, kernel: TileKernel, accesses: Accesses) -> Candidates:
@@ -66,7 +72,7 @@ def find_candidates(graph: Graph, kernel: TileKernel, accesses: Accesses) -> Can
 
 
 def _reduced_dims(graph: Graph) -> set[int]:
-    """Return the dimensions along which the kernel reduces or scans."""
+    """Return the dimensions along which the kernel reduces, scans or sorts."""
     return {tiles.dim_of(n.op) for n in graph.nodes if n.op.name in _REDUCTIONS and n.tie is None}
 
 

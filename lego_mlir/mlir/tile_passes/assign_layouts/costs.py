@@ -20,8 +20,10 @@ from lego_mlir.analysis.distributed import (
     estimate_conversion,
     plan_reduction,
     plan_scan,
+    plan_sort,
 )
 from lego_mlir.analysis.distributed.conversions.clusters import Kind, of_cluster
+from lego_mlir.analysis.distributed.conversions.exchange import WORD_BYTES
 from lego_mlir.analysis.distributed.conversions.plan import BARRIER_CLOCKS
 from lego_mlir.analysis.distributed.conversions.shared_access import plan_store
 from lego_mlir.analysis.distributed.factors import digits
@@ -92,6 +94,9 @@ class Costs:
             case tiles.SCAN | tiles.SCAN_WITH:
                 sizes = [bytes_of(element_of(v)) for v in op.operands]
                 return sum(scan_clocks(key, tiles.dim_of(op), n) for n in sizes)
+            case tiles.SORT_WITH:
+                sizes = [bytes_of(element_of(v)) for v in op.operands]
+                return sort_clocks(key, tiles.dim_of(op), tuple(sizes))
             case tiles.DOT:
                 depth = shape_of(op.operands[0])[1]
                 return key.registers * key.warps * WARP_THREADS * depth // _MMA_A_CLOCK
@@ -169,6 +174,25 @@ def scan_clocks(layout: DistributedLayout, dim: int, size: int) -> int:
             clocks += step.gather.cost.clocks
         elif step.digit.place is Place.LANE:
             clocks += len(step.groups) * layout.warps
+    return clocks
+
+
+@lru_cache(maxsize=1 << 12)
+def sort_clocks(layout: DistributedLayout, dim: int, sizes: tuple[int, ...]) -> int:
+    """Return what a sort of tiles of elements of so many bytes costs."""
+    try:
+        plan = plan_sort(layout, dim)
+    except LegoError:
+        return IMPOSSIBLE
+    held = layout.registers * layout.warps
+    words = sum(-(-n // WORD_BYTES) for n in sizes)
+    clocks = 0
+    for step in plan.rounds:
+        clocks += 2 * (len(sizes) + 1) * held // _WARPS_A_CLOCK
+        if step.coordinate:
+            clocks += 2 * words * held + BARRIER_CLOCKS
+        elif step.lanes:
+            clocks += words * held
     return clocks
 
 

@@ -183,6 +183,9 @@ class Validity:
                 return parts[0] if same and is_simple else frozenset([JoinedParts(parts)])
             case tiles.REDUCE | tiles.REDUCE_WITH:
                 return some_along(self._all(op), tiles.dim_of(op), source)
+            case tiles.SORT_WITH:
+                domain = self._all(op)
+                return domain - along(domain, tiles.dim_of(op), source)
             case tiles.DOT:
                 return self._dot(op)
             case tiles.TAKE:

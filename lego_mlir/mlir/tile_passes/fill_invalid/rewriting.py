@@ -85,7 +85,7 @@ class _Filling:
                 domain = self._combined(op, self._validity.of(op.operands[0]))
                 filler = identity(tiles.kind_of(op), element_of(op.operands[0]))
                 return self._need(op, [(0, domain, filler)])
-            case tiles.REDUCE_WITH | tiles.SCAN_WITH:
+            case tiles.REDUCE_WITH | tiles.SCAN_WITH | tiles.SORT_WITH:
                 return self._needs_of_function(op)
             case tiles.DOT:
                 a, b, _ = op.operands

@@ -27,6 +27,7 @@ from lego_mlir.mlir.tile_passes.lower_tiles.combining import (
     by_region,
     reduce_tiles,
     scan_tiles,
+    sort_tiles,
 )
 from lego_mlir.mlir.tile_passes.lower_tiles.control_flow import CONTROL_FLOW, lower_control_flow
 from lego_mlir.mlir.tile_passes.lower_tiles.conversions import convert
@@ -134,6 +135,9 @@ class _Walk:
                 found = views.split(operands[0], layouts)
             case tiles.REDUCE | tiles.REDUCE_WITH | tiles.SCAN | tiles.SCAN_WITH:
                 found = self._combine(op, operands)
+            case tiles.SORT_WITH:
+                before = by_region(op.regions[0].blocks[0])
+                found = sort_tiles(operands, tiles.dim_of(op), before, self.threads)
             case _:
                 (layout,) = layouts
                 found = [self._value(op, operands, layout)]

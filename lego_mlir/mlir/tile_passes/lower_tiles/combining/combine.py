@@ -72,11 +72,11 @@ def by_kind(kind: str, element: Any) -> Combine:
 
 
 def by_region(block: Any) -> Combine:
-    """Return what combines elements by the body of a `lego.reduce_with` or `lego.scan_with`.
+    """Return what combines elements by the body of a reduction, scan or sort by a function.
 
     Args:
         block: its arguments are an element of each tile, then another one of each; it ends in a
-            gpu.yield of one element each.
+            gpu.yield of one element each; that of a sort of whether the first ones come before.
     """
 
     def apply(a: Values, b: Values) -> Values:
