@@ -63,6 +63,9 @@ _SKEWED = {
 }
 """For outputs whose rows are not aligned, and which are stored by vectors nevertheless."""
 
+_GAIN = 0.75
+"""Runs are taken where they move so much less than tiles of two modes or a copy."""
+
 _COPY_THREADS = 256
 """Threads of a CTA that copies."""
 
@@ -117,7 +120,7 @@ def choose_config(problem: PermuteProblem, element_bytes: int, max_width: int) -
     """
     first, runs = candidates(problem, element_bytes, max_width).values()
     costs = [_cost(problem, c, element_bytes) for c in (first, runs)]
-    return runs if costs[1] < costs[0] else first
+    return runs if costs[1] < _GAIN * costs[0] else first
 
 
 def candidates(problem: PermuteProblem, element_bytes: int, max_width: int) -> dict[str, Config]:
