@@ -158,6 +158,12 @@ irdl.dialect @transform_lego {
     irdl.operands(kernels: %op)
   }
 
+  // Lets dots by wgmma that only add to what loops carry run on in the next iteration.
+  irdl.operation @overlap_iterations {
+    %op = irdl.is !transform.any_op
+    irdl.operands(loops: %op)
+  }
+
   // Lets the warpgroups of a role begin the dots of loops in turns.
   irdl.operation @order_consumers {
     %op = irdl.is !transform.any_op

@@ -29,7 +29,8 @@ from lego_mlir.analysis.instructions.wgmma_operands import Major, operand_descri
 from lego_mlir.hardware.limits import WARPGROUP_WARPS, WGMMA_ROWS
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
-from lego_mlir.mlir.emit import wgmma
+from lego_mlir.mlir.dialect.pipeline_operations import pending_of
+from lego_mlir.mlir.emit import nvvm, wgmma
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.tile_ir.dots import WarpGrid, WarpgroupDot, read_warpgroup_dot
 from lego_mlir.mlir.tile_ir.operations import CONSTANT
@@ -78,13 +79,19 @@ def lower_warpgroup_dot(
     return of_elements(accumulator.layout, found)
 
 
-def lower_dot_wait(accumulator: Fragment, pending: int) -> Fragment:
+def lower_dot_wait(op: Any, accumulator: Fragment) -> Fragment:
     """Build the wait for a dot; return the fragment of the finished result.
 
     Args:
+        op: a lego.dot_wait.
         accumulator: the result of a dot_async.
-        pending: how many younger groups may be in flight.
     """
+    pending = pending_of(op)
+    if not any(True for _ in op.results[0].uses):
+        nvvm.wgmma_wait(
+            pending
+        )  # a later dot adds to the accumulator, whose registers are not read
+        return accumulator
     found = wgmma.wait(str(accumulator.element), accumulator.elements(), pending)
     return of_elements(accumulator.layout, found)
 
