@@ -27,7 +27,7 @@ def to_python(x: Any, name: str = "layout", names: Mapping[str, str] | None = No
     """Return a layout as a Python module, or an expression as one of Python's integers.
 
     The module of a layout `A` has the functions `A_apply`, `A_inv`, `A_dims`, `A_size`, and
-    `A_mask` if its tiles pad the tensor. Their first parameters are the symbolic sizes.
+    `A_mask` if some index has no element. Their first parameters are the symbolic sizes.
 
     Args:
         x: a layout, an index expression, a SymPy expression, or several expressions.

@@ -158,7 +158,7 @@ def to_triton(
     """Return a layout as a Triton module, a slice as a tile, or an expression as text.
 
     The module of a layout `A` has the functions `A_apply`, `A_inv`, `A_dims`, `A_size`, and
-    `A_mask` if its tiles pad the tensor, for `triton.jit`. Their first parameters are the symbolic
+    `A_mask` if some index has no element, for `triton.jit`. Their first parameters are the symbolic
     sizes.
 
     Args:

@@ -17,7 +17,7 @@ from lego_mlir import cli
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "pictures"
 _FIRST = re.compile(r"\b(?:OrderBy|TileOrderBy|GroupBy|TileBy)\(")
-_NEXT = re.compile(r"\.(?:OrderBy|TileOrderBy|GroupBy|TileBy)\(")
+_NEXT = re.compile(r"\.(?:OrderBy|TileOrderBy|GroupBy|TileBy|Window)\(")
 
 
 def pictures() -> dict[str, list[str]]:
