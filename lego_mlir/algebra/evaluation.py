@@ -149,12 +149,12 @@ def _apply(layout: Layout, *index: Any) -> Any:
     if layout.window is not None:
         return layout.window.offset(index_of_window(layout, index), _apply)
     if not layout.is_padded:
-        return _through_stages(layout, index, layout.dims)
+        return layout.placed(_through_stages(layout, index, layout.dims))
     assert layout.view is not None
     shape, coordinates = layout.tensor_shape, partial.coordinates(layout.view, index)
     partial.check_inside(shape, coordinates, f"'{layout}' at {list(index)}")
     return partial.derive_inside(
-        shape, coordinates, lambda inside: _through_stages(layout, inside, shape)
+        shape, coordinates, lambda inside: layout.placed(_through_stages(layout, inside, shape))
     )
 
 

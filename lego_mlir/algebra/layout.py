@@ -436,6 +436,10 @@ class Layout:
     __iter__ = None
     """A layout is indexed, not iterated: without this, Python would try both."""
 
+    def placed(self, offset: Any) -> Any:
+        """Return where the element at a flat offset lies in memory: there."""
+        return offset
+
     def limits(self, index: Index) -> list[tuple[Any, Int]]:
         """Return what the mask compares: coordinates of an index, and their upper limits."""
         found = self.padding_limits(index)

@@ -23,6 +23,7 @@ from lego_mlir.compiler.backend import child_process, codegen
 from lego_mlir.compiler.backend.assembly import Cubin
 from lego_mlir.compiler.backend.strict_checks import check_strict
 from lego_mlir.compiler.dependent_launch import drop_dependent_launch
+from lego_mlir.compiler.host_functions import host_function
 from lego_mlir.compiler.kernels.attributes import launch_attributes, set_kernel_attributes
 from lego_mlir.compiler.kernels.checks import check_lowered, check_types, index_bitwidth
 from lego_mlir.compiler.kernels.resource_limits import check_launches, check_registers
@@ -37,6 +38,8 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir, native, object_of
 from lego_mlir.mlir.context import Source, mlir_errors, new_context, parse, run_pipeline
+from lego_mlir.mlir.launch_sizes.hoist_sizes import hoist_sizes
+from lego_mlir.mlir.launch_sizes.pass_sizes import pass_sizes
 from lego_mlir.mlir.layouts import Layouts, functions_of
 from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.buffers import align_shared
@@ -137,6 +140,8 @@ class Compilation:
         """The module whose tiles all have layouts, after the schedule's steps on them."""
         module = self._clone(self._parsed)
         self._set_sizes(module)
+        with self.context:
+            hoist_sizes(module, self.source)
         context = module, self.layouts, self.source, self.options.target, self.step_check
         run_passes(PLACING, *context)
         if self.schedules.apply(module, PLACED, self.layouts):
@@ -234,6 +239,9 @@ class Compilation:
             if lower_reductions(operations, self.source, has_redux):
                 operations = list(operations_in(module.operation))
         check_types(operations, self.source)
+        with self.context, mlir_errors(self.source):
+            pass_sizes(module, self.source)
+        operations = list(operations_in(module.operation))
         width = index_bitwidth(module, operations)
         of_launches = launch_attributes(operations)
         exact = self.options.exact_math or is_exact(module, self.source)
@@ -323,7 +331,7 @@ class Compilation:
         Raises:
             LegoError: the host function does more than launch kernels.
         """
-        host = launches.host_function(self.scheduled, self._parsed, self.source)
+        host = host_function(self.scheduled, self._parsed, self.layouts, self.source)
         found, workspaces = launches.launches(self.nvvm, host, self.source)
         artifact = Artifact(
             name=host.name,

@@ -1,20 +1,18 @@
-"""Read a host function as data: its arguments and its launches.
+"""Read the launches of a host function as data.
 
-Host code is not compiled. It is a list of launches whose sizes are known and whose parameters
-are the function's own arguments or constants; anything else is an error here, not later.
+Host code is not compiled. It is a list of launches. Their sizes and parameters are constants, the
+function's own arguments, or what the launch computes of the arguments' sizes; anything else is an
+error here, not later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 from lego_mlir.artifact import (
-    Argument,
-    ArgumentAccess,
+    Computed,
     Constant,
-    Fact,
     KernelLaunch,
     Parameter,
     TensorMapParameter,
@@ -22,87 +20,20 @@ from lego_mlir.artifact import (
     Workspace,
     WorkspaceIndex,
 )
-from lego_mlir.artifact.model import REFERENCE_RULE
-from lego_mlir.artifact.names import NAME_RULE, is_name
+from lego_mlir.compiler.host_functions import (
+    Host,
+    argument_attributes,
+    constant_of,
+    dtype_of,
+    name_of,
+)
 from lego_mlir.compiler.kernels.resource_limits import LAUNCH_SIZES, check_sizes
-from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import ALLOCATION_ALIGNMENT, MAX_PARAMETER_BYTES, TENSOR_MAP_BYTES
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.layouts import layout_text
-from lego_mlir.mlir.lowering.argument_access import argument_access
-from lego_mlir.mlir.lowering.argument_names import argument_names
-from lego_mlir.mlir.lowering.buffers import is_dense, workspace_alignment
-from lego_mlir.mlir.modules import operations_in
-
-_LAUNCHES = ("gpu.launch", "gpu.launch_func")
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """A host function that launches kernels.
-
-    Attributes:
-        name: its symbol.
-        arguments: in order.
-        reference: the known reference that the module compares it with, if any.
-        in_place: whether buffers may overlap of which the kernels write some.
-        facts: conditions on the arguments that every launch checks.
-    """
-
-    name: str
-    arguments: tuple[Argument, ...]
-    reference: str | None
-    in_place: bool = False
-    facts: tuple[Fact, ...] = ()
-
-
-def host_function(module: Any, parsed: Any, source: Source) -> Host:
-    """Return the one function of the module that launches kernels.
-
-    Args:
-        module: lowered, its kernels not outlined yet.
-        parsed: the module before lowering, whose lego operations say what kernels access.
-        source: the module's text, in which errors are shown.
-
-    Raises:
-        LegoError: there is none, there are several, or an argument has an unusable type.
-    """
-    functions = [op.operation for op in module.body.operations if _launches(op.operation)]
-    if len(functions) != 1:
-        found = ", ".join(f"@{_name(f)}" for f in functions) or "none"
-        raise source.error(
-            f"a module to run has one host function that launches kernels, this one has: {found}",
-            functions[1].location if functions else module.operation.location,
-            hint="a host function is a func.func with a gpu.launch in it",
-        )
-    (func,) = functions
-    kernels = _gpu_functions(module)
-    for op in operations_in(func):
-        if op.name == "gpu.launch_func":
-            _check_known_sizes(op, kernels, source)
-    block = func.regions[0].blocks[0]
-    if not is_name(_name(func)):
-        raise source.error(
-            f"the host function has the name '{_name(func)}'",
-            func.location,
-            hint=f"a name to run has {NAME_RULE}",
-        )
-    names = argument_names(func, source)
-    attributes = _argument_attributes(func, len(block.arguments))
-    # Where an operation of the module does not tell, what the compiler made of it may.
-    stages = zip(_accesses(parsed, _name(func)), _accesses(module, _name(func)), strict=True)
-    accesses = [before or after for before, after in stages]
-    arguments = tuple(
-        _argument(value, name, attrs, access or "readwrite", func, source)
-        for value, name, attrs, access in zip(
-            block.arguments, names, attributes, accesses, strict=True
-        )
-    )
-    in_place = any(dialect.IN_PLACE in op.attributes for op in (func, module.operation))
-    reference = _reference(module, func, source)
-    return Host(_name(func), arguments, reference, in_place, _facts(func))
+from lego_mlir.mlir.launch_sizes.strided import is_dense
+from lego_mlir.mlir.lowering.buffers import workspace_alignment
 
 
 def launches(
@@ -116,7 +47,7 @@ def launches(
     (func,) = (
         op.operation
         for op in module.body.operations
-        if op.operation.name == "func.func" and _name(op.operation) == host.name
+        if op.operation.name == "func.func" and name_of(op.operation) == host.name
     )
     found: list[KernelLaunch] = []
     workspaces: dict[Any, Workspace] = {}
@@ -142,132 +73,6 @@ def launches(
     return tuple(found), tuple(workspaces.values())
 
 
-def _launches(op: Any) -> bool:
-    return op.name == "func.func" and any(inner.name in _LAUNCHES for inner in operations_in(op))
-
-
-def _gpu_functions(module: Any) -> dict[tuple[str, ...], Any]:
-    """Return the kernels that the user wrote as gpu.func, by gpu.module and name."""
-    return {
-        (_name(container.operation), _name(op.operation)): op.operation
-        for container in module.body.operations
-        if container.operation.name == "gpu.module"
-        for op in container.operation.regions[0].blocks[0].operations
-        if op.operation.name == "gpu.func"
-    }
-
-
-def _check_known_sizes(launch: Any, kernels: Mapping[tuple[str, ...], Any], source: Source) -> None:
-    """Check that a launch has the sizes that its kernel was compiled for."""
-    kernel = kernels.get(tuple(launch.attributes["kernel"].value))
-    if kernel is None:
-        return
-    segments = list(launch.attributes["operandSegmentSizes"])
-    sizes = [_constant(v) for v in list(launch.operands)[segments[0] :][:6]]
-    for key, static_sizes in (("known_grid_size", sizes[:3]), ("known_block_size", sizes[3:])):
-        if key not in kernel.attributes:
-            continue
-        known = list(ir.DenseI32ArrayAttr(kernel.attributes[key]))
-        if [None if n is None else n.value for n in static_sizes] != known:
-            raise source.error(
-                f"this launch does not have the {key} of @{_name(kernel)}, {known}",
-                launch.location,
-                hint="launch it with these sizes as constants, or take the attribute away",
-            )
-
-
-def _name(func: Any) -> str:
-    return func.attributes["sym_name"].value  # type: ignore[no-any-return]
-
-
-def _facts(func: Any) -> tuple[Fact, ...]:
-    """Return what the compiler relies on of the arguments and has not proven."""
-    attributes = (
-        ir.ArrayAttr(func.attributes[dialect.FACTS]) if dialect.FACTS in func.attributes else ()
-    )
-    facts = [{e.name: ir.StringAttr(e.attr).value for e in ir.DictAttr(a)} for a in attributes]
-    return tuple(Fact(**entries) for entries in facts)
-
-
-def _reference(module: Any, func: Any, source: Source) -> str | None:
-    for attributes in (func.attributes, module.operation.attributes):
-        if dialect.REFERENCE not in attributes:
-            continue
-        reference = attributes[dialect.REFERENCE]
-        text = ir.StringAttr(reference).value if isinstance(reference, ir.StringAttr) else ""
-        if not REFERENCE_RULE.holds(text):
-            raise source.error(
-                f"{dialect.REFERENCE} is a name in quotes, not '{reference}'", func.location
-            )
-        return text
-    return None
-
-
-def _argument_attributes(func: Any, count: int) -> list[Mapping[str, Any]]:
-    if "arg_attrs" not in func.attributes:
-        return [{}] * count
-    return [{e.name: e.attr for e in attrs} for attrs in func.attributes["arg_attrs"]]
-
-
-def _argument(
-    value: Any,
-    name: str,
-    attrs: Mapping[str, Any],
-    access: ArgumentAccess,
-    func: Any,
-    source: Source,
-) -> Argument:
-    if not isinstance(value.type, ir.MemRefType):
-        dtype = _dtype(value.type, name, func, source)
-        return Argument(name, dtype, None, None, "read")
-    kind = ir.MemRefType(value.type)
-    if not kind.has_static_shape:
-        raise source.error(
-            f"argument '{name}' of @{_name(func)} has the type {kind}: to run, its shape must "
-            "be known",
-            func.location,
-        )
-    if not is_dense(kind):
-        raise source.error(
-            f"argument '{name}' of @{_name(func)} has the type {kind}: to run, its elements must "
-            "lie one after another",
-            func.location,
-            hint="say where they lie by a lego.layout, and take the memref's own layout away",
-        )
-    # A text over several lines is one of a single line to the bundle.
-    layout = (
-        " ".join(layout_text(attrs[dialect.ARGUMENT_LAYOUT]).split())
-        if dialect.ARGUMENT_LAYOUT in attrs
-        else None
-    )
-    alignment = dialect.alignment_in(attrs)
-    dtype = _dtype(kind.element_type, name, func, source)
-    return Argument(name, dtype, tuple(kind.shape), layout, access, alignment)
-
-
-def _dtype(kind: Any, name: str, func: Any, source: Source) -> str:
-    """Return the name of an element type that a kernel can be given from outside."""
-    if str(kind) not in ELEMENT_BYTES:
-        raise source.error(
-            f"argument '{name}' of @{_name(func)} has elements of type {kind}, which cannot be "
-            "passed to a kernel",
-            func.location,
-            hint=f"use one of {', '.join(ELEMENT_BYTES)}",
-        )
-    return str(kind)
-
-
-def _accesses(module: Any, name: str) -> list[ArgumentAccess | None]:
-    """Return how kernels access each argument of the host function of this name."""
-    kernels = _gpu_functions(module)
-    return [
-        argument_access(value, kernels)
-        for op in (o.operation for o in module.body.operations)
-        if op.name == "func.func" and _name(op) == name
-        for value in op.regions[0].blocks[0].arguments
-    ]
-
-
 def _workspace(op: Any, name: str, func: Any, source: Source) -> Workspace:
     """Return what a gpu.alloc of the host function allocates.
 
@@ -278,10 +83,9 @@ def _workspace(op: Any, name: str, func: Any, source: Source) -> Workspace:
         source: the module's text, in which errors are shown.
     """
     kind = ir.MemRefType(op.results[0].type)
-    if not kind.has_static_shape or not is_dense(kind) or kind.memory_space is not None:
+    if not is_dense(kind) or kind.memory_space is not None:
         raise source.error(
-            f"a workspace of the type {kind}: its shape must be known, and its elements lie one "
-            "after another in global memory",
+            f"a workspace of the type {kind}: its elements lie one after another in global memory",
             op.location,
             hint="for example gpu.alloc () : memref<64x64xf32>",
         )
@@ -300,8 +104,11 @@ def _workspace(op: Any, name: str, func: Any, source: Source) -> Workspace:
             f"not {alignment}",
             op.location,
         )
-    dtype = _dtype(kind.element_type, name, func, source)
-    return Workspace(name, dtype, tuple(kind.shape), alignment, dialect.ZEROED in op.attributes)
+    dtype = dtype_of(kind.element_type, name, func, source)
+    shape: tuple[int | str, ...] = tuple(kind.shape)
+    if dialect.COMPUTED in op.attributes:
+        shape = (ir.StringAttr(op.attributes[dialect.COMPUTED]).value,)
+    return Workspace(name, dtype, shape, alignment, dialect.ZEROED in op.attributes)
 
 
 def _launch(op: Any, workspaces: Sequence[Any], source: Source) -> KernelLaunch:
@@ -313,8 +120,14 @@ def _launch(op: Any, workspaces: Sequence[Any], source: Source) -> KernelLaunch:
     parameters = operands[starts[11] : starts[12]]
     if asynchronous or cluster:
         raise source.error("asynchronous and cluster launches are not supported", op.location)
-    numbers = [_number(v, what, op, source) for v, what in zip(sizes, LAUNCH_SIZES, strict=True)]
-    check_sizes(numbers, op.location, source)
+    grid = [
+        _grid_size(v, what, op, source) for v, what in zip(sizes, LAUNCH_SIZES[:3], strict=False)
+    ]
+    block = [
+        _number(v, what, op, source) for v, what in zip(sizes[3:], LAUNCH_SIZES[3:], strict=True)
+    ]
+    # What the launch computes is checked when it does.
+    check_sizes([*(n if isinstance(n, int) else 1 for n in grid), *block], op.location, source)
     kernel = list(op.attributes["kernel"].value)[-1]
     passed = tuple(_parameter(v, n, op, workspaces, source) for n, v in enumerate(parameters))
     size = sum(map(_bytes_of, passed))
@@ -326,8 +139,8 @@ def _launch(op: Any, workspaces: Sequence[Any], source: Source) -> KernelLaunch:
         )
     return KernelLaunch(
         kernel=kernel,
-        grid=(numbers[0], numbers[1], numbers[2]),
-        block=(numbers[3], numbers[4], numbers[5]),
+        grid=(grid[0], grid[1], grid[2]),
+        block=(block[0], block[1], block[2]),
         parameters=passed,
         shared_bytes=_number(shared[0], "dynamic shared memory", op, source) if shared else 0,
         pdl=dialect.PDL in op.attributes,
@@ -344,22 +157,39 @@ def _bytes_of(parameter: Parameter) -> int:
     return 8
 
 
-def _constant(value: Any) -> Any:
-    if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
-        return None
-    return value.owner.operation.attributes["value"]
-
-
 def _number(value: Any, what: str, op: Any, source: Source) -> int:
-    attribute = _constant(value)
+    attribute = constant_of(value)
     if attribute is None:
         raise source.error(f"the {what} of this launch is not a known number", op.location)
     return attribute.value  # type: ignore[no-any-return]
 
 
+def _grid_size(value: Any, what: str, op: Any, source: Source) -> int | str:
+    """Return a size of the grid: a number, or the expression by which the launch computes it."""
+    if constant_of(value) is not None:
+        return _number(value, what, op, source)
+    if not isinstance(value, ir.BlockArgument):
+        raise source.error(f"the {what} of this launch is not known to the launch", op.location)
+    return _computed(value) or f"a{value.arg_number}"
+
+
+def _computed(value: Any) -> str | None:
+    """Return the expression by which the launch computes a value; `None` if it does not."""
+    if not isinstance(value, ir.BlockArgument):
+        return None
+    func = value.owner.owner.operation
+    attrs = argument_attributes(func, len(value.owner.arguments))[value.arg_number]
+    if dialect.COMPUTED not in attrs:
+        return None
+    return ir.StringAttr(attrs[dialect.COMPUTED]).value  # type: ignore[no-any-return]
+
+
 def _parameter(
     value: Any, number: int, op: Any, workspaces: Sequence[Any], source: Source
 ) -> Parameter:
+    computed = _computed(value)
+    if computed is not None:
+        return Computed(cast("Any", str(value.type)), computed)
     buffer = _buffer(value, workspaces)
     if buffer is not None:
         return buffer
@@ -370,7 +200,7 @@ def _parameter(
         return TensorMapParameters(
             tuple(_tensor_map(one.owner.operation, workspaces) for one in maps)
         )
-    attribute = _constant(value)
+    attribute = constant_of(value)
     if not isinstance(attribute, ir.IntegerAttr | ir.FloatAttr):
         raise source.error(
             f"parameter {number} of this kernel is neither an argument of the host function nor "

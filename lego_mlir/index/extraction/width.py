@@ -4,14 +4,31 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from lego_mlir.index.nodes import Expr, Int, ISqrt, Poly
-from lego_mlir.index.ranges import bounds, of_term
+from lego_mlir.index import polynomial
+from lego_mlir.index.nodes import Expr, Int, ISqrt, Poly, plain
+from lego_mlir.index.ranges import bounds, is_nonnegative, of_term
 from lego_mlir.index.structure import children
 
 
 def widest(x: Int) -> int | None:
     """Return the greatest magnitude that computing `x` passes through; `None` if unbounded."""
     return abs(x) if isinstance(x, int) else _widest(x)
+
+
+def ascends(x: Int, limit: int) -> bool:
+    """Return whether `x` is a sum of products of what is below a limit and not negative.
+
+    Then nothing that computing it passes through is above `x`, unless a factor is 0. Where `x` is
+    below the limit, so is all of it; modulo a power of two, the limit, a factor of 0 gives 0.
+    """
+    constant, terms = polynomial.parts(plain(x))
+    if constant < 0 or any(coefficient < 0 for coefficient in terms.values()):
+        return False
+    atoms = {atom for mono in terms for atom, _ in mono}
+    return all(
+        is_nonnegative(atom) and (size := widest(atom)) is not None and size < limit
+        for atom in atoms
+    )
 
 
 @lru_cache(maxsize=1 << 14)

@@ -108,6 +108,8 @@ ELEMENTS = "lego.elements"
 """An exclusive upper bound of the offsets in an argument's buffer, in elements."""
 STRIDE_DIVISORS = "lego.stride_divisors"
 """For each dimension of an argument's buffer a number that divides its stride."""
+COMPUTED = "lego.computed"
+"""On an argument that the compiler added: the expression by which the launch computes it."""
 
 # Attributes of a gpu.alloc in a host function, which is a workspace of the launches. It may have
 # `ARGUMENT_NAME` and `ALIGNMENT`, too.
@@ -136,7 +138,7 @@ PING_PONG = "lego.ping_pong"
 # Attributes of other dialects' operations.
 BOUNDS = "lego.bounds"
 """For each result, an index, an exclusive upper bound, or 0 where none is known. On a scf.for the
-bounds hold for the values that it carries, too."""
+bounds hold for the values that it carries, too. On an argument: for each size of its buffer."""
 CLAIM = "lego.claim"
 """A range that the program claims for an operand or a result: `mlir.lowering.indices.claims`."""
 DIVERGENT = "lego.divergent"

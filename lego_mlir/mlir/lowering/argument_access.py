@@ -51,6 +51,9 @@ _WRITES = (
     "nvvm.cp.async.bulk.tensor.global.shared.cta",
 )
 
+_SIZES = ("memref.dim", "memref.extract_strided_metadata")
+"""What only asks for sizes and strides."""
+
 GpuFunctions = Mapping[tuple[str, ...], Any]
 """The gpu.func operations of a module, by gpu.module and name."""
 
@@ -70,6 +73,8 @@ def argument_access(buffer: Any, kernels: GpuFunctions) -> ArgumentAccess | None
             op = use.owner.operation
             if op.name in _VIEWS:
                 stack.append(op.results[0])
+            elif op.name in _SIZES:
+                continue
             elif op.name in _READS:
                 reads = True
             elif op.name in _READS_AND_WRITES or (

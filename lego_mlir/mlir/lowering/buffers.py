@@ -12,6 +12,7 @@ from lego_mlir.index import Int, construct
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir, memref
 from lego_mlir.mlir.context import Source
+from lego_mlir.mlir.launch_sizes.strided import address_of, evenly_spaced, has_strides, is_dense
 from lego_mlir.mlir.modules import symbols_in
 from lego_mlir.mlir.scopes import Scope, scope_of
 
@@ -37,11 +38,14 @@ class FlatBuffers:
             LegoError: its elements do not lie at equal distances.
         """
         kind = ir.MemRefType(buffer.type)
-        if kind.rank == 1:
+        if kind.rank == 1 and is_dense(kind):
             return buffer
         key = (buffer, scope.body)
         if key not in self._made:
             with op.location, scope.entry(buffer):
+                if has_strides(buffer):
+                    self._made[key] = address_of(buffer)
+                    return self._made[key]
                 flat = self._flat_type(kind, op)
                 i64 = ir.IntegerType.get_signless(64)
                 dims = ir.ArrayAttr.get([ir.IntegerAttr.get(i64, d) for d in range(kind.rank)])
@@ -62,7 +66,7 @@ class FlatBuffers:
         element, space = kind.element_type, kind.memory_space
         if is_dense(kind):
             return ir.MemRefType.get([size], element, memory_space=space)
-        spacing = _evenly_spaced(kind)
+        spacing = evenly_spaced(kind)
         if spacing is None:
             raise self._source.error(
                 f"'{op.name}': the elements of the buffer {kind} are not known to lie one after "
@@ -205,7 +209,7 @@ _CHOICES = (dialect.PICK, "arith.select")
 def _alignment(buffer: Any, scope: Scope) -> int:
     """Return the alignment of a buffer by its definition."""
     kind = ir.MemRefType(buffer.type)
-    if not is_dense(kind):
+    if not is_dense(kind) and not has_strides(buffer):
         return 1
     if not isinstance(buffer, ir.BlockArgument):
         return _alignment_of_result(buffer.owner, scope)
@@ -286,13 +290,6 @@ def _takes_any_memref(op: Any) -> bool:
     )
 
 
-def is_dense(kind: Any) -> bool:
-    """Return whether a memref type is plain row-major memory, without a layout map."""
-    with kind.context:
-        identity = ir.AffineMap.get_identity(kind.rank)
-    return isinstance(kind.layout, ir.AffineMapAttr) and kind.affine_map == identity
-
-
 def elements_of(kind: Any) -> int | None:
     """Return the number of elements of a memref type; `None` if a dimension is dynamic."""
     if not kind.has_static_shape:
@@ -308,17 +305,3 @@ def bytes_of(kind: Any) -> int:
     """Return the bytes of a memref type of known size, with 8 for an index of either width."""
     width = getattr(kind.element_type, "width", 64)
     return (elements_of(kind) or 0) * max(1, width // 8)
-
-
-def _evenly_spaced(kind: Any) -> tuple[int, int] | None:
-    """Return stride and offset of a memref whose row-major order has one stride, else `None`."""
-    if not isinstance(kind.layout, ir.StridedLayoutAttr):
-        return None
-    strides, offset = kind.get_strides_and_offset()
-    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
-    if dynamic in strides or not kind.has_static_shape:
-        return None
-    outer_to_inner = zip(strides, strides[1:], kind.shape[1:], strict=False)
-    if any(outer != inner * n for outer, inner, n in outer_to_inner):
-        return None
-    return strides[-1], offset

@@ -34,6 +34,8 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source, mlir_errors
 from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.launch_sizes.hoist_sizes import hoist_sizes, is_host
+from lego_mlir.mlir.launch_sizes.promises import check_promises, is_open, promises_of
 from lego_mlir.mlir.layouts import Layouts
 from lego_mlir.mlir.lowering import atomics
 from lego_mlir.mlir.lowering.access_checks import check_value, other_attribute, whole_dimensions
@@ -56,6 +58,7 @@ from lego_mlir.mlir.lowering.parts_access.matrices import read_matrices, write_m
 from lego_mlir.mlir.lowering.parts_access.offsets import last_index
 from lego_mlir.mlir.lowering.parts_access.plan import PartsMemory, bytes_of
 from lego_mlir.mlir.lowering.parts_access.sends import send
+from lego_mlir.mlir.lowering.strided_buffers import StridedBuffers
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.scopes import KERNELS
 
@@ -73,6 +76,7 @@ def lower_lego(module: Any, layouts: Layouts, source: Source, *, check: bool = F
         LegoError: at the operation or inside the layout's text.
     """
     with module.context, ir.Location.unknown(), mlir_errors(source, "lowering lego failed"):
+        hoist_sizes(module, source)
         _Lowering(module, layouts, source, check=check).run()
         module.operation.verify()
 
@@ -93,6 +97,7 @@ class _Lowering:
         self.reader.leaf = sizes.leaf
         self.operands = LayoutOperands(layouts, self.reader, sizes, source)
         self.flat = FlatBuffers(source)
+        self.strided = StridedBuffers(self.reader, self.checks, source)
 
     def run(self) -> None:
         self.checks.tables = lower_tables(self.module, self.source)
@@ -112,7 +117,10 @@ class _Lowering:
         for op in lego:
             self.operands.note(op)
         for op in self.module.body.operations:
+            check_promises(op.operation, self.source)
             complete_arguments(op.operation, self.layouts, self.source)
+            if is_host(op.operation):
+                self.checks.arguments(op.operation, self.layouts)
         # The launch encodes tensor maps, so nothing is lowered for them.
         lowered = [op for op in lego if op.name != dialect.TENSOR_MAP]
         in_order = [(n, op) for n, op in named_ops if n.startswith(dialect.PREFIX) or claims(n, op)]
@@ -282,7 +290,7 @@ class _Lowering:
     def matrix_descriptor(self, op: Any, layout: Layout) -> None:
         buffer, *operands = list(op.operands)
         bound, index = self.operands.indexed(op, layout, operands)
-        flat, _ = self.flat_memory(op, layout, buffer)
+        flat, _, _ = self.flat_memory(op, layout, buffer)
         size = bytes_of(ir.MemRefType(buffer.type).element_type)
         offset = located(self.source, op, lambda: derive_offset(bound, tuple(index)))
         with ir.InsertionPoint(op), op.location:
@@ -316,11 +324,12 @@ class _Lowering:
         kind = ir.MemRefType(buffer.type)
         whole = whole_dimensions(op, layout, self.source)
         bound, index = self.operands.indexed(op, layout, operands, whole)
+        bound = self.strided.layout(op, bound, buffer)
         piece = Slice(bound, tuple(index))
         check_value(op, value, piece if whole else None, kind.element_type, self.source)
-        flat, base = self.flat_memory(op, layout, buffer)
+        flat, base, limit = self.flat_memory(op, layout, buffer)
         other = other_attribute(op, kind.element_type, self.source)
-        printers = self.printed.printers(op)
+        printers = self.printed.printers(op, limit)
         mask = located(self.source, op, lambda: exists(piece))
         self.checks.indices(op, bound, index, buffer, mask)
         return LayoutAccess(piece, value, flat, base, other, *printers)
@@ -330,7 +339,8 @@ class _Lowering:
     ) -> PartsMemory:
         """Return the memory that the parts of a tile are in."""
         bound, index = self.operands.indexed(op, layout, operands)
-        flat, base = self.flat_memory(op, layout, buffer)
+        bound = self.strided.layout(op, bound, buffer)
+        flat, base, limit = self.flat_memory(op, layout, buffer)
         in_bounds = tiles.is_in_bounds(op)
         factors = tiles.registers_of(op)
         if in_bounds:
@@ -346,12 +356,16 @@ class _Lowering:
             flat,
             base,
             self.reader.read,
-            self.printed.note,
-            *self.printed.printers(op),
+            partial(self.printed.note, limit=limit),
+            *self.printed.printers(op, limit),
         )
 
-    def flat_memory(self, op: Any, layout: Layout, buffer: Any) -> tuple[Any, int]:
-        """Return a buffer as a view of one dimension, and the bytes that it is aligned to.
+    def flat_memory(self, op: Any, layout: Layout, buffer: Any) -> tuple[Any, int, int]:
+        """Return a buffer as a view of one dimension, and what is known of its addresses.
+
+        Returns:
+            The view, the bytes that divide the address of its first element, and the exclusive
+            upper bound of offsets that are accessed, 0 if there is none.
 
         Raises:
             LegoError: it is too small for the layout.
@@ -365,7 +379,9 @@ class _Lowering:
                 op.location,
                 hint="the buffer's shape and the sizes of the layout must agree",
             )
-        if elements is None or elements >= 1 << 31:
+        limit = (promises_of(buffer).elements if is_open(kind) else elements) or 0
+        if not limit or limit >= 1 << 31:
             self.printed.fit_32_bits = False
         scope = self.printed.blocks.scope(op)
-        return self.flat(buffer, scope, op), alignment_of(buffer, scope)
+        flat = self.flat(buffer, scope, op)
+        return flat, alignment_of(buffer, scope), limit if is_open(kind) else 0

@@ -33,15 +33,19 @@ from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import arith, ir, scf
 from lego_mlir.mlir.conditions import comparisons, host_of, is_conditional
 from lego_mlir.mlir.context import Source, position_of
-from lego_mlir.mlir.lowering.argument_names import argument_names
-from lego_mlir.mlir.lowering.indices.claims import RESULT, taken_claim
-from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
-from lego_mlir.mlir.lowering.indices.launch_values import (
+from lego_mlir.mlir.launch_sizes.facts import promised_facts
+from lego_mlir.mlir.launch_sizes.known import (
     Known,
     known_expression,
     known_value,
     number,
+    size_of,
 )
+from lego_mlir.mlir.launch_sizes.strided import is_dense
+from lego_mlir.mlir.layouts import Layouts
+from lego_mlir.mlir.lowering.argument_names import argument_names
+from lego_mlir.mlir.lowering.indices.claims import RESULT, taken_claim
+from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
 
 _MOST = 1 << 31
 """More elements than a dimension of a tile's tensor has."""
@@ -79,7 +83,7 @@ class IndexChecks:
         self._reader = reader
         self._printers = printers
         self._in_kernels = in_kernels
-        self._has_use = in_kernels or _takes_scalars(module)
+        self._has_use = in_kernels or _takes_numbers(module)
         self._facts: dict[Any, dict[tuple[str, str], Any]] = {}
         self._made: set[tuple[Any, ...]] = set()
         self.tables: dict[Any, tuple[int, ...]] = {}
@@ -145,6 +149,33 @@ class IndexChecks:
                 self._fact(op, known, rest.with_operator("==", number(0)), what)
             else:
                 self._trap_unless_divided(op, operand, d, f"{name} is $0, {what}")
+
+    def shape(self, op: Any, buffer: Any, shape: Sequence[Int]) -> None:
+        """Make facts of that a buffer, an argument, has the shape of a layout.
+
+        The first size is of no consequence to where elements lie.
+        """
+        kind = ir.MemRefType(buffer.type)
+        for dim, size in list(enumerate(shape))[1:]:
+            own = size_of(buffer.arg_number, dim)
+            if not kind.is_dynamic_dim(dim):
+                own = number(kind.shape[dim])
+            expected = known_expression(size, self._known_symbol)
+            if expected is None:
+                raise self._source.error(
+                    f"'{op.name}': size {dim} of the layout is known only in the kernel, and the "
+                    f"buffer {kind} has strides",
+                    op.location,
+                    hint="take the sizes of the layout from the buffer, by memref.dim",
+                )
+            if expected != own:
+                says = f"but size {dim} of the layout of this access is {size!r}"
+                self._fact(op, own, own.with_operator("==", expected), says)
+
+    def arguments(self, func: Any, layouts: Layouts) -> None:
+        """Make facts of what the arguments of a host function promise by themselves."""
+        for fact in promised_facts(func, layouts):
+            self._fact_of(func, fact.value, fact.condition, fact.says, func.location)
 
     def finish(self) -> None:
         """Set the facts of each host function as its attribute."""
@@ -253,9 +284,11 @@ class IndexChecks:
     # Facts of a launch.
     def _fact(self, op: Any, value: Known, condition: Known, says: str) -> None:
         func = host_of(op)
-        if func is None:
-            return  # nothing launches it
-        position = position_of(op.location)
+        if func is not None:  # else nothing launches it
+            self._fact_of(func, value, condition, says, op.location)
+
+    def _fact_of(self, func: Any, value: Known, condition: Known, says: str, location: Any) -> None:
+        position = position_of(location)
         entries = {
             "condition": str(condition),
             "value": str(value),
@@ -318,11 +351,16 @@ class IndexChecks:
         return True
 
 
-def _takes_scalars(module: Any) -> bool:
-    """Return whether a host function has an argument that the launch may compute with."""
+def _takes_numbers(module: Any) -> bool:
+    """Return whether a host function has an argument that the launch may compute with.
+
+    That is a scalar, or a buffer whose sizes or strides only the launch knows.
+    """
     functions = (op.operation for op in module.body.operations)
     return any(
         not isinstance(kind, ir.MemRefType)
+        or not ir.MemRefType(kind).has_static_shape
+        or not is_dense(ir.MemRefType(kind))
         for func in functions
         if func.name == "func.func"
         for kind in ir.FunctionType(ir.TypeAttr(func.attributes["function_type"]).value).inputs

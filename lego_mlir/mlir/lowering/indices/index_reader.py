@@ -16,6 +16,7 @@ from lego_mlir.index import Expr, Int, Sym, bounds, construct
 from lego_mlir.index.ranges import is_nonnegative, is_positive
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.launch_sizes.promises import promised
 
 _AXES = "xyz"
 
@@ -112,6 +113,11 @@ class IndexReader:
                 return x
         if op.name in _GPU_IDS:
             return self._read_gpu_id(value, op)
+        if (known := promised(value)) is not None:
+            leaf = self.leaf(value)
+            if leaf is None:
+                leaf = self.symbol(value, "size", 0, known.high, known.divisors)
+            return leaf
         if op.name == "memref.extract_aligned_pointer_as_index" and _is_shared(op.operands[0]):
             return self.symbol(value, "address", 0, (1 << 31) - 1)
         if op.name == "scf.for":
@@ -351,6 +357,7 @@ _ARITHMETIC: dict[str, Callable[..., Int | None]] = {
     "arith.divui": _division(construct.floordiv),
     "arith.divsi": _division(construct.floordiv),
     "arith.floordivsi": _floor_division(construct.floordiv),
+    "arith.ceildivsi": _floor_division(lambda a, b: -(-a // b)),
     "arith.remui": _division(construct.mod),
     "arith.remsi": _division(construct.mod),
     "arith.shli": _shift_left,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lego_mlir.index import Int
-from lego_mlir.index.extraction.width import widest
+from lego_mlir.index.extraction.width import ascends, widest
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
@@ -15,6 +15,9 @@ from lego_mlir.mlir.emit.block_printers import BlockPrinters
 from lego_mlir.mlir.lowering.accesses import Print
 from lego_mlir.mlir.lowering.derivations import located
 from lego_mlir.mlir.lowering.indices.index_reader import IndexReader, bound_of
+
+_MOST = 1 << 31
+"""More than a signed 32-bit integer holds."""
 
 _WITHOUT_INDICES = ("llvm.", "nvvm.")
 """Dialects whose operations neither take nor give indices."""
@@ -38,26 +41,33 @@ class PrintedIndices:
         self.blocks = BlockPrinters(reader.values)
         self.fit_32_bits = True
 
-    def printers(self, op: Any) -> tuple[Print, Print]:
-        """Return what prints expressions at an operation: as values, and as conditions."""
-        return self._checked(op, self.blocks.printer(op))
+    def printers(self, op: Any, limit: int = 0) -> tuple[Print, Print]:
+        """Return what prints expressions at an operation: as values, and as conditions.
 
-    def _checked(self, op: Any, printer: Printer) -> tuple[Print, Print]:
+        Args:
+            op: the operation.
+            limit: the values are offsets that count only where they are below this number; 0 if
+                nothing bounds them.
+        """
+        return self._checked(op, self.blocks.printer(op), limit)
+
+    def _checked(self, op: Any, printer: Printer, limit: int = 0) -> tuple[Print, Print]:
         """Return a printer's functions with errors at `op`, and a check of the width."""
 
-        def noting(make: Print) -> Print:
+        def noting(make: Print, limit: int = 0) -> Print:
             def printed(x: Int) -> Any:
-                self.note(x)
+                self.note(x, limit)
                 with op.location:
                     return located(self._source, op, lambda: make(x))
 
             return printed
 
-        return noting(printer.print), noting(printer.condition)
+        return noting(printer.print, limit), noting(printer.condition)
 
-    def note(self, x: Int) -> None:
-        """Take notice of an index that is computed, for the width of indices."""
-        self.fit_32_bits = self.fit_32_bits and _fits(x)
+    def note(self, x: Int, limit: int = 0) -> None:
+        """Take notice of an index that is computed, for the width of indices; as `printers`."""
+        fits = _fits(x) or (0 < limit < _MOST and ascends(x, _MOST))
+        self.fit_32_bits = self.fit_32_bits and fits
 
     def lasting(self, value: Any, x: Int) -> Any:
         """Return a value that remains: that of a lego operation is printed at the operation."""
@@ -111,4 +121,4 @@ class PrintedIndices:
 def _fits(x: Int) -> bool:
     """Return whether `x` and its intermediate results fit a signed 32-bit integer."""
     size = widest(x)
-    return size is not None and size < 1 << 31
+    return size is not None and size < _MOST

@@ -15,6 +15,7 @@ from lego_mlir.index import Int, Sym, bounds, polynomial, substitute
 from lego_mlir.index.ranges import is_positive
 from lego_mlir.index.structure import symbols
 from lego_mlir.mlir.context import Source
+from lego_mlir.mlir.launch_sizes.promises import Promised, promised
 from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
 
 Tied = Mapping[str, Any]
@@ -66,7 +67,8 @@ class SizeOperands:
         resolved = [self._resolved(divisor, tied) for divisor, tied in facts]
         self._open.discard(value)
         divisors = frozenset(d for d in resolved if d is not None)
-        return self._reader.symbol(value, name, 1, None, divisors)
+        known = promised(value) or Promised()
+        return self._reader.symbol(value, name, 1, known.high, divisors | known.divisors)
 
     def values(
         self, op: Any, layout: Layout, layout_symbols: Sequence[Sym], operands: Sequence[Any]

@@ -15,9 +15,9 @@ from math import prod
 from typing import cast
 
 from lego_mlir.algebra import Layout
+from lego_mlir.algebra.strided import derived_inside
 from lego_mlir.index import Int, Sym, construct, polynomial, substitute, symbols
 from lego_mlir.index.nodes import Xor, plain
-from lego_mlir.index.proofs.prover import is_within
 from lego_mlir.mlir.lowering.derivations import derive_offset
 
 Factor = tuple[int, int, int]
@@ -132,17 +132,5 @@ def last_index(first: Sequence[Int], factors: Sequence[Factor]) -> tuple[Int, ..
 
 
 def offset_of(layout: Layout, index: Sequence[Int]) -> Int:
-    """Return the offset at an index, right where the index is inside of the dimensions.
-
-    An entry that may be outside is replaced by a symbol that is inside, and put back: so nothing
-    is left of the derivation that only matters outside.
-    """
-    outside = {
-        Sym(f"inside {k}", 0, construct.sub(n, 1)): i
-        for k, (i, n) in enumerate(zip(index, layout.dims, strict=True))
-        if not is_within(i, n)
-    }
-    names = {s.name: s for s in outside}
-    inside = tuple(names.get(f"inside {k}", i) for k, i in enumerate(index))
-    offset = derive_offset(layout, inside)
-    return substitute(offset, outside) if outside else offset
+    """Return the offset at an index, right where the index is inside of the dimensions."""
+    return derived_inside(lambda *at: derive_offset(layout, at), layout.dims, index)  # type: ignore[no-any-return]
