@@ -49,17 +49,35 @@ def known_of_run(
         sizes |= {
             Leaf(position, "size", i): n for i, n in enumerate(fixed.shape or ()) if n is not None
         }
-    has_more = True
-    while has_more:  # one size may follow from another that did
-        has_more = False
-        for fact in artifact.facts:
-            has_more |= _follows(fact, sizes)
-    every = [_shape(artifact, position, sizes) for position in range(len(values))]
+    every = following_shapes(artifact, sizes)
     strides = [
         _strides(argument, shape, value)
         for argument, shape, value in zip(artifact.arguments, every, values, strict=True)
     ]
     return Known(values, every, strides)
+
+
+def following_shapes(artifact: Artifact, sizes: Mapping[Leaf, int]) -> list[tuple[int, ...]]:
+    """Return the shapes of all buffers, empty ones for scalars.
+
+    Args:
+        artifact: whose arguments.
+        sizes: scalars and sizes of buffers that are known; those of fixed shapes need not be there.
+
+    Raises:
+        LegoError: a size follows from nothing that is known.
+    """
+    known = dict(sizes)
+    for position, argument in enumerate(artifact.arguments):
+        for i, n in enumerate(argument.shape or ()):
+            if n is not None:
+                known.setdefault(Leaf(position, "size", i), n)
+    has_more = True
+    while has_more:  # one size may follow from another that did
+        has_more = False
+        for fact in artifact.facts:
+            has_more |= _follows(fact, known)
+    return [_shape(artifact, position, known) for position in range(len(artifact.arguments))]
 
 
 def _fixed(argument: Argument, shape: tuple[int, ...], position: int) -> Argument:

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from lego_mlir.artifact import Artifact
+from lego_mlir.artifact import Argument, Artifact
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelSequence
 from lego_mlir.runtime.tensor_strides import TensorStrides
@@ -110,7 +110,7 @@ def _check_backward(forward: Signature, backward: Signature) -> None:
     wanted = {
         f"{GRADIENT}{forward.arguments[i].name}"
         for i in forward.inputs
-        if forward.memory[i] is not None
+        if forward.arguments[i].shape is not None
     }
     for i in backward.inputs:
         name = backward.arguments[i].name
@@ -171,7 +171,8 @@ class _Gradient:
             if not set(names) & set(needed):
                 continue
             given = [
-                _with_strides(values[step.arguments[i].name], step.memory[i]) for i in step.inputs
+                _as_taken(values[step.arguments[i].name], step.arguments[i], step.memory[i])
+                for i in step.inputs
             ]
             result = operator(*given)
             found |= zip(names, result if isinstance(result, tuple) else (result,), strict=True)
@@ -189,11 +190,13 @@ class _Gradient:
         )
 
 
-def _with_strides(value: Any, memory: TensorStrides | None) -> Any:
+def _as_taken(value: Any, argument: Argument, memory: TensorStrides | None) -> Any:
     """Return a tensor with the strides that a kernel takes: itself, or a copy."""
-    if memory is None or not isinstance(value, torch.Tensor) or value.shape != memory.shape:
+    if not isinstance(value, torch.Tensor) or argument.shape is None:
         return value
-    if memory.match(value.stride()):
+    if memory is None:  # the launch knows its sizes
+        return value.contiguous() if argument.strides is None else value
+    if value.shape != memory.shape or memory.match(value.stride()):
         return value
     return torch.empty_strided(
         memory.shape, memory.strides, dtype=value.dtype, device=value.device

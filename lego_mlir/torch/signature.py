@@ -11,12 +11,15 @@ import torch
 
 from lego_mlir import runtime
 from lego_mlir.artifact import Argument, Artifact, known_numbers
+from lego_mlir.artifact.expressions import Leaf
 from lego_mlir.compiler.stages import DEFAULT_TARGET
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelSequence
 from lego_mlir.hardware.dtypes import FLOATS
 from lego_mlir.runtime.arrays import WRITES
-from lego_mlir.runtime.extents import row_major
+from lego_mlir.runtime.extents import fixed_extents, row_major
+from lego_mlir.runtime.fitting import agrees, shape_text
+from lego_mlir.runtime.missing_sizes import following_shapes
 from lego_mlir.runtime.tensor_strides import TensorStrides, tensor_strides
 from lego_mlir.torch import operators, tensors
 
@@ -35,7 +38,9 @@ class Signature:
         inputs: the positions of those that are inputs.
         results: the positions of those that are results.
         mutated: the names of inputs that are written.
-        memory: of each argument shape and strides in elements, `None` for numbers.
+        memory: of each argument shape and strides in elements, `None` for numbers, and where only
+            the launch knows them.
+        artifact: whose facts say which sizes follow from others.
     """
 
     name: str
@@ -45,6 +50,7 @@ class Signature:
     results: tuple[int, ...]
     mutated: tuple[str, ...]
     memory: tuple[TensorStrides | None, ...]
+    artifact: Artifact
 
     @staticmethod
     def of(source: Source, name: str, mutates: Sequence[str]) -> Signature:
@@ -96,7 +102,7 @@ class Signature:
             if arguments[i].shape is not None and arguments[i].access in WRITES
         )
         memory = tuple(map(_memory, arguments))
-        return Signature(name, launch, arguments, inputs, results, mutated, memory)
+        return Signature(name, launch, arguments, inputs, results, mutated, memory, artifact)
 
     @property
     def schema(self) -> str:
@@ -125,19 +131,43 @@ class Signature:
         given = [
             (self.arguments[i].name, value, i)
             for i, value in zip(self.inputs, values, strict=True)
-            if self.memory[i] is not None
+            if self.arguments[i].shape is not None
         ]
         tensors.check_devices(self.name, [(name, value) for name, value, _ in given])
         for name, value, i in given:
             self._check(name, value, self.arguments[i], self.memory[i])
         device = given[0][1].device
         made = []
+        open_shapes: Sequence[tuple[int, ...]] = ()
+        if any(self.memory[i] is None for i in self.results):
+            open_shapes = self._shapes(values)
         for i in self.results:
             memory, dtype = self.memory[i], tensors.dtype_of(self.arguments[i].dtype)
-            assert memory is not None
-            strides = memory.strides
-            made.append(torch.empty_strided(memory.shape, strides, dtype=dtype, device=device))
+            if memory is None:
+                made.append(torch.empty(open_shapes[i], dtype=dtype, device=device))
+            else:
+                strides = memory.strides
+                made.append(torch.empty_strided(memory.shape, strides, dtype=dtype, device=device))
         return tuple(made)
+
+    def _shapes(self, values: Sequence[Any]) -> Sequence[tuple[int, ...]]:
+        """Return the shapes of all tensors, which follow from those of the inputs.
+
+        Raises:
+            LegoError: that of a result does not.
+        """
+        sizes: dict[Leaf, int] = {}
+        for i, value in zip(self.inputs, values, strict=True):
+            if isinstance(value, torch.Tensor):
+                sizes |= {Leaf(i, "size", dim): n for dim, n in enumerate(value.shape)}
+            elif isinstance(value, int):
+                sizes[Leaf(i)] = value
+        try:
+            return following_shapes(self.artifact, sizes)
+        except LegoError as e:
+            raise LegoError(
+                f"{self.name}: {e.message}", hint="make it an input: mutates=[...]"
+            ) from None
 
     def _check(
         self, name: str, value: torch.Tensor, argument: Argument, memory: TensorStrides | None
@@ -148,23 +178,42 @@ class Signature:
                 f"{value.dtype}",
                 hint=f"convert it: x.to({tensors.dtype_of(argument.dtype)})",
             )
-        shape, buffer = tuple(value.shape), known_numbers(argument.shape or ())
-        is_tensor = memory is not None and shape == memory.shape
-        if is_tensor and memory is not None and memory.match(value.stride()):
+        shape = tuple(value.shape)
+        if memory is None:
+            self._check_open(name, value, argument)
+            return
+        buffer = known_numbers(argument.shape or ())
+        is_tensor = shape == memory.shape
+        if is_tensor and memory.match(value.stride()):
             return
         if shape == buffer and value.is_contiguous():
             return
         if not is_tensor and shape != buffer:
-            expected = list(buffer if memory is None else memory.shape)
+            expected = list(memory.shape)
             raise LegoError(
                 f"{self.name}: '{name}' has the shape {expected}, the tensor {list(shape)}"
             )
-        wanted = row_major(buffer) if memory is None or not is_tensor else memory.strides
+        wanted = memory.strides if is_tensor else row_major(buffer)
         raise LegoError(
             f"{self.name}: '{name}' has the strides {list(wanted)}, the tensor "
             f"{list(value.stride())}",
             hint="torch.empty_strided(shape, strides).copy_(x) is a copy with these strides",
         )
+
+    def _check_open(self, name: str, value: torch.Tensor, argument: Argument) -> None:
+        """Check shape and strides of a tensor, as far as they are not left to the launch."""
+        shape, wanted = list(value.shape), argument.shape or ()
+        if not agrees(shape, wanted):
+            shown = shape_text(wanted)
+            raise LegoError(f"{self.name}: '{name}' has the shape {shown}, the tensor {shape}")
+        steps = argument.strides
+        if not (value.is_contiguous() if steps is None else agrees(value.stride(), steps)):
+            shown = "is row-major" if steps is None else f"has the strides {shape_text(steps)}"
+            raise LegoError(
+                f"{self.name}: '{name}' {shown}, the tensor has the strides "
+                f"{list(value.stride())}",
+                hint="x.contiguous() is such a tensor",
+            )
 
     def compute(self, *values: Any) -> Any:
         """Launch the kernel on inputs, and return its results."""
@@ -174,7 +223,7 @@ class Signature:
             every[i] = value
         for i, result in zip(self.results, made, strict=True):
             every[i] = result
-        at = next(i for i in self.inputs if self.memory[i] is not None)
+        at = next(i for i in self.inputs if self.arguments[i].shape is not None)
         operators.launch_in_place(self.launch, every[at].device, every)
         return self._returned(made)
 
@@ -196,7 +245,7 @@ def _launches_of(artifact: Artifact) -> Callable[..., None]:
 
 def _memory(argument: Argument) -> TensorStrides | None:
     """Return shape and strides of an argument's tensor, of its buffer if it has no strides."""
-    if argument.shape is None:
+    if fixed_extents(argument) is None:
         return None
     found = tensor_strides(argument)
     shape = known_numbers(argument.shape)

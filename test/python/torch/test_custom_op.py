@@ -213,3 +213,56 @@ def test_what_cannot_be_an_operator() -> None:
         custom_op(fresh("f"), scaled(), backward=gradients)
     with pytest.raises(lg.LegoError, match="it writes 'z', which is not the gradient of an input"):
         custom_op(fresh("f"), multiply, backward=multiply)
+
+
+ROWS = lg.Tensor["f32", "M, N"]
+
+
+def of_any_size() -> tuple[Any, Any]:
+    """Return the kernels of z = x w and of its gradients, for any number of rows."""
+    line = lg.Tensor["f32", "N"]
+
+    @lg.kernel(grid=lambda x: x.shape[0], block=32)
+    def multiply(x: ROWS, w: line, z: ROWS) -> None:
+        for j in lg.loop(x.shape[1], start=lg.thread_id(), step=32):
+            z[lg.block_id(), j] = x[lg.block_id(), j] * w[j]
+
+    @lg.kernel(grid=lambda x: x.shape[0], block=32)
+    def gradient(grad_z: ROWS, x: ROWS, w: line, grad_x: ROWS) -> None:
+        for j in lg.loop(x.shape[1], start=lg.thread_id(), step=32):
+            grad_x[lg.block_id(), j] = grad_z[lg.block_id(), j] * w[j]
+
+    return multiply, gradient
+
+
+def test_sizes_that_the_launch_knows() -> None:
+    forward, backward = of_any_size()
+    multiply = custom_op(fresh("any"), forward, backward=backward)
+    compiled = torch.compile(
+        lambda x, w: multiply(x.sin(), w).cos(), fullgraph=True, dynamic=True, backend="eager"
+    )
+    for m, n in ((3, 40), (8, 64), (1, 5)):
+        x, w = torch.randn(m, n, requires_grad=True), torch.randn(n)
+        assert torch.equal(multiply(x.detach(), w), x.detach() * w)
+        torch.testing.assert_close(compiled(x, w), (x.sin() * w).cos())
+        (found,) = torch.autograd.grad(multiply(x, w).sum(), x)
+        torch.testing.assert_close(found, w.expand(m, n))
+    torch.library.opcheck(multiply, (torch.randn(4, 24), torch.randn(24)))
+    assert len(forward.classes()) <= 3
+
+
+def test_sizes_that_do_not_follow_or_fit() -> None:
+    @lg.kernel(grid=1, block=32)
+    def made(x: lg.Tensor["f32", "N"], y: lg.Tensor["f32", "K"]) -> None:
+        y[0] = x[0]
+
+    with pytest.raises(lg.LegoError, match="nothing that is given tells its size") as info:
+        custom_op(fresh("made"), made)(torch.zeros(4))
+    assert info.value.hint == "make it an input: mutates=[...]"
+    multiply = custom_op(fresh("any"), of_any_size()[0])
+    with pytest.raises(lg.LegoError, match=r"'x' has the shape \[\?, \?\], the tensor \[4\]"):
+        multiply(torch.zeros(4), torch.zeros(4))
+    with pytest.raises(lg.LegoError, match="'x' is row-major, the tensor has the strides") as info:
+        multiply(torch.zeros(4, 5).t(), torch.zeros(4))
+    with pytest.raises(lg.LegoError, match="'w'.* dimension 0 is 6"):
+        multiply(torch.zeros(4, 5), torch.zeros(6))
