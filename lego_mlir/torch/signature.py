@@ -210,8 +210,7 @@ class Signature:
         if not (value.is_contiguous() if steps is None else agrees(value.stride(), steps)):
             shown = "is row-major" if steps is None else f"has the strides {shape_text(steps)}"
             raise LegoError(
-                f"{self.name}: '{name}' {shown}, the tensor has the strides "
-                f"{list(value.stride())}",
+                f"{self.name}: '{name}' {shown}, the tensor has the strides {list(value.stride())}",
                 hint="x.contiguous() is such a tensor",
             )
 
@@ -245,7 +244,7 @@ def _launches_of(artifact: Artifact) -> Callable[..., None]:
 
 def _memory(argument: Argument) -> TensorStrides | None:
     """Return shape and strides of an argument's tensor, of its buffer if it has no strides."""
-    if fixed_extents(argument) is None:
+    if argument.shape is None or fixed_extents(argument) is None:
         return None
     found = tensor_strides(argument)
     shape = known_numbers(argument.shape)

@@ -252,8 +252,10 @@ def test_sizes_that_the_launch_knows() -> None:
 
 
 def test_sizes_that_do_not_follow_or_fit() -> None:
+    line, other = lg.Tensor["f32", "N"], lg.Tensor["f32", "K"]
+
     @lg.kernel(grid=1, block=32)
-    def made(x: lg.Tensor["f32", "N"], y: lg.Tensor["f32", "K"]) -> None:
+    def made(x: line, y: other) -> None:
         y[0] = x[0]
 
     with pytest.raises(lg.LegoError, match="nothing that is given tells its size") as info:
@@ -264,5 +266,5 @@ def test_sizes_that_do_not_follow_or_fit() -> None:
         multiply(torch.zeros(4), torch.zeros(4))
     with pytest.raises(lg.LegoError, match="'x' is row-major, the tensor has the strides") as info:
         multiply(torch.zeros(4, 5).t(), torch.zeros(4))
-    with pytest.raises(lg.LegoError, match="'w'.* dimension 0 is 6"):
+    with pytest.raises(lg.LegoError, match=r"'w'.* dimension 0 is 6"):
         multiply(torch.zeros(4, 5), torch.zeros(6))
