@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,7 +25,7 @@ from lego_mlir.diagnostics import LegoError, Location, SlowCodeError
 from lego_mlir.frontend.host.argument_types import Parameter, TensorType
 from lego_mlir.frontend.host.fingerprint import NoFingerprint, fingerprint
 from lego_mlir.frontend.host.host_arithmetic import host_sizes
-from lego_mlir.frontend.host.launch_classes import LaunchClass, RunTimeSizes
+from lego_mlir.frontend.host.launch_classes import ANY_SIZES, LaunchClass, RunTimeSizes
 from lego_mlir.frontend.host.parameters import (
     argument_attributes,
     mlir_type,
@@ -36,6 +37,7 @@ from lego_mlir.limits import current
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import func, ir
 from lego_mlir.mlir.context import Source, mlir_errors, new_context
+from lego_mlir.runtime.npy import load_npy
 from lego_mlir.sources import Sources
 
 if TYPE_CHECKING:
@@ -186,6 +188,7 @@ class HostFunction(ABC):
         seed: int = 0,
         costs: bool = False,
         check: bool | None = None,
+        sizes: Mapping[str, int] | None = None,
         **unknown: Any,
     ) -> runtime.RunResult:
         """Run on copies of logical tensors, with random data for those that are missing.
@@ -198,6 +201,7 @@ class HostFunction(ABC):
                 pass `costs` to `select`.)
             check: whether the kernel checks what of its indices and sizes is not proven; by default
                 in the simulator, unless costs are counted.
+            sizes: by name, of tensors that are left out, where only launches know them.
             unknown: keyword arguments that there are none of: an error.
 
         Returns:
@@ -207,8 +211,16 @@ class HostFunction(ABC):
             raise unknown_keyword(self.name, self.parameters(), unknown, user_location())
         chosen = runtime.select(device, costs=costs) if isinstance(device, str) else device
         check = False if costs and check is None else check
-        artifact = self._compiled_for(chosen, check, arrays)
-        return runtime.run(artifact, arrays, device=chosen, seed=seed, functions=self._functions())
+        given = [load_npy(x) if isinstance(x, str | os.PathLike) else x for x in arrays]
+        artifact = self._compiled_for(chosen, check, given, sizes)
+        return runtime.run(
+            artifact,
+            given,
+            device=chosen,
+            seed=seed,
+            functions=self._functions(),
+            shapes=self.run_time_sizes.shapes(sizes or {}),
+        )
 
     def check_each_step(
         self, *arrays: Any, orders: Sequence[str] = step_checks.ORDERS
@@ -227,7 +239,8 @@ class HostFunction(ABC):
         Raises:
             LegoError: a step changes a result: names the first that does; or there are no tiles.
         """
-        return step_checks.check_each_step(self.compilation(), arrays, orders)
+        compilation = self.compilation(sizes=self._class_of(arrays))
+        return step_checks.check_each_step(compilation, arrays, orders)
 
     def _functions(self) -> dict[str, Callable[..., Any]]:
         """Return the functions of the permutations in the parameters' layouts."""
@@ -239,12 +252,23 @@ class HostFunction(ABC):
         }
 
     def _compiled_for(
-        self, device: runtime.Device, check: bool | None, arrays: Sequence[Any]
+        self,
+        device: runtime.Device,
+        check: bool | None,
+        arrays: Sequence[Any],
+        sizes: Mapping[str, int] | None = None,
     ) -> Artifact:
         """Compile the kernel for a device and arrays, by default with checks in the simulator."""
         check = device.name == "sim" if check is None else check
-        sizes = self.run_time_sizes.of_arrays(arrays) if self.run_time_sizes else None
-        return self.compile(device.target or DEFAULT_TARGET, check=check, sizes=sizes)
+        target = device.target or DEFAULT_TARGET
+        return self.compile(target, check=check, sizes=self._class_of(arrays, sizes))
+
+    def _class_of(
+        self, arrays: Sequence[Any], sizes: Mapping[str, int] | None = None
+    ) -> LaunchClass:
+        """Return the class of a launch on arrays, of which some may be missing."""
+        known = self.run_time_sizes
+        return known.of_arrays(arrays, sizes) if known else ANY_SIZES
 
     def compile(
         self,

@@ -206,14 +206,28 @@ class RunTimeSizes:
                 return True
         return False
 
-    def of_arrays(self, arrays: Sequence[Any]) -> LaunchClass:
+    def shapes(self, sizes: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of those tensors that have them by sizes of these names."""
+        return {
+            name: tuple(evaluate(n, sizes) for n in kind.layout.tensor_shape)
+            for name, kind in self._tensors.items()
+            if kind.symbols and all(s.name in sizes for s in kind.layout.symbols)
+        }
+
+    def of_arrays(
+        self, arrays: Sequence[Any], given: Mapping[str, int] | None = None
+    ) -> LaunchClass:
         """Return the class of a launch on arrays, of which some may be `None` or missing.
+
+        Args:
+            arrays: one a parameter, in order.
+            given: sizes by name.
 
         Raises:
             LegoError: an array does not have the dimensions of its parameter, a size is above its
                 largest bound, or no array says what a size is.
         """
-        sizes: dict[str, int] = {}
+        sizes = dict(given or {})
         for name, kind in self._tensors.items():
             number = self._numbers[name]
             array = arrays[number] if number < len(arrays) else None
@@ -235,7 +249,7 @@ class RunTimeSizes:
             argument = self._argument(self._sources[missing[0]][0][0])
             raise LegoError(
                 f"no array says what the size {missing[0]} is",
-                hint=f"pass one for argument '{argument}'",
+                hint=f"pass one for argument '{argument}', or by run(..., sizes=...) the size",
             )
         return self.of_sizes(sizes)
 

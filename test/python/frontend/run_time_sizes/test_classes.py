@@ -111,7 +111,7 @@ def test_the_class_of_arrays_that_are_not_all_given() -> None:
     assert known == LaunchClass(("N", "S"), (("N", 8192),))
     with pytest.raises(LegoError, match="no array says what the size S is") as info:
         sizes.of_arrays((x,))
-    assert info.value.hint == "pass one for argument 'w'"
+    assert (info.value.hint or "").startswith("pass one for argument 'w', or")
 
 
 @pytest.mark.parametrize(
