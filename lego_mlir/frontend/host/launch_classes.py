@@ -264,11 +264,13 @@ class RunTimeSizes:
         """
         dividing = [self._sources[name][0] for name in self.dividing]
         bounded = [(*self._sources[name][0][:2], b) for name, b in self.bounds.items()]
-        tensors = [
-            (self._numbers[name], kind.strides is not None)
-            for name, kind in self._tensors.items()
-            if kind.symbols
-        ]
+        # Of tensors of the same sizes the first is looked at: that they are the same is a fact.
+        of_sizes: dict[object, tuple[int, bool]] = {}
+        for name, kind in self._tensors.items():
+            if kind.symbols:
+                sizes = (*map(repr, kind.shape), "" if kind.strides is None else name)
+                of_sizes.setdefault(sizes, (self._numbers[name], kind.strides is not None))
+        tensors = list(of_sizes.values())
 
         def key(arrays: Sequence[Any]) -> Key | None:
             # Every launch on PyTorch tensors comes here: no more than it takes.
