@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from lego_mlir.artifact import Argument, Artifact, Fact, known_numbers
+from lego_mlir.artifact import Argument, Artifact, Fact
 from lego_mlir.artifact.expressions import OPERATORS, Leaf, tokens
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.runtime.dtypes import Array
@@ -133,7 +133,7 @@ def _shape(artifact: Artifact, position: int, sizes: _Sizes) -> tuple[int, ...]:
             f"along dimension {dimension}",
             hint=f"pass an array for '{argument.name}', or its shape",
         )
-    return known_numbers(found)
+    return tuple(n for n in found if n is not None)  # PyTorch's own integers, too
 
 
 def _strides(
