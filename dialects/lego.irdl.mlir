@@ -303,13 +303,14 @@ irdl.dialect @lego {
     irdl.attributes {"dim" = %dim}
   }
 
-  // Whether `origin + index along the dimension` is below `size`, of i1.
+  // Whether `origin + index along the dimension` is below `size`, and below the limit, if there is
+  // one, of i1.
   irdl.operation @in_range {
     %tile = irdl.base "!builtin.tensor"
     %index = irdl.is index
     %dim = irdl.base "#builtin.integer"
     %size = irdl.base "#builtin.integer"
-    irdl.operands(origin: %index)
+    irdl.operands(origin: %index, limit: optional %index)
     irdl.results(tile: %tile)
     irdl.attributes {"dim" = %dim, "size" = %size}
   }

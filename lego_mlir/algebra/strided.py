@@ -36,9 +36,9 @@ class StridedLayout(Layout):
 
     def placed(self, offset: Any) -> Any:
         """Return where the element at a row-major position lies in memory."""
-        total: Int = 0
+        total: Any = 0
         for digit, stride in zip(unflatten(self.shape, offset), self.strides, strict=True):
-            total = construct.add(total, construct.mul(digit, stride))
+            total = total + digit * stride  # of expressions, or of arrays
         return total
 
 
@@ -62,4 +62,4 @@ def derived_inside(derive: Callable[..., Any], dims: Sizes, index: Sequence[Any]
 
 def in_strides(layout: Layout, shape: Sizes, strides: Sizes) -> StridedLayout:
     """Return a layout with its elements in a buffer of this shape, at these strides."""
-    return StridedLayout(layout.orders, layout.view, shape, strides)
+    return StridedLayout(layout.orders, layout.view, None, shape, strides)

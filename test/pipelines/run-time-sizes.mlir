@@ -26,12 +26,12 @@
 // CHECK: gpu.launch_func @rows_kernel::@rows_kernel blocks in (%[[ROWS]], %c1, %c1)
 // CHECK: llvm.func @rows_kernel(
 // CHECK-SAME: !llvm.ptr
-// CHECK-SAME: i32
 // CHECK-SAME: !llvm.ptr
+// CHECK-SAME: i32
 
 // PTX: .param .u64 .ptr {{.*}}rows_kernel_param_0,
-// PTX-NEXT: .param .u32 rows_kernel_param_1,
-// PTX-NEXT: .param .u64 .ptr {{.*}}rows_kernel_param_2
+// PTX-NEXT: .param .u64 .ptr {{.*}}rows_kernel_param_1,
+// PTX-NEXT: .param .u32 rows_kernel_param_2
 // PTX: ld.global.v4.b32
 func.func @rows(%x: memref<?x?xf32, strided<[?, 1]>>
                     {lego.layout = #A, lego.alignment = 16 : i64, lego.elements = 2147418112 : i64,

@@ -79,6 +79,11 @@ def size_of(op: Any) -> int:
     return ir.IntegerAttr(op.attributes[SIZE]).value  # type: ignore[no-any-return]
 
 
+def limit_of(op: Any) -> Any | None:
+    """Return the value that a lego.in_range compares with, beside its bound."""
+    return op.operands[1] if len(op.operands) > 1 else None
+
+
 def kind_of(op: Any) -> str:
     """Return by what a lego.reduce or lego.scan combines."""
     return ir.StringAttr(op.attributes[KIND]).value  # type: ignore[no-any-return]
@@ -161,10 +166,22 @@ def iota(kind: Any, dim: int, location: Any = None) -> Any:
     return _build(IOTA, [kind], [], {DIM: _i64(dim)}, location)[0]
 
 
-def in_range(kind: Any, origin: Any, dim: int, size: int, location: Any = None) -> Any:
-    """Build the tile of i1, of type `kind`, of whether `origin + index` is below `size`."""
+def in_range(
+    kind: Any, origin: Any, dim: int, size: int, location: Any = None, limit: Any = None
+) -> Any:
+    """Build the tile of i1, of type `kind`, of whether `origin + index` is below `size`.
+
+    Args:
+        kind: of the tile.
+        origin: an index value.
+        dim: along which the index is counted.
+        size: a number.
+        location: of the operation.
+        limit: an index value that the sum is to be below, too.
+    """
     attributes = {DIM: _i64(dim), SIZE: _i64(size)}
-    return _build(IN_RANGE, [kind], [origin], attributes, location)[0]
+    operands = [origin] if limit is None else [origin, limit]
+    return _build(IN_RANGE, [kind], operands, attributes, location)[0]
 
 
 def restrict(tile: Any, mask: Any, location: Any = None) -> Any:

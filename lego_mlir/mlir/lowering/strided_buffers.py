@@ -47,6 +47,13 @@ class StridedBuffers:
         if not has_strides(buffer):
             return layout
         kind = ir.MemRefType(buffer.type)
+        if layout.window is not None:
+            raise self._source.error(
+                f"'{op.name}': the window '{layout}' looks at the buffer {kind}, whose dimensions "
+                "have strides",
+                op.location,
+                hint="windows look at dense buffers: take the strides away",
+            )
         shape = layout.orders[0].dims if layout.orders else layout.dims
         sizes = zip(kind.shape, shape, strict=False)
         unknown = ir.ShapedType.get_dynamic_size()

@@ -139,8 +139,8 @@ def _iota(machine: Machine, op: Any) -> list[Value]:
 
 
 def _in_range(machine: Machine, op: Any) -> list[Value]:
-    (origin,) = machine.operands(op)
-    return [Value.of(_steps(op) + origin.number() < tiles.size_of(op))]
+    origin, *limits = (x.number() for x in machine.operands(op))
+    return [Value.of(_steps(op) + origin < min([tiles.size_of(op), *limits]))]
 
 
 # Validity.

@@ -33,12 +33,6 @@ def check_access(c: Checked, kind: Any, buffer: Any, origin: Sequence[Any]) -> N
         LegoError: the attributes and types do not belong together.
     """
     layout = c.layouts.of(c.op)
-    if layout.symbols:
-        names = ", ".join(s.name for s in layout.symbols)
-        c.fail(
-            f"of a tile through a layout with symbolic sizes ({names})",
-            "give the symbols values: lego.sizes, or legoc --set NAME=N",
-        )
     for name in (dialect.SHARED, dialect.WITHIN, dialect.BY_THREADS, dialect.CHUNK):
         c.require(
             name not in c.op.attributes,
@@ -46,9 +40,13 @@ def check_access(c: Checked, kind: Any, buffer: Any, origin: Sequence[Any]) -> N
             "it belongs to the vectors that schedules distribute: leave it out",
         )
     c.require(
-        len(origin) == layout.rank,
-        lambda: f"has {len(origin)} indices, its layout '{layout}' {layout.rank} dimensions",
-        "every dimension has an index, the origin of the tile",
+        len(origin) == layout.rank + len(layout.symbols),
+        lambda: (
+            f"has {len(origin)} indices, its layout '{layout}' {layout.rank} dimensions"
+            + f" and {len(layout.symbols)} symbols" * bool(layout.symbols)
+        ),
+        "every dimension has an index, the origin of the tile, and every symbol a value behind "
+        "them, or one in lego.sizes",
     )
     element = ir.MemRefType(buffer.type).element_type
     if not isinstance(kind, ir.RankedTensorType):
@@ -76,7 +74,7 @@ def check_access(c: Checked, kind: Any, buffer: Any, origin: Sequence[Any]) -> N
             f"write its type along: other = 0 : {element}",
         )
     memory = ir.MemRefType(buffer.type)
-    if memory.has_static_shape:
+    if memory.has_static_shape and not layout.symbols:
         c.require(
             int(layout.size) <= prod(memory.shape),
             lambda: (

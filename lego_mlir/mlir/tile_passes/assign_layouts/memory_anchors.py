@@ -23,6 +23,7 @@ from lego_mlir.mlir.lowering.buffers import alignment_of
 from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
 from lego_mlir.mlir.scopes import scope_of
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.open_sizes import index_of, read_sizes, typical
 from lego_mlir.mlir.tile_ir.types import bytes_of, element_of, shape_of
 
 
@@ -31,7 +32,7 @@ class TileAccess:
     """A load or store of a tile, as far as its layout in registers is concerned.
 
     Attributes:
-        layout: of the memory.
+        layout: of the memory, with numbers for sizes that only the launch knows.
         dims: the layout's dimensions along which the tile extends.
         shape: of the tile.
         element_bytes: of an element.
@@ -77,6 +78,7 @@ class Accesses:
     def __init__(self, kernel: TileKernel) -> None:
         self._kernel = kernel
         self._reader = IndexReader()
+        read_sizes(kernel.launch, kernel.layouts, self._reader)
         self._known: dict[Any, TileAccess] = {}
 
     def of(self, op: Any) -> TileAccess:
@@ -88,8 +90,10 @@ class Accesses:
     def _read(self, op: Any) -> TileAccess:
         is_store = op.name == dialect.STORE
         tile = op.operands[0] if is_store else op.results[0]
-        buffer, *origin = list(op.operands)[int(is_store) :]
+        buffer = op.operands[int(is_store)]
         layout = self._kernel.layouts.of(op)
+        origin = index_of(op, layout)
+        layout = typical(layout, buffer)
         dims = tuple(ir.DenseI64ArrayAttr(op.attributes[dialect.SLICE]))
         shape, size = shape_of(tile), bytes_of(element_of(tile))
         order = memory_order(layout, dims, shape)

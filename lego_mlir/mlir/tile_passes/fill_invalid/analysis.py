@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from lego_mlir.algebra import Layout
-from lego_mlir.index import Int, construct
+from lego_mlir.index import Int, construct, symbols
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
 from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.open_sizes import index_of, read_sizes, with_read_sizes
 from lego_mlir.mlir.tile_ir.operations import is_pointwise, slice_of
 from lego_mlir.mlir.tile_ir.types import is_tile, shape_of
 from lego_mlir.mlir.tile_passes.fill_invalid.conditions import (
@@ -43,6 +44,7 @@ class Validity:
     def __init__(self, kernel: TileKernel) -> None:
         self._kernel = kernel
         self._reader = IndexReader()
+        read_sizes(kernel.launch, kernel.layouts, self._reader)
         self._domains: dict[Any, Domain] = {}
         self._block(kernel.body)
 
@@ -61,12 +63,12 @@ class Validity:
         partial tiles pad.
         """
         layout = self._kernel.layouts.of(op)
-        index = list(op.operands)[-layout.rank :]
+        index = index_of(op, layout)
+        layout = with_read_sizes(op, layout, self._reader)
         dims = {layout_dim: k for k, layout_dim in enumerate(slice_of(op))}
         shape = shape_of(op.results[0] if op.name == dialect.LOAD else op.operands[0])
         found = [
-            self._bound([(index[dim], 1)], [(k, 1)], int(layout.dims[dim]))
-            for dim, k in dims.items()
+            self._bound([(index[dim], 1)], [(k, 1)], layout.dims[dim]) for dim, k in dims.items()
         ]
         if layout.is_padded:
             found += self._padding(op, layout, index, dims)
@@ -95,9 +97,11 @@ class Validity:
                 addends.append((index[dim], stride))
                 if dim in dims:
                     terms.append((dims[dim], stride))
-                stride *= int(view.tiles[level][k])
-            if stride != size:
-                found.append(self._bound(addends, terms, int(size)))
+                if level:
+                    stride *= int(view.tiles[level][k])
+            whole = construct.mul(stride, view.tiles[0][k])
+            if construct.sub(whole, size) != 0:
+                found.append(self._bound(addends, terms, size))
         return found
 
     def _mask(self, mask: Any) -> Bound | Mask:
@@ -105,15 +109,18 @@ class Validity:
         if not dialect.made_by(mask, tiles.IN_RANGE):
             return Mask(mask)
         op = mask.owner
-        return self._bound([(op.operands[0], 1)], [(tiles.dim_of(op), 1)], tiles.size_of(op))
+        limit = tiles.limit_of(op)
+        size = tiles.size_of(op) if limit is None else self._reader.read(limit)
+        return self._bound([(op.operands[0], 1)], [(tiles.dim_of(op), 1)], size)
 
     def _bound(
-        self, addends: Sequence[tuple[Any, int]], terms: Sequence[tuple[int, int]], size: int
+        self, addends: Sequence[tuple[Any, int]], terms: Sequence[tuple[int, int]], size: Int
     ) -> Bound:
         origin: Int = 0
         for value, factor in addends:
             origin = construct.add(origin, construct.mul(factor, self._reader.read(value)))
-        return Bound(tuple(sorted(terms)), origin, size, tuple(addends))
+        values = {s: self._reader.values[s] for s in symbols(size)}
+        return Bound(tuple(sorted(terms)), origin, size, tuple(addends), values)
 
     # Operation by operation.
     def _block(self, block: Any) -> None:
@@ -327,7 +334,7 @@ def stretched(domain: Domain, source: Shape, shape: Shape) -> Domain:
 
 def _renumbered(bound: Bound, dims: dict[int, int]) -> Bound:
     terms = tuple(sorted((dims[d], stride) for d, stride in bound.terms if d in dims))
-    return Bound(terms, bound.origin, bound.size, bound.addends)
+    return Bound(terms, bound.origin, bound.size, bound.addends, bound.values)
 
 
 def _moved(op: Any, domain: Domain, source: Shape) -> Domain:
@@ -371,7 +378,7 @@ def _split(op: Any, number: int, domain: Domain, source: Shape) -> Domain:
         step = sum(stride for d, stride in c.terms if d == last) * number
         kept = tuple((d, stride) for d, stride in c.terms if d != last)
         origin = construct.add(c.origin, step)
-        found.add(Bound(kept, origin, c.size, (*c.addends, (None, step))))
+        found.add(Bound(kept, origin, c.size, (*c.addends, (None, step)), c.values))
     if others:
         found.add(Viewed(frozenset(others), source, op, number))
     return frozenset(found)

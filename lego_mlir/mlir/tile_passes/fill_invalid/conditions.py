@@ -6,11 +6,11 @@ tile of i1. The others say how a condition on one tile becomes one on another.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from lego_mlir.index import Int, construct
+from lego_mlir.index import Int, Sym, construct
 from lego_mlir.index.proofs import prover
 
 Shape: TypeAlias = tuple[int, ...]
@@ -25,12 +25,14 @@ class Bound:
         origin: the coordinate of the first element.
         size: the exclusive limit.
         addends: SSA values, each with a factor, and a number with `None`, whose sum is the origin.
+        values: the SSA values of the symbols of `size`, which only the launch knows.
     """
 
     terms: tuple[tuple[int, int], ...]
     origin: Int
-    size: int
+    size: Int
     addends: tuple[tuple[Any, int], ...] = field(compare=False)
+    values: Mapping[Sym, Any] = field(default_factory=dict, compare=False)
 
     def is_proven(self, shape: Shape) -> bool:
         """Return whether it holds for all elements of a tile."""
@@ -40,7 +42,7 @@ class Bound:
     def at_first(self, dims: Container[int]) -> Bound:
         """Return the bound of the first element along some dimensions."""
         terms = tuple((d, stride) for d, stride in self.terms if d not in dims)
-        return Bound(terms, self.origin, self.size, self.addends)
+        return Bound(terms, self.origin, self.size, self.addends, self.values)
 
     def follows_from(self, other: Bound) -> bool:
         """Return whether it holds wherever another one does."""

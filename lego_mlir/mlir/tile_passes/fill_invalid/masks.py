@@ -7,6 +7,7 @@ from typing import Any
 
 from lego_mlir.mlir.bindings import arith, ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
+from lego_mlir.mlir.emit.arith import Printer
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.types import tile_type
 from lego_mlir.mlir.tile_passes.fill_invalid.conditions import (
@@ -100,20 +101,31 @@ class Masks:
         kind = tile_type(shape, _i1())
         origin = self._once(("origin", bound.addends), at, lambda: _sum(bound.addends))
         if [stride for _, stride in bound.terms] == [1]:
-            return tiles.in_range(kind, origin, bound.terms[0][0], bound.size)
+            dim = bound.terms[0][0]
+            size, limit = bound.size, None
+            if not isinstance(size, int):
+                size, limit = _MOST, self._limit(bound, at)
+            return tiles.in_range(kind, origin, dim, size, limit=limit)
         if not bound.terms:
-            size = arith.ConstantOp(ir.IndexType.get(), bound.size).result
-            return tiles.full(kind, arith.CmpIOp(_SLT, origin, size).result)
-        return _compared(bound, origin, shape)
+            return tiles.full(kind, arith.CmpIOp(_SLT, origin, self._limit(bound, at)).result)
+        return _compared(bound, origin, self._limit(bound, at), shape)
 
+    def _limit(self, bound: Bound, at: Any) -> Any:
+        """Return the limit of a bound as an index value."""
+        return self._once(("size", bound.size), at, lambda: Printer(bound.values).print(bound.size))
+
+
+_MOST = (1 << 31) - 1
+"""What no index of a tile reaches."""
 
 _SLT = 2
 """The number of arith.cmpi's signed `<`."""
 
 
-def _compared(bound: Bound, origin: Any, shape: Shape) -> Any:
+def _compared(bound: Bound, origin: Any, limit: Any, shape: Shape) -> Any:
     """Build the comparison of a coordinate that is a sum over several dimensions."""
-    element = ir.IntegerType.get_signless(32 if bound.size < 1 << 30 else 64)
+    is_short = isinstance(bound.size, int) and bound.size < 1 << 30
+    element = ir.IntegerType.get_signless(32 if is_short else 64)
     kind = tile_type(shape, element)
     index = tile_type(shape, ir.IntegerType.get_signless(32))
     total = tiles.full(kind, arith.IndexCastOp(element, origin).result)
@@ -121,7 +133,12 @@ def _compared(bound: Bound, origin: Any, shape: Shape) -> Any:
         step = tiles.iota(index, dim)
         step = step if kind == index else arith.ExtSIOp(kind, step).result
         total = arith.AddIOp(total, arith.MulIOp(step, _splat(kind, stride)).result).result
-    return arith.CmpIOp(_SLT, total, _splat(kind, bound.size)).result
+    most = (
+        _splat(kind, bound.size)
+        if isinstance(bound.size, int)
+        else tiles.full(kind, arith.IndexCastOp(element, limit).result)
+    )
+    return arith.CmpIOp(_SLT, total, most).result
 
 
 def _sum(addends: tuple[tuple[Any, int], ...]) -> Any:

@@ -7,6 +7,7 @@ becomes the coordinate of the thread's first register, by `lego.inv`, plus a con
 
 from __future__ import annotations
 
+from functools import partial, reduce
 from typing import Any
 
 from lego_mlir.algebra import OrderBy, Row
@@ -77,7 +78,7 @@ def lower_in_range(op: Any, origin: Any, layout: DistributedLayout, threads: Thr
 
     `lego.mask` has the comparisons, so those that are proven are none.
     """
-    dim, size = tiles.dim_of(op), tiles.size_of(op)
+    dim, size, limit = tiles.dim_of(op), tiles.size_of(op), tiles.limit_of(op)
     padded = layout_attribute(OrderBy(Row(size)).TileBy([1], [_MOST]))
     first = build.binary("addi", origin, threads.coordinates(layout)[dim])
     zero = build.index(0)
@@ -85,7 +86,9 @@ def lower_in_range(op: Any, origin: Any, layout: DistributedLayout, threads: Thr
     for x in coordinates(layout)[dim]:
         if x not in made:
             at = build.binary("addi", first, build.index(x)) if x else first
-            made[x] = dialect.mask(padded, [zero, at])
+            holds = [dialect.mask(padded, [zero, at])] if limit is None or size < _MOST else []
+            holds += [] if limit is None else [build.compare("slt", at, limit)]
+            made[x] = reduce(partial(build.binary, "andi"), holds)
     return of_elements(layout, [made[x] for x in coordinates(layout)[dim]])
 
 

@@ -132,7 +132,7 @@ WRONG = {
     "symbols": (
         '%r = "lego.load"(%X, %c0, %c0) {layout = #lego.layout<"OrderBy(Row(N, 8))">, '
         f"slice = array<i64: 0, 1>}} : ({M}, index, index) -> {T}\n",
-        "symbolic sizes",
+        "2 dimensions and 1 symbols",
     ),
     "indices": (
         f'%r = "lego.gather"(%X, %x, %x) {{layout = #X}} : ({M}, {T}, {T}) -> {T}\n',
