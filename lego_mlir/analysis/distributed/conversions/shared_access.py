@@ -7,6 +7,7 @@ Registers that lie one after another in memory, in all threads, are accessed tog
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -21,7 +22,7 @@ from lego_mlir.analysis.distributed.conversions.matrices import (
 from lego_mlir.analysis.distributed.conversions.memory_layouts import SharedMemory
 from lego_mlir.analysis.distributed.conversions.shared_memory import Side, access_side
 from lego_mlir.analysis.distributed.layout import DistributedLayout
-from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
+from lego_mlir.hardware.limits import BANK_BYTES, BANK_LINE_BYTES, MAX_ACCESS_BYTES
 
 if TYPE_CHECKING:
     Ints: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
@@ -51,6 +52,36 @@ def plan_store(
         if found is not None and holds_rows(shared.offsets[1], found, element_bytes):
             sides.append(access_side(layout, shared, element_bytes, 0, found, is_store=True))
     return min(sides, key=lambda side: (side.wavefronts, len(side.vectors)))
+
+
+def estimate_store(layout: DistributedLayout, memory: Layout, element_bytes: int) -> int:
+    """Return about how many wavefronts `plan_store` takes, without choosing its accesses.
+
+    Lanes store whole words where they hold neighbours in memory; of smaller elements each one
+    takes the place of a word. Bank conflicts, of which a swizzle leaves few, are not counted.
+
+    Args:
+        layout: of the tile in registers, of one CTA.
+        memory: from the tile's index to the offset of the element.
+        element_bytes: 1, 2, 4 or 8.
+    """
+    dim = _contiguous_dim(memory)
+    held = 1 if dim is None else layout.contiguous(dim)
+    filled = min(BANK_BYTES, held * element_bytes)
+    return prod(layout.shape) * element_bytes * BANK_BYTES // (filled * BANK_LINE_BYTES)
+
+
+@lru_cache(maxsize=1 << 10)
+def _contiguous_dim(memory: Layout) -> int | None:
+    """Return the dimension along which the first elements lie one after another."""
+    zero = [0] * memory.rank
+    first = memory.apply(*zero)
+    for dim in range(memory.rank):
+        if memory.dims[dim] > 1:
+            step = memory.apply(*(int(d == dim) for d in range(memory.rank)))
+            if step - first == 1:
+                return dim
+    return None
 
 
 def holds_rows(offsets: Ints, matrices: Matrices, element_bytes: int) -> bool:

@@ -25,7 +25,7 @@ from lego_mlir.analysis.distributed import (
 from lego_mlir.analysis.distributed.conversions.clusters import Kind, of_cluster
 from lego_mlir.analysis.distributed.conversions.exchange import WORD_BYTES
 from lego_mlir.analysis.distributed.conversions.plan import BARRIER_CLOCKS
-from lego_mlir.analysis.distributed.conversions.shared_access import plan_store
+from lego_mlir.analysis.distributed.conversions.shared_access import estimate_store
 from lego_mlir.analysis.distributed.factors import digits
 from lego_mlir.analysis.distributed.reduction import Butterfly, Gather, Tree
 from lego_mlir.analysis.distributed.wgmma_grids import warpgroup_grid
@@ -135,7 +135,7 @@ def conversion_clocks(source: Placement, target: Placement, size: int) -> int:
                 return IMPOSSIBLE
             return estimate_conversion(source, target, size) + _CONVERTED
         case DistributedLayout(), Layout():
-            return plan_store(source, target, size).wavefronts + BARRIER_CLOCKS
+            return estimate_store(source, target, size) + BARRIER_CLOCKS
         case Layout(), DistributedLayout():
             return target.registers * target.warps * WARP_THREADS * size // BANK_LINE_BYTES
     return IMPOSSIBLE
