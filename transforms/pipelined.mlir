@@ -3,6 +3,7 @@
 //   pipeline_loop         the operands of the dots of loops pass through rings of `stages` stages
 //   choose_copy_engines   TMA copies what it can
 //   split_roles           warps of their own fill the rings
+//   overlap_dots          dots by wgmma run while other work goes on
 //
 // To change the parameters: `--param stages=3`. `--keep DIR` keeps each step.
 module attributes {transform.with_named_sequence} {
@@ -30,6 +31,7 @@ module attributes {transform.with_named_sequence} {
     "transform_lego.split_roles"(%kernels, %producer_warps, %producer_registers, %consumer_registers)
         : (!transform.any_op, !transform.param<i64>, !transform.param<i64>, !transform.param<i64>)
         -> ()
+    "transform_lego.overlap_dots"(%kernels) : (!transform.any_op) -> ()
     transform.yield
   }
 }

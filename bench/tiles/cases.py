@@ -243,6 +243,47 @@ def _pipelined_attention(heads: int, length: int, depth: int) -> TileCase:
     )
 
 
+def _pipelined_gemm(n: int) -> TileCase:
+    """Return a GEMM of f16 by the schedule `pipelined`, beside that of `lego_mlir.kernels`."""
+
+    def make() -> Kernel:
+        import lego_mlir as lg
+
+        rows, columns, depth = 128, 256, 64
+        matrix = lg.Tensor["f16", (n, n), 16]
+
+        def gemm(a: Any, b: Any, c: Any) -> None:
+            i, j = lg.block_id("y"), lg.block_id("x")
+
+            @lg.fold(n // depth, lg.zeros((rows, columns), "f32"))
+            def sums(k: Any, sums: Any) -> Any:
+                return lg.dot(a.tile(rows, depth)[i, k], b.tile(depth, columns)[k, j], sums)
+
+            c.tile(rows, columns)[i, j] = sums.to("f16")
+
+        gemm.__annotations__ = dict.fromkeys("abc", matrix)
+        params = {"stages": 3, "producer_registers": 40, "consumer_registers": 232}
+        grid = (n // columns, n // rows)
+        return lg.kernel(grid=grid, warps=8, schedule="pipelined", params=params)(gemm)
+
+    def kernels() -> Kernel:
+        from lego_mlir.kernels import matmul
+
+        return matmul(n, n, n, target="sm_90a")
+
+    return TileCase(
+        f"gemm_f16_{n}_pipelined",
+        make,
+        ((n, n),) * 3,
+        ("float16",) * 3,
+        lambda a, b: a.float() @ b.float(),
+        ("torch mm",),
+        2e-3,
+        programs={"kernels.matmul": kernels},
+        flops=2 * n**3,
+    )
+
+
 # The benchmarks of papers/linear_layouts, section 6.1: a tile by one CTA of four warps.
 _REPEATS = 256
 """Conversions, or gathers, of one tile in a kernel: as many as make its loads and stores small."""
@@ -393,6 +434,7 @@ CASES = (
     _attention(32, 4096, 64, 64, 64, 4),
     _attention(32, 4096, 128, 128, 64, 8),
     *(_pipelined_attention(32, n, 128) for n in (2048, 4096, 8192)),
+    *(_pipelined_gemm(n) for n in (4096, 8192)),
     *(
         _conversion(m, n, d)
         for d in ("f32", "f16", "i8")
