@@ -51,6 +51,11 @@ class Target:
         return self.capability >= (9, 0)
 
     @property
+    def has_wgmma(self) -> bool:
+        """Whether warpgroups multiply tiles from shared memory (`wgmma`), and TMA fills it."""
+        return self.name == "sm_90a"
+
+    @property
     def feature(self) -> str:
         """The feature string that LLVM's NVPTX back end needs: `+ptx83`."""
         return f"+ptx{self.ptx}"

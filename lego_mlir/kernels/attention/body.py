@@ -80,7 +80,7 @@ class Body:
         rows, columns = config.rows, config.columns
         queries = lg.fill(self._queries(), 0.0)
         some, whole = self._keys_of_tile()
-        first, end = self._blocks(some)
+        first, count = self._blocks(some)
         # Scores that a function computes are scaled before; otherwise exponents are scaled.
         factor = log2(euler) * (1.0 if problem.score else problem.scale)
         initial = (
@@ -89,8 +89,9 @@ class Body:
             lg.zeros((rows, problem.depth_v), "f32"),
         )
 
-        @lg.fold(end, initial, start=first)
-        def state(n: Any, most: Any, total: Any, values: Any) -> tuple[Any, Any, Any]:
+        @lg.fold(count, initial)
+        def state(step: Any, most: Any, total: Any, values: Any) -> tuple[Any, Any, Any]:
+            n = first + step
             scores = lg.dot(queries, self._tile("k", n, problem.depth).T)
             key = lg.iota((1, columns), 1) + n * columns
             scores = self._scored(scores, key)
@@ -245,18 +246,22 @@ class Body:
         return some, None if whole.first is None and whole.last is None else whole
 
     def _blocks(self, some: Interval) -> tuple[Any, Any]:
-        """Return the first tile of keys of the CTA, and the one behind its last."""
+        """Return the first tile of keys of the CTA, and how many it has.
+
+        Without splits there is one at least, as schedules want it. If no query sees it, it is
+        masked whole.
+        """
         columns = self._config.columns
         blocks = -(-self._problem.keys // columns)
-        first: Any = 0 if some.first is None else maximum(some.first // columns, 0)
-        end: Any = blocks
+        first: Any = 0
+        if some.first is not None:
+            first = minimum(maximum(some.first // columns, 0), blocks - 1)
+        last: Any = blocks - 1
         if some.last is not None:
-            end = minimum(maximum(some.last // columns + 1, 0), blocks)
+            last = minimum(maximum(some.last // columns, 0), blocks - 1)
         splits = self._config.splits
-        if splits > 1:
-            each = (maximum(end - first, 0) + (splits - 1)) // splits
-            first, end = (
-                first + self._work.split * each,
-                minimum(end, first + (self._work.split + 1) * each),
-            )
-        return first, end if isinstance(end, int) else end.below(blocks + 1)
+        if splits == 1:
+            return first, maximum(last - first, 0) + 1
+        each = (maximum(last - first, -1) + splits) // splits
+        start = first + self._work.split * each
+        return start, maximum(minimum(last + 1 - start, each), 0)

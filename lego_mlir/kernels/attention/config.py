@@ -8,6 +8,9 @@ from lego_mlir.diagnostics import LegoError
 
 _LEAST_TILE = 16
 
+_REGISTERS = {8: {"producer_registers": 24, "consumer_registers": 240}}
+"""Registers of a thread of each role, by the warps that compute; the others have no setmaxnreg."""
+
 
 @dataclass(frozen=True, slots=True)
 class AttentionConfig:
@@ -20,6 +23,9 @@ class AttentionConfig:
         packed: the rows of a CTA are queries of all heads that share a head of keys, so that keys
             are read once for them.
         splits: CTAs that divide the keys of a tile of queries; a second kernel combines them.
+        schedule: the schedule of the kernel, such as `attention` for sm_90a: keys and values in
+            rings that warps of their own fill; `None` for loads in the loop.
+        stages: of each ring of a schedule.
         reason: why it was chosen.
     """
 
@@ -28,6 +34,8 @@ class AttentionConfig:
     warps: int = 4
     packed: bool = False
     splits: int = 1
+    schedule: str | None = None
+    stages: int = 2
     reason: str = "given"
 
     def __post_init__(self) -> None:
@@ -38,14 +46,29 @@ class AttentionConfig:
                 raise LegoError(
                     f"AttentionConfig: {name} is a power of two from {least} on, not {n!r}"
                 )
-        if type(self.splits) is not int or self.splits < 1:
-            raise LegoError(f"AttentionConfig: splits is at least 1, not {self.splits!r}")
+        for name in ("splits", "stages"):
+            n = getattr(self, name)
+            if type(n) is not int or n < 1:
+                raise LegoError(f"AttentionConfig: {name} is at least 1, not {n!r}")
+        if self.schedule is not None and self.splits > 1:
+            raise LegoError(
+                f"AttentionConfig: {self.splits} splits with the schedule '{self.schedule}'",
+                hint="a split may have no keys, and schedules want one tile of them at least",
+            )
+
+    @property
+    def params(self) -> dict[str, int]:
+        """The values of the schedule's parameters."""
+        if self.schedule is None:
+            return {}
+        return {"stages": self.stages, **_REGISTERS.get(self.warps, {})}
 
     def describe(self) -> str:
         """Return a line for `explain`."""
         what = "queries of all heads of a group" if self.packed else "queries"
         split = f"; keys divided among {self.splits} CTAs" if self.splits > 1 else ""
+        schedule = f", schedule '{self.schedule}', {self.stages} stages" if self.schedule else ""
         return (
-            f"{self.rows} {what} × {self.columns} keys an iteration, {self.warps} warps{split} "
+            f"{self.rows} {what} × {self.columns} keys an iteration, {self.warps} warps{schedule}{split} "
             f"({self.reason})"
         )

@@ -138,8 +138,8 @@ def attention(
         lengths,
         None if page_size is None or pages is None else Cache(pages, page_size),
     )
-    name = target or runtime.select().target or DEFAULT_TARGET
-    chosen = config or choose(problem, spec_of(Target.parse(name)))
+    built_for = Target.parse(target or runtime.select().target or DEFAULT_TARGET)
+    chosen = config or choose(problem, spec_of(built_for), built_for)
     if problem.cache is not None and problem.cache.page % chosen.columns:
         raise LegoError(
             f"attention: pages of {problem.cache.page} keys are no tiles of {chosen.columns}",
@@ -166,6 +166,8 @@ def _kernel(
         grid=(-(-queries // config.rows), heads, problem.batch * config.splits),
         warps=config.warps,
         parameters=own,
+        schedule=config.schedule,
+        params=config.params,
         explanation=config.describe,
     )(_body(problem, config, tuple(own)))
     if not is_split:
