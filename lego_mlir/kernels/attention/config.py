@@ -67,8 +67,6 @@ class AttentionConfig:
         """Return a line for `explain`."""
         what = "queries of all heads of a group" if self.packed else "queries"
         split = f"; keys divided among {self.splits} CTAs" if self.splits > 1 else ""
+        tiles = f"{self.rows} {what} × {self.columns} keys an iteration, {self.warps} warps"
         schedule = f", schedule '{self.schedule}', {self.stages} stages" if self.schedule else ""
-        return (
-            f"{self.rows} {what} × {self.columns} keys an iteration, {self.warps} warps{schedule}{split} "
-            f"({self.reason})"
-        )
+        return f"{tiles}{schedule}{split} ({self.reason})"

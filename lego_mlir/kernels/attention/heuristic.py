@@ -50,7 +50,7 @@ def choose(problem: AttentionProblem, spec: GpuSpec, target: Target) -> Attentio
     most = max(1, problem.keys // max(_SPLIT_KEYS, columns))
     splits = min(most, wanted // ctas) if ctas * 2 <= wanted else 1
     why = f"{ctas} tiles of queries for {spec.multiprocessors} multiprocessors"
-    return AttentionConfig(rows, columns, rows // _WARP_ROWS, packed, max(1, splits), why)
+    return AttentionConfig(rows, columns, rows // _WARP_ROWS, packed, max(1, splits), reason=why)
 
 
 def _fits_schedule(problem: AttentionProblem) -> bool:

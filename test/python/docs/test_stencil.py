@@ -47,9 +47,7 @@ def test_large_cubes(radius: int, layout: str) -> None:
     checked("cube", radius, layout)
 
 
-@pytest.mark.parametrize(
-    ("layout", "most"), [("rows", 24), ("bricks of a CTA", 27), ("cubes", 29)]
-)
+@pytest.mark.parametrize(("layout", "most"), [("rows", 24), ("bricks of a CTA", 27), ("cubes", 29)])
 def test_seven_points_cost_seven_multiplications_and_few_others(layout: str, most: int) -> None:
     result, points = checked("star", 1, layout, costs=True)
     counts = {str(kind): count.lanes / N**3 for kind, count in result.costs[0].classes.items()}

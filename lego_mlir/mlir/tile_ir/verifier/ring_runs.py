@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
@@ -32,7 +31,7 @@ _CONTROL = ("scf.for", "scf.if", "scf.while", pipelines.ROLE)
 _TILES = (dialect.LOAD, dialect.STORE, dialect.ATOMIC)
 
 
-class _Enough(LegoError):
+class _Enough(Exception):
     """Ends a run that is long enough."""
 
 
@@ -43,7 +42,7 @@ class _FewSteps(Steps):
     def add(self) -> None:
         self.count += 1
         if self.count > _MOST_STEPS:
-            raise _Enough("enough")
+            raise _Enough
 
 
 class _Scalars(dict[Any, Value]):

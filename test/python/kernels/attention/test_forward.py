@@ -154,6 +154,42 @@ def test_splits(splits: int, is_causal: bool) -> None:
     check((2, 4, 200, 4, 2, 32), config=config, causal=is_causal, seen=seen)
 
 
+PIPELINED = AttentionConfig(128, 64, 8, schedule="attention")
+
+
+@pytest.mark.parametrize("running", ["late", "early", "random"])
+def test_rings_and_roles(running: str) -> None:
+    check((1, 128, 200, 2, 1, 64), config=PIPELINED, running=running)
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys", "depth", "options"),
+    [
+        (130, 200, 32, {"causal": True}),
+        (256, 256, 64, {"causal": True, "window": 70}),
+        (200, 100, 80, {}),
+        (128, 192, 192, {"causal": True, "head_dim_v": 128}),
+        (128, 128, 256, {}),
+    ],
+)
+def test_rings_of_other_sizes(queries: int, keys: int, depth: int, options: dict[str, Any]) -> None:
+    window, is_causal = options.get("window", keys), options.get("causal", False)
+
+    def seen(b: Any, h: Any, i: Any, j: Any) -> Any:
+        own = i + keys - queries
+        return (j <= own) & (j > own - window) if is_causal else j >= 0
+
+    check((1, queries, keys, 1, 1, depth), config=PIPELINED, seen=seen, **options)
+
+
+def test_many_queries_on_a_gpu_with_wgmma_take_the_schedule() -> None:
+    def schedule(queries: int, target: str) -> Any:
+        return attention(1, queries, 4096, 16, 128, target=target).schedule
+
+    assert schedule(4096, "sm_90a") == "attention"
+    assert schedule(4096, "sm_80") is None
+
+
 def test_large_scores() -> None:
     q = drawn(1, 32, 1, 32) * np.float16(30)
     k, v = drawn(1, 64, 1, 32, seed=1) * np.float16(30), drawn(1, 64, 1, 32, seed=2)
@@ -190,6 +226,11 @@ def test_pages(splits: int) -> None:
     whole = [x[table].reshape(3, most, 2, 32) for x in (k, v)]
     truth, _ = reference(q, *whole, mask=lambda b, h, i, j: j < lengths[b])
     np.testing.assert_allclose(o, truth, atol=TOLERANCE)
+
+
+def test_splits_have_no_schedule() -> None:
+    with pytest.raises(LegoError, match="2 splits with the schedule 'attention'"):
+        AttentionConfig(128, 64, 8, splits=2, schedule="attention")
 
 
 def test_a_kernel_explains_itself() -> None:
