@@ -47,8 +47,8 @@ def _copy(name: str, case: RowsCase, torch: Any) -> Callable[[], Any]:
     import triton
     import triton.language as tl
 
-    @triton.jit  # type: ignore[misc]
-    def copy(x_ptr: Any, y_ptr: Any, count: Any, block: tl.constexpr) -> None:
+    @triton.jit
+    def copy(x_ptr, y_ptr, count, block: tl.constexpr):  # type: ignore[no-untyped-def]
         at = tl.program_id(0).to(tl.int64) * block + tl.arange(0, block)
         tl.store(y_ptr + at, tl.load(x_ptr + at, mask=at < count), mask=at < count)
 
@@ -70,9 +70,7 @@ def _forward(name: str, kernel: str, torch: Any) -> Callable[..., Any]:
     torch._dynamo.reset()  # it gives up on a function that it has compiled for many shapes
     # A graph is replayed many times: the gradient keeps what the forward kernels saved.
     torch._functorch.config.donated_buffer = False
-    compiled: Callable[..., Any] = torch.compile(
-        function, dynamic=False, mode="max-autotune-no-cudagraphs"
-    )
+    compiled: Callable[..., Any] = torch.compile(function, dynamic=False)
     return compiled
 
 

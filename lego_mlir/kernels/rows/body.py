@@ -204,7 +204,8 @@ def sums_of_columns(
     def piece_of(turn: Any, known: Mapping[str, Any] | None = None) -> Piece:
         return Piece(problem, shape, tensors, turn * config.ctas + first, number, known)
 
-    fixed = {name: piece_of(0).value(name) for name in problem.loaded_by_column}
+    once = problem.loaded_by_column if config.ahead else ()
+    fixed = {name: piece_of(0).value(name) for name in once}
 
     def fetch(turn: Any) -> tuple[Any, ...]:
         piece = piece_of(turn)
@@ -214,13 +215,15 @@ def sums_of_columns(
         following = fetch(turn + 1)
         known = dict(zip(ahead, before, strict=False))
         piece = piece_of(turn, {**fixed, **known})
-        added = [piece.call(function) for function in functions.values()]
+        after = []
+        for function, old in zip(functions.values(), before[len(ahead) :], strict=True):
+            new = piece.call(function)
+            if is_ragged:
+                new = lg.restrict(new, piece.value(words.ROW_INDEX) < rows)
+            after.append(old + lg.fill(new, 0.0))
         if finishes:
             _finish_whole(problem, piece)
-        if is_ragged:
-            added = [lg.restrict(tile, piece.value(words.ROW_INDEX) < rows) for tile in added]
-        sums = zip(before[len(ahead) :], added, strict=True)
-        return (*following, *(old + lg.fill(new, 0.0) for old, new in sums))
+        return (*following, *after)
 
     zeros: Any = lg.zeros(shape, "f32")
     start = (*fetch(0), *[lg.fill(zeros, 0.0)] * len(functions))

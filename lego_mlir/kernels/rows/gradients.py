@@ -8,7 +8,7 @@ from lego_mlir import frontend as lg
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
-from lego_mlir.kernels.rows.problem import Argument, Function, Stat, names_of, taking
+from lego_mlir.kernels.rows.problem import Argument, Combination, Function, Stat, names_of, taking
 
 
 def softmax_backward(
@@ -129,7 +129,8 @@ def layernorm_backward(
     Otherwise as `rmsnorm_backward`.
     """
 
-    def gradient(normal: Any, slope: Any, w: Any, rstd: Any, dot: Any, total: Any) -> Any:
+    def gradient(normal: Any, slope: Any, w: Any, rstd: Any, sums: Any) -> Any:
+        dot, total = sums
         means = normal * (dot * (1 / columns)) + total * (1 / columns)
         return rstd * (slope * w.to("f32") - means)
 
@@ -143,8 +144,11 @@ def layernorm_backward(
             "slope": dy.to("f32"),
         },
         stats={
-            "dot": Stat(lambda normal, slope, w: slope * w.to("f32") * normal),
-            "total": Stat(lambda slope, w: slope * w.to("f32")),
+            # Both sums in one round trip.
+            "sums": Stat(
+                lambda normal, slope, w: (slope * w.to("f32") * normal, slope * w.to("f32")),
+                Combination(lambda a, b: (a[0] + b[0], a[1] + b[1]), (0.0, 0.0)),
+            )
         },
         finish=_with_residual(gradient, residual),
         columns={"dw": lambda normal, slope: slope * normal, "db": lambda slope: slope},

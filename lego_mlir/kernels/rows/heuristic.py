@@ -12,28 +12,26 @@ from lego_mlir.hardware.limits import MAX_ACCESS_BYTES, WARP_THREADS
 from lego_mlir.kernels.rows.config import RowsConfig
 from lego_mlir.kernels.rows.problem import RowsProblem
 
-_WARPS, _SMALL_WARPS, _MOST_WARPS = 4, 2, 16
+_WARPS, _MANY_WARPS, _MOST_WARPS = 4, 8, 16
 
-_SHORT_BYTES, _MIDDLE_BYTES = 2048, 8192
+_SHORT_BYTES, _MIDDLE_BYTES = 4096, 8192
 """Rows up to these sizes are whole; the first ones with two vectors a thread, then with four."""
-
-_READ_ELEMENTS = 64
-"""Elements of a thread that only reads a row."""
 
 _READ_WHOLE, _READ_HELD = 1024, 8192
 """The longest rows that are only read once, and yet held in registers: whole, and in pieces."""
 
-_HELD_REGISTERS = 64
+_HELD_ELEMENTS = 64
 """Elements of a thread, of all inputs together, before a row is read again."""
 
 _BUSY_THREADS = 132 * 1024
 """Threads that keep all multiprocessors busy: below, rows are divided among more of them."""
 
-_SUM_REGISTERS = 144
-"""Registers of tiles of a thread that adds up columns, with 8 warps; half of them have half."""
-
-_CTAS = 264
-"""CTAs that add up columns."""
+_SUM_TABLE = {
+    1: ((512, 16, 4, 528), (4096, 32, 8, 132), (8192, 16, 16, 132)),
+    2: ((1024, 16, 4, 396), (4096, 16, 8, 264), (8192, 16, 16, 132)),
+}
+"""By how many outputs are sums of columns: the longest row of 16 bits, the elements of a thread,
+warps, and CTAs."""
 
 _GROUP_VECTOR = 8
 """Elements of a thread in a piece of a row that has groups."""
@@ -45,36 +43,54 @@ def choose(problem: RowsProblem) -> RowsConfig:
         return _choose_tile(problem)
     if problem.column_sums:
         return _choose_sums(problem)
-    n, size = problem.columns, max(a.bytes for a in problem.elementwise)
+    if problem.finish is None:
+        return _choose_read(problem)
+    n, size = problem.columns, _size(problem)
     inputs = len(problem.loaded_elementwise)
-    is_read = problem.finish is None
-    if is_read:
-        held = _READ_ELEMENTS // inputs
-        if n > _READ_HELD:
-            return _pieces(problem, 8, 2, "a row that is only read is not held")
-        if n > _READ_WHOLE:
-            warps = n * 2 // (held * WARP_THREADS)
-            return _pieces(problem, warps, 1, "pieces need few registers", held=True)
-    elif n * size <= _SHORT_BYTES:
-        held = 2 * problem.vector
-    elif n * size <= _MIDDLE_BYTES:
-        held = 4 * problem.vector
-    else:
-        warps = 8 if size < 4 else _MOST_WARPS
-        warps = warps if n <= warps * WARP_THREADS * _HELD_REGISTERS // inputs else _MOST_WARPS
-        if n <= warps * WARP_THREADS * _HELD_REGISTERS // inputs:
+    if n * size > _MIDDLE_BYTES:
+        warps = _MANY_WARPS if size < 4 else _MOST_WARPS
+        warps = warps if n <= _held(warps, inputs) else _MOST_WARPS
+        if n <= _held(warps, inputs):
             return _pieces(problem, warps, 2, "pieces need few registers", held=True)
         return _pieces(problem, _MOST_WARPS, 4, "a row does not fit in registers")
-    threads = 1 << (-(-n // held) - 1).bit_length()
-    while threads * problem.rows < _BUSY_THREADS and threads * problem.vector < n:
-        threads *= 2
-    return _whole(problem, threads, _SMALL_WARPS if is_read else _WARPS)
+    is_short = n * size <= _SHORT_BYTES
+    threads = _threads(n, (2 if is_short else 4) * problem.vector)
+    return _whole(problem, threads, _WARPS if is_short else _MANY_WARPS)
+
+
+def _choose_read(problem: RowsProblem) -> RowsConfig:
+    """Return the config of a kernel that only reads rows."""
+    n = problem.columns
+    if n > _READ_HELD:
+        return _pieces(problem, _MANY_WARPS, 2, "a row that is only read is not held")
+    if n > _READ_WHOLE:
+        warps = _threads(n, 32) // WARP_THREADS
+        return _pieces(problem, warps, 1, "pieces need few registers", held=True)
+    is_short = n * _size(problem) <= _READ_WHOLE
+    held = 64 if _size(problem) < 4 and not is_short else 32
+    return _whole(problem, _threads(n, held), _WARPS if is_short else _WARPS // 2)
+
+
+def _held(warps: int, inputs: int) -> int:
+    """Return the longest row that a CTA can hold."""
+    return warps * WARP_THREADS * _HELD_ELEMENTS // inputs
+
+
+def _size(problem: RowsProblem) -> int:
+    """Return the bytes of the widest elements."""
+    return max(a.bytes for a in problem.elementwise)
+
+
+def _threads(columns: int, held: int) -> int:
+    """Return how many threads have a row, each of them so many elements."""
+    return 1 << (-(-columns // held) - 1).bit_length()
 
 
 def _whole(problem: RowsProblem, threads: int, warps: int) -> RowsConfig:
     """Return the config of whole rows, each of which so many threads have."""
-    if threads > _MOST_WARPS * WARP_THREADS:
-        threads = _MOST_WARPS * WARP_THREADS
+    while threads * problem.rows < _BUSY_THREADS and threads * problem.vector < problem.columns:
+        threads *= 2
+    threads = min(threads, _MANY_WARPS * WARP_THREADS)
     warps = max(warps, threads // WARP_THREADS)
     rows = min(warps * WARP_THREADS // threads, 1 << (problem.rows - 1).bit_length())
     return RowsConfig(rows, warps, reason=f"{threads} threads a row")
@@ -104,25 +120,24 @@ def _choose_tile(problem: RowsProblem) -> RowsConfig:
 
 def _choose_sums(problem: RowsProblem) -> RowsConfig:
     """Return the config of a kernel that adds up columns beside what it computes of rows."""
-    size = max(a.bytes for a in problem.elementwise)
-    inputs = len(problem.loaded_elementwise)
-    each = inputs + len(problem.loaded_by_column) + len(problem.column_sums) + 1
-    ahead = inputs * size / 2
-    held = 16 if size < 4 else 8
-    threads = 1 << (-(-problem.columns // held) - 1).bit_length()
-    if threads > _MOST_WARPS * WARP_THREADS:
+    wide = _size(problem) // 2
+    table = _SUM_TABLE[min(2, len(problem.column_sums))]
+    found = next((row[1:] for row in table if problem.columns * wide <= row[0]), None)
+    if found is None:
         return _pieces(problem, _MOST_WARPS, 2, "columns are added up by another kernel", held=True)
-    registers = _SUM_REGISTERS if threads < _MOST_WARPS * WARP_THREADS else 120
-    chosen = _whole(problem, threads, _WARPS)
-    is_ahead = held * (each + ahead) <= registers
-    ctas = count_ctas(problem, chosen.rows)
-    reason = f"{chosen.reason}, the next rows {'loaded ahead' if is_ahead else 'not ahead'}"
-    return RowsConfig(chosen.rows, chosen.warps, ctas=ctas, ahead=is_ahead, reason=reason)
+    held, warps, ctas = found
+    threads = min(_threads(problem.columns, max(1, held // wide)), warps * WARP_THREADS)
+    rows = min(warps * WARP_THREADS // threads, 1 << (problem.rows - 1).bit_length())
+    ctas = min(ctas, -(-problem.rows // rows))
+    # Two sums, and what they are made of, leave no room in long rows.
+    is_ahead = problem.columns * wide < _MOST_WARPS * 512 or len(problem.column_sums) < 2
+    reason = f"{threads} threads a row, the next rows {'loaded ahead' * is_ahead or 'not ahead'}"
+    return RowsConfig(rows, warps, ctas=ctas, ahead=is_ahead, reason=reason)
 
 
 def choose_for_columns(problem: RowsProblem) -> RowsConfig:
     """Return the config of a kernel that only adds up columns: a CTA has some of them."""
-    return RowsConfig(4, 4, 4, problem.vector, ctas=count_ctas(problem, 4))
+    return RowsConfig(4, _WARPS, 4, problem.vector, ctas=count_ctas(problem, 4))
 
 
 def choose_for_groups(rows: int, columns: int) -> RowsConfig:
@@ -131,12 +146,16 @@ def choose_for_groups(rows: int, columns: int) -> RowsConfig:
     while threads * 32 < columns and threads < _MOST_WARPS * WARP_THREADS:
         threads *= 2
     warps = max(_WARPS, threads // WARP_THREADS)
-    if columns & (columns - 1) == 0 and columns <= threads * _HELD_REGISTERS:
+    if columns & (columns - 1) == 0 and columns <= threads * _HELD_ELEMENTS:
         several = min(warps * WARP_THREADS // threads, 1 << (rows - 1).bit_length())
         return RowsConfig(several, warps, reason=f"{threads} threads a row")
-    is_held = columns <= warps * WARP_THREADS * _HELD_REGISTERS
+    is_held = columns <= _held(warps, 1)
     reason = "pieces are powers of two"
     return RowsConfig(1, warps, 1, _GROUP_VECTOR, held=is_held, reason=reason)
+
+
+_CTAS = 264
+"""CTAs that add up columns, unless the table says how many."""
 
 
 def count_ctas(problem: RowsProblem, rows: int) -> int:
