@@ -29,7 +29,7 @@ from lego_mlir.kernels.rows.norms import layernorm, rmsnorm
 from lego_mlir.kernels.rows.problem import Argument as RowArgument
 from lego_mlir.kernels.rows.quantize import rmsnorm_quantized
 from lego_mlir.kernels.rows.rope import rope
-from lego_mlir.kernels.rows.selection import argmax, cumsum
+from lego_mlir.kernels.rows.selection import argmax, cumsum, topk
 from lego_mlir.kernels.rows.softmax import log_softmax, softmax
 
 __all__ = [
@@ -65,5 +65,6 @@ __all__ = [
     "softmax",
     "softmax_backward",
     "swiglu",
+    "topk",
     "transpose",
 ]

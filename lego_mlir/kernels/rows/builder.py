@@ -26,7 +26,6 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.frontend import Kernel, KernelSequence, TensorType, Workspace, kernel, sequence
 from lego_mlir.kernels.rows.body import (
     PARTIAL_COLUMNS,
-    PARTIAL_ROWS,
     add_partial_sums,
     one_tile,
     rows_in_pieces,
@@ -113,7 +112,8 @@ def _row_kernel(problem: RowsProblem, config: RowsConfig, name: str, options: _O
     arguments = {n: problem.tensor(n) for n in problem.arguments if n not in problem.column_sums}
     across = -(-problem.columns // config.columns) if problem.is_elementwise else 1
     grid = -(-problem.rows // config.rows), across
-    return _made(body, name, grid, config, problem, arguments, options)
+    how = config.describe(problem.columns, is_elementwise=problem.is_elementwise)
+    return _made(body, name, grid, config.warps, arguments, how, options)
 
 
 def _with_column_sums(
@@ -136,9 +136,11 @@ def _with_column_sums(
         for n in problem.arguments
     }
     grid = (adding.ctas, pieces)
-    kernels = [_made(body, f"{problem.name}_sums", grid, adding, problem, arguments, options)]
-    if config.piece:
-        kernels.insert(0, _row_kernel(problem, config, f"{problem.name}_rows", options))
+    how = f"a CTA adds up {adding.columns} columns; {adding.warps} warps"
+    how = how if config.piece else config.describe(columns)
+    kernels = [_made(body, f"{problem.name}_sums", grid, adding.warps, arguments, how, options)]
+    if config.piece:  # last, for its output may be an input of the sums
+        kernels.append(_row_kernel(problem, config, f"{problem.name}_rows", options))
     totals = {n: _partial(n) for n in sums}
 
     def total(**tensors: Any) -> None:
@@ -146,9 +148,10 @@ def _with_column_sums(
 
     kinds = {n: problem.tensor(n) for n in sums} | {totals[n]: arguments[n] for n in sums}
     across = -(-columns // PARTIAL_COLUMNS), 1
-    last = RowsConfig(PARTIAL_ROWS, _SUM_WARPS, reason="sums of CTAs")
+    how = f"a CTA adds up {PARTIAL_COLUMNS} columns of the sums of others; {_SUM_WARPS} warps"
     calls = [k.on(**{n: totals[n] for n in sums if n in k.parameters()}) for k in kernels]
-    calls.append(_made(total, f"{problem.name}_total", across, last, problem, kinds, options).on())
+    name = f"{problem.name}_total"
+    calls.append(_made(total, name, across, _SUM_WARPS, kinds, how, options).on())
     return sequence(
         problem.name,
         calls,
@@ -166,9 +169,9 @@ def _made(
     body: Any,
     name: str,
     grid: tuple[int, int],
-    config: RowsConfig,
-    problem: RowsProblem,
+    warps: int,
     arguments: Mapping[str, Any],
+    how: str,
     options: _Options,
 ) -> Kernel:
     """Return the kernel of a body that takes arguments by name."""
@@ -177,9 +180,9 @@ def _made(
     body.__signature__ = Signature(parameters)
     return kernel(
         grid=grid,
-        warps=config.warps,
+        warps=warps,
         parameters=dict(arguments),
-        explanation=lambda: config.describe(problem.columns, is_elementwise=problem.is_elementwise),
+        explanation=lambda: how,
         exact_math=options.exact_math,
         in_place=options.in_place,
     )(body)

@@ -46,16 +46,20 @@ def choose(problem: RowsProblem) -> RowsConfig:
     if problem.finish is None:
         return _choose_read(problem)
     n, size = problem.columns, _size(problem)
-    inputs = len(problem.loaded_elementwise)
     if n * size > _MIDDLE_BYTES:
-        warps = _MANY_WARPS if size < 4 else _MOST_WARPS
-        warps = warps if n <= _held(warps, inputs) else _MOST_WARPS
-        if n <= _held(warps, inputs):
-            return _pieces(problem, warps, 2, "pieces need few registers", held=True)
-        return _pieces(problem, _MOST_WARPS, 4, "a row does not fit in registers")
+        return _choose_pieces(problem)
     is_short = n * size <= _SHORT_BYTES
     threads = _threads(n, (2 if is_short else 4) * problem.vector)
     return _whole(problem, threads, _WARPS if is_short else _MANY_WARPS)
+
+
+def _choose_pieces(problem: RowsProblem) -> RowsConfig:
+    """Return the config of long rows."""
+    inputs = len(problem.loaded_elementwise)
+    for warps in (_MANY_WARPS, _MOST_WARPS) if _size(problem) < 4 else (_MOST_WARPS,):
+        if problem.columns <= _held(warps, inputs):
+            return _pieces(problem, warps, 2, "pieces need few registers", held=True)
+    return _pieces(problem, _MOST_WARPS, 4, "a row does not fit in registers")
 
 
 def _choose_read(problem: RowsProblem) -> RowsConfig:
@@ -124,7 +128,7 @@ def _choose_sums(problem: RowsProblem) -> RowsConfig:
     table = _SUM_TABLE[min(2, len(problem.column_sums))]
     found = next((row[1:] for row in table if problem.columns * wide <= row[0]), None)
     if found is None:
-        return _pieces(problem, _MOST_WARPS, 2, "columns are added up by another kernel", held=True)
+        return _choose_pieces(problem)
     held, warps, ctas = found
     threads = min(_threads(problem.columns, max(1, held // wide)), warps * WARP_THREADS)
     rows = min(warps * WARP_THREADS // threads, 1 << (problem.rows - 1).bit_length())

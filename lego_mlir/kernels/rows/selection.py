@@ -1,4 +1,4 @@
-"""What finds or orders elements of rows: argmax, and cumulative sums."""
+"""What finds or orders elements of rows: argmax, the k greatest, and cumulative sums."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from math import inf
 from typing import Any
 
 from lego_mlir import frontend as lg
-from lego_mlir.frontend import Kernel, kernel
+from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.diagnostics import LegoError
+from lego_mlir.frontend import Kernel, TensorType, kernel
 from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
@@ -15,6 +17,9 @@ from lego_mlir.kernels.rows.problem import Argument, Combination, RowsProblem, S
 
 _HELD, _MOST_WARPS = 8, 8
 """Elements of a row that a thread adds up at once, and warps of a CTA."""
+
+_SORTED, _LEAST_WARPS, _SORTING_WARPS = 8, 2, 16
+"""Elements of a row that a thread sorts, and warps of a CTA."""
 
 _NOWHERE = (1 << 31) - 1
 """The index of no element."""
@@ -116,3 +121,53 @@ def cumsum(
         parameters={name: problem.tensor(name) for name in arguments},
         in_place=in_place,
     )(cumsum)
+
+
+def topk(
+    rows: int,
+    columns: int,
+    dtype: str = "f32",
+    *,
+    k: int,
+    softmax: bool = False,
+) -> Kernel:
+    """Return a kernel `(x, values, index)`: the k greatest elements of each row, in order.
+
+    Of equal elements those at lower indices come first; NaN is greater than all numbers.
+
+    Args:
+        rows: of the matrices.
+        columns: of x, as many as the registers of a CTA hold.
+        dtype: element type of x and values. The indices are of i32.
+        k: how many, at most `columns`.
+        softmax: whether the values become those of softmax among them.
+
+    Raises:
+        LegoError: a size or a type is wrong.
+    """
+    if type(k) is not int or type(columns) is not int or not 1 <= k <= columns:
+        raise LegoError(f"topk: k is a number from 1 to the {columns} columns, not {k!r}")
+    problem = RowsProblem("topk", rows, columns, {"x": Argument(dtype)}, load=lambda x: x)
+    threads = max(1, 1 << (-(-columns // _SORTED) - 1).bit_length())
+    warps = min(_SORTING_WARPS, max(_LEAST_WARPS, threads // WARP_THREADS))
+    held = max(1, warps * WARP_THREADS // threads)
+
+    def topk(x: Any, values: Any, index: Any) -> None:
+        block = lg.block_id()
+        found: Any
+        found, places = lg.topk(x.tile(held, columns)[block, 0].to("f32"), k, axis=1)
+        if softmax:
+            found = lg.exp(found - lg.max(found, axis=1, keepdims=True))
+            found = found * (1.0 / lg.sum(found, axis=1, keepdims=True))
+        values.tile(held, k)[block, 0] = found.to(dtype)
+        index.tile(held, k)[block, 0] = places
+
+    return kernel(
+        grid=-(-rows // held),
+        warps=warps,
+        parameters={
+            "x": problem.tensor("x"),
+            "values": TensorType(dtype, OrderBy(Row(rows, k))),
+            "index": TensorType("i32", OrderBy(Row(rows, k))),
+        },
+    )(topk)

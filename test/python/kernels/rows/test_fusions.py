@@ -20,6 +20,7 @@ from lego_mlir.kernels import (
     rope,
     soft_cap,
     swiglu,
+    topk,
 )
 from lego_mlir.kernels.rows.philox import philox
 
@@ -169,6 +170,29 @@ def test_cumulative_sums(shape: tuple[int, int]) -> None:
     x, y = random(*shape), np.empty(shape, np.float32)
     cumsum(*shape)(x, y, device="sim")
     np.testing.assert_allclose(y, x.astype(np.float64).cumsum(axis=1), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("shape", "k"), [((5, 64), 8), ((3, 100), 100), ((2, 1000), 5), ((1, 1), 1)]
+)
+def test_the_greatest_elements_in_order(shape: tuple[int, int], k: int) -> None:
+    x = np.random.default_rng(0).integers(-9, 9, shape).astype(np.float32)
+    x[0, -1] = np.nan
+    values, index = np.zeros((shape[0], k), np.float32), np.zeros((shape[0], k), np.int32)
+    topk(*shape, k=k)(x, values, index, device="sim")
+    want = np.argsort(-np.where(np.isnan(x), np.inf, x), axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(index, want)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, want, 1))
+
+
+def test_softmax_of_the_greatest() -> None:
+    x = random(4, 64)
+    values, index = np.zeros((4, 8), np.float32), np.zeros((4, 8), np.int32)
+    topk(4, 64, k=8, softmax=True)(x, values, index, device="sim")
+    e = np.exp(-np.sort(-x, axis=1)[:, :8])
+    np.testing.assert_allclose(values, e / e.sum(axis=1, keepdims=True), rtol=1e-5)
+    with pytest.raises(LegoError, match="from 1 to the 64 columns"):
+        topk(4, 64, k=65)
 
 
 @pytest.mark.parametrize("norm", [None, "f32"])

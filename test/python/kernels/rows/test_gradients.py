@@ -106,6 +106,20 @@ def test_sums_of_columns_are_the_same_every_time() -> None:
     assert len(set(found)) == 1
 
 
+@pytest.mark.parametrize("config", [None, CASES[-2][2], CASES[-1][2]])
+def test_in_place(config: RowsConfig | None) -> None:
+    """Columns are added up of what is read before it is overwritten."""
+    m, n = 5, 1300
+    x, w, dy, rstd = random(m, n), random(n), random(m, n, seed=1), abs(random(m))
+    want, found = dy.copy(), dy.copy()
+    dw = poisoned(2, n)
+    rmsnorm_backward(m, n, config=config)(x, w, dy, rstd, want, dw[0], device="sim")
+    kernel = rmsnorm_backward(m, n, config=config, in_place=True)
+    kernel(x, w, found, rstd, found, dw[1], device="sim")
+    np.testing.assert_array_equal(found, want)
+    np.testing.assert_array_equal(dw[0], dw[1])
+
+
 def test_bf16() -> None:
     m, n = 6, 300
     x, w, dy = (a.astype(ml_dtypes.bfloat16) for a in (random(m, n), random(n), random(m, n)))
