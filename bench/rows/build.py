@@ -6,13 +6,15 @@ import json
 from collections.abc import Iterator, Sequence
 from math import gcd
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bench.build import commit
 from bench.rows.cases import CASES, RowsCase
+from bench.rows.manifest import MANIFEST
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.kernels import RowsConfig
 
-MANIFEST = "rows.json"
+if TYPE_CHECKING:
+    from lego_mlir.kernels import RowsConfig
 
 
 def build(folder: Path, only: Sequence[str], target: str, *, sweep: bool) -> int:
@@ -50,6 +52,8 @@ def build(folder: Path, only: Sequence[str], target: str, *, sweep: bool) -> int
 
 def _configs(case: RowsCase) -> Iterator[tuple[str, RowsConfig]]:
     """Yield the configs of a sweep: elements of a thread, and warps."""
+    from lego_mlir.kernels import RowsConfig
+
     n, most = case.columns, 4 if case.dtype == "f32" else 8
     vector = gcd(n, most)
     sums = case.kernel in ("rmsnorm_backward", "layernorm_backward")
@@ -71,6 +75,8 @@ def _configs(case: RowsCase) -> Iterator[tuple[str, RowsConfig]]:
             for piece in (1, 2) if rows == 1 else ():
                 config = RowsConfig(1, warps, piece * most // vector, vector, held=True)
                 yield f"held {warps} {piece}", config
+    for cluster in (2, 4, 8, 16) if n >= 16384 and not sums else ():
+        yield f"cluster {cluster}", RowsConfig(1, 8, cluster=cluster)
     for warps in (4, 8, 16, 32) if n >= 8192 and not sums else ():
         for piece in (1, 2, 4):
             config = RowsConfig(1, warps, piece * most // vector, vector)

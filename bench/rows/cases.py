@@ -123,7 +123,7 @@ CASES = (
     ),
     *(
         case(f"{kernel}_backward", "bf16", columns)
-        for columns in (256, 1024, 4096, 8192, 32768)
+        for columns in (256, 1024, 4096, 8192, 16384, 65536)
         for kernel in _FORWARD
     ),
     *(case(f"{kernel}_backward", "f32", 4096) for kernel in _FORWARD),

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.measure.comparison import one_line
-from bench.rows.build import MANIFEST
 from bench.rows.cases import ARGUMENTS, CASES, RowsCase
+from bench.rows.manifest import MANIFEST
 from bench.rows.peers import peer
 from bench.rows.references import reference, saved
 from lego_mlir.artifact import Artifact

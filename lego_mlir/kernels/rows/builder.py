@@ -43,6 +43,7 @@ RowsKernel: TypeAlias = Kernel | KernelSequence
 class _Options(NamedTuple):
     exact_math: bool
     in_place: bool
+    cluster: int = 1
 
 
 _SUM_WARPS = 8
@@ -94,7 +95,8 @@ def rows(
             f"{name}: a CTA reads one row in pieces, not {chosen.rows}",
             hint="RowsConfig(rows=1, warps=8, piece=4, vector=4)",
         )
-    if problem.column_sums and not chosen.piece and not chosen.ctas:
+    is_whole = not chosen.piece and chosen.cluster == 1
+    if problem.column_sums and is_whole and not chosen.ctas:
         chosen = replace(chosen, ctas=count_ctas(problem, chosen.rows))
     options = _Options(exact_math, in_place)
     if problem.column_sums:
@@ -113,6 +115,7 @@ def _row_kernel(problem: RowsProblem, config: RowsConfig, name: str, options: _O
     across = -(-problem.columns // config.columns) if problem.is_elementwise else 1
     grid = -(-problem.rows // config.rows), across
     how = config.describe(problem.columns, is_elementwise=problem.is_elementwise)
+    options = options._replace(cluster=config.cluster)
     return _made(body, name, grid, config.warps, arguments, how, options)
 
 
@@ -124,12 +127,13 @@ def _with_column_sums(
     If a CTA holds whole rows, it adds up its columns beside; otherwise that is a kernel of its own.
     """
     sums, columns = problem.column_sums, problem.columns
-    adding = config if not config.piece else choose_for_columns(problem)
+    is_together = config.ctas > 0
+    adding = config if is_together else choose_for_columns(problem)
     partial = {n: Workspace("f32", (adding.ctas, columns)) for n in sums}
-    pieces = 1 if not config.piece else -(-columns // adding.columns)
+    pieces = 1 if is_together else -(-columns // adding.columns)
 
     def body(**tensors: Any) -> None:
-        sums_of_columns(problem, adding, tensors, finishes=not config.piece)
+        sums_of_columns(problem, adding, tensors, finishes=is_together)
 
     arguments = {
         n: TensorType("f32", OrderBy(Row(*partial[n].shape))) if n in sums else problem.tensor(n)
@@ -137,9 +141,9 @@ def _with_column_sums(
     }
     grid = (adding.ctas, pieces)
     how = f"a CTA adds up {adding.columns} columns; {adding.warps} warps"
-    how = how if config.piece else config.describe(columns)
+    how = config.describe(columns) if is_together else how
     kernels = [_made(body, f"{problem.name}_sums", grid, adding.warps, arguments, how, options)]
-    if config.piece:  # last, for its output may be an input of the sums
+    if not is_together:  # last, for its output may be an input of the sums
         kernels.append(_row_kernel(problem, config, f"{problem.name}_rows", options))
     totals = {n: _partial(n) for n in sums}
 
@@ -185,4 +189,5 @@ def _made(
         explanation=lambda: how,
         exact_math=options.exact_math,
         in_place=options.in_place,
+        cluster=options.cluster,
     )(body)

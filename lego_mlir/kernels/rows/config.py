@@ -18,6 +18,7 @@ class RowsConfig:
         piece: vectors of a thread in each piece of a row; 0 where a CTA works on whole rows.
         vector: elements of such a vector.
         held: whether the pieces of a row stay in registers, or are read again.
+        cluster: CTAs that have a row together, each of them a part of it, in registers.
         ctas: of a kernel that adds up columns, each of which works on rows until none are left.
         ahead: whether such a CTA loads the next rows before it works on some.
         reason: why it was chosen.
@@ -28,17 +29,24 @@ class RowsConfig:
     piece: int = 0
     vector: int = 1
     held: bool = False
+    cluster: int = 1
     ctas: int = 0
     ahead: bool = False
     reason: str = "given"
 
     def __post_init__(self) -> None:
-        for name in ("rows", "warps", "vector"):
+        for name in ("rows", "warps", "vector", "cluster"):
             n = getattr(self, name)
             if type(n) is not int or n < 1 or n & (n - 1):
                 raise LegoError(f"RowsConfig: {name} is a power of two, not {n!r}")
         if type(self.piece) is not int or self.piece < 0 or self.piece & (self.piece - 1):
             raise LegoError(f"RowsConfig: piece is 0 or a power of two, not {self.piece!r}")
+
+        if self.cluster > 1 and (self.piece or self.rows > 1):
+            raise LegoError(
+                "RowsConfig: a cluster has one row, and all of it",
+                hint="RowsConfig(rows=1, warps=8, cluster=4)",
+            )
 
     @property
     def threads(self) -> int:
@@ -60,6 +68,8 @@ class RowsConfig:
             pieces += [f"one of {rest}"] * (rest > 0)
             where = "in registers" if self.held else "read for each pass"
             held = f"1 row a CTA, in {' and '.join(pieces)}, {where}"
+        elif self.cluster > 1:
+            held = f"1 row a cluster of {self.cluster} CTAs, in registers"
         else:
             held = f"{self.rows} row{'s' * (self.rows > 1)} a CTA, in registers"
         return f"{held}; {self.warps} warps ({self.reason})"

@@ -47,18 +47,26 @@ def choose(problem: RowsProblem) -> RowsConfig:
         return _choose_read(problem)
     n, size = problem.columns, _size(problem)
     if n * size > _MIDDLE_BYTES:
-        return _choose_pieces(problem)
+        return _choose_long(problem)
     is_short = n * size <= _SHORT_BYTES
     threads = _threads(n, (2 if is_short else 4) * problem.vector)
     return _whole(problem, threads, _WARPS if is_short else _MANY_WARPS)
 
 
-def _choose_pieces(problem: RowsProblem) -> RowsConfig:
-    """Return the config of long rows."""
-    inputs = len(problem.loaded_elementwise)
-    for warps in (_MANY_WARPS, _MOST_WARPS) if _size(problem) < 4 else (_MOST_WARPS,):
-        if problem.columns <= _held(warps, inputs):
+def _choose_long(problem: RowsProblem) -> RowsConfig:
+    """Return the config of long rows: in pieces, or divided among the CTAs of a cluster."""
+    inputs, n = len(problem.loaded_elementwise), problem.columns
+    warps_of = (_MANY_WARPS, _MOST_WARPS) if _size(problem) < 4 else (_MOST_WARPS,)
+    if len(problem.loaded_by_column) > 1:  # more is under way already
+        warps_of = (warps_of[0] // 2, *warps_of)
+    for warps in warps_of:
+        # With one CTA on a multiprocessor, a second reduction leaves the memory idle.
+        is_alone = warps == _MOST_WARPS and _size(problem) < 4 and len(problem.stats) > 1
+        if n <= _held(warps, inputs) and not is_alone:
             return _pieces(problem, warps, 2, "pieces need few registers", held=True)
+    for cluster, held in ((4, 32), (8, 64), (16, 64)):
+        if n * inputs <= cluster * _MANY_WARPS * WARP_THREADS * held:
+            return RowsConfig(1, _MANY_WARPS, cluster=cluster, reason="CTAs divide a row")
     return _pieces(problem, _MOST_WARPS, 4, "a row does not fit in registers")
 
 
@@ -128,7 +136,7 @@ def _choose_sums(problem: RowsProblem) -> RowsConfig:
     table = _SUM_TABLE[min(2, len(problem.column_sums))]
     found = next((row[1:] for row in table if problem.columns * wide <= row[0]), None)
     if found is None:
-        return _choose_pieces(problem)
+        return _choose_long(problem)
     held, warps, ctas = found
     threads = min(_threads(problem.columns, max(1, held // wide)), warps * WARP_THREADS)
     rows = min(warps * WARP_THREADS // threads, 1 << (problem.rows - 1).bit_length())

@@ -32,6 +32,7 @@ CASES = [
     (40, 256, RowsConfig(2, 2, ctas=3)),
     (9, 1300, RowsConfig(1, 4, 2, 4)),
     (9, 1300, RowsConfig(1, 4, 2, 4, held=True)),
+    (3, 1300, RowsConfig(1, 2, cluster=4)),
 ]
 """Rows, columns, config."""
 
@@ -106,7 +107,7 @@ def test_sums_of_columns_are_the_same_every_time() -> None:
     assert len(set(found)) == 1
 
 
-@pytest.mark.parametrize("config", [None, CASES[-2][2], CASES[-1][2]])
+@pytest.mark.parametrize("config", [None, *(case[2] for case in CASES[-3:])])
 def test_in_place(config: RowsConfig | None) -> None:
     """Columns are added up of what is read before it is overwritten."""
     m, n = 5, 1300

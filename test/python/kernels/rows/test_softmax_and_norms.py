@@ -17,8 +17,8 @@ DTYPES = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 ULP = {"f32": 2.0**-23, "f16": 2.0**-10, "bf16": 2.0**-7}
 
 SHAPES = [(5, 64), (3, 1000), (2, 1), (7, 33), (1, 3), (40, 20), (3, 2050), (2, 4096)]
-PIECES = [(1, 2, 4, 4), (1, 4, 2, 1), (1, 2, 2, 4, True)]
-"""Configs of rows in pieces; in most tests the last piece is not full."""
+PIECES = [(1, 2, 4, 4), (1, 4, 2, 1), (1, 2, 2, 4, True), (1, 2, 0, 1, False, 4)]
+"""Configs of rows in pieces, of which the last is not full, and of rows that a cluster divides."""
 
 
 def random(shape: Any, dtype: str, scale: float = 1.0) -> Any:
@@ -150,6 +150,24 @@ def test_in_place(pieces: tuple[int, ...] | None) -> None:
     want = exponentials(x.astype(np.float64))
     softmax(3, 1300, config=config_of(pieces), in_place=True)(x, x, device="sim")
     np.testing.assert_allclose(x, want, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"rows": 3, "warps": 4}, "rows is a power of two"),
+        ({"rows": 1, "warps": 4, "piece": 3}, "piece is 0 or a power of two"),
+        ({"rows": 2, "warps": 4, "cluster": 2}, "a cluster has one row"),
+    ],
+)
+def test_wrong_configs_are_errors(config: Any, message: str) -> None:
+    with pytest.raises(LegoError, match=message):
+        RowsConfig(**config)
+
+
+def test_a_piece_has_one_row() -> None:
+    with pytest.raises(LegoError, match="one row in pieces"):
+        softmax(4, 64, config=RowsConfig(2, 1, piece=1))
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (4, 0), (4, True), (4, 2.0)])
