@@ -27,7 +27,8 @@ becomes
     "lego.release"(%as, last), ...
 
 A loop is taken whose dots, one or several, have what the loop carries as their accumulators and
-nothing else uses their results: a GEMM, or two with one epilogue. It must be known to run once.
+nothing else uses their results: a GEMM, or two with one epilogue. What it loads is in shared
+memory, and it must be known to run once.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
 from lego_mlir.mlir.modules import named_attributes, operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.dots import is_warpgroup_dot
+from lego_mlir.mlir.tile_ir.types import is_shared_tile
 from lego_mlir.mlir.tile_passes.lower_tiles import build
 from lego_mlir.mlir.tile_steps.kernels import body_of, integer, loops_of, operations_of
 from lego_mlir.mlir.tile_steps.role_slices import is_scalar
@@ -59,7 +61,8 @@ def overlap_iterations(step: TransformStep) -> list[list[Any]]:
             "no loop has dots by wgmma that only add to what it carries",
             loops[0][1],
             hint="the accumulator of each dot is carried by the loop, and nothing else in the loop "
-            "uses it; operand B is in shared memory, as for a target that has wgmma",
+            "uses it; the operands that the loop loads are in shared memory, as for a target that "
+            "has wgmma",
         )
     for loop in found:
         _Overlap(step, loop).build()
@@ -78,11 +81,24 @@ def _accumulating(loop: Any) -> list[Any]:
         is_one = dot.name == tiles.DOT and dot in operations and is_warpgroup_dot(dot)
         if not is_one or accumulator not in carried or result not in yielded:
             return []
-        if yielded.index(result) != carried.index(accumulator):
+        if yielded.index(result) != carried.index(accumulator) or not _stays(dot.operands[0], loop):
             return []
         if any(len(list(value.uses)) != 1 for value in (accumulator, result)):
             return []
     return dots
+
+
+def _stays(operand: Any, loop: Any) -> bool:
+    """Return whether operand A is the same while the next iteration begins.
+
+    Registers that each iteration fills anew are not.
+    """
+    if is_shared_tile(operand):
+        return True
+    at = operand.owner.owner if isinstance(operand, ir.BlockArgument) else operand.owner
+    while at is not None and at.operation != loop:
+        at = at.operation.parent
+    return at is None
 
 
 class _Overlap:

@@ -141,6 +141,15 @@ def conversion_clocks(source: Placement, target: Placement, size: int) -> int:
     return IMPOSSIBLE
 
 
+def copy_clocks() -> int:
+    """Return what it costs to bring what is loaded to shared memory, besides the load.
+
+    Only a wait: TMA and cp.async copy it there, and no register holds it on the way. A schedule's
+    pipelines rely on operands that come from memory being there.
+    """
+    return BARRIER_CLOCKS
+
+
 @lru_cache(maxsize=1 << 12)
 def reduction_clocks(layout: DistributedLayout, dim: int, size: int) -> int:
     """Return what a reduction costs."""

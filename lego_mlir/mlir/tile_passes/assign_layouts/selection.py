@@ -2,8 +2,9 @@
 
 An anchor's keys are a label of the nodes that it reaches. In turn each label is offered to all
 nodes at once: a minimum cut says which of them to give it, so that whole chains move together. This
-is repeated until no label helps (Y. Boykov, O. Veksler, R. Zabih, "Fast Approximate Energy
-Minimization via Graph Cuts", PAMI 2001, alpha-expansion). Between two labels that is the optimum.
+is repeated until no label helps, and no node is better off alone (Y. Boykov, O. Veksler, R. Zabih,
+"Fast Approximate Energy Minimization via Graph Cuts", PAMI 2001, alpha-expansion). Between two
+labels that is the optimum.
 """
 
 from __future__ import annotations
@@ -13,8 +14,15 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeAlias
 
+from lego_mlir.algebra import Layout
+from lego_mlir.mlir import dialect
 from lego_mlir.mlir.dialect import tile_operations as tiles
-from lego_mlir.mlir.tile_passes.assign_layouts.costs import IMPOSSIBLE, Costs, conversion_clocks
+from lego_mlir.mlir.tile_passes.assign_layouts.costs import (
+    IMPOSSIBLE,
+    Costs,
+    conversion_clocks,
+    copy_clocks,
+)
 from lego_mlir.mlir.tile_passes.assign_layouts.graph import Node, Use
 from lego_mlir.mlir.tile_passes.assign_layouts.keys import Key
 from lego_mlir.mlir.tile_passes.assign_layouts.min_cut import SINK, SOURCE, Cuts
@@ -55,6 +63,10 @@ class _Selection:
         )
         self._labels = [label for label in labels if any(len(self._keys[n]) > 1 for n in label)]
         self._edges = [self._edge(*edge) for edge in candidates.graph.edges()]
+        self._edges_of: list[list[_Edge]] = [[] for _ in self._nodes]
+        for edge in self._edges:
+            for node in {edge.source, edge.user}:
+                self._edges_of[node].append(edge)
 
         @cache
         def cost(node: int, key: int) -> int:
@@ -74,7 +86,31 @@ class _Selection:
                 new = [changed.get(n, key) for n, key in enumerate(chosen)]
                 if changed and (less := self._total(new)) < cost:
                     chosen, cost, improved = new, less, True
+            if not improved and self._change_one_by_one(chosen):
+                cost, improved = self._total(chosen), True
         return {node: self._keys[node.number][chosen[node.number]] for node in self._nodes}
+
+    def _change_one_by_one(self, chosen: list[int]) -> bool:
+        """Give each node the cheapest key beside its neighbours', in place; return if any changed.
+
+        A cut may miss such a change where costs are not submodular.
+        """
+        changed = False
+        for n, keys in enumerate(self._keys):
+            costs = [self._around(n, key, chosen) for key in range(len(keys))]
+            best = min(costs)
+            if best < costs[chosen[n]]:
+                chosen[n], changed = costs.index(best), True
+        return changed
+
+    def _around(self, node: int, key: int, chosen: Sequence[int]) -> int:
+        """Return what a node and its edges cost with a key of the node."""
+
+        def of(n: int) -> int:
+            return key if n == node else chosen[n]
+
+        edges = sum(e.cost(of(e.source), of(e.user)) for e in self._edges_of[node])
+        return self._cost(node, key) + edges
 
     def _edge(self, source: Node, user: Node, use: Use) -> _Edge:
         a, b = source.number, user.number
@@ -83,7 +119,10 @@ class _Selection:
         def cost(key: int, user_key: int) -> int:
             defined = source.value_layout(self._keys[a][key])
             wanted = user.use_layout(use, self._keys[b][user_key])
-            clocks = conversion_clocks(defined, wanted, use.element_bytes)
+            if source.op.name == dialect.LOAD and isinstance(wanted, Layout):
+                clocks = copy_clocks()
+            else:
+                clocks = conversion_clocks(defined, wanted, use.element_bytes)
             if clocks and source.op.name == tiles.RESTRICT:
                 return IMPOSSIBLE  # it stays directly before the access that it is about
             return min(IMPOSSIBLE, use.weight * clocks)

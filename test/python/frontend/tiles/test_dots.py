@@ -225,6 +225,14 @@ def test_an_accumulator_is_the_next_dots_operand_in_registers() -> None:
     assert sum("-> tensor" in c and "#lego.shared" in c.split("->")[1] for c in conversions) == 3
 
 
+def test_operands_from_memory_are_read_from_shared_memory() -> None:
+    """A tile of two dots, too: registers that an iteration fills anew could not be in flight."""
+    text = swiglu().kernel.compilation().text("placed")
+    dots = [line for line in text.splitlines() if "lego.dot" in line]
+    assert len(dots) == 2
+    assert all(line.split(" : ")[1].split(", tensor")[0].count("#lego.shared") for line in dots)
+
+
 def test_the_explanation_says_by_what_dots_are_computed() -> None:
     assert "wgmma m64n64k16, A from registers" in str(chained().kernel.explain())
     assert "mma.sync m16n8k16: 48 rows are no multiple of 64" in str(
