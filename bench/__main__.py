@@ -96,6 +96,10 @@ def _run(options: argparse.Namespace) -> int:
             from bench.rows import command as rows
 
             failures = rows.run(options)
+        case "figures":
+            from bench.figures import command as figures
+
+            failures = figures.run(options)
         case "tiles":
             from bench.tiles import command as tiles
 
@@ -114,6 +118,7 @@ def _run(options: argparse.Namespace) -> int:
 def _parser() -> argparse.ArgumentParser:
     from bench import mlp
     from bench.compile import command as compile_times
+    from bench.figures import command as figures
     from bench.gemm import tune
     from bench.index import command as index
     from bench.launch import command as launches
@@ -127,7 +132,7 @@ def _parser() -> argparse.ArgumentParser:
         dest="command",
         required=True,
         metavar="build | run | report | profile | tune | sample | calibrate | rows | tiles | "
-        "index | launch | mlp | compile",
+        "figures | index | launch | mlp | compile",
     )
     only: dict[str, Any] = {
         "action": "append",
@@ -144,6 +149,7 @@ def _parser() -> argparse.ArgumentParser:
 
     rows.add_parser(commands, only)
     tiles.add_parser(commands, only)
+    figures.add_parser(commands, only)
 
     command = commands.add_parser("run", help="check and time the cases of a folder")
     command.add_argument("folder", type=Path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -91,9 +91,26 @@ def matrices(reference: PermuteReference) -> tuple[int, int, int]:
 
 
 def _cubin(source: str, setup: Setup) -> Path:
-    """Compile a source file once per run; return the path of the cubin."""
-    major, minor = setup.device.compute_capability
-    cubin = setup.scratch / f"{source}.cubin"
+    """Compile one of our sources once per run; return the path of the cubin."""
+    file = Path(__file__).with_name(f"{source}.cu")
+    return compiled(file, setup.scratch / f"{source}.cubin", setup.device.compute_capability)
+
+
+def compiled(
+    source: Path, cubin: Path, capability: Any, defines: Mapping[str, int] | None = None
+) -> Path:
+    """Compile CUDA C++ unless that was done before; return the path of the cubin.
+
+    Args:
+        source: of the text.
+        cubin: where it goes.
+        capability: major and minor number of the GPU.
+        defines: macros, by name.
+
+    Raises:
+        Absent: nvcc is not installed, or it fails.
+    """
+    major, minor = capability
     if cubin.exists():
         return cubin
     compiler = shutil.which("nvcc")
@@ -103,7 +120,8 @@ def _cubin(source: str, setup: Setup) -> Path:
     done = subprocess.run(
         [
             *(compiler, "-std=c++17", "-O3", "-cubin", f"-arch=sm_{major}{minor}"),
-            *("-o", str(partial_file), str(Path(__file__).with_name(f"{source}.cu"))),
+            *(f"-D{name}={value}" for name, value in (defines or {}).items()),
+            *("-o", str(partial_file), str(source)),
         ],
         capture_output=True,
         text=True,

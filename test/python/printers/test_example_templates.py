@@ -123,7 +123,7 @@ def test_cuda_lud() -> None:
 
 @pytest.mark.parametrize("buff", ["row", "antidiagonal"])
 def test_cuda_needleman_wunsch(buff: str) -> None:
-    size, penalty = 16, 3
+    size, tile, penalty = 24, 8, 3
     similarity = np.random.default_rng(0).integers(-9, 10, (size, size), dtype=np.int32)
     scores = np.zeros((size + 1, size + 1), np.int32)
     scores[0] = scores[:, 0] = -penalty * np.arange(size + 1)
@@ -132,9 +132,12 @@ def test_cuda_needleman_wunsch(buff: str) -> None:
         truth[i + 1, j + 1] = max(
             truth[i, j] + similarity[i, j], truth[i, j + 1] - penalty, truth[i + 1, j] - penalty
         )
-    text = filled("needleman_wunsch.cu.j2", B=size, BUFF=buff)
-    arguments = [scores, similarity, np.int32(penalty)]
-    sim.launch(printed.ptx_of(text), "needleman_wunsch", (1, 1, 1), (32, 1, 1), arguments)
+    tiles = size // tile
+    ptx = sim.parse(printed.ptx_of(filled("needleman_wunsch.cu.j2", N=size, B=tile, BUFF=buff)))
+    for diagonal in range(2 * tiles - 1):
+        count = min(diagonal + 1, 2 * tiles - 1 - diagonal)
+        arguments = [scores, similarity, np.int32(penalty), np.int32(diagonal)]
+        sim.launch(ptx, "needleman_wunsch", (count, 1, 1), (32, 1, 1), arguments)
     assert (scores == truth).all()
 
 

@@ -1,0 +1,128 @@
+"""What a case of the figures is: files that are built without a GPU, and calls that are timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lego_mlir.files import write_whole
+
+if TYPE_CHECKING:
+    from lego_mlir.artifact import Artifact
+
+TEMPLATES = Path(__file__).parents[2] / "docs" / "examples"
+
+OURS, PRINTED, BY_HAND = "ours", "printed", "by hand"
+
+Call = Callable[[], None]
+"""Enqueues the work of a case once."""
+
+
+@dataclass(frozen=True)
+class Contenders:
+    """What does the work of a case on a GPU.
+
+    Attributes:
+        calls: by name.
+        results: the tensors that each call writes.
+        expected: what they are then.
+        tolerance: the largest error, relative to the largest element.
+        unchecked: names of calls that write other tensors than `results`: libraries.
+        reset: brings inputs that the calls change back, before a check.
+        absent: why contenders are missing, by name.
+    """
+
+    calls: Mapping[str, Call]
+    results: Sequence[Any]
+    expected: Sequence[Any]
+    tolerance: float
+    unchecked: frozenset[str] = frozenset()
+    reset: Callable[[], None] = lambda: None
+    absent: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FigureCase:
+    """One size of one figure.
+
+    Attributes:
+        name: of the case.
+        figure: of the paper: `LEGO 12a`.
+        printed: the printed kernel's template, and the values that fill it; by file name.
+        kernels: returns our kernels by name, if there are any.
+        contenders: returns what is timed; it takes a `Built`.
+        work: floating-point operations or bytes of a call.
+        unit: of a rate: `TFLOP/s` or `GB/s`; empty where time alone counts.
+        launches: of a call, if they are many: then it is not repeated in a graph.
+    """
+
+    name: str
+    figure: str
+    printed: Mapping[str, tuple[str, Mapping[str, int | str]]]
+    kernels: Callable[[], Mapping[str, Any]]
+    contenders: Callable[[Built], Contenders]
+    work: float = 0.0
+    unit: str = ""
+    launches: int = 1
+
+    @property
+    def folder(self) -> str:
+        """The name of the case's folder."""
+        return self.name.replace(" ", "_").replace("×", "x")
+
+
+@dataclass(frozen=True)
+class Built:
+    """What was built of a case.
+
+    Attributes:
+        folder: of its files.
+        torch: PyTorch.
+        stream: PyTorch's stream, which all calls use.
+    """
+
+    folder: Path
+    torch: Any
+    stream: Any
+
+    def artifact(self, name: str) -> Artifact:
+        """Load one of our kernels."""
+        from lego_mlir.artifact import Artifact
+
+        return Artifact.load(self.folder / f"{name}.lego")
+
+    def ours(self, name: str, *tensors: Any) -> Call:
+        """Return a call of one of our kernels on tensors.
+
+        Args:
+            name: of the kernel.
+            tensors: of the GPU.
+        """
+        from lego_mlir.runtime import cuda
+
+        artifact = self.artifact(name)
+        shaped = [
+            x if a.shape is None or x.dim() == len(a.shape) else x.reshape(-1)
+            for x, a in zip(tensors, artifact.arguments, strict=True)
+        ]
+        bound = cuda.load(artifact).bind(*shaped)
+        return lambda: bound(self.stream.cuda_stream)
+
+
+def build_case(case: FigureCase, folder: Path, target: str) -> None:
+    """Print the kernels of a case, and compile ours, into its folder.
+
+    Raises:
+        LegoError: a template or a kernel is wrong.
+    """
+    from lego_mlir.printers.templates import language_of, render
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, (template, values) in case.printed.items():
+        text = (TEMPLATES / template).read_text()
+        printed = render(text, values, language_of(template), template)
+        write_whole(folder / file, printed.encode())
+    for name, kernel in case.kernels().items():
+        kernel.compile(target).save(folder / f"{name}.lego")

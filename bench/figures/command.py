@@ -1,0 +1,65 @@
+"""`python -m bench figures DIR`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from bench.figures import cuda_cases, triton_cases
+from bench.figures.case import FigureCase, build_case
+from bench.figures.run import append, measure_case, select, shown
+
+_MANIFEST = "figures.json"
+_ROUNDS = 11
+
+
+def add_parser(commands: Any, only: dict[str, Any]) -> None:
+    """Add the command to those of the bench."""
+    command = commands.add_parser(
+        "figures", help="the papers' figures made again: printed kernels, by hand, ours"
+    )
+    command.add_argument("folder", type=Path, help="of what is built, and of the results")
+    command.add_argument("--only", **only)
+    command.add_argument("--target", default="sm_90a")
+    command.add_argument(
+        "--rounds", type=int, default=_ROUNDS, help="of measurements (%(default)s)"
+    )
+    command.add_argument("-o", "--output", type=Path, help="append lines of JSON to this file")
+    step = command.add_mutually_exclusive_group()
+    step.add_argument("--build", action="store_true", help="build only; needs no GPU")
+    step.add_argument("--run", action="store_true", help="run what was built; needs no MLIR")
+    step.add_argument("--report", action="store_true", help="write the table of the results")
+
+
+def all_cases() -> list[FigureCase]:
+    """Return the cases of all figures."""
+    return [*triton_cases.cases(), *cuda_cases.cases()]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Build, run and report, or one of them; return the number of failures."""
+    chosen = select(all_cases(), options.only)
+    results = options.output or options.folder / "figures.jsonl"
+    failures = 0
+    every = not (options.build or options.run or options.report)
+    if options.build or every:
+        from bench.build import commit
+
+        for case in chosen:
+            build_case(case, options.folder / case.folder, options.target)
+            print(case.name, flush=True)
+        (options.folder / _MANIFEST).write_text(json.dumps({"commit": commit()}))
+    if options.run or every:
+        made = json.loads((options.folder / _MANIFEST).read_text())["commit"]
+        for case in chosen:
+            line = measure_case(case, options.folder / case.folder, options.rounds, made)
+            failures += "error" in line or bool(line["wrong"])
+            append(results, line)
+            print(shown(line), flush=True)
+    if options.report or every:
+        from bench.figures.report import report
+
+        print(report(results), end="")
+    return failures
