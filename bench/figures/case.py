@@ -102,12 +102,7 @@ class Built:
         """
         from lego_mlir.runtime import cuda
 
-        artifact = self.artifact(name)
-        shaped = [
-            x if a.shape is None or x.dim() == len(a.shape) else x.reshape(-1)
-            for x, a in zip(tensors, artifact.arguments, strict=True)
-        ]
-        bound = cuda.load(artifact).bind(*shaped)
+        bound = cuda.load(self.artifact(name)).bind(*tensors)
         return lambda: bound(self.stream.cuda_stream)
 
 

@@ -1,11 +1,8 @@
 """The Triton kernels of docs/examples with indices by hand."""
 
-# The parameters that Triton compiles for are in capitals, as everywhere in Triton.
+# The parameters that Triton compiles for are in capitals, as everywhere in Triton, and no others have
+# a type, which Triton would look up.
 # ruff: noqa: N803, N806
-
-from __future__ import annotations
-
-from typing import Any
 
 import triton
 import triton.language as tl
@@ -13,21 +10,21 @@ import triton.language as tl
 
 @triton.jit
 def matmul(
-    a: Any,
-    b: Any,
-    c: Any,
-    M: Any,
-    N: Any,
-    K: Any,
-    a_row: Any,
-    a_column: Any,
-    b_row: Any,
-    b_column: Any,
+    a,
+    b,
+    c,
+    M,
+    N,
+    K,
+    a_row,
+    a_column,
+    b_row,
+    b_column,
     BM: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
     GM: tl.constexpr,
-) -> None:
+):
     """C = A B of sizes that tiles divide; each operand has strides."""
     program = tl.program_id(0)
     columns = N // BN
@@ -50,13 +47,13 @@ def matmul(
 
 @triton.jit
 def grouped_gemm(
-    pointers: Any,
-    sizes: Any,
-    groups: Any,
+    pointers,
+    sizes,
+    groups,
     BM: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
-) -> None:
+):
     """Several GEMMs of f16, whose tiles a fixed number of programs takes one after another."""
     tile = tl.program_id(0)
     first = 0
@@ -87,7 +84,7 @@ def grouped_gemm(
 
 
 @triton.jit
-def softmax(x: Any, y: Any, M: Any, N: Any, WIDTH: tl.constexpr) -> None:
+def softmax(x, y, M, N, WIDTH: tl.constexpr):
     """The softmax of a row, padded to WIDTH."""
     at = tl.program_id(0) * N + tl.arange(0, WIDTH)
     mask = tl.arange(0, WIDTH) < N
@@ -98,17 +95,17 @@ def softmax(x: Any, y: Any, M: Any, N: Any, WIDTH: tl.constexpr) -> None:
 
 @triton.jit
 def layernorm_forward(
-    x: Any,
-    w: Any,
-    b: Any,
-    y: Any,
-    mean: Any,
-    rstd: Any,
-    M: Any,
-    N: Any,
-    eps: Any,
+    x,
+    w,
+    b,
+    y,
+    mean,
+    rstd,
+    M,
+    N,
+    eps,
     WIDTH: tl.constexpr,
-) -> None:
+):
     """LayerNorm of a row, padded to WIDTH."""
     row = tl.program_id(0)
     column = tl.arange(0, WIDTH)
@@ -126,16 +123,16 @@ def layernorm_forward(
 
 @triton.jit
 def layernorm_backward_x(
-    x: Any,
-    w: Any,
-    dy: Any,
-    dx: Any,
-    mean: Any,
-    rstd: Any,
-    M: Any,
-    N: Any,
+    x,
+    w,
+    dy,
+    dx,
+    mean,
+    rstd,
+    M,
+    N,
     WIDTH: tl.constexpr,
-) -> None:
+):
     """The gradient of a row."""
     row = tl.program_id(0)
     column = tl.arange(0, WIDTH)
@@ -153,17 +150,17 @@ def layernorm_backward_x(
 
 @triton.jit
 def layernorm_backward_w(
-    x: Any,
-    dy: Any,
-    dw: Any,
-    db: Any,
-    mean: Any,
-    rstd: Any,
-    M: Any,
-    N: Any,
+    x,
+    dy,
+    dw,
+    db,
+    mean,
+    rstd,
+    M,
+    N,
     BM: tl.constexpr,
     BN: tl.constexpr,
-) -> None:
+):
     """The gradients of weights and bias of BN columns."""
     column = tl.program_id(0) * BN + tl.arange(0, BN)
     sums_w = tl.zeros((BM, BN), dtype=tl.float32)
