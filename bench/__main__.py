@@ -96,6 +96,10 @@ def _run(options: argparse.Namespace) -> int:
             from bench.rows import command as rows
 
             failures = rows.run(options)
+        case "attention":
+            from bench.attention import command as attention
+
+            failures = attention.run(options)
         case "figures":
             from bench.figures import command as figures
 
@@ -117,6 +121,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     from bench import mlp
+    from bench.attention import command as attention
     from bench.compile import command as compile_times
     from bench.figures import command as figures
     from bench.gemm import tune
@@ -132,7 +137,7 @@ def _parser() -> argparse.ArgumentParser:
         dest="command",
         required=True,
         metavar="build | run | report | profile | tune | sample | calibrate | rows | tiles | "
-        "figures | index | launch | mlp | compile",
+        "figures | attention | index | launch | mlp | compile",
     )
     only: dict[str, Any] = {
         "action": "append",
@@ -150,6 +155,7 @@ def _parser() -> argparse.ArgumentParser:
     rows.add_parser(commands, only)
     tiles.add_parser(commands, only)
     figures.add_parser(commands, only)
+    attention.add_parser(commands, only)
 
     command = commands.add_parser("run", help="check and time the cases of a folder")
     command.add_argument("folder", type=Path)

@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from bench.contenders.case import ContenderCase, build_case
+from bench.contenders.run import append, measure_case, select, shown
 from bench.figures import cuda_cases, triton_cases
-from bench.figures.case import FigureCase, build_case
-from bench.figures.run import append, measure_case, select, shown
 
 _MANIFEST = "figures.json"
 _ROUNDS = 11
@@ -33,7 +33,7 @@ def add_parser(commands: Any, only: dict[str, Any]) -> None:
     step.add_argument("--report", action="store_true", help="write the table of the results")
 
 
-def all_cases() -> list[FigureCase]:
+def all_cases() -> list[ContenderCase]:
     """Return the cases of all figures."""
     return [*triton_cases.cases(), *cuda_cases.cases()]
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from bench.figures.case import (
+from bench.contenders.case import (
     BY_HAND,
     OURS,
     PRINTED,
     TEMPLATES,
     Built,
     Call,
+    ContenderCase,
     Contenders,
-    FigureCase,
 )
 from lego_mlir.runtime import cuda as lego_cuda
 from lego_mlir.runtime.cuda import cuda_core
@@ -35,7 +35,7 @@ Dims = tuple[int, int, int]
 Kernel = Callable[..., None]
 
 
-def cases() -> Iterator[FigureCase]:
+def cases() -> Iterator[ContenderCase]:
     """Yield the cases."""
     for size in (2048, 8192):
         yield _transpose_case(size)
@@ -70,7 +70,7 @@ def _kernels(built: Built, source: Path, names: tuple[str, ...], **defines: int)
     return [of(name) for name in names]
 
 
-def _transpose_case(size: int) -> FigureCase:
+def _transpose_case(size: int) -> ContenderCase:
     values = {"N": size, "T": _TRANSPOSE}
 
     def kernels() -> dict[str, Any]:
@@ -78,7 +78,7 @@ def _transpose_case(size: int) -> FigureCase:
 
         return {OURS: transpose(size, size, "f32")}
 
-    return FigureCase(
+    return ContenderCase(
         name=f"transpose f32 {size}",
         figure="LEGO 13",
         printed={
@@ -113,9 +113,9 @@ def _transpose_contenders(built: Built, size: int) -> Contenders:
     return Contenders(calls, [b], [a.t()], 0.0)
 
 
-def _stencil_case(shape: str, radius: int) -> FigureCase:
+def _stencil_case(shape: str, radius: int) -> ContenderCase:
     values = {"N": _FIELD, "B": _BRICK, "R": radius, "SHAPE": shape}
-    return FigureCase(
+    return ContenderCase(
         name=f"stencil {shape} {radius} {_FIELD}",
         figure="LEGO, bricks",
         printed={"printed.cu": ("stencil.cu.j2", values)},
@@ -163,8 +163,8 @@ def _stencil_contenders(built: Built, shape: str, radius: int) -> Contenders:
     return Contenders(calls, [out], [in_bricks(expected)], 1e-5, unchecked)
 
 
-def _needleman_wunsch_case(size: int) -> FigureCase:
-    return FigureCase(
+def _needleman_wunsch_case(size: int) -> ContenderCase:
+    return ContenderCase(
         name=f"Needleman-Wunsch {size}",
         figure="LEGO 14",
         printed={
@@ -251,8 +251,8 @@ def _aligned(similarity: Any) -> Any:
     return scores
 
 
-def _lud_case(size: int) -> FigureCase:
-    return FigureCase(
+def _lud_case(size: int) -> ContenderCase:
+    return ContenderCase(
         name=f"LU decomposition f32 {size}",
         figure="LEGO, LUD",
         printed={"printed.cu": ("lud.cu.j2", {"N": size, "B": _LUD_TILE})},

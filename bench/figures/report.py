@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bench.figures.case import OURS, PRINTED
+from bench.contenders.case import OURS, PRINTED
 from bench.figures.published import PUBLISHED
 from lego_mlir.files import write_whole
 

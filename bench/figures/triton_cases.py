@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.figures.case import BY_HAND, OURS, PRINTED, Built, Contenders, FigureCase
+from bench.contenders.case import BY_HAND, OURS, PRINTED, Built, ContenderCase, Contenders
 
 _MATMUL = {"BM": 128, "BN": 256, "BK": 64, "GM": 8}
 _WARPS, _STAGES = 8, 3
@@ -19,7 +19,7 @@ _BACKWARD = {"BM": 32, "BN": 128}
 _EPSILON = 1e-5
 
 
-def cases() -> Iterator[FigureCase]:
+def cases() -> Iterator[ContenderCase]:
     """Yield the cases."""
     for size in (1024, 4096, 8192):
         for a in ("row", "col"):
@@ -50,7 +50,7 @@ def _by_hand() -> Any:
     return triton_kernels
 
 
-def _matmul_case(size: int, a: str, b: str, dtype: str, figure: str) -> FigureCase:
+def _matmul_case(size: int, a: str, b: str, dtype: str, figure: str) -> ContenderCase:
     def kernels() -> dict[str, Any]:
         from lego_mlir import Col, OrderBy, Row
         from lego_mlir.kernels import matmul
@@ -59,7 +59,7 @@ def _matmul_case(size: int, a: str, b: str, dtype: str, figure: str) -> FigureCa
         kernel = matmul(size, size, size, dtype, out="f16", a=left, b=right, target="sm_90a")
         return {OURS: kernel}
 
-    return FigureCase(
+    return ContenderCase(
         name=f"matmul {dtype} {a} {b} {size}",
         figure=figure,
         printed={"printed.py": ("matmul.py.j2", {**_MATMUL, "A": a, "B": b})},
@@ -103,14 +103,14 @@ def _matmul_contenders(built: Built, size: int, a: str, b: str, dtype: str) -> C
     return Contenders(calls, [c], [expected], 1e-2)
 
 
-def _grouped_case(size: int) -> FigureCase:
+def _grouped_case(size: int) -> ContenderCase:
     def kernels() -> dict[str, Any]:
         from lego_mlir.kernels import grouped_matmul
 
         return {OURS: grouped_matmul([(size, size, size)] * _GROUPS, target="sm_90a")}
 
     values = {**_GROUPED, "TYPE": "float16"}
-    return FigureCase(
+    return ContenderCase(
         name=f"grouped GEMM {_GROUPS} {size}",
         figure="LEGO 12c",
         printed={"printed.py": ("grouped_gemm.py.j2", values)},
@@ -146,13 +146,13 @@ def _grouped_contenders(built: Built, size: int) -> Contenders:
     return Contenders(calls, [c], [a @ b], 1e-2)
 
 
-def _softmax_case(columns: int) -> FigureCase:
+def _softmax_case(columns: int) -> ContenderCase:
     def kernels() -> dict[str, Any]:
         from lego_mlir.kernels import softmax
 
         return {OURS: softmax(_rows(columns), columns, "f32")}
 
-    return FigureCase(
+    return ContenderCase(
         name=f"softmax f32 {_rows(columns)}×{columns}",
         figure="LEGO 12d",
         printed={"printed.py": ("softmax.py.j2", {"WIDTH": columns})},
@@ -187,13 +187,13 @@ def _softmax_contenders(built: Built, columns: int) -> Contenders:
     return Contenders(calls, [y], [torch.softmax(x.double(), 1)], 1e-5)
 
 
-def _layernorm_forward_case(columns: int) -> FigureCase:
+def _layernorm_forward_case(columns: int) -> ContenderCase:
     def kernels() -> dict[str, Any]:
         from lego_mlir.kernels import layernorm
 
         return {OURS: layernorm(_rows(columns), columns, "f32", save=True, epsilon=_EPSILON)}
 
-    return FigureCase(
+    return ContenderCase(
         name=f"LayerNorm forward f32 {_rows(columns)}×{columns}",
         figure="LEGO, LayerNorm forward",
         printed={"printed.py": ("layernorm.py.j2", {"WIDTH": columns, **_BACKWARD})},
@@ -230,13 +230,13 @@ def _layernorm_forward_contenders(built: Built, columns: int) -> Contenders:
     return Contenders(calls, [y], [expected], 1e-5, frozenset(["PyTorch"]))
 
 
-def _layernorm_backward_case(columns: int) -> FigureCase:
+def _layernorm_backward_case(columns: int) -> ContenderCase:
     def kernels() -> dict[str, Any]:
         from lego_mlir.kernels import layernorm_backward
 
         return {OURS: layernorm_backward(_rows(columns), columns, "f32")}
 
-    return FigureCase(
+    return ContenderCase(
         name=f"LayerNorm backward f32 {_rows(columns)}×{columns}",
         figure="LEGO, LayerNorm backward",
         printed={"printed.py": ("layernorm.py.j2", {"WIDTH": columns, **_BACKWARD})},

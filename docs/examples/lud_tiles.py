@@ -154,4 +154,4 @@ if __name__ == "__main__":
             interior(a, k)
     lower, upper = np.tril(a, -1) + np.eye(n), np.triu(a)
     np.testing.assert_allclose(lower @ upper, whole, rtol=1e-4, atol=1e-4)
-    print(f"all {a.size} elements are right")
+    print(f"all {a.size} elements within rounding")

@@ -115,4 +115,4 @@ if __name__ == "__main__":
     for diagonal in range(diagonals(n)):
         kernel(scores, similarity, gap, diagonal)
     assert (scores == expected).all()
-    print(f"all {scores.size} scores equal")
+    print(f"all {scores.size} elements equal")

@@ -1,7 +1,7 @@
 """The Triton kernels of docs/examples with indices by hand."""
 
-# The parameters that Triton compiles for are in capitals, as everywhere in Triton, and no others have
-# a type, which Triton would look up.
+# The parameters that Triton compiles for are in capitals, as everywhere in Triton. No others have a
+# type, which Triton would look up.
 # ruff: noqa: N803, N806
 
 import triton

@@ -1,4 +1,4 @@
-"""Check and time the contenders of the figures on the GPU at hand."""
+"""Check and time the contenders of cases on the GPU at hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.figures.case import Built, Call, Contenders, FigureCase
+from bench.contenders.case import Built, Call, ContenderCase, Contenders
 from bench.measure.comparison import one_line
 from lego_mlir.runtime.cuda.timing import Graph, interleave
 
@@ -16,7 +16,7 @@ _GRAPH_US = 2000.0
 """The least duration of a graph of launches, in microseconds."""
 
 
-def measure_case(case: FigureCase, folder: Path, rounds: int, commit: str) -> dict[str, Any]:
+def measure_case(case: ContenderCase, folder: Path, rounds: int, commit: str) -> dict[str, Any]:
     """Return the line of results of a case; an error has the field `error`."""
     import torch
 
@@ -34,7 +34,7 @@ def measure_case(case: FigureCase, folder: Path, rounds: int, commit: str) -> di
 
 
 def _measured(
-    case: FigureCase, contenders: Contenders, rounds: int, stream: Any, torch: Any
+    case: ContenderCase, contenders: Contenders, rounds: int, stream: Any, torch: Any
 ) -> dict[str, Any]:
     wrong: dict[str, str] = {}
     absent = dict(contenders.absent)
@@ -110,6 +110,6 @@ def shown(line: dict[str, Any]) -> str:
     return f"{line['case']}: {times}{wrong}{absent}"
 
 
-def select(cases: Sequence[FigureCase], only: Sequence[str]) -> list[FigureCase]:
+def select(cases: Sequence[ContenderCase], only: Sequence[str]) -> list[ContenderCase]:
     """Return the cases whose names contain one of some words; all if there are none."""
     return [case for case in cases if not only or any(word in case.name for word in only)]

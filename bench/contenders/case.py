@@ -1,4 +1,4 @@
-"""What a case of the figures is: files that are built without a GPU, and calls that are timed."""
+"""What a case is: files that are built without a GPU, and calls that are checked and timed."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class Contenders:
 
 
 @dataclass(frozen=True)
-class FigureCase:
-    """One size of one figure.
+class ContenderCase:
+    """One problem that several contenders solve.
 
     Attributes:
         name: of the case.
-        figure: of the paper: `LEGO 12a`.
+        figure: of a paper, `LEGO 12a`, or what the case belongs to.
         printed: the printed kernel's template, and the values that fill it; by file name.
         kernels: returns our kernels by name, if there are any.
         contenders: returns what is timed; it takes a `Built`.
@@ -70,7 +70,7 @@ class FigureCase:
     @property
     def folder(self) -> str:
         """The name of the case's folder."""
-        return self.name.replace(" ", "_").replace("×", "x")
+        return self.name.translate(str.maketrans(" ×/", "_x-"))
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Built:
         return lambda: bound(self.stream.cuda_stream)
 
 
-def build_case(case: FigureCase, folder: Path, target: str) -> None:
+def build_case(case: ContenderCase, folder: Path, target: str) -> None:
     """Print the kernels of a case, and compile ours, into its folder.
 
     Raises:

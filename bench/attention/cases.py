@@ -1,0 +1,177 @@
+"""The problems: forward of three depths at 16,384 tokens in all, and decoding of few queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from bench.contenders.case import OURS, Built, Call, ContenderCase, Contenders
+from bench.measure.comparison import one_line
+
+_TOKENS = 16384
+_WIDTH = 2048
+"""Heads times depth of the forward problems."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The sizes of a problem.
+
+    Attributes:
+        batch: sequences.
+        queries: of each.
+        keys: of each.
+        heads: of queries.
+        heads_kv: of keys.
+        depth: of all.
+        causal: whether a query sees only the keys up to its own.
+    """
+
+    batch: int
+    queries: int
+    keys: int
+    heads: int
+    heads_kv: int
+    depth: int
+    causal: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the case."""
+        heads = f"{self.heads}/{self.heads_kv}" if self.heads != self.heads_kv else f"{self.heads}"
+        kind = "causal" if self.causal else "full"
+        sizes = f"{self.batch}x{self.queries}x{self.keys}"
+        return f"attention {kind} hd{self.depth} {sizes} heads {heads}"
+
+    @property
+    def flops(self) -> float:
+        """The floating-point operations; those of a causal mask are half."""
+        whole = 4.0 * self.batch * self.heads * self.queries * self.keys * self.depth
+        return whole / 2 if self.causal and self.queries == self.keys else whole
+
+    @property
+    def bytes(self) -> float:
+        """The bytes of keys and values, which decoding reads."""
+        return 4.0 * self.batch * self.keys * self.heads_kv * self.depth
+
+
+def cases() -> Iterator[ContenderCase]:
+    """Yield the cases."""
+    for depth in (64, 128, 256):
+        for tokens in (512, 1024, 2048, 4096, 8192, 16384, 32768):
+            batch = max(1, _TOKENS // tokens)
+            for causal in (False, True):
+                heads = _WIDTH // depth
+                yield _case(Sizes(batch, tokens, tokens, heads, heads, depth, causal))
+    for causal in (False, True):
+        yield _case(Sizes(2, 8192, 8192, 32, 8, 128, causal))
+    for batch, keys in ((1, 2048), (1, 32768), (16, 8192), (64, 8192), (8, 131072)):
+        for queries in (1, 8, 16):
+            yield _case(Sizes(batch, queries, keys, 64, 8, 128))
+
+
+def _case(sizes: Sizes) -> ContenderCase:
+    def kernels() -> dict[str, Any]:
+        from lego_mlir.kernels import attention
+
+        kernel = attention(
+            sizes.batch,
+            sizes.queries,
+            sizes.keys,
+            sizes.heads,
+            sizes.depth,
+            heads_kv=sizes.heads_kv,
+            causal=sizes.causal,
+            lse=True,
+            target="sm_90a",
+        )
+        return {OURS: kernel}
+
+    is_decoding = sizes.queries < 64
+    return ContenderCase(
+        name=sizes.name,
+        figure="decoding" if is_decoding else "forward",
+        printed={},
+        kernels=kernels,
+        contenders=partial(_contenders, sizes=sizes),
+        work=sizes.bytes if is_decoding else sizes.flops,
+        unit="GB/s" if is_decoding else "TFLOP/s",
+    )
+
+
+def _contenders(built: Built, sizes: Sizes) -> Contenders:
+    torch = built.torch
+    shape_q = sizes.batch, sizes.queries, sizes.heads, sizes.depth
+    shape_kv = sizes.batch, sizes.keys, sizes.heads_kv, sizes.depth
+    q = torch.randn(shape_q, device="cuda").half()
+    k, v = (torch.randn(shape_kv, device="cuda").half() for _ in range(2))
+    o = torch.empty_like(q)
+    lse = torch.empty((sizes.batch, sizes.heads, sizes.queries), device="cuda")
+    calls: dict[str, Call] = {OURS: built.ours(OURS, q, k, v, o, lse)}
+    absent: dict[str, str] = {}
+    makers = {
+        "cuDNN": partial(_of_torch, "CUDNN_ATTENTION"),
+        "FlashAttention-2": partial(_of_torch, "FLASH_ATTENTION"),
+        "FlashAttention-4": _flash_4,
+    }
+    for name, make in makers.items():
+        try:
+            call = make(torch, q, k, v, sizes)
+            call()
+            torch.cuda.synchronize()
+            calls[name] = call
+        except Exception as e:  # a peer may not be installed, or not take the sizes
+            absent[name] = one_line(e)
+    expected = _reference(torch, q, k, v, sizes)
+    unchecked = frozenset(makers)
+    return Contenders(calls, [o, lse], expected, 2e-3, unchecked, absent=absent)
+
+
+def _of_torch(backend: str, torch: Any, q: Any, k: Any, v: Any, sizes: Sizes) -> Call:
+    """Return PyTorch's attention by one of its back ends."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    if sizes.causal and sizes.queries != sizes.keys:
+        raise ValueError("its causal mask begins with the first key")
+    parts = [x.transpose(1, 2) for x in (q, k, v)]
+    attention = torch.nn.functional.scaled_dot_product_attention
+    chosen = getattr(SDPBackend, backend)
+    grouped = sizes.heads != sizes.heads_kv
+
+    def call() -> None:
+        with sdpa_kernel(chosen):
+            attention(*parts, is_causal=sizes.causal, enable_gqa=grouped)
+
+    return call
+
+
+def _flash_4(torch: Any, q: Any, k: Any, v: Any, sizes: Sizes) -> Call:
+    """Return FlashAttention-4's forward kernel, which CuTe DSL compiles."""
+    from flash_attn.cute import flash_attn_func
+
+    return lambda: flash_attn_func(q, k, v, causal=sizes.causal)
+
+
+def _reference(torch: Any, q: Any, k: Any, v: Any, sizes: Sizes) -> list[Any]:
+    """Return the result and the logarithms in f32, some rows at a time."""
+    group = sizes.heads // sizes.heads_kv
+    results, logs = torch.empty_like(q, dtype=torch.float32), []
+    rows = max(1, min(sizes.queries, (1 << 28) // (sizes.heads * sizes.keys)))
+    keys = torch.arange(sizes.keys, device="cuda")
+    for b in range(sizes.batch):
+        whole_k = k[b].float().repeat_interleave(group, 1).permute(1, 2, 0)
+        whole_v = v[b].float().repeat_interleave(group, 1).transpose(0, 1)
+        found = []
+        for start in range(0, sizes.queries, rows):
+            part = q[b, start : start + rows].float().transpose(0, 1)
+            scores = part @ whole_k * sizes.depth**-0.5
+            if sizes.causal:
+                own = torch.arange(start, start + part.shape[1], device="cuda")
+                last = own + (sizes.keys - sizes.queries)
+                scores.masked_fill_(keys[None, None, :] > last[None, :, None], -torch.inf)
+            found.append(torch.logsumexp(scores, 2))
+            results[b, start : start + rows] = (torch.softmax(scores, 2) @ whole_v).transpose(0, 1)
+        logs.append(torch.cat(found, 1))
+    return [results, torch.stack(logs)]

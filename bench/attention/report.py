@@ -1,0 +1,57 @@
+"""The table of a file of results of attention."""
+
+from __future__ import annotations
+
+import json
+from math import exp, log
+from pathlib import Path
+from typing import Any
+
+from bench.contenders.case import OURS
+from lego_mlir.files import write_whole
+
+
+def report(results: Path) -> str:
+    """Write the table of a file of results beside it, and return it."""
+    rows = list({row["case"]: row for row in map(json.loads, results.open())}.values())
+    device = next((row["device"] for row in rows if "device" in row), "no GPU")
+    lines = [
+        f"# Attention, {device}",
+        "",
+        "Kernel time in µs and rates: medians of interleaved rounds, by CUDA graphs; f16, with the",
+        "logarithms of sums. `ratio` is the time of the fastest other one over that of ours.",
+        "",
+        "| case | ours | rate | others | ratio | commit |",
+        "|---|--:|--:|---|--:|---|",
+    ]
+    ratios: dict[str, list[float]] = {}
+    for row in rows:
+        lines.append(_row(row, ratios))
+    lines.append("")
+    for kind, found in ratios.items():
+        mean = exp(sum(map(log, found)) / len(found))
+        lines.append(
+            f"{kind}: {len(found)} cases, geometric mean {mean:.3f}, least {min(found):.3f}"
+        )
+    text = "\n".join(lines) + "\n"
+    write_whole(results.with_suffix(".md"), text.encode())
+    return text
+
+
+def _row(row: dict[str, Any], ratios: dict[str, list[float]]) -> str:
+    if "error" in row:
+        return f"| {row['case']} | | | {row['error']} | | {row['commit']} |"
+    times = dict(row["us"])
+    ours = times.pop(OURS, None)
+    wrong = "".join(f", WRONG: {name} {what}" for name, what in row["wrong"].items())
+    others = ", ".join(f"{name} {us:.1f}" for name, us in times.items())
+    if ours is None:
+        return f"| {row['case']} | | | {others} | | {row['commit']} |"
+    scale = 1e6 if row["unit"] == "TFLOP/s" else 1e3
+    rate = f"{row['work'] / ours / scale:.0f} {row['unit']}"
+    ratio = ""
+    if times:
+        value = min(times.values()) / ours
+        ratios.setdefault(row["figure"], []).append(value)
+        ratio = f"{value:.2f}"
+    return f"| {row['case']}{wrong} | {ours:.1f} | {rate} | {others} | {ratio} | {row['commit']} |"
