@@ -25,14 +25,10 @@ def report(results: Path) -> str:
         "|---|--:|--:|---|--:|---|",
     ]
     ratios: dict[str, list[float]] = {}
-    for row in rows:
-        lines.append(_row(row, ratios))
-    lines.append("")
+    lines += [*(_row(row, ratios) for row in rows), ""]
     for kind, found in ratios.items():
         mean = exp(sum(map(log, found)) / len(found))
-        lines.append(
-            f"{kind}: {len(found)} cases, geometric mean {mean:.3f}, least {min(found):.3f}"
-        )
+        lines.append(f"{kind}: {len(found)} cases, mean {mean:.3f}, least {min(found):.3f}")
     text = "\n".join(lines) + "\n"
     write_whole(results.with_suffix(".md"), text.encode())
     return text
