@@ -239,7 +239,7 @@ class TensorValue:
             reshaped = Layout(layout.orders, None, layout.window).GroupBy(sizes)
         except LegoError as e:
             raise self._trace.error(f"tensor '{self._name}': {e.message}", e.hint) from None
-        return self._with(layout=reshaped)
+        return self._seen_through(reshaped)
 
     def window(
         self,
@@ -253,7 +253,7 @@ class TensorValue:
         the left, element i, or that on the right; 0 outside of the tensor.
 
         Args:
-            sizes: of the window's index.
+            sizes: of the window's index: numbers, or of run-time sizes those of `t.dims`.
             coordinates: returns the index of the element, affine in the window's index. Without it
                 both are the same.
             boundary: what lies outside of the tensor: "zero", "clamp", "wrap", or "inside" if
@@ -266,7 +266,13 @@ class TensorValue:
             layout = self._layout.Window(sizes, coordinates, boundary)
         except LegoError as e:
             raise self._trace.error(f"tensor '{self._name}': {e.message}", e.hint) from None
-        return self._with(layout=layout)
+        return self._seen_through(layout)
+
+    def _seen_through(self, layout: Layout) -> TensorValue:
+        """Return the same memory through a layout that begins as this one does."""
+        if layout.symbols == self._layout.symbols:
+            return self._with(layout=layout)
+        return self.view(layout)  # further sizes that the launch knows
 
     def staged(self, layout: Layout, *, by_threads: bool = False) -> TensorValue:
         """Return the same tensor, whose tiles a schedule copies through shared memory.

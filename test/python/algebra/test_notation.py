@@ -44,6 +44,8 @@ CANONICAL = [
     "TileOrderBy(Row(2, 3), Col(4, 5)).TileBy([2, 3], [4, 5])",
     "GroupBy([2, 2, 2])",
     "TileBy([2, 3], [4, 5])",
+    "OrderBy(Row(M, 4)).Window([M, 4, 3], (x, y, i) -> (x + i - 1, 3 - y), zero)",
+    "OrderBy(Row(8)).Window([4, 4], (x, i) -> (2*x + i), wrap).TileBy([2, 1], [2, 4])",
     "OrderBy(GenP([32, 32], swizzle))",
     "OrderBy(GenP([8, 64], swizzle(8, 1, 8))).GroupBy([512])",
     "OrderBy(GenP([8, 64], swizzle(8, 1)))",
@@ -254,6 +256,7 @@ def test_any_text_is_a_layout_or_an_error(text: str) -> None:
 
 WORDS = [
     *("OrderBy(", "TileOrderBy(", "GroupBy(", "TileBy(", "Row(", "Col(", "RegP(", "GenP("),
+    *("Window(", "(x) -> (x)", "->", "zero", "clamp", "x", "(x, i) -> (x + i - 1)"),
     *("antidiagonal", "reverse", "swizzle", "f", "f_inv", "min(", "max(", "[2,3]", "[0,1]"),
     *("M", "K", "n", "0", "1", "2", "3", "4", "64", "128"),
     *"[](),.@+-*/%))]",
