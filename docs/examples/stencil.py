@@ -2,10 +2,14 @@
 
     python docs/examples/stencil.py
 
-A thread computes a column of elements. A window gives it their neighbourhood: it says which element
-of the field stands where in the thread's view, and that outside of the field there are zeros. An
-element that several of the thread's results need is loaded once. The layout of the field is another
-matter: in bricks, what is near in space is near in memory.
+A thread computes a column of elements. Windows give it their neighbours: they say which element of
+the field stands where in the thread's view, and that outside of the field there are zeros. What
+several of the thread's results need is loaded once. The layout of the field is another matter: in
+bricks, what is near in space is near in memory.
+
+A CTA may also copy its elements and their neighbours to shared memory first. The simulator counts
+the instructions of a warp for 32 elements in rows, with and without that: 65 and 23 for the star of
+radius 1, 91 and 71 for its cube, but 202 and 274 for the cube of radius 2.
 """
 
 from itertools import product
@@ -26,16 +30,24 @@ def weights(shape, radius):
     return {d: 1.0 / (1 + sum(map(abs, d))) for d in kept}
 
 
-def stencil(n, taps, layout):
+def radius_of(taps):
+    """Return how far the neighbours are."""
+    return max(max(map(abs, d)) for d in taps)
+
+
+def stencil(n, taps, layout, staged=False):
     """Return the kernel of a stencil over a field of n x n x n elements.
 
     Args:
         n: a multiple of 32.
         taps: the weight of each neighbour, by its offset.
         layout: of the field.
+        staged: copy what a CTA needs to shared memory first.
     """
     field = lg.Tensor["f32", layout]
-    threads = (n // COLUMN, n // ROWS, n // LANES, ROWS, LANES)
+    ctas = (n // COLUMN, n // ROWS, n // LANES)
+    radius = radius_of(taps)
+    halo = tuple(size + 2 * radius for size in (COLUMN, ROWS, LANES))
     columns = {}  # the weights of neighbours one above the other, by their other two offsets
     for (dz, *others), weight in taps.items():
         columns.setdefault(tuple(others), {})[dz] = weight
@@ -43,32 +55,61 @@ def stencil(n, taps, layout):
     def element(bz, by, bx, y, x, k):
         return COLUMN * bz + k, ROWS * by + y, LANES * bx + x
 
-    @lg.kernel(grid=(threads[2], threads[1], threads[0]), block=(LANES, ROWS))
+    def copied(a, block, thread):
+        """Copy the elements of a CTA and their neighbours to shared memory."""
+        tile = lg.shared("f32", OrderBy(Row(*halo)))
+        source = a.window(
+            (*ctas, *halo),
+            lambda bz, by, bx, z, y, x: tuple(i - radius for i in element(bz, by, bx, y, x, z)),
+            "zero",
+        )
+        elements = OrderBy(Row(*halo))
+        steps = OrderBy(Row(lg.ceildiv(elements.size, ROWS * LANES), ROWS, LANES))
+        for step in range(steps.dims[0]):
+            number = steps.apply(step, *thread)
+
+            @lg.if_(number < elements.size)
+            def _(number=number):
+                at = elements.inv(number)
+                tile[at] = source[(*block, *at)]
+
+        lg.barrier()
+        return tile
+
+    @lg.kernel(grid=ctas[::-1], block=(LANES, ROWS))
     def kernel(a: field, b: field):
-        at = (*(lg.block_id(d) for d in "zyx"), lg.thread_id("y"), lg.thread_id("x"))
+        block, thread = [lg.block_id(d) for d in "zyx"], [lg.thread_id(d) for d in "yx"]
+        tile = copied(a, block, thread) if staged else None
         sums = [0.0] * COLUMN
         for (dy, dx), column in columns.items():
             low, high = min(column), max(column)
+            count = COLUMN + high - low
 
             def neighbour(*index, dy=dy, dx=dx, low=low):
                 z, y, x = element(*index)
                 return z + low, y + dy, x + dx
 
-            near = a.window((*threads, COLUMN + high - low), neighbour, "zero")
-            values = near[(*at, slice(None))]
+            def in_tile(*index, neighbour=neighbour):
+                return tuple(i + radius for i in neighbour(0, 0, 0, *index))
+
+            if staged:
+                values = tile.window((ROWS, LANES, count), in_tile)[(*thread, slice(None))]
+            else:
+                near = a.window((*ctas, ROWS, LANES, count), neighbour, "zero")
+                values = near[(*block, *thread, slice(None))]
             for k, (dz, weight) in product(range(COLUMN), column.items()):
                 value = values[k + dz - low]
                 sums[k] = lg.fma(value, weight, sums[k])
-        own = b.window((*threads, COLUMN), element)
+        own = b.window((*ctas, ROWS, LANES, COLUMN), element)
         for k in range(COLUMN):
-            own[(*at, k)] = sums[k]
+            own[(*block, *thread, k)] = sums[k]
 
     return kernel
 
 
 def reference(field, taps):
     """Return what the stencil computes, by NumPy."""
-    radius = max(max(map(abs, d)) for d in taps)
+    radius = radius_of(taps)
     padded = np.pad(field.astype(np.float64), radius)
     result = np.zeros(field.shape)
     for d, w in taps.items():
@@ -86,7 +127,7 @@ if __name__ == "__main__":
     x = np.random.default_rng(0).random((n, n, n), np.float32)
     for shape, radius, name in product(("star", "cube"), (1, 2), layouts):
         taps = weights(shape, radius)
-        result = stencil(n, taps, layouts[name]).run(x)
+        result = stencil(n, taps, layouts[name], staged=len(taps) > 100).run(x)
         np.testing.assert_allclose(result.outputs["b"], reference(x, taps), rtol=1e-5)
         points = f"{shape} of {len(taps)} points over {name}"
         print(f"{points} on {result.device}: all {x.size} elements within rounding")

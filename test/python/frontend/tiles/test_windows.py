@@ -272,3 +272,38 @@ def test_updates_of_padded_rows_are_each_thread_s_own() -> None:
     y = x.copy()
     doubled(y, device="sim")
     np.testing.assert_array_equal(y, 2 * x)
+
+
+@BOUNDARIES
+def test_tensors_of_run_time_sizes(boundary: str) -> None:
+    kind = lg.Tensor["f32", "M, N"]
+
+    @lg.kernel(grid=lambda x: (lg.ceildiv(x.shape[1], 32), x.shape[0]), block=32)
+    def by_threads(x: kind, y: kind):
+        m, n = x.dims
+        near = x.window((m, n, 3, 3), lambda r, c, i, j: (r + i - 1, c + j - 1), boundary)
+        row, column = lg.block_id("y"), lg.block_id("x") * 32 + lg.thread_id()
+
+        @lg.if_(column < x.shape[1])
+        def inside():
+            y[row, column] = sum(near[row, column, i, j] for i in range(3) for j in range(3))
+
+    @lg.kernel(
+        grid=lambda x: (lg.ceildiv(x.shape[1], 32), lg.ceildiv(x.shape[0], 8)),
+        warps=2,
+    )
+    def by_tiles(x: kind, y: kind):
+        m, n = x.dims
+        near = x.window((3, 3, m, n), lambda i, j, r, c: (r + i - 1, c + j - 1), boundary)
+        at = lg.block_id("y"), lg.block_id("x")
+        taps = product(range(3), repeat=2)
+        y.tile(8, 32)[at] = sum(near.tile(8, 32)[(*tap, *at)] for tap in taps)
+
+    for shape in ((5, 7), (8, 64), (3, 100), (16, 64)):
+        x = RNG.integers(-9, 9, shape).astype(np.float32)
+        padded = np.pad(x, 1, mode=NUMPY_MODES[boundary])
+        parts = [padded[i : i + shape[0], j : j + shape[1]] for i, j in np.ndindex(3, 3)]
+        for kernel in (by_threads, by_tiles):
+            y = np.empty_like(x)
+            kernel(x, y, device="sim")
+            np.testing.assert_array_equal(y, sum(parts))
