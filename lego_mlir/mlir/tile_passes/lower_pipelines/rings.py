@@ -256,18 +256,8 @@ class _Lowering:
         return build.compare("eq", self._kernel.launch_thread, first)
 
     def _copy_by_threads(self, op: Any, ring: _Ring, at: Position) -> None:
-        """Build a copy through the registers of the threads that hold tiles.
-
-        Raises:
-            LegoError: the role has other warps.
-        """
+        """Build a copy through the registers of the threads of the role."""
         role = self._role(op)
-        if role.warps != range(self._kernel.warps):
-            raise LegoError(
-                f"the role '{role.name}' copies by its threads, and the tiles of this kernel are "
-                f"held by the warps 0 to {self._kernel.warps - 1}",
-                hint='copies by other warps are by TMA: engine = "tma"',
-            )
         kind = ir.RankedTensorType(ring.kind)
         plain = ir.RankedTensorType.get(kind.shape, kind.element_type)
         attributes = {name: op.attributes[name] for name in (dialect.LAYOUT, dialect.SLICE)}

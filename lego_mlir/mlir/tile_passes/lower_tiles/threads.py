@@ -12,6 +12,7 @@ from lego_mlir.analysis.distributed.conversions.exchange import Choice
 from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
+from lego_mlir.mlir.dialect.pipeline_operations import role_warps
 from lego_mlir.mlir.layouts import layout_attribute
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.types import layout_of
@@ -20,12 +21,13 @@ from lego_mlir.mlir.tile_passes.lower_tiles.exchanges import Exchanges
 
 
 class Threads:
-    """The threads of a kernel's CTAs: which elements they hold, and who stores.
+    """The threads of a kernel's CTAs, or of one of its roles: which elements they hold, who stores.
 
-    What depends on the thread's number alone is built once, at the begin of the kernel.
+    What depends on the thread's number alone is built once, at the begin of the kernel or role.
 
     Args:
         kernel: the kernel.
+        role: a lego.role with other warps than those of the kernel's tiles; `None` for these.
 
     Attributes:
         kernel: the kernel.
@@ -34,11 +36,17 @@ class Threads:
         exchanges: between the CTAs of a cluster.
     """
 
-    def __init__(self, kernel: TileKernel) -> None:
+    def __init__(self, kernel: TileKernel, role: Any = None) -> None:
         self.kernel = kernel
-        self.warps = kernel.warps
-        is_made = not isinstance(kernel.thread, ir.BlockArgument)  # by the first operation
-        self._entry = kernel.body.operations[int(is_made)].operation
+        if role is None:
+            self.warps, self.thread = kernel.warps, kernel.thread
+            is_made = not isinstance(kernel.thread, ir.BlockArgument)  # by the first operation
+            self._entry = kernel.body.operations[int(is_made)].operation
+        else:
+            self.warps = len(role_warps(role))
+            self._entry = role.regions[0].blocks[0].operations[0].operation
+            with self.entry, role.location:
+                self.thread = self._number_in(role)
         self._index: dict[tuple[DistributedLayout, Any], list[Any]] = {}
         self._built: dict[Any, Any] = {}
         self.scatters = count()
@@ -50,6 +58,14 @@ class Threads:
         layout = layout_of(tile)
         assert layout is not None  # the verifier has seen to it
         return layout
+
+    def _number_in(self, role: Any) -> Any:
+        """Build the number of the thread in a role, with its bound."""
+        first = build.index(role_warps(role).start * WARP_THREADS)
+        number = build.binary("subi", self.kernel.launch_thread, first)
+        bounds = dialect.bounds_attribute([self.warps * WARP_THREADS])
+        number.owner.attributes[dialect.BOUNDS] = bounds
+        return number
 
     @property
     def entry(self) -> Any:
@@ -88,7 +104,7 @@ class Threads:
         if "thread" not in self._built:
             with self.entry:
                 zero = build.index(0)
-                self._built["thread"] = build.compare("eq", self.kernel.thread, zero)
+                self._built["thread"] = build.compare("eq", self.thread, zero)
         return self._built["thread"]
 
     def is_first_of_cluster(self) -> Any:
@@ -133,7 +149,7 @@ class Threads:
             rest = self.warps * WARP_THREADS // (weight * digit.size)
             layout = layout_attribute(OrderBy(Row(rest, digit.size, weight)))
             with self.entry:
-                self._built[digit] = dialect.inv(layout, 3, [self.kernel.thread])[1]
+                self._built[digit] = dialect.inv(layout, 3, [self.thread])[1]
         return self._built[digit]
 
     def is_digit(self, digit: Digit, value: int) -> Any:
@@ -171,7 +187,7 @@ class Threads:
             rank = layout.rank + (layout.replicas > 1)
             position = OrderBy(Row(layout.ctas, self.warps * WARP_THREADS, layout.registers))
             with self.entry:
-                first = self.kernel.thread
+                first = self.thread
                 if cta is not None:
                     at = [cta, first, build.index(0)]
                     first = dialect.apply(layout_attribute(position), at)

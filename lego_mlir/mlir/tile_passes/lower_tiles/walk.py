@@ -10,7 +10,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
-from lego_mlir.mlir.dialect.pipeline_operations import pending_of
+from lego_mlir.mlir.dialect.pipeline_operations import pending_of, role_warps
 from lego_mlir.mlir.tile_ir.dots import is_warpgroup_dot
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.operations import CONSTANT, is_pointwise
@@ -107,6 +107,10 @@ class _Walk:
         elif has_tiles(op):
             self._lower_tiles(op)
             self.dead.append(op)
+        elif op.name == dialect.ROLE and role_warps(op) != range(self.kernel.warps):
+            outer, self.threads = self.threads, Threads(self.kernel, op)
+            self.lower_block(op.regions[0].blocks[0])
+            self.threads = outer
         else:
             for region in op.regions:
                 for block in region.blocks:
