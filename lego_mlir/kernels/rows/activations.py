@@ -14,7 +14,7 @@ from lego_mlir.kernels.rows.problem import Argument, taking
 
 
 def swiglu(
-    rows: int,
+    rows: int | None,
     columns: int,
     dtype: str = "f32",
     *,
@@ -24,7 +24,7 @@ def swiglu(
     """Return a kernel `(gate, up, y)`: y = silu(gate) * up.
 
     Args:
-        rows: of the matrices.
+        rows: of the matrices; `None` if each launch has its own number.
         columns: of the matrices.
         dtype: element type of all three.
         config: its tiles; by default the heuristic chooses.
@@ -37,7 +37,7 @@ def swiglu(
 
 
 def geglu(
-    rows: int,
+    rows: int | None,
     columns: int,
     dtype: str = "f32",
     *,
@@ -49,7 +49,7 @@ def geglu(
 
 
 def soft_cap(
-    rows: int,
+    rows: int | None,
     columns: int,
     dtype: str = "f32",
     *,
@@ -60,7 +60,7 @@ def soft_cap(
     """Return a kernel `(x, y)`: y = cap * tanh(x / cap).
 
     Args:
-        rows: of the matrices.
+        rows: of the matrices; `None` if each launch has its own number.
         columns: of the matrices.
         dtype: element type of both.
         cap: positive.
@@ -84,7 +84,7 @@ def soft_cap(
 
 
 def dropout(
-    rows: int,
+    rows: int | None,
     columns: int,
     dtype: str = "f32",
     *,
@@ -101,7 +101,7 @@ def dropout(
     the gradient is the kernel without both on dy, with the same seed.
 
     Args:
-        rows: of the matrices.
+        rows: of the matrices; `None` if each launch has its own number.
         columns: of the matrices.
         dtype: element type of arrays.
         p: a probability, less than 1.
@@ -140,7 +140,7 @@ def dropout(
 def _gated(
     name: str,
     activation: Callable[[Any], Any],
-    shape: tuple[int, int],
+    shape: tuple[int | None, int],
     dtype: str,
     config: RowsConfig | None,
     *,

@@ -13,6 +13,7 @@ from math import inf, prod
 from typing import Any
 
 from lego_mlir import frontend as lg
+from lego_mlir.algebra import ceildiv
 from lego_mlir.diagnostics import LegoError
 from lego_mlir.index import maximum, minimum
 from lego_mlir.kernels.rows import problem as words
@@ -149,7 +150,8 @@ class Piece:
         columns, rows = self._problem.columns, self._rows
         at = lg.restrict(column, (column >= 0) & (column < columns)).reshape(rows)
         line = lg.arange(rows) + self._row * rows
-        found = self._tensors[name][lg.restrict(line, line < self._problem.rows), at]
+        tensor = self._tensors[name]
+        found = tensor[lg.restrict(line, line < tensor.shape[0]), at]
         return self._by_row(lg.fill(found, 0))
 
 
@@ -196,9 +198,9 @@ def sums_of_columns(
     """
     first, number = lg.block_id("x"), 0 if finishes else lg.block_id("y")
     shape = config.rows, problem.columns if finishes else config.columns
-    functions, rows = problem.column_sums, problem.rows
-    count = -(-rows // (config.rows * config.ctas))
-    is_ragged = rows % (config.rows * config.ctas) > 0
+    functions, turn_rows = problem.column_sums, config.rows * config.ctas
+    rows = tensors[problem.loaded_elementwise[0]].shape[0]
+    is_ragged = problem.rows is None or problem.rows % turn_rows > 0
     ahead = problem.loaded_by_row if config.ahead else ()
 
     def piece_of(turn: Any, known: Mapping[str, Any] | None = None) -> Piece:
@@ -227,7 +229,7 @@ def sums_of_columns(
 
     zeros: Any = lg.zeros(shape, "f32")
     start = (*fetch(0), *[lg.fill(zeros, 0.0)] * len(functions))
-    found = lg.fold(count, start)(step)
+    found = lg.fold(ceildiv(rows, turn_rows), start)(step)
     for name, tile in zip(functions, found[len(ahead) :], strict=True):
         total = lg.sum(tile, axis=0, keepdims=True)
         tensors[name].tile(1, total.shape[1])[first, number] = total

@@ -51,7 +51,7 @@ _SUM_WARPS = 8
 
 
 def rows(
-    shape: tuple[int, int],
+    shape: tuple[int | None, int],
     *,
     name: str,
     arguments: Mapping[str, Argument],
@@ -63,11 +63,13 @@ def rows(
     config: RowsConfig | None = None,
     exact_math: bool = False,
     in_place: bool = False,
+    strided: bool = False,
 ) -> RowsKernel:
     """Return a kernel on the rows of matrices; with sums of columns several, one after the other.
 
     Args:
-        shape: the sizes of the matrices, rows and columns.
+        shape: the sizes of the matrices, rows and columns; rows are `None` for a kernel that
+            takes any number of them.
         name: of the kernel.
         arguments: of the kernel by name, in order, outputs among them.
         load: returns the values of a row in f32, of the arguments: a tile, named `row`, or a dict.
@@ -81,13 +83,14 @@ def rows(
         config: its tiles; by default the heuristic chooses.
         exact_math: as `lg.kernel` has it.
         in_place: an output may be one of the inputs, exactly.
+        strided: the rows of a matrix may begin further apart than its columns are many.
 
     Raises:
         LegoError: a size or a type is wrong.
     """
     found = {k: Stat(*stat) for k, stat in (stats or {}).items()}
     problem = RowsProblem(
-        name, *shape, dict(arguments), load, found, finish, results, columns or {}
+        name, *shape, dict(arguments), load, found, finish, results, columns or {}, strided
     )
     chosen = config or choose(problem)
     if chosen.piece and chosen.rows > 1 and not problem.is_elementwise:
@@ -113,7 +116,7 @@ def _row_kernel(problem: RowsProblem, config: RowsConfig, name: str, options: _O
 
     arguments = {n: problem.tensor(n) for n in problem.arguments if n not in problem.column_sums}
     across = -(-problem.columns // config.columns) if problem.is_elementwise else 1
-    grid = -(-problem.rows // config.rows), across
+    grid = problem.grid(config.rows, across)
     how = config.describe(problem.columns, is_elementwise=problem.is_elementwise)
     options = options._replace(cluster=config.cluster)
     return _made(body, name, grid, config.warps, arguments, how, options)
@@ -172,7 +175,7 @@ def _partial(name: str) -> str:
 def _made(
     body: Any,
     name: str,
-    grid: tuple[int, int],
+    grid: Any,
     warps: int,
     arguments: Mapping[str, Any],
     how: str,

@@ -7,13 +7,13 @@ from math import nan
 from typing import Any
 
 from lego_mlir import frontend as lg
-from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.algebra import ceildiv
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import Kernel, TensorType, Workspace, kernel, sequence
+from lego_mlir.frontend import Kernel, Workspace, kernel, sequence
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
-from lego_mlir.kernels.rows.problem import Argument, Stat, taking
+from lego_mlir.kernels.rows.problem import Argument, Stat, taking, typed
 from lego_mlir.kernels.rows.softmax import exponentials
 
 REDUCTIONS = ("none", "sum", "mean")
@@ -26,7 +26,7 @@ _SUM_WARPS = 16
 
 
 def cross_entropy(
-    rows: int,
+    rows: int | None,
     columns: int,
     dtype: str = "f32",
     *,
@@ -38,6 +38,7 @@ def cross_entropy(
     soft_cap: float | None = None,
     save: bool = False,
     config: RowsConfig | None = None,
+    strided: bool = False,
 ) -> RowsKernel:
     """Return a kernel `(logits, labels, loss)`: loss = log(sum(exp(logits))) - logits[label].
 
@@ -45,7 +46,7 @@ def cross_entropy(
     of the classes is NaN, and nothing out of bounds is read.
 
     Args:
-        rows: of the logits.
+        rows: of the logits; `None` if each launch has its own number.
         columns: the number of classes.
         dtype: element type of the logits.
         labels: element type of the labels, i32 or i64.
@@ -57,6 +58,7 @@ def cross_entropy(
         soft_cap: logits become soft_cap * tanh(logits / soft_cap) first.
         save: whether the last argument is lse, log(sum(exp(logits))) of each row, of f32.
         config: its tiles; by default the heuristic chooses.
+        strided: the rows of the logits may begin further apart than there are classes.
 
     Raises:
         LegoError: a size, a type or an option is wrong.
@@ -67,8 +69,11 @@ def cross_entropy(
     def results(v: dict[str, Any]) -> dict[str, Any]:
         is_class, is_ignored = _kinds(v["labels"], columns, ignore_index)
         lse = lg.log(v["total"]) + v["most"]
-        chosen = v["pick"]("logits", v["labels"].to("i32")).to("f32")
-        loss = lse - (1.0 - label_smoothing) * _capped(chosen, soft_cap)
+        if rows is None or strided:
+            chosen = v["chosen"]
+        else:
+            chosen = _capped(v["pick"]("logits", v["labels"].to("i32")).to("f32"), soft_cap)
+        loss = lse - (1.0 - label_smoothing) * chosen
         if label_smoothing:
             loss = loss - share * v["logit_sum"]
         if z_loss:
@@ -79,6 +84,12 @@ def cross_entropy(
     stats = exponentials()
     if label_smoothing:
         stats["logit_sum"] = Stat(lambda row: row)
+    if rows is None or strided:  # gathers take no sizes that only the launch knows
+        stats["chosen"] = Stat(
+            lambda row, column_index, labels: lg.where(
+                column_index == labels.to("i32"), row, lg.zeros_like(row)
+            )
+        )
     arguments = {
         "logits": Argument(dtype),
         "labels": Argument(labels, "row"),
@@ -93,21 +104,27 @@ def cross_entropy(
         results=taking(["labels", "pick", *stats], results),
         config=config,
         exact_math=dtype == "f32",
+        strided=strided,
     )
     if reduction == "none":
         return made
+    if rows is None:
+        raise LegoError(
+            f"cross_entropy: the reduction {reduction!r} needs the number of rows",
+            hint='reduction="none" has a kernel for any number of rows',
+        )
     assert isinstance(made, Kernel)  # it adds up no columns
 
     def add_up(losses: Any, labels: Any, loss: Any) -> None:
-        total = _added_up(losses, lambda tile: tile, rows)
+        total = _added_up(losses, lambda tile: tile)
         if reduction == "mean":
-            total = total / _added_up(labels, lambda tile: _counted(tile, ignore_index), rows)
+            total = total / _added_up(labels, lambda tile: _counted(tile, ignore_index))
         loss[0] = total
 
     kinds = {
-        "losses": _vector("f32", rows),
-        "labels": _vector(labels, rows),
-        "loss": _vector("f32", 1),
+        "losses": typed("f32", str(rows)),
+        "labels": typed(labels, str(rows)),
+        "loss": typed("f32", "1"),
     }
     adding = kernel(grid=1, warps=_SUM_WARPS, parameters=kinds)(add_up)
     return sequence(
@@ -119,7 +136,7 @@ def cross_entropy(
 
 
 def cross_entropy_backward(
-    rows: int,
+    rows: int | None,
     columns: int,
     dtype: str = "f32",
     *,
@@ -131,13 +148,14 @@ def cross_entropy_backward(
     soft_cap: float | None = None,
     config: RowsConfig | None = None,
     in_place: bool = False,
+    strided: bool = False,
 ) -> RowsKernel:
     """Return a kernel `(logits, labels, lse, dloss, dlogits)`, the gradient of `cross_entropy`.
 
     Rows that are ignored have the gradient 0, rows with another label outside of the classes NaN.
 
     Args:
-        rows: of the logits.
+        rows: of the logits; `None` if each launch has its own number.
         columns: the number of classes.
         dtype: element type of logits and dlogits.
         labels: element type of the labels.
@@ -148,6 +166,7 @@ def cross_entropy_backward(
         soft_cap: as the loss has it; logits are those before it is applied.
         config: its tiles; by default the heuristic chooses.
         in_place: dlogits may be logits.
+        strided: the rows of a matrix may begin further apart than it has columns.
 
     Raises:
         LegoError: a size, a type or an option is wrong.
@@ -184,17 +203,18 @@ def cross_entropy_backward(
         config=config,
         exact_math=dtype == "f32",
         in_place=in_place,
+        strided=strided,
     )
     if reduction != "mean":
         return made
     assert isinstance(made, Kernel)
 
     def divide(labels: Any, dloss: Any, scale: Any) -> None:
-        count = _added_up(labels, lambda tile: _counted(tile, ignore_index), rows)
+        count = _added_up(labels, lambda tile: _counted(tile, ignore_index))
         scale[0] = dloss[0] / count
 
-    one = _vector("f32", 1)
-    kinds = {"labels": _vector(labels, rows), "dloss": one, "scale": one}
+    one, several = typed("f32", "1"), made.parameters()["labels"]
+    kinds = {"labels": several, "dloss": one, "scale": one}
     dividing = kernel(grid=1, warps=_SUM_WARPS, parameters=kinds)(divide)
     return sequence(
         "cross_entropy_backward",
@@ -241,15 +261,11 @@ def _capped(x: Any, soft_cap: float | None) -> Any:
     return x if soft_cap is None else soft_cap * lg.tanh(x * (1.0 / soft_cap))
 
 
-def _added_up(tensor: Any, function: Callable[[Any], Any], rows: int) -> Any:
+def _added_up(tensor: Any, function: Callable[[Any], Any]) -> Any:
     """Return the sum of a function of a vector's elements, which one CTA computes."""
 
-    @lg.fold(-(-rows // _LABELS), lg.zeros((_LABELS,), "f32"))
+    @lg.fold(ceildiv(tensor.shape[0], _LABELS), lg.zeros((_LABELS,), "f32"))
     def sums(k: Any, before: Any) -> Any:
         return before + lg.fill(function(tensor.tile(_LABELS)[k]), 0.0)
 
     return lg.sum(sums)
-
-
-def _vector(dtype: str, size: int) -> TensorType:
-    return TensorType(dtype, OrderBy(Row(size)))

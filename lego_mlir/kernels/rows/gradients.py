@@ -12,21 +12,23 @@ from lego_mlir.kernels.rows.problem import Argument, Combination, Function, Stat
 
 
 def softmax_backward(
-    rows: int,
+    rows: int | None,
     columns: int,
     dtype: str = "f32",
     *,
     config: RowsConfig | None = None,
     in_place: bool = False,
+    strided: bool = False,
 ) -> RowsKernel:
     """Return a kernel `(y, dy, dx)`: dx = y * (dy - sum(dy * y)) of each row.
 
     Args:
-        rows: of the matrices.
+        rows: of the matrices; `None` if each launch has its own number.
         columns: of the matrices.
         dtype: element type of all three.
         config: its tiles; by default the heuristic chooses.
         in_place: dx may be dy or y.
+        strided: the rows of a matrix may begin further apart than it has columns.
 
     Raises:
         LegoError: a size or a type is wrong.
@@ -40,16 +42,18 @@ def softmax_backward(
         finish=lambda row, slope, dot: {"dx": row * (slope - dot)},
         config=config,
         in_place=in_place,
+        strided=strided,
     )
 
 
 def log_softmax_backward(
-    rows: int,
+    rows: int | None,
     columns: int,
     dtype: str = "f32",
     *,
     config: RowsConfig | None = None,
     in_place: bool = False,
+    strided: bool = False,
 ) -> RowsKernel:
     """Return a kernel `(y, dy, dx)`: dx = dy - exp(y) * sum(dy); see `softmax_backward`."""
     return rows_kernel(
@@ -61,11 +65,12 @@ def log_softmax_backward(
         finish=lambda row, slope, total: {"dx": slope - lg.exp(row) * total},
         config=config,
         in_place=in_place,
+        strided=strided,
     )
 
 
 def rmsnorm_backward(
-    rows: int,
+    rows: int | None,
     columns: int,
     dtype: str = "f32",
     *,
@@ -74,13 +79,14 @@ def rmsnorm_backward(
     offset: float = 0.0,
     config: RowsConfig | None = None,
     in_place: bool = False,
+    strided: bool = False,
 ) -> RowsKernel:
     """Return kernels `(x, w, dy, rstd, dx, dw)`, the gradients of `rmsnorm`.
 
     Sums along columns are added up in a fixed order: the same arrays give the same bits.
 
     Args:
-        rows: of the matrices.
+        rows: of the matrices; `None` if each launch has its own number.
         columns: of the matrices, and elements of w.
         dtype: element type of x, dy and dx. With a residual, x is prenorm.
         weight: element type of w and dw; by default that of x.
@@ -89,6 +95,7 @@ def rmsnorm_backward(
         offset: what the weights were added to.
         config: its tiles; by default the heuristic chooses.
         in_place: dx may be dy or x.
+        strided: the rows of a matrix may begin further apart than it has columns.
 
     Raises:
         LegoError: a size or a type is wrong.
@@ -111,11 +118,12 @@ def rmsnorm_backward(
         columns={"dw": lambda normal, slope: slope * normal},
         config=config,
         in_place=in_place,
+        strided=strided,
     )
 
 
 def layernorm_backward(
-    rows: int,
+    rows: int | None,
     columns: int,
     dtype: str = "f32",
     *,
@@ -123,6 +131,7 @@ def layernorm_backward(
     residual: str | None = None,
     config: RowsConfig | None = None,
     in_place: bool = False,
+    strided: bool = False,
 ) -> RowsKernel:
     """Return kernels `(x, w, dy, mean, rstd, dx, dw, db)`, the gradients of `layernorm`.
 
@@ -154,6 +163,7 @@ def layernorm_backward(
         columns={"dw": lambda normal, slope: slope * normal, "db": lambda slope: slope},
         config=config,
         in_place=in_place,
+        strided=strided,
     )
 
 

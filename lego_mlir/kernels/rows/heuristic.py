@@ -1,9 +1,10 @@
 """The heuristic: how many rows a CTA holds, with how many warps, and which rows come in pieces.
 
-All numbers were measured on an H200. A row wants few threads, so that reductions are short and many
-CTAs overlap; each of them with several vectors under way. From 8 KiB on it comes in pieces, so that
-what is computed of it needs few registers at a time. What only reads a row wants fewer threads
-still, and what has too many elements for the registers reads it again.
+All numbers were measured on an H200 (bench/results/rows_sweep.jsonl). A row wants few threads, so
+that reductions are short and many CTAs overlap; each of them with several vectors under way. From
+8 KiB on it comes in pieces, so that what is computed of it needs few registers at a time. What only
+reads a row wants fewer threads still. A row that the registers of a CTA do not hold is divided
+among the CTAs of a cluster, or read again.
 """
 
 from __future__ import annotations
@@ -56,10 +57,7 @@ def choose(problem: RowsProblem) -> RowsConfig:
 def _choose_long(problem: RowsProblem) -> RowsConfig:
     """Return the config of long rows: in pieces, or divided among the CTAs of a cluster."""
     inputs, n = len(problem.loaded_elementwise), problem.columns
-    warps_of = (_MANY_WARPS, _MOST_WARPS) if _size(problem) < 4 else (_MOST_WARPS,)
-    if len(problem.loaded_by_column) > 1:  # more is under way already
-        warps_of = (warps_of[0] // 2, *warps_of)
-    for warps in warps_of:
+    for warps in (_MANY_WARPS, _MOST_WARPS) if _size(problem) < 4 else (_MOST_WARPS,):
         # With one CTA on a multiprocessor, a second reduction leaves the memory idle.
         is_alone = warps == _MOST_WARPS and _size(problem) < 4 and len(problem.stats) > 1
         if n <= _held(warps, inputs) and not is_alone:
@@ -100,11 +98,13 @@ def _threads(columns: int, held: int) -> int:
 
 def _whole(problem: RowsProblem, threads: int, warps: int) -> RowsConfig:
     """Return the config of whole rows, each of which so many threads have."""
-    while threads * problem.rows < _BUSY_THREADS and threads * problem.vector < problem.columns:
+    while (
+        threads * problem.many_rows < _BUSY_THREADS and threads * problem.vector < problem.columns
+    ):
         threads *= 2
     threads = min(threads, _MANY_WARPS * WARP_THREADS)
     warps = max(warps, threads // WARP_THREADS)
-    rows = min(warps * WARP_THREADS // threads, 1 << (problem.rows - 1).bit_length())
+    rows = min(warps * WARP_THREADS // threads, 1 << (problem.many_rows - 1).bit_length())
     return RowsConfig(rows, warps, reason=f"{threads} threads a row")
 
 
@@ -139,8 +139,8 @@ def _choose_sums(problem: RowsProblem) -> RowsConfig:
         return _choose_long(problem)
     held, warps, ctas = found
     threads = min(_threads(problem.columns, max(1, held // wide)), warps * WARP_THREADS)
-    rows = min(warps * WARP_THREADS // threads, 1 << (problem.rows - 1).bit_length())
-    ctas = min(ctas, -(-problem.rows // rows))
+    rows = min(warps * WARP_THREADS // threads, 1 << (problem.many_rows - 1).bit_length())
+    ctas = min(ctas, -(-problem.many_rows // rows))
     # Two sums, and what they are made of, leave no room in long rows.
     is_ahead = problem.columns * wide < _MOST_WARPS * 512 or len(problem.column_sums) < 2
     reason = f"{threads} threads a row, the next rows {'loaded ahead' * is_ahead or 'not ahead'}"
@@ -172,4 +172,4 @@ _CTAS = 264
 
 def count_ctas(problem: RowsProblem, rows: int) -> int:
     """Return how many CTAs add up columns, each of which has so many rows at a time."""
-    return min(_CTAS, -(-problem.rows // rows))
+    return min(_CTAS, -(-problem.many_rows // rows))

@@ -13,7 +13,7 @@ from lego_mlir.kernels.rows.problem import Argument, Stat
 
 
 def rmsnorm(
-    rows: int,
+    rows: int | None,
     columns: int,
     dtype: str = "f32",
     *,
@@ -25,6 +25,7 @@ def rmsnorm(
     offset: float = 0.0,
     config: RowsConfig | None = None,
     in_place: bool = False,
+    strided: bool = False,
 ) -> RowsKernel:
     """Return a kernel `(x, w, y)`: y = x / sqrt(mean(x²) + epsilon) * (w + offset) of each row.
 
@@ -33,7 +34,7 @@ def rmsnorm(
     which the gradient takes.
 
     Args:
-        rows: of the matrices.
+        rows: of the matrices; `None` if each launch has its own number.
         columns: of the matrices, and elements of w.
         dtype: element type of x.
         weight: element type of w; by default that of x.
@@ -44,6 +45,7 @@ def rmsnorm(
         offset: added to the weights.
         config: its tiles; by default the heuristic chooses.
         in_place: y may be x, and prenorm may be residual.
+        strided: the rows of a matrix may begin further apart than it has columns.
 
     Raises:
         LegoError: a size or a type is wrong.
@@ -68,11 +70,12 @@ def rmsnorm(
         results=(lambda squares: {"rstd": factor(squares)}) if save else None,
         config=config,
         in_place=in_place,
+        strided=strided,
     )
 
 
 def layernorm(
-    rows: int,
+    rows: int | None,
     columns: int,
     dtype: str = "f32",
     *,
@@ -83,6 +86,7 @@ def layernorm(
     epsilon: float = 1e-5,
     config: RowsConfig | None = None,
     in_place: bool = False,
+    strided: bool = False,
 ) -> RowsKernel:
     """Return a kernel `(x, w, b, y)`: y = (x - mean) / sqrt(variance + epsilon) * w + b.
 
@@ -117,6 +121,7 @@ def layernorm(
         else None,
         config=config,
         in_place=in_place,
+        strided=strided,
     )
 
 

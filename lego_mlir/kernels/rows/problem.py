@@ -9,9 +9,9 @@ from inspect import Parameter, Signature, signature
 from math import gcd
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from lego_mlir.algebra import OrderBy, Row
+from lego_mlir.algebra import ceildiv
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import ScalarType, TensorType
+from lego_mlir.frontend import ScalarType, Tensor, TensorType
 from lego_mlir.frontend.dtypes import check_dtype
 from lego_mlir.hardware.dtypes import ELEMENT_BYTES
 from lego_mlir.hardware.limits import MAX_ACCESS_BYTES
@@ -25,6 +25,9 @@ ELEMENT, COLUMN, ROW, GROUP, MATRIX, LAUNCH = (
 
 GROUP_COLUMNS = 128
 """Columns of a group, of those that are quantized together."""
+
+_ROWS, _MANY = "M", 1 << 20
+"""The name of a number of rows that the launch knows, and what it is taken for."""
 
 COLUMN_INDEX, ROW_INDEX, PICK, GROUPED, UNIFORM = (
     "column_index", "row_index", "pick", "grouped", "uniform",
@@ -87,7 +90,7 @@ class RowsProblem:
 
     Attributes:
         name: of the kernel.
-        rows: of the matrix.
+        rows: of the matrix; `None` if each launch has its own number.
         columns: of the matrix.
         arguments: by name, in order.
         load: returns the row's values by name, of what the arguments have; computed in f32.
@@ -95,10 +98,11 @@ class RowsProblem:
         finish: returns the outputs that have a number for each element, by name.
         results: returns the outputs that have a number for each row, by name.
         column_sums: functions of an element by the output that is their sum along a column.
+        strided: whether the rows of each matrix begin as far apart as each launch says.
     """
 
     name: str
-    rows: int
+    rows: int | None
     columns: int
     arguments: Mapping[str, Argument]
     load: Function
@@ -106,11 +110,15 @@ class RowsProblem:
     finish: Function | None = None
     results: Function | None = None
     column_sums: Mapping[str, Function] = field(default_factory=dict)
+    strided: bool = False
 
     def __post_init__(self) -> None:
         for what, n in (("rows", self.rows), ("columns", self.columns)):
-            if type(n) is not int or n < 1:
-                raise LegoError(f"{self.name}: {what} is a positive integer, not {n!r}")
+            if (type(n) is not int or n < 1) and not (what == "rows" and n is None):
+                raise LegoError(
+                    f"{self.name}: {what} is a positive integer, not {n!r}",
+                    hint="rows=None makes a kernel for any number of rows",
+                )
         for argument in self.arguments.values():
             check_dtype(argument.dtype)
             if argument.per == GROUP and self.columns % GROUP_COLUMNS:
@@ -131,15 +139,37 @@ class RowsProblem:
         argument = self.arguments[name]
         if argument.per == LAUNCH:
             return ScalarType(argument.dtype)
-        by_row, by_column = (self.rows,), (self.columns,)
-        shapes = {
-            ELEMENT: by_row + by_column,
-            COLUMN: by_column,
-            ROW: by_row,
-            GROUP: (self.rows, self.columns // GROUP_COLUMNS),
-            MATRIX: (1,),
+        rows, columns = self.rows_text, self.columns
+        texts = {
+            ELEMENT: f"{rows}, {columns}" + f" : {name}_stride, 1" * self.strided,
+            COLUMN: f"{columns}",
+            ROW: rows,
+            GROUP: f"{rows}, {columns // GROUP_COLUMNS}",
+            MATRIX: "1",
         }
-        return TensorType(argument.dtype, OrderBy(Row(*shapes[argument.per])), MAX_ACCESS_BYTES)
+        return typed(argument.dtype, texts[argument.per])
+
+    @property
+    def rows_text(self) -> str:
+        """The number of rows in types of tensors."""
+        return _ROWS if self.rows is None else str(self.rows)
+
+    @property
+    def many_rows(self) -> int:
+        """The number of rows, or one that keeps the GPU busy."""
+        return _MANY if self.rows is None else self.rows
+
+    def grid(self, rows: int, across: int = 1) -> Any:
+        """Return the grid of CTAs that have so many rows each.
+
+        Args:
+            rows: of a CTA.
+            across: CTAs that have the same rows.
+        """
+        if self.rows is not None:
+            return -(-self.rows // rows), across
+        first = next(n for n, a in self.arguments.items() if a.per == ELEMENT)
+        return taking([first], lambda types: (ceildiv(types[first].shape[0], rows), across))
 
     @cached_property
     def elementwise(self) -> tuple[Argument, ...]:
@@ -185,6 +215,11 @@ class RowsProblem:
                 found.append([])
             found[-1].append(name)
         return tuple(map(tuple, found))
+
+
+def typed(dtype: str, sizes: str) -> TensorType:
+    """Return the type of a tensor of these sizes, which vectors may access."""
+    return Tensor.__class_getitem__((dtype, sizes, MAX_ACCESS_BYTES))
 
 
 def names_of(function: Function) -> tuple[str, ...]:

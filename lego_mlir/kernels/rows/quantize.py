@@ -22,7 +22,7 @@ _SMALLEST = 2.0**-100
 
 
 def rmsnorm_quantized(
-    rows: int,
+    rows: int | None,
     columns: int,
     dtype: str = "bf16",
     *,
@@ -39,7 +39,7 @@ def rmsnorm_quantized(
     `residual` the kernel is `(x, residual, w, y, scale, prenorm)`: see `rmsnorm`.
 
     Args:
-        rows: of the matrices.
+        rows: of the matrices; `None` if each launch has its own number.
         columns: of the matrices, and elements of w.
         dtype: element type of x.
         out: element type of y: f8E4M3FN, f8E5M2, or i8, which is rounded to the nearest.
@@ -79,7 +79,7 @@ def rmsnorm_quantized(
     if per == "row":
         stats["most"] = Stat(taking(names, lambda v: lg.abs(normalized(v))), "max")
     else:
-        config = config or choose_for_groups(rows, columns)
+        config = config or choose_for_groups(rows or columns, columns)
     arguments = {"x": Argument(dtype)}
     arguments |= {} if residual is None else {"residual": Argument(residual)}
     arguments |= {"w": Argument(weight or dtype, "column"), "y": Argument(out)}

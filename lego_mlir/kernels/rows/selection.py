@@ -6,14 +6,13 @@ from math import inf
 from typing import Any
 
 from lego_mlir import frontend as lg
-from lego_mlir.algebra import OrderBy, Row
 from lego_mlir.diagnostics import LegoError
-from lego_mlir.frontend import Kernel, TensorType, kernel
+from lego_mlir.frontend import Kernel, kernel
 from lego_mlir.hardware.limits import WARP_THREADS
 from lego_mlir.kernels.rows.builder import RowsKernel
 from lego_mlir.kernels.rows.builder import rows as rows_kernel
 from lego_mlir.kernels.rows.config import RowsConfig
-from lego_mlir.kernels.rows.problem import Argument, Combination, RowsProblem, Stat
+from lego_mlir.kernels.rows.problem import Argument, Combination, RowsProblem, Stat, typed
 
 _HELD, _MOST_WARPS = 8, 8
 """Elements of a row that a thread adds up at once, and warps of a CTA."""
@@ -26,7 +25,7 @@ _NOWHERE = (1 << 31) - 1
 
 
 def argmax(
-    rows: int,
+    rows: int | None,
     columns: int,
     dtype: str = "f32",
     *,
@@ -37,7 +36,7 @@ def argmax(
     NaN is greater than any number, as in PyTorch.
 
     Args:
-        rows: of x.
+        rows: of x; `None` if each launch has its own number.
         columns: of x.
         dtype: element type of x. The index is of i32, the greatest element of f32.
         config: its tiles; by default the heuristic chooses.
@@ -76,7 +75,7 @@ def _first(a: Any, b: Any) -> Any:
 
 
 def cumsum(
-    rows: int,
+    rows: int | None,
     columns: int,
     dtype: str = "f32",
     *,
@@ -86,7 +85,7 @@ def cumsum(
     """Return a kernel `(x, y)`: y is the sum of each row's elements up to each one, added in f32.
 
     Args:
-        rows: of the matrices.
+        rows: of the matrices; `None` if each launch has its own number.
         columns: of the matrices.
         dtype: element type of x.
         out: element type of y; by default that of x.
@@ -116,7 +115,7 @@ def cumsum(
             add(whole, before)
 
     return kernel(
-        grid=rows,
+        grid=problem.grid(1),
         warps=warps,
         parameters={name: problem.tensor(name) for name in arguments},
         in_place=in_place,
@@ -124,7 +123,7 @@ def cumsum(
 
 
 def topk(
-    rows: int,
+    rows: int | None,
     columns: int,
     dtype: str = "f32",
     *,
@@ -136,7 +135,7 @@ def topk(
     Of equal elements those at lower indices come first; NaN is greater than all numbers.
 
     Args:
-        rows: of the matrices.
+        rows: of the matrices; `None` if each launch has its own number.
         columns: of x, as many as the registers of a CTA hold.
         dtype: element type of x and values. The indices are of i32.
         k: how many, at most `columns`.
@@ -163,11 +162,11 @@ def topk(
         index.tile(held, k)[block, 0] = places
 
     return kernel(
-        grid=-(-rows // held),
+        grid=problem.grid(held),
         warps=warps,
         parameters={
             "x": problem.tensor("x"),
-            "values": TensorType(dtype, OrderBy(Row(rows, k))),
-            "index": TensorType("i32", OrderBy(Row(rows, k))),
+            "values": typed(dtype, f"{problem.rows_text}, {k}"),
+            "index": typed("i32", f"{problem.rows_text}, {k}"),
         },
     )(topk)

@@ -13,25 +13,27 @@ from lego_mlir.kernels.rows.problem import Argument, Stat
 
 
 def softmax(
-    rows: int,
+    rows: int | None,
     columns: int,
     dtype: str = "f32",
     *,
     out: str | None = None,
     config: RowsConfig | None = None,
     in_place: bool = False,
+    strided: bool = False,
 ) -> RowsKernel:
     """Return a kernel `(x, y)`: y = exp(x - max(x)) / sum(exp(x - max(x))) of each row.
 
     A row with NaN or +inf, or with -inf alone, becomes NaN, as in PyTorch.
 
     Args:
-        rows: of the matrices.
+        rows: of the matrices; `None` if each launch has its own number.
         columns: of the matrices.
         dtype: element type of x.
         out: element type of y; by default that of x.
         config: its tiles; by default the heuristic chooses.
         in_place: y may be x.
+        strided: the rows of a matrix may begin further apart than it has columns.
 
     Raises:
         LegoError: a size or a type is wrong.
@@ -46,17 +48,19 @@ def softmax(
         config=config,
         exact_math=dtype == "f32",
         in_place=in_place,
+        strided=strided,
     )
 
 
 def log_softmax(
-    rows: int,
+    rows: int | None,
     columns: int,
     dtype: str = "f32",
     *,
     out: str | None = None,
     config: RowsConfig | None = None,
     in_place: bool = False,
+    strided: bool = False,
 ) -> RowsKernel:
     """Return a kernel `(x, y)`: y = x - max(x) - log(sum(exp(x - max(x)))) of each row.
 
@@ -72,6 +76,7 @@ def log_softmax(
         config=config,
         exact_math=dtype == "f32",
         in_place=in_place,
+        strided=strided,
     )
 
 

@@ -1,0 +1,53 @@
+"""What kernels on long rows cost, by the assembler and the simulator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lego_mlir.compiler.options import Options
+from lego_mlir.hardware.targets import Target
+from lego_mlir.kernels import (
+    cross_entropy,
+    layernorm,
+    layernorm_backward,
+    rmsnorm,
+    rmsnorm_backward,
+    softmax,
+    softmax_backward,
+)
+
+ROWS = 4096
+LONG = (1024, 4096, 8192, 16384, 32768, 65536, 131072)
+
+
+def check(kernel: Any) -> None:
+    """Check that no register of a kernel spills."""
+    cubin = kernel.compilation(Options(target=Target.parse("sm_90a"))).cubin
+    for resources in cubin.resources:
+        assert (resources.spill_store_bytes, resources.stack_bytes) == (0, 0)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+@pytest.mark.parametrize("columns", LONG)
+@pytest.mark.parametrize("make", [softmax, rmsnorm, layernorm, cross_entropy, softmax_backward])
+def test_rows_do_not_spill(make: Any, columns: int, dtype: str) -> None:
+    check(make(ROWS, columns, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f32"])
+@pytest.mark.parametrize("columns", LONG[:6])
+@pytest.mark.parametrize("make", [rmsnorm_backward, layernorm_backward])
+def test_gradients_of_norms_do_not_spill(make: Any, columns: int, dtype: str) -> None:
+    check(make(ROWS, columns, dtype))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(64, 256), (4, 1024), (2, 8192)])
+def test_each_element_is_moved_once(rows: int, columns: int) -> None:
+    """In whole sectors, and without bank conflicts."""
+    (costs,) = softmax(rows, columns).run(device="sim", costs=True).costs
+    assert (costs.excess_sectors, costs.excess_wavefronts) == (0, 0)
+    moved = sum(row.bytes for row in costs.memory if row.space == "global")
+    assert moved == 2 * rows * columns * np.float32().itemsize
