@@ -565,8 +565,7 @@ irdl.dialect @lego {
   }
 
   // Starts a lego.dot by wgmma, as a group of its own. Only lego.dot_wait makes the result readable;
-  // before that it may be the accumulator of another one, and be carried by a loop. With `pending` it
-  // then waits until at most so many groups go on, itself among them.
+  // before that it may be the accumulator of another one, and be carried by a loop.
   irdl.operation @dot_async {
     %a = irdl.base "!builtin.tensor"
     %b = irdl.base "!builtin.tensor"

@@ -244,7 +244,7 @@ def _pipelined_attention(heads: int, length: int, depth: int) -> TileCase:
 
 
 def _pipelined_gemm(n: int) -> TileCase:
-    """Return a GEMM of f16 by the schedule `pipelined`, beside that of `lego_mlir.kernels`."""
+    """Return a GEMM of f16 by the schedule `overlapped`, beside that of `lego_mlir.kernels`."""
 
     def make() -> Kernel:
         import lego_mlir as lg
@@ -264,7 +264,7 @@ def _pipelined_gemm(n: int) -> TileCase:
         gemm.__annotations__ = dict.fromkeys("abc", matrix)
         params = {"stages": 3, "producer_registers": 40, "consumer_registers": 232}
         grid = (n // columns, n // rows)
-        return lg.kernel(grid=grid, warps=8, schedule="pipelined", params=params)(gemm)
+        return lg.kernel(grid=grid, warps=8, schedule="overlapped", params=params)(gemm)
 
     def kernels() -> Kernel:
         from lego_mlir.kernels import matmul

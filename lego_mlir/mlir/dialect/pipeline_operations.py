@@ -36,7 +36,7 @@ _RING_PREFIX = "!lego.ring<"
 _LAYOUT, _SLICE, _ENGINE = "layout", "slice", "engine"
 _NAME, _FIRST_WARP, _WARPS, _REGISTERS = "name", "first_warp", "warps", "registers"
 PENDING = "pending"
-"""On a lego.dot_wait or lego.dot_async: how many groups may go on behind it."""
+"""On a lego.dot_wait: how many younger groups it does not wait for."""
 _GROUPS = "groups"
 
 
@@ -89,10 +89,9 @@ def role_registers(op: Any) -> int | None:
     return None if found is None else ir.IntegerAttr(found).value
 
 
-def pending_of(op: Any) -> int | None:
-    """Return how many groups may go on behind a lego.dot_wait, or a lego.dot_async if it waits."""
-    found = op.attributes.get(PENDING)
-    return None if found is None else ir.IntegerAttr(found).value
+def pending_of(op: Any) -> int:
+    """Return how many younger groups a lego.dot_wait does not wait for."""
+    return ir.IntegerAttr(op.attributes[PENDING]).value  # type: ignore[no-any-return]
 
 
 def groups_of(op: Any) -> int:
@@ -164,17 +163,9 @@ def role(name: str, warps: range, registers: int | None = None) -> Any:
     return op
 
 
-def dot_async(a: Any, b: Any, accumulator: Any, pending: int | None = None) -> Any:
-    """Build the start of `a @ b + accumulator`; return what lego.dot_wait makes readable.
-
-    Args:
-        a: operand A.
-        b: operand B.
-        accumulator: the accumulator.
-        pending: how many groups, with this one, may go on behind it; `None` for all.
-    """
-    attributes = {} if pending is None else {PENDING: _i64(pending)}
-    return _made(DOT_ASYNC, [a, b, accumulator], [accumulator.type], attributes).result
+def dot_async(a: Any, b: Any, accumulator: Any) -> Any:
+    """Build the start of `a @ b + accumulator`; return what lego.dot_wait makes readable."""
+    return _made(DOT_ASYNC, [a, b, accumulator], [accumulator.type]).result
 
 
 def dot_wait(accumulator: Any, pending: int) -> Any:

@@ -15,17 +15,6 @@ becomes
 
 Each dot is waited for right before its result is used, or at the end of its block, while those that
 began after it may go on. A ring's tile is released behind the waits for the dots that read it.
-
-A dot that is alone in a loop, which carries its accumulator, goes on until that of the next
-iteration has begun, and its tiles are released one iteration late:
-
-    scf.for %i ... iter_args(%sum) {
-      %x = "lego.wait"(%ring, %i)
-      %next = "lego.dot_async"(%a, %x, %sum) {pending = 1}
-      "lego.release"(%ring, %i - 1)
-      yield %next
-    }
-    %total = "lego.dot_wait"(%end) {pending = 0}
 """
 
 from __future__ import annotations
@@ -39,22 +28,17 @@ from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.dots import is_warpgroup_dot
 from lego_mlir.mlir.tile_steps.kernels import (
-    body_of,
     first_of,
-    following,
     kernels_of,
     operations_of,
     users_in,
 )
-from lego_mlir.mlir.tile_steps.rotation import Rotation, runs_at_least_once
 
 
 @transform("overlap_dots")
 def overlap_dots(step: TransformStep) -> list[list[Any]]:
     """Make the dots of kernels asynchronous, where they are by wgmma."""
     for kernel in kernels_of(step):
-        for loop in [op for op in operations_in(kernel.launch) if op.name == "scf.for"]:
-            _keep_in_flight(step, loop)
         dots = [
             op
             for op in operations_in(kernel.launch)
@@ -64,36 +48,6 @@ def overlap_dots(step: TransformStep) -> list[list[Any]]:
         for wait in waits:
             _set_pending(wait)
     return []
-
-
-def _keep_in_flight(step: TransformStep, loop: Any) -> None:
-    """Let the only dot of a loop, whose accumulator it carries, go on into the next iteration."""
-    block = body_of(loop)
-    *operations, end = operations_of(block)
-    dots = [op for op in operations if op.name == tiles.DOT]
-    if len(dots) != 1 or not is_warpgroup_dot(dots[0]) or not runs_at_least_once(loop):
-        return
-    (dot,) = dots
-    (result,), accumulator = dot.results, dot.operands[2]
-    carried = [k for k, x in enumerate(end.operands) if x == result]
-    number = carried[0] if len(carried) == 1 and len(list(result.uses)) == 1 else None
-    if number is None or accumulator != list(block.arguments)[1 + number]:
-        return
-    releases = {r for x in list(dot.operands)[:2] for r in _releases(x) if r.block == block}
-    rotation = Rotation(loop, releases, dot)
-    rotation.build()
-    begun = [(rotation.first[result], None), (rotation.inside[result], 1)]
-    for value, pending in begun:
-        old = value.owner.operation
-        with ir.InsertionPoint(old), old.location:
-            a, b, start = old.operands
-            value.replace_all_uses_with(pipelines.dot_async(a, b, start, pending))
-        step.erase(old)
-    total = rotation.made.results[number]
-    with ir.InsertionPoint(following(rotation.made)), loop.location:
-        finished = pipelines.dot_wait(total, 0)
-    total.replace_all_uses_except(finished, finished.owner.operation)
-    step.erase(loop)
 
 
 def _begin(step: TransformStep, dot: Any) -> Any:

@@ -33,29 +33,24 @@ memory, and it must be known to run once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from lego_mlir.index import construct
-from lego_mlir.index.ranges import is_positive
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import pipeline_operations as pipelines
 from lego_mlir.mlir.dialect import tile_operations as tiles
-from lego_mlir.mlir.lowering.indices.index_reader import IndexReader
-from lego_mlir.mlir.modules import named_attributes, operations_in
+from lego_mlir.mlir.modules import operations_in
 from lego_mlir.mlir.schedule.transform_step import TransformStep, transform
 from lego_mlir.mlir.tile_ir.dots import is_warpgroup_dot
 from lego_mlir.mlir.tile_ir.types import is_shared_tile
-from lego_mlir.mlir.tile_passes.lower_tiles import build
-from lego_mlir.mlir.tile_steps.kernels import body_of, integer, loops_of, operations_of
-from lego_mlir.mlir.tile_steps.role_slices import is_scalar
+from lego_mlir.mlir.tile_steps.kernels import body_of, following, loops_of, operations_of
+from lego_mlir.mlir.tile_steps.rotation import Rotation, runs_at_least_once
 
 
 @transform("overlap_iterations")
 def overlap_iterations(step: TransformStep) -> list[list[Any]]:
     """Overlap the iterations of the loops whose dots only add to what they carry."""
     loops = loops_of(step)
-    found = [loop for _, loop in loops if _accumulating(loop)]
+    found = [(loop, dots) for _, loop in loops if (dots := _accumulating(loop))]
     if loops and not found:
         raise step.error(
             "no loop has dots by wgmma that only add to what it carries",
@@ -64,8 +59,8 @@ def overlap_iterations(step: TransformStep) -> list[list[Any]]:
             "uses it; the operands that the loop loads are in shared memory, as for a target that "
             "has wgmma",
         )
-    for loop in found:
-        _Overlap(step, loop).build()
+    for loop, dots in found:
+        _overlap(step, loop, dots)
     return []
 
 
@@ -101,103 +96,44 @@ def _stays(operand: Any, loop: Any) -> bool:
     return at is None
 
 
-class _Overlap:
-    """The rewrite of one loop."""
+def _overlap(step: TransformStep, loop: Any, dots: list[Any]) -> None:
+    """Rewrite one loop.
 
-    def __init__(self, step: TransformStep, loop: Any) -> None:
-        self._step = step
-        self._loop = loop
-        self._block = body_of(loop)
-        *self._operations, self._end = operations_of(self._block)
-        self._dots = _accumulating(loop)
-        self._releases = [op for op in self._operations if op.name == pipelines.RELEASE]
-
-    def build(self) -> None:
-        """Build the first iteration, the loop, and what ends the last iteration."""
-        loop = self._loop
-        low, high, stride, *initial = list(loop.operands)
-        self._check_runs(low, high)
-        with ir.InsertionPoint(loop), loop.location:
-            entering = self._iteration(low, initial)
-            made = self._make_loop([build.binary("addi", low, stride), high, stride], entering)
-            final = list(made.results)
-            for dot in self._dots:
-                k = self._number(dot)
-                final[k] = pipelines.dot_wait(final[k], 0)
-            self._release(self._last(low, high, stride))
-        for old, new in zip(loop.results, final, strict=True):
-            old.replace_all_uses_with(new)
-        self._step.erase(loop)
-
-    def _check_runs(self, low: Any, high: Any) -> None:
-        reader = IndexReader()
-        if not is_positive(construct.sub(reader.read(high), reader.read(low))):
-            raise self._step.error(
-                "this loop is not known to run at least once",
-                self._loop,
-                hint="its first iteration is in front of the loop: give it bounds that are "
-                "constant, or at least one more than an index",
-            )
-
-    def _number(self, dot: Any) -> int:
-        """Return which of the carried values is a dot's accumulator."""
-        return list(self._block.arguments)[1:].index(dot.operands[2])
-
-    def _make_loop(self, bounds: list[Any], entering: list[Any]) -> Any:
-        loop = self._loop
-        kinds = [x.type for x in entering]
-        made = ir.Operation.create(
-            "scf.for",
-            results=kinds,
-            operands=[*bounds, *entering],
-            attributes=named_attributes(loop),
-            regions=1,
+    Raises:
+        LegoError: it is not known to run once.
+    """
+    if not runs_at_least_once(loop):
+        raise step.error(
+            "this loop is not known to run at least once",
+            loop,
+            hint="its first iteration is in front of the loop: give it bounds that are "
+            "constant, or at least one more than an index",
         )
-        types = [self._block.arguments[0].type, *kinds]
-        body = made.regions[0].blocks.append(*types, arg_locs=[loop.location] * len(types))
-        variable, *carried = body.arguments
-        with ir.InsertionPoint(body):
-            following = self._iteration(variable, carried)
-            # The groups of the iteration before end with that of its last dot.
-            pipelines.dot_wait(carried[self._number(self._dots[-1])], len(self._dots))
-            self._release(build.binary("subi", variable, bounds[2]))
-            ir.Operation.create("scf.yield", operands=following)
-        return made
-
-    def _iteration(self, variable: Any, carried: Sequence[Any]) -> list[Any]:
-        """Build an iteration without its releases; return what it carries on."""
-        arguments = self._block.arguments
-        values = dict(zip(arguments, [variable, *carried], strict=True))
-        for op in self._operations:
-            if op in self._dots:
-                operands = [values.get(x, x) for x in op.operands]
-                with op.location:
-                    values[op.results[0]] = pipelines.dot_async(*operands)
-            elif op not in self._releases:
-                _clone(op, values)
-        return [values.get(x, x) for x in self._end.operands]
-
-    def _release(self, variable: Any) -> None:
-        """Build the releases of an iteration, and the scalars that they need."""
-        values = {self._block.arguments[0]: variable}
-        for op in self._operations:
-            if op in self._releases or is_scalar(op):
-                _clone(op, values)
-
-    def _last(self, low: Any, high: Any, stride: Any) -> Any:
-        """Build the loop variable of the last iteration."""
-        if integer(stride) == 1:
-            return build.binary("subi", high, stride)
-        span = build.binary("subi", build.binary("subi", high, low), build.index(1))
-        trips = build.binary("divui", span, stride)
-        return build.binary("addi", low, build.binary("muli", trips, stride))
+    results = [dot.results[0] for dot in dots]
+    carried = list(body_of(loop).arguments)[1:]
+    numbers = [carried.index(dot.operands[2]) for dot in dots]
+    releases = {op for op in operations_of(body_of(loop)) if op.name == pipelines.RELEASE}
+    rotation = Rotation(loop, releases, dots[-1])
+    rotation.build()
+    for values in (rotation.first, rotation.inside):
+        begun = [_begin(step, values[result]) for result in results]
+    # The groups of the iteration before end with that of its last dot.
+    last = begun[-1].owner.operation
+    with ir.InsertionPoint(following(last)), loop.location:
+        pipelines.dot_wait(last.operands[2], len(dots))
+    with ir.InsertionPoint(following(rotation.made)), loop.location:
+        for number in numbers:
+            total = rotation.made.results[number]
+            finished = pipelines.dot_wait(total, 0)
+            total.replace_all_uses_except(finished, finished.owner.operation)
+    step.erase(loop)
 
 
-def _clone(op: Any, values: dict[Any, Any]) -> None:
-    """Clone an operation with new values for what it uses."""
-    copy = op.clone()
-    for inner in (copy, *operations_in(copy)):
-        for k, operand in enumerate(inner.operands):
-            if operand in values:
-                inner.operands[k] = values[operand]
-    values.update(zip(op.results, copy.results, strict=True))
+def _begin(step: TransformStep, result: Any) -> Any:
+    """Make a dot asynchronous; return its new result."""
+    dot = result.owner.operation
+    with ir.InsertionPoint(dot), dot.location:
+        begun = pipelines.dot_async(*dot.operands)
+    result.replace_all_uses_with(begun)
+    step.erase(dot)
+    return begun

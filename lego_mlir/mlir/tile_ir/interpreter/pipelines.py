@@ -182,20 +182,13 @@ def _dot_async(machine: Machine, op: Any) -> None:
     data = np.full(tuple(kind.shape), poison(dtype), dtype)
     machine.pipelines.groups.append((data, lambda: combining.multiplied(a, b, accumulator).data))
     machine.define(op, [Value.of(data)])
-    _finish(machine, pipelines.pending_of(op))
-
-
-def _finish(machine: Machine, pending: int | None) -> None:
-    """Compute all but the last groups, `pending` of them; none for `None`."""
-    groups = machine.pipelines.groups
-    while pending is not None and len(groups) > pending:
-        data, compute = groups.pop(0)
-        data[...] = compute()
 
 
 def _dot_wait(machine: Machine, op: Any) -> None:
     groups = machine.pipelines.groups
-    _finish(machine, pipelines.pending_of(op))
+    while len(groups) > pipelines.pending_of(op):
+        data, compute = groups.pop(0)
+        data[...] = compute()
     (accumulator,) = machine.operands(op)
     if any(data is accumulator.data for data, _ in groups):
         raise LegoError(

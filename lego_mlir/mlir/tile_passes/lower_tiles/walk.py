@@ -10,7 +10,7 @@ from lego_mlir.diagnostics import LegoError
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.dialect import tile_operations as tiles
-from lego_mlir.mlir.dialect.pipeline_operations import pending_of, role_warps
+from lego_mlir.mlir.dialect.pipeline_operations import role_warps
 from lego_mlir.mlir.tile_ir.dots import is_warpgroup_dot
 from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.operations import CONSTANT, is_pointwise
@@ -199,7 +199,7 @@ class _Walk:
                 return lower_warpgroup_dot(op, operands, threads, 0)
             case dialect.DOT_ASYNC:
                 self.in_flight += [x.buffer for x in operands if isinstance(x, SharedTile)]
-                return lower_warpgroup_dot(op, operands, threads, pending_of(op))
+                return lower_warpgroup_dot(op, operands, threads, None)
             case dialect.DOT_WAIT:
                 found = lower_dot_wait(op, operands[0])
                 tiles.end_reads(list(dict.fromkeys(self.in_flight)))

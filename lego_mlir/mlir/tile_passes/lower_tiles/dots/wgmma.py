@@ -86,7 +86,7 @@ def lower_dot_wait(op: Any, accumulator: Fragment) -> Fragment:
         op: a lego.dot_wait.
         accumulator: the result of a dot_async.
     """
-    pending = pending_of(op) or 0
+    pending = pending_of(op)
     if not any(True for _ in op.results[0].uses):
         nvvm.wgmma_wait(
             pending
