@@ -28,8 +28,9 @@ from lego_mlir.frontend import (
     shared,
     thread_id,
 )
-from lego_mlir.hardware.limits import BANK_BYTES
+from lego_mlir.hardware.limits import BANK_BYTES, WARP_THREADS
 from lego_mlir.kernels.permute.problem import Mode, PermuteProblem, count_tiles
+from lego_mlir.kernels.permute.walks import Walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class RunConfig:
 
     Attributes:
         tile: elements of each mode of the problem, in its order.
-        threads: of a CTA.
+        threads: of a CTA, at most: those that have no place in a run do not work.
         load_width: elements that a load takes along the input's run.
         store_width: elements that a store takes along the output's run.
     """
@@ -96,12 +97,15 @@ class Side:
         sizes = [*(self.sizes[k] for k in self.outer), prod(self.sizes[k] for k in self.run)]
         blocks = [count_tiles(n, t) for n, t in zip(sizes, self.extents, strict=True)]
         ones = [1] * len(self.outer)
-        vectors = [*self.extents[:-1], self.extents[-1] // width]
-        return OrderBy(Row(*sizes)).TileBy(blocks, vectors, [*ones, width])
+        return OrderBy(Row(*sizes)).TileBy(blocks, self.vectors_of(width), [*ones, width])
+
+    def vectors_of(self, width: int) -> tuple[int, ...]:
+        """Return the sizes of the tile in vectors: of the outer modes, and of the run."""
+        return (*self.extents[:-1], self.extents[-1] // width)
 
     def vectors(self, width: int) -> Layout:
         """Return the layout of the tile's vectors, in the order of memory."""
-        return OrderBy(Row(*self.extents[:-1], self.extents[-1] // width))
+        return OrderBy(Row(*self.vectors_of(width)))
 
 
 def _stride(mode: Mode, is_source: bool) -> int:
@@ -149,14 +153,16 @@ def run_permutation(
         """Return the tile's number along the outer modes and the run."""
         return [*(blocks[k] for k in side.outer), blocks[side.run[0]]]
 
+    reading = Walk.of(source.vectors_of(config.load_width), config.threads)
+    writing = Walk.of(target.vectors_of(width), config.threads)
+    block = warps_of(max(reading.threads(config.threads), writing.threads(config.threads)))
+
     def permute(a: Any, b: Any) -> None:
         blocks, thread = rasterization.inv(block_id()), thread_id()
         buffer = shared(dtype, padded)
         reads, whole = a.view(source.memory(config.load_width)), (0,) * len(source.outer)
-
-        def load(number: Any) -> Any:
-            vector = source.vectors(config.load_width).inv(number)
-            return vector, reads[(*at(source, blocks), *vector, *whole, slice(None))]
+        writes, flat = b.view(target.memory(width)), (0,) * len(target.outer)
+        out = buffer.view(drained)
 
         def put(loaded: Any) -> None:
             vector, values = loaded
@@ -167,52 +173,92 @@ def run_permutation(
                 position = inside.apply(*(index[m] for m in target.order))
                 buffer[tuple(periods.inv(position))] = values[k]
 
-        writes, flat = b.view(target.memory(width)), (0,) * len(target.outer)
-        out = buffer.view(drained)
+        def read(blocks: Sequence[Any]) -> None:
+            def load(vector: Any) -> Any:
+                return vector, reads[(*at(source, blocks), *vector, *whole, slice(None))]
 
-        def store(number: Any) -> None:
-            row, column = drains.inv(number)
-            index = target.vectors(width).inv(number)
-            place = (*at(target, blocks), *index, *flat, slice(None))
-            writes[place] = out[row, column, 0, :]
+            # All loads of a thread are on their way before it waits for the first one.
+            for loaded in reading(thread, block, config.threads, load):
+                put(loaded)
+            reading.rest(thread, block, config.threads, lambda vector: put(load(vector)))
 
-        vectors = config.elements // config.load_width
-        # All loads of a thread are on their way before it waits for the first one.
-        loaded = [load(number) for number in _numbers(vectors, config.threads, thread)]
-        for found in loaded:
-            put(found)
-        _rest(vectors, config.threads, thread, lambda number: put(load(number)))
+        def write(blocks: Sequence[Any]) -> None:
+            def store(vector: Any) -> None:
+                row, column = drains.inv(target.vectors(width).apply(*vector))
+                place = (*at(target, blocks), *vector, *flat, slice(None))
+                writes[place] = out[row, column, 0, :]
+
+            writing(thread, block, config.threads, store)
+            writing.rest(thread, block, config.threads, store)
+
+        def work(phase: Callable[[Sequence[Any]], None]) -> None:
+            _in_tiles(problem, config, blocks, phase)
+
+        _by_first(reading.threads(config.threads), block, thread, lambda: work(read))
         barrier()
-        vectors = config.elements // width
-        for number in _numbers(vectors, config.threads, thread):
-            store(number)
-        _rest(vectors, config.threads, thread, store)
+        _by_first(writing.threads(config.threads), block, thread, lambda: work(write))
 
     dtype = a.dtype
     permute.__name__ = name
     return kernel(
         grid=prod(counts),
-        block=config.threads,
+        block=block,
         reference=reference,
         parameters={"a": a, "b": b},
         strict=True,
     )(permute)
 
 
-def _numbers(vectors: int, threads: int, thread: Any) -> list[Any]:
-    """Return the numbers of a thread's vectors, of as many as all threads have."""
-    steps = vectors // threads
-    return [OrderBy(Row(steps, threads)).apply(step, thread) for step in range(steps)]
+def warps_of(threads: int) -> int:
+    """Return the threads of the warps that have so many."""
+    return -(-threads // WARP_THREADS) * WARP_THREADS
 
 
-def _rest(vectors: int, threads: int, thread: Any, access: Callable[[Any], None]) -> None:
-    """Access the vectors that are left for the first threads, if any are."""
-    steps, left = divmod(vectors, threads)
-    if left:
+def _by_first(count: int, block: int, thread: Any, work: Callable[[], None]) -> None:
+    """Do something by the first threads of a CTA."""
+    if count == block:
+        work()
+        return
 
-        @if_(thread < left)
-        def _() -> None:
-            access(OrderBy(Row(steps + 1, threads)).apply(steps, thread))
+    @if_(thread < count)
+    def _() -> None:
+        work()
+
+
+def _in_tiles(
+    problem: PermuteProblem,
+    config: RunConfig,
+    blocks: Sequence[Any],
+    work: Callable[[Sequence[Any]], None],
+) -> None:
+    """Do something in a tile: where no tile is cut, or none of the tile itself, without masks.
+
+    Args:
+        problem: the permutation.
+        config: its tile.
+        blocks: the tile's number along each mode.
+        work: takes these numbers, or those that are known to be of whole tiles.
+    """
+    whole = [m.size // t for m, t in zip(problem.modes, config.tile, strict=True)]
+    cut = [k for k, m in enumerate(problem.modes) if m.size % config.tile[k]]
+    if not cut or not all(whole[k] for k in cut):
+        work(blocks)
+        return
+    is_whole = blocks[cut[0]] < whole[cut[0]]
+    for k in cut[1:]:
+        is_whole = is_whole & (blocks[k] < whole[k])
+    inside = [
+        OrderBy(Row(2, whole[k])).inv(number)[1] if k in cut else number
+        for k, number in enumerate(blocks)
+    ]
+
+    @if_(is_whole)
+    def _() -> None:
+        work(inside)
+
+    @if_(~is_whole)
+    def _() -> None:
+        work(blocks)
 
 
 def _padding(source: Side, target: Side, config: RunConfig, element_bytes: int) -> tuple[int, int]:
