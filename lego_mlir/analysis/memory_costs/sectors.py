@@ -6,6 +6,9 @@ request fetches every sector that an active lane touches once, whatever the orde
 The least that any layout could do with the same data is to pack it: its distinct bytes, rounded up
 to whole sectors and lines.
 
+Device memory is read in halves of lines: a load that misses the caches brings 64 bytes for each
+sector alone. Stores follow sectors.
+
 Reading 32 neighbouring f32 values touches 4 sectors of one line, the least for 128 bytes. Reading
 a column of a row-major f32 matrix touches 32 sectors of 32 lines for the same 128 bytes.
 """
@@ -18,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lego_mlir.analysis.memory_costs.requests import GLOBAL_WIDTHS, Bools, Ints, distinct, request
-from lego_mlir.hardware.limits import CACHE_LINE_BYTES, SECTOR_BYTES
+from lego_mlir.hardware.limits import CACHE_LINE_BYTES, HALF_LINE_BYTES, SECTOR_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,8 @@ class Sectors:
     Attributes:
         touched: distinct 32-byte sectors that the requests touch.
         ideal: the fewest sectors that could hold the requested bytes.
+        half_lines: distinct 64-byte halves of lines that the requests touch.
+        ideal_half_lines: the fewest that could hold the requested bytes.
         lines: distinct 128-byte lines that the requests touch.
         ideal_lines: the fewest lines that could hold the requested bytes.
         requested_bytes: distinct bytes that the active lanes ask for.
@@ -35,6 +40,8 @@ class Sectors:
 
     touched: Ints
     ideal: Ints
+    half_lines: Ints
+    ideal_half_lines: Ints
     lines: Ints
     ideal_lines: Ints
     requested_bytes: Ints
@@ -73,6 +80,8 @@ def sectors(byte_offsets: ArrayLike, width: int, active: ArrayLike | None = None
     return Sectors(
         touched=_count(offsets // SECTOR_BYTES, mask),
         ideal=-(-requested // SECTOR_BYTES),
+        half_lines=_count(offsets // HALF_LINE_BYTES, mask),
+        ideal_half_lines=-(-requested // HALF_LINE_BYTES),
         lines=_count(offsets // CACHE_LINE_BYTES, mask),
         ideal_lines=-(-requested // CACHE_LINE_BYTES),
         requested_bytes=requested,

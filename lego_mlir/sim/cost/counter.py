@@ -52,6 +52,8 @@ class MemoryCost:
         bytes: the bytes that those lanes request together.
         sectors, least_sectors: 32-byte sectors touched, and the fewest that could hold what the
             requests ask for. Global and local memory.
+        half_lines, least_half_lines: 64-byte halves of lines, in which device memory is read, and
+            the fewest that could hold what is asked for. Loads of global memory.
         wavefronts, least_wavefronts: wavefronts taken, and the fewest that requests of
             this width could take. Shared memory.
     """
@@ -64,6 +66,8 @@ class MemoryCost:
     bytes: int
     sectors: int = 0
     least_sectors: int = 0
+    half_lines: int = 0
+    least_half_lines: int = 0
     wavefronts: int = 0
     least_wavefronts: int = 0
 
@@ -111,6 +115,16 @@ class Costs:
         return sum(row.excess_sectors for row in self.memory)
 
     @property
+    def half_lines(self) -> int:
+        """Return the 64-byte halves of lines that loads touch."""
+        return sum(row.half_lines for row in self.memory)
+
+    @property
+    def excess_half_lines(self) -> int:
+        """Return the 64-byte halves of lines beyond the least, of all loads."""
+        return self.half_lines - sum(row.least_half_lines for row in self.memory)
+
+    @property
     def excess_wavefronts(self) -> int:
         """Return the wavefronts lost to bank conflicts, of all instructions."""
         return sum(row.excess_wavefronts for row in self.memory)
@@ -124,6 +138,8 @@ class _Request:
     lanes: int
     cost: int
     least: int
+    half_lines: int = 0
+    least_half_lines: int = 0
 
 
 @dataclass(eq=False, slots=True)
@@ -142,6 +158,8 @@ class _Row:
     elements: int = 0
     cost: int = 0
     least: int = 0
+    half_lines: int = 0
+    least_half_lines: int = 0
     pattern: Array | None = None
     request: _Request = field(default_factory=lambda: _Request(0, 0, 0, 0))
 
@@ -205,6 +223,8 @@ class Counter(Observer):
         row.elements += row.request.lanes
         row.cost += row.request.cost
         row.least += row.request.least
+        row.half_lines += row.request.half_lines
+        row.least_half_lines += row.request.least_half_lines
 
     def _by_warp(self, offsets: Array, lanes: Array | None) -> tuple[Array, Array | None]:
         """Return the offsets and active lanes of participating warps, of shape (warps, 32)."""
@@ -255,6 +275,8 @@ class Counter(Observer):
             operations if is_async else row.requests,
             operations if is_async else row.lanes,
             row.elements * row.access.bytes,
+            half_lines=row.half_lines,
+            least_half_lines=row.least_half_lines,
             **counts,
         )
 
@@ -286,4 +308,7 @@ def _cost(access: MemoryAccess, space: str, addresses: Array, mask: Array | None
         parts = 1
     moved = sectors(addresses, width, mask)
     touched, least = int(moved.touched.sum()), int(moved.ideal.sum())
-    return _Request(warps, lanes, touched * parts, least * parts)
+    halves = (0, 0)
+    if space == "global" and access.instruction.opcode.startswith("ld."):
+        halves = int(moved.half_lines.sum()), int(moved.ideal_half_lines.sum())
+    return _Request(warps, lanes, touched * parts, least * parts, *halves)

@@ -57,6 +57,12 @@ def report(costs: Costs) -> str:
         each = f"{issues.lanes / costs.threads:.2f}"
         classes.append((name, str(issues.warps), str(issues.lanes), each))
     body = _table(memory, "<<<>>>>>") if lines else []
+    if costs.excess_half_lines:
+        times = costs.half_lines / (costs.half_lines - costs.excess_half_lines)
+        body.append(
+            f"  loads touch {costs.half_lines} halves of lines, in which device memory is read: "
+            f"{times:.1f}× the least"
+        )
     return "\n".join([f"costs    {costs.kernel}  {totals}", *body, "", *_table(classes, "<>>>")])
 
 

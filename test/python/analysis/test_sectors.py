@@ -34,6 +34,8 @@ def test_agrees_with_the_definition(request) -> None:
         assert result.requested_bytes[i] == len(requested)
         assert result.touched[i] == len({byte // 32 for byte in requested})
         assert result.lines[i] == len({byte // 128 for byte in requested})
+        assert result.half_lines[i] == len({byte // 64 for byte in requested})
+        assert result.ideal_half_lines[i] == (len(requested) + 63) // 64
         assert result.ideal[i] == (len(requested) + 31) // 32
         assert result.ideal_lines[i] == (len(requested) + 127) // 128
     assert (result.excess >= 0).all()

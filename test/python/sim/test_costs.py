@@ -459,6 +459,35 @@ def test_the_report_adds_up_a_line_and_puts_waste_first():
     assert lines[-1] == "all 10 320 10.00"
 
 
+def test_halves_of_lines_that_loads_touch() -> None:
+    """A sector alone brings its half of a line; stores write sectors."""
+    text = """
+        .version 8.3
+        .target sm_90a
+        .address_size 64
+        .visible .entry k(.param .u64 in, .param .u64 out) {
+            .reg .b32 %t, %x; .reg .b64 %i, %o;
+            mov.u32 %t, %tid.x;
+            ld.param.u64 %i, [in];
+            ld.param.u64 %o, [out];
+            mad.wide.u32 %i, %t, 32, %i;
+            mad.wide.u32 %o, %t, 64, %o;
+            ld.global.b32 %x, [%i];
+            ld.global.b32 %x, [%o];
+            st.global.b32 [%o], %x;
+            ret;
+        }
+    """
+    source, out = np.zeros(256, np.float32), np.zeros(512, np.float32)
+    costs = sim.launch(text, "k", (1, 1, 1), (32, 1, 1), [source, out], costs=True)
+    assert [row.half_lines for row in costs.memory] == [16, 32, 0]
+    assert [row.sectors for row in costs.memory] == [32, 32, 32]
+    assert costs.excess_half_lines == 48 - 4
+    (line,) = [line for line in report(costs).splitlines() if "halves" in line]
+    assert "loads touch 48 halves of lines" in line
+    assert line.endswith("12.0× the least")
+
+
 def test_nothing_is_counted_without_the_option(run):
     assert run("", []) is None
     assert run("", [], costs=True).memory == ()
