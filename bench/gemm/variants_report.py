@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bench.gemm.report import preamble
-from bench.report.results import OURS, Result, fastest, is_verified, rate, ratio, time
+from bench.report.results import OURS, Result, fastest, is_gemm, is_verified, rate, ratio, time
 from bench.report.tables import number, remarks, table
 from lego_mlir.diagnostics import LegoError
 
@@ -31,9 +31,10 @@ _SECTIONS = {
 
 
 def has_variants(results: Sequence[Result]) -> bool:
-    """Return whether these are results of cases with alternatives, or of grouped GEMMs."""
+    """Return whether these are results of GEMMs with alternatives, or of grouped GEMMs."""
     return any(
-        "candidates" in r or r.get("reference", {}).get("kind") == "grouped_gemm" for r in results
+        ("candidates" in r and is_gemm(r)) or r.get("reference", {}).get("kind") == "grouped_gemm"
+        for r in results
     )
 
 
