@@ -93,7 +93,7 @@ def argmax(p: Program) -> None:
 def dot(p: Program) -> None:
     r = p.random
     element = r.choice(("f16", "bf16", "f32", "f16"))
-    m, n, k = (r.choice((16, 32)) for _ in range(3))
+    m, n, k = (r.choice(sizes) for sizes in ((16, 32, 64), (16, 32), (16, 32)))
     operands = []
     for shape in ((m, k), (k, n)):
         found = p.pick(element=element)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+from lego_mlir.algebra import Layout
 from lego_mlir.analysis.distributed import (
     DistributedLayout,
     coalesced,
@@ -25,7 +26,7 @@ from lego_mlir.mlir.tile_ir.kernels import TileKernel
 from lego_mlir.mlir.tile_ir.types import bytes_of, element_of, shape_of
 from lego_mlir.mlir.tile_passes.assign_layouts.dot_anchors import dot_keys
 from lego_mlir.mlir.tile_passes.assign_layouts.graph import Graph, Node
-from lego_mlir.mlir.tile_passes.assign_layouts.keys import Key
+from lego_mlir.mlir.tile_passes.assign_layouts.keys import DotKey, Key
 from lego_mlir.mlir.tile_passes.assign_layouts.memory_anchors import Accesses
 from lego_mlir.mlir.tile_passes.assign_layouts.propagation import Candidates
 
@@ -49,9 +50,20 @@ def find_candidates(graph: Graph, kernel: TileKernel, accesses: Accesses) -> Can
         if node.given is not None:
             candidates.add(node, node.given)
     dots = [n for n in graph.nodes if n.op.name == tiles.DOT and n.tie is None]
+    keys: dict[Node, list[Key]] = {}
     for node in sorted(dots, key=lambda n: -_work(n.op)):
-        for key in dot_keys(node.op, kernel, accesses):
+        keys[node] = list(dot_keys(node.op, kernel, accesses))
+        for key in keys[node]:
             candidates.add(node, key)
+    for in_memory in (True, False):
+        candidates.add_together(
+            {
+                node: key
+                for node, own in keys.items()
+                for key in own[::-1]  # the first one stays
+                if isinstance(key, DotKey) and isinstance(key.a, Layout) == in_memory
+            }
+        )
     memory = [n for n in graph.nodes if n.op.name in (dialect.LOAD, dialect.STORE)]
     memory.sort(key=lambda n: -prod(accesses.of(n.op).shape) * accesses.of(n.op).element_bytes)
     whole = _reduced_dims(graph)

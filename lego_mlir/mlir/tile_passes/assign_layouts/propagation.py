@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from lego_mlir.analysis.distributed import DistributedLayout
@@ -27,6 +27,17 @@ class Candidates:
         """Spread a key of a node over the graph, unless a label already gives the node this key."""
         if all(label.get(node) != key for label in self.labels) and node.accepts(key):
             self.labels.append(spread(self.graph, node, key))
+
+    def add_together(self, keys: Mapping[Node, Key]) -> None:
+        """Spread the keys of several nodes as one label, for nodes that should change together."""
+        accepted = {node: key for node, key in keys.items() if node.accepts(key)}
+        if len(accepted) < 2:
+            return
+        label = dict(accepted)
+        for node, key in accepted.items():
+            for other, its_key in spread(self.graph, node, key).items():
+                label.setdefault(other, its_key)
+        self.labels.append(label)
 
     def adopt(self, node: Node, shape: tuple[int, ...]) -> None:
         """Give a node that no anchor reaches the keys of nodes with tiles of the same shape.

@@ -238,3 +238,18 @@ def test_the_explanation_says_by_what_dots_are_computed() -> None:
     assert "mma.sync m16n8k16: 48 rows are no multiple of 64" in str(
         gemm(48, 64, 64, (48, 64, 64)).kernel.explain()
     )
+
+
+def test_dots_that_share_an_accumulator_are_placed_together() -> None:
+    @lg.kernel(grid=1, warps=4)
+    def kernel(
+        x: lg.Tensor["f16", (64, 64)],
+        y: lg.Tensor["f16", (64, 64)],
+        c: lg.Tensor["f32", (64, 64)],
+    ) -> None:
+        a, b = x[:, :] * 2, y[:, :] * y[:, :]
+        c[:, :] = lg.dot(a, b, lg.dot(a, b, c[:, :]))
+
+    dots = [line for line in str(kernel.explain()).splitlines() if "lego.dot" in line]
+    assert len(dots) == 2
+    assert all("wgmma m64n64k16" in line for line in dots)
