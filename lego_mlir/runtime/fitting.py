@@ -120,6 +120,8 @@ def of_tensor_shape(argument: Argument, shape: tuple[int, ...], position: int) -
     found = {s.name: n for s, n in zip(sizes, shape, strict=True) if isinstance(s, Sym)}
     bound = parse_layout(argument.layout, found).tensor_shape
     buffer = list(argument.shape or ())
+    if len(buffer) == len(shape):  # a row-major tensor is its buffer
+        buffer = [n if own is None else own for own, n in zip(buffer, shape, strict=True)]
     for name, value in argument.symbols:
         (leaf, *more) = tokens(value)
         is_own = isinstance(leaf, Leaf) and not more and leaf.argument == position

@@ -1,19 +1,20 @@
-"""Transpose of a matrix whose sizes no tile divides: the compiler moves tiles between layouts."""
+"""Transpose of any matrix: the compiler moves tiles between layouts."""
 
 import numpy as np
 
 import lego_mlir as lg
 
-ROWS, COLUMNS, SIDE = 100, 130, 32
+SIDE = 32
 
 
-@lg.kernel(grid=(-(-COLUMNS // SIDE), -(-ROWS // SIDE)), warps=4)
-def transpose(x: lg.Tensor["f32", (ROWS, COLUMNS)], y: lg.Tensor["f32", (COLUMNS, ROWS)]):
+@lg.kernel(grid=lambda y: tuple(lg.ceildiv(n, SIDE) for n in y.shape), warps=4)
+def transpose(x: lg.Tensor["f32", "M, N"], y: lg.Tensor["f32", "N, M"]):
     n, m = lg.block_id("x"), lg.block_id("y")
     y.tile(SIDE, SIDE)[n, m] = x.tile(SIDE, SIDE)[m, n].T
 
 
-x = np.random.default_rng(0).random((ROWS, COLUMNS), np.float32)
-y = np.empty((COLUMNS, ROWS), np.float32)
-transpose(x, y)
-assert (y == x.T).all()
+for rows, columns in ((100, 130), (64, 32)):
+    x = np.random.default_rng(0).random((rows, columns), np.float32)
+    y = np.empty((columns, rows), np.float32)
+    transpose(x, y)
+    assert (y == x.T).all()

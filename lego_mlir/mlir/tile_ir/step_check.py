@@ -58,7 +58,7 @@ class StepCheck:
         Raises:
             LegoError: the interpreter cannot run it.
         """
-        self._arguments = arguments_of(module, self._layouts, self._source)
+        self._arguments = arguments_of(module, self._layouts, self._source, self.given)
         self._tolerance = _tolerance(module)
         drawn = random_inputs(self._arguments, self._seed)
         if len(self.given) > len(drawn):

@@ -20,8 +20,13 @@ def test_each_step_leaves_what_an_example_computes(path: Path) -> None:
     kernels = [value for value in names.values() if isinstance(value, HostFunction)]
     assert kernels
     for kernel in kernels:
-        # Integers are indices: the example knows which there are.
+        # Integers are indices, and sizes may be the launch's: the example knows which there are.
         given = [names.get(name) for name in kernel.parameters()]
-        arrays = [x if isinstance(x, np.ndarray) and x.dtype.kind == "i" else None for x in given]
+        arrays = [
+            x
+            if isinstance(x, np.ndarray) and (x.dtype.kind == "i" or kernel.run_time_sizes)
+            else None
+            for x in given
+        ]
         lines = kernel.check_each_step(*arrays, orders=("random",))
         assert len(lines) == len(tile_stages.PLACING) + 1 + bool(kernel.schedule)

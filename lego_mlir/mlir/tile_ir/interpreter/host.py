@@ -11,6 +11,7 @@ import numpy as np
 
 from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.index import Sym
 from lego_mlir.limits import check_limit
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
@@ -122,33 +123,70 @@ def host_function(module: Any, source: Source) -> Any:
     return found[0]
 
 
-def arguments_of(module: Any, layouts: Layouts, source: Source) -> list[HostArgument]:
+def arguments_of(
+    module: Any, layouts: Layouts, source: Source, given: Sequence[Any] = ()
+) -> list[HostArgument]:
     """Return the arguments of the function that launches kernels.
 
+    Args:
+        module: has the function.
+        layouts: reads its layouts.
+        source: the module's text, for errors.
+        given: tensors by position, which say the sizes that only a launch knows; `None`, and what
+            is left out, has those that others say.
+
     Raises:
-        LegoError: the module has no such function, or an argument has no known shape.
+        LegoError: the module has no such function, or nothing says the shape of an argument.
     """
     func = host_function(module, source)
     block = func.regions[0].blocks[0]
     names = argument_names(func, source)
     has_attributes = "arg_attrs" in func.attributes
     attributes = ir.ArrayAttr(func.attributes["arg_attrs"]) if has_attributes else None
+    every: list[tuple[Any, Layout | None]] = []
+    sizes: dict[str, int] = {}
+    for number, value in enumerate(block.arguments):
+        layout = None
+        for entry in ir.DictAttr(attributes[number]) if attributes is not None else ():
+            if entry.name == dialect.ARGUMENT_LAYOUT:
+                layout = layouts(entry.attr, func.location)
+        array = given[number] if number < len(given) else None
+        if layout is not None and array is not None:
+            named = zip(layout.tensor_shape, np.shape(array), strict=False)
+            sizes |= {n.name: size for n, size in named if isinstance(n, Sym)}
+        every.append((value.type, layout))
     found = []
-    for number, (name, value) in enumerate(zip(names, block.arguments, strict=True)):
-        kind, layout, shape = value.type, None, None
+    for number, (name, (kind, layout)) in enumerate(zip(names, every, strict=True)):
+        shape: tuple[int, ...] | None = None
         if isinstance(kind, ir.MemRefType):
-            memref = ir.MemRefType(kind)
-            if not memref.has_static_shape:
+            array = given[number] if number < len(given) else None
+            layout = None if layout is None else _with_sizes(layout, sizes)
+            known = _shape_of(ir.MemRefType(kind), layout, array)
+            if known is None:
                 raise source.error(
                     f"argument '{name}' has the type {kind}: to run, its shape must be known",
                     func.location,
+                    hint="pass an array for it",
                 )
-            shape = tuple(memref.shape)
-            for entry in ir.DictAttr(attributes[number]) if attributes is not None else ():
-                if entry.name == dialect.ARGUMENT_LAYOUT:
-                    layout = layouts(entry.attr, func.location)
+            shape = known
         found.append(HostArgument(name, dtype_of(kind), shape, layout))
     return found
+
+
+def _with_sizes(layout: Layout, sizes: Mapping[str, int]) -> Layout:
+    return layout.substitute({s: sizes[s.name] for s in layout.symbols if s.name in sizes})
+
+
+def _shape_of(kind: Any, layout: Layout | None, array: Any) -> tuple[int, ...] | None:
+    """Return the shape of a buffer: that of its type, of its layout, or of an array."""
+    if kind.has_static_shape:
+        return tuple(kind.shape)
+    if layout is None:
+        return None if array is None else tuple(np.shape(array))
+    if layout.symbols:
+        return None
+    tensor = tuple(int(n) for n in layout.tensor_shape)
+    return tensor if len(tensor) == kind.rank else (int(layout.size),)
 
 
 def random_inputs(arguments: Sequence[HostArgument], seed: int = 0) -> list[Array]:
@@ -200,7 +238,7 @@ def interpret(
     with module.context, ir.Location.unknown(), np.errstate(all="ignore"):
         func = host_function(module, source)
         block = func.regions[0].blocks[0]
-        arguments = arguments_of(module, layouts, source)
+        arguments = arguments_of(module, layouts, source, inputs)
         if len(inputs) != len(arguments):
             raise LegoError(f"{len(inputs)} values for {len(arguments)} arguments")
         buffers: dict[Any, Array] = {}
@@ -210,7 +248,12 @@ def interpret(
                 values[value] = Value.of(argument.array(given))
             else:
                 buffers[value] = argument.buffer(given)
-        _run_host(block, buffers, values, layouts, source)
+        shapes = {
+            value: argument.shape
+            for value, argument in zip(block.arguments, arguments, strict=True)
+            if argument.shape is not None
+        }
+        _run_host(block, buffers, shapes, values, layouts, source)
         tensors = {
             argument.name: argument.tensor(buffers[value])
             for value, argument in zip(block.arguments, arguments, strict=True)
@@ -222,15 +265,28 @@ def interpret(
 def _run_host(
     block: Any,
     buffers: dict[Any, Array],
+    shapes: Mapping[Any, tuple[int, ...]],
     values: dict[Any, Value],
     layouts: Layouts,
     source: Source,
 ) -> None:
-    """Run the operations of a host function: constants, workspaces and launches."""
+    """Run the operations of a host function: arithmetic of sizes, workspaces and launches."""
     steps = Steps()
+    host = Machine(layouts, source, buffers, False, {}, steps, values)
     for each in block.operations:
         op = each.operation
         match op.name:
+            case "memref.dim":
+                shape = shapes[op.operands[0]]
+                dim = values[op.operands[1]].number()
+                values[op.results[0]] = Value.of(np.int64(shape[dim]))
+            case "memref.extract_strided_metadata":  # buffers are dense here
+                shape = shapes[op.operands[0]]
+                numbers = (0, *shape, *(prod(shape[k + 1 :]) for k in range(len(shape))))
+                for result, n in zip(list(op.results)[1:], numbers, strict=True):
+                    values[result] = Value.of(np.int64(n))
+            case name if name in pointwise.POINTWISE:
+                host.execute(op)
             case "arith.constant":
                 values[op.results[0]] = Value.of(pointwise.constant(op))
             case "gpu.alloc":

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from lego_mlir.algebra import Layout
 from lego_mlir.diagnostics import LegoError
+from lego_mlir.index import Sym
 from lego_mlir.limits import current, limit_error
 from lego_mlir.mlir import dialect
 from lego_mlir.mlir.bindings import ir
 from lego_mlir.mlir.context import Source
-from lego_mlir.mlir.layouts import Layouts
+from lego_mlir.mlir.layouts import Layouts, symbols_of
 from lego_mlir.mlir.tile_ir.interpreter import pipelines, pointwise, tile_operations
 from lego_mlir.mlir.tile_ir.interpreter.pipelines import Pipelines
 from lego_mlir.mlir.tile_ir.interpreter.values import (
@@ -115,6 +118,20 @@ class Machine:
             )
         return self.buffers[value]
 
+    def layout(self, op: Any) -> tuple[Layout, list[int]]:
+        """Return the layout of an operation, all of whose sizes are numbers, and its index.
+
+        The index are the operands that are numbers, but for the values of the layout's symbols,
+        which come last.
+        """
+        layout = self.layouts.of(op)
+        numbers = [self.values[x].number() for x in op.operands if x.type == ir.IndexType.get()]
+        count = len(layout.symbols)
+        if not count:
+            return layout, numbers
+        symbols = symbols_of(layout, dialect.layout_attribute_of(op))
+        return _bound(layout, symbols, tuple(numbers[-count:])), numbers[:-count]
+
     def define(self, op: Any, results: Sequence[Value]) -> None:
         """Set the results of an operation."""
         self.values.update(zip(op.results, results, strict=True))
@@ -203,27 +220,27 @@ def _while(machine: Machine, op: Any) -> None:
 
 
 def _apply(machine: Machine, op: Any) -> None:
-    index = [x.number() for x in machine.operands(op)]
-    machine.define(op, [Value.of(np.int64(machine.layouts.of(op).apply(*index)))])
+    layout, index = machine.layout(op)
+    machine.define(op, [Value.of(np.int64(layout.apply(*index)))])
 
 
 def _inv(machine: Machine, op: Any) -> None:
-    (flat,) = machine.operands(op)
-    index = machine.layouts.of(op).inv(flat.number())
+    layout, (flat,) = machine.layout(op)
+    index = layout.inv(flat)
     machine.define(op, [Value.of(np.int64(x)) for x in index])
 
 
 def _mask(machine: Machine, op: Any) -> None:
-    index = [x.number() for x in machine.operands(op)]
-    machine.define(op, [Value.of(np.bool_(machine.layouts.of(op).mask(*index)))])
+    layout, index = machine.layout(op)
+    machine.define(op, [Value.of(np.bool_(layout.mask(*index)))])
 
 
 def _size(machine: Machine, op: Any) -> None:
-    machine.define(op, [Value.of(np.int64(machine.layouts.of(op).size))])
+    machine.define(op, [Value.of(np.int64(machine.layout(op)[0].size))])
 
 
 def _dim(machine: Machine, op: Any) -> None:
-    size = machine.layouts.of(op).dims[dialect.dim_of(op)]
+    size = machine.layout(op)[0].dims[dialect.dim_of(op)]
     machine.define(op, [Value.of(np.int64(size))])
 
 
@@ -254,6 +271,11 @@ _CONTROL: Mapping[str, Callable[[Machine, Any], None]] = {
     dialect.DIM: _dim,
     dialect.TABLE: _table,
 }
+
+
+@lru_cache(maxsize=1 << 10)
+def _bound(layout: Layout, symbols: tuple[Sym, ...], numbers: tuple[int, ...]) -> Layout:
+    return layout.substitute(dict(zip(symbols, numbers, strict=True)))
 
 
 def grid_points(grid: Sequence[int]) -> Iterator[tuple[int, int, int]]:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 # Memory.
 def _place(machine: Machine, op: Any, shape: Sequence[int]) -> tuple[Array, Array, Array]:
     """Return the offsets of what is accessed, which elements there are, and which are valid."""
-    layout = machine.layouts.of(op)
-    origin = [machine.values[x].number() for x in list(op.operands)[-layout.rank :]]
+    layout, origin = machine.layout(op)
     whole = slice_of(op)
     for dim, (start, size) in enumerate(zip(origin, layout.dims, strict=True)):
         if start < 0 or (dim not in whole and start >= size):
@@ -82,7 +81,7 @@ def _indices(machine: Machine, op: Any, values: Sequence[Any]) -> tuple[Array, A
     Raises:
         LegoError: a valid index is not in its dimension.
     """
-    layout = machine.layouts.of(op)
+    layout, _ = machine.layout(op)
     indices = [machine.values[x] for x in values]
     valid = np.logical_and.reduce([x.valid for x in indices])
     for dim, (x, n) in enumerate(zip(indices, layout.dims, strict=True)):

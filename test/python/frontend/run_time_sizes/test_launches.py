@@ -231,3 +231,19 @@ def test_an_artifact_of_a_class_refuses_other_sizes() -> None:
     with pytest.raises(LegoError, match=r"'x'.*dimension 1 is 100"):
         runtime.launch(artifact, x, x.copy(), device="sim")
     softmax(x, x.copy(), device="sim")  # another class
+
+
+@pytest.mark.parametrize(
+    ("kernel", "given"),
+    [
+        (softmax, [(3, 100)]),
+        (softmax, [(2, 128)]),
+        (transpose, [(40, 100)]),
+        (column_sums, [(33, 50)]),
+        (copy, [(20, 70), (20, 70)]),
+    ],
+)
+def test_each_step_leaves_what_a_kernel_computes(kernel: Any, given: Any) -> None:
+    arrays = [random(shape) for shape in given]
+    lines = kernel.check_each_step(*arrays, orders=("random",))
+    assert len(lines) == 5
