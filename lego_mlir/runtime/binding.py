@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,12 +23,17 @@ class RepeatedLaunches:
     """Remembers launches on PyTorch tensors of a GPU, so that the next one costs little.
 
     It belongs to one host function, or to one artifact.
+
+    Args:
+        choose: returns what says which code a host function has for arrays, `None` for arrays that
+            have to take the general road; by default all arrays have the same code.
     """
 
-    __slots__ = ("_launchers",)
+    __slots__ = ("_choose", "_launchers")
 
-    def __init__(self) -> None:
-        self._launchers: tuple[TensorLauncher, ...] = ()
+    def __init__(self, choose: Callable[[Sequence[Any]], Hashable] | None = None) -> None:
+        self._choose: Callable[[Sequence[Any]], Hashable] = choose or (lambda arrays: ())
+        self._launchers: dict[Hashable, tuple[TensorLauncher, ...]] = {}
 
     def launch(self, arrays: Sequence[Any], stream: Any) -> bool:
         """Launch on arrays if it was done on such before; return whether it was launched.
@@ -36,7 +41,8 @@ class RepeatedLaunches:
         Raises:
             LegoError: the launch fails.
         """
-        for launcher in self._launchers:  # noqa: SIM110, `any` of a generator costs more
+        known = self._launchers.get(self._choose(arrays), ())
+        for launcher in known:  # noqa: SIM110, `any` of a generator costs more
             if launcher(arrays, stream):
                 return True
         return False
@@ -52,12 +58,14 @@ class RepeatedLaunches:
         from lego_mlir.runtime.cuda.loaded import load
         from lego_mlir.runtime.cuda.tensor_launch import learned
 
-        latest = learned(load(artifact, gpu), arrays, gpu)
-        self._launchers = (latest, *self._launchers[: _MOST_KINDS - 1])
+        key = self._choose(arrays)
+        if key is not None:
+            latest = learned(load(artifact, gpu), arrays, gpu)
+            self._launchers[key] = (latest, *self._launchers.get(key, ())[: _MOST_KINDS - 1])
 
 
 _MOST_KINDS = 4
-"""Kinds of tensors that a `RepeatedLaunches` remembers."""
+"""Kinds of tensors that a `RepeatedLaunches` remembers for the same code."""
 
 
 def launch_on(

@@ -83,7 +83,6 @@ class HostFunction(ABC):
             self._check_reference(reference)
         self._artifacts: dict[tuple[str, bool, LaunchClass], Artifact] = {}
         self._modules: dict[LaunchClass, Any] = {}
-        self._repeated = runtime.RepeatedLaunches()
 
     @abstractmethod
     def parameters(self) -> Mapping[str, Parameter]:
@@ -104,6 +103,12 @@ class HostFunction(ABC):
             return RunTimeSizes(self.parameters())
         except LegoError as e:
             raise e.at(self._location, self._source.text) from None
+
+    @cached_property
+    def _repeated(self) -> runtime.RepeatedLaunches:
+        """What remembers launches, for each class of sizes its own."""
+        sizes = self.run_time_sizes
+        return runtime.RepeatedLaunches(sizes.key if sizes else None)
 
     @abstractmethod
     def explain(self) -> str:

@@ -260,13 +260,23 @@ def test_the_drivers_refusal(gpu: Driver) -> None:
 def test_kinds_that_are_remembered(gpu: Driver) -> None:
     repeated = RepeatedLaunches()
     wide, square = zeros(4, 16), zeros()
-    repeated._launchers = (
+    repeated._launchers[()] = (
         launcher(gpu, SCALED, square, square, 4, 1.0),
         launcher(gpu, SCALED, wide, wide, 4, 1.0),
     )
     assert repeated.launch((zeros(4, 16), zeros(4, 16), 4, 1.0), None)
     assert repeated.launch((zeros(), zeros(), 4, 1.0), None)
     assert not repeated.launch((zeros(), zeros(4, 16), 4, 1.0), None)
+
+
+def test_code_for_other_sizes_is_not_launched(gpu: Driver) -> None:
+    """What was learned for one class of sizes is not tried for another one."""
+    square = zeros()
+    repeated = RepeatedLaunches(lambda arrays: arrays[3] > 0 if arrays[3] else None)
+    repeated._launchers[True] = (launcher(gpu, SCALED, square, square, 4, 1.0),)
+    assert repeated.launch((zeros(), zeros(), 4, 2.0), None)
+    assert not repeated.launch((zeros(), zeros(), 4, -1.0), None)
+    assert not repeated.launch((zeros(), zeros(), 4, 0.0), None)
 
 
 # The general road, in the simulator.
