@@ -202,7 +202,7 @@ irdl.dialect @lego {
   }
 
   // Fails the compilation unless the layout is proven to have a property, which is a unit
-  // attribute: {layout = #L, bijective}. It computes nothing.  operands: symbols
+  // attribute: {layout = #L, bijective}, or injective. It computes nothing.  operands: symbols
   irdl.operation @check {
     %index = irdl.is index
     %layout = irdl.base @lego::@layout

@@ -13,6 +13,7 @@ without an element, in padding and outside of the tensor, count for nothing.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +78,7 @@ def _windows(layout: Layout) -> list[TensorWindow]:
     return found
 
 
+@lru_cache(maxsize=1 << 10)
 def _of_window(window: TensorWindow) -> Verdict:
     if _tells_index(window):
         return Verdict(True, "construction", f"{window.text} has an element for each index")

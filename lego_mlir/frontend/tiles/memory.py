@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Window:
+class TilePlace:
     """The part of a tensor that a tile is loaded from or stored to.
 
     Attributes:
@@ -112,13 +112,13 @@ class TileGrid:
         return f"<tiles of sizes {self._sizes} of {self._tensor!r}>"
 
     def __getitem__(self, index: Any) -> Tile:
-        return self._window(index).load()
+        return self._place(index).load()
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self._tensor.check_stored()
-        self._window(index).store(value)
+        self._place(index).store(value)
 
-    def _window(self, index: Any) -> Window:
+    def _place(self, index: Any) -> TilePlace:
         tensor = self._tensor
         at = index if isinstance(index, tuple) else (index,)
         counts = self._counts
@@ -134,7 +134,7 @@ class TileGrid:
             for i, n in zip(at[lead:], self._sizes, strict=True)
         ]
         dims = tuple(range(lead, len(counts)))
-        return Window(tensor, (*at[:lead], *origin), dims, self._sizes)
+        return TilePlace(tensor, (*at[:lead], *origin), dims, self._sizes)
 
 
 def has_tiles(index: Any) -> bool:
@@ -153,11 +153,11 @@ def store(tensor: TensorValue, index: tuple[Any, ...], value: Any) -> None:
     _whole(tensor, index).store(value)
 
 
-def _whole(tensor: TensorValue, index: tuple[Any, ...]) -> Window:
+def _whole(tensor: TensorValue, index: tuple[Any, ...]) -> TilePlace:
     _check_inside(f"tensor '{tensor.name}'", index, tensor.dims, tensor)
     dims = tuple(k for k, i in enumerate(index) if i is None)
     origin = tuple(0 if i is None else i for i in index)
-    return Window(tensor, origin, dims, tuple(tensor.most(d) for d in dims), dims)
+    return TilePlace(tensor, origin, dims, tuple(tensor.most(d) for d in dims), dims)
 
 
 def _check_inside(
