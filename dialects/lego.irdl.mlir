@@ -517,7 +517,7 @@ irdl.dialect @lego {
 
   // Starts to copy a tile of a tensor into the stage of tile n. The operands behind n, `layout` and
   // `slice` are those of the lego.load of this tile. Invalid elements are copied as 0. `engine` is
-  // "tma", "cp_async", or "plain", which copies through registers.
+  // "tma", or "plain", which copies through registers.
   irdl.operation @copy_async {
     %ring = irdl.base @lego::@ring
     %index = irdl.is index

@@ -27,6 +27,7 @@ from lego_mlir.mlir.tile_ir.verifier.pipelines import (
 from lego_mlir.mlir.tile_ir.verifier.placement import misplaced
 from lego_mlir.mlir.tile_ir.verifier.ring_runs import check_ring_run
 from lego_mlir.mlir.tile_ir.verifier.rings import check_rings
+from lego_mlir.mlir.tile_ir.verifier.roles import check_roles
 from lego_mlir.mlir.tile_ir.verifier.shapes import SHAPES
 from lego_mlir.mlir.tile_ir.verifier.warpgroup_dots import check_warpgroup_dot
 
@@ -66,6 +67,7 @@ def verify_tiles(kernel: TileKernel, *, placed: bool = False) -> None:
             _verify(kernel, op, seen, placed=placed)
             if is_filled and op.name == tiles.RESTRICT:
                 _check_restrict(kernel, op)
+        check_roles(kernel)
         check_rings(kernel)
         check_ring_run(kernel)
 

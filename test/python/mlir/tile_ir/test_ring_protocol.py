@@ -144,6 +144,42 @@ MUTANTS = {
         ),
         "'scf.if' whose two ways use rings differently",
     ),
+    "a warp with two roles": (
+        (("first_warp = 4 : i64", "first_warp = 3 : i64"),),
+        "'producer' has warp 3, as 'consumer' has",
+    ),
+    "a warp that is not launched": (
+        (("first_warp = 4 : i64, warps = 4 : i64", "first_warp = 4 : i64, warps = 8 : i64"),),
+        "'producer' has the warps 4 to 11, the launch 0 to 7",
+    ),
+    "too many registers": (
+        (
+            ("first_warp = 0 : i64,", "first_warp = 0 : i64, registers = 256 : i64,"),
+            (
+                "first_warp = 4 : i64, warps = 4 : i64",
+                "first_warp = 4 : i64, registers = 256 : i64, warps = 8 : i64",
+            ),
+            ("%c256 = arith.constant 256", "%c256 = arith.constant 384"),
+        ),
+        "and the others have 98304 registers, a multiprocessor 65536",
+    ),
+    "a tile behind the roles": (
+        (
+            (
+                "gpu.terminator",
+                "%w = arith.constant dense<0.0> : tensor<64x64xf16, #D>\n gpu.terminator",
+            ),
+        ),
+        "'arith.constant' behind a role",
+    ),
+    "a turn without an end": (
+        ((CONSUMED, '"lego.turn_begin"() {groups = 2 : i64} : () -> ()\n' + CONSUMED),),
+        "'lego.turn_begin' of 2 warpgroups, in a role of 4 warps",
+    ),
+    "an end without a turn": (
+        ((CONSUMED, '"lego.turn_end"() {groups = 2 : i64} : () -> ()\n' + CONSUMED),),
+        "'lego.turn_end' without a 'lego.turn_begin' before it",
+    ),
     "waiting in a circle": (
         (
             (CONSUME, CONSUME + "\n%skip = arith.constant 3 : index"),

@@ -1,0 +1,140 @@
+"""The roles of a kernel: which warps they have, where tiles are, turns, and asynchronous dots."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from lego_mlir.hardware.limits import SM_REGISTERS, WARP_THREADS, WARPGROUP_WARPS
+from lego_mlir.mlir.dialect import pipeline_operations as pipelines
+from lego_mlir.mlir.modules import operations_in
+from lego_mlir.mlir.tile_ir.kernels import TileKernel
+from lego_mlir.mlir.tile_ir.roles import role_of
+from lego_mlir.mlir.tile_ir.types import is_register_tile
+
+_ENDS = ("gpu.terminator",)
+_CARRIES = ("scf.yield", "scf.for")
+
+
+def check_roles(kernel: TileKernel) -> None:
+    """Check the roles, turns and asynchronous dots of a kernel.
+
+    Raises:
+        LegoError: at the operation that is wrong.
+    """
+    inside = list(operations_in(kernel.launch))
+    roles = [op for op in inside if op.name == pipelines.ROLE]
+    if roles:
+        _check_warps(kernel, roles)
+        _check_places(kernel, roles)
+    for op in inside:
+        if op.name == pipelines.TURN_BEGIN:
+            _check_turn(kernel, op)
+        elif op.name == pipelines.DOT_ASYNC:
+            _check_result(kernel, op)
+        elif op.name == pipelines.TURN_END and not _opens(op):
+            _fail(kernel, op, f"without a '{pipelines.TURN_BEGIN}' before it in its block", _PAIRS)
+
+
+_PAIRS = f"{pipelines.TURN_BEGIN} and {pipelines.TURN_END} follow one another in a block"
+
+
+def _fail(kernel: TileKernel, op: Any, message: str, hint: str) -> NoReturn:
+    raise kernel.source.error(f"'{op.name}' {message}", op.location, hint=hint)
+
+
+def _check_warps(kernel: TileKernel, roles: list[Any]) -> None:
+    """Check that every warp has one role at most, and that the registers are there."""
+    taken: dict[int, str] = {}
+    registers = 0
+    for role in roles:
+        warps, name = pipelines.role_warps(role), pipelines.role_name(role)
+        for warp in warps:
+            if warp in taken:
+                _fail(
+                    kernel,
+                    role,
+                    f"'{name}' has warp {warp}, as '{taken[warp]}' has",
+                    "each warp has one role",
+                )
+            taken[warp] = name
+        if not len(warps) or warps.stop > kernel.launch_warps:
+            _fail(
+                kernel,
+                role,
+                f"'{name}' has the warps {warps.start} to {warps.stop - 1}, the launch 0 to "
+                f"{kernel.launch_warps - 1}",
+                "launch as many threads as the roles have",
+            )
+        registers += (pipelines.role_registers(role) or 0) * len(warps) * WARP_THREADS
+    if registers > SM_REGISTERS:
+        _fail(
+            kernel,
+            roles[0],
+            f"and the others have {registers} registers, a multiprocessor {SM_REGISTERS}",
+            "the last warpgroup would wait for registers forever: take fewer for one role",
+        )
+
+
+def _check_places(kernel: TileKernel, roles: list[Any]) -> None:
+    """Check that roles end the kernel, and that the warps of the tiles have them."""
+    listed = [op.operation for op in kernel.body.operations]
+    for role in roles:
+        if role.block != kernel.body:
+            _fail(kernel, role, "in a loop, branch or role", "roles stand in the kernel's body")
+    for op in listed[listed.index(roles[0]) :]:
+        if op.name != pipelines.ROLE and op.name not in _ENDS:
+            _fail(kernel, op, "behind a role", "what all warps do stands before the roles")
+    for op in operations_in(kernel.launch):
+        if any(map(is_register_tile, (*op.operands, *op.results))):
+            role = role_of(kernel, op)
+            if role.op is None or role.warps != range(kernel.warps):
+                _fail(
+                    kernel,
+                    op,
+                    f"of a tile, in {role.name}",
+                    f"the warps 0 to {kernel.warps - 1} hold the tiles, in a role of theirs",
+                )
+
+
+# Turns.
+def _check_turn(kernel: TileKernel, begin: Any) -> None:
+    """Check that a turn ends in its block, and that all warpgroups of the role take it."""
+    groups, warps = pipelines.groups_of(begin), role_of(kernel, begin).warps
+    if groups * WARPGROUP_WARPS != len(warps) or warps.start:
+        _fail(
+            kernel,
+            begin,
+            f"of {groups} warpgroups, in a role of {len(warps)} warps",
+            "all warpgroups of a role, which begins at warp 0, take turns",
+        )
+    following = _turns_behind(begin)
+    if not following or following[0].name != pipelines.TURN_END:
+        _fail(kernel, begin, "without an end in its block", _PAIRS)
+
+
+def _opens(end: Any) -> bool:
+    """Return whether a turn begins before a lego.turn_end."""
+    begins = (o.operation for o in end.block.operations)
+    return any(op.name == pipelines.TURN_BEGIN and _turns_behind(op)[:1] == [end] for op in begins)
+
+
+def _turns_behind(op: Any) -> list[Any]:
+    """Return the begins and ends of turns behind an operation of their block."""
+    listed = [o.operation for o in op.block.operations]
+    names = (pipelines.TURN_BEGIN, pipelines.TURN_END)
+    return [other for other in listed[listed.index(op) + 1 :] if other.name in names]
+
+
+# Asynchronous dots.
+def _check_result(kernel: TileKernel, dot: Any) -> None:
+    """Check that nothing reads the result of a dot that has only begun."""
+    for use in dot.results[0].uses:
+        user = use.owner.operation
+        accumulates = user.name == pipelines.DOT_ASYNC and use.operand_number == 2
+        if not (accumulates or user.name == pipelines.DOT_WAIT or user.name in _CARRIES):
+            _fail(
+                kernel,
+                user,
+                "of a dot that has only begun",
+                f"{pipelines.DOT_WAIT} waits for it; what it returns can be read",
+            )
