@@ -102,6 +102,22 @@ def test_a_row_is_divided_among_the_ctas(columns: int, cluster: int) -> None:
     np.testing.assert_allclose(y, softmax_of(x), rtol=3e-6)
 
 
+def test_any_number_of_rows() -> None:
+    """The grid counts clusters of a number of rows that the launch knows."""
+    kind = lg.Tensor["f32", "M, 1000"]
+
+    @lg.kernel(grid=lambda x: x.shape[0], warps=2, cluster=4)
+    def shifted(x: kind, y: kind):  # type: ignore[valid-type]
+        row = x[lg.block_id(), :]
+        y[lg.block_id(), :] = row - lg.max(row)
+
+    for rows in (1, 3):
+        x = random("f32", rows, 1000)
+        y = np.empty_like(x)
+        shifted(x, y, device="sim")
+        np.testing.assert_array_equal(y, x - x.max(axis=1, keepdims=True))
+
+
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
 def test_short_floats(dtype: str) -> None:
     x, w = random(dtype, 2, 2048), random(dtype, 2048)
