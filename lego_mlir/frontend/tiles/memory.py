@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from lego_mlir.algebra.sizes import ceildiv, size_text
 from lego_mlir.frontend.dtypes import is_unsigned, mlir_element
 from lego_mlir.frontend.operators import Operand, meet_in_shape
-from lego_mlir.frontend.tiles.creation import restrict
 from lego_mlir.frontend.tiles.sizes import is_size
 from lego_mlir.frontend.tiles.tile import Tile, restricted, spread, type_of, warps_of
 from lego_mlir.frontend.values import Value, as_index
@@ -214,6 +213,12 @@ def index_tiles(tensor: TensorValue, index: Any) -> tuple[list[Tile], tuple[int,
     does; a `:` is a dimension of its own.
     """
     trace, whole = tensor.trace, tensor.dims
+    if tensor.size_operands:
+        raise trace.error(
+            f"tensor '{tensor.name}' is indexed by tiles, and only the launch knows its sizes",
+            hint="index such a tensor by scalars, x[i, :], where i may be an element of another "
+            "tensor, words[k].below(n); or declare numbers for its sizes",
+        )
     at = list(index) if isinstance(index, tuple) else [index]
     if any(i is Ellipsis for i in at):
         k = next(k for k, i in enumerate(at) if i is Ellipsis)
@@ -237,9 +242,7 @@ def index_tiles(tensor: TensorValue, index: Any) -> tuple[list[Tile], tuple[int,
         if isinstance(i, slice):
             place = k if k < given[0] else given[0] + rank + k - given[-1] - 1
             total = given[0] + rank + behind
-            along = _along(tensor.most(k), place, total, trace)
-            n = whole[k]
-            found.append(along if isinstance(n, int) else restrict(along, along < tensor.size(n)))
+            found.append(_along(tensor.most(k), place, total, trace))
         elif isinstance(i, Tile):
             if not isinstance(i.element, ir.IntegerType) or i.dtype == "i1":
                 raise trace.error(
