@@ -78,6 +78,31 @@ def test_a_transpose_of_any_shape() -> None:
     assert len(transpose.classes()) <= 4
 
 
+A, B = lg.Tensor["f16", "M, K", 2], lg.Tensor["f16", "K, N", 2]
+
+
+@lg.kernel(grid=lambda c: (lg.ceildiv(c.shape[1], 32), lg.ceildiv(c.shape[0], 16)), warps=1)
+def gemm(a: A, b: B, c: MATRIX) -> None:
+    n, m = lg.block_id("x"), lg.block_id("y")
+
+    @lg.fold(lg.ceildiv(a.shape[1], 32), lg.zeros((16, 32), "f32"))
+    def total(k: Any, total: Any) -> Any:
+        return lg.dot(a.tile(16, 32)[m, k], b.tile(32, 32)[k, n], total)
+
+    c.tile(16, 32)[m, n] = total
+
+
+def test_a_gemm_of_any_shape() -> None:
+    depths = np.random.default_rng(3).integers(1, 70, SHAPES)
+    for (m, n), k in zip(shapes((40, 70)), map(int, depths), strict=True):
+        a, b = random((m, k), np.float16), random((k, n), np.float16)
+        c = np.full((m, n), np.nan, np.float32)
+        gemm(a, b, c, device="sim")
+        expected = a.astype(np.float32) @ b.astype(np.float32)
+        np.testing.assert_allclose(c, expected, rtol=1e-3, atol=1e-3, err_msg=str((m, n, k)))
+    assert 1 < len(gemm.classes()) <= 4
+
+
 TILES = lg.parse_layout("OrderBy(Row(M, N)).TileBy([ceildiv(M, 32), ceildiv(N, 32)], [32, 32])")
 TRANSPOSED = lg.parse_layout(
     "OrderBy(Row(N, M)).TileBy([ceildiv(N, 32), ceildiv(M, 32)], [32, 32])"
